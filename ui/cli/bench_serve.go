@@ -221,7 +221,7 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 
 // settle makes one of the flags that depend on one another.
 func (v *benchServeVerb) settle(c *cli.Context) error {
-	v.load.Backend = load.Completions
+	v.load.Backend, v.load.BackendName = load.Completions, v.backend
 	if v.backend == string(load.Chat) {
 		v.load.Backend = load.Chat
 	}
@@ -368,7 +368,7 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 		if !math.IsInf(o.RequestRate, 1) {
 			rate = strconv.FormatFloat(o.RequestRate, 'f', -1, 64)
 		}
-		name = string(o.Backend) + "-" + rate + "qps-"
+		name = o.BackendName + "-" + rate + "qps-"
 		if o.MaxConcurrency > 0 {
 			name += fmt.Sprintf("concurrency%d-", o.MaxConcurrency)
 		}

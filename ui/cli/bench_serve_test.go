@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +110,7 @@ func TestBenchServeSecondDocument(t *testing.T) {
 		"--sharegpt-output-len", "3", "--multi", "--request-rate-range", "100,400,100",
 		"--disable-ignore-eos", "--extra-request-body", `{"temperature": 0}`, "--output-file", file,
 		"--disable-tqdm", "--disable-warmup", "--table", "full")
-	if code != 0 || strings.Count(out, "Backend:                                 openai\n") != 3 ||
+	if code != 0 || strings.Count(out, "Backend:                                 vllm\n") != 3 ||
 		!strings.Contains(out, "Traffic request rate:                    200\n") ||
 		!strings.Contains(out, "Total generated tokens (retokenized):    6\n") {
 		t.Fatalf("%d %s\n%s", code, errs, out)
@@ -180,36 +181,51 @@ func TestBenchServeRefuses(t *testing.T) {
 	}
 }
 
-// What clients see agrees with what the server's own metrics say.
+// What clients see agrees with what the server's own metrics say: counts exactly, times within 5 %
+// or 10 ms. A machine that is busy otherwise delays one side, so one of four tries has to.
 func TestBenchServeAgreesWithTheServer(t *testing.T) {
 	s := serveDemo(t)
+	var off []string
+	before := map[string]float64{} // the server's figures, which only grow
+	for range 4 {
+		if off = s.disagreements(before); len(off) == 0 {
+			return
+		}
+	}
+	t.Error(strings.Join(off, "; "))
+}
+
+// disagreements measures the server and returns what its metrics do not agree with.
+func (s *served) disagreements(before map[string]float64) (off []string) {
+	const requests = 12
+	label := `{model_name="demo"}`
+	names := map[string]string{"total_output_tokens": "vllm:generation_tokens_total",
+		"total_input_tokens": "vllm:prompt_tokens_total",
+		"mean_ttft_ms":       "vllm:time_to_first_token_seconds_sum",
+		"mean_e2el_ms":       "vllm:e2e_request_latency_seconds_sum"}
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"ossrun", "bench", "serve", "--base-url", s.url,
-		"--random-input-len", "40", "--random-output-len", "100", "--num-prompts", "12", "--json",
-		"--max-concurrency", "3", "--ignore-eos", "--disable-warmup"},
-		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+	code := Run(s.t.Context(), []string{"ossrun", "bench", "serve", "--base-url", s.url,
+		"--random-input-len", "40", "--random-output-len", "100", "--num-prompts",
+		strconv.Itoa(requests), "--json", "--max-concurrency", "3", "--ignore-eos",
+		"--disable-warmup"}, Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
 	if code != 0 {
-		t.Fatal(errs.String())
+		s.t.Fatal(errs.String())
 	}
 	var m map[string]any
 	if err := json.Unmarshal(out.Bytes(), &m); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	label := `{model_name="demo"}`
-	for name, pair := range map[string][2]float64{
-		"tokens":  {m["total_output_tokens"].(float64), s.metric("vllm:generation_tokens_total" + label)},
-		"prompts": {m["total_input_tokens"].(float64), s.metric("vllm:prompt_tokens_total" + label)},
-		"TTFT": {m["mean_ttft_ms"].(float64),
-			1000 * s.metric("vllm:time_to_first_token_seconds_sum"+label) / 12},
-		"E2EL": {m["mean_e2el_ms"].(float64),
-			1000 * s.metric("vllm:e2e_request_latency_seconds_sum"+label) / 12},
-	} {
-		off := math.Abs(pair[0]/pair[1] - 1)
-		t.Logf("%s: ours %.1f, the server's %.1f: %.1f %% apart", name, pair[0], pair[1], 100*off)
-		limit := map[string]float64{"TTFT": .5, "E2EL": .1}[name]
-		if off > limit || math.IsNaN(off) {
-			t.Errorf("%s: ours %.1f, the server's %.1f: more than %.0f %% apart", name, pair[0],
-				pair[1], 100*limit)
+	for name, metric := range names {
+		now := s.metric(metric + label)
+		ours, theirs, limit := m[name].(float64), now-before[name], 0.
+		before[name] = now
+		if strings.HasSuffix(name, "_ms") {
+			theirs *= 1000. / requests
+			limit = max(.05*theirs, 10)
+		}
+		if math.Abs(ours-theirs) > limit {
+			off = append(off, fmt.Sprintf("%s: ours %.2f, the server's %.2f", name, ours, theirs))
 		}
 	}
+	return off
 }

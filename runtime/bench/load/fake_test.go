@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// timed is a server that answers at known times and remembers when it really wrote.
+// timed is a server that answers at known times, of four requests each later than the one before
+// by spread, and remembers when it really wrote.
 type timed struct {
-	first, gap time.Duration
-	noUsage    bool
+	first, gap, spread time.Duration
+	noUsage            bool
 
 	mu     sync.Mutex
-	ttfts  []time.Duration
-	gaps   []time.Duration
+	wrote  [][]time.Duration // of each request: since it began
 	bodies []map[string]any
 	fail   func(n int) string // what request n is refused with; "" is answered
 }
@@ -74,23 +74,18 @@ func (s *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n")
 		flush()
 	}
-	last := began
+	first, wrote := s.first+time.Duration(n%4)*s.spread, []time.Duration(nil)
 	for i := range tokens {
-		if !sleepUntil(r.Context(), began.Add(s.first+time.Duration(i)*s.gap)) {
+		if !sleepUntil(r.Context(), began.Add(first+time.Duration(i)*s.gap)) {
 			return
 		}
 		fmt.Fprintf(w, "data: %s\n\n", piece(" word"))
 		flush()
-		now := time.Now()
-		s.mu.Lock()
-		if i == 0 {
-			s.ttfts = append(s.ttfts, now.Sub(began))
-		} else {
-			s.gaps = append(s.gaps, now.Sub(last))
-		}
-		s.mu.Unlock()
-		last = now
+		wrote = append(wrote, time.Since(began))
 	}
+	s.mu.Lock()
+	s.wrote = append(s.wrote, wrote)
+	s.mu.Unlock()
 	if !s.noUsage {
 		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"completion_tokens\":%d}}\n\n", tokens)
 	}

@@ -8,6 +8,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 // Options say what is sent.
 type Options struct {
 	Backend        Backend
+	BackendName    string  // what tables and files call it; "": as its route
 	Model          string  // as the server names it
 	MaxConcurrency int     // 0: no limit
 	RequestRate    float64 // requests a second; +Inf: all at once
@@ -42,6 +44,8 @@ const (
 	Completions Backend = "openai"
 	Chat        Backend = "openai-chat"
 )
+
+func (o *Options) backendName() string { return cmp.Or(o.BackendName, string(o.Backend)) }
 
 // Request is one that is to be sent.
 type Request struct {

@@ -36,7 +36,7 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 		most = o.MaxConcurrency
 	}
 	list := []member{{"date", a.Date.Format("20060102-150405")}, {"endpoint_type", o.Backend},
-		{"backend", o.Backend}, {"label", nil}, {"model_id", a.Model},
+		{"backend", o.backendName()}, {"label", nil}, {"model_id", a.Model},
 		{"tokenizer_id", "o200k_harmony"}}
 	for name, value := range a.Metadata {
 		list = append(list, member{name, value})

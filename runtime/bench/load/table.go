@@ -29,7 +29,7 @@ func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, g
 	t := table{}
 	t.rule(" Serving Benchmark Result ", "=")
 	if s == Full {
-		t.text("Backend:", string(o.Backend))
+		t.text("Backend:", o.backendName())
 		t.text("Traffic request rate:", rateText(o.RequestRate))
 	}
 	t.count("Successful requests:", r.Completed)
