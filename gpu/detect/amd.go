@@ -30,6 +30,7 @@ const smallIGPU = 16
 
 func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	gpus, topology := kfdGPUs(m.Files)
+	r.AMDDriver = strings.TrimSpace(readText(m.Files, "sys/module/amdgpu/version"))
 	var onBus []pciCard
 	for _, c := range cards {
 		if !strings.HasPrefix(c.id, "1002:") {

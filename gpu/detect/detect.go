@@ -85,6 +85,7 @@ type Report struct {
 	Platform      string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
 	DriverVersion string    `json:"nvidia_driver,omitempty"`
 	OpenModule    bool      `json:"nvidia_open_module,omitempty"`
+	AMDDriver     string    `json:"amd_driver,omitempty"` // "" for the kernel's own
 	GPUs          []GPU     `json:"devices"`
 	Problems      []Problem `json:"problems,omitempty"`
 }

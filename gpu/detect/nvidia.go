@@ -160,6 +160,8 @@ func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	answers := smiAnswers(out.Text)
 	if len(answers) == 0 {
 		r.nvidiaText(out.Text, out.Exit)
+	} else if r.DriverVersion == "" {
+		r.DriverVersion = smiRows(out.Text)[0]("driver_version")
 	}
 	return answers
 }

@@ -168,6 +168,11 @@ func printReport(out io.Writer, r *doctor.Report) error {
 			strings.Join(x.Models, ", "), x.State)
 		name = ""
 	}
+	if r.Port.Taken != "" {
+		fmt.Fprintf(w, "port\t%s: %s\n", r.Port.Address, r.Port.Taken)
+	} else {
+		fmt.Fprintf(w, "port\t%s is free\n", r.Port.Address)
+	}
 	name = "tools"
 	for _, x := range r.Tools {
 		state := "not here: " + x.Missing

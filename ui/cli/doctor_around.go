@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,6 +33,7 @@ func lookAround(ctx context.Context, d *doctor.Doctor) {
 			d.Servers = append(d.Servers, one)
 		}
 	}
+	d.Port = portFor(defaultAddress, d.Servers)
 	told := map[string]bool{}
 	for _, card := range d.GPUs.GPUs {
 		for _, t := range vllm.TroublesOn(card.Name) {
@@ -40,6 +44,28 @@ func lookAround(ctx context.Context, d *doctor.Doctor) {
 			}
 		}
 	}
+}
+
+// defaultAddress is where ossrun serve listens.
+const defaultAddress = "127.0.0.1:8000"
+
+// portFor says whether a server could listen at an address now.
+func portFor(address string, running []doctor.Server) doctor.Port {
+	p := doctor.Port{Address: address}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		err = l.Close()
+	}
+	switch at := func(s doctor.Server) bool { return s.URL == "http://"+address }; {
+	case slices.ContainsFunc(running, at):
+		p.Taken = "one of the servers above has it"
+	case errors.Is(err, syscall.EADDRINUSE):
+		p.Taken = "another program has it; ossrun serve --port takes another, " +
+			"0 any that is free"
+	case err != nil:
+		p.Taken = err.Error()
+	}
+	return p
 }
 
 // writeBundle is --bundle.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
@@ -87,6 +89,43 @@ func TestTroublesOfVLLM(t *testing.T) {
 			if one.NotHere == "" || one.Cure == "" || one.Place == "" {
 				t.Errorf("%+v", one)
 			}
+		}
+	}
+}
+
+// The port of ossrun serve: free, another program's, one of ours.
+func TestDoctorSeesThePort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if p := portFor(address, nil); !strings.Contains(p.Taken, "another program") {
+		t.Errorf("%+v", p)
+	}
+	if p := portFor(address, []doctor.Server{{URL: "http://" + address}}); !strings.Contains(p.Taken,
+		"servers above") {
+		t.Errorf("%+v", p)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p := portFor(address, nil); p.Taken != "" || p.Address != address {
+		t.Errorf("%+v", p)
+	}
+	if p := portFor("192.0.2.1:8000", nil); p.Taken == "" {
+		t.Error("a foreign address is free")
+	}
+}
+
+func TestDoctorNamesTheDriver(t *testing.T) {
+	var b strings.Builder
+	printGPUs(&b, detect.Report{DriverVersion: "570.86.15", OpenModule: true, AMDDriver: "6.12.12",
+		GPUs: []detect.GPU{{Name: "AMD Instinct MI300X", MECFirmware: 138, Usable: true}}})
+	for _, want := range []string{"driver\tNVIDIA 570.86.15, open kernel module\n",
+		"driver\tamdgpu 6.12.12\n", "MEC firmware 138"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in %s", want, b.String())
 		}
 	}
 }

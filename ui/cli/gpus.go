@@ -23,6 +23,15 @@ func printGPUs(w io.Writer, r detect.Report) {
 		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", name, g.Title(), strings.Join(factsOf(g, r), ", "))
 	}
+	if v := r.DriverVersion; v != "" {
+		if r.OpenModule {
+			v += ", open kernel module"
+		}
+		fmt.Fprintf(w, "driver\tNVIDIA %s\n", v)
+	}
+	if r.AMDDriver != "" {
+		fmt.Fprintf(w, "driver\tamdgpu %s\n", r.AMDDriver)
+	}
 	for i, p := range r.Problems {
 		name := ""
 		if i == 0 {
@@ -47,6 +56,7 @@ func factsOf(g detect.GPU, r detect.Report) (facts []string) {
 	add("%s", gigabytes(int64(g.MemoryMiB)<<20), g.MemoryMiB > 0)
 	add("%s free", gigabytes(int64(g.FreeMiB)<<20), g.FreeMiB > 0)
 	add("%d units", g.Units, g.Units > 0)
+	add("MEC firmware %d", g.MECFirmware, g.MECFirmware > 0)
 	if f := g.Figures; f != nil {
 		about := func(name, format string) string {
 			if slices.Contains(f.About, name) {

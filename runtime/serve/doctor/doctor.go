@@ -39,6 +39,7 @@ type Report struct {
 	Models   []Model        `json:"models"`
 	Cache    Cache          `json:"cache"`
 	Servers  []Server       `json:"servers"`
+	Port     Port           `json:"port"`
 	Tools    []Tool         `json:"tools"`
 	Troubles []Trouble      `json:"troubles_of_vllm"`
 	Config   Config         `json:"config"`
@@ -124,6 +125,14 @@ type Server struct {
 	URL    string   `json:"url"`
 	State  string   `json:"state"`
 	Models []string `json:"models"`
+}
+
+// Port is the one that ossrun serve listens at unless it is told another.
+type Port struct {
+	Address string `json:"address"`
+	// why a new server cannot have it: a server above has it, another program, or no right to it;
+	// "" where it can
+	Taken string `json:"taken,omitempty"`
 }
 
 // Trouble is one that a GPU of this machine would have met with vLLM, and why it is not met here.
