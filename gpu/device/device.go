@@ -87,7 +87,6 @@ func (d *Device) open(g *driver.Device) (err error) {
 	if err != nil {
 		return err
 	}
-	d.target.Unit = arch.Unit
 	if d.target.Warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return err
 	}
@@ -101,6 +100,7 @@ func (d *Device) open(g *driver.Device) (err error) {
 	if d.kernels, err = loadModules(d.ctx, d.arch, arch); err != nil {
 		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
 	}
+	d.target.Unit = d.kernels.unit
 	d.stream, d.window, d.ended = d.own.stream(), d.own.host(windowBytes), d.own.event(false)
 	if d.own.err != nil {
 		return errors.Join(d.own.err, d.shut())

@@ -22,12 +22,13 @@ type modules struct {
 	ptx       []byte // nil where a whole image is loaded
 	loaded    []*driver.Module
 	functions map[string]*driver.Function
-	from      string // what is loaded, for people
+	from      string       // what is loaded, for people
+	unit      kernels.Unit // that these kernels are made for
 }
 
 // loadModules chooses and loads for a card of an architecture, of which a is the artefact's.
 func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, err error) {
-	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}}
+	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}, unit: a.Unit}
 	refused := ""
 	if c, ok := kernels.CubinFor(arch); ok && c.From == a.Name {
 		image, err := c.Read(assets.Kernels)
@@ -43,7 +44,10 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 		}
 		refused = fmt.Sprintf(" (it refused the machine code for %s: %v)", c.Name, err)
 	}
-	image, err := assets.Kernels.ReadFile("kernels/" + a.File())
+	if text, ok := kernels.TextFor(arch); ok {
+		a, m.unit = text, text.Unit
+	}
+	image, err := a.Read(assets.Kernels)
 	if err != nil {
 		return nil, fmt.Errorf("the kernels for %s: %w", a.Name, err)
 	}

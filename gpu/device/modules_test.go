@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -48,7 +49,7 @@ func TestKernelsOfEachCard(t *testing.T) {
 		"sm_90":  "machine code sm_90a",
 		"sm_100": "machine code sm_100a", "sm_120": "machine code sm_120a",
 		"sm_121": "machine code sm_121a", "sm_87": "PTX sm_80, compiled by the driver",
-		"sm_130": "PTX sm_80, compiled by the driver"} {
+		"sm_130": "PTX sm_120, compiled by the driver"} {
 		t.Run(arch, func(t *testing.T) {
 			dev, _, err := openCard(t, arch, nil)
 			if err != nil || dev.Kernels() != want {
@@ -58,8 +59,8 @@ func TestKernelsOfEachCard(t *testing.T) {
 	}
 }
 
-// TestRefusedMachineCode: a driver that does not take the machine code gets PTX, of the kernels
-// that are used, once each.
+// TestRefusedMachineCode: a driver that does not take the machine code gets the text that any card
+// runs, of the kernels that are used, once each, and what is launched is in it.
 func TestRefusedMachineCode(t *testing.T) {
 	const noBinary = 209
 	dev, f, err := openCard(t, "sm_90", func(f *fakedriver.Fake) {
@@ -70,9 +71,9 @@ func TestRefusedMachineCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(dev.Kernels(),
-		"PTX sm_90a, compiled by the driver (it refused the machine code for sm_90a: "+
-			"cuModuleLoadDataEx") {
-		t.Error(dev.Kernels())
+		"PTX sm_80, compiled by the driver (it refused the machine code for sm_90a: "+
+			"cuModuleLoadDataEx") || dev.target.Unit != kernels.MMA {
+		t.Error(dev.Kernels(), dev.target)
 	}
 	if got := f.Calls("cuModuleLoadDataEx"); got != 2 {
 		t.Errorf("%d modules were loaded before anything is compiled", got)

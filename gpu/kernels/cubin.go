@@ -1,14 +1,12 @@
 package kernels
 
 // Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not
-// wait for the driver's compiler. Machine code is for one family of cards, so PTX is shipped as
-// well: for cards that are not in this list, and for drivers that refuse the file.
+// wait for the driver's compiler. Machine code is for one family of cards, so PTX for any card is
+// shipped as well: for cards that are not in this list, and for drivers that refuse the file.
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -84,16 +82,7 @@ func (c Cubin) Read(files fs.FS) (image []byte, err error) {
 			err = fmt.Errorf("the cubin for %s: %w", c.Name, err)
 		}
 	}()
-	file, err := files.Open("kernels/" + c.File())
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, err
-	}
-	if image, err = io.ReadAll(z); err != nil {
+	if image, err = unpacked(files, c.File()); err != nil {
 		return nil, err
 	}
 	version, _, _ := capability(c.Name)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/assets"
 )
 
 // What a step of many rows launches on every architecture, and the instruction of the matrix unit
@@ -38,35 +40,30 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 	return dense, experts, attention
 }
 
-// dispatch is the table: the instruction of a card of each architecture, and how PTX spells it.
-var dispatch = map[string]struct{ dense, experts, attention, densePTX, expertsPTX string }{
-	"sm_80":   {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
-	"sm_90a":  {"HGMMA", "HGMMA", "HMMA", "wgmma.mma_async", "wgmma.mma_async"},
-	"sm_100a": {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
-	"sm_103a": {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
-	"sm_120a": {"HMMA", "OMMA", "HMMA", "mma.sync", "kind::mxf4.block_scale"},
-	"sm_121a": {"HMMA", "OMMA", "HMMA", "mma.sync", "kind::mxf4.block_scale"},
-	"gfx90a":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
-	"gfx942":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
-	"gfx950":  {"v_mfma_f32_16x16x16", "v_mfma_scale_f32_16x16x128", "v_mfma_f32_16x16x16", "", ""},
-	"gfx1100": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
-		"", ""},
-	"gfx1101": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
-		"", ""},
-	"gfx1151": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
-		"", ""},
-	"gfx1200": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
-		"", ""},
-	"gfx1201": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
-		"", ""},
+// dispatch is the table: the instruction of a card of each architecture.
+var dispatch = map[string]struct{ dense, experts, attention string }{
+	"sm_80":   {"HMMA", "HMMA", "HMMA"},
+	"sm_90a":  {"HGMMA", "HGMMA", "HMMA"},
+	"sm_100a": {"HMMA", "HMMA", "HMMA"},
+	"sm_103a": {"HMMA", "HMMA", "HMMA"},
+	"sm_120":  {"HMMA", "HMMA", "HMMA"},
+	"sm_120a": {"HMMA", "OMMA", "HMMA"},
+	"sm_121a": {"HMMA", "OMMA", "HMMA"},
+	"gfx90a":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16"},
+	"gfx942":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16"},
+	"gfx950":  {"v_mfma_f32_16x16x16", "v_mfma_scale_f32_16x16x128", "v_mfma_f32_16x16x16"},
+	"gfx1100": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16"},
+	"gfx1101": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16"},
+	"gfx1151": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16"},
+	"gfx1200": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16"},
+	"gfx1201": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16"},
 }
 
 // Every architecture's prefill is dispatched to kernels that its image has; in PTX the instruction
 // can be read without tools.
 func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {
-		want, ok := dispatch[a.Name]
-		if !ok {
+		if _, ok := dispatch[a.Name]; !ok {
 			t.Errorf("%s is not in the table", a.Name)
 			continue
 		}
@@ -81,18 +78,13 @@ func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 				t.Errorf("%s has no %s", a.Name, name)
 			}
 		}
-		if a.Vendor != NVIDIA {
+		if !a.HasText() {
 			continue
 		}
-		for _, part := range []struct {
-			names []string
-			text  string
-		}{{dense, want.densePTX}, {experts, want.expertsPTX}, {attention, "mma.sync"}} {
-			for _, name := range part.names {
-				ptx, err := Only(data, name)
-				if err != nil || !bytes.Contains(ptx, []byte(part.text)) {
-					t.Errorf("%s: %s has no %s (%v)", a.Name, name, part.text, err)
-				}
+		for _, name := range slices.Concat(dense, experts, attention) {
+			ptx, err := Only(data, name)
+			if err != nil || !bytes.Contains(ptx, []byte("mma.sync")) {
+				t.Errorf("%s: %s has no mma.sync (%v)", a.Name, name, err)
 			}
 		}
 	}
@@ -108,7 +100,7 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 		t.Fatal("the expression does not know such a load")
 	}
 	for _, a := range Archs {
-		if a.Vendor != NVIDIA {
+		if !a.HasText() {
 			continue
 		}
 		data := image(t, a)
@@ -125,16 +117,16 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 	}
 }
 
-// The units in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's
-// assembler and disassembler (ptxas.sh brings both). Skipped, by the name of the tool, where it is
-// missing.
+// The units in the machine's own words: code objects by LLVM's disassembler, cubins by NVIDIA's,
+// and text that has no cubin through its assembler (ptxas.sh brings both). Skipped, by the name of
+// the tool, where it is missing.
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {
 		t.Run(a.Name, func(t *testing.T) {
 			dense, experts, attention := matrixKernels(a.target())
 			disassemble := codeObject
 			if a.Vendor == NVIDIA {
-				disassemble = assembled
+				disassemble = machine
 			}
 			text := disassemble(t, a, slices.Concat(dense, experts, attention))
 			want := dispatch[a.Name]
@@ -143,6 +135,10 @@ func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 				instruction string
 			}{{dense, want.dense}, {experts, want.experts}, {attention, want.attention}} {
 				for _, name := range part.names {
+					if a.Vendor == NVIDIA && genericLoad.MatchString(text[name]) {
+						t.Errorf("%s asks which memory it reads: %s", name,
+							genericLoad.FindString(text[name]))
+					}
 					if !strings.Contains(text[name], part.instruction) {
 						t.Errorf("%s has no %s in %d bytes of disassembly", name, part.instruction,
 							len(text[name]))
@@ -152,6 +148,9 @@ func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 		})
 	}
 }
+
+// genericLoad is what TestMatrixKernelsKnowWhichMemory looks for, in machine code.
+var genericLoad = regexp.MustCompile(`\sLD(\.[A-Z0-9]+)* R.*`)
 
 // A kernel that spills registers to memory, on AMD: its metadata counts them. Scalar registers that
 // go to lanes of vector registers stay in the register file: a kernel that has no memory of its own
@@ -234,21 +233,33 @@ func codeObject(t *testing.T, a Arch, kernels []string) map[string]string {
 	return text
 }
 
-// assembled assembles kernels of a PTX image for its architecture and disassembles them.
-func assembled(t *testing.T, a Arch, kernels []string) map[string]string {
+// machine disassembles kernels of a cubin, or of text that has none.
+func machine(t *testing.T, a Arch, kernels []string) map[string]string {
 	ptxas, nvdisasm := tool(t, "ptxas"), tool(t, "nvdisasm")
-	ptx, err := Only(image(t, a), kernels...)
-	if err != nil {
+	from, cubin := filepath.Join(t.TempDir(), "kernels"), image(t, a)
+	if i := slices.IndexFunc(Cubins, func(c Cubin) bool { return c.Name == a.Name }); i >= 0 {
+		var err error
+		if cubin, err = Cubins[i].Read(assets.Kernels); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		ptx, err := Only(cubin, kernels...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(from, ptx, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		output(t, ptxas, "-arch="+a.Name, from, "-o", from)
+		if cubin, err = os.ReadFile(from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(from, cubin, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	from, to := filepath.Join(dir, "kernels.ptx"), filepath.Join(dir, "kernels.cubin")
-	if err := os.WriteFile(from, ptx, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	output(t, ptxas, "-arch="+a.Name, from, "-o", to)
 	text := map[string]string{}
-	for _, section := range strings.Split(output(t, nvdisasm, "-c", to),
+	for _, section := range strings.Split(output(t, nvdisasm, "-c", from),
 		"//---------------------") {
 		header, body, _ := strings.Cut(section, "\n")
 		if name, ok := strings.CutPrefix(strings.Fields(header + " -")[0], ".text."); ok {

@@ -9,9 +9,15 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
+// image is what is shipped for an architecture: its code object, its text or its cubin.
 func image(t *testing.T, a Arch) []byte {
 	t.Helper()
-	data, err := assets.Kernels.ReadFile("kernels/" + a.File())
+	read := a.Read
+	if i := slices.IndexFunc(Cubins, func(c Cubin) bool { return c.Name == a.Name }); i >= 0 &&
+		!a.HasText() {
+		read = Cubins[i].Read
+	}
+	data, err := read(assets.Kernels)
 	if err != nil {
 		t.Fatalf("%v: run go generate ./gpu/...", err)
 	}

@@ -44,7 +44,7 @@ func TestDisassemblyKeepsLoadsUnderWay(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			disassemble, count := codeObject, askedAMD
 			if a.Vendor == NVIDIA {
-				disassemble, count = assembled, askedNVIDIA
+				disassemble, count = machine, askedNVIDIA
 			}
 			text := disassemble(t, a, names)
 			for _, x := range asking {

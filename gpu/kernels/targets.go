@@ -1,8 +1,13 @@
 package kernels
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"strings"
 )
 
 // The GPUs that artefacts are built for.
@@ -11,7 +16,7 @@ import (
 type Vendor uint8
 
 const (
-	NVIDIA Vendor = iota // PTX: text that the driver compiles for the card
+	NVIDIA Vendor = iota // cubins, and PTX: text that the driver compiles for the card
 	AMD                  // code objects: ELF, for one architecture each
 )
 
@@ -31,9 +36,11 @@ type Arch struct {
 // know that a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20
 // puts s_wait_alu there), nor that what empties a cache is waited for (LLVM 21), and leaves loads
 // that look in shared memory first (flat) in half of the kernels. PTX runs on its architecture and,
-// without the final a, on all later ones of NVIDIA.
+// without the final a, on all later ones of NVIDIA; with it, where its cubin does and nowhere else,
+// so that text is not shipped.
 var Archs = []Arch{
 	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
+	{"sm_120", NVIDIA, 32, "clang-22", "+ptx87", MMA},
 	{"sm_90a", NVIDIA, 32, "clang-19", "+ptx80", WGMMA},
 	{"sm_100a", NVIDIA, 32, "clang-22", "+ptx87", MMA},
 	{"sm_103a", NVIDIA, 32, "clang-22", "+ptx88", MMA},
@@ -52,24 +59,21 @@ var Archs = []Arch{
 // OldestSM is the lowest compute capability that there is an artefact for, times ten.
 const OldestSM = 80
 
-// ArchFor is the architecture whose artefact a card runs: its own, or of PTX the nearest earlier
-// one. PTX for an architecture without a suffix is compiled by the driver for any later card; that
-// for an "a" architecture, and every code object of AMD's, runs on its own only.
+// ArchFor is the architecture whose artefact a card runs: its own, or the text for the nearest
+// earlier one. What is for an "a" architecture, and every code object of AMD's, runs on its own
+// only.
 func ArchFor(card string) (best Arch, err error) {
 	capable, _, nvidia := capability(card)
-	newest := 0
 	for _, a := range Archs {
 		version, own, _ := capability(a.Name)
-		switch {
-		case a.Name == card, nvidia && own && version == capable:
+		if a.Vendor == AMD && a.Name == card || nvidia && own && version == capable {
 			return a, nil
-		case nvidia && a.Vendor == NVIDIA && !own && version <= capable && version > newest:
-			best, newest = a, version
 		}
 	}
-	switch {
-	case newest > 0:
+	if best, ok := TextFor(card); ok {
 		return best, nil
+	}
+	switch {
 	case nvidia:
 		return best, fmt.Errorf("its compute capability %d.%d is too old: %d.%d or newer is needed",
 			capable/10, capable%10, OldestSM/10, OldestSM%10)
@@ -79,12 +83,60 @@ func ArchFor(card string) (best Arch, err error) {
 	return best, fmt.Errorf("this program has no kernels for %s", card)
 }
 
-// File is the artefact's name in assets/kernels.
-func (a Arch) File() string {
-	if a.Vendor == AMD {
-		return a.Name + ".co"
+// TextFor is the architecture whose text the driver compiles for a card, where there is no cubin or
+// it was refused: the newest that is not newer than the card.
+func TextFor(card string) (best Arch, ok bool) {
+	capable, _, nvidia := capability(card)
+	newest := 0
+	for _, a := range Archs {
+		if version, _, _ := capability(a.Name); nvidia && a.HasText() && version <= capable &&
+			version > newest {
+			best, newest = a, version
+		}
 	}
-	return a.Name + ".ptx"
+	return best, newest > 0
+}
+
+// HasText tells whether the architecture's PTX is shipped.
+func (a Arch) HasText() bool { return a.Vendor == NVIDIA && !strings.HasSuffix(a.Name, "a") }
+
+// File is the artefact's name in assets/kernels: of a code object, or of text, compressed; "" where
+// neither is shipped.
+func (a Arch) File() string {
+	switch {
+	case a.Vendor == AMD:
+		return a.Name + ".co"
+	case a.HasText():
+		return a.Text() + ".gz"
+	}
+	return ""
+}
+
+// Text is the PTX's name where it is made.
+func (a Arch) Text() string { return a.Name + ".ptx" }
+
+// Read is the code object, or the text, out of the files of package assets.
+func (a Arch) Read(files fs.FS) ([]byte, error) {
+	if a.File() == "" {
+		return nil, fmt.Errorf("no text for %s is shipped", a.Name)
+	}
+	return unpacked(files, a.File())
+}
+
+// unpacked reads a file of assets/kernels.
+func unpacked(files fs.FS, name string) ([]byte, error) {
+	data, err := fs.ReadFile(files, "kernels/"+name)
+	if err != nil || !strings.HasSuffix(name, ".gz") {
+		return data, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if data, err = io.ReadAll(z); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
 }
 
 // Flags are the compiler's, without input and output. The same sources and flags give the same

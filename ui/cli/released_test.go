@@ -70,7 +70,7 @@ func TestReleasedKernels(t *testing.T) {
 		!b.Static || !b.Worker {
 		t.Errorf("version says %s, %v; the kernels here are %s", said, err, assets.KernelHash())
 	}
-	image, err := assets.Kernels.ReadFile("kernels/sm_80.ptx")
+	image, err := assets.Kernels.ReadFile("kernels/sm_80.ptx.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,17 @@
 package main
 
 // Cubins: PTX through NVIDIA's assembler, compressed. The assembler writes no time and no path into
-// its output, gzip gets none either, so the same PTX gives the same bytes.
+// its output, so the same PTX gives the same bytes.
 
 import (
-	"bytes"
-	"compress/gzip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
@@ -19,10 +19,10 @@ import (
 
 // assembled makes the cubin of PTX that was compiled before.
 func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
-	ptx := c.From + ".ptx"
-	b.mu.Lock()
-	from := b.manifest.Artefacts[ptx]
-	b.mu.Unlock()
+	arch := kernels.Archs[slices.IndexFunc(kernels.Archs, func(a kernels.Arch) bool {
+		return a.Name == c.From
+	})]
+	from := b.entered(arch)
 	if from.Sources != b.digest {
 		return nil // not asked for, and stale
 	}
@@ -42,14 +42,17 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: c.Flags(),
 		Of: from.SHA256}
 	return b.keep(c.File(), c.From, wanted, func(to string) error {
-		in := filepath.Join(b.work, ptx)
-		if _, err := os.Stat(in); err != nil { // it was current
-			in = filepath.Join(b.out, ptx)
+		in, err := b.text(ctx, arch)
+		if err != nil {
+			return err
 		}
 		made := filepath.Join(b.work, "."+c.Name)
 		defer os.Remove(made)
-		if err := command(ctx, assembler, append(wanted.Flags, in, "-o", made)...); err != nil {
-			return err
+		args := append(slices.Clone(wanted.Flags), "-v", in, "-o", made)
+		said, err := exec.CommandContext(ctx, assembler, args...).CombinedOutput()
+		// What it says when it makes warpgroup products wait for each other, which is no warning.
+		if err != nil || strings.Contains(string(said), "Potential Performance Loss") {
+			return fmt.Errorf("%w\n%s", cmp.Or(err, errors.New("slow code")), said)
 		}
 		cubin, err := os.ReadFile(made)
 		if err != nil {
@@ -57,15 +60,4 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 		}
 		return os.WriteFile(to, compressed(cubin), 0o644)
 	})
-}
-
-func compressed(data []byte) []byte {
-	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		panic(err) // of the constant above
-	}
-	z.Write(data) // into memory: neither can fail
-	z.Close()
-	return out.Bytes()
 }

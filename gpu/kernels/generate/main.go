@@ -4,7 +4,8 @@
 //
 // What is there already and was built from these sources, with these flags, by this compiler,
 // stays. With names of architectures as arguments only those are built, for a machine that has
-// little time; a test says which others are stale.
+// little time; a test says which others are stale. -texts DIR writes the PTX of every architecture
+// there, of which only the cubins are shipped of some, and builds nothing else.
 package main
 
 import (
@@ -32,8 +33,13 @@ func main() {
 	defer stop()
 	out := flag.String("out", filepath.Join("..", "..", "assets", "kernels"),
 		"build into `DIR`, for the check that two builds give the same bytes")
+	texts := flag.String("texts", "", "write the PTX of all architectures into `DIR`, and no more")
 	flag.Parse()
-	if err := run(ctx, *out, flag.Args()); err != nil {
+	build := func() error { return run(ctx, *out, flag.Args()) }
+	if *texts != "" {
+		build = func() error { return writeTexts(ctx, *out, *texts, flag.Args()) }
+	}
+	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
@@ -49,6 +55,7 @@ type builder struct {
 	mu       sync.Mutex
 	manifest kernels.Manifest
 	failed   []error
+	texts    map[string]*text // by architecture
 }
 
 // run builds the named architectures, all of them where none is named, into out. It is started by
@@ -76,13 +83,13 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out),
-		manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}}}
+	b := newBuilder(out, work, names, digest)
 	b.all(len(kernels.Archs), func(i int) error { return b.compiled(ctx, kernels.Archs[i]) })
 	if err := errors.Join(b.failed...); err != nil {
 		return err
 	}
 	b.all(len(kernels.Cubins), func(i int) error { return b.assembled(ctx, kernels.Cubins[i]) })
+	b.all(len(kernels.Archs), func(i int) error { return b.packed(ctx, kernels.Archs[i]) })
 	if err := errors.Join(b.failed...); err != nil {
 		return err
 	}
@@ -91,6 +98,9 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	for _, file := range made {
+		if strings.HasSuffix(file.Name(), ".ptx") {
+			continue // its cubins and its packed form are kept
+		}
 		if err := os.Rename(filepath.Join(work, file.Name()),
 			filepath.Join(out, file.Name())); err != nil {
 			return err
@@ -101,6 +111,16 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(out, "manifest.json"), append(text, '\n'), 0o644)
+}
+
+func newBuilder(out, work string, names []string, digest string) *builder {
+	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out),
+		manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}},
+		texts:    map[string]*text{}}
+	for _, a := range kernels.Archs {
+		b.texts[a.Name] = &text{}
+	}
+	return b
 }
 
 // all makes n artefacts, two at once: each takes a processor and some hundred megabytes.
@@ -127,7 +147,7 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact,
 	a, there := b.have[file]
 	current := a.Sources == wanted.Sources && a.Compiler == wanted.Compiler && a.Of == wanted.Of &&
 		slices.Equal(a.Flags, wanted.Flags)
-	if (len(b.names) == 0 || slices.Contains(b.names, name)) && !current {
+	if b.wants(name) && !current {
 		to := filepath.Join(b.work, file)
 		if err := build(to); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -151,17 +171,36 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact,
 	return nil
 }
 
-// compiled makes PTX or a code object of kernels.cu.
+// wants tells whether an architecture was asked for.
+func (b *builder) wants(name string) bool {
+	return len(b.names) == 0 || slices.Contains(b.names, name)
+}
+
+// compiled makes a code object of kernels.cu, or its PTX, of which the manifest alone tells.
 func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
-	version, err := line(ctx, "", arch.Clang)
+	wanted, err := b.wanted(ctx, arch)
 	if err != nil {
-		return fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang, err, arch.Clang,
-			strings.Replace(arch.Clang, "clang", "lld", 1))
+		return err
 	}
-	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: arch.Flags()}
+	if arch.Vendor == kernels.NVIDIA {
+		return b.keep(arch.Text(), arch.Name, wanted, func(string) error {
+			_, err := b.text(ctx, arch)
+			return err
+		})
+	}
 	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {
 		return command(ctx, arch.Clang, append(wanted.Flags, "kernels.cu", "-o", to)...)
 	})
+}
+
+// wanted is what the manifest says of an architecture's PTX or code object when it was built now.
+func (b *builder) wanted(ctx context.Context, arch kernels.Arch) (kernels.Artefact, error) {
+	version, err := line(ctx, "", arch.Clang)
+	if err != nil {
+		return kernels.Artefact{}, fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang,
+			err, arch.Clang, strings.Replace(arch.Clang, "clang", "lld", 1))
+	}
+	return kernels.Artefact{Sources: b.digest, Compiler: version, Flags: arch.Flags()}, nil
 }
 
 // line is the line of a program's --version that has a word in it.
@@ -185,7 +224,8 @@ func command(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// built are the artefacts in dir that are what its manifest says.
+// built are the artefacts in dir that are what its manifest says, and the texts that they were made
+// of.
 func built(dir string) map[string]kernels.Artefact {
 	var m kernels.Manifest
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
@@ -193,6 +233,9 @@ func built(dir string) map[string]kernels.Artefact {
 		return nil
 	}
 	maps.DeleteFunc(m.Artefacts, func(file string, a kernels.Artefact) bool {
+		if strings.HasSuffix(file, ".ptx") {
+			return false
+		}
 		data, err := os.ReadFile(filepath.Join(dir, file))
 		sum := sha256.Sum256(data)
 		return err != nil || hex.EncodeToString(sum[:]) != a.SHA256

@@ -1,0 +1,107 @@
+package main
+
+// The texts: PTX as the compiler writes it, which cubins are made of. Those that any card of a
+// driver's can run are shipped, compressed: gzip is given no time and no name, so the same text
+// gives the same bytes. Of the others the manifest keeps the digest.
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ossrun/ossrun/gpu/kernels"
+)
+
+// text is the PTX of an architecture, made when it is first asked for.
+type text struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// text compiles an architecture's PTX, once. Where the manifest has one of the same sources, flags
+// and compiler it must be the same.
+func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
+	t := b.texts[arch.Name]
+	t.once.Do(func() {
+		t.path = filepath.Join(b.work, arch.Text())
+		t.err = command(ctx, arch.Clang, append(arch.Flags(), "kernels.cu", "-o", t.path)...)
+		had := b.have[arch.Text()]
+		wanted, err := b.wanted(ctx, arch)
+		if t.err = errors.Join(t.err, err); t.err != nil || had.Sources != wanted.Sources ||
+			had.Compiler != wanted.Compiler {
+			return
+		}
+		data, err := os.ReadFile(t.path)
+		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != had.SHA256 {
+			t.err = fmt.Errorf("%s is not what it was (%v)", arch.Text(), err)
+		}
+	})
+	return t.path, t.err
+}
+
+// entered is what the manifest says of an architecture's text.
+func (b *builder) entered(arch kernels.Arch) kernels.Artefact {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.manifest.Artefacts[arch.Text()]
+}
+
+// packed compresses the texts that are shipped.
+func (b *builder) packed(ctx context.Context, arch kernels.Arch) error {
+	from := b.entered(arch)
+	if !arch.HasText() || from.Sources != b.digest {
+		return nil
+	}
+	wanted := kernels.Artefact{Sources: b.digest, Compiler: "gzip", Flags: []string{"-9"},
+		Of: from.SHA256}
+	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {
+		path, err := b.text(ctx, arch)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, compressed(data), 0o644)
+	})
+}
+
+// writeTexts writes the PTX of the named architectures, all of them where none is named.
+func writeTexts(ctx context.Context, out, to string, names []string) error {
+	digest, err := kernels.Digest(".")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	b := newBuilder(out, to, names, digest)
+	b.all(len(kernels.Archs), func(i int) error {
+		if a := kernels.Archs[i]; a.Vendor == kernels.NVIDIA && b.wants(a.Name) {
+			_, err := b.text(ctx, a)
+			return err
+		}
+		return nil
+	})
+	return errors.Join(b.failed...)
+}
+
+func compressed(data []byte) []byte {
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		panic(err) // of the constant above
+	}
+	z.Write(data) // into memory: neither can fail
+	z.Close()
+	return out.Bytes()
+}
