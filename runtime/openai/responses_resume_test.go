@@ -35,9 +35,9 @@ func abandoned(t *testing.T, h *checked, body string) (left session.Record, whol
 	return left, ended(t, srv, id)
 }
 
-// A response that another process has begun goes on where it was: the same ids, the same text, and
-// events with consecutive numbers.
-func TestBackgroundIsTakenOver(t *testing.T) {
+// demoPorts opens ports over the demo model, each a process of its own.
+func demoPorts(t *testing.T) (open func(silence time.Duration) *checked) {
+	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +55,32 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	open := func(silence time.Duration) *checked {
+	return func(silence time.Duration) *checked {
 		h := newChecked(t, Options{Models: single(m, m.Stats, "demo"), Silence: silence})
 		t.Cleanup(h.Close)
 		return h
 	}
+}
+
+// inherit puts a record into a port's store as what a process that has ended has left.
+func inherit(t *testing.T, h *checked, left session.Record) {
+	t.Helper()
+	var s storedResponse
+	if err := json.Unmarshal(left.Value, &s); err != nil {
+		t.Fatal(err)
+	}
+	s.Until = time.Now().Add(-time.Second)
+	if err := putResponse(h.port.Store, left.Key, s); err != nil {
+		t.Fatal(err)
+	}
+	value, _ := marshal(lease{"another", s.Until})
+	h.port.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
+}
+
+// A response that another process has begun goes on where it was: the same ids, the same text, and
+// events with consecutive numbers.
+func TestBackgroundIsTakenOver(t *testing.T) {
+	open := demoPorts(t)
 	for _, body := range []string{
 		`"input":"How do I serve an OpenAI API?","ignore_eos":true,"max_output_tokens":400`,
 		`"input":"What is the weather in Paris?","ignore_eos":true,"max_output_tokens":300,` +
@@ -68,17 +89,7 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+body+`}`)
 		second := open(100 * time.Millisecond)
 		srv := httptest.NewServer(second)
-		var s storedResponse
-		if err := json.Unmarshal(left.Value, &s); err != nil {
-			t.Fatal(err)
-		}
-		s.Until = time.Now().Add(-time.Second)
-		if err := putResponse(second.port.Store, left.Key, s); err != nil {
-			t.Fatal(err)
-		}
-		value, _ := marshal(lease{"another", s.Until})
-		second.port.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key,
-			Value: value})
+		inherit(t, second, left)
 		// twice at once: one takes it over
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
@@ -142,6 +153,49 @@ func TestLostBackgroundFails(t *testing.T) {
 		r, _ := h.port.Store.Get(session.KindResponse, "resp_1")
 		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
 	})
+	cancel()
+	<-done
+}
+
+// One with logprobs ends as failed, since those of the first tokens are gone; what was shown of it
+// stays, and its stream ends as it should.
+func TestBackgroundWithLogprobsFails(t *testing.T) {
+	open := demoPorts(t)
+	first := open(15 * time.Second)
+	srv := httptest.NewServer(first)
+	defer srv.Close()
+	id := decode(t, post(t, srv, "/v1/responses", `{"background":true,"seed":7,"input":"How do I `+
+		`serve an OpenAI API?","ignore_eos":true,"max_output_tokens":3000,"top_logprobs":2,`+
+		`"include":["message.output_text.logprobs"]}`).body)["id"].(string)
+	left := eventually(t, func() (session.Record, bool) {
+		r, ok := first.port.Store.Get(session.KindResponse, id)
+		var s storedResponse
+		return r, ok && json.Unmarshal(r.Value, &s) == nil && s.running() && s.Log.last() > 20
+	})
+	if r := ask(t, "POST", srv.URL+"/v1/responses/"+id+"/cancel", ""); r.status != 200 {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	second := open(100 * time.Millisecond)
+	next := httptest.NewServer(second)
+	defer next.Close()
+	inherit(t, second, left)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { second.TakeOver(ctx); close(done) }()
+	m := ended(t, next, id)
+	if message, _ := at(m, "error", "message").(string); m["status"] != "failed" ||
+		at(m, "error", "code") != "server_error" || !strings.Contains(message, "send the request") {
+		t.Errorf("%v", m)
+	}
+	list := eventually(t, func() ([]event, bool) {
+		r := ask(t, "GET", next.URL+"/v1/responses/"+id+"?stream=true", "")
+		return events(t, r.body), r.status == 200
+	})
+	last := list[len(list)-1]
+	if last.name != "response.failed" || last.json["sequence_number"] != float64(len(list)-1) ||
+		len(list) < 20 {
+		t.Errorf("%d events, the last is %s", len(list), last.data)
+	}
 	cancel()
 	<-done
 }
