@@ -161,7 +161,7 @@ func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
 			s.Compute = engine.Exact
 		}
 	}
-	s.MaxLogits = s.MaxNumSeqs
+	s.MaxLogits = max(s.MaxNumSeqs, min(s.Drafts+1, s.MaxNumBatchedTokens))
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -21,6 +22,7 @@ type Options struct {
 	ServedNames []string // with them the process serves one model, under these names
 	Settings    engine.Settings
 	Preset      string // "" or one of Presets
+	Speculate   bool   // drafts were asked for; without it they are made where they can be
 
 	StreamInterval int // tokens in an event of a stream; 0: by the load
 	// how long a model that nobody asks for stays loaded; below 0: for ever
@@ -36,7 +38,7 @@ type Options struct {
 // DefaultOptions are the options where nobody says otherwise.
 func DefaultOptions() Options {
 	return Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
-		Dense: engine.DenseBF16},
+		Dense: engine.DenseBF16, Drafts: draft.Most},
 		Keep: KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
 }
 
@@ -144,6 +146,10 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	} else {
 		s.Compute = cmp.Or(s.Compute, engine.Rounded)
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
+		if s.Drafts = 0; o.Speculate {
+			note("--speculative-config: only the CPU engine makes drafts; a GPU computes one " +
+				"token of a request at a time")
+		}
 		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
 			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 " +
 				"bits; steps are launched as graphs")

@@ -29,6 +29,7 @@ type benchVerb struct {
 	synthetic string
 	layers    int
 	suite     benchSuite
+	copies    bool // --copy
 
 	save                           bool
 	resultDir, resultFile, compare string
@@ -52,6 +53,8 @@ func benchCommand() *cli.Command {
 			"tokens, in four steps at least"),
 		toggle(&v.bench.Plain, "plain", "", "leave out the profiles of where a step's time goes, "+
 			"which take three steps of each kind"),
+		toggle(&v.copies, "copy", "", "measure drafts instead: a text that is nine tenths quoted, "+
+			"and one whose quotations break off, with and without them in turns"),
 		toggle(&v.save, "save-result", groupBenchFile, "write a JSON file named by processor and "+
 			"model, made to be shared"),
 		text(&v.resultDir, "result-dir", groupBenchFile, "the file's `FOLDER`"),
@@ -150,6 +153,9 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(engine.Dev
 
 func (v *benchVerb) run(c *cli.Context, t Terminal, dev engine.Device,
 	ckpt *checkpoint.Checkpoint, about bench.About) error {
+	if v.copies {
+		return v.copy(c, dev, ckpt, about)
+	}
 	report, err := bench.Run(c.Context, dev, ckpt, v.bench)
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && !interrupted {

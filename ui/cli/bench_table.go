@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
@@ -80,6 +81,31 @@ func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) 
 		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f %%\n", o.Name,
 			o.Milliseconds, o.Least, o.Most, o.Percent, float64(o.Bytes)/1e6, o.GBPerS,
 			100*o.OfRead, o.TOPS, 100*o.OfMultiply)
+	}
+	return w.Flush()
+}
+
+// copy is --copy.
+func (v *benchVerb) copy(c *cli.Context, dev engine.Device, ckpt *checkpoint.Checkpoint,
+	about bench.About) error {
+	r, err := bench.Copy(c.Context, dev, ckpt, v.bench)
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	r.About = about
+	if c.Bool("json") {
+		return writeJSON(c.App.Writer, r)
+	}
+	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "machine\t%s, %d cores, %s; ossrun %s\n", about.CPU, about.Cores, about.OS,
+		about.Version)
+	fmt.Fprintf(w, "model\t%s, %d layers\n", r.Model, r.Layers)
+	fmt.Fprintf(w, "device\t%s; compute %s, dense %s\n\n", r.Device, r.Compute, r.Dense)
+	fmt.Fprintf(w, "text\ttok/s\twithout drafts\ttimes\tleast\tmost\tby processor time\ttried\t"+
+		"right\n")
+	for _, t := range r.Texts {
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\t%.3f\t%d\t%d\n", t.Text, t.With,
+			t.Without, t.Times, t.Least, t.Most, t.TimesCPU, t.Drafted, t.Accepted)
 	}
 	return w.Flush()
 }

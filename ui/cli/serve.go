@@ -76,7 +76,8 @@ type serveVerb struct {
 	chosen        tools.Options
 	engine        string
 	servedNames   string
-	prefixCaching bool // --enable-prefix-caching
+	speculative   string // --speculative-config
+	prefixCaching bool   // --enable-prefix-caching
 	maxReasoning  int
 	allowLoops    bool
 	vllm          vllmSettings
@@ -136,6 +137,9 @@ func (v *serveVerb) flags() []cli.Flag {
 			"reuse what was computed for prompts that begin alike; this is the default"),
 		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch,
 			"compute every prompt from its first token, for instance to measure speed"),
+		text(&v.speculative, "speculative-config", groupBatch, "bound the drafts as vLLM's "+
+			"`JSON` does, {\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix "+
+			"is the same here (default: up to 32 tokens where they pay, on the CPU)"),
 		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch,
 			"send `N` tokens in an event of a stream (default: each by itself, more under load)"),
 	}, v.portFlags.flags(), []cli.Flag{

@@ -166,6 +166,7 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 			func(v float64) bool { return v >= 0.05 && v <= 1 },
 			"lie between 0.05 and 1", groupMemory, "take at most this `SHARE` of the free "+
 				"memory, 0.05 to 1, on the CPU too (default: all but a reserve)"),
+		noSpeculationFlag(s),
 	}
 }
 

@@ -86,6 +86,11 @@ func (v *serveVerb) native() (err error) {
 	if v.notes, err = vllmNotes(v.c); err != nil {
 		return err
 	}
+	notes, err := speculation(v.c, v.speculative, &v.options)
+	if err != nil {
+		return err
+	}
+	v.notes = append(v.notes, notes...)
 	return v.prefixCachingFlags()
 }
 
@@ -271,7 +276,7 @@ var ours = map[string]bool{
 	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true,
 	"preset": true, "config": true, "print-config": true, "keep-alive": true, "host": true,
 	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
-	"swap-disk": true, "tools": true,
+	"swap-disk": true, "tools": true, "no-speculation": true,
 	"mcp-config": true, "python-tool": true, "search": true, "browser-allow": true,
 	"remember": true, "no-remember-on-disk": true, "port": true,
 	"max-reasoning-tokens": true, "no-loop-detection": true, "tensor-parallel-size": true,

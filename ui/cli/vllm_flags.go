@@ -9,7 +9,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -54,15 +53,6 @@ func oneDevice(v string) string {
 
 func never(why string) func(string) string { return func(string) string { return why } }
 
-func speculative(v string) string {
-	var config struct{ Model, Method string }
-	what := "speculative decoding"
-	if json.Unmarshal([]byte(v), &config) == nil && config.Model != "" {
-		what += " with " + config.Model
-	}
-	return what + " is not in this version; " + elsewhere
-}
-
 func notAboveZero(what string) func(string) string {
 	return func(v string) string {
 		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err != nil || f > 0 {
@@ -87,7 +77,6 @@ var vllmFlags = []vllmFlag{
 	{names: "data-parallel-size dp", here: "one device, as here", refuse: oneDevice},
 	{names: "enable-expert-parallel", boolean: true, here: "has no effect on one device"},
 	{names: "distributed-executor-backend", here: "has no effect on one device"},
-	{names: "speculative-config", refuse: speculative},
 	{names: "enable-lora", boolean: true, refuse: never("adapters cannot be loaded; " + elsewhere)},
 	{names: "lora-modules", refuse: never("adapters cannot be loaded; " + elsewhere)},
 
