@@ -19,6 +19,7 @@ import (
 
 // TestDemoOnEachISA asks one held-out question of 48, all of them with OSSRUN_LONG.
 func TestDemoOnEachISA(t *testing.T) {
+	t.Parallel()
 	every := 48
 	if os.Getenv("OSSRUN_LONG") != "" {
 		every = 1

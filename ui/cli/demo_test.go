@@ -164,6 +164,7 @@ func playAll(t *testing.T, m session.Runner, requests []session.Request,
 }
 
 func TestDemoModel(t *testing.T) {
+	t.Parallel()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)

@@ -164,6 +164,7 @@ func TestEvalRefuses(t *testing.T) {
 // The demo model behind our own port: no turn shows a client what it should not see, and no request
 // is refused.
 func TestEvalOfOurPort(t *testing.T) {
+	t.Parallel()
 	s := serveDemo(t)
 	for _, api := range []string{"chat", "responses"} {
 		code, out, errs := runEval(t, "harmony", "--base-url", s.url, "--turns", "24", "--json",

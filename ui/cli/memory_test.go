@@ -61,6 +61,7 @@ func demoCeiling(t *testing.T) float64 {
 
 // What a burst took is given back when nothing runs.
 func TestServeGivesMemoryBack(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("the race detector has memory of its own")
 	}

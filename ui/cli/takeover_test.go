@@ -27,6 +27,7 @@ func getJSON(t *testing.T, s *served, path string) (m map[string]any) {
 // A server that is killed in the middle of a background response loses none of it: the next server
 // of the same user writes it to its end, and its events go on with the next number.
 func TestKilledServerLosesNoBackgroundResponse(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a lease runs out first, which takes 15 s")
 	}

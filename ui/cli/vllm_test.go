@@ -147,6 +147,7 @@ func TestVLLMThatDies(t *testing.T) {
 
 // One of two servers is killed under load: every answer is whole, also those that had begun.
 func TestUpstreamIsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	one, two := serveDemo(t), serveDemo(t)
 	front := serveDemo(t, "--engine", "vllm", "--upstream", one.url+","+two.url)
 	var clients sync.WaitGroup
