@@ -63,7 +63,7 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 	if of.choice.mode == grammar.None {
 		return nil, of.ignored
 	}
-	allowed := allowedTypes(o)
+	allowed := allowedBuiltins(o)
 	for _, v := range o.list("tools") {
 		t := v.object()
 		w := wantedTool{asked: t.text("type"), label: t.text("server_label"),
@@ -71,7 +71,9 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 		w.kind = builtinKinds[w.asked]
 		switch {
 		case slices.Contains(offeredTypes, w.asked) || w.kind != "" && allowed != nil &&
-			!slices.Contains(allowed, w.asked):
+			!slices.ContainsFunc(allowed, func(a wantedTool) bool {
+				return a.asked == w.asked && (a.label == "" || a.label == w.label)
+			}):
 		case w.kind == "" || options.Tools == nil ||
 			!responses && (w.approval.others || len(w.approval.always) > 0):
 			ignored = append(ignored, w.asked)
@@ -93,18 +95,20 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 	return wanted, ignored
 }
 
-// allowedTypes are the types in tool_choice's allowed_tools, nil if it is something else.
-func allowedTypes(o *object) []string {
+// allowedBuiltins are the types, and the labels of servers, in tool_choice's allowed_tools, nil if
+// it is something else.
+func allowedBuiltins(o *object) []wantedTool {
 	v := o.get("tool_choice")
 	if v.Kind() != jsondoc.Object || v.object().text("type") != "allowed_tools" {
 		return nil
 	}
-	c, list := v.object(), []string{}
+	c, list := v.object(), []wantedTool{}
 	if c.has("allowed_tools") {
 		c = c.object("allowed_tools")
 	}
-	for _, t := range c.list("tools") {
-		list = append(list, t.object().text("type"))
+	for _, v := range c.list("tools") {
+		t := v.object()
+		list = append(list, wantedTool{asked: t.text("type"), label: t.text("server_label")})
 	}
 	return list
 }

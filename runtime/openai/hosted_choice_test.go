@@ -75,3 +75,21 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 		`{"input":"x","tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}]}`)
 	wantFault(t, r, 400, kindInvalid, "tool_choice", "unsupported_parameter", "no such tool")
 }
+
+// Of two servers, allowed_tools names one.
+func TestAllowedToolsNameAServer(t *testing.T) {
+	srv, f := toolServer(t, toolUser, nil)
+	post(t, srv, "/v1/responses", `{"input":"x","tools":[{"type":"mcp","server_label":"sums"},`+
+		`{"type":"mcp","server_label":"other"}],"tool_choice":{"type":"allowed_tools",`+
+		`"mode":"auto","tools":[{"type":"mcp","server_label":"other"}]}}`)
+	for _, r := range f.requests {
+		for _, function := range r.Functions {
+			if !strings.HasPrefix(function.Name, "other_") {
+				t.Errorf("%s is offered", function.Name)
+			}
+		}
+		if len(r.Functions) != 2 {
+			t.Errorf("%d functions are offered", len(r.Functions))
+		}
+	}
+}

@@ -57,8 +57,17 @@ var withoutEffect = []string{"user", "metadata", "service_tier", "store", "paral
 	"client_metadata", "prediction", "include", "truncation", "stream_options", "request_id",
 	"cache_salt", "priority"}
 
-// templateKwargs holds what vLLM gives to a model's template. Harmony's knows the effort.
+// templateKwargs holds what vLLM gives to a model's template.
 const templateKwargs = "chat_template_kwargs"
+
+// nestedMembers are the members that are read of those that hold others; what else they hold is
+// named like a member of the request. A schema or a message may hold what it likes.
+var nestedMembers = map[string][]string{
+	templateKwargs:   {"reasoning_effort"}, // Harmony's template knows no more
+	"stream_options": {"include_usage", "include_obfuscation"},
+	"reasoning":      {"effort", "summary", "generate_summary", "exclude"},
+	"text":           {"format", "verbosity"},
+}
 
 // unread lists the members that were not read and that this server does not know.
 func (o *object) unread() (names []string) {
@@ -72,10 +81,13 @@ func (o *object) unread() (names []string) {
 			names = append(names, name)
 		}
 	}
-	if o.seen[templateKwargs] && o.has(templateKwargs) {
-		for name := range o.object(templateKwargs).members {
-			if name != "reasoning_effort" {
-				names = append(names, templateKwargs+"."+name)
+	for outer, known := range nestedMembers {
+		if !o.seen[outer] || o.get(outer).Kind() != jsondoc.Object {
+			continue
+		}
+		for name := range o.object(outer).members {
+			if !slices.Contains(known, name) {
+				names = append(names, outer+"."+name)
 			}
 		}
 	}

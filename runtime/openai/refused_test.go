@@ -88,6 +88,12 @@ func TestUnknownParametersAreNamed(t *testing.T) {
 		{textRoute, `{"prompt":"a",` + kwargs + `}`, "chat_template_kwargs"},
 		{chatRoute, chatWith(`"chat_template_kwargs":{"reasoning_effort":"low"}`), ""},
 		{chatRoute, chatWith(`"chat_template_kwargs":null`), ""},
+		{chatRoute, chatWith(`"stream_options":{"include_usage":true,"every_step":true}`),
+			"stream_options.every_step"},
+		{chatRoute, chatWith(`"reasoning":{"effort":"low","enabled":true}`), "reasoning.enabled"},
+		{responseRoute, `{"input":"a","text":{"verbosity":"low","length":3},"reasoning":` +
+			`{"effort":"low","summary":null,"depth":1},"stream_options":{"x":1}}`,
+			"reasoning.depth, text.length"},
 	} {
 		r := post(t, srv, c.path, c.body)
 		if h := r.header.Get("X-Ossrun-Ignored"); h != c.ignored {
