@@ -67,7 +67,7 @@ func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
 	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
 	create(`"input":"Rain?","conversation":"` + talk + `"`)
 	refused(`{"conversation":"` + talk + `","input":"Well?"}`)
-	post(t, srv, "/v1/responses", `{"conversation":"`+talk+`","input":[`+output+`]}`)
+	post(t, srv, "/v1/conversations/"+talk+"/items", `{"items":[`+output+`]}`)
 	post(t, srv, "/v1/responses", `{"conversation":"`+talk+`","input":"Well?"}`)
 
 	item := at(decode(t, ask(t, "GET", srv.URL+"/v1/responses/"+first, "").body), "output", 1, "id").(string)

@@ -62,9 +62,13 @@ func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bo
 	return s, true, putTalk(p.Store, id, s)
 }
 
-// readItems reads the member items, and complains about those that a response could not read.
-func (p *port) readItems(o *object) (items []json.RawMessage) {
+// readItems reads the member items, and complains about those that a response could not read behind
+// the items before.
+func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawMessage) {
 	in := &inputReader{talk: &conversation{}, Options: &p.Options}
+	for _, v := range valuesOf(before, "conversation", &complaints{ctx: o.c.ctx}) {
+		in.appendItem(v, nil)
+	}
 	list := o.list("items")
 	for i, v := range list {
 		in.appendItem(v, list[i+1:])
@@ -88,7 +92,7 @@ func (p *port) talking(do func(e *exchange, r *http.Request, o *object) *fault) 
 
 func (p *port) createTalk(e *exchange, _ *http.Request, o *object) *fault {
 	checkMetadata(o)
-	id, s := newID("conv_"), storedTalk{now(), metadata(o), p.readItems(o)}
+	id, s := newID("conv_"), storedTalk{now(), metadata(o), p.readItems(o, nil)}
 	if o.c.first != nil {
 		return o.c.first
 	}
@@ -164,11 +168,12 @@ func (p *port) addItems(e *exchange, r *http.Request, o *object) *fault {
 	if !o.has("items") {
 		o.c.add(missing("items"))
 	}
-	items := p.readItems(o)
+	id := r.PathValue("id")
+	s, _ := getTalk(p.Store, id)
+	items := p.readItems(o, s.Items)
 	if o.c.first != nil {
 		return o.c.first
 	}
-	id := r.PathValue("id")
 	_, ok, err := p.changeTalk(id, func(s *storedTalk) { s.Items = append(s.Items, items...) })
 	switch {
 	case !ok:
