@@ -218,4 +218,19 @@ func TestGateIsNotMisled(t *testing.T) {
 	if n, _ := g.Worth(Proposal{}, &f, 1, 1); n != 0 {
 		t.Fatalf("%d tokens of no proposal", n)
 	}
+	// the first step of its kind was slow: it is tried again after a while
+	g = Gate{}
+	g.Observe(1, 50*time.Millisecond, true)
+	for _, rows := range []int{5, 9, 13, 17, 25, 33} {
+		g.Observe(rows, 2*time.Second, true)
+	}
+	if n, _ := g.Worth(p, &f, 1, 1); n != 0 {
+		t.Fatalf("%d tokens where they look dear", n)
+	}
+	for range 1500 {
+		g.Observe(1, 50*time.Millisecond, true)
+	}
+	if n, _ := g.Worth(p, &f, 1, 1); n == 0 {
+		t.Fatalf("no draft after a slow step, a row costs %g", g.Costs(9)-g.Costs(1))
+	}
 }

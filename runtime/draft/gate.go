@@ -3,7 +3,7 @@
 // sequence and of all.
 //
 // What must stay true:
-//   - Drafts that are never right cost 2 % of the time and a few steps at the beginning, whatever
+//   - Drafts that are never right cost 1 % of the time and a few steps at the beginning, whatever
 //     was believed of them: what they may lose is an account that only time and right drafts fill.
 //   - The text does not depend on any of it.
 
@@ -15,14 +15,18 @@ import (
 )
 
 const (
-	share = 0.02 // of the time that drafts may lose
+	share = 0.01 // of the time that drafts may lose
 	// steps of one row: what they may lose at first, and the most that good drafts save up for
 	// worse ones
-	loan, saved = 4, 40
+	loan, saved = 2, 40
 	// a draft is tried where it promises so much more tokens a second
 	worthwhile = 1.1
-	// of a step's time that the latest one counts
-	fresh = 0.15
+	// what the latest step counts of a mean, if it was slower and if it was faster: what else runs
+	// on the machine only makes steps slower
+	slower, faster = 0.15, 0.4
+	// what a mean that was dearer than guessed loses to the guess with each step of fewer rows:
+	// else one slow step would be the last of its kind
+	stale = 0.002
 )
 
 // lengths are those that a draft is cut to.
@@ -36,6 +40,7 @@ type Gate struct {
 	costs   [16]cost // by the logarithm of the rows
 	account float64  // seconds that drafts may still lose
 	opened  bool     // the loan is on the account
+	dearer  float64  // what the last step took, of what such steps are believed to take
 	fare    Fare
 }
 
@@ -74,13 +79,23 @@ func (g *Gate) Observe(rows int, took time.Duration, decode bool) {
 	if c.rows == 0 {
 		*c = cost{float64(rows), s}
 	} else {
-		// one step that the system held up must not count for many
-		s = min(s, 3*c.seconds)
+		fresh := faster
+		if s > c.seconds {
+			s, fresh = min(s, 3*c.seconds), slower
+		}
 		c.rows += fresh * (float64(rows) - c.rows)
 		c.seconds += fresh * (s - c.seconds)
 	}
+	for i := bucket(rows) + 1; i < len(g.costs); i++ {
+		if more := &g.costs[i]; more.rows > c.rows {
+			more.seconds -= stale * max(0, more.seconds-c.guess(more.rows))
+		}
+	}
 	if decode {
 		g.account += share * s
+	}
+	if g.dearer = 1; s > 0 {
+		g.dearer = s / g.Costs(rows)
 	}
 }
 
@@ -100,11 +115,16 @@ func (g *Gate) Costs(rows int) float64 {
 	if below == nil {
 		return 0
 	}
-	slope := below.seconds / below.rows * guessed
-	if above != nil {
-		slope = max(0, above.seconds-below.seconds) / (above.rows - below.rows)
+	if above == nil {
+		return below.guess(r)
 	}
-	return below.seconds + (r-below.rows)*slope
+	return below.seconds + (r-below.rows)*max(0, above.seconds-below.seconds)/
+		(above.rows-below.rows)
+}
+
+// guess is what more rows are believed to take.
+func (c *cost) guess(rows float64) float64 {
+	return c.seconds * (1 + guessed*(rows/c.rows-1))
 }
 
 // guessed is what a row more is believed to take, as a part of what each took so far, while no step
@@ -161,8 +181,8 @@ func (f *Fare) fade(kind int, by float64) {
 	f[kind].wrong *= by
 }
 
-// Settle tells how a draft did: right of its n tokens were. rows and tokens are those of the step
-// without it.
+// Settle tells how a draft of the step observed last did: right of its n tokens were. rows and
+// tokens are those of the step without it.
 func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Fare) {
 	k, wrong := kind(match), 0.0
 	if right < n {
@@ -175,7 +195,7 @@ func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Fare) {
 		f[k].wrong += wrong
 	}
 	now := g.Costs(rows)
-	g.account -= g.Costs(rows+n) - now
+	g.account -= g.Costs(rows+n)*g.dearer - now
 	g.account += float64(right) * now / max(tokens, 1)
 	g.account = min(g.account, saved*now)
 }

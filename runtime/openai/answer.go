@@ -36,9 +36,11 @@ type request struct {
 	format  answerFormat // of the answer
 	lines   bool         // a stream is lines of JSON, not events
 	ids     bool         // show the tokens of prompt and answer
-	ignored []string     // parts of the request that have no effect
-	loops   bool         // turns that repeat themselves go on
-	start   starter      // nil: the turn is the runner's own
+	// the client has said what it expects, and is told what came of that
+	predicted bool
+	ignored   []string // parts of the request that have no effect
+	loops     bool     // turns that repeat themselves go on
+	start     starter  // nil: the turn is the runner's own
 	// runs the answer so that it goes on when the client has left; nil: it ends with the client
 	background func(a *answer, r *http.Request)
 }
@@ -276,6 +278,8 @@ func (a *answer) count() (all session.Usage) {
 			prompt, cached = max(prompt, d.Usage.Prompt), max(cached, d.Usage.Cached)
 			all.Completion += d.Usage.Completion
 			all.Reasoning += d.Usage.Reasoning
+			all.Accepted += d.Usage.Accepted
+			all.Rejected += d.Usage.Rejected
 		}
 		all.Prompt += prompt
 		all.Cached += cached

@@ -214,7 +214,7 @@ func (c *chatForm) whole(usage session.Usage) any {
 		}
 		list = append(list, choice)
 	}
-	all := c.completion(list, wireUsage(usage))
+	all := c.completion(list, c.wireUsage(usage))
 	all.PromptTokenIDs = c.promptTokens()
 	return all
 }

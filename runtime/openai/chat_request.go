@@ -39,8 +39,21 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	talk := chatConversation(o)
 	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
 	r.fill(&turn, o, tools, bound, "max_completion_tokens", "max_tokens")
+	turn.Prediction, r.predicted = prediction(o), o.has("prediction")
 	r.turns = choices(turn, r.n)
 	return r, o.c.first
+}
+
+// prediction is what the client expects the answer to be.
+func prediction(o *object) string {
+	p := o.object("prediction")
+	if p == nil {
+		return ""
+	}
+	if kind := p.text("type"); kind != "content" {
+		p.c.add(invalid(p.at("type"), "%s is %q, it must be content", p.at("type"), kind))
+	}
+	return content(p, "content", false)
 }
 
 // logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no

@@ -63,7 +63,7 @@ func (c *chunks) end(usage session.Usage, f *fault) {
 	if f != nil {
 		c.emit("", f.body())
 	} else if c.usage {
-		c.emit("", c.completion([]any{}, wireUsage(usage)))
+		c.emit("", c.completion([]any{}, c.wireUsage(usage)))
 	}
 	c.out.line("[DONE]")
 }
@@ -81,7 +81,22 @@ type chatUsage struct {
 	CompletionTokens int           `json:"completion_tokens"`
 	TotalTokens      int           `json:"total_tokens"`
 	PromptDetails    promptDetails `json:"prompt_tokens_details"`
-	OutputDetails    outputDetails `json:"completion_tokens_details"`
+	OutputDetails    chatDetails   `json:"completion_tokens_details"`
+}
+
+type chatDetails struct {
+	outputDetails
+	// of the prediction, where there is one
+	Accepted *int `json:"accepted_prediction_tokens,omitempty"`
+	Rejected *int `json:"rejected_prediction_tokens,omitempty"`
+}
+
+func (c *chunks) wireUsage(u session.Usage) chatUsage {
+	w := wireUsage(u)
+	if c.req.predicted {
+		w.OutputDetails.Accepted, w.OutputDetails.Rejected = &u.Accepted, &u.Rejected
+	}
+	return w
 }
 
 type promptDetails struct {
@@ -91,5 +106,6 @@ type promptDetails struct {
 func wireUsage(u session.Usage) chatUsage {
 	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion,
 		TotalTokens:   u.Prompt + u.Completion,
-		PromptDetails: promptDetails{u.Cached}, OutputDetails: outputDetails{u.Reasoning}}
+		PromptDetails: promptDetails{u.Cached},
+		OutputDetails: chatDetails{outputDetails: outputDetails{u.Reasoning}}}
 }

@@ -129,3 +129,17 @@ func TestALoopInTheAnswerEndsTheTurn(t *testing.T) {
 func allows(mask []uint64, id int32) bool {
 	return mask == nil || mask[id>>6]>>(id&63)&1 == 1
 }
+
+// A prediction stands behind the header of an answer, where its beginning is looked for.
+func TestPredictionIsBehindItsHeader(t *testing.T) {
+	for _, c := range []struct{ says, want string }{{"", ""},
+		{"Hi <|end|>", "<|start|>assistant<|channel|>final<|message|>Hi <|end|>"}} {
+		got, err := submitted(t, Request{Messages: []Message{User("hi")}, Prediction: c.says})
+		if text := string(token.Get().Decode(nil, got.Prediction)); err != nil || text != c.want {
+			t.Errorf("%q, %v", text, err)
+		}
+		if c.says != "" && got.Prediction[len(got.Prediction)-1] == token.End {
+			t.Error("text became a special token")
+		}
+	}
+}

@@ -337,7 +337,8 @@ func joined(a, b Result) Result {
 	a.Done.Faults = first.Faults.Plus(b.Done.Faults)
 	u, v := first.Usage, b.Done.Usage
 	a.Done.Usage = Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
-		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning}
+		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
+		Accepted: u.Accepted + v.Accepted, Rejected: u.Rejected + v.Rejected}
 	if first.Timing.Generated > 0 { // when the user saw something is that of the first turn
 		t := first.Timing
 		t.Decode += b.Done.Timing.Decode

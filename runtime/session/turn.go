@@ -76,6 +76,14 @@ var (
 	})
 )
 
+// predicted is an answer as it would come, behind the header that it is recognised by.
+func predicted(answer string) []int32 {
+	if answer == "" {
+		return nil
+	}
+	return token.Get().Encode(slices.Concat(assistantStart(), finalHeader()), answer)
+}
+
 // TokenStream is the tokens of one sequence, read by one goroutine: a *sched.Stream, or another's
 // with the same methods.
 type TokenStream interface {
@@ -135,6 +143,7 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	stream, err := t.model.submit(ctx, sched.Request{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
+		Prediction: predicted(t.req.Prediction),
 	})
 	if err != nil {
 		leave()

@@ -177,6 +177,7 @@ func (t *turn) finish(f Finish, err error) {
 	t.cancel() // at a stop string the turn ends before the request does
 	// what was sampled before is no prompt
 	t.usage.Cached = min(timing.Cached, t.usage.Prompt)
+	t.usage.Accepted, t.usage.Rejected = timing.Accepted, timing.Rejected
 	t.result.Tokens = t.tokens
 	if f == FinishError || f == FinishCancelled || f == FinishLength || f == FinishLoop ||
 		t.result.Done.StopString != "" {
@@ -197,6 +198,8 @@ func continued(first, second sched.Timing) sched.Timing {
 	first.Queued += second.Queued
 	first.Decode += second.TTFT + second.Decode
 	first.Generated += second.Generated
+	first.Accepted += second.Accepted
+	first.Rejected += second.Rejected
 	return first
 }
 

@@ -99,6 +99,9 @@ type Request struct {
 	Sampled []int32
 	ID      string
 
+	// Prediction is what the answer will probably be. It changes nothing but the time.
+	Prediction string
+
 	// AllowLoops leaves a turn alone that repeats itself without end. It is not looked at either
 	// where Params has IgnoreEOS or MinTokens, or where Prompt is continued.
 	AllowLoops bool
@@ -182,6 +185,8 @@ type Done struct {
 // their headers and end tokens.
 type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
+	// of Request.Prediction: tokens that were tried and came, and those that did not
+	Accepted, Rejected int
 }
 
 // PromptScored is what the model thinks of the prompt's tokens, before anything else of a turn. The

@@ -117,6 +117,18 @@ def test_chat_logprobs(client, model):
             assert t.logprob <= 0 and len(t.top_logprobs) <= 3
 
 
+def test_chat_prediction(client, model):
+    ask = dict(model=model, messages=ASK, max_tokens=SHORT, seed=5, temperature=0)
+    plain = client.chat.completions.create(**ask)
+    expected = {"type": "content", "content": plain.choices[0].message.content or "Hello."}
+    r = client.chat.completions.create(prediction=expected, **ask)
+    assert r.choices[0].message.content == plain.choices[0].message.content
+    details = r.usage.completion_tokens_details
+    assert details.accepted_prediction_tokens >= 0 and details.rejected_prediction_tokens >= 0
+    assert details.accepted_prediction_tokens <= r.usage.completion_tokens
+    assert plain.usage.completion_tokens_details.accepted_prediction_tokens is None
+
+
 def test_chat_stop(client, model):
     r = client.chat.completions.create(model=model, messages=ASK, max_tokens=256, stop=["e", "a", "i", "o", "u"])
     assert not set("eaiou") & set(r.choices[0].message.content or "")
