@@ -50,7 +50,7 @@ func prediction(o *object) string {
 	if p == nil {
 		return ""
 	}
-	if kind := p.text("type"); kind != "content" {
+	if kind := p.text("type"); kind != "content" && kind != "" {
 		p.c.add(invalid(p.at("type"), "%s is %q, it must be content", p.at("type"), kind))
 	}
 	return content(p, "content", false)
