@@ -119,7 +119,8 @@ func allowOrigin(h http.Header, r *http.Request) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers",
-		"Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed, X-Request-Id")
+		"Retry-After, X-Ossrun-Ignored, X-Ossrun-Loop, X-Ossrun-Relaxed, "+
+			truncatedHeader+", X-Request-Id")
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", cmp.Or(

@@ -1,0 +1,138 @@
+package cli
+
+// The flags of serve that change what a request may do or what is said of it, through the program.
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// One server with all of them, opened to other machines without a key.
+func TestServeFlags(t *testing.T) {
+	s := serveDemo(t, "--host", "0.0.0.0", "--allowed-hosts", "box.example", "--allowed-origins",
+		"https://app.example", "--ignore-images", "--log-prompts", "--log-format", "json")
+	if said := s.err.String(); !strings.Contains(said,
+		"other machines can use this port without a key; --api-key-file FILE asks for one") {
+		t.Errorf("it does not warn: %s", said)
+	}
+	ask := func(host, origin, content string) (status int, header http.Header, text string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/chat/completions",
+			strings.NewReader(`{"max_tokens":1,"messages":[{"role":"user","content":`+content+`}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("Content-Type", "application/json")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		resp, err := s.web.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Header, string(b)
+	}
+	for host, want := range map[string]int{"box.example": 200, "localhost": 200,
+		"evil.example": http.StatusForbidden} {
+		if got, _, text := ask(host, "", `"hi"`); got != want {
+			t.Errorf("for %s: %d %s", host, got, text)
+		}
+	}
+	for origin, want := range map[string]int{"https://app.example": 200,
+		"https://evil.example": http.StatusForbidden} {
+		got, header, text := ask("localhost", origin, `"hi"`)
+		if allowed := header.Get("Access-Control-Allow-Origin") == origin; got != want ||
+			allowed != (want == 200) {
+			t.Errorf("from %s: %d %v %s", origin, got, header, text)
+		}
+	}
+	if got, _, text := ask("localhost", "", `[{"type":"text","text":"a purple cow"},`+
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`); got != 200 {
+		t.Errorf("an image: %d %s", got, text)
+	}
+	requests, prompts := 0, 0
+	for line := range strings.Lines(s.err.String()) {
+		var record struct{ Msg string }
+		if json.Unmarshal([]byte(line), &record) == nil && record.Msg != "" {
+			requests++
+			if strings.Contains(line, "a purple cow") {
+				prompts++
+			}
+		}
+	}
+	if requests < 5 || prompts == 0 {
+		t.Errorf("%d records, %d with the prompt: %s", requests, prompts, s.err.String())
+	}
+
+	plain := serveDemo(t)
+	r, err := plain.web.Post(plain.url+"/v1/chat/completions", "application/json", strings.NewReader(
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":`+
+			`"data:image/png;base64,AA=="}},{"type":"text","text":"a purple cow"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if b, _ := io.ReadAll(r.Body); r.StatusCode != 400 || !strings.Contains(string(b), "text") {
+		t.Errorf("an image without --ignore-images: %d %s", r.StatusCode, b)
+	}
+	if said := plain.err.String(); strings.Contains(said, "purple cow") ||
+		strings.Contains(said, "without a key") {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// In a terminal serve shows what to paste next.
+func TestServePasteBlock(t *testing.T) {
+	term, _ := startInTerminal(t, 100, 40, "serve", "demo", "--device", "cpu", "--port", "0")
+	term.wait("export OPENAI_BASE_URL=http://127.0.0.1:")
+	term.wait("/v1 OPENAI_API_KEY=none")
+	term.wait("ossrun launch codex        # or claude, opencode")
+	term.wait("Application startup complete.")
+}
+
+// In a terminal a batch shows how far it is.
+func TestBatchProgress(t *testing.T) {
+	asked, goOn := make(chan struct{}, 1), make(chan struct{})
+	s := &batched{after: func(n int) {
+		if n == 3 {
+			asked <- struct{}{}
+			<-goOn
+		}
+	}}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer release()
+	folder := t.TempDir()
+	in, out := filepath.Join(folder, "in.jsonl"), filepath.Join(folder, "out.jsonl")
+	var b strings.Builder
+	for _, id := range []string{"a", "b", "c", "d"} {
+		b.WriteString(`{"custom_id":"` + id + `","method":"POST","url":"/v1/completions","body":` +
+			`{"prompt":"` + id + `"}}` + "\n")
+	}
+	if err := os.WriteFile(in, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	term, _ := startInTerminal(t, 100, 20, "batch", in, out, "--base-url", srv.URL,
+		"--max-concurrency", "1")
+	<-asked
+	term.wait(" of 4 requests")
+	release()
+	term.wait("4 requests, 4 of them new")
+	if n := len(results(t, out)); n != 4 {
+		t.Errorf("%d results", n)
+	}
+}
