@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,31 +23,74 @@ func TestEmulation(t *testing.T) {
 		{"gfx12", []string{"matrix"},
 			"matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
 		t.Run(layout.name, func(t *testing.T) {
-			var errors bytes.Buffer
-			command := exec.Command("kerneltest/run.sh", append([]string{layout.name},
-				layout.words...)...)
-			command.Stderr = &errors
+			var environment []string
 			if layout.files != "" {
-				command.Env = append(os.Environ(), "KERNELS="+layout.files)
+				environment = []string{"KERNELS=" + layout.files}
 			}
-			out, err := command.Output()
-			cases := 0
-			for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-				verdict, rest, _ := strings.Cut(lines.Text(), " ")
-				name, why, _ := strings.Cut(rest, " ")
-				cases++
-				t.Run(strings.TrimSuffix(name, ":"), func(t *testing.T) {
-					if verdict != "ok" {
-						t.Error(why)
-					}
-				})
+			kernelCases(t, environment, append([]string{layout.name}, layout.words...))
+		})
+	}
+}
+
+// The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):
+// some cases of every kernel, and all of them in a long run.
+func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute of a processor")
+	}
+	words := []string{"nv", "attend_f8", "attend_bf16", "attend_window", "matrix", "linear",
+		"norm", "qkv", "experts_one", "experts_q8", "mx_quantize", "route", "write_kv",
+		"sample_masked", "top_logits", "stats", "rope", "gather", "combine", "copy_rows", "angles",
+		"embed", "edit", "quantize", "step_one", "step_bf16"}
+	if os.Getenv("OSSRUN_LONG") != "" {
+		words = words[:1]
+	}
+	for _, a := range Archs {
+		if !a.HasText() {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), a.Text())
+			if err := os.WriteFile(path, image(t, a), 0o644); err != nil {
+				t.Fatal(err)
 			}
-			if err != nil {
-				t.Errorf("kerneltest: %v\n%s", err, errors.Bytes())
+			said := kernelCases(t, []string{"OSSRUN_PTX=" + path}, words)
+			if len(said) != 1 || strings.Contains(said[0], "; not") {
+				t.Errorf("kernels of the text were not run: %q", said)
 			}
-			if cases == 0 {
-				t.Error("no case ran")
+			t.Log(said)
+		})
+	}
+}
+
+// kernelCases runs kerneltest, each of its cases as a subtest, and returns the other lines that it
+// wrote.
+func kernelCases(t *testing.T, environment, args []string) (said []string) {
+	var errors bytes.Buffer
+	command := exec.Command("kerneltest/run.sh", args...)
+	command.Stderr = &errors
+	command.Env = append(os.Environ(), environment...)
+	out, err := command.Output()
+	cases := 0
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		verdict, rest, _ := strings.Cut(lines.Text(), " ")
+		if verdict != "ok" && verdict != "FAIL" {
+			said = append(said, lines.Text())
+			continue
+		}
+		name, why, _ := strings.Cut(rest, " ")
+		cases++
+		t.Run(strings.TrimSuffix(name, ":"), func(t *testing.T) {
+			if verdict != "ok" {
+				t.Error(why)
 			}
 		})
 	}
+	if err != nil {
+		t.Errorf("kerneltest: %v\n%s", err, errors.Bytes())
+	}
+	if cases == 0 {
+		t.Error("no case ran")
+	}
+	return said
 }

@@ -53,10 +53,11 @@ struct Step {
   int phases() const { return int(launches.size()); }
 };
 
-// A layer of a model: its weights, its buffers, its step.
+// A layer of a model, with a cache of T: its weights, its buffers, its step.
+template <class T>
 struct Layer {
   static constexpr int kHidden = 96, kInter = 64, kExperts = 10, kTop = 2;
-  Attention<float> t;
+  Attention<T> t;
   int rows, bucket;
   Memory<int> tokens, chosen, arrived;
   Memory<bf16> embedding, norm, wq, bq, wk, bk, wv, bv, wo, bo, norm2, router_w, router_b, gate_b,
@@ -106,16 +107,17 @@ struct Layer {
         h(bucket * kTop * kInter) {
     const float eps = 1e-5f;
     const unsigned some = divide_up(bucket, at_once), all = unsigned(bucket);
-    const bool four = at_once == 4;
+    const bool four = at_once == 4, half = sizeof(T) == 2;
+    const char* const qkv_kernels[2][2] = {{"decode_qkv_f32_1", "decode_qkv_f32_4"},
+                                           {"decode_qkv_bf16_1", "decode_qkv_bf16_4"}};
     step.add(kEmbed, "embed", {all}, 0, t.count, x, tokens, embedding, int(kHidden));
     step.add(kAngles, "angles", {all}, 0, t.count, angles, t.positions, frequencies, 32, 1.0f);
-    step.add(four ? kQKV4 : kQKV1, four ? "decode_qkv_f32_4" : "decode_qkv_f32_1", {some, 5},
-             4 * kHidden * at_once, t.count, qkv, t.layer(), x, norm, wq, bq, wk, bk, wv, bv,
-             angles, t.positions, t.tables, t.table_at, t.page_elements, int(kHidden), 4, 2, 64,
-             eps);
-    step.add(kAttend, "decode_attend_f32", {2, all, 3}, 2048 + 3136 * warps(), t.count, nullptr, o,
-             partial, arrived, qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at,
-             t.page_elements, 4, 2, 0, 3, t.scale);
+    step.add(four ? kQKV4 : kQKV1, qkv_kernels[half][four], {some, 5}, 4 * kHidden * at_once,
+             t.count, qkv, t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles, t.positions,
+             t.tables, t.table_at, t.page_elements, int(kHidden), 4, 2, 64, eps);
+    step.add(kAttend, half ? "decode_attend_bf16" : "decode_attend_f32", {2, all, 3},
+             2048 + 3136 * warps(), t.count, nullptr, o, partial, arrived, qkv, t.layer(), t.sinks,
+             t.positions, t.tables, t.table_at, t.page_elements, 4, 2, 0, 3, t.scale);
     step.add(four ? kLinear4 : kLinear1, four ? "decode_linear_4" : "decode_linear_1", {some, 3},
              4 * 256 * at_once, t.count, x, o, nullptr, wo, bo, 256, int(kHidden), int(kHidden), 1,
              0.0f);
@@ -146,19 +148,22 @@ struct Layer {
   }
 };
 
-void launch_step(Layer& l, Memory<int64_t>& table, Memory<int>& state, unsigned blocks, int fan,
+template <class T>
+void launch_step(Layer<T>& l, Memory<int64_t>& table, Memory<int>& state, unsigned blocks, int fan,
                  bool cooperative = true) {
   Arguments a;
   a.push(table);
   a.push(l.step.phases());
   a.push(state);
   a.push(fan);
-  launch_arguments("decode_step_f32", {blocks}, 256, l.step.shared, a, cooperative);
+  launch_arguments(sizeof(T) == 2 ? "decode_step_bf16" : "decode_step_f32", {blocks}, 256,
+                   l.step.shared, a, cooperative);
 }
 
+template <class T = float>
 void decode_step_of(int at_once, std::vector<int> lengths, unsigned blocks, int fan, int order,
                     int number = 0) {
-  Layer l(at_once, lengths);
+  Layer<T> l(at_once, lengths);
   l.step.run_one_by_one();
   const std::vector<float> want = l.results();
   Memory<int64_t> table(l.step.table);
@@ -180,6 +185,7 @@ void decode_step_of(int at_once, std::vector<int> lengths, unsigned blocks, int 
 
 TEST(decode_step_one_block) { decode_step_of(1, {5}, 1, 1, kNewestFirst); }
 TEST(decode_step_newest_first) { decode_step_of(1, {33}, 5, 5, kNewestFirst); }
+TEST(decode_step_bf16) { decode_step_of<bf16>(4, {33, 2}, 3, 2, kNewestFirst); }
 TEST(decode_step_oldest_first) { decode_step_of(4, {600, 7, 32}, 7, 2, kOldestFirst); }
 TEST(decode_step_any_order) {
   for (int seed = 3; seed < 6; seed++) decode_step_of(1, {40, 1}, 6, 4, seed);
@@ -190,7 +196,7 @@ TEST(decode_step_number_goes_round) { decode_step_of(1, {5}, 3, 3, kNewestFirst,
 
 // More blocks than are resident: a cooperative launch is refused, any other one waits for ever.
 TEST(decode_step_grid_too_large) {
-  Layer l(1, {9});
+  Layer<float> l(1, {9});
   Memory<int64_t> table(l.step.table);
   Memory<int> state(std::vector<int>(kLine * 3, 0));
   emulator_blocks(kNewestFirst, 3);
