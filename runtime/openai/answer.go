@@ -275,14 +275,12 @@ func (a *answer) count() (all session.Usage) {
 				choices[i] = d
 			}
 			a.port.metrics.finished(a.runner.ID(), *d)
-			prompt, cached = max(prompt, d.Usage.Prompt), max(cached, d.Usage.Cached)
-			all.Completion += d.Usage.Completion
-			all.Reasoning += d.Usage.Reasoning
-			all.Accepted += d.Usage.Accepted
-			all.Rejected += d.Usage.Rejected
+			u := d.Usage
+			prompt, cached = max(prompt, u.Prompt), max(cached, u.Cached)
+			u.Prompt, u.Cached = 0, 0
+			all = all.Plus(u)
 		}
-		all.Prompt += prompt
-		all.Cached += cached
+		all = all.Plus(session.Usage{Prompt: prompt, Cached: cached})
 	}
 	a.exchange.usage = all
 	return all

@@ -91,7 +91,7 @@ func (t *compactingTurn) Next() (session.Event, bool) {
 	}
 	e, ok := t.turn.Next()
 	if d, done := e.(session.Done); done {
-		d.Usage = plus(d.Usage, t.summary.Usage)
+		d.Usage = d.Usage.Plus(t.summary.Usage)
 		e = d
 	}
 	return e, ok
@@ -125,13 +125,8 @@ func (t *compactingTurn) Result() session.Result {
 		return session.Result{}
 	}
 	r := t.turn.Result()
-	r.Done.Usage = plus(r.Done.Usage, t.summary.Usage)
+	r.Done.Usage = r.Done.Usage.Plus(t.summary.Usage)
 	return r
-}
-
-func plus(a, b session.Usage) session.Usage {
-	return session.Usage{Prompt: a.Prompt + b.Prompt, Cached: a.Cached + b.Cached,
-		Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning}
 }
 
 // goesOn is a conversation that goes on from its summary: the user's last message is still to be

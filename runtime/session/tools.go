@@ -335,10 +335,7 @@ func joined(a, b Result) Result {
 	first := a.Done
 	a.Done = b.Done
 	a.Done.Faults = first.Faults.Plus(b.Done.Faults)
-	u, v := first.Usage, b.Done.Usage
-	a.Done.Usage = Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
-		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
-		Accepted: u.Accepted + v.Accepted, Rejected: u.Rejected + v.Rejected}
+	a.Done.Usage = first.Usage.Plus(b.Done.Usage)
 	if first.Timing.Generated > 0 { // when the user saw something is that of the first turn
 		t := first.Timing
 		t.Decode += b.Done.Timing.Decode

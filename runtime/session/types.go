@@ -189,6 +189,13 @@ type Usage struct {
 	Accepted, Rejected int
 }
 
+// Plus is both together.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
+		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
+		Accepted: u.Accepted + v.Accepted, Rejected: u.Rejected + v.Rejected}
+}
+
 // PromptScored is what the model thinks of the prompt's tokens, before anything else of a turn. The
 // first token has no logprob.
 type PromptScored struct{ Logprobs []TokenLogprob }
