@@ -19,11 +19,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// TestDemoWithDrafts plays 24 turns twice, 10,000 with OSSRUN_LONG.
+// TestDemoWithDrafts plays 24 turns twice, 400 with OSSRUN_LONG.
 func TestDemoWithDrafts(t *testing.T) {
 	turns := 24
 	if os.Getenv("OSSRUN_LONG") != "" {
-		turns = 10000
+		turns = 400
 	}
 	schema, err := grammar.Schema([]byte(`{"type":"object","properties":{"answer":` +
 		`{"type":"string"},"again":{"type":"array","items":{"type":"string"},"maxItems":3}},` +
