@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,6 +36,8 @@ const Protocol = 3
 
 const (
 	suffix = ".sock"
+	// unborn ends the name of a socket that is not listened on yet.
+	unborn = ".new"
 	// longestPath is what the kernel takes as the path of a socket, 108 bytes with its end on Linux
 	// and fewer elsewhere.
 	longestPath = 103
@@ -75,11 +78,36 @@ func Listen(folder string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set "+
 			"XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
 	}
-	l, err := net.Listen("unix", path)
+	// a socket refuses between being bound and being listened on, as one that was left does: it
+	// gets the name that others look for when it answers. Windows has another number for refused,
+	// so nobody removes a socket there, and may not rename one.
+	first := strings.TrimSuffix(path, suffix) + unborn
+	if runtime.GOOS == "windows" {
+		first = path
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: first, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
-	return l, os.Chmod(path, 0o600)
+	l.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(first, 0o600), os.Rename(first, path)); err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(first))
+	}
+	return &listener{l, path}, nil
+}
+
+// listener removes its socket when it is closed.
+type listener struct {
+	*net.UnixListener
+	path string
+}
+
+func (l *listener) Close() error {
+	err := l.UnixListener.Close()
+	if gone := os.Remove(l.path); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 // Server is one that runs.
@@ -100,10 +128,11 @@ func Servers(ctx context.Context, folder string) ([]Server, error) {
 	}
 	var list []Server
 	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
 		if !strings.HasSuffix(e.Name(), suffix) {
+			removeUnborn(path, e)
 			continue
 		}
-		path := filepath.Join(folder, e.Name())
 		st, err := askStatus(ctx, path)
 		switch {
 		case err == nil:
@@ -114,6 +143,14 @@ func Servers(ctx context.Context, folder string) ([]Server, error) {
 	}
 	slices.SortFunc(list, func(a, b Server) int { return a.Started.Compare(b.Started) })
 	return list, nil
+}
+
+// removeUnborn removes the socket of a server that was killed while it made it.
+func removeUnborn(path string, e fs.DirEntry) {
+	if info, err := e.Info(); err == nil && strings.HasSuffix(path, unborn) &&
+		time.Since(info.ModTime()) > time.Minute {
+		_ = os.Remove(path) // somebody else may have been faster
+	}
 }
 
 func askStatus(ctx context.Context, path string) (Status, error) {

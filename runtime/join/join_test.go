@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -226,6 +227,75 @@ func TestStaleSocketsAreRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// Whoever looks while servers start removes none of their sockets.
+func TestLookersLeaveServersThatStart(t *testing.T) {
+	folder := t.TempDir()
+	done := make(chan struct{})
+	var lookers sync.WaitGroup
+	for range 4 {
+		lookers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := Servers(t.Context(), folder); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 300 {
+		l, err := Listen(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // who looks is let go again, without an answer
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				c.Close()
+			}
+		}()
+		sockets, err := filepath.Glob(filepath.Join(folder, "*"+suffix))
+		if err != nil || len(sockets) != 1 {
+			t.Fatalf("%v, %v", sockets, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	lookers.Wait()
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v are left", left, err)
+	}
+}
+
+// A server that was killed while it made its socket leaves it under its first name.
+func TestUnbornSocketsAreRemoved(t *testing.T) {
+	folder := t.TempDir()
+	for name, age := range map[string]time.Duration{"1" + unborn: time.Hour, "2" + unborn: 0} {
+		path := filepath.Join(folder, name)
+		then := time.Now().Add(-age)
+		err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, then, then))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := Servers(t.Context(), folder); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) != 1 || left[0].Name() != "2"+unborn {
+		t.Errorf("%v, %v are left", left, err)
 	}
 }
 
