@@ -18,7 +18,14 @@ type chatChoice struct {
 
 // ownPart is what OpenAI's objects have no place for. Clients that do not know it pass over it.
 type ownPart struct {
-	Loop string `json:"loop"` // why the choice was ended, see session.ErrLoop
+	Loop string `json:"loop"` // why the turn was ended, see session.ErrLoop
+}
+
+func ownPartOf(done *session.Done) *ownPart {
+	if done.Finish != session.FinishLoop {
+		return nil
+	}
+	return &ownPart{session.ErrLoop.Error()}
 }
 
 type chatReply struct {

@@ -34,6 +34,19 @@ func TestLoopsAreNamed(t *testing.T) {
 			t.Errorf("%s", e.data)
 		}
 	}
+	const message = `"max_tokens":9,"messages":[` + hello + `]`
+	r = post(t, srv, "/v1/messages", `{`+message+`}`)
+	if m := decode(t, r.body); at(m, "ossrun", "loop") != whole || m["stop_reason"] != "end_turn" ||
+		r.header.Get("X-Ossrun-Loop") == "" {
+		t.Errorf("%s, %v", r.body, r.header)
+	}
+	list = events(t, post(t, srv, "/v1/messages", `{"stream":true,`+message+`}`).body)
+	for _, e := range list {
+		if loop := at(e.json, "ossrun", "loop"); (e.name == "message_delta") != (loop == whole) ||
+			loop == nil != (e.json["ossrun"] == nil) {
+			t.Errorf("%s", e.data)
+		}
+	}
 	for _, body := range []string{`{"input":"hi"}`, `{"input":"hi","stream":true}`} {
 		r := post(t, srv, "/v1/responses", body)
 		if !strings.Contains(r.body, `"status":"failed"`) ||

@@ -182,7 +182,7 @@ func (m *messagesForm) end(usage session.Usage, f *fault) {
 	m.stop()
 	reason, sequence := m.reason()
 	spent := wireMessageUsage(usage)
-	m.send(messageEvent{Type: "message_delta", Usage: &spent,
+	m.send(messageEvent{Type: "message_delta", Usage: &spent, Own: m.own(),
 		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
 }
@@ -211,8 +211,13 @@ func (m *messagesForm) whole(usage session.Usage) any {
 	if m.cut { // a call without its arguments cannot be run
 		m.content = m.content[:len(m.content)-1]
 	}
-	return m.message(&reason, sequence, wireMessageUsage(usage))
+	whole := m.message(&reason, sequence, wireMessageUsage(usage))
+	whole.Own = m.own()
+	return whole
 }
+
+// own tells of a loop that was ended, nil if there was none.
+func (m *messagesForm) own() *ownPart { return ownPartOf(m.dones[0]) }
 
 func (m *messagesForm) message(reason, sequence *string, usage messageUsage) *message {
 	content := m.content

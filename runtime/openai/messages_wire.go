@@ -20,6 +20,7 @@ type message struct {
 	StopReason   *string         `json:"stop_reason"`
 	StopSequence *string         `json:"stop_sequence"`
 	Usage        messageUsage    `json:"usage"`
+	Own          *ownPart        `json:"ossrun,omitempty"`
 }
 
 // messageBlock is text, thinking or tool_use; a field that its type does not have is nil.
@@ -55,6 +56,7 @@ type messageEvent struct {
 	Block   *messageBlock `json:"content_block,omitempty"`
 	Delta   *messageDelta `json:"delta,omitempty"`
 	Usage   *messageUsage `json:"usage,omitempty"`
+	Own     *ownPart      `json:"ossrun,omitempty"` // of message_delta
 }
 
 // messageDelta is a piece of a block, or, without a type, of the message.
