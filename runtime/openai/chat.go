@@ -48,7 +48,7 @@ func (c *chatForm) open(a *answer) {
 	c.chunks = chunks{answer: a, id: newID("chatcmpl-"), object: "chat.completion.chunk",
 		usage: c.req.usage}
 	if ids := c.promptTokens(); ids != nil {
-		first := c.completion([]any{}, nil)
+		first := c.completion([]any{}, c.noUsage())
 		first.PromptTokenIDs = ids
 		c.emit("", first)
 	}
@@ -181,12 +181,7 @@ func (c *chatForm) reason(ch *chatState) string {
 }
 
 // own tells of a loop that was ended, nil if there was none.
-func (c *chatForm) own(ch *chatState) *ownPart {
-	if c.dones[ch.index].Finish != session.FinishLoop {
-		return nil
-	}
-	return &ownPart{session.ErrLoop.Error()}
-}
+func (c *chatForm) own(ch *chatState) *ownPart { return ownPartOf(c.dones[ch.index]) }
 
 func (c *chatForm) whole(usage session.Usage) any {
 	c.object = "chat.completion"

@@ -81,7 +81,9 @@ func faultsOf(method, path string, a *keptAnswer) (list []string) {
 		}
 		switch path {
 		case "/v1/chat/completions":
-			return append(list, chatStreamFaults(events)...)
+			return append(list, chunkFaults(events, "CreateChatCompletionStreamResponse")...)
+		case "/v1/completions":
+			return append(list, chunkFaults(events, "CreateCompletionStreamResponse")...)
 		case "/v1/messages":
 			return append(list, messageStreamFaults(events)...)
 		}
@@ -128,6 +130,8 @@ func schemaOf(method, path string, m map[string]any) string {
 	switch {
 	case path == "/v1/chat/completions":
 		return "CreateChatCompletionResponse"
+	case path == "/v1/completions":
+		return "CreateCompletionResponse"
 	case path == "/v1/models":
 		return "ListModelsResponse"
 	case strings.HasPrefix(path, "/v1/models/"):
@@ -183,119 +187,6 @@ func usageSums(v any) error {
 	return nil
 }
 
-func chatStreamFaults(list []event) (wrong []string) {
-	if len(list) == 0 || list[len(list)-1].data != "[DONE]" {
-		return []string{"the stream does not end in [DONE]"}
-	}
-	id, open, failed := any(nil), map[float64]bool{}, false
-	for i, e := range list[:len(list)-1] {
-		if e.json["error"] != nil {
-			failed = true
-			continue
-		}
-		choices, _ := e.json["choices"].([]any)
-		for _, c := range choices { // the document has no custom tools in streams, the SDKs do
-			if delta, ok := at(c, "delta").(map[string]any); ok && at(delta, "tool_calls", 0,
-				"custom") != nil {
-				delete(delta, "tool_calls")
-			}
-		}
-		name := "CreateChatCompletionStreamResponse"
-		if err := fits(schemas()[name], e.json, name); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-		if err := usageSums(e.json["usage"]); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-		if i == 0 {
-			id = e.json["id"]
-		} else if e.json["id"] != id {
-			wrong = append(wrong, "the id changes")
-		}
-		for _, c := range choices {
-			n, _ := at(c, "index").(float64)
-			if ended, seen := open[n]; seen && !ended {
-				wrong = append(wrong, fmt.Sprintf("choice %v goes on after its end", n))
-			}
-			open[n] = at(c, "finish_reason") == nil
-		}
-	}
-	for n, unfinished := range open {
-		if unfinished && !failed {
-			wrong = append(wrong, fmt.Sprintf("choice %v has no end", n))
-		}
-	}
-	return wrong
-}
-
-func messageStreamFaults(list []event) (wrong []string) {
-	open, next, ended := -1.0, 0.0, false
-	for i, e := range list {
-		kind, index := e.json["type"], e.json["index"]
-		if e.name != kind {
-			wrong = append(wrong, fmt.Sprintf("event line %q, type %q", e.name, kind))
-		}
-		if (i == 0) != (kind == "message_start") && kind != "error" {
-			wrong = append(wrong, fmt.Sprintf("event %d is %v", i, kind))
-		}
-		switch kind {
-		case "content_block_start":
-			if open >= 0 || index != next {
-				wrong = append(wrong, fmt.Sprintf("block %v begins while %v is open", index, open))
-			}
-			open = next
-			next++
-		case "content_block_delta", "content_block_stop":
-			if index != open {
-				wrong = append(wrong, fmt.Sprintf("%v of block %v, %v is open", kind, index, open))
-			}
-			if kind == "content_block_stop" {
-				open = -1
-			}
-		case "message_stop", "error":
-			ended = true
-		}
-	}
-	if !ended {
-		wrong = append(wrong, "the stream has no end")
-	}
-	return wrong
-}
-
-// responseStreamFaults checks what holds of a stream from any event on; conformResponses checks a
-// whole one.
-func responseStreamFaults(list []event) (wrong []string) {
-	for i, e := range list {
-		kind, _ := e.json["type"].(string)
-		if e.name != kind {
-			wrong = append(wrong, fmt.Sprintf("event line %q, type %q", e.name, kind))
-		}
-		if kind == "keepalive" { // what Codex takes for a sign of life
-			continue
-		}
-		name := eventSchemas[kind]
-		if err := fits(schemas()[name], e.json, name); err != nil {
-			wrong = append(wrong, kind+": "+err.Error())
-		}
-		if i > 0 && list[i-1].json["sequence_number"] == e.json["sequence_number"] {
-			wrong = append(wrong, fmt.Sprintf("two events have number %v",
-				e.json["sequence_number"]))
-		}
-		if err := usageSums(at(e.json, "response", "usage")); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
-	if len(list) == 0 {
-		return wrong
-	}
-	switch last := list[len(list)-1].name; last {
-	case "response.completed", "response.incomplete", "response.failed":
-	default:
-		wrong = append(wrong, "the last event is "+last)
-	}
-	return wrong
-}
-
 func lineFaults(body string) (wrong []string) {
 	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 	for i, line := range lines {
@@ -329,23 +220,61 @@ func TestEveryServerIsChecked(t *testing.T) {
 }
 
 func TestCheckFindsFaults(t *testing.T) {
-	stream := func(events ...string) string { return strings.Join(events, "\n\n") + "\n\n" }
-	for _, c := range []struct{ path, kind, body string }{
-		{"/v1/models", "application/json", `{"object":"list"}`},
-		{"/v1/chat/completions", "text/event-stream", stream(`data: {"id":"x"}`)},
-		{"/v1/messages", "text/event-stream", stream("event: message_stop\ndata: {}")},
-		{"/v1/responses", "text/event-stream", stream("event: response.created\ndata: {}")},
-		{"/api/chat", "application/x-ndjson", `{"done":true}` + "\n" + `{"done":false}` + "\n"},
-		{"/v1/completions", "application/json",
-			`{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":3}}`},
-		{"/v1/completions", "application/json", `{"usage":{"prompt_tokens":1,` +
-			`"completion_tokens":1,"total_tokens":2,"prompt_tokens_details":{"cached_tokens":2}}}`},
+	event := func(data string) string { return "data: " + data + "\n\n" }
+	chat := func(delta, finish string) string {
+		return event(`{"id":"x","object":"chat.completion.chunk","created":1,"model":"m",` +
+			`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`)
+	}
+	text := func(finish, more string) string {
+		return event(`{"id":"x","object":"text_completion","created":1,"model":"m","choices":[` +
+			`{"index":0,"text":"a","logprobs":null,"finish_reason":` + finish + `}]` + more + `}`)
+	}
+	const role, spent = `{"role":"assistant","content":""}`, `{"id":"x","object":` +
+		`"text_completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1,` +
+		`"completion_tokens":1,"total_tokens":2}}`
+	done, asked := event("[DONE]"), `,"usage":null`
+	for _, c := range []struct {
+		path, body string
+		good       bool
+	}{
+		{"/v1/models", `{"object":"list"}`, false},
+		{"/v1/chat/completions", event(`{"id":"x"}`), false},
+		{"/v1/chat/completions", chat(role, "null") + chat(`{}`, `"stop"`) + done, true},
+		{"/v1/chat/completions", chat(role, "null") + chat(`{}`, `"stop"`), false},
+		{"/v1/chat/completions", chat(`{}`, "null") + chat(`{}`, `"stop"`) + done, false},
+		{"/v1/chat/completions", chat(role, "null") + chat(role, `"stop"`) + done, false},
+		{"/v1/chat/completions", chat(role, "null") + done, false},
+		{"/v1/chat/completions", chat(role, `"stop"`) + chat(`{}`, `"stop"`) + done, false},
+		{"/v1/completions", text("null", "") + text(`"stop"`, "") + done, true},
+		{"/v1/completions", text("null", "") + done, false},
+		{"/v1/completions", text("null", asked) + text(`"stop"`, asked) + event(spent) + done, true},
+		{"/v1/completions", text("null", asked) + text(`"stop"`, asked) + done, false},
+		{"/v1/completions", text("null", asked) + event(spent) + text(`"stop"`, asked) + done, false},
+		{"/v1/completions", text("null", "") + text(`"stop"`, "") + event(spent) + done, false},
+		{"/v1/completions", text(`"stop"`, `,"object":"chat"`) + done, false},
+		{"/v1/messages", "event: message_stop\n" + event("{}"), false},
+		{"/v1/responses", "event: response.created\n" + event("{}"), false},
+		{"/api/chat", `{"done":true}` + "\n" + `{"done":false}` + "\n", false},
+		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
+			`"choices":[]}`, true},
+		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m"}`, false},
+		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
+			`"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":3}}`, false},
+		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
+			`"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2,` +
+			`"prompt_tokens_details":{"cached_tokens":2}}}`, false},
 	} {
-		w := &headerOnly{h: http.Header{"Content-Type": {c.kind}}}
+		kind := "application/json"
+		if strings.Contains(c.body, "data: ") {
+			kind = "text/event-stream"
+		} else if strings.HasPrefix(c.path, "/api/") {
+			kind = "application/x-ndjson"
+		}
+		w := &headerOnly{h: http.Header{"Content-Type": {kind}}}
 		a := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
 		a.body.WriteString(c.body)
-		if faultsOf("POST", c.path, a) == nil {
-			t.Errorf("%s %s passes", c.path, c.body)
+		if faults := faultsOf("POST", c.path, a); (faults == nil) != c.good {
+			t.Errorf("%s %s: %q", c.path, c.body, faults)
 		}
 	}
 }

@@ -35,11 +35,15 @@ type chunks struct {
 
 // send streams one choice.
 func (c *chunks) send(choice any) {
-	var usage any
+	c.emit("", c.completion([]any{choice}, c.noUsage()))
+}
+
+// noUsage is what a chunk says of the usage before the last one does.
+func (c *chunks) noUsage() any {
 	if c.usage {
-		usage = json.RawMessage("null")
+		return json.RawMessage("null")
 	}
-	c.emit("", c.completion([]any{choice}, usage))
+	return nil
 }
 
 func (c *chunks) completion(choices, usage any) completion {

@@ -69,6 +69,14 @@ func (r *storedResponse) lost() {
 	body["status"] = json.RawMessage(`"failed"`)
 	body["error"], _ = marshal(responseError{Code: kindServer,
 		Message: "the server ended while it wrote this response; send the request again"})
+	var output []map[string]json.RawMessage
+	if json.Unmarshal(body["output"], &output) == nil && len(output) > 0 {
+		last := output[len(output)-1] // nobody goes on with it
+		if string(last["status"]) == `"in_progress"` {
+			last["status"] = json.RawMessage(`"incomplete"`)
+			body["output"], _ = marshal(output)
+		}
+	}
 	r.Body, _ = marshal(body)
 	if r.Log != nil {
 		event, _ := marshal(map[string]any{"type": "response.failed",

@@ -6,9 +6,9 @@
 Descriptions go, and the kinds of output items, tools and annotations that the port never writes, so that the file stays
 small and an item of a wrong kind is an error.
 """
-import json, sys
+import copy, json, sys
 
-ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', 'ErrorResponse', 'Model', 'ListModelsResponse', 'Response',
+ROOTS = ['CreateCompletionResponse', 'CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', 'ErrorResponse', 'Model', 'ListModelsResponse', 'Response',
          'ResponseCreatedEvent', 'ResponseInProgressEvent', 'ResponseCompletedEvent', 'ResponseFailedEvent', 'ResponseIncompleteEvent',
          'ResponseOutputItemAddedEvent', 'ResponseOutputItemDoneEvent', 'ResponseContentPartAddedEvent', 'ResponseContentPartDoneEvent',
          'ResponseTextDeltaEvent', 'ResponseTextDoneEvent', 'ResponseReasoningTextDeltaEvent', 'ResponseReasoningTextDoneEvent',
@@ -73,6 +73,13 @@ def main():
                 if 'instructions' in part.get('properties', {}): part['properties']['instructions'] = {'anyOf': [{'type': 'string'}, {'type': 'null'}]}
         out[name] = s
         todo += refs(s)
+    choice = out['CreateCompletionResponse']['properties']['choices']['items']['properties']
+    lists = choice['logprobs']['anyOf'][0]['properties']  # with echo the prompt's first token has null, which the document leaves out
+    for name in ('token_logprobs', 'top_logprobs'): lists[name]['items']['nullable'] = True
+    chunk = copy.deepcopy(out['CreateCompletionResponse'])  # nor does it say what is null before the end of a stream
+    chunk['properties']['choices']['items']['properties']['finish_reason']['nullable'] = True
+    chunk['properties']['usage'] = {'anyOf': [chunk['properties']['usage'], {'type': 'null'}]}
+    out['CreateCompletionStreamResponse'] = chunk
     out['CreateResponseFields'] = {'enum': sorted(fields(every, 'CreateResponse'))}
     for name in ('ModelIdsShared', 'ModelIdsResponses'): out[name] = {'type': 'string'}
     lines = (json.dumps(k) + ': ' + json.dumps(out[k], separators=(',', ':'), sort_keys=True) for k in sorted(out))

@@ -1,0 +1,101 @@
+// What the port makes of the turns of a whole model, scheduler and grammar included, is checked as
+// closely as what it makes of the single events of the other tests: the scripted model answers
+// behind the check of every body and stream (checked_test.go).
+
+package openai_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const parameters = `"parameters":{"type":"object","properties":{"city":{"type":"string"}},` +
+	`"required":["city"],"additionalProperties":false}`
+
+// scriptedBodies are what each route is asked for besides the script.
+var scriptedBodies = map[string][]string{
+	"/v1/chat/completions": {``, `,"n":3,"logprobs":true,"top_logprobs":2`, `,"max_tokens":9`,
+		`,"return_token_ids":true`, `,"ignore_eos":true,"max_tokens":40`,
+		`,"tools":[{"type":"function","function":{"name":"weather",` + parameters + `}}]`,
+		`,"tools":[{"type":"custom","custom":{"name":"weather"}}]`},
+	"/v1/completions": {``, `,"n":2,"logprobs":2`, `,"echo":true,"logprobs":1`,
+		`,"return_token_ids":true`, `,"best_of":2`},
+	"/v1/responses": {``, `,"max_output_tokens":9`, `,"background":true`, `,"store":false`,
+		`,"include":["message.output_text.logprobs","reasoning.encrypted_content"],"top_logprobs":2`,
+		`,"tools":[{"type":"function","name":"weather",` + parameters + `}]`,
+		`,"tools":[{"type":"custom","name":"weather"}]`,
+		`,"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`},
+	"/v1/messages": {`,"max_tokens":100`, `,"max_tokens":9`,
+		`,"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`,
+		`,"max_tokens":100,"tools":[{"name":"weather","input_schema":{"type":"object"}}]`},
+	"/api/chat": {``, `,"tools":[{"type":"function","function":{"name":"weather",` + parameters +
+		`}}]`},
+}
+
+func TestScriptedAnswersAreChecked(t *testing.T) {
+	m := scripttest.New(0, session.NewStore())
+	handler := openai.NewChecked(t, openai.Options{Models: m, Store: session.NewStore(),
+		Tools: scripttest.Tools})
+	srv := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		srv.Close()
+		handler.Close()
+		http.DefaultClient.CloseIdleConnections()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, script := range []string{"Hi", "[[think Hm.]] [[note I look.]] [[say Yes, it is so.]]",
+		`[[think Hm.]] [[call weather {"city":"Bonn"}]]`, "[[loop again]]", "[[fail]]",
+		`[[call python 6*7]] [[call browser.search {"query":"x"}]] [[say 42.]]`,
+		"[[loop again]] [[say Out of it.]]", "[[think Hm.]] [[fail]]", "[[say äöü 🙂 — 日本]]"} {
+		text, err := json.Marshal(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, bodies := range scriptedBodies {
+			prompt := `"messages":[{"role":"user","content":` + string(text) + `}]`
+			switch path {
+			case "/v1/completions":
+				prompt = `"max_tokens":20,"prompt":` + string(text)
+			case "/v1/responses":
+				prompt = `"input":` + string(text)
+			}
+			for _, more := range bodies {
+				for _, stream := range []string{`,"stream":false`, `,"stream":true`,
+					`,"stream":true,"stream_options":{"include_usage":true}`} {
+					if strings.Contains(more, "best_of") && strings.Contains(stream, "true") {
+						continue // is refused
+					}
+					ask(t, srv.URL+path, `{"model":"gpt-oss:20b",`+prompt+more+stream+`}`,
+						strings.Contains(script, "fail"))
+				}
+			}
+		}
+	}
+}
+
+// ask reads an answer; what it says is checked by the server's handler.
+func ask(t *testing.T, address, body string, mayFail bool) {
+	t.Helper()
+	resp, err := http.Post(address, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Errorf("%s: %v", body, err)
+	}
+	if resp.StatusCode != 200 && (!mayFail || resp.StatusCode != 500) {
+		t.Errorf("%s\n%s: %d %.500s", address, body, resp.StatusCode, text)
+	}
+}
