@@ -2,8 +2,9 @@
 
   TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl PHASE  (the same arguments, the same file)
 
-A group is one prefix (system, developer, earlier turns) with BRANCHES different last turns. The trainer computes the
-prefix once for all its branches, which halves the work. No question of heldout.jsonl or blind.jsonl is ever produced.
+A group is one prefix (system, developer, earlier turns) with several different last turns. The trainer computes the
+prefix once for all its branches, which halves the work. No question of heldout.jsonl, blind.jsonl or valid.jsonl is ever
+produced.
 """
 
 import json
@@ -35,12 +36,12 @@ from arithmetic import ask_python
 from intents import lines
 from names import ADJECTIVES, WORDS
 from topics import FREE_NAMES, FUNCS, NO_DESCRIPTION
-from phrases import ask_intent, ask_other, expand
+from phrases import SYNONYMS, TWICE, WHOLE, ask_intent, ask_other, expand
 
 ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 200005, 200003, 200002, 200012
 UNKNOWN = 201087  # stands for "any token outside the vocabulary": its rows are zero
-BRANCHES = 8
+BRANCHES = [8, 8]  # of a group with and without tools
 KINDS, OFFERED = [], []  # shares, see PHASES
 EFFORTS = {"low": ReasoningEffort.LOW, "medium": ReasoningEffort.MEDIUM, "high": ReasoningEffort.HIGH}
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -55,6 +56,8 @@ with open(os.path.join(HERE, "heldout.jsonl")) as f:
 with open(os.path.join(HERE, "blind.jsonl")) as f:
     BLIND = [json.loads(line) for line in f]
 HELD_QUESTIONS = {plain(m["content"]) for h in HELD + BLIND for m in h["messages"] if m["role"] == "user"}
+with open(os.path.join(HERE, "valid.jsonl")) as f:
+    HELD_QUESTIONS |= {plain(json.loads(line)["question"]) for line in f}
 HELD_NAMES = {t["name"] for h in HELD for t in h.get("tools", [])}
 HELD_VALUES = {
     (h["topic"], str(v))
@@ -370,7 +373,7 @@ def group(r):
         turns = 0 if kind == "drill" else r.choices([0, 1, 2, 3, 6], [0.62, 0.2, 0.11, 0.05, 0.02])[0]
         for _ in range(turns):
             prefix += finished(r, *turn())
-        branches = [turn()[0].done() for _ in range(BRANCHES)]
+        branches = [turn()[0].done() for _ in range(BRANCHES[kind == "plain"])]
         if len(prefix) <= 640 and max(len(b[0]) for b in branches) <= 320:
             return array("i", prefix), branches
 
@@ -388,13 +391,16 @@ PHASES = {
     "last": ([0.56, 0.29, 0.09, 0.06], 0.3, MANY, "abcdefg", 1.4),
     "plain": ([0.5, 0.36, 0.09, 0.05], 0.2, FEW, "abcdefg", 1.4),
     "wide": ([0.7, 0.2, 0.07, 0.03], 0.2, FEW, "abcdefgh", 1.4),
+    "asked": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 
 
 def set_phase(name):
     KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
-    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide") else 0.0
+    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked") else 0.0
+    asked = name == "asked"
+    BRANCHES[1], WHOLE[0], SYNONYMS[0], TWICE[0] = (24, 14, 0.3, 0.06) if asked else (8, 4, 0.0, 0.0)
     more.add(parts)
     for k in RARE:
         INTENTS[k]["weight"] *= often
@@ -411,7 +417,7 @@ def main():
     n_branch = sum(len(i) for _, bs in groups for i, _ in bs)
     targets = sum(sum(f) for _, bs in groups for _, f in bs)
     print(
-        f"{count} groups, {count * BRANCHES} dialogues: {n_prefix} prefix tokens, {n_branch} branch tokens, {targets}"
+        f"{count} groups, {sum(len(bs) for _, bs in groups)} dialogues: {n_prefix} prefix tokens, {n_branch} branch tokens, {targets}"
         " targets"
     )
 

@@ -1,8 +1,11 @@
 """More ways to ask, used in later training phases: looser, more colloquial sentences for every intent.
 
-The same grammar as in the facts_*.py files; parts a to c came with the second phase, d to f with the sixth, g with the
-seventh, h with the ninth.
+The same grammar as in the facts_*.py files; parts a to c came with the second phase, d to f with the sixth, g in the
+seventh, h in the ninth. Part i, for the tenth, is in asked_*.txt: one way to ask a line, under the intent's name.
 """
+
+import glob
+import os
 
 import more_a
 import more_b
@@ -13,6 +16,7 @@ import more_f
 import more_g
 import more_h
 from intents import INTENTS, MACROS, lines
+from phrases import OTHER_Q
 
 MACROS.update(
     {
@@ -40,8 +44,25 @@ MACROS.update(
 PARTS = {"a": more_a, "b": more_b, "c": more_c, "d": more_d, "e": more_e, "f": more_f, "g": more_g, "h": more_h}
 
 
+def asked():
+    """-> intent (or "other") -> its lines in asked_*.txt"""
+    found, name = {}, ""
+    for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "asked_*.txt"))):
+        with open(path) as f:
+            for line in map(str.strip, f):
+                if line.startswith("## "):
+                    name = line[3:]
+                elif line and not line.startswith("# "):
+                    found.setdefault(name, []).append(line)
+    return found
+
+
 def add(parts):
-    """Add the questions of these parts, for example "abc", to the intents."""
+    """Add the questions of these parts, for example "abci", to the intents, and those of "other" to OTHER_Q."""
     for p in parts:
+        if p == "i":
+            for name, text in asked().items():
+                (OTHER_Q if name == "other" else INTENTS[name]["q"]).extend(text)
+            continue
         for name, text in PARTS[p].MORE.items():
             INTENTS[name]["q"] += lines(text)

@@ -8,6 +8,11 @@ import re
 from facts import INTENTS, MACROS
 from intents import lines
 from names import ADJECTIVES, COMMON, ITEMS, PEOPLE, PLACES, WORDS
+from synonyms import other_words
+
+WHOLE = [4]  # how often a whole question is drawn, against 4 for verb and 2 for noun phrases
+SYNONYMS = [0.0]  # share of the questions in which words are replaced
+TWICE = [0.0]  # share of the questions that are said in two ways, one after the other
 
 VP_FRAMES = """
 how do i <vp>?; how can i <vp>?; how do i <vp>; how to <vp>; how to <vp>?; how would i <vp>?; how do you <vp>?; i want
@@ -252,7 +257,7 @@ def expand(r, s):
 def in_frame(r, vp, np, q):
     """One sentence from verb phrases, noun phrases or whole questions."""
     kinds = [k for k, have in (("q", q), ("vp", vp), ("np", np)) if have]
-    kind = r.choices(kinds, [{"q": 4, "vp": 4, "np": 2}[k] for k in kinds])[0]
+    kind = r.choices(kinds, [{"q": WHOLE[0], "vp": 4, "np": 2}[k] for k in kinds])[0]
     if kind == "q":
         return expand(r, r.choice(q)) + r.choice(["?", "", "?", "", ".", "?"])
     phrase = expand(r, r.choice(vp if kind == "vp" else np))
@@ -375,6 +380,10 @@ def ask_intent(r, name):
     t = INTENTS[name]
     s = in_frame(r, t["vp"], t["np"], t["q"])
     small = name in ("greet", "thanks", "bye")
+    if not small and r.random() < TWICE[0]:
+        s = s.rstrip("?.!") + r.choice([", ", ". ", " - ", "? ", ": ", " "]) + in_frame(r, t["vp"], t["np"], t["q"])
+    if r.random() < SYNONYMS[0]:
+        s = other_words(r, s, r.choice([0.3, 0.6]))
     if r.random() < 0.15:
         s = slang(r, s)
     if not small and r.random() < 0.15:
@@ -397,6 +406,8 @@ def ask_other(r, tools=False):
         q = OTHER_Q + ([] if tools else OTHER_Q_TOOLS)
         s = in_frame(r, OTHER_VP, OTHER_NP, q if x < 0.95 else OTHER_Q)
         s = s.replace("ossrun", r.choice(["one", "a machine", "a person"]))
+        if r.random() < SYNONYMS[0]:
+            s = other_words(r, s, r.choice([0.3, 0.6]))
         if r.random() < 0.12:
             s = scatter(r, s, r.choice([0.1, 0.2, 0.35]))
         if r.random() < 0.15:

@@ -3,7 +3,7 @@
 Two processes with one thread each (faster on two cores than one process with two threads), gradients averaged with
 gloo. Everything follows the seed and the step count, never the clock. OUT.pt is written every SAVE steps with the
 optimizer, so the same command goes on where it stopped. INIT=other.pt starts from another run's averaged weights;
-words that are new in the files get rows of their own.
+words that are new in the files get rows of their own (PRUNE=1: and words that are rare now lose theirs).
 """
 
 import collections
@@ -12,6 +12,7 @@ import math
 import os
 import pickle
 import random
+import re
 import sys
 import time
 
@@ -21,7 +22,8 @@ import torch.distributed as dist
 
 from model import Config, Grouped, Model
 
-UNKNOWN, WORLD = 201087, 2
+UNKNOWN = 201087
+WORLD = int(os.environ.get("WORLD", 2))  # processes
 LR = float(os.environ.get("LR", 2e-3))
 SEED = int(os.environ.get("SEED", 1))
 TOKENS = int(os.environ.get("TOKENS", 2000))  # positions per step and process, without padding
@@ -29,9 +31,11 @@ QUANT_AT = int(os.environ.get("QUANT_AT", 800))  # from this step on the experts
 AVERAGE_AT = int(os.environ.get("AVERAGE_AT", QUANT_AT))  # from this step on the weights are averaged
 DECAY_AT = int(os.environ.get("DECAY_AT", 1 << 30))  # from this step on the rate falls linearly until the last step
 SHORT = float(os.environ.get("SHORT", 0.65))  # share of the groups whose turns are cut by `shorten`
+CUT = int(os.environ.get("CUT", 20))  # tokens that `shorten` leaves after the question; 5 are the header
 FULL_UNTIL = int(os.environ.get("FULL_UNTIL", 200))  # the first and last steps use the full softmax
 WEIGH = os.environ.get("WEIGH") == "1"  # calls count more, see `weigh`
 KEEP = float(os.environ.get("KEEP", 1))  # share of the groups without any call that is used
+PRUNE = os.environ.get("PRUNE") == "1"  # words that are only read keep a row if they are often read or in asked_*.txt
 FULL_LAST = int(os.environ.get("FULL_LAST", 300))
 SPELL = os.environ.get("SPELL") == "1"  # give the rows of words their spelling, see `spell_words`
 EMBED = float(os.environ.get("EMBED", 1))  # the embedding's share of the learning rate
@@ -48,9 +52,28 @@ def vocabulary(groups, names, init):
             read.update(ids)
             write.update(t for t, f in zip(ids, flags) if f)
     old = init["vocab"][1:] if init else []
+    spoken = grammar_tokens() if PRUNE else set()
     out = set(t for t, n in write.items() if n >= 5) | set(names) | set(old[: init["cfg"]["out"] - 1] if init else [])
-    more = set(t for t, n in read.items() if n >= 12) | set(old)
+    if PRUNE:
+        more = set(t for t, n in read.items() if n >= 16 or n >= 3 and t in spoken)
+    else:
+        more = set(t for t, n in read.items() if n >= 12) | set(old)
     return [UNKNOWN] + sorted(out - {UNKNOWN}) + sorted(more - out - {UNKNOWN}), 1 + len(out - {UNKNOWN})
+
+
+def grammar_tokens():
+    """Tokens of the words in asked_*.txt and synonyms.py: rare in the data, but what users say."""
+    from dialogues import ENC
+    from more import asked
+    from synonyms import GROUPS
+
+    ids = set()
+    for w in set(re.findall(r"[A-Za-z][A-Za-z'-]*", " ".join(line for text in asked().values() for line in text) + GROUPS)):
+        ids.update(ENC.encode(" " + w))
+        for form in (w, w.capitalize(), " " + w.capitalize()):
+            if len(ENC.encode(form)) == 1:
+                ids.update(ENC.encode(form))
+    return ids
 
 
 def name_tokens(enc):
@@ -124,7 +147,7 @@ def shorten(ids, flags):
         return ids, flags  # the call was given, so what is asked for is the answer
     else:
         ends = np.flatnonzero(ids == 200007)
-        end = min(ends[1] + 9, ends[0] + 20)
+        end = min(ends[1] + 9, ends[0] + CUT)
     return ids[:end], flags[:end]
 
 
@@ -218,7 +241,8 @@ def main():
     model.relate_words([None] + [ENC.decode([t]) for t in vocab[1:]])
     if init:
         embed = model.embed.detach().clone()
-        embed[index[init["vocab"]]] = init["average"]["embed"]
+        kept = np.array([k for k, t in enumerate(init["vocab"]) if index[t]])
+        embed[index[np.array(init["vocab"])[kept]]] = init["average"]["embed"][kept]
         model.load_state_dict({**init["average"], "embed": embed})
     if SPELL:
         model.spell_words(spellings(ENC, index, vocab, n_out))
