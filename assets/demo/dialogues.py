@@ -36,7 +36,7 @@ from arithmetic import ask_python
 from intents import lines
 from names import ADJECTIVES, WORDS
 from topics import FREE_NAMES, FUNCS, NO_DESCRIPTION
-from phrases import SYNONYMS, TWICE, WHOLE, ask_intent, ask_other, expand
+from phrases import PROPER, SYNONYMS, TWICE, WHOLE, ask_intent, ask_other, expand
 
 ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 200005, 200003, 200002, 200012
@@ -401,6 +401,7 @@ def set_phase(name):
     NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked") else 0.0
     asked = name == "asked"
     BRANCHES[1], WHOLE[0], SYNONYMS[0], TWICE[0] = (24, 14, 0.3, 0.06) if asked else (8, 4, 0.0, 0.0)
+    PROPER[0] = 0.5 if asked else 0.0
     more.add(parts)
     for k in RARE:
         INTENTS[k]["weight"] *= often

@@ -8,10 +8,11 @@ import re
 from facts import INTENTS, MACROS
 from intents import lines
 from names import ADJECTIVES, COMMON, ITEMS, PEOPLE, PLACES, WORDS
-from synonyms import other_words
+from synonyms import other_words, proper
 
 WHOLE = [4]  # how often a whole question is drawn, against 4 for verb and 2 for noun phrases
 SYNONYMS = [0.0]  # share of the questions in which words are replaced
+PROPER = [0.0]  # share of the questions with names and short forms in capitals
 TWICE = [0.0]  # share of the questions that are said in two ways, one after the other
 
 VP_FRAMES = """
@@ -389,6 +390,8 @@ def ask_intent(r, name):
     if not small and r.random() < 0.15:
         s = scatter(r, s, r.choice([0.1, 0.2, 0.35]))
     s = style(r, s, tame=small and r.random() < 0.7)
+    if r.random() < PROPER[0]:
+        s = proper(s)
     port = str(
         r.choice(
             [r.randint(1024, 9999), r.randint(1024, 9999), r.randint(10000, 65000), 80, 443, 3000, 5000, 8080, 9000]
@@ -412,4 +415,5 @@ def ask_other(r, tools=False):
             s = scatter(r, s, r.choice([0.1, 0.2, 0.35]))
         if r.random() < 0.15:
             s = slang(r, s)
-    return style(r, s)
+    s = style(r, s)
+    return proper(s) if r.random() < PROPER[0] else s

@@ -1,4 +1,7 @@
-"""Words that stand for each other in questions: whatever the grammars say, a user may say it with another word."""
+"""Words that stand for each other in questions: whatever the grammars say, a user may say it with another word.
+
+The grammars are in lower case, people write names and short forms in capitals: `proper` does that.
+"""
 
 import re
 
@@ -112,3 +115,20 @@ def other_words(r, s, p):
         return m[0] if part or r.random() >= p else r.choice(_TO[m[0].lower()])
 
     return _ANY.sub(swap, s)
+
+
+NAMES = """
+AI API APIs CPU GPU GPUs RAM VRAM PC HTTP HTTPS URL URLs POST GET CORS TLS SSL JSON YAML CSV PDF SDK CLI IDE MCP LAN
+SSD USB WSL AMD NVIDIA Intel Radeon Ubuntu Debian Fedora Linux Windows Mac MacBook Apple Python Docker Podman
+Ollama Cursor Codex OpenAI Anthropic Llama Mistral Qwen Gemma DeepSeek Emacs Vim Zed LangChain LlamaIndex Grafana
+Prometheus Kubernetes Markdown Metal CUDA ROCm RTX ARM JavaScript Java Rust Bash PowerShell Homebrew GitHub Harmony
+Apache TUI GUI UI NAS VPN DNS LLM LLMs ID IDs SQL HTML Esc Enter Tab Ctrl Alt Shift GB MMLU GPQA vLLM GGUF MXFP4 KV FP8
+"""
+_PROPER = {n.lower(): n for n in NAMES.split()} | {"raspberry pi": "Raspberry Pi", "claude code": "Claude Code"}
+_PROPER |= {"hugging face": "Hugging Face", "lm studio": "LM Studio", "open webui": "Open WebUI", "continue.dev": "Continue"}
+_NAME = re.compile(r"(?<![-/_`@.{])\b(" + "|".join(re.escape(w) for w in sorted(_PROPER, key=len, reverse=True)) + r")\b(?![-_/=])")
+
+
+def proper(s):
+    """GPU, HTTP, Ubuntu as people who care write them; flags and paths stay."""
+    return _NAME.sub(lambda m: _PROPER[m[0]], s)

@@ -65,10 +65,10 @@ def grammar_tokens():
     """Tokens of the words in asked_*.txt and synonyms.py: rare in the data, but what users say."""
     from dialogues import ENC
     from more import asked
-    from synonyms import GROUPS
+    from synonyms import GROUPS, NAMES
 
     ids = set()
-    for w in set(re.findall(r"[A-Za-z][A-Za-z'-]*", " ".join(line for text in asked().values() for line in text) + GROUPS)):
+    for w in set(re.findall(r"[A-Za-z][A-Za-z'-]*", " ".join(line for text in asked().values() for line in text) + GROUPS + NAMES)):
         ids.update(ENC.encode(" " + w))
         for form in (w, w.capitalize(), " " + w.capitalize()):
             if len(ENC.encode(form)) == 1:
