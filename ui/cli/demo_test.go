@@ -201,7 +201,7 @@ func TestDemoModel(t *testing.T) {
 			}
 		})
 		for c, n := range all {
-			t.Logf("%-30s %d/%d", c, right[c], n)
+			t.Logf("%s, %s: %d/%d", set.name, c, right[c], n)
 		}
 		share := float64(sum) / float64(len(set.questions))
 		t.Logf("%s questions answered rightly: %d/%d = %.1f %%", set.name, sum,
