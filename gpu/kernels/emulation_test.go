@@ -33,7 +33,7 @@ func TestEmulation(t *testing.T) {
 }
 
 // The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):
-// some cases of every kernel, and all of them in a long run.
+// some cases of every kernel, and all of them in a long run. .ci/long gpu-isa has the other texts.
 func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")

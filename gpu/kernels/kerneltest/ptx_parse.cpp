@@ -361,7 +361,8 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
         {"selp", {kSelp, 3}}, {"shl", {kShl, 2}},           {"shr", {kShr, 2}},
         {"sqrt", {kSqrt, 1}}, {"sub", {kSub, 2}},           {"xor", {kXor, 2}}};
     if (!simple.count(op)) unknown(i.text);
-    plain(simple.at(op).first, static_cast<size_t>(simple.at(op).second));
+    const bool three = (op == "max" || op == "min") && i.type == kF32 && args.size() == 4;
+    plain(simple.at(op).first, three ? 3 : static_cast<size_t>(simple.at(op).second));
   }
 }
 

@@ -306,7 +306,10 @@ class Thread {
           return bits(b != b || a > b ? a : b);
       }
     };
-    if (i.type == kF32) return of(f32(x), f32(y));
+    if (i.type == kF32) {
+      const uint64_t first = of(f32(x), f32(y));
+      return i.of.size() < 3 ? first : of(f32(first), f32(get(i.of[2])));
+    }
     if (i.type == kF64) return of(f64(x), f64(y));
     if (i.type == kF32x2) return of(f32(x), f32(y)) | of(f32(x >> 32), f32(y >> 32)) << 32;
     if (i.type == kBF16x2) {
