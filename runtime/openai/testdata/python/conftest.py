@@ -22,9 +22,22 @@ def api_key(request):
 @pytest.fixture(scope="session")
 def client(base_url, api_key):
     import openai
+    from open_responses import Watch
 
-    with openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=120) as c:
+    watch = Watch()
+    with openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=120,
+                       http_client=openai.DefaultHttpxClient(transport=watch)) as c:
+        c.watch = watch
         yield c
+
+
+@pytest.fixture(autouse=True)
+def open_responses(client):
+    """Every response and event that a test's client receives is what the Open Responses document says."""
+    yield
+    faults = list(client.watch.faults)
+    client.watch.faults.clear()
+    assert not faults, "\n".join(faults)
 
 
 @pytest.fixture(scope="session")
