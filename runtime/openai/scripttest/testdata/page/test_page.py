@@ -154,6 +154,39 @@ def test_tools_have_cards(page):
     expect(answer(page)).to_contain_text("And on.")
 
 
+def test_effort_is_asked_for_and_kept(page):
+    for effort in ("high", "low"):
+        page.get_by_label("Effort").select_option(effort)
+        with page.expect_request(lambda r: r.method == "POST") as sent:
+            ask(page, "[[say Done.]]")
+        assert sent.value.post_data_json["reasoning"] == {"effort": effort}
+        expect(answer(page)).to_contain_text("Done.")
+    page.reload()
+    expect(page.locator("#effort")).to_have_value("low")
+
+
+def test_document(page):
+    """/docs lists what /openapi.json has, needs no key, and opens without a script."""
+    document = page.request.get(ROOT + "openapi.json").json()
+    page.goto(ROOT + "docs")
+    operations = [(m.upper(), path) for path, of in document["paths"].items() for m in of]
+    expect(page.locator("summary")).to_have_count(len(operations))
+    for method, path in operations:
+        row = page.locator("summary", has=page.locator("code", has_text=re.compile(f"^{re.escape(path)}$"))).filter(has_text=method)
+        expect(row).to_have_count(1)
+    responses = page.locator("details", has_text="POST /v1/responses ").first
+    expect(responses.locator("table")).not_to_be_visible()
+    responses.locator("summary").click()
+    fields = document["paths"]["/v1/responses"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    shown = responses.locator("td code").all_text_contents()
+    assert set(fields) <= set(shown) and "reasoning" in shown
+    expect(responses.locator("td code").first).to_be_visible()
+    assert page.evaluate("document.scripts.length") == 0
+    shot(page, "docs")
+    page.get_by_role("link").first.click()
+    assert page.url == ROOT + "openapi.json"
+
+
 def test_faults_are_told(page):
     ask(page, "[[think Hm.]] [[fail]]")
     expect(answer(page).get_by_role("alert")).to_contain_text("NaN")
