@@ -4,7 +4,7 @@
 //
 //	[[think TEXT]]     reasoning
 //	[[note TEXT]]      a preamble: text before a call
-//	[[call NAME JSON]] a call, which ends the turn; NAME is a function, *, browser.X or python
+//	[[call NAME TEXT]] a call, which ends the turn; NAME is a function, *, browser.X or python
 //	[[say TEXT]]       the answer, which ends the turn
 //	[[loop TEXT]]      the text without end, in the reasoning before a say, else in the answer
 //	[[fail]]           the logits are NaN: this request fails
@@ -172,12 +172,18 @@ func turnOf(text string) (history [][]string, said string) {
 
 var (
 	directive = regexp.MustCompile(`(?s)\[\[(think|note|call|say|loop|fail|slow)\b ?(.*?)\]\](?:\s|$)`)
-	offered   = regexp.MustCompile(`(?m)^type ([\w.-]+) = \(`)
+	offered   = regexp.MustCompile(`(?m)^type ([\w.-]+) = \((_: string\))?`)
 )
+
+// function is one that is offered.
+type function struct {
+	name string
+	text bool // a custom tool, whose input is no JSON
+}
 
 // script is what the next turn says, in Harmony, without the first start of a message.
 func script(history [][]string) (says string, slow time.Duration) {
-	var tools []string
+	var tools []function
 	var lines [][]string
 	results, spoken := 0, false
 	for _, m := range history {
@@ -185,7 +191,7 @@ func script(history [][]string) (says string, slow time.Duration) {
 		switch {
 		case header == "developer" || header == "system":
 			for _, f := range offered.FindAllStringSubmatch(text, -1) {
-				tools = append(tools, f[1])
+				tools = append(tools, function{f[1], f[2] != ""})
 			}
 		case header == "user":
 			spoken = false
@@ -209,7 +215,7 @@ func script(history [][]string) (says string, slow time.Duration) {
 }
 
 // turn is the part of the directives behind a number of results.
-func turn(lines [][]string, results int, tools []string) (says string, slow time.Duration) {
+func turn(lines [][]string, results int, tools []function) (says string, slow time.Duration) {
 	var messages []string
 	add := func(header, text, ends string) {
 		messages = append(messages, header+"<|message|>"+text+ends)
@@ -258,17 +264,20 @@ func turn(lines [][]string, results int, tools []string) (says string, slow time
 }
 
 // recipient is the header of a call, "" of a function that is not offered.
-func recipient(name string, tools []string) string {
+func recipient(name string, tools []function) string {
 	switch {
 	case name == "python":
 		return "<|channel|>analysis to=python code"
 	case strings.HasPrefix(name, "browser."):
 		return "<|channel|>analysis to=" + name + " code"
 	case name == "*" && len(tools) > 0:
-		name = tools[0]
+		name = tools[0].name
 	}
 	for _, t := range tools {
-		if t == name {
+		if t.name == name && t.text {
+			return "<|channel|>commentary to=functions." + name
+		}
+		if t.name == name {
 			return "<|channel|>commentary to=functions." + name + " <|constrain|>json"
 		}
 	}

@@ -4,40 +4,81 @@ package scripttest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Tools are openai.Options.Tools: a python that prints its program, and a browser that finds the
-// same page for everything; of MCP servers there is none.
-func Tools(kind, _ string) ([]session.Tool, error) {
-	if kind == openai.ToolMCP {
+// Tools are openai.Options.Tools: a python that prints its program, a browser that finds the same
+// page for everything and whose answers cite it, and an MCP server "sums" with the function
+// sums_add.
+func Tools(kind, label string) ([]session.Tool, error) {
+	if kind == openai.ToolMCP && label != sums {
 		return nil, nil
 	}
 	return []session.Tool{tool{kind}}, nil
 }
+
+// sums is the label of the MCP server.
+const sums = "sums"
 
 type tool struct{ kind string }
 
 func (t tool) Offer(r *session.Request) {
 	r.Python = r.Python || t.kind == openai.ToolPython
 	r.Browser = r.Browser || t.kind == openai.ToolBrowser
+	if t.kind == openai.ToolMCP {
+		r.Functions = append(r.Functions, harmony.ToolDescription{Name: sums + "_add",
+			Description: "Adds.", Parameters: json.RawMessage(`{"type":"object","properties":` +
+				`{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],` +
+				`"additionalProperties":false}`)})
+	}
 }
 
 func (t tool) Runs(recipient string) bool {
-	return recipient == t.kind || strings.HasPrefix(recipient, t.kind+".")
+	return t.kind == openai.ToolMCP && recipient == "functions."+sums+"_add" ||
+		recipient == t.kind || strings.HasPrefix(recipient, t.kind+".")
 }
 
 func (t tool) Run(_ context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
 	said := "[1] Example (https://example.org/)"
-	if t.kind == openai.ToolPython {
+	switch t.kind {
+	case openai.ToolPython:
 		said = "ran: " + c.Arguments
+	case openai.ToolMCP:
+		var of struct{ A, B int }
+		if err := json.Unmarshal([]byte(c.Arguments), &of); err != nil {
+			return session.ToolResult{}, fmt.Errorf("arguments: %w", err)
+		}
+		said = strconv.Itoa(of.A + of.B)
 	}
 	output(said)
 	return session.ToolResult{Text: said}, nil
+}
+
+// Citations are the marks of the page that the browser finds.
+func (t tool) Citations(answer string) (list []session.Citation) {
+	const mark = "【1】"
+	if t.kind != openai.ToolBrowser {
+		return nil
+	}
+	for at := 0; ; at += len(mark) {
+		next := strings.Index(answer[at:], mark)
+		if next < 0 {
+			return list
+		}
+		at += next
+		start := utf8.RuneCountInString(answer[:at])
+		list = append(list, session.Citation{Start: start,
+			End: start + utf8.RuneCountInString(mark), URL: "https://example.org/", Title: "Example"})
+	}
 }
 
 func (t tool) Close() error { return nil }

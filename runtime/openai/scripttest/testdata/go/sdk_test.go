@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,6 +193,121 @@ func TestResponsesTools(t *testing.T) {
 		}
 		if r = must[*responses.Response](t)(c.Responses.New(ctx, p)); r.OutputText() != "Sunny." {
 			t.Error(r.RawJSON())
+		}
+	}
+}
+
+const (
+	many = `[[call browser.search {"query":"ossrun"}]] [[call python print(6*7)]] [[call sums_add {"a":2,"b":3}]] ` +
+		"[[call apply_patch *** Begin\n+x {\n*** End]] [[say It is so.]]"
+	patch = "*** Begin\n+x {\n*** End"
+	sum   = `{"a":2,"b":3}`
+)
+
+func sums(approval string) responses.ToolUnionParam {
+	return responses.ToolUnionParam{OfMcp: &responses.ToolMcpParam{ServerLabel: "sums",
+		ServerURL:       openai.String("https://example.org/"),
+		RequireApproval: responses.ToolMcpRequireApprovalUnionParam{OfMcpToolApprovalSetting: openai.String(approval)}}}
+}
+
+// followed asks with a stream, and returns the last response and what the deltas of each kind say.
+func followed(t *testing.T, c openai.Client, p responses.ResponseNewParams) (r *responses.Response, said map[string]string) {
+	t.Helper()
+	s := c.Responses.NewStreaming(t.Context(), p)
+	said = map[string]string{}
+	for s.Next() {
+		switch e := s.Current().AsAny().(type) {
+		case responses.ResponseCustomToolCallInputDeltaEvent:
+			said[e.ItemID] += e.Delta
+		case responses.ResponseCodeInterpreterCallCodeDeltaEvent:
+			said[e.ItemID] += e.Delta
+		case responses.ResponseMcpCallArgumentsDeltaEvent:
+			said[e.ItemID] += e.Delta
+		case responses.ResponseCompletedEvent:
+			r = &e.Response
+		}
+	}
+	if s.Err() != nil || r == nil {
+		t.Fatal(s.Err())
+	}
+	return r, said
+}
+
+func TestResponsesServerTools(t *testing.T) {
+	c, p := client(), asking(many)
+	p.Tools = []responses.ToolUnionParam{responses.ToolParamOfWebSearch(responses.WebSearchToolTypeWebSearch), {
+		OfCodeInterpreter: &responses.ToolCodeInterpreterParam{Container: responses.ToolCodeInterpreterContainerUnionParam{
+			OfCodeInterpreterToolAuto: &responses.ToolCodeInterpreterContainerCodeInterpreterContainerAutoParam{}}}},
+		sums("never"), responses.ToolParamOfCustom("apply_patch")}
+	p.Include = []responses.ResponseIncludable{responses.ResponseIncludableCodeInterpreterCallOutputs}
+	for _, streamed := range []bool{false, true} {
+		var r *responses.Response
+		var said map[string]string
+		if streamed {
+			r, said = followed(t, c, p)
+		} else {
+			r = must[*responses.Response](t)(c.Responses.New(t.Context(), p))
+		}
+		var got []string
+		callID := ""
+		told := func(id, whole string) {
+			if streamed && said[id] != whole {
+				t.Errorf("the deltas say %q, the item %q", said[id], whole)
+			}
+		}
+		for _, item := range r.Output {
+			switch v := item.AsAny().(type) {
+			case responses.ResponseOutputItemMcpListTools:
+				got = append(got, "lists "+v.Tools[0].Name)
+			case responses.ResponseFunctionWebSearch:
+				got = append(got, "searches "+v.Action.AsSearch().Query)
+			case responses.ResponseCodeInterpreterToolCall:
+				got = append(got, v.Outputs[0].AsLogs().Logs)
+				told(v.ID, v.Code)
+			case responses.ResponseOutputItemMcpCall:
+				got = append(got, v.Arguments+" is "+v.Output)
+				told(v.ID, v.Arguments)
+			case responses.ResponseCustomToolCall:
+				got, callID = append(got, v.Input), v.CallID
+				told(v.ID, v.Input)
+			}
+		}
+		want := []string{"lists sums_add", "searches ossrun", "ran: print(6*7)", sum + " is 5", patch}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q\n%s", got, r.RawJSON())
+		}
+		then := p
+		then.PreviousResponseID = openai.String(r.ID)
+		then.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{{
+			OfCustomToolCallOutput: &responses.ResponseCustomToolCallOutputParam{CallID: callID,
+				Output: responses.ResponseCustomToolCallOutputOutputUnionParam{OfString: openai.String("ok")}}}}}
+		if r = must[*responses.Response](t)(c.Responses.New(t.Context(), then)); r.OutputText() != "It is so." {
+			t.Error(r.RawJSON())
+		}
+	}
+}
+
+func TestResponsesApproval(t *testing.T) {
+	c, p := client(), asking("[[call sums_add "+sum+"]] [[say Five.]]")
+	p.Tools = []responses.ToolUnionParam{sums("always")}
+	first := must[*responses.Response](t)(c.Responses.New(t.Context(), p))
+	request, ok := first.Output[len(first.Output)-1].AsAny().(responses.ResponseOutputItemMcpApprovalRequest)
+	if !ok || request.Name != "sums_add" || request.Arguments != sum {
+		t.Fatal(first.RawJSON())
+	}
+	for _, approve := range []bool{false, true} {
+		p.PreviousResponseID = openai.String(first.ID)
+		p.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
+			responses.ResponseInputItemParamOfMcpApprovalResponse(request.ID, approve)}}
+		r := must[*responses.Response](t)(c.Responses.New(t.Context(), p))
+		ran := false
+		for _, item := range r.Output {
+			if v, ok := item.AsAny().(responses.ResponseOutputItemMcpCall); ok {
+				ran = v.Output == "5" && v.ApprovalRequestID == request.ID
+			}
+		}
+		if ran != approve || r.OutputText() != "Five." {
+			t.Error(approve, r.RawJSON())
 		}
 	}
 }

@@ -142,3 +142,52 @@ test("input tokens, compaction, models", async () => {
   assert.ok(names.includes(model));
   assert.equal((await client.models.retrieve("openai/gpt-oss-20b")).id, "openai/gpt-oss-20b");
 });
+
+const SUMS = { type: "mcp", server_label: "sums", server_url: "https://example.org/", require_approval: "never" };
+const TOOLS = [
+  { type: "web_search" }, { type: "code_interpreter", container: { type: "auto" } }, SUMS,
+  { type: "custom", name: "apply_patch", description: "Patches." },
+];
+const MANY = '[[call browser.search {"query":"ossrun"}]] [[call python print(6*7)]] [[call sums_add {"a":2,"b":3}]] ' +
+  "[[call apply_patch *** Begin\n+x {\n*** End]] [[say It is so.]]";
+
+test("responses with the server's tools and a custom one", async () => {
+  for (const streamed of [false, true]) {
+    const ask = { model, input: MANY, tools: TOOLS, include: ["code_interpreter_call.outputs"] };
+    const said = {};
+    let r;
+    if (streamed) {
+      const stream = client.responses.stream(ask);
+      for await (const e of stream) if (e.delta) said[e.type] = (said[e.type] ?? "") + e.delta;
+      r = await stream.finalResponse();
+    } else r = await client.responses.create(ask);
+    const item = (type) => r.output.find((i) => i.type === type);
+    assert.deepEqual(item("web_search_call").action.query, "ossrun");
+    assert.deepEqual(item("code_interpreter_call").outputs, [{ type: "logs", logs: "ran: print(6*7)" }]);
+    assert.deepEqual(item("mcp_list_tools").tools.map((t) => t.name), ["sums_add"]);
+    assert.deepEqual([item("mcp_call").arguments, item("mcp_call").output], ['{"a":2,"b":3}', "5"]);
+    const custom = item("custom_tool_call");
+    assert.equal(custom.input, "*** Begin\n+x {\n*** End");
+    if (streamed) {
+      assert.equal(said["response.custom_tool_call_input.delta"], custom.input);
+      assert.equal(said["response.code_interpreter_call_code.delta"], "print(6*7)");
+      assert.equal(said["response.mcp_call_arguments.delta"], '{"a":2,"b":3}');
+    }
+    const result = [{ type: "custom_tool_call_output", call_id: custom.call_id, output: "ok" }];
+    const then = await client.responses.create({ model, input: result, tools: TOOLS, previous_response_id: r.id });
+    assert.equal(then.output_text, "It is so.");
+  }
+});
+
+test("an MCP call that wants approval", async () => {
+  const tools = [{ ...SUMS, require_approval: "always" }];
+  const first = await client.responses.create({ model, input: '[[call sums_add {"a":2,"b":3}]] [[say Five.]]', tools });
+  const request = first.output.at(-1);
+  assert.deepEqual([request.type, request.name], ["mcp_approval_request", "sums_add"]);
+  for (const approve of [false, true]) {
+    const input = [{ type: "mcp_approval_response", approval_request_id: request.id, approve }];
+    const then = await client.responses.create({ model, input, tools, previous_response_id: first.id });
+    assert.deepEqual(then.output.filter((i) => i.type === "mcp_call").map((i) => i.output), approve ? ["5"] : []);
+    assert.equal(then.output_text, "Five.");
+  }
+});
