@@ -20,6 +20,9 @@ import (
 const parameters = `"parameters":{"type":"object","properties":{"city":{"type":"string"}},` +
 	`"required":["city"],"additionalProperties":false}`
 
+const sums = `{"type":"mcp","server_label":"sums","server_url":"https://example.org/",` +
+	`"require_approval":`
+
 // scriptedBodies are what each route is asked for besides the script.
 var scriptedBodies = map[string][]string{
 	"/v1/chat/completions": {``, `,"n":3,"logprobs":true,"top_logprobs":2`, `,"max_tokens":9`,
@@ -32,7 +35,8 @@ var scriptedBodies = map[string][]string{
 		`,"include":["message.output_text.logprobs","reasoning.encrypted_content"],"top_logprobs":2`,
 		`,"tools":[{"type":"function","name":"weather",` + parameters + `}]`,
 		`,"tools":[{"type":"custom","name":"weather"}]`,
-		`,"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`},
+		`,"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`,
+		`,"tools":[` + sums + `"never"}]`, `,"tools":[` + sums + `"always"}]`},
 	"/v1/messages": {`,"max_tokens":100`, `,"max_tokens":9`,
 		`,"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`,
 		`,"max_tokens":100,"tools":[{"name":"weather","input_schema":{"type":"object"}}]`},
@@ -55,7 +59,8 @@ func TestScriptedAnswersAreChecked(t *testing.T) {
 	})
 	for _, script := range []string{"Hi", "[[think Hm.]] [[note I look.]] [[say Yes, it is so.]]",
 		`[[think Hm.]] [[call weather {"city":"Bonn"}]]`, "[[loop again]]", "[[fail]]",
-		`[[call python 6*7]] [[call browser.search {"query":"x"}]] [[say 42.]]`,
+		`[[call python 6*7]] [[call browser.search {"query":"x"}]] [[say 42【1】.]]`,
+		`[[call sums_add {"a":2,"b":3}]] [[say Five.]]`, "[[call weather in\n\"Bonn\"]]",
 		"[[loop again]] [[say Out of it.]]", "[[think Hm.]] [[fail]]", "[[say äöü 🙂 — 日本]]"} {
 		text, err := json.Marshal(script)
 		if err != nil {

@@ -4,8 +4,13 @@ What the model says stands in the prompt; runtime/openai/scripttest/script.go ha
 """
 
 import os
+import pathlib
+import sys
 
 import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "testdata/python"))
+from open_responses import Watch
 
 BASE = os.environ["BASE_URL"]
 KEY = os.environ.get("API_KEY", "none")
@@ -30,5 +35,7 @@ def api_key():
 def client():
     import openai
 
-    with openai.OpenAI(base_url=BASE, api_key=KEY, max_retries=0, timeout=60) as c:
+    watch = Watch()
+    with openai.OpenAI(base_url=BASE, api_key=KEY, max_retries=0, timeout=60, http_client=openai.DefaultHttpxClient(transport=watch)) as c:
         yield c
+    assert watch.checked > 100 and not watch.faults, "\n".join(watch.faults)
