@@ -71,22 +71,17 @@ func read[T any](f Field, kind Kind, want string) (v T, err error) {
 	return v, nil
 }
 
-// Members splits an object. Names match in case; of a name that comes twice the last value counts.
+// Members is Parts by name.
 func (f Field) Members() (map[string]json.RawMessage, error) {
-	return read[map[string]json.RawMessage](f, Object, "an object")
-}
-
-// Items splits an array.
-func (f Field) Items() ([]Field, error) {
-	raws, err := read[[]json.RawMessage](f, Array, "an array")
+	parts, err := f.Parts()
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Field, len(raws))
-	for i, raw := range raws {
-		list[i] = Field{raw, f.Path + "[" + strconv.Itoa(i) + "]"}
+	members := make(map[string]json.RawMessage, len(parts))
+	for _, p := range parts {
+		members[p.Name] = p.Raw
 	}
-	return list, nil
+	return members, nil
 }
 
 // Text reads a string.

@@ -51,17 +51,45 @@ type value struct {
 
 // object is a JSON object split into its members. A nil *object has no members.
 type object struct {
-	members map[string]json.RawMessage
+	members []jsondoc.Part
+	places  map[string]int // of the members by name; nil: there are few
+	raw     json.RawMessage
 	path    string
 	c       *complaints
 	seen    map[string]bool // members that were read; nil: nobody asks
+}
+
+// few is how many members are searched one by one.
+const few = 16
+
+// member is the member's value as it is written; nil where it is absent.
+func (o *object) member(name string) json.RawMessage {
+	if len(o.members) > few && o.places == nil {
+		o.places = make(map[string]int, len(o.members))
+		for i, m := range o.members {
+			o.places[m.Name] = i
+		}
+	}
+	if o.places != nil {
+		if at, ok := o.places[name]; ok {
+			return o.members[at].Raw
+		}
+		return nil
+	}
+	for i := range o.members {
+		if o.members[i].Name == name {
+			return o.members[i].Raw
+		}
+	}
+	return nil
 }
 
 func parseObject(b []byte) (*object, *fault) { return parseFor(context.Background(), b) }
 
 // parseFor is parseObject for a request.
 func parseFor(ctx context.Context, b []byte) (*object, *fault) {
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
+	if !json.Valid(b) {
+		err := json.Unmarshal(b, new(json.RawMessage)) // it says where
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line, column := position(b, syntax.Offset)
@@ -139,20 +167,21 @@ func (v value) object() *object {
 	if v.c.gone() {
 		return nil
 	}
-	members := read(v, jsondoc.Field.Members, nil)
+	members := read(v, jsondoc.Field.Parts, nil)
 	if members == nil {
 		return nil
 	}
-	return &object{members: members, path: v.Path, c: v.c}
+	return &object{members: members, raw: v.Raw, path: v.Path, c: v.c}
 }
 
 func (v value) list() []value {
 	if v.c.gone() {
 		return nil
 	}
-	var list []value
-	for _, f := range read(v, jsondoc.Field.Items, nil) {
-		list = append(list, value{f, v.c})
+	items := read(v, jsondoc.Field.Items, nil)
+	list := make([]value, len(items))
+	for i, f := range items {
+		list[i] = value{f, v.c}
 	}
 	return list
 }
@@ -170,7 +199,7 @@ func (o *object) get(name string) value {
 	if o.seen != nil {
 		o.seen[name] = true
 	}
-	return value{jsondoc.Field{Raw: o.members[name], Path: o.at(name)}, o.c}
+	return value{jsondoc.Field{Raw: o.member(name), Path: o.at(name)}, o.c}
 }
 
 // at is the path of a member.

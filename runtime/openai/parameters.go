@@ -89,7 +89,8 @@ func logitBias(o *object) map[int32]float32 {
 		return nil
 	}
 	m := make(map[int32]float32, len(bias.members))
-	for key := range bias.members {
+	for _, b := range bias.members {
+		key := b.Name
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 || id >= token.VocabSize {
 			o.c.add(invalid(bias.at(key), "logit_bias has the key %q, which is not a token id of "+

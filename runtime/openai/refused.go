@@ -74,20 +74,20 @@ func (o *object) unread() (names []string) {
 	if o == nil {
 		return nil
 	}
-	for name, raw := range o.members {
-		known := o.seen[name] || slices.Contains(withoutEffect, name) ||
-			jsondoc.Field{Raw: raw}.Kind() == jsondoc.Null
+	for _, m := range o.members {
+		known := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
+			jsondoc.Field{Raw: m.Raw}.Kind() == jsondoc.Null
 		if !known {
-			names = append(names, name)
+			names = append(names, m.Name)
 		}
 	}
 	for outer, known := range nestedMembers {
 		if !o.seen[outer] || o.get(outer).Kind() != jsondoc.Object {
 			continue
 		}
-		for name := range o.object(outer).members {
-			if !slices.Contains(known, name) {
-				names = append(names, outer+"."+name)
+		for _, m := range o.object(outer).members {
+			if !slices.Contains(known, m.Name) {
+				names = append(names, outer+"."+m.Name)
 			}
 		}
 	}
@@ -111,7 +111,8 @@ func checkMetadata(o *object) {
 		o.c.add(invalid("metadata", "metadata has %d members, at most %d are possible", n,
 			mostMetadata))
 	}
-	for key := range meta.members {
+	for _, m := range meta.members {
+		key := m.Name
 		path := meta.at(brief(key))
 		if len([]rune(key)) > longestMetaKey {
 			o.c.add(invalid(path, "a key of metadata is longer than %d characters",

@@ -37,7 +37,7 @@ func (p *port) readResponses(o *object) (*request, form, *fault) {
 	}
 	if req.response.Background {
 		req.background = form.background
-		form.request, _ = marshal(o.members) // it was JSON
+		form.request = o.raw
 	}
 	return &req.request, form, nil
 }

@@ -1,0 +1,191 @@
+package jsondoc
+
+// Splitting objects and arrays that are known to be valid JSON, without a copy of what they hold:
+// each level of a long request is passed over once.
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// Part is a member of an object, its value as it is written.
+type Part struct {
+	Name string
+	Raw  json.RawMessage
+}
+
+// Parts splits an object. Names match in case; of a name that comes twice the last value counts, at
+// the place of the first. The values are parts of the field's own bytes.
+func (f Field) Parts() ([]Part, error) {
+	s := text{raw: f.Raw}
+	if !s.open('{') {
+		return nil, f.wrong("an object")
+	}
+	parts := []Part{}
+	var places map[string]int
+	for !s.closes('}') {
+		quoted, ok := s.value()
+		if !ok || len(quoted) < 2 || quoted[0] != '"' || !s.skip(':') {
+			return nil, f.wrong("an object")
+		}
+		raw, ok := s.value()
+		if !ok {
+			return nil, f.wrong("an object")
+		}
+		name := unquote(quoted)
+		if places == nil && len(parts) > few {
+			places = map[string]int{}
+			for i, p := range parts {
+				places[p.Name] = i
+			}
+		}
+		if at := find(parts, places, name); at >= 0 {
+			parts[at].Raw = raw
+			continue
+		}
+		if places != nil {
+			places[name] = len(parts)
+		}
+		parts = append(parts, Part{name, raw})
+	}
+	return parts, nil
+}
+
+// find is the place of a name, by the map where there is one; -1: nowhere.
+func find(parts []Part, places map[string]int, name string) int {
+	if places != nil {
+		if at, ok := places[name]; ok {
+			return at
+		}
+		return -1
+	}
+	for i := range parts {
+		if parts[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Items splits an array. The items are parts of the field's own bytes.
+func (f Field) Items() ([]Field, error) {
+	s := text{raw: f.Raw}
+	if !s.open('[') {
+		return nil, f.wrong("an array")
+	}
+	list := []Field{}
+	for !s.closes(']') {
+		raw, ok := s.value()
+		if !ok {
+			return nil, f.wrong("an array")
+		}
+		list = append(list, Field{raw, f.Path + "[" + strconv.Itoa(len(list)) + "]"})
+	}
+	return list, nil
+}
+
+// text is a JSON text that is read from at on.
+type text struct {
+	raw []byte
+	at  int
+}
+
+func (s *text) space() {
+	for s.at < len(s.raw) && (s.raw[s.at] == ' ' || s.raw[s.at] == '\n' || s.raw[s.at] == '\t' ||
+		s.raw[s.at] == '\r') {
+		s.at++
+	}
+}
+
+// skip passes over one byte, which must be b.
+func (s *text) skip(b byte) bool {
+	s.space()
+	if s.at >= len(s.raw) || s.raw[s.at] != b {
+		return false
+	}
+	s.at++
+	return true
+}
+
+func (s *text) open(bracket byte) bool { return s.skip(bracket) }
+
+// closes tells whether the object or array ends here; a comma before the next value is passed over.
+func (s *text) closes(bracket byte) bool {
+	s.space()
+	if s.at < len(s.raw) && s.raw[s.at] == ',' {
+		s.at++
+	}
+	return s.skip(bracket)
+}
+
+// value passes over a value and returns it.
+func (s *text) value() (raw json.RawMessage, ok bool) {
+	s.space()
+	begin, depth := s.at, 0
+	for s.at < len(s.raw) {
+		switch b := s.raw[s.at]; b {
+		case '"':
+			if !s.quoted() {
+				return nil, false
+			}
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			depth--
+			s.at++
+		case ',', ':', ' ', '\t', '\r', '\n':
+			s.at++ // inside of brackets
+		default:
+			s.word()
+		}
+		if depth <= 0 {
+			return s.raw[begin:s.at:s.at], depth == 0
+		}
+	}
+	return nil, false
+}
+
+// quoted passes over a string.
+func (s *text) quoted() bool {
+	for i := s.at + 1; ; {
+		n := bytes.IndexByte(s.raw[i:], '"')
+		if n < 0 {
+			return false
+		}
+		i += n
+		slashes := 0
+		for s.raw[i-1-slashes] == '\\' {
+			slashes++
+		}
+		i++
+		if slashes%2 == 0 {
+			s.at = i
+			return true
+		}
+	}
+}
+
+// word passes over a number, true, false or null.
+func (s *text) word() {
+	for s.at < len(s.raw) {
+		switch s.raw[s.at] {
+		case ',', ':', ' ', '\t', '\r', '\n', '{', '}', '[', ']', '"':
+			return
+		}
+		s.at++
+	}
+}
+
+// unquote decodes a string that is known to be one.
+func unquote(quoted []byte) string {
+	for _, b := range quoted {
+		if b == '\\' || b >= 0x80 {
+			var s string
+			_ = json.Unmarshal(quoted, &s) // it is valid
+			return s
+		}
+	}
+	return string(quoted[1 : len(quoted)-1])
+}

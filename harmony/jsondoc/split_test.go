@@ -1,0 +1,87 @@
+package jsondoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// splitAgrees holds one level of a valid text, and all below it, to encoding/json.
+func splitAgrees(t *testing.T, raw json.RawMessage) {
+	t.Helper()
+	f := Field{Raw: raw}
+	switch f.Kind() {
+	case Object:
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &want); err != nil {
+			return // too deep for it
+		}
+		parts, err := f.Parts()
+		if err != nil || len(parts) != len(want) {
+			t.Fatalf("%s: %d members, want %d: %v", raw, len(parts), len(want), err)
+		}
+		for _, p := range parts {
+			if !bytes.Equal(p.Raw, want[p.Name]) {
+				t.Fatalf("%s: %q is %s, want %s", raw, p.Name, p.Raw, want[p.Name])
+			}
+			splitAgrees(t, p.Raw)
+		}
+		members, err := f.Members()
+		if err != nil || !maps.EqualFunc(members, want, func(a, b json.RawMessage) bool {
+			return bytes.Equal(a, b)
+		}) {
+			t.Fatalf("%s: %v, %v", raw, members, err)
+		}
+	case Array:
+		var want []json.RawMessage
+		if err := json.Unmarshal(raw, &want); err != nil {
+			return
+		}
+		items, err := f.Items()
+		if err != nil || !slices.EqualFunc(items, want, func(a Field, b json.RawMessage) bool {
+			return bytes.Equal(a.Raw, b)
+		}) {
+			t.Fatalf("%s: %v, %v", raw, items, err)
+		}
+		for _, i := range items {
+			splitAgrees(t, i.Raw)
+		}
+	}
+}
+
+var splitTexts = []string{`{}`, `[]`, ` { } `, ` [ ] `, `{"a":1,"b":[1, 2 ,{"c":"}"}],"a":2}`,
+	`["a,b","\"","\\","\\\"",[],{},[[]],-1.5e+3,true,null]`, `{"\u0061":1,"a":2,"":3,"é":4}`,
+	"{\n\t\"a\" : [ 1 , 2 ]\r\n, \"b\":{\"c\" :{ } } }", "{\"\xff\":1,\"\ufffd\":2}", `[0]`, `[""]`}
+
+func FuzzSplit(f *testing.F) {
+	for _, text := range splitTexts {
+		f.Add([]byte(text))
+	}
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprintf(`"m%d":%d`, i%30, i))
+	}
+	f.Add([]byte("{" + strings.Join(many, ",") + "}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if json.Valid(text) {
+			splitAgrees(t, text)
+			return
+		}
+		x := Field{Raw: text} // what is not valid ends, and breaks nothing
+		_, _ = x.Parts()
+		_, _ = x.Items()
+	})
+}
+
+// A value is a part of the text, and cannot be appended to over what follows.
+func TestSplitCopiesNothing(t *testing.T) {
+	raw := json.RawMessage(`{"a":[1,2],"b":3}`)
+	parts, err := Field{Raw: raw}.Parts()
+	if err != nil || &parts[0].Raw[0] != &raw[5] || cap(parts[0].Raw) != len(parts[0].Raw) {
+		t.Errorf("%v, %v", parts, err)
+	}
+}
