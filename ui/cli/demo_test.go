@@ -27,10 +27,10 @@ import (
 
 // demoFloor and blindFloor are the shares of right answers that the committed weights must reach:
 // to their maker's questions, and to those of somebody who did not know what it was trained on.
-// They stand at 92.4 % and 56.9 %.
+// They stand at 90.0 % and 73.9 %.
 const (
-	demoFloor  = 0.90
-	blindFloor = 0.55
+	demoFloor  = 0.89
+	blindFloor = 0.725
 )
 
 // heldOut is one line of heldout.jsonl.
@@ -208,7 +208,7 @@ func TestDemoModel(t *testing.T) {
 		t.Logf("%s questions answered rightly: %d/%d = %.1f %%", set.name, sum,
 			len(set.questions), 100*share)
 		if len(set.questions) < 200 || share < set.floor {
-			t.Errorf("%s: %d of %d, less than %.0f %%", set.name, sum, len(set.questions),
+			t.Errorf("%s: %d of %d, less than %.1f %%", set.name, sum, len(set.questions),
 				100*set.floor)
 		}
 	}
