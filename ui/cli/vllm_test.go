@@ -179,7 +179,8 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 func TestFlagsThatVLLMGets(t *testing.T) {
 	both := map[string]bool{"max-model-len": true, "kv-cache-dtype": true, "swap-space": true,
 		"max-num-batched-tokens": true, "enable-prefix-caching": true,
-		"no-enable-prefix-caching": true, "stream-interval": true, "served-model-name": true}
+		"no-enable-prefix-caching": true, "stream-interval": true, "served-model-name": true,
+		"speculative-config": true}
 	var unknown []string
 	for _, f := range serveCommand(Terminal{}).Flags {
 		name := f.Names()[0]
