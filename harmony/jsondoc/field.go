@@ -77,8 +77,8 @@ func (f Field) Members() (map[string]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	members := make(map[string]json.RawMessage, len(parts))
-	for _, p := range parts {
+	members := make(map[string]json.RawMessage, len(parts.List))
+	for _, p := range parts.List {
 		members[p.Name] = p.Raw
 	}
 	return members, nil

@@ -6,6 +6,7 @@ package jsondoc
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -15,15 +16,57 @@ type Part struct {
 	Raw  json.RawMessage
 }
 
+// Parts are the members of an object, in their order, each name once.
+type Parts struct {
+	List   []Part
+	places map[string]int // in List, where there are many
+}
+
+// Get is the member's value, nil where there is none.
+func (p *Parts) Get(name string) json.RawMessage {
+	if at := p.find(name); at >= 0 {
+		return p.List[at].Raw
+	}
+	return nil
+}
+
+// find is the place of a name in List, -1 where there is none.
+func (p *Parts) find(name string) int {
+	if p.places == nil && len(p.List) > few {
+		p.places = map[string]int{}
+		for i, m := range p.List {
+			p.places[m.Name] = i
+		}
+	}
+	if p.places == nil {
+		return slices.IndexFunc(p.List, func(m Part) bool { return m.Name == name })
+	}
+	if at, ok := p.places[name]; ok {
+		return at
+	}
+	return -1
+}
+
+// set gives a name its value.
+func (p *Parts) set(name string, raw json.RawMessage) {
+	if at := p.find(name); at >= 0 {
+		p.List[at].Raw = raw
+		return
+	}
+	if p.places != nil {
+		p.places[name] = len(p.List)
+	}
+	p.List = append(p.List, Part{name, raw})
+}
+
 // Parts splits an object. Names match in case; of a name that comes twice the last value counts, at
 // the place of the first. The values are parts of the field's own bytes.
-func (f Field) Parts() ([]Part, error) {
+func (f Field) Parts() (*Parts, error) {
 	s := text{raw: f.Raw}
-	if !s.open('{') {
+	if !s.skip('{') {
 		return nil, f.wrong("an object")
 	}
-	parts := []Part{}
-	var places map[string]int
+	p := &Parts{}
 	for !s.closes('}') {
 		quoted, ok := s.value()
 		if !ok || len(quoted) < 2 || quoted[0] != '"' || !s.skip(':') {
@@ -33,45 +76,15 @@ func (f Field) Parts() ([]Part, error) {
 		if !ok {
 			return nil, f.wrong("an object")
 		}
-		name := unquote(quoted)
-		if places == nil && len(parts) > few {
-			places = map[string]int{}
-			for i, p := range parts {
-				places[p.Name] = i
-			}
-		}
-		if at := find(parts, places, name); at >= 0 {
-			parts[at].Raw = raw
-			continue
-		}
-		if places != nil {
-			places[name] = len(parts)
-		}
-		parts = append(parts, Part{name, raw})
+		p.set(unquote(quoted), raw)
 	}
-	return parts, nil
-}
-
-// find is the place of a name, by the map where there is one; -1: nowhere.
-func find(parts []Part, places map[string]int, name string) int {
-	if places != nil {
-		if at, ok := places[name]; ok {
-			return at
-		}
-		return -1
-	}
-	for i := range parts {
-		if parts[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return p, nil
 }
 
 // Items splits an array. The items are parts of the field's own bytes.
 func (f Field) Items() ([]Field, error) {
 	s := text{raw: f.Raw}
-	if !s.open('[') {
+	if !s.skip('[') {
 		return nil, f.wrong("an array")
 	}
 	list := []Field{}
@@ -107,8 +120,6 @@ func (s *text) skip(b byte) bool {
 	s.at++
 	return true
 }
-
-func (s *text) open(bracket byte) bool { return s.skip(bracket) }
 
 // closes tells whether the object or array ends here; a comma before the next value is passed over.
 func (s *text) closes(bracket byte) bool {

@@ -21,11 +21,11 @@ func splitAgrees(t *testing.T, raw json.RawMessage) {
 			return // too deep for it
 		}
 		parts, err := f.Parts()
-		if err != nil || len(parts) != len(want) {
-			t.Fatalf("%s: %d members, want %d: %v", raw, len(parts), len(want), err)
+		if err != nil || len(parts.List) != len(want) || parts.Get("not there") != nil {
+			t.Fatalf("%s: %v, want %d members: %v", raw, parts, len(want), err)
 		}
-		for _, p := range parts {
-			if !bytes.Equal(p.Raw, want[p.Name]) {
+		for _, p := range parts.List {
+			if !bytes.Equal(p.Raw, want[p.Name]) || !bytes.Equal(parts.Get(p.Name), p.Raw) {
 				t.Fatalf("%s: %q is %s, want %s", raw, p.Name, p.Raw, want[p.Name])
 			}
 			splitAgrees(t, p.Raw)
@@ -81,7 +81,10 @@ func FuzzSplit(f *testing.F) {
 func TestSplitCopiesNothing(t *testing.T) {
 	raw := json.RawMessage(`{"a":[1,2],"b":3}`)
 	parts, err := Field{Raw: raw}.Parts()
-	if err != nil || &parts[0].Raw[0] != &raw[5] || cap(parts[0].Raw) != len(parts[0].Raw) {
-		t.Errorf("%v, %v", parts, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := parts.Get("a"); &a[0] != &raw[5] || cap(a) != len(a) {
+		t.Errorf("%s of %s", a, raw)
 	}
 }

@@ -38,12 +38,12 @@ func closing(mask []uint64, ender int32) []uint64 {
 		return only(ender)
 	}
 	for _, level := range closers() {
-		narrow, any := newMask(), uint64(0)
+		narrow, left := newMask(), uint64(0)
 		for i := range mask {
 			narrow[i] = mask[i] & level[i]
-			any |= narrow[i]
+			left |= narrow[i]
 		}
-		if any != 0 {
+		if left != 0 {
 			return narrow
 		}
 	}

@@ -51,37 +51,11 @@ type value struct {
 
 // object is a JSON object split into its members. A nil *object has no members.
 type object struct {
-	members []jsondoc.Part
-	places  map[string]int // of the members by name; nil: there are few
+	members *jsondoc.Parts
 	raw     json.RawMessage
 	path    string
 	c       *complaints
 	seen    map[string]bool // members that were read; nil: nobody asks
-}
-
-// few is how many members are searched one by one.
-const few = 16
-
-// member is the member's value as it is written; nil where it is absent.
-func (o *object) member(name string) json.RawMessage {
-	if len(o.members) > few && o.places == nil {
-		o.places = make(map[string]int, len(o.members))
-		for i, m := range o.members {
-			o.places[m.Name] = i
-		}
-	}
-	if o.places != nil {
-		if at, ok := o.places[name]; ok {
-			return o.members[at].Raw
-		}
-		return nil
-	}
-	for i := range o.members {
-		if o.members[i].Name == name {
-			return o.members[i].Raw
-		}
-	}
-	return nil
 }
 
 func parseObject(b []byte) (*object, *fault) { return parseFor(context.Background(), b) }
@@ -199,7 +173,7 @@ func (o *object) get(name string) value {
 	if o.seen != nil {
 		o.seen[name] = true
 	}
-	return value{jsondoc.Field{Raw: o.member(name), Path: o.at(name)}, o.c}
+	return value{jsondoc.Field{Raw: o.members.Get(name), Path: o.at(name)}, o.c}
 }
 
 // at is the path of a member.

@@ -174,8 +174,8 @@ func blocks(m *object) []*object {
 		text := v.text()
 		raw, _ := marshal(text) // a string
 		return []*object{{path: v.Path, c: m.c,
-			members: []jsondoc.Part{{Name: "type", Raw: json.RawMessage(`"text"`)},
-				{Name: "text", Raw: raw}}}}
+			members: &jsondoc.Parts{List: []jsondoc.Part{
+				{Name: "type", Raw: json.RawMessage(`"text"`)}, {Name: "text", Raw: raw}}}}}
 	case jsondoc.Array:
 		var list []*object
 		for _, b := range v.list() {

@@ -85,11 +85,11 @@ func sampling(o *object) sample.Params {
 // logitBias is a map from token id to what is added to its logit.
 func logitBias(o *object) map[int32]float32 {
 	bias := o.object("logit_bias")
-	if bias == nil || len(bias.members) == 0 {
+	if bias == nil || len(bias.members.List) == 0 {
 		return nil
 	}
-	m := make(map[int32]float32, len(bias.members))
-	for _, b := range bias.members {
+	m := make(map[int32]float32, len(bias.members.List))
+	for _, b := range bias.members.List {
 		key := b.Name
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 || id >= token.VocabSize {

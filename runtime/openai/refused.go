@@ -74,7 +74,7 @@ func (o *object) unread() (names []string) {
 	if o == nil {
 		return nil
 	}
-	for _, m := range o.members {
+	for _, m := range o.members.List {
 		known := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
 			jsondoc.Field{Raw: m.Raw}.Kind() == jsondoc.Null
 		if !known {
@@ -85,7 +85,7 @@ func (o *object) unread() (names []string) {
 		if !o.seen[outer] || o.get(outer).Kind() != jsondoc.Object {
 			continue
 		}
-		for _, m := range o.object(outer).members {
+		for _, m := range o.object(outer).members.List {
 			if !slices.Contains(known, m.Name) {
 				names = append(names, outer+"."+m.Name)
 			}
@@ -107,11 +107,11 @@ func checkMetadata(o *object) {
 	if meta == nil {
 		return
 	}
-	if n := len(meta.members); n > mostMetadata {
+	if n := len(meta.members.List); n > mostMetadata {
 		o.c.add(invalid("metadata", "metadata has %d members, at most %d are possible", n,
 			mostMetadata))
 	}
-	for _, m := range meta.members {
+	for _, m := range meta.members.List {
 		key := m.Name
 		path := meta.at(brief(key))
 		if len([]rune(key)) > longestMetaKey {

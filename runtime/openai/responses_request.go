@@ -222,7 +222,7 @@ func metadata(o *object) json.RawMessage {
 	if v := o.get("metadata"); v.Kind() != jsondoc.Object {
 		v.wrong("an object")
 	}
-	return slices.Clone(o.member("metadata")) // it outlives the body
+	return slices.Clone(o.members.Get("metadata")) // it outlives the body
 }
 
 // echoTools is what the request offers, whether or not it can be called: OpenAI's fields of

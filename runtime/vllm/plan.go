@@ -199,7 +199,7 @@ func Make(r Request) (Plan, error) {
 	}
 	if !p.r.Behind {
 		p.Look = append(p.Look, Line{fmt.Sprintf("ossrun serve %s --engine vllm --upstream "+
-			"http://127.0.0.1:%d --port %d", p.r.Model, p.r.Port, p.r.Port+1),
+			"http://127.0.0.1:%d --port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide})
 	}
 	return p.Plan, nil

@@ -285,7 +285,7 @@ func TestNoMoreGPUsThanThereAre(t *testing.T) {
 
 // In a manifest clients reach this program alone, which asks the plan's server by its name.
 func TestManifestsHaveTheFront(t *testing.T) {
-	p, err := Make(Request{Hardware: "B200", Model: "120b", Behind: true, Port: PortBehind(8000)})
+	p, err := Make(Request{Hardware: "B200", Model: "120b", Behind: true, Port: SecondPort(8000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,8 +107,8 @@ func (p Plan) environment(each func(name, value string)) {
 	}
 }
 
-// PortBehind is where vLLM listens in a manifest whose front listens at port.
-func PortBehind(port int) int {
+// SecondPort is a port beside another, of vLLM and this program in front of it.
+func SecondPort(port int) int {
 	if port == 8001 {
 		return 8000
 	}
@@ -118,14 +118,14 @@ func PortBehind(port int) int {
 // front are the arguments of this program in front of vLLM.
 func (p Plan) front(model, host string, port int) []string {
 	list := []string{"serve", model, "--engine", "vllm", "--upstream",
-		fmt.Sprintf("http://%s:%d", host, PortBehind(port)), "--host", "0.0.0.0"}
+		fmt.Sprintf("http://%s:%d", host, SecondPort(port)), "--host", "0.0.0.0"}
 	if port != 8000 {
 		list = append(list, "--port", strconv.Itoa(port))
 	}
 	return list
 }
 
-// Compose is a compose file with the plan's container, which listens at PortBehind(port), and this
+// Compose is a compose file with the plan's container, which listens at SecondPort(port), and this
 // program's in front of it at port. Clients reach the front alone.
 func (p Plan) Compose(model string, port int) string {
 	var b strings.Builder
@@ -146,7 +146,7 @@ func (p Plan) Compose(model string, port int) string {
       start_period: 30m
 `, flow(p.front(model, "vllm", port)), port, p.Pull, flow([]string{"CMD", "python3", "-c",
 		fmt.Sprintf("import urllib.request as u; u.urlopen('http://127.0.0.1:%d/health')",
-			PortBehind(port))}))
+			SecondPort(port))}))
 	b.WriteString("    environment:\n      HF_TOKEN: ${HF_TOKEN:-}\n      HF_HOME: /cache\n")
 	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "      %s: %q\n", name, value)
@@ -172,7 +172,7 @@ func (p Plan) Compose(model string, port int) string {
 }
 
 // K8s is a deployment, a claim for the weights and a service. In a pod the plan's container comes
-// up first, at PortBehind(port), then this program's in front of it at port, the only one that the
+// up first, at SecondPort(port), then this program's in front of it at port, the only one that the
 // service shows.
 func (p Plan) K8s(model string, port int) string {
 	resource := "nvidia.com/gpu"
@@ -206,7 +206,7 @@ spec:
             - {name: HF_HOME, value: /cache}
             - name: HF_TOKEN
               valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
-`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), PortBehind(port), resource,
+`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), SecondPort(port), resource,
 		p.TensorParallel)
 	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)

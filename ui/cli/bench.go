@@ -79,6 +79,10 @@ func benchCommand() *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
+			if v.copies && (v.suite.name != "" || v.save || v.resultFile != "") {
+				return fail(exitUsage, "--copy has a table of its own: leave out --suite and "+
+					"--save-result; --json can be kept in a file")
+			}
 			t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
 			if v.suite.name != "" {
 				return v.suite.run(c, t, v.options.Model)

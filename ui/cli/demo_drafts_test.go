@@ -8,14 +8,11 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
-	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -72,18 +69,7 @@ func TestDemoWithDrafts(t *testing.T) {
 
 func playedWith(t *testing.T, s engine.Settings, requests []session.Request) []session.Result {
 	t.Helper()
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve.LoadOn(found, engine.On(dev), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := loadDemo(t, s)
 	defer m.Close()
 	results := make([]session.Result, len(requests))
 	playAll(t, m, requests, func(i int, res session.Result) { results[i] = res })

@@ -9,11 +9,9 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
-	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -49,18 +47,7 @@ func TestDemoOnEachISA(t *testing.T) {
 
 func answersOn(t *testing.T, isa string, requests []session.Request) [][]int32 {
 	t.Helper()
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{ISA: isa, MaxNumSeqs: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := loadDemo(t, engine.Settings{ISA: isa, MaxNumSeqs: 8})
 	defer m.Close()
 	answers := make([][]int32, len(requests))
 	playAll(t, m, requests, func(i int, res session.Result) { answers[i] = res.Tokens })

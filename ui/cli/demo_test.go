@@ -164,8 +164,9 @@ func playAll(t *testing.T, m session.Runner, requests []session.Request,
 	wg.Wait()
 }
 
-func TestDemoModel(t *testing.T) {
-	t.Parallel()
+// loadDemo loads the built-in model on the CPU. The caller closes it.
+func loadDemo(t *testing.T, s engine.Settings) *serve.Model {
+	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
@@ -174,10 +175,16 @@ func TestDemoModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{})
+	m, err := serve.LoadOn(found, engine.On(dev), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+func TestDemoModel(t *testing.T) {
+	t.Parallel()
+	m := loadDemo(t, engine.Settings{})
 	defer m.Close()
 	held := readHeldOut(t)
 

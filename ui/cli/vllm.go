@@ -147,10 +147,11 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
 	manifest := s.print == "k8s" || s.print == "compose"
-	if r.Behind = manifest || !show; manifest {
-		r.Host, r.Port = "", vllm.PortBehind(v.port)
+	r.Behind = manifest || !show // this program's port is in front
+	if manifest {
+		r.Host, r.Port = "", vllm.SecondPort(v.port)
 	}
-	if !show { // this program's port is in front
+	if !show {
 		if r.HFHome, err = store.Home(); err != nil {
 			return nil, false, err
 		}
