@@ -207,7 +207,10 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 		c(&o)
 	}
 	handler := newChecked(t, o)
-	srv := httptest.NewServer(handler)
+	srv := httptest.NewUnstartedServer(handler)
+	srv.Listener = HalfOpen(srv.Listener)
+	srv.Config.ConnContext = ConnContext
+	srv.Start()
 	t.Cleanup(func() {
 		srv.Close()
 		handler.Close()
