@@ -208,8 +208,7 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 	}
 	handler := newChecked(t, o)
 	srv := httptest.NewUnstartedServer(handler)
-	srv.Listener = HalfOpen(srv.Listener)
-	srv.Config.ConnContext = ConnContext
+	srv.Listener = HalfOpen(srv.Config, srv.Listener)
 	srv.Start()
 	t.Cleanup(func() {
 		srv.Close()

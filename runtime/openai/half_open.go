@@ -21,9 +21,13 @@ import (
 	"time"
 )
 
-// HalfOpen is the listener whose connections stay for clients that only read. The server's
-// ConnContext must be ConnContext.
-func HalfOpen(l net.Listener) net.Listener { return halfOpenListener{l} }
+// HalfOpen is l for server, with connections that stay for clients that only read.
+func HalfOpen(server *http.Server, l net.Listener) net.Listener {
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, halfOpenKey{}, c)
+	}
+	return halfOpenListener{l}
+}
 
 type halfOpenListener struct{ net.Listener }
 
@@ -35,15 +39,8 @@ func (l halfOpenListener) Accept() (net.Conn, error) {
 	return &halfOpen{Conn: c, woken: make(chan struct{}, 1)}, nil
 }
 
+// halfOpenKey is where a request's context has its connection.
 type halfOpenKey struct{}
-
-// ConnContext is the server's hook of this name: requests find their connection by it.
-func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if h, ok := c.(*halfOpen); ok {
-		return context.WithValue(ctx, halfOpenKey{}, h)
-	}
-	return ctx
-}
 
 // halfOpen is a connection whose reader may have nothing more to say.
 type halfOpen struct {

@@ -320,7 +320,6 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		Store:            m.Store(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{
 		Handler:           s.port,
-		ConnContext:       openai.ConnContext,
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
@@ -354,7 +353,7 @@ func (s *server) serve() error {
 	if s.secure {
 		return s.http.ServeTLS(s.listener, "", "")
 	}
-	return s.http.Serve(openai.HalfOpen(s.listener))
+	return s.http.Serve(openai.HalfOpen(s.http, s.listener))
 }
 
 // run serves until something ends it.

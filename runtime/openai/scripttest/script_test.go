@@ -52,7 +52,9 @@ func serveWith(t *testing.T, store session.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
 	handler := openai.NewHandler(openai.Options{Models: m, Store: store})
-	srv := httptest.NewServer(handler)
+	srv := httptest.NewUnstartedServer(handler)
+	srv.Listener = openai.HalfOpen(srv.Config, srv.Listener)
+	srv.Start()
 	t.Cleanup(func() {
 		srv.Close()
 		handler.Close()
