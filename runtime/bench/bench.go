@@ -58,7 +58,7 @@ type Rate struct {
 	// bytes a second over plain reads, median of the rounds' ratios
 	OfRead    float64 `json:"of_read"`
 	OfReadCPU float64 `json:"of_read_cpu"` // the same of bytes a second of processor time
-	// what was to be expected of the limits measured in the same rounds, see predict; decode only
+	// what was to be expected by an excerpt of the model, measured in the same rounds; see predict
 	PredictedPerS float64 `json:"predicted_tok_s"`
 	OfPredicted   float64 `json:"of_predicted"` // measured over predicted
 	// operations a second over plain multiplications; prefill only
@@ -137,7 +137,7 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 	if err := b.start(); err != nil {
 		return nil, err
 	}
-	if err := b.probe(); err != nil {
+	if err := b.openExcerpt(); err != nil {
 		return nil, err
 	}
 	for _, n := range o.Prefill {
@@ -149,6 +149,9 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 		if err := b.decode(at); err != nil {
 			return &b.report, err
 		}
+	}
+	if err := b.closeExcerpt(); err != nil {
+		return &b.report, err
 	}
 	b.report.Resident = residentBytes()
 	return &b.report, b.close()

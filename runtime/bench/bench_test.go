@@ -128,6 +128,11 @@ func TestRun(t *testing.T) {
 	if us := 1e6 / r.Decode[0].PredictedPerS; us < 0.9*count || us > count+3*2*2+0.1*count {
 		t.Errorf("%v us are predicted of %v operations", us, count)
 	}
+	p := r.Prefill[0] // three steps
+	if us := 40e6 / p.PredictedPerS / 3; us < 0.9*count || us > 1.1*count+3*2*8 ||
+		math.Abs(p.OfPredicted*p.PredictedPerS/p.TokensPerS-1) > 0.01 {
+		t.Errorf("%v us are predicted of %v operations: %+v", us, count, p)
+	}
 	flat := r.Flat()
 	for _, name := range []string{"prefill_40_tok_s", "decode_tok_s", "batch3_tok_s",
 		"decode_at_64_tok_s", "bytes_per_token", "read_gb_s", "vnni_tops",
@@ -142,6 +147,40 @@ func TestRun(t *testing.T) {
 	}
 	if math.Abs(percent-100) > 1e-6 {
 		t.Errorf("the profile adds up to %v %%", percent)
+	}
+}
+
+// What two layers let expect of more: layers and vocabulary count, other widths are not told.
+func TestExpect(t *testing.T) {
+	spec := small(t).Spec
+	spec.Vocab = 65536
+	deep, wide := spec, spec
+	deep.Layers, wide.Hidden = 4, 128
+	var rates []float64
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		rates, err = Expect(t.Context(), &slow{}, []models.Spec{spec, deep, wide},
+			engine.Settings{MaxNumBatchedTokens: 16, DenseCache: "none"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := engine.Record(spec, engine.Settings{MaxNumBatchedTokens: 16}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, err := engine.Record(deep, engine.Settings{MaxNumBatchedTokens: 16}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// a microsecond an operation, and of the unembedding for each sixteenth of the vocabulary; the
+	// taps say one expert where four are chosen
+	more := float64(len(deeper.Ops) - len(program.Ops))
+	us, usDeep := 1e6/rates[0], 1e6/rates[1]
+	least := float64(len(program.Ops)) + 15
+	if us < 0.9*least || us > 1.1*least+3*2*2 || usDeep-us < more || usDeep-us > more+3*2*2+1 ||
+		rates[2] != 0 {
+		t.Errorf("%v us and %v deeper, of %v and %v more: %v", us, usDeep, least, more, rates)
 	}
 }
 

@@ -1,117 +1,174 @@
 package bench
 
-// What a memory plan can expect before the measurements: from two steps at the start it is known
-// which share of plain reads and of plain multiply-adds each class of operation reaches here; a
-// step's bytes and products, which the plan knows, then say how long it takes.
+// What the memory plan can expect: the bytes of a step, which the plan knows, at the rates at which
+// the operations move theirs in an excerpt of the model. The excerpt is two layers, one of each
+// kind of attention, of random weights and of the same widths, with an eighth of the vocabulary:
+// its weights do not fit in caches, and it can be made for a model that is not here.
+//
+// What must stay true: a prediction is made between the steps that it is set beside, since other
+// work on the machine changes both, and it sees nothing of these steps but their shape.
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
 
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// class are operations that one kernel does.
-type class int
-
 const (
-	rest class = iota
-	attention
-	dense
-	experts
-	classes
+	excerptLayers = 2
+	excerptVocab  = 8 // this part of the vocabulary
+	// how often an excerpt's step is timed in a round of decoding
+	excerptSteps = 32
 )
 
-func classOf(op *engine.Op) class {
-	switch op.Kind {
-	case engine.Attend:
-		return attention
-	case engine.Linear, engine.LinearQ8:
-		return dense
-	case engine.GateUp, engine.Down:
-		return experts
-	}
-	return rest
+// excerptOf is the shape of a model's excerpt.
+func excerptOf(s models.Spec) models.Spec {
+	s.Layers = min(s.Layers, excerptLayers)
+	s.Vocab /= excerptVocab
+	return s
 }
 
-const (
-	probed     = 9   // how often a decode step is timed
-	probedRows = 128 // of a prompt's step
-)
-
-// probe measures the shares: of reads in a step of one sequence behind the longest context, of
-// products in a prompt's step.
-func (b *run) probe() error {
-	deepest := firstContext
-	for _, n := range b.o.Contexts {
-		deepest = max(deepest, n)
+// openExcerpt makes the excerpt, with room for the same measurements. Where memory is short nothing
+// is predicted.
+func (b *run) openExcerpt() error {
+	s := excerptOf(b.ckpt.Spec)
+	if _, free := b.dev.Memory(); s.WeightBytes() > free {
+		b.o.Progress(fmt.Sprintf("nothing is predicted: %.1f GB for an excerpt of the model are "+
+			"not free", float64(s.WeightBytes())/1e9))
+		return nil
 	}
-	var reads [classes][]float64
-	one := b.batch(1, deepest, 1)
-	for range probed {
-		seconds, bytes, _, err := b.classTimes(one)
-		if err != nil {
-			return err
-		}
-		limit := b.gauge.Bandwidth(b.sample()) // the same kind of average as beside decode's steps
-		for c := range classes {
-			reads[c] = append(reads[c], over(bytes[c], seconds[c]*limit))
-		}
-	}
-	before, _ := b.peak()
-	seconds, _, products, err := b.classTimes(b.batch(1, 0, min(probedRows, b.longest(),
-		b.eng.Settings().Rows())))
+	ckpt, err := checkpoint.Synthetic(s, 2)
 	if err != nil {
 		return err
 	}
-	after, _ := b.peak()
-	for c := range classes {
-		b.ofReads[c] = median(reads[c])
-		b.ofProducts[c] = over(products[c], seconds[c]*(before+after)/2)
+	b.excerpt = &run{ctx: b.ctx, o: b.o, dev: b.dev, gauge: b.gauge, ckpt: ckpt, random: b.random}
+	b.excerpt.o.Settings.DenseCache = "" // that of the model
+	if err := b.excerpt.open(); err != nil {
+		return err
 	}
-	return nil
+	return b.excerpt.fillCache()
 }
 
-// longest is the longest prompt that there are pages for.
-func (b *run) longest() int { return b.eng.Settings().Pages / 2 * engine.PageTokens }
+func (b *run) closeExcerpt() error {
+	small := b.excerpt
+	if small == nil {
+		return nil
+	}
+	b.excerpt = nil
+	return errors.Join(small.close(), small.ckpt.Close())
+}
 
-// classTimes runs a step and sums what its operations took, moved and multiplied.
-func (b *run) classTimes(x *engine.Batch) (seconds, bytes, products [classes]float64, err error) {
+// pace is how long the operations of a step took, by name, and what they moved.
+type pace struct {
+	work           engine.Work
+	seconds, bytes map[string]float64
+}
+
+// paceOf times a step.
+func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
 	timings, err := b.eng.Measure(b.ctx, x, b.logits)
 	if err != nil {
-		return seconds, bytes, products, err
+		return p, err
 	}
 	chosen, err := b.expertsRead(len(x.Tokens))
-	w := b.program.WorkOf(x)
-	for i, op := range b.program.Ops {
-		c := classOf(op)
-		seconds[c] += float64(timings[i].Nanoseconds) / 1e9
-		bytes[c] += float64(b.program.BytesWith(op, w, chosen))
-		products[c] += float64(operations(b.program, op, w))
+	if err != nil {
+		return p, err
 	}
-	return seconds, bytes, products, err
+	p = pace{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
+	for i, op := range b.program.Ops {
+		name := operationName(op, true)
+		p.seconds[name] += float64(timings[i].Nanoseconds) / 1e9
+		p.bytes[name] += float64(b.program.BytesWith(op, p.work, chosen))
+	}
+	return p, nil
 }
 
-// predict is the tokens a second that a decode step is expected to have where plain reads and
-// multiply-adds are as fast as given. Routing is taken as even. Reading and multiplying overlap in
-// part, so a class takes the root of the sum of their squares; attention's products are in its
-// share of reads, as every token of the cache is multiplied as often in each decode step.
-func (b *run) predict(x *engine.Batch, bandwidth, peak float64) float64 {
-	s, w := b.ckpt.Spec, b.program.WorkOf(x)
-	each := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
-	chosen := float64(s.Experts) * (1 - math.Pow(each, float64(len(x.Tokens))))
-	var bytes, products [classes]float64
-	for _, op := range b.program.Ops {
-		c := classOf(op)
-		bytes[c] += float64(b.program.BytesWith(op, w, chosen))
-		products[c] += float64(operations(b.program, op, w))
+// of is how many seconds the same step of another program takes at this pace. Routing is taken as
+// even.
+func (p pace) of(program *engine.Program) (seconds float64) {
+	s, bytes := program.Spec, map[string]float64{}
+	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
+	chosen := float64(s.Experts) * (1 - math.Pow(others, float64(p.work.Rows)))
+	for _, op := range program.Ops {
+		bytes[operationName(op, true)] += float64(program.BytesWith(op, p.work, chosen))
 	}
-	seconds := 0.0
-	for c := range classes {
-		reading := over(bytes[c], bandwidth*b.ofReads[c])
-		if c == attention {
-			products[c] = 0
+	for name, n := range bytes {
+		seconds += p.seconds[name] * over(n, p.bytes[name])
+	}
+	return seconds
+}
+
+// predict is how many seconds a step of so many rows for each of some sequences, from a position
+// on, is expected to take; 0 where nothing is predicted.
+func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64, err error) {
+	if b.excerpt == nil {
+		return 0, nil
+	}
+	x := b.excerpt.batch(sequences, start, rows)
+	if !logits {
+		x.LogitRows = nil
+	}
+	p, err := b.excerpt.paceOf(x)
+	if err != nil {
+		return 0, err
+	}
+	return p.of(b.program), nil
+}
+
+const (
+	// what an excerpt needs for one sequence is little: the experts that a token chooses, and less
+	// of the vocabulary
+	expectVocab = 16
+	expectSteps = 7
+)
+
+// Expect is how many tokens a second one answer of each model is expected to have at its beginning,
+// in about a second and with a few hundred megabytes, without the models: they have to have the
+// widths of the first; 0 for those that have not.
+func Expect(ctx context.Context, dev engine.Device, list []models.Spec, s engine.Settings) (
+	rates []float64, err error) {
+	first := list[0]
+	small := excerptOf(first)
+	small.Experts, small.Vocab = first.ExpertsPerToken, first.Vocab/expectVocab
+	ckpt, err := checkpoint.Synthetic(small, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	s.MaxNumBatchedTokens, s.DenseCache = fewSteps, ""
+	b, err := newRun(ctx, dev, ckpt, Options{Settings: s, Steps: expectSteps})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	took := make([][]float64, len(list))
+	for i := range expectSteps {
+		p, err := b.paceOf(b.batch(1, firstContext+i, 1))
+		if err != nil {
+			return nil, err
 		}
-		seconds += math.Hypot(reading, over(products[c], peak*b.ofProducts[c]))
+		for j, spec := range list {
+			program, err := engine.Record(spec, b.eng.Settings(), 1)
+			if err != nil {
+				return nil, err
+			}
+			took[j] = append(took[j], p.of(program))
+		}
 	}
-	return over(float64(len(x.Seqs)), seconds)
+	for j, spec := range list {
+		rate := over(1, median(took[j]))
+		if spec.Hidden != first.Hidden || spec.Intermediate != first.Intermediate {
+			rate = 0
+		}
+		rates = append(rates, rate)
+	}
+	return rates, nil
 }

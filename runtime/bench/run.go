@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,11 +25,11 @@ type run struct {
 	eng   *engine.InProcess
 	// what the engine's steps do, for counting; its operations are those of every bucket
 	program *engine.Program
-	// shares of plain reads and plain multiply-adds, see probe
-	ofReads, ofProducts [classes]float64
-	random              *rand.Rand
-	logits              []float32
-	report              Report
+	// a piece of the model to predict by; nil where nothing is predicted
+	excerpt *run
+	random  *rand.Rand
+	logits  []float32
+	report  Report
 }
 
 const (
@@ -40,9 +41,8 @@ const (
 	samplePattern = 1 << 16
 )
 
-// start makes the engine with room for the longest measurement, and one step so that everything is
-// resident.
-func (b *run) start() (err error) {
+// open makes the engine with room for the longest measurement.
+func (b *run) open() (err error) {
 	pages, sequences := 0, 1
 	for _, n := range b.o.Prefill {
 		pages = max(pages, pagesOf(n))
@@ -58,16 +58,22 @@ func (b *run) start() (err error) {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
-	busy, begin := loadAverage(), time.Now()
 	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
 		return err
 	}
-	loaded := time.Since(begin)
 	eo = b.eng.Settings()
-	if b.program, err = engine.Record(b.ckpt.Spec, eo, eo.Rows()); err != nil {
+	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
+	b.program, err = engine.Record(b.ckpt.Spec, eo, eo.Rows())
+	return err
+}
+
+// start opens the engine and takes one step so that everything is resident.
+func (b *run) start() error {
+	busy, begin := loadAverage(), time.Now()
+	if err := b.open(); err != nil {
 		return err
 	}
-	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
+	loaded, eo := time.Since(begin), b.eng.Settings()
 	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers,
 		Device:  b.dev.Name(),
 		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
@@ -81,13 +87,13 @@ func (b *run) start() (err error) {
 	return b.fillCache()
 }
 
-func (b *run) close() error {
-	if b.eng == nil {
-		return nil
+func (b *run) close() (err error) {
+	err = b.closeExcerpt()
+	if eng := b.eng; eng != nil {
+		b.eng = nil
+		err = errors.Join(err, eng.Close())
 	}
-	eng := b.eng
-	b.eng = nil
-	return eng.Close()
+	return err
 }
 
 func pagesOf(tokens int) int { return (tokens + engine.PageTokens - 1) / engine.PageTokens }
@@ -134,22 +140,51 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 
 func (b *run) step(x *engine.Batch) error { return b.eng.Step(b.ctx, x, b.logits) }
 
-// prompt runs n tokens in steps as large as the engine takes, logits of the last token only, and
-// returns these steps.
-func (b *run) prompt(n int) (steps []*engine.Batch, err error) {
+// prompted is what a prompt took.
+type prompted struct {
+	steps              []*engine.Batch
+	took, used         float64 // seconds, and those of the processor
+	predicted, experts float64 // seconds, and how many the last step chose
+}
+
+// prompt runs n tokens in steps as large as the engine takes, logits of the last token only. What
+// each was expected to take is measured behind it, of the first one before it too.
+func (b *run) prompt(n int) (p prompted, err error) {
 	for start := 0; start < n; {
 		rows := min(n-start, b.eng.Settings().Rows())
 		x := b.batch(1, start, rows)
-		if start+rows < n {
+		last := start+rows == n
+		if !last {
 			x.LogitRows = nil
 		}
-		if err := b.step(x); err != nil {
-			return nil, err
+		before := 0.0
+		if start == 0 {
+			if before, err = b.predict(1, start, rows, last); err != nil {
+				return p, err
+			}
 		}
-		steps = append(steps, x)
+		cpu, begin := processorTime(), time.Now()
+		if err := b.step(x); err != nil {
+			return p, err
+		}
+		p.took += time.Since(begin).Seconds()
+		p.used += (processorTime() - cpu).Seconds()
+		// a step of a few hundred rows reads nearly all
+		if p.experts, err = b.expertsRead(len(x.Tokens)); err != nil {
+			return p, err
+		}
+		expected, err := b.predict(1, start, rows, last)
+		if err != nil {
+			return p, err
+		}
+		if start == 0 {
+			expected = (before + expected) / 2
+		}
+		p.predicted += expected
+		p.steps = append(p.steps, x)
 		start += rows
 	}
-	return steps, nil
+	return p, nil
 }
 
 // sample is a stretch of the weights, larger than the caches.
@@ -179,23 +214,18 @@ func (b *run) peak() (rate, perCPU float64) {
 
 // prefill measures prompts of n tokens.
 func (b *run) prefill(n int) error {
-	var rates, perCPU, of, ofCPU, gbs, ofRead []float64
+	var rates, perCPU, of, ofCPU, gbs, ofRead, predicted, ofPredicted []float64
 	r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
 	for round := range b.o.Rounds {
 		before, beforeCPU := b.peak()
-		cpu, begin := processorTime(), time.Now()
-		steps, err := b.prompt(n)
+		p, err := b.prompt(n)
 		if err != nil {
 			return err
 		}
-		took, used := time.Since(begin).Seconds(), (processorTime() - cpu).Seconds()
+		took, used := p.took, p.used
 		after, afterCPU := b.peak()
-		// those of the last step: a step of a few hundred rows reads nearly all
-		if r.Experts, err = b.expertsRead(len(steps[len(steps)-1].Tokens)); err != nil {
-			return err
-		}
-		r.BytesPerStep = 0
-		for _, x := range steps {
+		r.Experts, r.BytesPerStep = p.experts, 0
+		for _, x := range p.steps {
 			r.BytesPerStep += b.bytes(x, r.Experts)
 		}
 		operations := float64(operationsOfPrompt(b.ckpt.Spec, n))
@@ -205,6 +235,8 @@ func (b *run) prefill(n int) error {
 		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
 		gbs = append(gbs, float64(r.BytesPerStep)/took/1e9)
 		ofRead = append(ofRead, over(gbs[round]*1e9, b.read()))
+		predicted = append(predicted, over(float64(n), p.predicted))
+		ofPredicted = append(ofPredicted, p.predicted/took)
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.1f tok/s, %.0f %% of plain "+
 			"multiplications, %.0f %% by processor time",
 			r.Test, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
@@ -212,6 +244,7 @@ func (b *run) prefill(n int) error {
 	r.spread(rates)
 	r.PerCPUSecond, r.OfMultiply, r.OfMulCPU = median(perCPU), median(of), median(ofCPU)
 	r.GBPerS, r.OfRead, r.BytesPerToken = median(gbs), median(ofRead), r.BytesPerStep/int64(n)
+	r.PredictedPerS, r.OfPredicted = median(predicted), median(ofPredicted)
 	b.report.Prefill = append(b.report.Prefill, r)
 	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
@@ -231,11 +264,10 @@ func (b *run) decode(at decodePoint) error {
 			return err
 		}
 	}
-	peak, _ := b.peak()
 	var rates, perCPU, of, ofCPU, gbs, predicted, ofPredicted []float64
 	var bytes, experts, counted float64
 	for round := range b.o.Rounds {
-		var took, reads []float64
+		var took, reads, expected []float64
 		var used, readUsed, moved float64
 		for i := range steps {
 			x := b.batch(at.sequences, start+i, 1)
@@ -254,6 +286,13 @@ func (b *run) decode(at decodePoint) error {
 			}
 			moved += float64(b.bytes(x, n))
 			experts, counted = experts+n, counted+1
+			if i%max(1, steps/excerptSteps) == 0 {
+				seconds, err := b.predict(at.sequences, start+i, 1, true)
+				if err != nil {
+					return err
+				}
+				expected = append(expected, seconds)
+			}
 		}
 		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
@@ -264,9 +303,8 @@ func (b *run) decode(at decodePoint) error {
 		gbs = append(gbs, moved/one/1e9)
 		of = append(of, moved/one/read)
 		ofCPU = append(ofCPU, over(moved*readUsed, used*float64(len(b.sample()))))
-		middle := b.batch(at.sequences, start+steps/2, 1)
-		predicted = append(predicted, b.predict(middle, read, peak))
-		ofPredicted = append(ofPredicted, rates[round]/predicted[round])
+		predicted = append(predicted, over(float64(at.sequences), median(expected)))
+		ofPredicted = append(ofPredicted, over(rates[round], predicted[round]))
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.2f tok/s, %.0f %% of plain reads, "+
 			"%.0f %% by processor time", r.Test, round+1, rates[round], 100*of[round],
 			100*ofCPU[round]))

@@ -30,10 +30,10 @@ func printBench(out io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "\ntest\ttok/s\tleast\tmost\tMB/token\tGB/s\tof reads\tof multiplications\t"+
 		"experts\tpredicted\tmeasured/predicted\n")
 	for _, p := range r.Prefill {
-		printRate(w, p, fmt.Sprintf("%.0f %%", 100*p.OfMultiply), "\t")
+		printRate(w, p, fmt.Sprintf("%.0f %%", 100*p.OfMultiply))
 	}
 	for _, d := range r.Decode {
-		printRate(w, d, "", fmt.Sprintf("%.2f\t%.2f", d.PredictedPerS, d.OfPredicted))
+		printRate(w, d, "")
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -69,10 +69,10 @@ func printHead(w io.Writer, r *bench.Report) {
 	fmt.Fprintf(w, "load\t%.2f s, first token after %.2f s\n", r.LoadS, r.StartS)
 }
 
-func printRate(w io.Writer, r bench.Rate, multiply, predicted string) {
-	fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.0f %%\t%s\t%.1f\t%s\n", r.Test,
+func printRate(w io.Writer, r bench.Rate, multiply string) {
+	fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.0f %%\t%s\t%.1f\t%.2f\t%.2f\n", r.Test,
 		r.TokensPerS, r.Least, r.Most, float64(r.BytesPerToken)/1e6, r.GBPerS, 100*r.OfRead,
-		multiply, r.Experts, predicted)
+		multiply, r.Experts, r.PredictedPerS, r.OfPredicted)
 }
 
 func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) error {

@@ -64,6 +64,9 @@ func doctorCommand() *cli.Command {
 				d.Tools = append(d.Tools, doctor.Tool(found))
 			}
 			lookAround(c.Context, d)
+			if err := expectSpeeds(c.Context, d); err != nil {
+				return err
+			}
 			return examine(c, d)
 		},
 	}
@@ -145,12 +148,12 @@ func printReport(out io.Writer, r *doctor.Report) error {
 				doctor.UsableContext, verdict)
 			plan = nil
 			if x.Fits && x.ReadBound > 0 {
-				plan = []string{expected(x.ReadBound)}
+				plan = []string{speedOf(x)}
 			}
 		} else { // the plan says what it takes, for several sequences at once
 			state += "; " + verdict
 			if x.ReadBound > 0 && x.State == "complete" {
-				plan = append(plan, expected(x.ReadBound))
+				plan = append(plan, speedOf(x))
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Name, state)
@@ -237,10 +240,15 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 	return nil
 }
 
-// expected says what the memory's speed allows.
-func expected(rate float64) string {
-	return fmt.Sprintf("speed: at most %.1f tokens a second, by how fast this memory reads now",
-		rate)
+// speedOf says what one answer can have.
+func speedOf(x doctor.Model) string {
+	most := fmt.Sprintf("at most %.1f tokens a second, by how fast this memory reads now",
+		x.ReadBound)
+	if x.Expected == 0 {
+		return "speed: " + most
+	}
+	return fmt.Sprintf("speed: about %.1f tokens a second, by how fast two layers of this width "+
+		"are computed now; %s", x.Expected, most)
 }
 
 // verdict is the line that ends a check's table.

@@ -15,10 +15,36 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
+
+// expectSpeeds adds the speed that models of the catalogue can be expected to have on the CPU: of
+// those that fit, so that there is memory to measure with.
+func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
+	var list []*doctor.Model
+	var specs []models.Spec
+	for i := range d.Models {
+		if m := &d.Models[i]; m.Fits && m.Name != models.Demo {
+			list, specs = append(list, m), append(specs, m.Spec)
+		}
+	}
+	dev := d.Host()
+	if dev == nil || len(list) == 0 {
+		return nil
+	}
+	rates, err := bench.Expect(ctx, dev, specs, d.Settings())
+	if err != nil {
+		return fmt.Errorf("the speed to expect: %w", err)
+	}
+	for i, m := range list {
+		m.Expected = rates[i]
+	}
+	return nil
+}
 
 // lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
 func lookAround(ctx context.Context, d *doctor.Doctor) {

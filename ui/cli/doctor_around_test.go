@@ -72,6 +72,9 @@ func TestDoctorSeesServersAndCache(t *testing.T) {
 		if m.ReadBound <= 0 {
 			t.Errorf("%s: no speed", m.Name)
 		}
+		if m.Fits != (m.Expected > 0) && m.Name != "demo" {
+			t.Errorf("%s: %v tokens a second are expected", m.Name, m.Expected)
+		}
 	}
 	if info, err := os.Stat(file); err != nil || info.Size() < 500 || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)

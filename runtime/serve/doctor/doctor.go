@@ -94,8 +94,11 @@ type Model struct {
 	// tokens a second of one answer, at most, by the speed at which the CPU reads now; 0: a GPU
 	// computes
 	ReadBound float64 `json:"tok_s_at_most,omitempty"`
+	// what the kernels themselves let expect, see bench.Expect; 0: not measured
+	Expected float64 `json:"tok_s_expected,omitempty"`
 
-	OnGPUs Placement `json:"-"` // the same for people
+	Spec   models.Spec `json:"-"`
+	OnGPUs Placement   `json:"-"` // the same for people
 }
 
 // Plan is the memory plan of a load, or why there is none.
@@ -192,6 +195,14 @@ func (d *Doctor) Close() (err error) {
 	return err
 }
 
+// Host is the CPU where it computes, nil where a GPU does.
+func (d *Doctor) Host() engine.Device { return serve.HostDevice(d.dev) }
+
+// Settings are those that a server would have by default.
+func (d *Doctor) Settings() engine.Settings {
+	return serve.SettingsFor(d.dev, serve.DefaultOptions())
+}
+
 // MachineOf describes the machine that host is the memory of.
 func MachineOf(host engine.Backend) Machine {
 	total, free := host.Memory()
@@ -284,6 +295,7 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 		if e.HF == "" {
 			m.State, e.Spec = "built in", spec
 		}
+		m.Spec = e.Spec
 		for _, f := range found {
 			if f.ID != e.ID {
 				continue
