@@ -19,11 +19,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Gauge is a device that can measure its own limits.
+// Gauge measures what the hardware can do.
 type Gauge interface {
-	Bandwidth(data []byte) float64            // bytes a second of plain reads, all threads
-	MultiplyPeak(spend time.Duration) float64 // 8-bit operations a second, all threads
-	MultiplyUnit() string                     // the instruction it counts
+	Bandwidth(data []byte) float64 // bytes a second of plain reads, all threads
+	// 8-bit operations a second, all threads; 0 where that is not measured
+	MultiplyPeak(spend time.Duration) float64
+	MultiplyUnit() string // the instruction it counts
 }
 
 // Options say what is measured.
@@ -125,14 +126,12 @@ type Report struct {
 	BatchProfile   []Operation `json:"batch_profile"` // of the last batch
 }
 
-// Run measures ckpt on dev. It needs memory for the weights that are already there, and for the
-// cache of the longest measurement. When ctx ends it returns what it has, and the error.
-func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*Report,
-	error) {
-	b, err := newRun(ctx, dev, ckpt, o)
-	if err != nil {
-		return nil, err
-	}
+// Run measures ckpt on a backend. Beside the weights it needs memory for the cache of the longest
+// measurement, and for two layers to predict by. When ctx ends it returns what it has, and the
+// error.
+func Run(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+	o Options) (*Report, error) {
+	b := newRun(ctx, on, gauge, ckpt, o)
 	defer b.close()
 	if err := b.start(); err != nil {
 		return nil, err
@@ -157,14 +156,10 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 	return &b.report, b.close()
 }
 
-func newRun(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*run,
-	error) {
-	gauge, ok := dev.(Gauge)
-	if !ok {
-		return nil, fmt.Errorf("%s cannot measure its own limits", dev.Name())
-	}
-	return &run{ctx: ctx, o: o, dev: dev, gauge: gauge, ckpt: ckpt,
-		random: rand.New(rand.NewPCG(1, 2))}, nil
+func newRun(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+	o Options) *run {
+	return &run{ctx: ctx, o: o, on: on, gauge: gauge, ckpt: ckpt,
+		random: rand.New(rand.NewPCG(1, 2))}
 }
 
 // decodePoint is one measurement of decoding.

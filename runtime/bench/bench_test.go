@@ -75,12 +75,12 @@ func small(t *testing.T) *checkpoint.Checkpoint {
 // TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this
 // device say expert 0), and the JSON has the names.
 func TestRun(t *testing.T) {
-	ckpt := small(t)
+	ckpt, d := small(t), &slow{}
 	var r *Report
 	var err error
 	// its clock goes on in the device's steps and nowhere else
 	synctest.Test(t, func(t *testing.T) {
-		r, err = Run(t.Context(), &slow{}, ckpt,
+		r, err = Run(t.Context(), engine.On(d), d, ckpt,
 			Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40},
 				Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2,
 				Progress: func(string) {}})
@@ -95,10 +95,10 @@ func TestRun(t *testing.T) {
 	if p := r.Prefill[0]; p.Test != "pp40" || p.BytesPerToken*40 > p.BytesPerStep {
 		t.Errorf("prefill is %+v", p)
 	}
-	d := r.Decode[1]
-	if d.Test != "tg2 x 3" || d.Experts != 1 || d.BytesPerToken != d.BytesPerStep/3 ||
-		math.Abs(d.OfPredicted*d.PredictedPerS/d.TokensPerS-1) > 0.01 {
-		t.Errorf("a batch is %+v", d)
+	batch := r.Decode[1]
+	if batch.Test != "tg2 x 3" || batch.Experts != 1 || batch.BytesPerToken != batch.BytesPerStep/3 ||
+		math.Abs(batch.OfPredicted*batch.PredictedPerS/batch.TokensPerS-1) > 0.01 {
+		t.Errorf("a batch is %+v", batch)
 	}
 	if len(r.Decode) != 3 || r.Decode[1].Tokens != 3 || r.Decode[2].Context != 64 {
 		t.Errorf("decode was measured at %+v", r.Decode)
@@ -159,7 +159,7 @@ func TestExpect(t *testing.T) {
 	var rates []float64
 	var err error
 	synctest.Test(t, func(t *testing.T) {
-		rates, err = Expect(t.Context(), &slow{}, []models.Spec{spec, deep, wide},
+		rates, err = Expect(t.Context(), engine.On(&slow{}), []models.Spec{spec, deep, wide},
 			engine.Settings{MaxNumBatchedTokens: 16, DenseCache: "none"})
 	})
 	if err != nil {
@@ -186,13 +186,13 @@ func TestExpect(t *testing.T) {
 
 // Single operations: attention of full and windowed layers apart, and its operations counted.
 func TestRunOps(t *testing.T) {
-	ckpt := small(t)
+	ckpt, d := small(t), &slow{}
 	o := Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{16, 40},
 		Batches: []int{3}, Contexts: []int{256}, Rounds: 1, Progress: func(string) {}}
 	var r *OpsReport
 	var err error
 	synctest.Test(t, func(t *testing.T) {
-		r, err = RunOps(t.Context(), &slow{}, ckpt, o, []string{"attend full", "attend window"})
+		r, err = RunOps(t.Context(), engine.On(d), d, ckpt, o, []string{"attend full", "attend window"})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestRunOps(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		_, err = RunOps(t.Context(), &slow{}, ckpt, o, []string{"swim"})
+		_, err = RunOps(t.Context(), engine.On(d), d, ckpt, o, []string{"swim"})
 	})
 	if err == nil || !strings.Contains(err.Error(), "gate_up") {
 		t.Error(err)
@@ -234,7 +234,8 @@ func TestRunInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r, err := Run(ctx, &slow{}, ckpt, Options{Settings: engine.Settings{
+		d := &slow{}
+		r, err := Run(ctx, engine.On(d), d, ckpt, Options{Settings: engine.Settings{
 			MaxNumBatchedTokens: 16}, Prefill: []int{8}, Rounds: 1, Steps: 1, Plain: true,
 			Progress: func(line string) {
 				if strings.HasPrefix(line, "pp8") {

@@ -31,13 +31,10 @@ type StepProfile struct {
 // RunOps measures the operations of steps: one and more sequences decoding, one behind each
 // context, and a prompt's step at the start and behind each context. only are the operations to
 // report, by name; none is all. When ctx ends it returns what it has, and the error.
-func RunOps(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options,
-	only []string) (*OpsReport, error) {
+func RunOps(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+	o Options, only []string) (*OpsReport, error) {
 	o.Steps = fewSteps
-	b, err := newRun(ctx, dev, ckpt, o)
-	if err != nil {
-		return nil, err
-	}
+	b := newRun(ctx, on, gauge, ckpt, o)
 	defer b.close()
 	type kind struct {
 		name                  string

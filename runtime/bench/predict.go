@@ -37,7 +37,7 @@ func excerptOf(s models.Spec) models.Spec {
 // is predicted.
 func (b *run) openExcerpt() error {
 	s := excerptOf(b.ckpt.Spec)
-	if _, free := b.dev.Memory(); s.WeightBytes() > free {
+	if _, free := b.on.Memory(); s.WeightBytes() > free {
 		b.o.Progress(fmt.Sprintf("nothing is predicted: %.1f GB for an excerpt of the model are "+
 			"not free", float64(s.WeightBytes())/1e9))
 		return nil
@@ -46,7 +46,7 @@ func (b *run) openExcerpt() error {
 	if err != nil {
 		return err
 	}
-	b.excerpt = &run{ctx: b.ctx, o: b.o, dev: b.dev, gauge: b.gauge, ckpt: ckpt, random: b.random}
+	b.excerpt = &run{ctx: b.ctx, o: b.o, on: b.on, gauge: b.gauge, ckpt: ckpt, random: b.random}
 	b.excerpt.o.Settings.DenseCache = "" // that of the model
 	if err := b.excerpt.open(); err != nil {
 		return err
@@ -130,7 +130,7 @@ const (
 // Expect is how many tokens a second one answer of each model is expected to have at its beginning,
 // in about a second and with a few hundred megabytes, without the models: they have to have the
 // widths of the first; 0 for those that have not.
-func Expect(ctx context.Context, dev engine.Device, list []models.Spec, s engine.Settings) (
+func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine.Settings) (
 	rates []float64, err error) {
 	first := list[0]
 	small := excerptOf(first)
@@ -141,10 +141,7 @@ func Expect(ctx context.Context, dev engine.Device, list []models.Spec, s engine
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	s.MaxNumBatchedTokens, s.DenseCache = fewSteps, ""
-	b, err := newRun(ctx, dev, ckpt, Options{Settings: s, Steps: expectSteps})
-	if err != nil {
-		return nil, err
-	}
+	b := newRun(ctx, on, nil, ckpt, Options{Settings: s, Steps: expectSteps})
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.open(); err != nil {
 		return nil, err

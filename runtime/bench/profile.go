@@ -63,9 +63,9 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 		if o.Milliseconds > 0 {
 			seconds := o.Milliseconds / 1e3
 			o.GBPerS = float64(o.Bytes) / seconds / 1e9
-			o.OfRead = o.GBPerS * 1e9 / limit
+			o.OfRead = over(o.GBPerS*1e9, limit)
 			o.TOPS = o.TOPS / seconds / 1e12
-			o.OfMultiply = o.TOPS * 1e12 / peak
+			o.OfMultiply = over(o.TOPS*1e12, peak)
 		} else {
 			o.TOPS = 0
 		}

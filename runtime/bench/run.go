@@ -19,10 +19,10 @@ import (
 type run struct {
 	ctx   context.Context
 	o     Options
-	dev   engine.Device
+	on    engine.Backend
 	gauge Gauge
 	ckpt  *checkpoint.Checkpoint
-	eng   *engine.InProcess
+	eng   engine.Engine
 	// what the engine's steps do, for counting; its operations are those of every bucket
 	program *engine.Program
 	// a piece of the model to predict by; nil where nothing is predicted
@@ -58,7 +58,7 @@ func (b *run) open() (err error) {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
-	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
+	if b.eng, err = b.on.Load(b.ctx, b.ckpt, eo, nil); err != nil {
 		return err
 	}
 	eo = b.eng.Settings()
@@ -70,14 +70,20 @@ func (b *run) open() (err error) {
 // start opens the engine and takes one step so that everything is resident.
 func (b *run) start() error {
 	busy, begin := loadAverage(), time.Now()
+	if _, err := b.on.Room(b.ckpt.Spec, b.o.Settings); err != nil { // GPUs are chosen by it
+		return err
+	}
 	if err := b.open(); err != nil {
 		return err
 	}
 	loaded, eo := time.Since(begin), b.eng.Settings()
 	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers,
-		Device:  b.dev.Name(),
-		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
+		Device:  b.on.Name(),
+		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense,
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
+	if e, ok := b.eng.(interface{ DenseBytes() int64 }); ok {
+		b.report.DenseBytes = e.DenseBytes()
+	}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
 		return err
 	}
@@ -231,7 +237,7 @@ func (b *run) prefill(n int) error {
 		operations := float64(operationsOfPrompt(b.ckpt.Spec, n))
 		rates = append(rates, float64(n)/took)
 		perCPU = append(perCPU, over(float64(n), used))
-		of = append(of, operations/took/((before+after)/2))
+		of = append(of, over(operations, took*(before+after)/2))
 		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
 		gbs = append(gbs, float64(r.BytesPerStep)/took/1e9)
 		ofRead = append(ofRead, over(gbs[round]*1e9, b.read()))
@@ -301,7 +307,7 @@ func (b *run) decode(at decodePoint) error {
 		rates = append(rates, float64(at.sequences)/one)
 		perCPU = append(perCPU, over(float64(at.sequences*steps), used))
 		gbs = append(gbs, moved/one/1e9)
-		of = append(of, moved/one/read)
+		of = append(of, over(moved, one*read))
 		ofCPU = append(ofCPU, over(moved*readUsed, used*float64(len(b.sample()))))
 		predicted = append(predicted, over(float64(at.sequences), median(expected)))
 		ofPredicted = append(ofPredicted, over(rates[round], predicted[round]))
@@ -329,8 +335,9 @@ func (b *run) decode(at decodePoint) error {
 
 // bytes is what a step has to read and write when a layer reads so many experts.
 func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
-	for _, n := range b.eng.OpBytes(x, experts) {
-		sum += n
+	w := b.program.WorkOf(x)
+	for _, op := range b.program.Ops {
+		sum += b.program.BytesWith(op, w, experts)
 	}
 	return sum
 }

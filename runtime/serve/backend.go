@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/models"
@@ -84,6 +85,35 @@ func HostDevice(b engine.Backend) engine.Device {
 	}
 	return nil
 }
+
+// Gauge measures what the hardware can do, see bench.Gauge.
+type Gauge interface {
+	Bandwidth(data []byte) float64
+	MultiplyPeak(spend time.Duration) float64
+	MultiplyUnit() string
+}
+
+// GaugeOf is the gauge of a backend on which nothing is loaded yet: of a GPU it is read now.
+func GaugeOf(ctx context.Context, b engine.Backend) (Gauge, error) {
+	switch b := b.(type) {
+	case *host:
+		if g, ok := b.device.(Gauge); ok {
+			return g, nil
+		}
+	case *gpu.Backend:
+		rate, err := b.Bandwidth(ctx)
+		return cardGauge(rate), err
+	}
+	return nil, fmt.Errorf("%s cannot measure its own limits", b.Name())
+}
+
+// cardGauge is what a copy inside a card's memory reached, in bytes a second: nothing else uses the
+// card, so once is enough. Its products are not measured.
+type cardGauge float64
+
+func (g cardGauge) Bandwidth([]byte) float64         { return float64(g) }
+func (cardGauge) MultiplyPeak(time.Duration) float64 { return 0 }
+func (cardGauge) MultiplyUnit() string               { return "" }
 
 // onGPU tells GPUs from the CPU.
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }

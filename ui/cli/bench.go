@@ -87,10 +87,7 @@ func benchCommand() *cli.Command {
 			if v.suite.name != "" {
 				return v.suite.run(c, t, v.options.Model)
 			}
-			return v.onDevice(c, t, func(dev engine.Device, ckpt *checkpoint.Checkpoint,
-				about bench.About) error {
-				return v.run(c, t, dev, ckpt, about)
-			})
+			return v.onDevice(c, t, func(x benched) error { return v.run(c, t, x) })
 		},
 	}
 }
@@ -123,9 +120,16 @@ func (v *benchVerb) measured() []cli.Flag {
 	}, engineFlags(&v.options)...)
 }
 
+// benched is what is measured, and where.
+type benched struct {
+	on    engine.Backend
+	gauge bench.Gauge
+	ckpt  *checkpoint.Checkpoint
+	about bench.About
+}
+
 // onDevice opens the device and the model.
-func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(engine.Device,
-	*checkpoint.Checkpoint, bench.About) error) (err error) {
+func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) error) (err error) {
 	m, err := openModels(c.Context, c, t, &v.options)
 	if err != nil {
 		return err
@@ -140,27 +144,29 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(engine.Dev
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	v.bench.Settings = v.options.Settings
+	if m.OnGPU() && !c.IsSet("compute") {
+		v.bench.Settings.Compute = ""
+	}
 	if ckpt.Path != "" {
 		v.bench.Settings.DenseCache = m.Settled().Settings.DenseCache
 	}
 	v.bench.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
-	dev := serve.HostDevice(m.Backend())
-	if dev == nil {
-		return fail(exitFailure, "%s cannot measure its own limits", m.Backend().Name())
+	gauge, err := serve.GaugeOf(c.Context, m.Backend())
+	if err != nil {
+		return fail(exitFailure, "%s", err)
 	}
 	about, err := aboutBench(m.Backend())
 	if err != nil {
 		return err
 	}
-	return measure(dev, ckpt, about)
+	return measure(benched{m.Backend(), gauge, ckpt, about})
 }
 
-func (v *benchVerb) run(c *cli.Context, t Terminal, dev engine.Device,
-	ckpt *checkpoint.Checkpoint, about bench.About) error {
+func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 	if v.copies {
-		return v.copy(c, dev, ckpt, about)
+		return v.copy(c, x)
 	}
-	report, err := bench.Run(c.Context, dev, ckpt, v.bench)
+	report, err := bench.Run(c.Context, x.on, x.gauge, x.ckpt, v.bench)
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && !interrupted {
 		return fail(exitFailure, "%s", err)
@@ -171,7 +177,7 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, dev engine.Device,
 		}
 		fmt.Fprintln(t.Err, "interrupted: what was measured before follows")
 	}
-	report.About = about
+	report.About = x.about
 	printed := error(nil)
 	if c.Bool("json") {
 		printed = writeJSON(c.App.Writer, report.Flat())
@@ -202,7 +208,15 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 	if err != nil {
 		return nil, err
 	}
-	if _, free := m.Backend().Memory(); spec.WeightBytes() > free {
+	_, free := m.Backend().Memory()
+	if m.OnGPU() { // they are made in the host's memory first
+		host, err := serve.FreeMemory()
+		if err != nil {
+			return nil, err
+		}
+		free = min(free, host)
+	}
+	if spec.WeightBytes() > free {
 		return nil, fail(exitModel,
 			"random weights of %s need %s, %s are free: take fewer with --layers",
 			shape, gigabytes(spec.WeightBytes()), gigabytes(free))

@@ -10,9 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
-	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 func benchOpsCommand() *cli.Command {
@@ -39,17 +37,13 @@ func benchOpsCommand() *cli.Command {
 					v.layers = 0
 				}
 			}
-			return v.onDevice(c, t, func(dev engine.Device, ckpt *checkpoint.Checkpoint,
-				about bench.About) error {
-				return v.ops(c, t, dev, ckpt, about)
-			})
+			return v.onDevice(c, t, func(x benched) error { return v.ops(c, x) })
 		},
 	}
 }
 
-func (v *benchVerb) ops(c *cli.Context, t Terminal, dev engine.Device,
-	ckpt *checkpoint.Checkpoint, about bench.About) error {
-	r, err := bench.RunOps(c.Context, dev, ckpt, v.bench, c.Args().Slice())
+func (v *benchVerb) ops(c *cli.Context, x benched) error {
+	r, err := bench.RunOps(c.Context, x.on, x.gauge, x.ckpt, v.bench, c.Args().Slice())
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && (!interrupted || r == nil) {
 		if interrupted {
@@ -57,7 +51,7 @@ func (v *benchVerb) ops(c *cli.Context, t Terminal, dev engine.Device,
 		}
 		return fail(exitFailure, "%s", err)
 	}
-	r.About = about
+	r.About = x.about
 	if c.Bool("json") {
 		return errors.Join(writeJSON(c.App.Writer, map[string]any{"about": r.About,
 			"model": r.Model, "layers": r.Layers, "device": r.Device, "compute": r.Compute,

@@ -15,7 +15,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
@@ -30,7 +29,11 @@ func printBench(out io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "\ntest\ttok/s\tleast\tmost\tMB/token\tGB/s\tof reads\tof multiplications\t"+
 		"experts\tpredicted\tmeasured/predicted\n")
 	for _, p := range r.Prefill {
-		printRate(w, p, fmt.Sprintf("%.0f %%", 100*p.OfMultiply))
+		products := ""
+		if r.PeakUnit != "" {
+			products = fmt.Sprintf("%.0f %%", 100*p.OfMultiply)
+		}
+		printRate(w, p, products)
 	}
 	for _, d := range r.Decode {
 		printRate(w, d, "")
@@ -61,8 +64,12 @@ func printHead(w io.Writer, r *bench.Report) {
 		r.About.Cores, r.About.OS, r.LoadAverage, r.About.Version)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
 	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
-	fmt.Fprintf(w,
-		"limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
+	if r.PeakUnit == "" {
+		fmt.Fprintf(w, "limits\t%.1f GB/s in copies inside the GPU's memory\n", r.ReadGBs)
+	} else {
+		fmt.Fprintf(w, "limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs,
+			r.PeakTOPS, r.PeakUnit)
+	}
 	if r.DenseBytes > 0 {
 		fmt.Fprintf(w, "8-bit copy\t%s, in place of the dense weights\n", gigabytes(r.DenseBytes))
 	}
@@ -86,9 +93,9 @@ func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) 
 }
 
 // copy is --copy.
-func (v *benchVerb) copy(c *cli.Context, dev engine.Device, ckpt *checkpoint.Checkpoint,
-	about bench.About) error {
-	r, err := bench.Copy(c.Context, dev, ckpt, v.bench)
+func (v *benchVerb) copy(c *cli.Context, x benched) error {
+	about := x.about
+	r, err := bench.Copy(c.Context, x.on, x.ckpt, v.bench)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}

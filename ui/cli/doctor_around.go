@@ -32,11 +32,10 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 			list, specs = append(list, m), append(specs, m.Spec)
 		}
 	}
-	dev := d.Host()
-	if dev == nil || len(list) == 0 {
+	if d.Backend().Caps().Discrete || len(list) == 0 {
 		return nil
 	}
-	rates, err := bench.Expect(ctx, dev, specs, d.Settings())
+	rates, err := bench.Expect(ctx, d.Backend(), specs, d.Settings())
 	if err != nil {
 		return fmt.Errorf("the speed to expect: %w", err)
 	}

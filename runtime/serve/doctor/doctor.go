@@ -195,8 +195,8 @@ func (d *Doctor) Close() (err error) {
 	return err
 }
 
-// Host is the CPU where it computes, nil where a GPU does.
-func (d *Doctor) Host() engine.Device { return serve.HostDevice(d.dev) }
+// Backend is what computes.
+func (d *Doctor) Backend() engine.Backend { return d.dev }
 
 // Settings are those that a server would have by default.
 func (d *Doctor) Settings() engine.Settings {
