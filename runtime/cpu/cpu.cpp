@@ -20,6 +20,8 @@ const Kernels* kernels_of(const char* isa) {
   if (std::strcmp(isa, "avx2") == 0) return kernels_avx2();
   if (std::strcmp(isa, "avxvnni") == 0) return kernels_avxvnni();
   if (std::strcmp(isa, "neon") == 0) return kernels_neon();
+  if (std::strcmp(isa, "i8mm") == 0) return kernels_i8mm();
+  if (std::strcmp(isa, "bf16") == 0) return kernels_bf16();
   if (std::strcmp(isa, "avx512") == 0) return kernels_avx512();
   return nullptr;
 }

@@ -22,6 +22,7 @@ typedef struct {
   int64_t page_tokens;  // positions in a KV page
   int64_t page_bytes;   // of a KV page: [layers of a kind][kv heads]{K, V} [page_tokens, head_dim]
   int32_t kv;           // elements of the cache: ossrun_kv
+  int32_t rounding;     // 0: float32 rows of dense products stay whole
 } ossrun_shape;
 
 // One step. Arrays are the caller's and are only read, but for logits.
@@ -46,7 +47,8 @@ void ossrun_pool_free(ossrun_pool* pool);
 // Keeps a thread of the pool on n processors; 0 where the system does not, and it runs anywhere.
 int ossrun_pool_settle(ossrun_pool* pool, int thread, const int32_t* cpus, int n);
 
-// isa: "scalar", "avx2", "avxvnni", "avx512", "neon". Null when this machine does not have it.
+// isa: "scalar", "avx2", "avxvnni", "avx512", "neon", "i8mm", "bf16". Null when this machine does
+// not have it.
 const char* ossrun_isa(const char* isa);
 
 // A tape for one instruction set; null when the machine has not got it, or no memory.

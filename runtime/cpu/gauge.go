@@ -56,6 +56,8 @@ func (d *Device) MultiplyUnit() string {
 		return "vpdpbusd, 512 bit"
 	case "avxvnni":
 		return "vpdpbusd, 256 bit"
+	case "i8mm", "bf16":
+		return "smmla, 128 bit"
 	case "neon":
 		return "sdot, 128 bit"
 	case "avx2":

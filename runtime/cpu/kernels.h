@@ -41,7 +41,7 @@ typedef struct AttentionRow {
 } AttentionRow;
 
 typedef struct Kernels {
-  const char* name;  // "scalar", "avx2", "avxvnni", "avx512" or "neon"
+  const char* name;  // "scalar", "avx2", "avxvnni", "avx512", "neon", "i8mm" or "bf16"
 
   // y[t*ldy + r] = sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
   //   y     float32 [n, ldy]: only columns r0..r1-1 are written
@@ -51,6 +51,13 @@ typedef struct Kernels {
   // Bytes of weights: 2 k (r1 - r0).
   void (*matmul_bf16)(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n,
                       const uint16_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias);
+
+  // The same product with x as the sum of two bf16 (within 2^-17 of each x), where the CPU has an
+  // instruction for bf16 that makes it pay; null in most tables. x finite, subnormals may count as
+  // zero. Its sums are batch invariant too, but not those of matmul_bf16.
+  void (*matmul_bf16_halves)(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n,
+                             const uint16_t* w, int64_t k, int64_t r0, int64_t r1,
+                             const uint16_t* bias);
 
   // The same product with MXFP4 weights, exact: a weight is the float32 e2m1 * 2^(scale - 127),
   // also where that is subnormal (scale 0), infinite where it is 2^128 or more. Scale 255, NaN in
@@ -177,6 +184,10 @@ const Kernels* kernels_avxvnni(void);
 const Kernels* kernels_avx512(void);
 // ARMv8.2 NEON with the dot product; null where the CPU cannot.
 const Kernels* kernels_neon(void);
+// The same with the 8-bit matrix product, and the same bits; null where the CPU cannot.
+const Kernels* kernels_i8mm(void);
+// That with the bf16 matrix product; null where the CPU cannot.
+const Kernels* kernels_bf16(void);
 
 #ifdef __cplusplus
 }

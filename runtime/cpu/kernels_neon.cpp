@@ -6,27 +6,14 @@
 #include <arm_neon.h>
 #include <math.h>
 #include <string.h>
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
 
+#include "simd_detect_arm.h"
 #include "simd_e2m1.h"
 #include "simd_target.h"
 
 static const Kernels* table();  // compiled for the dot product: called only where that is
 
-// Whether this CPU has it. Every Apple core that runs 64-bit programs on a Mac does.
-static bool cpu_has_dot_product() {
-#if defined(__linux__)
-  return (getauxval(AT_HWCAP) & (1ul << 20)) != 0;  // HWCAP_ASIMDDP
-#elif defined(__APPLE__)
-  return true;
-#else
-  return false;
-#endif
-}
-
-extern "C" const Kernels* kernels_neon(void) { return cpu_has_dot_product() ? table() : nullptr; }
+extern "C" const Kernels* kernels_neon(void) { return cpu_has(kArmDotProduct) ? table() : nullptr; }
 
 SIMD_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 #include "simd_neon.h"

@@ -307,6 +307,7 @@ int64_t multiply_peak(int64_t rounds) {
 const Kernels kTable = {
     "scalar",
     matmul_bf16,
+    nullptr,
     matmul_mxfp4,
     quantize_q8,
     matmul_mxfp4_q8,

@@ -57,6 +57,8 @@ class LinearOp : public Op {
            const ossrun_matrix* parts, int count, bool add)
       : tape_(&t),
         k_(t.kernels),
+        multiply_(t.shape.rounding && k_->matmul_bf16_halves ? k_->matmul_bf16_halves
+                                                             : k_->matmul_bf16),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
         y_(y),
@@ -112,7 +114,7 @@ class LinearOp : public Op {
     if (add_) {
       accumulate(y, n, *part, r0, r1);
     } else {
-      k_->matmul_bf16(y, columns_, x_, width_, n, part->weight, width_, r0, r1, part->bias);
+      multiply_(y, columns_, x_, width_, n, part->weight, width_, r0, r1, part->bias);
     }
   }
 
@@ -122,7 +124,7 @@ class LinearOp : public Op {
     const uint16_t* bias = m.bias ? m.bias + r0 : nullptr;
     for (int64_t t = 0; t < n; t += kChunk) {
       const int64_t rows = std::min(kChunk, n - t);
-      k_->matmul_bf16(tile, kTile, x_ + t * width_, width_, rows, w, width_, 0, r1 - r0, bias);
+      multiply_(tile, kTile, x_ + t * width_, width_, rows, w, width_, 0, r1 - r0, bias);
       for (int64_t i = 0; i < rows; i++) {
         k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
       }
@@ -131,6 +133,7 @@ class LinearOp : public Op {
 
   const ossrun_tape* tape_;
   const Kernels* k_;
+  decltype(Kernels::matmul_bf16) multiply_;
   ossrun_extent extent_;
   int64_t per_token_;
   float* y_;

@@ -31,6 +31,8 @@ struct Avx2 {
   typedef __m256i I;
   static constexpr int kLanes = 8;
   static constexpr int kTileTokens = 3;  // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
+  static constexpr bool kTokenPairs = false;
+  static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 5;  // 10 sums + 4 weights + 1; one more in the making
   static constexpr int kRowVectors = 2;         // of 8-bit tiles

@@ -18,6 +18,8 @@ struct Avx512 {
   typedef __m512i I;
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;  // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
+  static constexpr bool kTokenPairs = false;
+  static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 12;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles

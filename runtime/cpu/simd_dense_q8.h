@@ -2,6 +2,7 @@
 //
 // The weights lie as the vectors want them (kernels.h), so nothing is turned: a vector has four
 // columns of kLanes rows, and each token multiplies it with four of its own values in all lanes.
+// Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors.
 // There are three ways through, with the same bits:
 //   few tokens   many vectors of rows at a time share the activations; memory is what they wait for
 //   some         tiles of fewer rows and more tokens, a few blocks at a time, so that those stay in
@@ -56,9 +57,9 @@ struct DenseRows {
   const uint8_t* second[R];
   int64_t in_group;  // of the first row
 
-  // Four columns of the block, 0 <= i < 8.
+  // The i-th S::kDenseColumns columns of the block.
   SIMD_INLINE typename S::Dense load(const DenseRows& m, int r, int i) {
-    const int64_t at = 2 * kQ8GroupRows + 4 * (m.in_group + i * kQ8GroupRows);
+    const int64_t at = 2 * kQ8GroupRows + 4 * m.in_group + i * S::kDenseColumns * kQ8GroupRows;
     return S::load_dense(m.first[r] + at, m.second[r] + at);
   }
   SIMD_INLINE typename S::F scales(const DenseRows& m, int r) {
@@ -77,7 +78,7 @@ struct DenseRows {
 template <class S, int R>
 struct DenseReady {
   struct alignas(64) Block {
-    typename S::Dense w[8][R];
+    typename S::Dense w[kMxBlock / S::kDenseColumns][R];
     typename S::F scales[R];
   };
   const Block* block;
@@ -114,15 +115,16 @@ void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const 
       for (int r = 0; r < R; r++) products[t][r] = S::dense_start();
     }
     SIMD_UNROLL
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < kMxBlock / S::kDenseColumns; i++) {
       typename S::Dense w[R];
       SIMD_UNROLL
       for (int r = 0; r < R; r++) w[r] = Weights::load(weights, r, i);
       SIMD_UNROLL
       for (int t = 0; t < T; t++) {
-        const typename S::DenseInput four = S::dense_input(qt[t] + kMxBlock * b + 4 * i);
+        const typename S::DenseInput some =
+            S::dense_input(qt[t] + kMxBlock * b + S::kDenseColumns * i);
         SIMD_UNROLL
-        for (int r = 0; r < R; r++) products[t][r] = S::dense_dot(products[t][r], w[r], four);
+        for (int r = 0; r < R; r++) products[t][r] = S::dense_dot(products[t][r], w[r], some);
       }
     }
     F scale[R];
@@ -199,7 +201,9 @@ void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
       for (int64_t b = 0; b < length; b++, DenseRows<S, R>::advance(rows, 1)) {
         for (int r = 0; r < R; r++) {
           SIMD_UNROLL
-          for (int i = 0; i < 8; i++) ready[b].w[i][r] = DenseRows<S, R>::load(rows, r, i);
+          for (int i = 0; i < kMxBlock / S::kDenseColumns; i++) {
+            ready[b].w[i][r] = DenseRows<S, R>::load(rows, r, i);
+          }
           ready[b].scales[r] = DenseRows<S, R>::scales(rows, r);
         }
       }

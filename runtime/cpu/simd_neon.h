@@ -15,6 +15,8 @@ struct Neon {
   typedef int32x4_t I;
   static constexpr int kLanes = 4;
   static constexpr int kTileTokens = 5;  // 4 rows x 5 tokens of sums + 5 + 1
+  static constexpr bool kTokenPairs = false;
+  static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 8;  // 8 sums + 8 integer sums + 2
   static constexpr int kRowVectors = 2;         // of 8-bit tiles
@@ -207,21 +209,25 @@ struct Neon {
   SIMD_INLINE F dense_end(const DenseSum& sum) {
     return to_float(vaddq_s32(vshlq_n_s32(sum.high, 7), sum.low));
   }
-  // 32 whole numbers within -2047..2047: of columns 0 2 4 6 of every eight four high bytes, four
-  // low ones, then the same of columns 1 3 5 7.
+  // Eight whole numbers within -2047..2047 as high bytes and low ones, columns 0 2 4 6 1 3 5 7.
+  struct Halves {
+    int32x2_t high, low;
+  };
+  SIMD_INLINE Halves halves(F first, F second) {
+    const I a = vcvtnq_s32_f32(first), b = vcvtnq_s32_f32(second);
+    const int16x8_t whole = vcombine_s16(vmovn_s32(vuzp1q_s32(a, b)), vmovn_s32(vuzp2q_s32(a, b)));
+    const int16x8_t high = vrshrq_n_s16(whole, 7);
+    const int16x8_t low = vsubq_s16(whole, vshlq_n_s16(high, 7));
+    return {vreinterpret_s32_s8(vmovn_s16(high)), vreinterpret_s32_s8(vmovn_s16(low))};
+  }
+  // 32 of them: of columns 0 2 4 6 of every eight four high bytes, four low ones, then the same of
+  // columns 1 3 5 7.
   SIMD_INLINE void store_q12(int16_t* q, const F v[8]) {
-    int8_t* bytes = reinterpret_cast<int8_t*>(q);
     SIMD_UNROLL
-    for (int i = 0; i < 8; i += 2, bytes += 16) {
-      const I a = vcvtnq_s32_f32(v[i]), b = vcvtnq_s32_f32(v[i + 1]);
-      const int16x8_t whole =
-          vcombine_s16(vmovn_s32(vuzp1q_s32(a, b)), vmovn_s32(vuzp2q_s32(a, b)));
-      const int16x8_t high = vrshrq_n_s16(whole, 7);
-      const int16x8_t low = vsubq_s16(whole, vshlq_n_s16(high, 7));
-      const int32x2_t h = vreinterpret_s32_s8(vmovn_s16(high));
-      const int32x2_t l = vreinterpret_s32_s8(vmovn_s16(low));
-      const int32x2x2_t turned = vzip_s32(h, l);
-      memcpy(bytes, &turned, sizeof turned);
+    for (int i = 0; i < 8; i += 2, q += 8) {
+      const Halves h = halves(v[i], v[i + 1]);
+      const int32x2x2_t turned = vzip_s32(h.high, h.low);
+      memcpy(q, &turned, sizeof turned);
     }
   }
 

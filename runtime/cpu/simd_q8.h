@@ -7,7 +7,9 @@
 //   d[2b] = scale of block b, d[2b+1] = S's bits of -12 * sum of its q
 //
 // A batch goes in tiles of kRowVectors vectors of rows times kTileTokensQ8 tokens: each weight that
-// is loaded meets all tokens of the tile, each activation all its rows.
+// is loaded meets all tokens of the tile, each activation all its rows. Where an instruction
+// multiplies two rows with two tokens (S::kTokenPairs), the vectors hold eight elements of two rows
+// and tokens go in pairs; what comes out are the same whole numbers.
 //
 // What must stay true, for batch invariance: the sum of (row, token) is one lane that takes the
 // blocks in ascending order, one fused multiply-add each, of an exact integer.
@@ -50,14 +52,84 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
   }
 }
 
-// Adds `blocks` blocks to the sums of R vectors of rows and T tokens. w: [blocks, 8, R, kLanes, 4]
-// bytes. scales: [blocks, R, kLanes], halved. q, d: T pointers each to the first block. sums: [T,
-// R] vectors.
+// The whole numbers of block b for R vectors of rows and T tokens. w: [8, R, kLanes, 4] bytes.
+template <class S, int R, int T>
+SIMD_INLINE void block_q8(typename S::I products[T][R], const uint8_t* w, const int8_t* const q[T],
+                          const float* const d[T], int64_t b) {
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) products[t][r] = S::block_start(d[t] + 2 * b + 1);
+  }
+  SIMD_UNROLL
+  for (int i = 0; i < 8; i++, w += 4 * R * S::kLanes) {
+    typename S::I wi[R];
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) wi[r] = S::kept(S::load_bytes(w + r * 4 * S::kLanes));
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      const typename S::I four = S::four(q[t] + kMxBlock * b + 4 * i);
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) products[t][r] = S::dot4(products[t][r], wi[r], four);
+    }
+  }
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) products[t][r] = S::block_end(products[t][r]);
+  }
+}
+
+// The same where an instruction multiplies two rows with two tokens. w: [4, 2, R, kLanes / 2, 8]
+// bytes. A token without a neighbour goes with itself.
+template <class S, int R, int T>
+SIMD_INLINE void block_q8_pairs(typename S::I products[T][R], const uint8_t* w,
+                                const int8_t* const q[T], int64_t b) {
+  typedef typename S::I I;
+  constexpr int kPairs = (T + 1) / 2;
+  I sums[kPairs][R][2];
+  SIMD_UNROLL
+  for (int p = 0; p < kPairs; p++) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) sums[p][r][0] = sums[p][r][1] = S::zero_ints();
+  }
+  SIMD_UNROLL
+  for (int i = 0; i < 4; i++, w += 8 * R * S::kLanes) {
+    I wi[2][R];
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) {
+      wi[0][r] = S::kept(S::load_bytes(w + r * 4 * S::kLanes));
+      wi[1][r] = S::kept(S::load_bytes(w + (R + r) * 4 * S::kLanes));
+    }
+    SIMD_UNROLL
+    for (int p = 0; p < kPairs; p++) {
+      const int64_t at = kMxBlock * b + 8 * i;
+      const I two = S::two_tokens(q[2 * p] + at, q[2 * p + 1 < T ? 2 * p + 1 : 2 * p] + at);
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) {
+        sums[p][r][0] = S::multiply_pairs(sums[p][r][0], wi[0][r], two);
+        sums[p][r][1] = S::multiply_pairs(sums[p][r][1], wi[1][r], two);
+      }
+    }
+  }
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) {
+      const I first = sums[t / 2][r][0], last = sums[t / 2][r][1];
+      products[t][r] =
+          t % 2 == 0 ? S::first_of_pairs(first, last) : S::second_of_pairs(first, last);
+    }
+  }
+}
+
+// Adds `blocks` blocks to the sums of R vectors of rows and T tokens. w: as block_q8 (or
+// block_q8_pairs) wants them, block after block. scales: [blocks, R, kLanes], halved. q, d: T
+// pointers each to the first block. sums: [T, R] vectors.
 template <class S, int R, int T>
 void tile_q8(float* sums, const uint8_t* w, const float* scales, const int8_t* const* q,
              const float* const* d, int64_t blocks) {
   typedef typename S::F F;
-  typedef typename S::I I;
   F s[T][R];
   const int8_t* qt[T];
   const float* dt[T];
@@ -69,30 +141,19 @@ void tile_q8(float* sums, const uint8_t* w, const float* scales, const int8_t* c
     for (int r = 0; r < R; r++) s[t][r] = S::load(sums + (t * R + r) * S::kLanes);
   }
   for (int64_t b = 0; b < blocks; b++, scales += R * S::kLanes) {
-    I products[T][R];
-    SIMD_UNROLL
-    for (int t = 0; t < T; t++) {
-      SIMD_UNROLL
-      for (int r = 0; r < R; r++) products[t][r] = S::block_start(dt[t] + 2 * b + 1);
+    typename S::I products[T][R];
+    if constexpr (S::kTokenPairs) {
+      block_q8_pairs<S, R, T>(products, w, qt, b);
+    } else {
+      block_q8<S, R, T>(products, w, qt, dt, b);
     }
-    SIMD_UNROLL
-    for (int i = 0; i < 8; i++, w += 4 * R * S::kLanes) {
-      I wi[R];
-      SIMD_UNROLL
-      for (int r = 0; r < R; r++) wi[r] = S::kept(S::load_bytes(w + r * 4 * S::kLanes));
-      SIMD_UNROLL
-      for (int t = 0; t < T; t++) {
-        const I four = S::four(qt[t] + kMxBlock * b + 4 * i);
-        SIMD_UNROLL
-        for (int r = 0; r < R; r++) products[t][r] = S::dot4(products[t][r], wi[r], four);
-      }
-    }
+    w += kQ8BlockBytes * R * S::kLanes;
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
       const F size = S::set1(dt[t][2 * b]);
       SIMD_UNROLL
       for (int r = 0; r < R; r++) {
-        const F whole = S::to_float(S::block_end(products[t][r]));
+        const F whole = S::to_float(products[t][r]);
         s[t][r] = S::fma(whole, S::mul(S::load(scales + r * S::kLanes), size), s[t][r]);
       }
     }
@@ -205,6 +266,7 @@ void batch_q8(float* sums, const PanelRows<S, R>& rows, const float* scales, con
     for (int r = 0; r < R; r++) {
       typename S::I w[8];
       S::q8_weights(w, rows.blocks + r * S::kLanes, (b0 + b) * 16);
+      if constexpr (S::kTokenPairs) S::pair_rows(w);
       SIMD_UNROLL
       for (int i = 0; i < 8; i++) {
         S::store_bytes(turned + ((8 * b + i) * R + r) * 4 * S::kLanes, w[i]);

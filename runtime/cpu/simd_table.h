@@ -19,6 +19,7 @@ constexpr Kernels kernels_of(const char* name) {
   return {
       name,
       matmul_bf16<S>,
+      nullptr,
       matmul_mxfp4<S>,
       quantize_q8<S>,
       matmul_mxfp4_q8<S>,

@@ -90,6 +90,9 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
 		page_tokens: engine.PageTokens, page_bytes: C.int64_t(p.PageBytes()),
 	}
+	if p.Settings.Compute == engine.Int8 {
+		shape.rounding = 1
+	}
 	switch p.Settings.KVCacheDtype {
 	case "bf16":
 		shape.kv = C.OSSRUN_KV_BF16

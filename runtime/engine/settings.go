@@ -42,7 +42,7 @@ type Settings struct {
 	// layers whose experts go to the CPU at least; 0: as few as make the model fit
 	CPUExperts int
 	Threads    int // of the CPU; 0: all
-	// "" for the best this CPU has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
+	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512"
 	ISA string
 
 	// What the engine computes with.

@@ -94,8 +94,12 @@ class Checker {
 };
 
 void test_matmul(const Kernels& k, Checker& check);
+// Where the table has matmul_bf16_halves.
+void test_halves(const Kernels& k, Checker& check);
 void test_rows(const Kernels& k, Checker& check);
 void test_attention(const Kernels& k, Checker& check);
+// Of what both compute from 8-bit and 12-bit inputs.
+void test_same_bits(const Kernels& one, const Kernels& other, Checker& check);
 
 // The templates at sixteen lanes in portable C++ (portable16.cpp).
 const Kernels* kernels_portable16();

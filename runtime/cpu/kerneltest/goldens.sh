@@ -1,7 +1,7 @@
 #!/bin/sh
 # The golden checkpoints and the demo model's answers on instruction sets that this machine may lack: AVX-512's
-# templates through the portable 16 lanes, AVX-VNNI with its one instruction emulated, and NEON, built with Debian's
-# cross compiler, under qemu-user. Prompts to 200 tokens; every length, and the demo's answers on NEON too, with
+# templates through the portable 16 lanes, AVX-VNNI with its one instruction emulated, and ARM's tables, built with
+# Debian's cross compiler, under qemu-user. Prompts to 200 tokens; every length, and the demo's answers on ARM too, with
 # OSSRUN_LONG=1.
 set -eu
 cd "$(dirname "$0")"
@@ -40,10 +40,18 @@ cd "$here/.."
 export GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++
 static="-linkmode external -extldflags -static"
 emulator=${EMULATOR:-qemu-aarch64}
-go test -vet=off -c -ldflags "$static" -o "$out/neon.test" .
-"$emulator" "$out/neon.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^neon$' > "$out/log" || { cat "$out/log"; exit 1; }
-passed "$out/log" TestGolden/neon/T1 TestGolden/neon/T2 TestGoldenDenseQ8/neon/T1 TestGoldenDenseQ8/neon/T2
-grep -e '  all ' "$out/log"
+go test -vet=off -c -ldflags "$static" -o "$out/arm.test" .
+for table in neon i8mm bf16; do
+  # The others are the table before them but for their products, which these use.
+  case $table in
+    neon) run='TestGolden(DenseQ8)?$/^neon$' tests="TestGolden/neon/T1 TestGolden/neon/T2 TestGoldenDenseQ8/neon/T1 TestGoldenDenseQ8/neon/T2" ;;
+    i8mm) run='TestGoldenDenseQ8$/^i8mm$' tests="TestGoldenDenseQ8/i8mm/T1 TestGoldenDenseQ8/i8mm/T2" ;;
+    bf16) run='TestGolden$/^bf16$/^T2$' tests=TestGolden/bf16/T2 ;;
+  esac
+  "$emulator" -cpu max "$out/arm.test" $short -test.v -test.run "$run" > "$out/log" || { cat "$out/log"; exit 1; }
+  passed "$out/log" $tests
+  grep -e '  all ' "$out/log"
+done
 [ -n "$short" ] || {
   cd ../../ui/cli
   go test -vet=off -c -ldflags "$static" -o "$out/cli.test" .

@@ -2,6 +2,7 @@
 //
 //   kernel_test          all tables
 //   kernel_test avx2     one
+//   kernel_test list     the names of those that this machine can run
 #include "check.h"
 
 int main(int argc, char** argv) {
@@ -12,19 +13,33 @@ int main(int argc, char** argv) {
       {"scalar", kernels_scalar()},   {"portable16", kernels_portable16()},
       {"avx2", kernels_avx2()},       {"emulated vnni", kernels_emulated_vnni()},
       {"avxvnni", kernels_avxvnni()}, {"avx512", kernels_avx512()},
-      {"neon", kernels_neon()},
+      {"neon", kernels_neon()},       {"i8mm", kernels_i8mm()},
+      {"bf16", kernels_bf16()},
   };
   int64_t failures = 0;
   for (const auto& table : tables) {
+    if (argc > 1 && strcmp(argv[1], "list") == 0) {
+      if (table.kernels != nullptr) printf("%s\n", table.name);
+      continue;
+    }
     if (argc > 1 && strcmp(argv[1], table.name) != 0) continue;
     if (table.kernels == nullptr) {
       printf("SKIP %s: this CPU cannot execute it\n", table.name);
       continue;
     }
     Checker check(table.name);
-    test_matmul(*table.kernels, check);
-    test_rows(*table.kernels, check);
-    test_attention(*table.kernels, check);
+    if (table.kernels == kernels_bf16()) {
+      Kernels rest = *table.kernels;  // all else is that of the table below it
+      rest.name = kernels_i8mm()->name;
+      rest.matmul_bf16_halves = nullptr;
+      check.that(memcmp(&rest, kernels_i8mm(), sizeof rest) == 0, "the same functions", 0, 1);
+      test_halves(*table.kernels, check);
+    } else {
+      test_matmul(*table.kernels, check);
+      test_rows(*table.kernels, check);
+      test_attention(*table.kernels, check);
+    }
+    if (table.kernels == kernels_i8mm()) test_same_bits(*kernels_neon(), *table.kernels, check);
     printf("%s %s: %lld checks, %lld failures\n", check.failures() ? "FAIL" : "ok", table.name,
            static_cast<long long>(check.checks()), static_cast<long long>(check.failures()));
     failures += check.failures();

@@ -119,8 +119,14 @@ struct Ragged {
   }
 };
 
-void bf16_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows, int64_t tokens,
-               int64_t k, int64_t slack, bool with_bias) {
+// A product with bf16 weights, and what it may be off by beside the rounding of sums.
+struct Bf16Product {
+  decltype(Kernels::matmul_bf16) multiply;
+  double bound;
+};
+
+void bf16_case(const Bf16Product& product, Checker& check, Random& random, int64_t rows,
+               int64_t tokens, int64_t k, int64_t slack, bool with_bias) {
   Problem p(rows, tokens, k, slack);
   p.fill_activations(random, 1);
   Guarded<uint16_t> w(rows * k, slack);
@@ -130,9 +136,9 @@ void bf16_case(const Kernels& kernels, Checker& check, Random& random, int64_t r
   const int64_t ldx = k + random.below(5);
   Guarded<float> x((tokens - 1) * ldx + k);
   for (int64_t t = 0; t < tokens; t++) memcpy(x.data() + t * ldx, p.x_at[t], k * sizeof(float));
-  all_cuts(check, random, p, rounding(k),
+  all_cuts(check, random, p, rounding(k) + product.bound,
            [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
-             kernels.matmul_bf16(y, ldy, x.data() + t0 * ldx, ldx, n, w.data(), k, r0, r1, bias);
+             product.multiply(y, ldy, x.data() + t0 * ldx, ldx, n, w.data(), k, r0, r1, bias);
            });
 }
 
@@ -384,20 +390,33 @@ void test_every_12_bits(const Kernels& kernels, Checker& check, Random& random) 
   }
 }
 
-}  // namespace
-
-void test_matmul(const Kernels& kernels, Checker& check) {
-  Random random(1);
+void test_bf16(const Bf16Product& product, Checker& check, Random& random) {
   check.start("matmul bf16, every small shape");
-  for (int64_t k = 1; k <= 70; k++) bf16_case(kernels, check, random, 9, 9, k, k % 3, k % 2);
+  for (int64_t k = 1; k <= 70; k++) bf16_case(product, check, random, 9, 9, k, k % 3, k % 2);
   for (int64_t k : {180, 479, 480, 481, 512, 961, 1443}) {
-    bf16_case(kernels, check, random, 6, 5, k, k % 2, true);
+    bf16_case(product, check, random, 6, 5, k, k % 2, true);
   }
   check.start("matmul bf16, ragged");
   for (int i = 0; i < 25; i++) {
     const Ragged c(random, 700);
-    bf16_case(kernels, check, random, c.rows, c.tokens, c.steps, c.slack, c.with_bias);
+    bf16_case(product, check, random, c.rows, c.tokens, c.steps, c.slack, c.with_bias);
   }
+}
+
+}  // namespace
+
+void test_halves(const Kernels& kernels, Checker& check) {
+  Random random(1);
+  const Bf16Product halves = {kernels.matmul_bf16_halves, 0x1p-17};
+  test_bf16(halves, check, random);
+  check.start("matmul bf16 in halves, more than one chunk");
+  bf16_case(halves, check, random, 67, 40, 385, 1, true);
+  bf16_case(halves, check, random, 6, 5, 4100, 1, true);
+}
+
+void test_matmul(const Kernels& kernels, Checker& check) {
+  Random random(1);
+  test_bf16({kernels.matmul_bf16, 0}, check, random);
 
   check.start("matmul mxfp4, every small shape");
   for (int64_t k = 32; k <= 192; k += 32) {

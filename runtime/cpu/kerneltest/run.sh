@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the kernel tests and runs them: as released (-O2), then under AddressSanitizer and
-# UndefinedBehaviorSanitizer. CXX chooses the compiler (g++ by default); `run.sh bench` measures, `run.sh neon`
-# runs the NEON table, built with Debian's cross compiler, under qemu-user.
+# UndefinedBehaviorSanitizer. CXX chooses the compiler (g++ by default); `run.sh bench` measures, `run.sh arm`
+# runs the tables for ARM, built with Debian's cross compiler, under qemu-user.
 set -eu
 cd "$(dirname "$0")"
 cxx=${CXX:-g++}
@@ -16,16 +16,22 @@ if [ "${1:-}" = bench ]; then
   "$out/bench" "$@"
   exit
 fi
-if [ "${1:-}" = neon ]; then
+if [ "${1:-}" = arm ]; then
   shift
   cross=${CROSS:-aarch64-linux-gnu-g++}
   $cross $flags -O0 -c -o "$out/portable16.o" portable16.cpp # not run here, and slow to optimise
-  $cross $flags -O2 -static -o "$out/kernel_test_neon" main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp \
-    emulated_vnni.cpp "$out/portable16.o" $kernels
-  ${EMULATOR:-qemu-aarch64} "$out/kernel_test_neon" neon
+  $cross $flags -O2 -static -o "$out/kernel_test_arm" main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp \
+    same_bits_test.cpp emulated_vnni.cpp "$out/portable16.o" $kernels
+  emulator=${EMULATOR:-qemu-aarch64}
+  # What is chosen where: a core without the dot product, one without matrix products, one with all.
+  for pair in "cortex-a72:" "neoverse-n1:neon" "max:neon i8mm bf16"; do
+    have=$("$emulator" -cpu "${pair%%:*}" "$out/kernel_test_arm" list | sed '/^scalar$/d; /^portable16$/d' | paste -sd ' ')
+    [ "$have" = "${pair#*:}" ] || { echo "${pair%%:*} has \"$have\", not \"${pair#*:}\"" >&2; exit 1; }
+  done
+  for table in ${*:-neon i8mm bf16}; do "$emulator" -cpu max "$out/kernel_test_arm" "$table"; done
   exit
 fi
-sources="main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp portable16.cpp emulated_vnni.cpp $kernels"
+sources="main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp same_bits_test.cpp portable16.cpp emulated_vnni.cpp $kernels"
 
 # build NAME FLAGS...: the tests as an executable, its sources compiled on every core.
 build() {

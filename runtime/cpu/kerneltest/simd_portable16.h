@@ -13,6 +13,8 @@ struct Portable16 {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;
   static constexpr int kRowVectors = 2;
+  static constexpr bool kTokenPairs = false;
+  static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 5;
   static constexpr int kTileHeads = 2;
