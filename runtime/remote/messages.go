@@ -47,12 +47,12 @@ type call struct {
 
 const browserPrefix = "browser_"
 
-// offered are the request's tools as functions.
+// offered are those of the request's tools that may be called, as functions.
 func offered(r session.Request) (all []tool) {
 	add := func(name, does string, parameters raw) {
 		all = append(all, tool{"function", function{name, does, parameters}})
 	}
-	if r.Browser {
+	if r.Browser && r.Callable("browser") {
 		browser := harmony.BuiltinBrowser()
 		for i, t := range browser.Tools {
 			does := t.Description
@@ -63,12 +63,15 @@ func offered(r session.Request) (all []tool) {
 			add(browserPrefix+t.Name, does, t.Parameters)
 		}
 	}
-	if r.Python {
+	if r.Python && r.Callable("python") {
 		add("python", "Runs Python code. Variables stay from call to call, and the last "+
 			"expression is printed.", raw(`{"type": "object", "properties": {"code": {"type": "string"}}, `+
 			`"required": ["code"]}`))
 	}
 	for _, f := range r.Functions {
+		if !r.Callable(harmony.FunctionsNamespace + "." + f.Name) {
+			continue
+		}
 		parameters := f.Parameters
 		if len(parameters) == 0 {
 			parameters = raw(`{"type": "object", "properties": {}}`)

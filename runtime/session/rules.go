@@ -20,18 +20,23 @@ const mostSchemas = 2 * grammar.MostSchemaText
 var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
 	mostSchemas>>10)
 
+// Callable tells whether the model may call what is offered under name: python, browser,
+// functions.NAME.
+func (r *Request) Callable(name string) bool {
+	return r.Only == nil || slices.Contains(r.Only, name)
+}
+
 // rules makes the grammar of a request; relaxed lists the functions whose parameters are not
 // enforced, and why.
 func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []string, err error) {
-	callable := func(name string) bool { return r.Only == nil || slices.Contains(r.Only, name) }
-	out := grammar.TurnRules{Python: r.Python && callable("python"),
-		Browser: r.Browser && callable("browser"), ToolChoice: r.ToolChoice,
+	out := grammar.TurnRules{Python: r.Python && r.Callable("python"),
+		Browser: r.Browser && r.Callable("browser"), ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
 	at := make(map[string]int, len(r.Functions)) // where each function is in out
 	schemas := 0                                 // bytes
 	for _, f := range r.Functions {
-		if !callable("functions." + f.Name) {
+		if !r.Callable("functions." + f.Name) {
 			continue
 		}
 		rule := grammar.FunctionRule{Name: f.Name}
