@@ -6,7 +6,7 @@ package q8
 // The file is named by all bytes that it was made from (source.go says how a start does without
 // reading them). It is written beside its place and renamed when it is whole and on the disk, so a
 // process that dies leaves no half of one, and two that make it at once leave one of the two, which
-// are equal.
+// are equal. What a dead process left is known by its lock, which died too.
 
 import (
 	"bytes"
@@ -15,13 +15,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -57,27 +56,67 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 		fill(memory.Bytes, list, ckpt)
 		return view(memory.Bytes, list, memory.Free), nil
 	}
-	name := recorded(folder, ckpt.FileStates())
-	if name == "" {
-		name = identity(ckpt, list)
-	}
-	path := filepath.Join(folder, name+Suffix)
-	c, err := openFile(path, list, size)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = create(path, list, size, ckpt); err == nil {
-			c, err = openFile(path, list, size)
-		}
-	}
+	path, err := prepare(ckpt, folder, list, size, pace{runtime.GOMAXPROCS(0), 1, always})
 	if err != nil {
 		return nil, err
 	}
-	record(folder, ckpt.FileStates(), name)
+	c, err := openFile(path, list, size)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range list {
 		if !ckpt.Release(t.name) {
 			giveBack(ckpt.Tensor(t.name).Data)
 		}
 	}
 	return c, nil
+}
+
+// Make makes the copy in the folder, if it is not there, on one core and a little at a time. rest
+// is called before each piece of work, a few milliseconds; its error ends the work. The disk must
+// have room for twice the copy: nobody has asked for it.
+func Make(ckpt *checkpoint.Checkpoint, folder string, rest func() error) error {
+	list, size := plan(ckpt.Spec)
+	_, err := prepare(ckpt, folder, list, size, pace{1, 2, rest})
+	return err
+}
+
+// Size is the copy's, on disk and in memory, and saves how much less that is than what it replaces.
+func Size(s models.Spec) (size, saves int64) {
+	list, size := plan(s)
+	saves = -size
+	for _, m := range list {
+		saves += 2 * int64(m.n) * int64(m.k)
+	}
+	return size, saves
+}
+
+// pace is how hard the work goes on.
+type pace struct {
+	workers int
+	room    int64        // times the copy's size must be free on the disk
+	rest    func() error // before each piece
+}
+
+func always() error { return nil }
+
+// prepare gives the path of a whole copy, which it makes if need be.
+func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int64,
+	at pace) (path string, err error) {
+	name := recorded(folder, ckpt.FileStates())
+	if name == "" {
+		if name, err = identity(ckpt, list, at); err != nil {
+			return "", err
+		}
+	}
+	path = filepath.Join(folder, name+Suffix)
+	if !whole(path, list, size) {
+		if err := create(path, list, size, ckpt, at); err != nil {
+			return "", err
+		}
+	}
+	record(folder, ckpt.FileStates(), name)
+	return path, nil
 }
 
 // Tensor is the copy of a dense weight by the checkpoint's name; nil for any other.
@@ -132,21 +171,33 @@ func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) {
 	}
 }
 
+// hashBytes is a piece of what identity reads.
+const hashBytes = 4 << 20
+
 // identity names the weights that a copy is made from by their shapes and all their bytes.
-func identity(ckpt *checkpoint.Checkpoint, list []matrix) string {
-	sums := make([][sha256.Size]byte, len(list))
-	// it cannot fail: hashing has no errors and no context ends it
-	_ = mapping.Each(context.Background(), runtime.GOMAXPROCS(0), len(list), new(atomic.Int64),
+func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, error) {
+	sums := make([][]byte, len(list))
+	err := mapping.Each(context.Background(), at.workers, len(list), new(atomic.Int64),
 		func(i int, _ *[]byte) (int64, error) {
-			sums[i] = sha256.Sum256(ckpt.Tensor(list[i].name).Data)
+			hash := sha256.New()
+			for piece := range slices.Chunk(ckpt.Tensor(list[i].name).Data, hashBytes) {
+				if err := at.rest(); err != nil {
+					return 0, err
+				}
+				hash.Write(piece)
+			}
+			sums[i] = hash.Sum(nil)
 			return 0, nil
 		})
+	if err != nil {
+		return "", err
+	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, formatName, formatVersion)
 	for i, m := range list {
 		fmt.Fprintf(hash, "%s %d %d %x\n", m.name, m.n, m.k, sums[i])
 	}
-	return hex.EncodeToString(hash.Sum(nil)[:16])
+	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
 // trailer ends a file; without it the file is not whole.
@@ -161,26 +212,34 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 		return nil, err
 	}
 	if string(data[size:]) != end {
-		return nil, errors.Join(fmt.Errorf("%s is damaged: remove it and it is made anew", path),
-			unmap())
+		return nil, errors.Join(fmt.Errorf("%s is damaged", path), unmap())
 	}
 	return view(data[:size:size], list, unmap), nil
 }
 
+// whole tells whether a copy is there as it was written, by its size and its end; one that is not
+// is made anew.
+func whole(path string, list []matrix, size int64) bool {
+	c, err := openFile(path, list, size)
+	return err == nil && c.Close() == nil
+}
+
 // create writes the file, some rows at a time.
-func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint, at pace) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	sweep(filepath.Dir(path))
-	if free, err := store.Free(path); err == nil && free < size {
-		return fmt.Errorf("%s needs %d bytes of disk, %d are free", path, size, free)
+	sweep(folder)
+	if free, err := store.Free(folder); err == nil && free < at.room*size {
+		return fmt.Errorf("%s has %d bytes of disk free, %d are wanted", folder, free, at.room*size)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), making+"*")
+	f, unmark, err := begin(folder)
 	if err != nil {
 		return err
 	}
-	err = write(f, list, size, ckpt)
+	defer unmark()
+	err = write(f, list, size, ckpt, at)
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -192,21 +251,39 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint)
 	return nil
 }
 
-// Files in the making, and when one that nobody writes to any more counts as left by a dead
-// process.
-const (
-	making     = ".making-"
-	staleAfter = time.Hour
-)
+// begin makes a file that is marked as in use, so that no other process takes it for a dead one's
+// in the moment before it is.
+func begin(folder string) (f *os.File, unmark func(), err error) {
+	for range 100 {
+		if f, err = os.CreateTemp(folder, making+"*"); err != nil {
+			return nil, nil, err
+		}
+		if runtime.GOOS == "windows" { // deletes no open file, and renames none
+			return f, func() {}, nil
+		}
+		mark, refused := store.Use(f.Name())
+		if refused == nil {
+			if _, err = os.Stat(f.Name()); err == nil {
+				return f, func() { mark.Close() }, nil
+			}
+			mark.Close()
+		}
+		err = errors.Join(err, refused)
+		f.Close()
+	}
+	return nil, nil, err
+}
 
-// sweep removes what dead processes left, and copies of older formats.
+// making begins the name of a file in the making.
+const making = ".making-"
+
+// sweep removes what dead processes left, and copies of older formats and of deleted weights.
 func sweep(folder string) {
 	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // the pattern is well formed
 	for _, path := range left {
-		if stat, err := os.Stat(path); err == nil && time.Since(stat.ModTime()) > staleAfter {
-			os.Remove(path)
-		}
+		store.RemoveUnused(path)
 	}
+	Forget(folder)
 	copies, _ := filepath.Glob(filepath.Join(folder, "*"+Suffix))
 	for _, path := range copies {
 		if version := versionOf(path); version > 0 && version < formatVersion {
@@ -236,17 +313,21 @@ func versionOf(path string) (version int) {
 	}
 	var matrices, size int64
 	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version,
-		&matrices, &size); n < 3 {
+		&matrices, &size); n < 3 || size != stat.Size()-int64(len(end)-at) {
 		return 0
 	}
 	return version
 }
 
-// writeRows is how many rows of a matrix are written at once, whole groups.
-const writeRows = 512 * GroupRows
+const (
+	writeRows = 512 * GroupRows // of a matrix, written at once: whole groups
+	pieceRows = 32 * GroupRows  // between two rests: milliseconds on one core
+	syncBytes = 64 << 20        // so that the disk is never far behind
+)
 
-func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint) error {
+func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, at pace) error {
 	var buffer []byte
+	var unsynced int
 	for _, m := range list {
 		data := ckpt.Tensor(m.name).Data
 		for row := 0; row < m.n; row += writeRows {
@@ -255,10 +336,27 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint) e
 			if len(buffer) < length {
 				buffer = make([]byte, length)
 			}
-			Quantize(buffer[:length], data[2*row*m.k:2*(row+rows)*m.k], rows, m.k)
+			each := rows
+			if at.workers == 1 {
+				each = pieceRows
+			}
+			for i := 0; i < rows; i += each {
+				n := min(each, rows-i)
+				if err := at.rest(); err != nil {
+					return err
+				}
+				quantize(buffer[i/GroupRows*GroupBytes(m.k):], data[2*(row+i)*m.k:], n, m.k,
+					at.workers)
+			}
 			if _, err := f.WriteAt(buffer[:length],
 				m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
 				return err
+			}
+			if unsynced += length; unsynced >= syncBytes {
+				unsynced = 0
+				if err := f.Sync(); err != nil {
+					return err
+				}
 			}
 		}
 	}

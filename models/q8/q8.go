@@ -37,9 +37,10 @@ func GroupBytes(k int) int { return k / BlockSize * blockBytes }
 
 // Quantize writes the copy of a bf16 matrix [n, k] into dst, which has Groups(n) * GroupBytes(k)
 // bytes.
-func Quantize(dst, src []byte, n, k int) {
+func Quantize(dst, src []byte, n, k int) { quantize(dst, src, n, k, runtime.GOMAXPROCS(0)) }
+
+func quantize(dst, src []byte, n, k, workers int) {
 	var wait sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {
 		first, last := Groups(n)*i/workers, Groups(n)*(i+1)/workers
 		wait.Go(func() {

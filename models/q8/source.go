@@ -11,7 +11,9 @@ package q8
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,8 +49,8 @@ func recorded(folder string, states checkpoint.FileStates) string {
 	if rest != describe(states.Files) {
 		return ""
 	}
-	if _, err := os.Stat(filepath.Join(folder, name+Suffix)); err != nil {
-		return ""
+	if versionOf(filepath.Join(folder, name+Suffix)) != formatVersion {
+		return "" // gone, or cut short
 	}
 	return name
 }
@@ -74,14 +76,42 @@ func record(folder string, states checkpoint.FileStates, name string) {
 		before == "" || before == name {
 		return
 	}
-	// the pattern is well formed
-	others, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix))
-	for _, other := range others {
-		if used, _ := readRecord(other); used == before {
+	drop(folder, before)
+}
+
+// records are the paths of all records in the folder.
+func records(folder string) []string {
+	list, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix)) // the pattern is well formed
+	return list
+}
+
+// drop removes a copy that no record names.
+func drop(folder, name string) {
+	for _, other := range records(folder) {
+		if used, _ := readRecord(other); used == name {
 			return
 		}
 	}
-	os.Remove(filepath.Join(folder, before+Suffix))
+	os.Remove(filepath.Join(folder, name+Suffix))
+}
+
+// Forget removes the copies of weights that are deleted: where a file of theirs is gone from every
+// place that they were made from.
+func Forget(folder string) {
+	for _, path := range records(folder) {
+		name, rest := readRecord(path)
+		for line := range strings.Lines(rest) {
+			var file string
+			if _, err := fmt.Sscanf(line, "%q size", &file); err != nil {
+				break
+			}
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				os.Remove(path)
+				drop(folder, name)
+				break
+			}
+		}
+	}
 }
 
 func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }

@@ -198,6 +198,10 @@ func TestTouched(t *testing.T) {
 		Ready(two, cache) != got[0] {
 		t.Errorf("two places of the same weights have %v, %v", got, err)
 	}
+	Forget(cache)
+	if Ready(one, cache) == "" || Ready(two, cache) == "" {
+		t.Error("a copy went whose weights are there")
+	}
 	scribble(t, one)
 	start(t, one, cache)
 	if got := copies(t, cache); len(got) != 2 || Ready(two, cache) != made[0] {
@@ -208,6 +212,15 @@ func TestTouched(t *testing.T) {
 	if got := copies(t, cache); len(got) != 1 || Ready(one, cache) != got[0] ||
 		Ready(two, cache) != got[0] {
 		t.Errorf("after both were changed there are %v", got)
+	}
+	for i, folder := range []string{"one", "two"} {
+		if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
+			t.Fatal(err)
+		}
+		Forget(cache)
+		if got := copies(t, cache); len(got) != 1-i {
+			t.Errorf("with %s deleted there are %v", folder, got)
+		}
 	}
 }
 

@@ -73,6 +73,19 @@ func Use(path string) (io.Closer, error) {
 	return f, nil
 }
 
+// RemoveUnused deletes a file, unless a process has marked it with Use or there are no locks.
+func RemoveUnused(path string) {
+	f, err := seize(path)
+	if err != nil || f == nil {
+		return
+	}
+	refused := os.Remove(path) // while nobody can mark it
+	f.Close()
+	if refused != nil { // Windows deletes no open file
+		os.Remove(path)
+	}
+}
+
 // seize locks an existing file against Use. nil without an error: the file is gone, or its file
 // system has no locks.
 func seize(path string) (*os.File, error) {

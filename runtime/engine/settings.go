@@ -47,7 +47,8 @@ type Settings struct {
 
 	// What the engine computes with.
 	Compute string // Exact (default), Int8, or Rounded or MX where the device has it
-	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
+	// DenseBF16 or DenseQ8, where the device has it; "": what package serve chooses, else DenseBF16
+	Dense string
 	// folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
 	DenseCache string
 	// "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it

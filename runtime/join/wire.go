@@ -60,8 +60,9 @@ type Model struct {
 	Aliases []string   `json:"aliases,omitempty"`
 	State   string     `json:"state"` // "unloaded", "loading", "ready", "leaving"
 	Device  string     `json:"device,omitempty"`
-	Context int        `json:"context"` // tokens
-	Bytes   int64      `json:"bytes"`   // of memory
+	Context int        `json:"context"`         // tokens
+	Bytes   int64      `json:"bytes"`           // of memory
+	Dense   string     `json:"dense,omitempty"` // type of its dense weights: "bf16", "q8"
 	Running int        `json:"running"`
 	Waiting int        `json:"waiting"`
 	KV      float64    `json:"kv_usage"`             // 0 to 1

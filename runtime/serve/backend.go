@@ -159,7 +159,7 @@ func (m *Models) take() (engine.Backend, error) {
 // return it.
 func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec) (
 	engine.Backend, engine.Settings, engine.Room, error) {
-	s := settingsOf(found, SettingsFor(b, m.options))
+	s := settingsOf(b, found, spec, SettingsFor(b, m.options))
 	r, err := b.Room(spec, s)
 	if err == nil || !onGPU(b) {
 		return b, s, r, err
@@ -175,13 +175,14 @@ func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec)
 	if b, err = openCPU(given, m.options.Notify); err != nil {
 		return nil, s, r, err
 	}
-	s = settingsOf(found, SettingsFor(b, m.options))
+	s = settingsOf(b, found, spec, SettingsFor(b, m.options))
 	r, err = b.Room(spec, s)
 	return b, s, r, err
 }
 
 // settingsOf are the settings with what depends on the model.
-func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
+func settingsOf(b engine.Backend, found checkpoint.Found, spec models.Spec,
+	s engine.Settings) engine.Settings {
 	if found.Demo && s.MaxModelLen == 0 {
 		s.MaxModelLen = demoContext
 	}
@@ -191,6 +192,7 @@ func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
 			s.Compute = engine.Exact
 		}
 	}
+	s.Dense = DenseFor(spec, s, b.Caps())
 	s.MaxLogits = max(s.MaxNumSeqs, min(s.Drafts+1, s.MaxNumBatchedTokens))
 	return s
 }
@@ -207,7 +209,7 @@ func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Roo
 // where there is no room. Nothing is taken.
 func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
 	error) {
-	s = settingsOf(found, s)
+	s = settingsOf(b, found, spec, s)
 	r, err := roomHere(b, spec, s)
 	if err != nil {
 		return Plan{}, err
@@ -218,7 +220,7 @@ func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine
 // Needs is what a model of shape spec takes with one sequence of s.MaxModelLen tokens, bytes.
 func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
 	error) {
-	s = settingsOf(found, s)
+	s = settingsOf(b, found, spec, s)
 	r, err := roomHere(b, spec, s)
 	pages := pagesFor(min(s.MaxModelLen, spec.MaxPosition), spec, s)
 	return r.Need.Weights + r.Need.Scratch + r.Extra + int64(pages)*r.Need.PageBytes, err

@@ -45,6 +45,8 @@ type Model struct {
 	ckpt    *checkpoint.Checkpoint
 	backend engine.Backend
 	engine  engine.Engine
+	dense   string  // type of the engine's dense weights; "" where it is not here
+	behind  *behind // makes the 8-bit copy; nil: nobody does
 
 	// reopen opens a backend in place of one whose device has failed; nil: that goes on.
 	reopen func(failed engine.Backend) (engine.Backend, error)
@@ -61,6 +63,7 @@ func (m *Model) Plan() Plan { return m.plan }
 // Close ends the running turns and frees everything, the device included.
 func (m *Model) Close() error {
 	var err error
+	m.behind.end()
 	if m.Model != nil {
 		err = m.Model.Close()
 	}
@@ -88,7 +91,7 @@ func LoadOn(found checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Mod
 	if m.ckpt, err = found.Open(); err != nil {
 		return nil, err
 	}
-	s = settingsOf(found, SettingsFor(b, Options{Settings: s}))
+	s = settingsOf(b, found, m.ckpt.Spec, SettingsFor(b, Options{Settings: s}))
 	r, err := b.Room(m.ckpt.Spec, s)
 	if err != nil {
 		return nil, err
@@ -139,6 +142,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		return nil, err
 	}
 	r.Free -= taken
+	s, r, copyable := denseNow(model.backend, found, spec, m.options.Settings, s, r)
 	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
 		return m.reopen(failed, spec, s)
 	}
@@ -152,6 +156,9 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		return nil, &ModelError{err}
 	case len(others) > 0 && model.ContextLength() < swapContext && !found.Demo:
 		return nil, errNoRoom
+	}
+	if copyable {
+		m.copyBehind(model, found, s.DenseCache)
 	}
 	return model, nil
 }
@@ -196,6 +203,7 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	if m.engine, err = m.newEngine(ctx, found, s, p); err != nil {
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}
+	m.dense = m.engine.Settings().Dense
 	s.MaxModelLen = m.plan.Context
 	o := session.Options{ID: found.Name, Device: m.backend.Name(),
 		Scheduler: sched.Options{Settings: s, Restart: m.restart}}

@@ -33,7 +33,7 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	p.OnGPU, p.GPUs = onGPU(b), gpu.Detect(ctx)
 	p.Total, p.Free = b.Memory()
 	found := checkpoint.Found{Name: e.ID}
-	s := SettingsFor(b, m.options)
+	s := settingsOf(b, found, e.Spec, SettingsFor(b, m.options))
 	p.Plan, p.None = PlanOn(b, found, e.Spec, s)
 	s.MaxModelLen = min(gpu.UsableContext, e.Spec.MaxPosition)
 	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {

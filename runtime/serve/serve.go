@@ -11,13 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/adrg/xdg"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -54,7 +51,7 @@ type Models struct {
 // New opens the backend. ctx ends what is loaded later, too. Choose must follow before any turn.
 func New(ctx context.Context, o Options) (*Models, error) {
 	if o.Settings.DenseCache == "" {
-		o.Settings.DenseCache = filepath.Join(xdg.CacheHome, "ossrun", "dense")
+		o.Settings.DenseCache = DenseFolder()
 	}
 	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
 		contexts: map[string]int{}, damaged: make(chan error, 1)}
@@ -154,7 +151,11 @@ func (m *Models) Lines() []string {
 	if m.requests.Ceiling > 0 {
 		plan = plan.Beside(m.requests, model.backend, m.kept.hostSpace())
 	}
-	return append(plan.Lines(), m.kept.lines()...)
+	lines := plan.Lines()
+	if line := model.denseLine(); line != "" {
+		lines = append(lines, line)
+	}
+	return append(lines, m.kept.lines()...)
 }
 
 // Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.

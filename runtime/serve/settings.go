@@ -31,6 +31,7 @@ type Options struct {
 	MaxBody   int64 // of a server's requests, bytes; 0: there is no server
 
 	Notify func(line string) // is told what the user should know
+	Later  func(line string) // likewise, while turns may run; nil: Notify is
 	// Progress shows a long work until it is done; nil: nobody is shown it.
 	Progress func(what string) (show func(done, total int64), done func())
 }
@@ -38,7 +39,7 @@ type Options struct {
 // DefaultOptions are the options where nobody says otherwise.
 func DefaultOptions() Options {
 	return Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
-		Dense: engine.DenseBF16, Drafts: draft.Most},
+		Drafts: draft.Most},
 		Keep: KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
 }
 

@@ -123,6 +123,7 @@ func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 	}
 	o := *f.options
 	o.Model, o.Keep = name, serve.KeepOptions{Remember: session.RememberedFor}
+	o.Later = f.tell
 	if f.loading != nil {
 		o.Progress = f.loading.Progress
 	}

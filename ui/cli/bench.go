@@ -108,9 +108,9 @@ func (v *benchVerb) measured() []cli.Flag {
 			Usage: "with --synthetic: make only so many `LAYERS`, to take less memory; the " +
 				"report says so"},
 		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
-		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, an 8-bit "+
-			"copy (of a real model it is made once and kept in the cache folder; 1.3 GB for 20b)",
-			engine.DenseBF16, engine.DenseQ8),
+		denseFlag(s, "", "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of "+
+			"a real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
+			"what serve comes to"),
 		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
 		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
@@ -147,6 +147,7 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 	if m.OnGPU() && !c.IsSet("compute") {
 		v.bench.Settings.Compute = ""
 	}
+	v.bench.Settings.Dense = serve.DenseFor(ckpt.Spec, v.bench.Settings, m.Backend().Caps())
 	if ckpt.Path != "" {
 		v.bench.Settings.DenseCache = m.Settled().Settings.DenseCache
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
@@ -153,7 +154,7 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		} else { // the plan says what it takes, for several sequences at once
 			state += "; " + verdict
 			if x.ReadBound > 0 && x.State == "complete" {
-				plan = append(plan, speedOf(x))
+				plan = append(plan, speedOf(x), copied(x))
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Name, state)
@@ -219,10 +220,10 @@ func shortWhy(why string, problems []detect.Problem) string {
 // runGolden holds the device to a golden folder.
 func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, d.Device.Name)
-	fmt.Fprintf(out, "%-6s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",
+	fmt.Fprintf(out, "%-26s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",
 		"max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
 	ok, err := d.RunGolden(ctx, dir, func(c golden.CaseResult) {
-		fmt.Fprintf(out, "%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case,
+		fmt.Fprintf(out, "%-26s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case,
 			c.Positions, c.MaxAbs, c.KLMean, c.KLMedian, fmt.Sprintf("%d/%d", c.Agree, c.Of),
 			fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf), c.Elapsed.Milliseconds())
 		if !c.OK() {
@@ -240,15 +241,38 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 	return nil
 }
 
-// speedOf says what one answer can have.
+// speedOf says what one answer can have: what is expected, and what the memory's speed allows in
+// each mode, with how far the mode is from exact logits.
 func speedOf(x doctor.Model) string {
-	most := fmt.Sprintf("at most %.1f tokens a second, by how fast this memory reads now",
-		x.ReadBound)
+	var each []string
+	for i, m := range x.Modes {
+		flags := "--dense " + m.Dense
+		if m.Compute == engine.Exact {
+			flags = "--compute " + m.Compute
+		}
+		if i == 0 {
+			flags += ", the default"
+		}
+		each = append(each, fmt.Sprintf("%.1f tokens a second (%s, KL %.1e)", m.ReadBound, flags,
+			m.KL))
+	}
+	most := "at most " + strings.Join(each, ", ") + ", by how fast this memory reads now"
 	if x.Expected == 0 {
 		return "speed: " + most
 	}
 	return fmt.Sprintf("speed: about %.1f tokens a second, by how fast two layers of this width "+
 		"are computed now; %s", x.Expected, most)
+}
+
+// copied says where the 8-bit copy of a model's dense weights is.
+func copied(m doctor.Model) string {
+	switch {
+	case m.Modes[0].Dense != engine.DenseQ8:
+		return "dense weights: as released"
+	case m.Copy == "":
+		return "dense weights: no 8-bit copy yet; it is made behind the first answers"
+	}
+	return "dense weights: in 8 bits, " + m.Copy
 }
 
 // verdict is the line that ends a check's table.

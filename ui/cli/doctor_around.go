@@ -35,7 +35,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	if d.Backend().Caps().Discrete || len(list) == 0 {
 		return nil
 	}
-	rates, err := bench.Expect(ctx, d.Backend(), specs, d.Settings())
+	rates, err := bench.Expect(ctx, d.Backend(), specs, d.Settings(specs[0]))
 	if err != nil {
 		return fmt.Errorf("the speed to expect: %w", err)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 func rmCommand(t Terminal) *cli.Command {
@@ -68,6 +70,7 @@ func rmCommand(t Terminal) *cli.Command {
 			if err := removal.Run(); err != nil {
 				return fail(exitFailure, "deleting %s: %s", target.Name, err)
 			}
+			q8.Forget(serve.DenseFolder()) // its weights in 8 bits
 			_, err = fmt.Fprintf(t.Out, "deleted %s\n", what)
 			return err
 		},

@@ -150,9 +150,9 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 		computeFlag(s, "auto", groupModel, "precision of the inputs of matrix products: `MODE` "+
 			"is exact, int8 (8 bits into the experts), bf16, mx (MXFP4, in long steps, on GPUs "+
 			"that multiply it), or auto: int8 on the CPU, bf16 on a GPU"),
-		oneOf(&s.Dense, "dense", groupModel, "attention and unembedding weights: `TYPE` is bf16, "+
-			"or q8, an 8-bit copy that the first start makes (1.3 GB for 20b)",
-			engine.DenseBF16, engine.DenseQ8),
+		denseFlag(s, groupModel, "attention and unembedding weights: `TYPE` is bf16, as released, "+
+			"q8, an 8-bit copy that the first start makes (1.3 GB for 20b), or auto: on the CPU "+
+			"q8 for large models, with bf16 until the copy is made behind the first answers"),
 		parsed("kv-cache-dtype", "auto", groupMemory, "type of the KV cache: `TYPE` is auto, "+
 			"bf16, fp8 (in the full-attention layers only) or f32", func(v string) error {
 			dtype, ok := kvCacheDtypes[strings.ToLower(v)]
@@ -186,6 +186,22 @@ func computeFlag(s *engine.Settings, standard, group, usage string) cli.Flag {
 			s.Compute = v
 		default:
 			return fail(exitUsage, "--compute must be auto, exact, bf16, mx or int8, not %q", v)
+		}
+		return nil
+	})
+}
+
+// denseFlag chooses the type of the dense weights. Auto leaves it to the model and the device.
+func denseFlag(s *engine.Settings, group, usage string) cli.Flag {
+	offered.Store("dense", []string{"auto", engine.DenseBF16, engine.DenseQ8})
+	return parsed("dense", "auto", group, usage, func(v string) error {
+		switch v := strings.ToLower(v); v {
+		case "auto":
+			s.Dense = ""
+		case engine.DenseBF16, engine.DenseQ8:
+			s.Dense = v
+		default:
+			return fail(exitUsage, "--dense must be auto, bf16 or q8, not %q", v)
 		}
 		return nil
 	})

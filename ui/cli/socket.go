@@ -109,6 +109,7 @@ func statusOf(models *serve.Models) join.Status {
 			now := of.Model.Stats()
 			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(),
 				of.Model.Plan().Total
+			m.Dense = of.Model.Dense()
 			m.Running, m.Waiting = now.Running, now.Waiting
 			if now.PagesTotal > 0 {
 				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)

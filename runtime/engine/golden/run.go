@@ -19,6 +19,8 @@ type Options struct {
 	Engine engine.Settings // Compute is set for each mode
 	Chunk  int             // rows of prefill in one step; default 256
 	Only   []string        // names of cases; default all
+	// each mode but Exact also with dense weights in 8 bits, where the device has them
+	Both bool
 }
 
 // Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after
@@ -66,8 +68,18 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 		return false, err
 	}
 	ok = true
+	variants := make([]variant, 0, 2*len(modes))
 	for _, mode := range modes {
-		results := exact
+		variants = append(variants, variant{mode, o})
+		if o.Both && mode != engine.Exact && b.Caps().DenseQ8 {
+			also := o
+			also.Engine.Dense = engine.DenseQ8
+			also.Engine = also.Engine.On(b)
+			variants = append(variants, variant{mode, also})
+		}
+	}
+	for _, v := range variants {
+		results, mode, o := exact, v.mode, v.with
 		if mode != engine.Exact || o.Engine.KVCacheDtype == engine.KVFP8 {
 			if results, err = o.runMode(ctx, mode, ckpt, b, cases); err != nil {
 				return false, err
@@ -84,6 +96,12 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 		ok = ok && all.OK()
 	}
 	return ok, nil
+}
+
+// variant is a compute mode and what else it is run with.
+type variant struct {
+	mode string
+	with Options
 }
 
 // nameOf is how a compute mode with these options is called in the bounds.

@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -96,6 +97,11 @@ type Model struct {
 	ReadBound float64 `json:"tok_s_at_most,omitempty"`
 	// what the kernels themselves let expect, see bench.Expect; 0: not measured
 	Expected float64 `json:"tok_s_expected,omitempty"`
+
+	// of a CPU: how it may compute the model, the default first
+	Modes []Mode `json:"modes,omitempty"`
+	// of its dense weights in 8 bits, where the default is to have them: "" is not made yet
+	Copy string `json:"dense_copy,omitempty"`
 
 	Spec   models.Spec `json:"-"`
 	OnGPUs Placement   `json:"-"` // the same for people
@@ -198,9 +204,9 @@ func (d *Doctor) Close() (err error) {
 // Backend is what computes.
 func (d *Doctor) Backend() engine.Backend { return d.dev }
 
-// Settings are those that a server would have by default.
-func (d *Doctor) Settings() engine.Settings {
-	return serve.SettingsFor(d.dev, serve.DefaultOptions())
+// Settings are those that a server would have a model of shape spec with by default.
+func (d *Doctor) Settings(spec models.Spec) engine.Settings {
+	return serve.DefaultsFor(d.dev, checkpoint.Found{}, spec)
 }
 
 // MachineOf describes the machine that host is the memory of.
@@ -304,15 +310,17 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 			if !f.Complete {
 				m.State = "incomplete"
 			}
+			m.Copy = q8.Ready(f, serve.DenseFolder())
 		}
 		if err := m.plan(e, d.dev, d.Requests); err != nil {
 			return err
 		}
 		if !d.dev.Caps().Discrete {
-			s := serve.SettingsFor(d.dev, serve.DefaultOptions())
-			if m.ReadBound, err = serve.ReadBound(e.Spec, s, rate()); err != nil {
+			if m.Modes, err = modesOf(serve.DefaultsFor(d.dev, foundOf(e), e.Spec), e.Spec,
+				rate()); err != nil {
 				return err
 			}
+			m.ReadBound = m.Modes[0].ReadBound
 		}
 		m.OnGPUs = onGPUs(e.Spec)
 		m.GPUs = m.OnGPUs.String()
@@ -321,11 +329,16 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 	return nil
 }
 
+// foundOf is a model of the catalogue as if it were here.
+func foundOf(e models.Entry) checkpoint.Found {
+	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
+}
+
 // plan says what serve and chat would do with a model of the catalogue on a device when nobody says
 // anything.
 func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err error) {
 	s := serve.SettingsFor(b, serve.DefaultOptions())
-	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
+	found := foundOf(e)
 	p, none := serve.PlanOn(b, found, e.Spec, s)
 	if m.Plan.Plan = p; none != nil {
 		m.Plan.Error = none.Error()
@@ -366,10 +379,12 @@ type GoldenRow struct {
 	Misses       []string `json:"misses,omitempty"`
 }
 
-// RunGolden holds the device to the golden folder dir, in every compute mode.
+// RunGolden holds the device to the golden folder dir, in every compute mode, on the CPU with both
+// types of dense weights.
 func (d *Doctor) RunGolden(ctx context.Context, dir string,
 	show func(golden.CaseResult)) (ok bool, err error) {
-	ok, err = golden.Run(ctx, dir, d.dev, nil, func(c golden.CaseResult) {
+	o := golden.Options{Both: !d.dev.Caps().Discrete}
+	ok, err = o.Run(ctx, dir, d.dev, nil, func(c golden.CaseResult) {
 		d.Golden = append(d.Golden, GoldenRow{Mode: c.Mode, Case: c.Case, Positions: c.Positions,
 			MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
 			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy,

@@ -1,0 +1,130 @@
+package q8
+
+// The copy that is made behind other work: it stops at any piece, leaves nothing, and is the one
+// that a start would have made.
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+func until(calls *int, stopAt int, why error) func() error {
+	return func() error {
+		if *calls++; *calls == stopAt {
+			return why
+		}
+		return nil
+	}
+}
+
+// TestMake: at whatever piece the work is ended, nothing is ready and nothing is left; whole, it
+// is what memory would hold.
+func TestMake(t *testing.T) {
+	root := t.TempDir()
+	found, cache := placed(t, filepath.Join(root, "it")), filepath.Join(root, "dense")
+	ckpt, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	why := errors.New("a turn has begun")
+	ended := 0
+	for stop := 1; ; stop++ {
+		calls := 0
+		err := Make(ckpt, cache, until(&calls, stop, why))
+		if err == nil {
+			break
+		}
+		left, _ := filepath.Glob(filepath.Join(cache, "*"))
+		if !errors.Is(err, why) || Ready(found, cache) != "" || len(left) > 0 {
+			t.Fatalf("ended at piece %d: %v, %q", stop, err, left)
+		}
+		ended++
+	}
+	if ready := Ready(found, cache); ended < 15 || ready == "" {
+		t.Fatalf("%d pieces, %q is ready", ended, ready)
+	}
+	const name = "lm_head.weight"
+	memory, file := open(t, ckpt, ""), open(t, ckpt, cache)
+	if !bytes.Equal(memory.Tensor(name), file.Tensor(name)) {
+		t.Error("the copy is not what a start makes")
+	}
+}
+
+// TestMakeTwice: two that make it at once have one copy.
+func TestMakeTwice(t *testing.T) {
+	root := t.TempDir()
+	found, cache := placed(t, filepath.Join(root, "it")), filepath.Join(root, "dense")
+	ckpt, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if err := Make(ckpt, cache, always); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	left, _ := filepath.Glob(filepath.Join(cache, making+"*"))
+	if got := copies(t, cache); len(got) != 1 || len(left) > 0 || Ready(found, cache) != got[0] {
+		t.Errorf("there are %v and %v", got, left)
+	}
+}
+
+// TestMakeRefused: a folder that cannot be written to is an error and no copy; what another process
+// is making stays, what a dead one left goes.
+func TestMakeRefused(t *testing.T) {
+	root := t.TempDir()
+	found := placed(t, filepath.Join(root, "it"))
+	ckpt, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	file := filepath.Join(root, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Make(ckpt, filepath.Join(file, "dense"), always); err == nil {
+		t.Error("a copy was made inside a file")
+	}
+	list, size := plan(ckpt.Spec)
+	greedy := pace{1, 1 << 40, always}
+	if _, err := prepare(ckpt, filepath.Join(root, "full"), list, size, greedy); err == nil ||
+		!strings.Contains(err.Error(), "free") {
+		t.Errorf("a disk without room: %v", err)
+	}
+	cache := filepath.Join(root, "dense")
+	if err := os.Mkdir(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	live, dead := filepath.Join(cache, making+"live"), filepath.Join(cache, making+"dead")
+	for _, path := range []string{live, dead} {
+		if err := os.WriteFile(path, []byte("half"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark, err := store.Use(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mark.Close()
+	if err := Make(ckpt, cache, always); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, making+"*")); len(left) != 1 ||
+		left[0] != live {
+		t.Errorf("of %s and %s there is %v", live, dead, left)
+	}
+}

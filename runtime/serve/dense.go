@@ -1,0 +1,199 @@
+// The type of a model's dense weights (attention and unembedding) where nobody says it: 8 bits on a
+// CPU where that saves enough, from a copy that is made behind the first turns. Until it is there
+// the released weights answer.
+//
+// What must stay true: a turn has one type of weights from its first token to its last; the copy is
+// made only while nothing runs; a copy that cannot be made or taken costs nothing but speed, and is
+// told once.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/q8"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+// worthACopy is the least that a copy must save of memory, and of the reads of every token. Tests
+// change it.
+var worthACopy int64 = 256 << 20
+
+const (
+	// lightWork is how many tokens a model may have computed that is loaded again for its copy:
+	// what it remembers of prompts is lost with it.
+	lightWork = 2048
+	// restBefore is how long any other model must have been without a turn.
+	restBefore = 10 * time.Minute
+)
+
+// DenseFolder is where copies are kept where nobody says it.
+func DenseFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "dense") }
+
+// DenseFor is the type of the dense weights of a model of shape spec. Who asks for exact products
+// keeps the released weights.
+func DenseFor(spec models.Spec, s engine.Settings, caps engine.Caps) string {
+	_, saves := q8.Size(spec)
+	switch {
+	case s.Dense != "":
+		return s.Dense
+	case caps.Discrete || !caps.DenseQ8 || s.Compute == engine.Exact || saves < worthACopy:
+		return engine.DenseBF16
+	}
+	return engine.DenseQ8
+}
+
+// DefaultsFor are the settings that a model of shape spec comes to where nobody says anything.
+func DefaultsFor(b engine.Backend, found checkpoint.Found, spec models.Spec) engine.Settings {
+	return settingsOf(b, found, spec, SettingsFor(b, DefaultOptions()))
+}
+
+// denseNow gives the settings and the room that a model is loaded with now: those of the released
+// weights where the copy was not asked for, is not there yet, and they have room. copyable tells
+// whether the copy can be made behind it.
+func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked, s engine.Settings,
+	r engine.Room) (_ engine.Settings, _ engine.Room, copyable bool) {
+	if asked.Dense != "" || s.Dense != engine.DenseQ8 || q8.Ready(found, s.DenseCache) != "" {
+		return s, r, false
+	}
+	released := s
+	released.Dense = engine.DenseBF16
+	room, err := b.Room(spec, released)
+	if err != nil {
+		return s, r, false
+	}
+	room.Free = r.Free
+	if _, err := makePlan(spec, released, room); err != nil {
+		return s, r, false // only the copy has room: it is made now
+	}
+	// where the system does not tell when a file was changed, no start finds a copy
+	return released, room, len(found.FileStates().Files) > 0
+}
+
+// behind is the making of a model's copy.
+type behind struct {
+	folder string
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// end ends it and waits; nil: there is none.
+func (b *behind) end() {
+	if b != nil {
+		b.stop()
+		<-b.done
+	}
+}
+
+// copyBehind makes the copy of a loaded model while nothing runs, and has the model loaded again
+// with it.
+func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string) {
+	ctx, stop := context.WithCancel(m.ctx)
+	model.behind = &behind{folder, stop, make(chan struct{})}
+	go func() {
+		defer close(model.behind.done)
+		defer stop()
+		err := q8.Make(model.ckpt, folder, func() error {
+			m.loaded.awaitAll(ctx)
+			return ctx.Err()
+		})
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			m.later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
+				"cannot be made: %s; --dense bf16 asks for no copy", found.Name, err))
+		case q8.Ready(found, folder) == "" || found.GGUF != nil:
+			// files that were just written have no record yet; those of a GGUF file are read for
+			// half a minute: the next load takes the copy
+			m.later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
+		default:
+			m.loaded.renew(ctx, keyOf(found), model,
+				func() bool { return model.Stats().Rows <= lightWork }, restBefore,
+				func(err error) { m.renewed(found, err) })
+		}
+	}()
+}
+
+// renewed tells how it went.
+func (m *Models) renewed(found checkpoint.Found, err error) {
+	switch {
+	case m.ctx.Err() != nil:
+	case err != nil:
+		m.later(fmt.Sprintf("loading %s again, with 8-bit dense weights: %s", found.Name, err))
+	default:
+		m.later(fmt.Sprintf("%s has 8-bit dense weights now, which it reads faster; --dense bf16 "+
+			"keeps the released ones", found.Name))
+	}
+}
+
+// later tells the user what happens while turns may run.
+func (m *Models) later(line string) {
+	if m.options.Later != nil {
+		m.options.Later(line)
+	} else {
+		m.options.Notify(line)
+	}
+}
+
+// Dense is the type of a loaded model's dense weights, "" where they are not here.
+func (m *Model) Dense() string { return m.dense }
+
+// denseLine says it for people; "" where it is what was released.
+func (m *Model) denseLine() string {
+	switch {
+	case m.dense == engine.DenseQ8:
+		return "dense weights: in 8 bits; --dense bf16 keeps the released ones"
+	case m.behind != nil:
+		size, _ := q8.Size(m.ckpt.Spec)
+		return fmt.Sprintf("dense weights: as released (bf16) until their 8-bit copy is made "+
+			"(%s in %s) while nothing runs; --dense q8 makes it before the first answer, "+
+			"--dense bf16 makes none", gb(size), m.behind.folder)
+	}
+	return ""
+}
+
+// renew loads a model again at a moment when it has no turn, and light allows it or it has had none
+// for a time of rest. ctx ends the waiting. told gets the load's error.
+func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, light func() bool,
+	rest time.Duration, told func(error)) {
+	for {
+		s.mu.Lock()
+		e, changed := s.entries[key], s.changed
+		if s.closed || e == nil || e.model != model || e.leaving || ctx.Err() != nil {
+			s.mu.Unlock()
+			return
+		}
+		rested := time.Since(e.used)
+		if e.turns == 0 && (rested >= rest || light()) {
+			s.leave(e)
+			s.work.Go(func() {
+				if err := s.ensure(context.Background(), key); !errors.Is(err, sched.ErrClosed) {
+					told(err)
+				}
+			})
+			s.mu.Unlock()
+			return
+		}
+		running := e.turns > 0
+		s.mu.Unlock()
+		wait := time.NewTimer(rest - rested)
+		if running { // the end of a turn is told
+			wait.Stop()
+		}
+		select {
+		case <-changed:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+	}
+}

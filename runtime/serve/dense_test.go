@@ -1,0 +1,306 @@
+package serve
+
+// Dense weights where nobody says their type: released ones first, the copy's once it is made, and
+// never two types in a turn.
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// denseModel is a small model of random weights, in files that count as settled, for which a copy
+// is worth it.
+func denseModel(t *testing.T) checkpoint.Found {
+	t.Helper()
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Intermediate, s.Experts = 2, 64, 32, 4
+	folder := filepath.Join(t.TempDir(), "it")
+	if err := modeltest.WriteSynthetic(folder, s, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	found, err := checkpoint.Resolve(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.FileStates().Files) == 0 {
+		t.Skip("this system does not tell when a file was changed")
+	}
+	changedLately := func() bool {
+		since := time.Now().Add(-3 * time.Second)
+		return slices.ContainsFunc(found.FileStates().Files,
+			func(s checkpoint.FileState) bool { return s.ChangedSince(since) })
+	}
+	for changedLately() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	before := worthACopy
+	worthACopy = 1
+	t.Cleanup(func() { worthACopy = before })
+	return found
+}
+
+// denseModels serve it on the CPU; said has what the user is told.
+func denseModels(t *testing.T, found checkpoint.Found, dense, cache string) (m *Models,
+	said chan string) {
+	t.Helper()
+	said = make(chan string, 100)
+	o := DefaultOptions()
+	o.Settings.Device, o.Settings.Dense, o.Settings.DenseCache = "cpu", dense, cache
+	o.Settings.MaxModelLen, o.Keep = 1024, KeepOptions{}
+	o.Notify = func(line string) { said <- line }
+	m, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err, lost := m.Close(); err != nil || lost != nil {
+			t.Error(err, lost)
+		}
+	})
+	m.Choose(found)
+	return m, said
+}
+
+// answered are the log probabilities of a text that is continued.
+func answered(t *testing.T, m *Models) (list []float32) {
+	t.Helper()
+	turn, err := m.First().Start(t.Context(), session.Request{
+		Prompt: []int32{100, 2000, 30000}, MaxTokens: 20,
+		Params: sample.Params{Logprobs: 0, Seed: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		if a, ok := e.(session.Answer); ok {
+			for _, l := range a.Logprobs {
+				list = append(list, l.Logprob)
+			}
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("%+v", turn.Result())
+	}
+	return list
+}
+
+func denseOf(t *testing.T, m *Models) string {
+	t.Helper()
+	if err := m.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m.loaded.find(keyOf(m.first)).(*Model).Dense()
+}
+
+// heard waits until one of the lines that are told contains words.
+func heard(t *testing.T, said chan string, words string) {
+	t.Helper()
+	late := time.After(2 * time.Minute)
+	for {
+		select {
+		case line := <-said:
+			if strings.Contains(line, words) {
+				return
+			}
+			t.Logf("also: %s", line)
+		case <-late:
+			t.Fatalf("nobody says %q", words)
+		}
+	}
+}
+
+// A first start answers with the released weights, has the copy made, and answers with it from then
+// on, as a later start does at once. Each turn is that of one of the two types.
+func TestDenseTakenOver(t *testing.T) {
+	found, root := denseModel(t), t.TempDir()
+	want := map[string][]float32{}
+	for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
+		m, _ := denseModels(t, found, dense, filepath.Join(root, "asked"))
+		if got := denseOf(t, m); got != dense {
+			t.Fatalf("asked for %s, got %s", dense, got)
+		}
+		want[dense] = answered(t, m)
+	}
+	if slices.Equal(want[engine.DenseBF16], want[engine.DenseQ8]) {
+		t.Fatal("both types give the same text: this test shows nothing")
+	}
+	cache := filepath.Join(root, "dense")
+	m, said := denseModels(t, found, "", cache)
+	// a turn that runs holds the copy and the takeover up
+	waiting, err := m.loaded.acquire(t.Context(), keyOf(found))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := waiting.model.(*Model)
+	if first.Dense() != engine.DenseBF16 || !strings.Contains(strings.Join(m.Lines(), "\n"),
+		"until their 8-bit copy is made") {
+		t.Errorf("%s, %q", first.Dense(), m.Lines())
+	}
+	if got := answered(t, m); !slices.Equal(got, want[engine.DenseBF16]) {
+		t.Error("the first turn is not that of the released weights")
+	}
+	m.loaded.release(waiting)
+	heard(t, said, "has 8-bit dense weights now")
+	if got := answered(t, m); !slices.Equal(got, want[engine.DenseQ8]) {
+		t.Error("a turn behind the takeover is not that of the copy")
+	}
+	again, _ := denseModels(t, found, "", cache)
+	if got := denseOf(t, again); got != engine.DenseQ8 {
+		t.Errorf("the next start has %s", got)
+	}
+	if got := answered(t, again); !slices.Equal(got, want[engine.DenseQ8]) {
+		t.Error("the next start's turn is not that of the copy")
+	}
+	if err := os.RemoveAll(cache); err != nil {
+		t.Fatal(err)
+	}
+	released, _ := denseModels(t, found, engine.DenseBF16, cache)
+	if got := denseOf(t, released); got != engine.DenseBF16 {
+		t.Errorf("asked for bf16, got %s", got)
+	}
+	answered(t, released)
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("a copy was made that was not to be made")
+	}
+}
+
+// Where the copy cannot be made the released weights answer, and it is told. A copy that was cut
+// short counts as none and is made anew.
+func TestDenseNoCopy(t *testing.T) {
+	found, root := denseModel(t), t.TempDir()
+	file := filepath.Join(root, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, said := denseModels(t, found, "", filepath.Join(file, "dense"))
+	if got := denseOf(t, m); got != engine.DenseBF16 {
+		t.Errorf("without a folder: %s", got)
+	}
+	heard(t, said, "cannot be made")
+	answered(t, m)
+
+	cache := filepath.Join(root, "dense")
+	m, said = denseModels(t, found, "", cache)
+	denseOf(t, m)
+	heard(t, said, "has 8-bit dense weights now")
+	made, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
+	if len(made) != 1 {
+		t.Fatalf("%q", made)
+	}
+	whole, err := os.ReadFile(made[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(made[0]+".cut", whole[:len(whole)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(made[0]+".cut", made[0]); err != nil {
+		t.Fatal(err)
+	}
+	m, said = denseModels(t, found, "", cache)
+	if got := denseOf(t, m); got != engine.DenseBF16 {
+		t.Errorf("with half a copy: %s", got)
+	}
+	heard(t, said, "has 8-bit dense weights now")
+	if now, err := os.ReadFile(made[0]); err != nil || !slices.Equal(now, whole) {
+		t.Errorf("%d bytes, not %d: %v", len(now), len(whole), err)
+	}
+}
+
+// Which type is chosen: 8 bits for the released models on a CPU, the released weights where a copy
+// saves little, where exact products are asked for, and on a GPU; what is asked for always. Where
+// only the copy has room, it is not waited for.
+func TestDenseFor(t *testing.T) {
+	b, _, err := Open(t.Context(), engine.Settings{Device: "cpu"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	gpu := b.Caps()
+	gpu.Discrete = true
+	big, small := models.Spec20B(), modeltest.Tiny()
+	for _, x := range []struct {
+		spec models.Spec
+		s    engine.Settings
+		caps engine.Caps
+		want string
+	}{
+		{big, engine.Settings{Compute: engine.Int8}, b.Caps(), engine.DenseQ8},
+		{models.Spec120B(), engine.Settings{Compute: engine.Int8}, b.Caps(), engine.DenseQ8},
+		{big, engine.Settings{Compute: engine.Int8}, gpu, engine.DenseBF16},
+		{big, engine.Settings{Compute: engine.Exact}, b.Caps(), engine.DenseBF16},
+		{big, engine.Settings{Compute: engine.Exact, Dense: engine.DenseQ8}, gpu, engine.DenseQ8},
+		{big, engine.Settings{Dense: engine.DenseBF16}, b.Caps(), engine.DenseBF16},
+		{small, engine.Settings{Compute: engine.Int8}, b.Caps(), engine.DenseBF16},
+	} {
+		if got := DenseFor(x.spec, x.s, x.caps); got != x.want {
+			t.Errorf("%s, %+v, discrete %v: %s, not %s", x.spec.Name, x.s, x.caps.Discrete, got,
+				x.want)
+		}
+	}
+	found := checkpoint.Found{Name: "20b", Path: filepath.Join(t.TempDir(), "none")}
+	s := settingsOf(b, found, big, SettingsFor(b, DefaultOptions()))
+	s.MaxModelLen = 8192
+	for gib, want := range map[int64]string{32: engine.DenseBF16, 14: engine.DenseQ8} {
+		r, err := b.Room(big, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Free = gib << 30
+		got, _, copyable := denseNow(b, found, big, engine.Settings{}, s, r)
+		if got.Dense != want || copyable {
+			t.Errorf("%d GiB free: %s, %v", gib, got.Dense, copyable)
+		}
+	}
+}
+
+// A model is loaded again between turns only, once it may be, and requests wait for it as for any
+// load; one that leaves by itself is left alone.
+func TestRenew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 4, slow: time.Second}
+		s := newLoadedSet(m.load, -1)
+		turn := start(t, s, "aa")
+		told := make(chan error, 1)
+		renew := func(light bool) {
+			go s.renew(t.Context(), "aa", s.find("aa"), func() bool { return light },
+				time.Hour, func(err error) { told <- err })
+		}
+		renew(true)
+		time.Sleep(1000 * time.Hour)
+		m.want(t, "load aa")
+		turn.Next()
+		synctest.Wait() // else the next turn may come first
+		next := start(t, s, "aa")
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
+		m.want(t, "load aa", "close aa", "load aa")
+		next.Next()
+		began := time.Now()
+		renew(false)
+		if err := <-told; err != nil || time.Since(began) < time.Hour ||
+			time.Since(began) > 2*time.Hour {
+			t.Errorf("loaded again after %v: %v", time.Since(began), err)
+		}
+		m.want(t, "load aa", "close aa", "load aa", "close aa", "load aa")
+		renew(false)
+		s.expel(s.entries["aa"])
+		time.Sleep(1000 * time.Hour)
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+		m.want(t, "load aa", "close aa", "load aa", "close aa", "load aa", "close aa")
+	})
+}
