@@ -288,26 +288,36 @@ func TestResponsesServerTools(t *testing.T) {
 }
 
 func TestResponsesApproval(t *testing.T) {
-	c, p := client(), asking("[[call sums_add "+sum+"]] [[say Five.]]")
-	p.Tools = []responses.ToolUnionParam{sums("always")}
-	first := must[*responses.Response](t)(c.Responses.New(t.Context(), p))
-	request, ok := first.Output[len(first.Output)-1].AsAny().(responses.ResponseOutputItemMcpApprovalRequest)
-	if !ok || request.Name != "sums_add" || request.Arguments != sum {
-		t.Fatal(first.RawJSON())
-	}
-	for _, approve := range []bool{false, true} {
-		p.PreviousResponseID = openai.String(first.ID)
-		p.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
-			responses.ResponseInputItemParamOfMcpApprovalResponse(request.ID, approve)}}
-		r := must[*responses.Response](t)(c.Responses.New(t.Context(), p))
-		ran := false
-		for _, item := range r.Output {
-			if v, ok := item.AsAny().(responses.ResponseOutputItemMcpCall); ok {
-				ran = v.Output == "5" && v.ApprovalRequestID == request.ID
+	c := client()
+	for _, streamed := range []bool{false, true} {
+		ask := func(p responses.ResponseNewParams) *responses.Response {
+			if streamed {
+				r, _ := followed(t, c, p)
+				return r
 			}
+			return must[*responses.Response](t)(c.Responses.New(t.Context(), p))
 		}
-		if ran != approve || r.OutputText() != "Five." {
-			t.Error(approve, r.RawJSON())
+		p := asking("[[call sums_add " + sum + "]] [[say Five.]]")
+		p.Tools = []responses.ToolUnionParam{sums("always")}
+		first := ask(p)
+		request, ok := first.Output[len(first.Output)-1].AsAny().(responses.ResponseOutputItemMcpApprovalRequest)
+		if !ok || request.Name != "sums_add" || request.Arguments != sum {
+			t.Fatal(first.RawJSON())
+		}
+		for _, approve := range []bool{false, true} {
+			p.PreviousResponseID = openai.String(first.ID)
+			p.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
+				responses.ResponseInputItemParamOfMcpApprovalResponse(request.ID, approve)}}
+			r := ask(p)
+			ran := false
+			for _, item := range r.Output {
+				if v, ok := item.AsAny().(responses.ResponseOutputItemMcpCall); ok {
+					ran = v.Output == "5" && v.ApprovalRequestID == request.ID
+				}
+			}
+			if ran != approve || r.OutputText() != "Five." {
+				t.Error(approve, streamed, r.RawJSON())
+			}
 		}
 	}
 }

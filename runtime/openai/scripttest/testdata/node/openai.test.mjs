@@ -181,13 +181,16 @@ test("responses with the server's tools and a custom one", async () => {
 
 test("an MCP call that wants approval", async () => {
   const tools = [{ ...SUMS, require_approval: "always" }];
-  const first = await client.responses.create({ model, input: '[[call sums_add {"a":2,"b":3}]] [[say Five.]]', tools });
-  const request = first.output.at(-1);
-  assert.deepEqual([request.type, request.name], ["mcp_approval_request", "sums_add"]);
-  for (const approve of [false, true]) {
-    const input = [{ type: "mcp_approval_response", approval_request_id: request.id, approve }];
-    const then = await client.responses.create({ model, input, tools, previous_response_id: first.id });
-    assert.deepEqual(then.output.filter((i) => i.type === "mcp_call").map((i) => i.output), approve ? ["5"] : []);
-    assert.equal(then.output_text, "Five.");
+  for (const streamed of [false, true]) {
+    const ask = (a) => streamed ? client.responses.stream(a).finalResponse() : client.responses.create(a);
+    const first = await ask({ model, input: '[[call sums_add {"a":2,"b":3}]] [[say Five.]]', tools });
+    const request = first.output.at(-1);
+    assert.deepEqual([request.type, request.name], ["mcp_approval_request", "sums_add"]);
+    for (const approve of [false, true]) {
+      const input = [{ type: "mcp_approval_response", approval_request_id: request.id, approve }];
+      const then = await ask({ model, input, tools, previous_response_id: first.id });
+      assert.deepEqual(then.output.filter((i) => i.type === "mcp_call").map((i) => i.output), approve ? ["5"] : []);
+      assert.equal(then.output.at(-1).content[0].text, "Five.");
+    }
   }
 });
