@@ -78,8 +78,12 @@ func (b *benchTable) file(t *testing.T, path string) {
 		if valid {
 			b.valid++
 		}
+		numbers := plainNumber
+		if !valid && newReader(d.Get("schema"), nil).draft == 4 {
+			numbers = pointKept
+		}
 		// the order is looked for with another copy, so that masks are met for the first time
-		if taken := b.instance(g, name, ordered(twin, test.Get("data"))); taken != valid {
+		if taken := b.instance(g, name, ordered(twin, test.Get("data"), numbers)); taken != valid {
 			right = false
 			if taken {
 				b.falseAccepts++
@@ -94,71 +98,120 @@ func (b *benchTable) file(t *testing.T, path string) {
 	}
 }
 
+// pointKept is a plain number in which a point stays: in draft 4 1.0 is no integer.
+func pointKept(text string) string {
+	plain := plainNumber(text)
+	if strings.Contains(text, ".") && !strings.Contains(plain, ".") {
+		return plain + ".0"
+	}
+	return plain
+}
+
 // ordered spells a value with its members in an order that the grammar takes, or as they stand if
 // none is found: the order of members is the schema's.
-func ordered(g *Grammar, d *jsondoc.Value) string {
+func ordered(g *Grammar, d *jsondoc.Value, plain func(string) string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tries := 20_000
-	var value func(at int32, d *jsondoc.Value, text string, rest func(int32, string) bool) bool
-	read := func(at int32, s string) int32 {
-		for i := 0; i < len(s) && at >= 0; i++ {
-			at = g.step(at, s[i])
+	o := orderings{g: g, plain: plain, known: map[readFrom][]spelled{}}
+	for _, s := range o.value(firstState, d) {
+		if g.states[s.at].done {
+			return s.text
 		}
-		return at
 	}
-	value = func(at int32, d *jsondoc.Value, text string, rest func(int32, string) bool) bool {
-		if tries--; tries < 0 || at < 0 {
-			return false
+	return string(d.Append(nil, jsondoc.Spelling{Number: plain}))
+}
+
+// orderings are the ways to spell the values of one text. What they lead to is kept: alternatives
+// within each other would be tried in all combinations.
+type orderings struct {
+	g     *Grammar
+	plain func(string) string
+	known map[readFrom][]spelled
+}
+
+type readFrom struct {
+	at int32
+	d  *jsondoc.Value
+}
+
+// spelled is a text and the state behind it.
+type spelled struct {
+	at   int32
+	text string
+}
+
+// after adds a text to each way.
+func (o *orderings) after(ways []spelled, text string) (out []spelled) {
+	for _, w := range ways {
+		at := w.at
+		for i := 0; i < len(text) && at >= 0; i++ {
+			at = o.g.step(at, text[i])
 		}
-		switch d.Kind {
-		case jsondoc.Array:
-			var item func(at int32, i int, text string) bool
-			item = func(at int32, i int, text string) bool {
-				if i == len(d.Items) {
-					return rest(read(at, "]"), text+"]")
-				}
-				comma := ","
-				if i == 0 {
-					comma = ""
-				}
-				return value(read(at, comma), d.Items[i], text+comma,
-					func(at int32, text string) bool { return item(at, i+1, text) })
+		if at >= 0 {
+			out = append(out, spelled{at, w.text + text})
+		}
+	}
+	return out
+}
+
+// then adds a value to each way; one way for each state is kept.
+func (o *orderings) then(ways []spelled, d *jsondoc.Value) (out []spelled) {
+	for _, w := range ways {
+		for _, s := range o.value(w.at, d) {
+			out = append(out, spelled{s.at, w.text + s.text})
+		}
+	}
+	return oneEach(out)
+}
+
+func oneEach(ways []spelled) (out []spelled) {
+	for _, w := range ways {
+		if !slices.ContainsFunc(out, func(o spelled) bool { return o.at == w.at }) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// value is the ways to spell a value from a state on.
+func (o *orderings) value(at int32, d *jsondoc.Value) (out []spelled) {
+	key := readFrom{at, d}
+	if known, ok := o.known[key]; ok {
+		return known
+	}
+	start := []spelled{{at: at}}
+	switch d.Kind {
+	case jsondoc.Array:
+		out = o.after(start, "[")
+		for i, item := range d.Items {
+			if i > 0 {
+				out = o.after(out, ",")
 			}
-			return item(read(at, "["), 0, text+"[")
-		case jsondoc.Object:
-			var member func(at int32, all []jsondoc.Member, i int, text string) bool
-			member = func(at int32, all []jsondoc.Member, i int, text string) bool {
-				if i == len(all) {
-					return at >= 0 && rest(read(at, "}"), text+"}")
-				}
-				label := string(append(jsondoc.Quote(nil, all[i].Name), ':'))
+			out = o.then(out, item)
+		}
+		out = o.after(out, "]")
+	case jsondoc.Object:
+		start = o.after(start, "{")
+		if len(start) == 0 {
+			break
+		}
+		for _, members := range orders(o.g, start[0].at, d.Members) {
+			ways := start
+			for i, m := range members {
+				label := string(append(jsondoc.Quote(nil, m.Name), ':'))
 				if i > 0 {
 					label = "," + label
 				}
-				return value(read(at, label), all[i].Value, text+label,
-					func(at int32, text string) bool { return member(at, all, i+1, text) })
+				ways = o.then(o.after(ways, label), m.Value)
 			}
-			at = read(at, "{")
-			for _, all := range orders(g, at, d.Members) {
-				if member(at, all, 0, text+"{") {
-					return true
-				}
-			}
-			return false
+			out = append(out, o.after(ways, "}")...)
 		}
-		s := canonical(d, false)
-		return rest(read(at, s), text+s)
+		out = oneEach(out)
+	default:
+		out = o.after(start, string(d.Append(nil, jsondoc.Spelling{Number: o.plain})))
 	}
-	found := canonical(d, false)
-	value(firstState, d, "", func(at int32, text string) bool {
-		if at < 0 || !g.states[at].done {
-			return false
-		}
-		found = text
-		return true
-	})
-	return found
+	o.known[key] = out
+	return out
 }
 
 // obstacle is the keyword without which a schema could be held, if it is the only one.
@@ -269,7 +322,7 @@ func TestMaskBench(t *testing.T) {
 	for _, f := range b.faults {
 		t.Log(f)
 	}
-	if folder == own && (b.covered != 4 || b.refused != 1 || b.falseAccepts+b.falseRejects > 0) {
+	if folder == own && (b.covered != 6 || b.refused != 1 || b.falseAccepts+b.falseRejects > 0) {
 		t.Error("our own files are not covered")
 	}
 }
