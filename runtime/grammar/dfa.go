@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"unicode/utf8"
 )
 
 // dfa begins in state 0. Bytes are grouped in classes that no state tells apart.
@@ -18,8 +19,11 @@ type dfa struct {
 	classes int
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
-	total   []bool  // from here any plain text can be read (see markTotal)
+	total   []bool  // from here any plain text of a token can be read (see markTotal)
+	safe    []uint8 // so many bytes of any plain text can be read from here
+	free    []bool  // from here any text can be read, and end anywhere (see markTotal)
 	shapes  *shapes // of an automaton of text (see text.go)
+	number  bool    // it is one of numbers
 	work    int     // what making it took, in nodes and edges looked at
 }
 
@@ -144,6 +148,30 @@ func spread(marked []bool, back [][]int32) {
 	}
 }
 
+// always is more bytes than a token has.
+const always = longestToken + 1
+
+// distances is how many steps from each state lead to a marked one at least, or always.
+func distances(marked []bool, back [][]int32) []uint8 {
+	steps := make([]uint8, len(marked))
+	var queue []int32
+	for state, m := range marked {
+		if steps[state] = always; m {
+			steps[state] = 0
+			queue = append(queue, int32(state))
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		for _, from := range back[queue[i]] {
+			if n := steps[queue[i]] + 1; n < steps[from] {
+				steps[from] = n
+				queue = append(queue, from)
+			}
+		}
+	}
+	return steps
+}
+
 // markTotal finds the states, between characters, from which every plain text leads to live states,
 // so that masks need not be walked for it. For automata of text.
 func (d *dfa) markTotal() *dfa {
@@ -179,12 +207,19 @@ func (d *dfa) markTotal() *dfa {
 			}
 		}
 	}
-	spread(bad, back)
+	d.safe = distances(bad, back)
 	d.total = make([]bool, len(d.accept))
 	for i := range d.total {
-		d.total[i] = !bad[i] && phase[i] == 0
+		d.total[i] = d.safe[i] == always && phase[i] == 0
 	}
 	d.shapes = newShapes(d, order, phase)
+	d.free = make([]bool, len(d.accept))
+	for i := range d.free {
+		d.free[i] = d.total[i] && d.accept[i] && d.shapes.end[i] == int32(i)
+		for k, b := range pick {
+			d.free[i] = d.free[i] && (b >= utf8.RuneSelf || d.next[i*d.classes+k] == int32(i))
+		}
+	}
 	return d
 }
 
@@ -315,47 +350,74 @@ func intersect(factors []factor, min, max int) (*dfa, error) {
 	return d.markTotal(), nil
 }
 
-// otherThan is the automaton of all texts but those given.
+// otherThan is the automaton of all texts but those given: a state for each beginning of one, and
+// for all other texts one for each place in a character. From each of them some text goes on.
 func otherThan(names []string) (*dfa, error) {
-	type at struct {
-		u    uint8
-		node int32 // -1: no name begins so
-	}
-	type node struct {
-		next map[byte]int32
-		end  bool
-	}
-	nodes := []node{{next: map[byte]int32{}}}
 	c := textCuts()
 	for _, name := range names {
-		n := int32(0)
 		for i := range len(name) {
-			b := name[i]
-			c.at(b, b)
-			to, ok := nodes[n].next[b]
+			c.at(name[i], name[i])
+		}
+	}
+	d := &dfa{}
+	var pick []byte
+	d.class, pick = c.classes()
+	d.classes = len(pick)
+	var phase []uint8
+	// off is the state of a place in a character until the number of beginnings is known
+	off := func(u uint8) int32 { return -2 - int32(u) }
+	add := func(u uint8) {
+		phase = append(phase, u)
+		d.accept = append(d.accept, u == 0)
+		for _, b := range pick {
+			to := int32(-1)
+			if next, ok := utf8Step(u, b); ok {
+				to = off(next)
+			}
+			d.next = append(d.next, to)
+		}
+	}
+	add(0)
+	for _, name := range names {
+		at := 0
+		for i := range len(name) {
+			edge := at*d.classes + int(d.class[name[i]])
+			u, ok := utf8Step(phase[at], name[i])
 			if !ok {
-				to = int32(len(nodes))
-				nodes[n].next[b] = to
-				nodes = append(nodes, node{next: map[byte]int32{}})
+				at = -1
+				break
 			}
-			n = to
-		}
-		nodes[n].end = true
-	}
-	d, err := buildDFA(at{}, c, func(s at, b byte) (at, bool) {
-		u, ok := utf8Step(s.u, b)
-		n := int32(-1)
-		if s.node >= 0 {
-			if to, known := nodes[s.node].next[b]; known {
-				n = to
+			if d.next[edge] < 0 {
+				d.next[edge] = int32(len(phase))
+				add(u)
+			}
+			if at = int(d.next[edge]); len(phase) > mostStates {
+				return nil, errTooLarge
 			}
 		}
-		return at{u, n}, ok
-	}, func(s at) bool { return s.u == 0 && (s.node < 0 || !nodes[s.node].end) })
-	if err != nil {
-		return nil, err
+		if at >= 0 {
+			d.accept[at] = false
+		}
 	}
-	return d.markTotal(), nil
+	others := int32(len(phase))
+	for u := range uint8(8) {
+		add(u)
+	}
+	for i, to := range d.next {
+		if to < -1 {
+			d.next[i] = others - 2 - to
+		}
+	}
+	d.work = len(d.next)
+	d.total = make([]bool, len(phase))
+	for i, u := range phase {
+		d.total[i] = u == 0
+	}
+	d.safe = slices.Repeat([]uint8{always}, len(phase))
+	d.free = make([]bool, len(phase))
+	d.free[others] = true
+	d.shapes = &shapes{d: d} // nothing is asked of them: text goes on in every way
+	return d, nil
 }
 
 // setKey is a set of numbers as the key of a map.

@@ -188,21 +188,21 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	}
 	if spelled {
 		trie := &words().all
-		var stack [longestToken + 1]int32
-		stack[0] = at
-		for i := 0; i < len(trie.nodes); {
-			t := &trie.nodes[i]
-			to := h.step(stack[t.depth], int32(t.edge))
-			if to < 0 {
-				i = int(t.next)
-				continue
+		var walk func(at int32, k kids)
+		walk = func(at int32, k kids) {
+			for i := k.at; i < k.end; i++ {
+				to := h.step(at, int32(trie.edges[i]))
+				if to < 0 {
+					continue
+				}
+				t := &trie.nodes[i]
+				if t.whole {
+					allow(mask, trie.order[t.first])
+				}
+				walk(to, t.below)
 			}
-			stack[t.depth+1] = to
-			if t.whole {
-				allow(mask, trie.order[t.first])
-			}
-			i++
 		}
+		walk(at, trie.roots)
 	}
 	n.mask.Store(&mask)
 	return mask

@@ -10,8 +10,6 @@
 
 package grammar
 
-import "unicode/utf8"
-
 // frameKind says what a frame is. Those from planValue on are plans.
 type frameKind uint8
 
@@ -325,72 +323,21 @@ func hexDigit(b byte) (byte, bool) {
 	return 0, false
 }
 
-// moveString reads a byte inside a string. Every character has one spelling: itself, or if JSON
-// demands an escape the short one, or if there is none \u00 and two digits.
+// moveString reads a byte inside a string.
 func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 	s := m.strings[f.of]
-	d := s.dfa()
-	count, esc := int(f.b>>4), f.b&15
-	// char goes on with the bytes of content c, which begins a character or continues one.
-	char := func(c byte) []int32 {
-		to := d.step(f.a, c)
-		if to < 0 {
+	at := inString{f.a, f.b >> 4, f.b & 15}
+	if b == '"' && at.esc == escNone {
+		if !s.closes(at) {
 			return out
 		}
-		n := count
-		if utf8.RuneStart(c) {
-			if s.max >= 0 && n >= s.max {
-				return out
-			}
-			if s.max >= 0 || n < s.min {
-				n++
-			}
-		}
-		return append(out, m.push(readString, f.of, to, int32(n)<<4, f.parent))
+		return m.expand(out, f.parent)
 	}
-	phase := func(e int32) []int32 {
-		if s.max >= 0 && count >= s.max || !escapeLives(d, f.a, e) {
-			return out
-		}
-		return append(out, m.push(readString, f.of, f.a, int32(count)<<4|e, f.parent))
+	at, ok := s.read(at, b)
+	if !ok {
+		return out
 	}
-	switch esc {
-	case escNone:
-		switch {
-		case b == '"':
-			if !d.accept[f.a] || count < s.min {
-				return out
-			}
-			return m.expand(out, f.parent)
-		case b == '\\':
-			return phase(escSlash)
-		case b < 0x20:
-			return out
-		}
-		return char(b)
-	case escSlash:
-		if c, ok := shortEscapes[b]; ok {
-			return char(c)
-		}
-		if b == 'u' {
-			return phase(escU)
-		}
-	case escU, escU0:
-		if b == '0' {
-			return phase(esc + 1)
-		}
-	case escU00:
-		if b == '0' || b == '1' {
-			return phase(escU000 + int32(b-'0'))
-		}
-	case escU000, escU001:
-		if x, ok := hexDigit(b); ok {
-			if c := x + byte(esc-escU000)<<4; longEscape(c) {
-				return char(c)
-			}
-		}
-	}
-	return out
+	return append(out, m.push(readString, f.of, at.state, at.count<<4|at.esc, f.parent))
 }
 
 // longEscape tells that a control character has no short escape.

@@ -228,7 +228,11 @@ func numberDFA(s numberSpec) (*dfa, error) {
 	for _, b := range []byte("0123456789+-.eE") {
 		c.at(b, b)
 	}
-	return buildDFA(numberAt{}, c, r.step, r.accept)
+	d, err := buildDFA(numberAt{}, c, r.step, r.accept)
+	if err == nil {
+		d.number = true
+	}
+	return d, err
 }
 
 func (r *numberReader) of(a numberAt) *bounds {

@@ -14,16 +14,16 @@ import (
 // Grammar holds a body to a language: a schema, an expression, a choice of texts or a written
 // grammar. Its methods may be called by many turns at once.
 type Grammar struct {
-	mu     sync.Mutex
-	m      *machine
-	states []*state
-	ids    map[string]int32
-	first  []int32 // the set of state firstState
-	tables int     // states with edges
-	masks  int     // masks that are kept
-	age    int     // how many times the states were forgotten
-	// by string: the same without a bound on its length, for masks
-	unbounded map[int32]int32
+	mu      sync.Mutex
+	m       *machine
+	states  []*state
+	ids     map[string]int32
+	first   []int32 // the set of state firstState
+	tables  int     // states with edges
+	masks   int     // masks that are kept
+	age     int     // how many times the states were forgotten
+	insides map[insideKey]*inside
+	staying map[*dfa]*staying
 }
 
 // state is a set of configurations.
@@ -35,6 +35,7 @@ type state struct {
 	stays uint64 // the kinds of bytes of which any text can follow, once met is meetings
 	met   uint8  // how often walks came here
 	masks []endedMask
+	tails []uint64 // see behind
 }
 
 type endedMask struct {
@@ -69,6 +70,7 @@ func (c *Grammar) bound() {
 		return
 	}
 	c.states, c.ids = []*state{{}}, map[string]int32{}
+	c.insides, c.staying = nil, nil
 	c.tables, c.masks = 0, 0
 	c.age++
 	c.add(slices.Clone(c.first))
@@ -271,93 +273,94 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	return mask
 }
 
-// text makes the mask of a state, without enders. While a string may go on for longer than any
-// token its length does not matter: then the mask is that of a string without a bound, which is
-// made once.
+// text makes the mask of a state, without enders. What follows one configuration does not depend on
+// the others, so strings and numbers, for which there are faster ways, are looked at alone.
 func (c *Grammar) text(at int32) []uint64 {
-	s := c.states[at]
-	if len(s.open) > 1 {
-		return c.textOfSeveral(s.open)
+	type alike struct {
+		f       frame // but for the parent
+		parents []int32
 	}
-	if s.open[0] == ended {
-		return c.walk(at)
-	}
-	f := c.m.frames[s.open[0]]
-	if f.kind != readString {
-		return c.walk(at)
-	}
-	spec := c.m.strings[f.of]
-	count := int(f.b >> 4)
-	if spec.max < 0 || count < spec.min || spec.max-count < longestToken {
-		return c.walk(at)
-	}
-	if c.unbounded == nil {
-		c.unbounded = map[int32]int32{}
-	}
-	twin, ok := c.unbounded[f.of]
-	if !ok {
-		twin = int32(len(c.m.strings))
-		c.m.strings = append(c.m.strings, &stringSpec{make: spec.make, text: spec.text, max: -1})
-		c.unbounded[f.of] = twin
-	}
-	at = c.add([]int32{c.m.push(readString, twin, f.a, f.b&15, f.parent)})
-	s = c.states[at]
-	if len(s.masks) == 0 {
-		s.masks = []endedMask{{-1, c.walk(at)}}
-		c.masks++
-	}
-	return slices.Clone(s.masks[0].mask)
-}
-
-// textOfSeveral makes the mask of several configurations. What follows one does not depend on the
-// others, so text, for which there are faster ways, is looked at alone.
-func (c *Grammar) textOfSeveral(open []int32) []uint64 {
+	var texts []alike
 	var rest []int32
+	open := c.states[at].open
 	mask := newMask()
 	for _, id := range open {
-		if f := c.m.frames[id]; id != ended && (f.kind == readString || f.kind == readDFA &&
-			f.parent == ended) {
-			allowAll(mask, c.text(c.add([]int32{id})))
-		} else {
+		switch f := c.m.frames[id]; {
+		case id == ended:
+		case f.kind == readString && f.b&15 == escNone:
+			parent := f.parent
+			f.parent = ended
+			i := slices.IndexFunc(texts, func(t alike) bool { return t.f == f })
+			if i < 0 {
+				i = len(texts)
+				texts = append(texts, alike{f: f})
+			}
+			texts[i].parents = append(texts[i].parents, parent)
+		case f.kind == readDFA && c.m.numbers[f.of].number:
+			c.allowNumber(mask, id)
+		case f.kind == readDFA && f.parent == ended && len(open) > 1:
+			c.walk(c.add([]int32{id}), mask)
+		default:
 			rest = append(rest, id)
 		}
 	}
-	if len(rest) > 0 {
-		allowAll(mask, c.walk(c.add(rest)))
+	for _, t := range texts {
+		c.allowStrings(mask, t.f, t.parents)
+	}
+	switch {
+	case len(rest) == len(open):
+		c.walk(at, mask)
+	case len(rest) > 0:
+		c.walk(c.add(rest), mask)
 	}
 	return mask
 }
 
-// walk makes the mask of a state. Where the plain tokens or those of words are known without a
-// walk, what remains is the trie of the others.
-func (c *Grammar) walk(from int32) []uint64 {
+// walk adds the tokens that a state takes. Where the plain tokens or those of words are known
+// without a walk, what remains is the trie of the others.
+func (c *Grammar) walk(from int32, mask []uint64) {
 	w := words()
 	trie := &w.all
-	mask, ok := c.plainMask(from)
-	if ok {
+	if plain, ok := c.plainMask(from); ok {
+		allowAll(mask, plain)
 		trie = &w.marked
-	} else {
-		room, all := c.wordRoom(from, len(w.wordy)-1)
-		mask = slices.Clone(w.wordy[room])
+	} else if room, all := c.wordRoom(from, len(w.wordy)-1); room > 0 {
+		allowAll(mask, w.wordy[room])
 		if all {
 			trie = &w.rest
 		}
 	}
-	var stack [longestToken + 1]int32
-	stack[0] = from
-	for i := 0; i < len(trie.nodes); {
-		t := &trie.nodes[i]
-		at := stack[t.depth]
-		s := c.states[at]
+	c.follow(trie, from, mask)
+}
+
+// follow allows the tokens of a trie that a state takes.
+func (c *Grammar) follow(trie *trie, from int32, mask []uint64) {
+	var stack [longestToken + 1]struct {
+		at   int32
+		left kids
+	}
+	depth := 0
+	stack[0].at, stack[0].left = from, trie.roots
+	for {
+		top := &stack[depth]
+		if top.left.at == top.left.end {
+			if depth--; depth < 0 {
+				return
+			}
+			continue
+		}
+		i := top.left.at
+		top.left.at++
+		edge := trie.edges[i]
+		s := c.states[top.at]
 		to := unknown
 		if s.next != nil {
-			to = s.next[t.edge]
+			to = s.next[edge]
 		}
 		if to == unknown {
-			to = c.step(at, t.edge)
+			to = c.step(top.at, edge)
 		}
 		if to < 0 {
-			i = int(t.next)
 			continue
 		}
 		after := c.states[to]
@@ -366,20 +369,21 @@ func (c *Grammar) walk(from int32) []uint64 {
 				after.stays = c.stays(to)
 			}
 		}
-		if t.kinds&^after.loops == 0 || t.kinds&^after.stays == 0 {
-			for _, id := range trie.order[t.first:t.last] {
+		n := &trie.nodes[i]
+		if n.kinds&^after.loops == 0 || n.kinds&^after.stays == 0 {
+			for _, id := range trie.order[n.first:n.last] {
 				allow(mask, id)
 			}
-			i = int(t.next)
 			continue
 		}
-		stack[t.depth+1] = to
-		if t.whole {
-			allow(mask, trie.order[t.first])
+		if n.whole {
+			allow(mask, trie.order[n.first])
 		}
-		i++
+		if n.below.at < n.below.end {
+			depth++
+			stack[depth].at, stack[depth].left = to, n.below
+		}
 	}
-	return mask
 }
 
 // wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all

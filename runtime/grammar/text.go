@@ -29,6 +29,16 @@ var isPlain = func() (plain [utf8.RuneSelf]bool) {
 	return plain
 }()
 
+// plainKinds is the kinds of the bytes of plain text.
+var plainKinds = func() (kinds uint64) {
+	for kind, bounds := range kindRanges {
+		if b := bounds[0]; b >= utf8.RuneSelf || isPlain[b] {
+			kinds |= 1 << kind
+		}
+	}
+	return kinds
+}()
+
 // alphabet is the plain tokens by what they are made of.
 type alphabet struct {
 	// by character of ASCII: the tokens that hold it, nil for one that is not plain
@@ -194,21 +204,24 @@ func (c *Grammar) textOf(from int32, most int) (d *dfa, at int32, room int) {
 // plainMask is the plain tokens that a state takes; false if it does not read text, or text of too
 // many kinds.
 func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
-	w := words()
-	longest := len(w.plain) - 1
-	d, at, room := c.textOf(from, longest)
+	d, at, room := c.textOf(from, len(words().plain)-1)
 	if d == nil {
 		return nil, false
 	}
+	return plainOf(d, at, room, func(id int32) bool { return c.takesToken(from, id) })
+}
+
+// plainOf is the plain tokens that a state of an automaton takes, of at most room characters; takes
+// looks at one byte by byte.
+func plainOf(d *dfa, at int32, room int, takes func(int32) bool) ([]uint64, bool) {
+	w := words()
+	longest := len(w.plain) - 1
 	if d.total[at] {
 		return slices.Clone(w.plain[room]), true
 	}
 	r, ok := regionOf(d.shapes, at, mostRegion)
 	if !ok || r.wide && len(r.states) > mostWide {
 		return nil, false
-	}
-	if s := c.states[from]; room == longest && s.met < meetings && len(r.states) <= mostStaying {
-		s.stays, s.met = r.stays(), meetings
 	}
 	if r.room >= 0 {
 		room = min(room, r.room)
@@ -229,7 +242,7 @@ func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
 	}
 	for i, word := range open {
 		for ; word != 0; word &= word - 1 {
-			if id := int32(i*64 + bits.TrailingZeros64(word)); c.takesToken(from, id) {
+			if id := int32(i*64 + bits.TrailingZeros64(word)); takes(id) {
 				allow(mask, id)
 			}
 		}
@@ -243,6 +256,17 @@ func (c *Grammar) stays(at int32) uint64 {
 	d, from, room := c.textOf(at, longestToken)
 	if d == nil || room < longestToken {
 		return 0
+	}
+	return staysOf(d, from)
+}
+
+// staysOf is the same of a state of an automaton of text.
+func staysOf(d *dfa, from int32) uint64 {
+	if d.shapes == nil {
+		return 0
+	}
+	if d.total[from] {
+		return plainKinds
 	}
 	r, ok := regionOf(d.shapes, from, mostStaying)
 	if !ok {

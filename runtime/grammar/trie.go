@@ -20,23 +20,27 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. Nodes stand in the order of a walk: children follow their
-// parent. All that a walk looks at is in the node: walks jump, so each further table would be a
-// further wait for memory.
+// trieNode is one byte of some token. All that a walk looks at when it comes to a node is in it,
+// and siblings stand side by side: walks jump, so each further place would be a further wait for
+// memory.
 type trieNode struct {
-	edge        byte
-	depth       uint8  // of the parent; 0 for the first byte of a token
-	whole       bool   // a token ends here, the first of the subtree
-	next        int32  // the node after this one's subtree
+	whole       bool  // a token ends here, the first of the subtree
+	deep        uint8 // the most bytes that stand below
+	below       kids
 	first, last int32  // the tokens of the subtree are order[first:last]
 	kinds       uint64 // the kinds of the bytes in the subtree, the node's own included
 }
+
+// kids are the nodes from one to before another: all that follow the same bytes.
+type kids struct{ at, end int32 }
 
 // trie is the nodes and the tokens as they stand in them. Where an automaton comes back to its
 // state on every byte of a subtree, all tokens of the subtree are allowed, and the walk takes it
 // whole.
 type trie struct {
 	nodes []trieNode
+	edges []byte // of the nodes: most siblings are passed over by their bytes
+	roots kids
 	order []int32
 }
 
@@ -88,6 +92,7 @@ type vocabulary struct {
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
 	plain    [][]uint64
 	alphabet *alphabet // of the plain tokens
+	strings  *stringVocabulary
 }
 
 // plainText tells whether b stands for itself inside a JSON string: whole characters, no quote,
@@ -136,7 +141,7 @@ func newVocabulary() *vocabulary {
 	}
 	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest),
 		wordy: upTo(wordyBy), plain: upTo(plainBy),
-		alphabet: newAlphabet(plain)}
+		alphabet: newAlphabet(plain), strings: newStringVocabulary(ids)}
 }
 
 // upTo makes the masks of the tokens of at most n of something, from those of each n.
@@ -183,36 +188,52 @@ func sortedTokens() []int32 {
 }
 
 // newTrie lays out tokens given in the order of their bytes.
-func newTrie(sorted []int32) trie {
-	t := token.Get()
-	nodes := make([]trieNode, 0, 3*len(sorted))
-	var path []int32 // the nodes of the last token
-	var last []byte
-	for place, id := range sorted {
-		b := t.TokenBytes(id)
-		same := 0
-		for same < len(b) && same < len(last) && b[same] == last[same] {
-			same++
-		}
-		for _, n := range path[same:] {
-			nodes[n].next, nodes[n].last = int32(len(nodes)), int32(place)
-		}
-		path = path[:same]
-		for d := same; d < len(b); d++ {
-			path = append(path, int32(len(nodes)))
-			nodes = append(nodes, trieNode{edge: b[d], depth: uint8(d), first: int32(place)})
-		}
-		nodes[len(nodes)-1].whole = true
-		if !utf8.Valid(b) {
-			nodes[len(nodes)-1].kinds = ragged
-		}
-		last = b
+func newTrie(sorted []int32) trie { return trieOf(sorted, token.Get().TokenBytes) }
+
+// trieOf lays out texts by their numbers, given in the order of the texts.
+func trieOf(sorted []int32, text func(int32) []byte) trie {
+	t := trie{nodes: make([]trieNode, 0, 3*len(sorted)), order: sorted}
+	texts := make([][]byte, len(sorted))
+	for i, n := range sorted {
+		texts[i] = text(n)
 	}
-	for _, n := range path {
-		nodes[n].next, nodes[n].last = int32(len(nodes)), int32(len(sorted))
+	t.roots = t.layOut(texts, 0, 0)
+	t.nodes = slices.Clip(t.nodes)
+	return t
+}
+
+// layOut makes the nodes behind a beginning that texts share, depth bytes long; the first of them
+// stands at a place of the order.
+func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
+	k := kids{at: int32(len(t.nodes))}
+	for i := 0; i < len(texts); {
+		from := i
+		edge := texts[i][depth]
+		for i++; i < len(texts) && texts[i][depth] == edge; i++ {
+		}
+		t.edges = append(t.edges, edge)
+		t.nodes = append(t.nodes, trieNode{first: place + int32(from), last: place + int32(i),
+			whole: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
 	}
-	markKinds(nodes)
-	return trie{slices.Clip(nodes), sorted}
+	k.end = int32(len(t.nodes))
+	for i := k.at; i < k.end; i++ {
+		n := t.nodes[i]
+		under := texts[n.first-place : n.last-place]
+		at := n.first
+		for len(under) > 0 && len(under[0]) == depth+1 { // that end here
+			if !utf8.Valid(under[0]) {
+				n.kinds |= ragged
+			}
+			under, at = under[1:], at+1
+		}
+		n.below = t.layOut(under, at, depth+1)
+		for k := n.below.at; k < n.below.end; k++ {
+			n.kinds |= t.nodes[k].kinds
+			n.deep = max(n.deep, t.nodes[k].deep+1)
+		}
+		t.nodes[i] = n
+	}
+	return k
 }
 
 // kindsOf is the set of the kinds of some bytes.
@@ -224,18 +245,6 @@ func kindsOf(bytes []byte) (kinds uint64) {
 		kinds |= 1 << byteKinds[b]
 	}
 	return kinds
-}
-
-// markKinds collects the kinds of bytes in each subtree, from the last node to the first: a node's
-// parent is the nearest before it that is one less deep.
-func markKinds(nodes []trieNode) {
-	var below [longestToken + 1]uint64 // by depth, of nodes whose parent is still to come
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := &nodes[i]
-		n.kinds |= below[n.depth+1] | 1<<byteKinds[n.edge]
-		below[n.depth+1] = 0
-		below[n.depth] |= n.kinds
-	}
 }
 
 // longestToken is the most bytes that a token has.

@@ -1,0 +1,410 @@
+// Masks of JSON strings and of numbers. What a token does inside a string depends on the string
+// alone, and what comes behind its closing quote only on what follows the string: both are found
+// by themselves, the first without states of the grammar, and kept.
+//
+// What must stay true: a mask made in parts is that of the tokens taken byte by byte.
+
+package grammar
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// strung is a token with a quote or a backslash.
+type strung struct {
+	id   int32
+	head []byte // what stands before the closing quote
+	tail int32  // what stands behind it, by its number; -1: no quote closes
+	easy bool   // the head is whole characters without an escape
+}
+
+// stringVocabulary is the tokens as they can come inside a string.
+type stringVocabulary struct {
+	bare   trie // no quote, backslash or control
+	ragged trie // of these, those that are not whole characters
+	strung []strung
+	tails  trie // what stands behind closing quotes, but for nothing
+	// tokens of the bytes of numbers, and those that such bytes stand before others in
+	numeric, mixed trie
+}
+
+// numberBytes are all that a number is spelled with.
+const numberBytes = "0123456789+-.eE"
+
+func newStringVocabulary(ids []int32) *stringVocabulary {
+	t := token.Get()
+	v := &stringVocabulary{}
+	var bare, ragged, numeric, mixed []int32
+	numberOf := map[string]int32{"": 0}
+	for _, id := range ids {
+		b := t.TokenBytes(id)
+		switch rest := bytes.TrimLeft(b, numberBytes); {
+		case len(rest) == 0:
+			numeric = append(numeric, id)
+		case len(rest) < len(b) && b[len(b)-len(rest)-1] >= '0' && b[len(b)-len(rest)-1] <= '9':
+			mixed = append(mixed, id)
+		}
+		closing := closingQuote(b)
+		head := b
+		if closing >= 0 {
+			head = b[:closing]
+		}
+		switch {
+		case bytes.ContainsFunc(head, func(r rune) bool { return r < 0x20 }):
+		case closing < 0 && bytes.IndexByte(b, '\\') < 0:
+			bare = append(bare, id)
+			if !utf8.Valid(b) {
+				ragged = append(ragged, id)
+			}
+		case closing < 0:
+			v.strung = append(v.strung, strung{id: id, head: head, tail: -1})
+		default:
+			tail := string(b[closing+1:])
+			n, known := numberOf[tail]
+			if !known {
+				n = int32(len(numberOf))
+				numberOf[tail] = n
+			}
+			v.strung = append(v.strung, strung{id, head, n, plainText(head)})
+		}
+	}
+	tails := make([][]byte, len(numberOf))
+	for tail, n := range numberOf {
+		tails[n] = []byte(tail)
+	}
+	v.bare, v.ragged = newTrie(bare), newTrie(ragged)
+	v.numeric, v.mixed = newTrie(numeric), newTrie(mixed)
+	v.tails = trieOf(sortedNumbers(tails), func(n int32) []byte { return tails[n] })
+	return v
+}
+
+// closingQuote is where the string that a token stands in ends; -1 if it goes on.
+func closingQuote(b []byte) int {
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}
+
+// inString is a place in a string.
+type inString struct{ state, count, esc int32 }
+
+// read goes on with a byte that is not the closing quote. Every character has one spelling: itself,
+// or if JSON demands an escape the short one, or if there is none \u00 and two digits.
+func (s *stringSpec) read(at inString, b byte) (inString, bool) {
+	d := s.dfa()
+	full := s.max >= 0 && int(at.count) >= s.max
+	// char goes on with the bytes of content c, which begins a character or continues one.
+	char := func(c byte) (inString, bool) {
+		to := d.step(at.state, c)
+		if to < 0 {
+			return at, false
+		}
+		n := at.count
+		if utf8.RuneStart(c) {
+			if full {
+				return at, false
+			}
+			if s.max >= 0 || int(n) < s.min {
+				n++
+			}
+		}
+		return inString{to, n, escNone}, true
+	}
+	phase := func(e int32) (inString, bool) {
+		return inString{at.state, at.count, e}, !full && escapeLives(d, at.state, e)
+	}
+	switch at.esc {
+	case escNone:
+		switch {
+		case b == '\\':
+			return phase(escSlash)
+		case b < 0x20:
+			return at, false
+		}
+		return char(b)
+	case escSlash:
+		if c, ok := shortEscapes[b]; ok {
+			return char(c)
+		}
+		if b == 'u' {
+			return phase(escU)
+		}
+	case escU, escU0:
+		if b == '0' {
+			return phase(at.esc + 1)
+		}
+	case escU00:
+		if b == '0' || b == '1' {
+			return phase(escU000 + int32(b-'0'))
+		}
+	case escU000, escU001:
+		if x, ok := hexDigit(b); ok {
+			if c := x + byte(at.esc-escU000)<<4; longEscape(c) {
+				return char(c)
+			}
+		}
+	}
+	return at, false
+}
+
+// closes tells whether the closing quote can come.
+func (s *stringSpec) closes(at inString) bool {
+	return at.esc == escNone && s.dfa().accept[at.state] && int(at.count) >= s.min
+}
+
+// inside is what a place in a string takes.
+type inside struct {
+	mask  []uint64 // the tokens without a closing quote
+	heads []int32  // of strung: those that may stand up to the quote
+}
+
+// insideKey tells places apart: the state, and how many characters must and may follow, as far as
+// it matters to a token.
+type insideKey struct {
+	d          *dfa
+	at         int32
+	need, room int
+}
+
+// newInside finds it. What comes behind the string plays no part.
+func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
+	v := words().strings
+	room := len(words().plain) - 1
+	if s.max >= 0 {
+		room = min(room, s.max-int(from.count))
+	}
+	mask := c.insidePlain(s, from, room)
+	if mask == nil {
+		mask = newMask()
+		c.walkInside(s, &v.bare, from, mask)
+	}
+	return c.insideHeads(s, from, &inside{mask: mask})
+}
+
+// insideHeads adds to what a place takes the tokens with a quote or a backslash.
+func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside {
+	v, d := words().strings, s.dfa()
+	for i := range v.strung {
+		t := &v.strung[i]
+		at, ok := from, true
+		for _, b := range t.head {
+			if t.easy && d.free[at.state] && s.max < 0 && int(at.count) >= s.min {
+				break
+			}
+			if at, ok = s.read(at, b); !ok {
+				break
+			}
+		}
+		switch {
+		case !ok:
+		case t.tail < 0:
+			allow(in.mask, t.id)
+		case s.closes(at):
+			in.heads = append(in.heads, int32(i))
+		}
+	}
+	return in
+}
+
+// insidePlain is the mask where the plain tokens are known without a walk; nil where they are not.
+func (c *Grammar) insidePlain(s *stringSpec, from inString, room int) []uint64 {
+	mask, ok := plainOf(s.dfa(), from.state, room, func(id int32) bool {
+		at := from
+		for _, b := range token.Get().TokenBytes(id) {
+			var ok bool
+			if at, ok = s.read(at, b); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	if !ok {
+		return nil
+	}
+	c.walkInside(s, &words().strings.ragged, from, mask)
+	return mask
+}
+
+// staying is what is known of the states of an automaton: how often walks came to each, and once
+// that is meetings the kinds of bytes of which any text can follow.
+type staying struct {
+	met   []uint8
+	stays []uint64
+}
+
+func (c *Grammar) stayingOf(d *dfa) *staying {
+	k := c.staying[d]
+	if k == nil {
+		k = &staying{make([]uint8, len(d.accept)), make([]uint64, len(d.accept))}
+		if c.staying == nil {
+			c.staying = map[*dfa]*staying{}
+		}
+		c.staying[d] = k
+	}
+	return k
+}
+
+// walkInside allows the tokens of a trie that can come inside the string. None has an escape.
+func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint64) {
+	d := s.dfa()
+	known := c.stayingOf(d)
+	met, stays, safe := known.met, known.stays, d.safe
+	if safe == nil { // of a number
+		safe = make([]uint8, len(d.accept))
+	}
+	var stack [longestToken + 1]struct {
+		state, count int32
+		left         kids
+	}
+	depth := 0
+	stack[0].state, stack[0].count, stack[0].left = from.state, from.count, t.roots
+	for {
+		top := &stack[depth]
+		if top.left.at == top.left.end {
+			if depth--; depth < 0 {
+				return
+			}
+			continue
+		}
+		i := top.left.at
+		top.left.at++
+		edge := t.edges[i]
+		to := d.step(top.state, edge)
+		count := top.count
+		if s.max >= 0 && utf8.RuneStart(edge) {
+			if count++; int(count) > s.max {
+				continue
+			}
+		}
+		if to < 0 {
+			continue
+		}
+		if met[to] < meetings {
+			if met[to]++; met[to] == meetings {
+				stays[to] = staysOf(d, to)
+			}
+		}
+		n := &t.nodes[i]
+		if s.max < 0 && (n.kinds&^stays[to] == 0 || n.deep <= safe[to] && n.kinds&ragged == 0) {
+			for _, id := range t.order[n.first:n.last] {
+				allow(mask, id)
+			}
+			continue
+		}
+		if n.whole {
+			allow(mask, t.order[n.first])
+		}
+		if n.below.at < n.below.end {
+			depth++
+			stack[depth].state, stack[depth].count, stack[depth].left = to, count, n.below
+		}
+	}
+}
+
+// anyInside is what the place in a string without keywords takes.
+var anyInside = sync.OnceValue(func() *inside {
+	s := &stringSpec{make: anyText, max: -1}
+	c := &Grammar{}
+	in := &inside{mask: c.insidePlain(s, inString{}, len(words().plain)-1)}
+	return c.insideHeads(s, inString{}, in)
+})
+
+// insideOf is what a place between characters takes, from what is kept.
+func (c *Grammar) insideOf(s *stringSpec, at, count int32) *inside {
+	key := insideKey{s.dfa(), at, max(0, s.min-int(count)), longestToken}
+	if s.max >= 0 {
+		key.room = min(key.room, s.max-int(count))
+	}
+	if key.d.free[at] && key.need == 0 && key.room == longestToken {
+		return anyInside()
+	}
+	in := c.insides[key]
+	if in == nil {
+		alike := stringSpec{text: key.d, min: key.need, max: key.room}
+		if key.room == longestToken {
+			alike.max = -1
+		}
+		in = c.newInside(&alike, inString{state: at})
+		if c.insides == nil {
+			c.insides = map[insideKey]*inside{}
+		}
+		c.insides[key] = in
+		c.masks++
+	}
+	return in
+}
+
+// behind is which tails can follow a state, a bit each.
+func (c *Grammar) behind(at int32) []uint64 {
+	s := c.states[at]
+	if s.tails == nil {
+		t := &words().strings.tails
+		s.tails = make([]uint64, (len(t.order)+64)/64)
+		allow(s.tails, 0)
+		c.follow(t, at, s.tails)
+	}
+	return s.tails
+}
+
+// allowStrings adds what a place in strings that differ in what follows them takes.
+func (c *Grammar) allowStrings(mask []uint64, f frame, parents []int32) {
+	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4)
+	allowAll(mask, in.mask)
+	if len(in.heads) == 0 {
+		return
+	}
+	c.m.round++
+	var open []int32
+	for _, p := range parents {
+		open = c.m.expand(open, p)
+	}
+	tails := c.behind(c.add(open))
+	for _, i := range in.heads {
+		if t := &words().strings.strung[i]; tails[t.tail>>6]>>(t.tail&63)&1 == 1 {
+			allow(mask, t.id)
+		}
+	}
+}
+
+// allowNumber adds what a place in a number takes. What may follow the number is open beside it.
+func (c *Grammar) allowNumber(mask []uint64, id int32) {
+	f := c.m.frames[id]
+	d := c.m.numbers[f.of]
+	key := insideKey{d: d, at: f.a}
+	in := c.insides[key]
+	if in == nil {
+		in = &inside{mask: newMask()}
+		s := &stringSpec{text: d, max: -1}
+		c.walkInside(s, &words().strings.numeric, inString{state: f.a}, in.mask)
+		if c.insides == nil {
+			c.insides = map[insideKey]*inside{}
+		}
+		c.insides[key] = in
+		c.masks++
+	}
+	allowAll(mask, in.mask)
+	if mixed := &words().strings.mixed; len(mixed.nodes) > 0 {
+		c.follow(mixed, c.add([]int32{id}), mask)
+	}
+}
+
+// sortedNumbers are the numbers of all texts but the first in the order of the texts.
+func sortedNumbers(texts [][]byte) []int32 {
+	var out []int32
+	for n := 1; n < len(texts); n++ {
+		out = append(out, int32(n))
+	}
+	slices.SortFunc(out, func(a, b int32) int { return bytes.Compare(texts[a], texts[b]) })
+	return out
+}
