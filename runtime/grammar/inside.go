@@ -103,7 +103,6 @@ type inString struct{ state, count, esc int32 }
 // or if JSON demands an escape the short one, or if there is none \u00 and two digits.
 func (s *stringSpec) read(at inString, b byte) (inString, bool) {
 	d := s.dfa()
-	full := s.max >= 0 && int(at.count) >= s.max
 	// char goes on with the bytes of content c, which begins a character or continues one.
 	char := func(c byte) (inString, bool) {
 		to := d.step(at.state, c)
@@ -111,18 +110,13 @@ func (s *stringSpec) read(at inString, b byte) (inString, bool) {
 			return at, false
 		}
 		n := at.count
-		if utf8.RuneStart(c) {
-			if full {
-				return at, false
-			}
-			if s.max >= 0 || int(n) < s.min {
-				n++
-			}
+		if utf8.RuneStart(c) && (s.max >= 0 || int(n) < s.min) {
+			n++
 		}
-		return inString{to, n, escNone}, true
+		return inString{to, n, escNone}, s.fits(n, to)
 	}
 	phase := func(e int32) (inString, bool) {
-		return inString{at.state, at.count, e}, !full && escapeLives(d, at.state, e)
+		return inString{at.state, at.count, e}, s.escapeLives(at, e)
 	}
 	switch at.esc {
 	case escNone:
@@ -169,8 +163,8 @@ type inside struct {
 	heads []int32  // of strung: those that may stand up to the quote
 }
 
-// insideKey tells places apart: the state, and how many characters must and may follow, as far as
-// it matters to a token.
+// insideKey tells places apart: the state, and how many characters must and may follow (-1: more
+// than a token has).
 type insideKey struct {
 	d          *dfa
 	at         int32
@@ -179,15 +173,15 @@ type insideKey struct {
 
 // newInside finds it. What comes behind the string plays no part.
 func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
-	v := words().strings
-	room := len(words().plain) - 1
-	if s.max >= 0 {
-		room = min(room, s.max-int(from.count))
+	longest := len(words().plain) - 1
+	room := s.room(from.count, longest)
+	var mask []uint64
+	if room == longest || s.ends == nil {
+		mask = c.insidePlain(s, from, room)
 	}
-	mask := c.insidePlain(s, from, room)
 	if mask == nil {
 		mask = newMask()
-		c.walkInside(s, &v.bare, from, mask)
+		c.walkInside(s, &words().strings.bare, from, mask)
 	}
 	return c.insideHeads(s, from, &inside{mask: mask})
 }
@@ -282,12 +276,10 @@ func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint6
 		edge := t.edges[i]
 		to := d.step(top.state, edge)
 		count := top.count
-		if s.max >= 0 && utf8.RuneStart(edge) {
-			if count++; int(count) > s.max {
-				continue
-			}
+		if utf8.RuneStart(edge) && s.max >= 0 {
+			count++
 		}
-		if to < 0 {
+		if to < 0 || !s.fits(count, to) {
 			continue
 		}
 		if met[to] < meetings {
@@ -322,19 +314,17 @@ var anyInside = sync.OnceValue(func() *inside {
 
 // insideOf is what a place between characters takes, from what is kept.
 func (c *Grammar) insideOf(s *stringSpec, at, count int32) *inside {
-	key := insideKey{s.dfa(), at, max(0, s.min-int(count)), longestToken}
-	if s.max >= 0 {
-		key.room = min(key.room, s.max-int(count))
+	key := insideKey{s.dfa(), at, max(0, s.min-int(count)), -1}
+	if s.room(count, longestToken) < longestToken {
+		key.room = s.max - int(count)
 	}
-	if key.d.free[at] && key.need == 0 && key.room == longestToken {
+	if key.d.free[at] && key.need == 0 && key.room < 0 {
 		return anyInside()
 	}
 	in := c.insides[key]
 	if in == nil {
-		alike := stringSpec{text: key.d, min: key.need, max: key.room}
-		if key.room == longestToken {
-			alike.max = -1
-		}
+		alike := stringSpec{text: key.d, min: key.need, max: key.room, ends: s.ends,
+			slack: s.slack}
 		in = c.newInside(&alike, inString{state: at})
 		if c.insides == nil {
 			c.insides = map[insideKey]*inside{}

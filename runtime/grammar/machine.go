@@ -43,6 +43,10 @@ type stringSpec struct {
 	make     func() *dfa
 	text     *dfa
 	min, max int // characters; max -1: no bound
+	// where characters are counted beside an automaton (length.go): how many more each state needs,
+	// and the most of these
+	ends  []int32
+	slack int
 }
 
 func (s *stringSpec) dfa() *dfa {
@@ -345,17 +349,22 @@ func longEscape(c byte) bool {
 	return c < 0x20 && c != 8 && c != 9 && c != 10 && c != 12 && c != 13
 }
 
-// escapeLives tells whether some character with an escape that begins so can follow in that state.
-func escapeLives(d *dfa, state, esc int32) bool {
+// escapeLives tells whether some character with an escape that begins so can follow.
+func (s *stringSpec) escapeLives(at inString, esc int32) bool {
+	d := s.dfa()
+	lives := func(c byte) bool {
+		to := d.step(at.state, c)
+		return to >= 0 && s.fits(at.count+1, to)
+	}
 	if esc == escSlash {
 		for _, c := range shortEscapes {
-			if d.step(state, c) >= 0 {
+			if lives(c) {
 				return true
 			}
 		}
 	}
 	for c := range byte(0x20) {
-		if (esc < escU000 || int32(c>>4) == esc-escU000) && longEscape(c) && d.step(state, c) >= 0 {
+		if (esc < escU000 || int32(c>>4) == esc-escU000) && longEscape(c) && lives(c) {
 			return true
 		}
 	}

@@ -356,12 +356,7 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 		return nil, together(own, "the expressions of the schema are too large in all",
 			"pattern or format with other keywords", "pattern", "format")
 	}
-	d, err := intersect(factors, least, most)
-	if err == nil {
-		c.effort += 8 * d.work
-	} else {
-		c.effort += 8 << 20
-	}
+	t, err := c.counted(factors, least, most)
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, nil
@@ -369,8 +364,36 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 		return nil, together(own, err.Error(), "pattern or format with other keywords", "pattern",
 			"format")
 	}
-	if err := c.spend(own[0], "pattern", d); err != nil {
+	if err := c.spend(own[0], "pattern", t.text); err != nil {
 		return nil, err
 	}
-	return &shape{text: &stringSpec{text: d, max: -1}}, nil
+	return &shape{text: t}, nil
+}
+
+// counted is the texts of all factors with least to most characters.
+func (c *compiler) counted(factors []factor, least, most int) (*stringSpec, error) {
+	all := factors[0].d
+	var err error
+	if len(factors) > 1 || factors[0].not {
+		all, err = c.intersect(factors, 0, -1)
+	}
+	if err != nil || least == 0 && most < 0 {
+		return &stringSpec{text: all, max: -1}, err
+	}
+	if s, err := bounded(all, least, most); !errors.Is(err, errTooLarge) {
+		return s, err
+	}
+	all, err = c.intersect([]factor{{d: all}}, least, most)
+	return &stringSpec{text: all, max: -1}, err
+}
+
+// intersect is the same as an automaton.
+func (c *compiler) intersect(factors []factor, least, most int) (*dfa, error) {
+	d, err := intersect(factors, least, most)
+	if err == nil {
+		c.effort += 8 * d.work
+	} else {
+		c.effort += 8 << 20
+	}
+	return d, err
 }

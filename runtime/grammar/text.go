@@ -189,8 +189,8 @@ func (c *Grammar) textOf(from int32, most int) (d *dfa, at int32, room int) {
 	case f.kind == readString && f.b&15 == escNone:
 		s := c.m.strings[f.of]
 		d = s.dfa()
-		if s.max >= 0 {
-			room = min(room, s.max-int(f.b>>4))
+		if room = s.room(f.b>>4, most); room < most && s.ends != nil {
+			return nil, 0, 0
 		}
 	case f.kind == readDFA && f.parent == ended:
 		d = c.m.numbers[f.of]

@@ -1,0 +1,95 @@
+// Lengths of strings with a pattern: characters are counted beside the automaton of the pattern, so
+// that a bound of 4,000 does not make 4,000 times its states.
+//
+// What must stay true: whatever was read, the string can still be closed.
+
+package grammar
+
+import "unicode/utf8"
+
+// distancesToEnd is how many more characters a text needs at least, from each state, before it may
+// end. Inside a character those after it count.
+func (d *dfa) distancesToEnd() []int32 {
+	type edge struct{ from, cost int32 }
+	_, pick := d.picks()
+	back := make([][]edge, len(d.accept))
+	for i, to := range d.next {
+		if to >= 0 {
+			e := edge{int32(i / d.classes), 0}
+			if utf8.RuneStart(pick[i%d.classes]) {
+				e.cost = 1
+			}
+			back[to] = append(back[to], e)
+		}
+	}
+	ends := make([]int32, len(d.accept))
+	var near, next []int32 // states that so many characters, or one more, lead from to an end
+	for state, accept := range d.accept {
+		if ends[state] = -1; accept {
+			near = append(near, int32(state))
+		}
+	}
+	for n := int32(0); len(near) > 0; n++ {
+		next = nil
+		for i := 0; i < len(near); i++ {
+			if ends[near[i]] >= 0 {
+				continue
+			}
+			ends[near[i]] = n
+			for _, e := range back[near[i]] {
+				if ends[e.from] < 0 && e.cost == 0 {
+					near = append(near, e.from)
+				} else if ends[e.from] < 0 {
+					next = append(next, e.from)
+				}
+			}
+		}
+		near = next
+	}
+	return ends
+}
+
+// bounded is the texts of an automaton with least to most characters (most < 0: no bound). The
+// error is errEmpty if there are none, errTooLarge if to count does not tell which can be finished:
+// where texts end at some lengths only.
+func bounded(d *dfa, least, most int) (*stringSpec, error) {
+	s := &stringSpec{text: d, min: least, max: most, ends: d.distancesToEnd()}
+	if most >= 0 && int(s.ends[0]) > most {
+		return nil, errEmpty
+	}
+	_, pick := d.picks()
+	for state, end := range s.ends {
+		s.slack = max(s.slack, int(end))
+		if end != 0 || !d.accept[state] || least <= int(s.ends[0]) {
+			continue
+		}
+		longer := false
+		for _, b := range pick {
+			to := d.step(int32(state), b)
+			longer = longer || utf8.RuneStart(b) && to >= 0 && s.ends[to] == 0
+		}
+		if !longer {
+			return nil, errTooLarge
+		}
+	}
+	return s, nil
+}
+
+// fits tells whether a text of so many characters can be finished in a state.
+func (s *stringSpec) fits(count int32, state int32) bool {
+	if s.max < 0 {
+		return true
+	}
+	if s.ends != nil {
+		count += s.ends[state]
+	}
+	return int(count) <= s.max
+}
+
+// room is how many characters can follow whichever they are, at most the number given.
+func (s *stringSpec) room(count int32, most int) int {
+	if s.max < 0 {
+		return most
+	}
+	return min(most, s.max-int(count)-s.slack)
+}
