@@ -8,6 +8,7 @@ package grammar
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -178,6 +179,8 @@ func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
 	var mask []uint64
 	if room == longest || s.ends == nil {
 		mask = c.insidePlain(s, from, room)
+	} else {
+		mask = c.insideShort(s, from, max(0, room), min(longest, s.max-int(from.count)))
 	}
 	if mask == nil {
 		mask = newMask()
@@ -213,20 +216,40 @@ func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside 
 
 // insidePlain is the mask where the plain tokens are known without a walk; nil where they are not.
 func (c *Grammar) insidePlain(s *stringSpec, from inString, room int) []uint64 {
-	mask, ok := plainOf(s.dfa(), from.state, room, func(id int32) bool {
-		at := from
-		for _, b := range token.Get().TokenBytes(id) {
-			var ok bool
-			if at, ok = s.read(at, b); !ok {
-				return false
-			}
-		}
-		return true
-	})
+	mask, ok := plainOf(s.dfa(), from.state, room,
+		func(id int32) bool { return s.takesToken(from, id) })
 	if !ok {
 		return nil
 	}
 	c.walkInside(s, &words().strings.ragged, from, mask)
+	return mask
+}
+
+func (s *stringSpec) takesToken(at inString, id int32) bool {
+	ok := true
+	for _, b := range token.Get().TokenBytes(id) {
+		if at, ok = s.read(at, b); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// insideShort is the mask where at most so many characters can follow, and room of them certainly
+// if the automaton takes them: of what it takes without a bound only those between are looked at.
+func (c *Grammar) insideShort(s *stringSpec, from inString, room, most int) []uint64 {
+	w := words()
+	mask := newMask()
+	whole := c.insideOf(&stringSpec{text: s.dfa(), max: -1}, from.state, 0).mask
+	for i, word := range whole {
+		mask[i] = word & w.plain[most][i]
+		for open := mask[i] &^ w.plain[room][i]; open != 0; open &= open - 1 {
+			if id := int32(i*64 + bits.TrailingZeros64(open)); !s.takesToken(from, id) {
+				mask[id>>6] &^= 1 << (id & 63)
+			}
+		}
+	}
+	c.walkInside(s, &w.strings.ragged, from, mask)
 	return mask
 }
 

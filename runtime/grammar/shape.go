@@ -239,11 +239,27 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 // numbers keeps automata of numbers.
 var numbers = cache[string, *dfa]{most: keptAutomata}
 
+// anyNumbers are the automata of all numbers and of all integers (true).
+var anyNumbers = map[bool]func() *dfa{false: freeNumbers(false), true: freeNumbers(true)}
+
+func freeNumbers(integer bool) func() *dfa {
+	return sync.OnceValue(func() *dfa {
+		d, err := numberDFA(numberSpec{integer: integer})
+		if err != nil {
+			panic("grammar: " + err.Error()) // it does not depend on anything
+		}
+		return d
+	})
+}
+
 // numberShape is the numbers that all schemas take; nil if there is none.
 func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	spec, err := readNumbers(own, integers)
 	if err != nil {
 		return nil, err
+	}
+	if spec.low == nil && spec.high == nil && spec.multiple == nil && !spec.fraction {
+		return &shape{number: anyNumbers[spec.integer]()}, nil
 	}
 	d, err := numbers.get(spec.key(), func() (*dfa, error) { return numberDFA(spec) })
 	switch {
