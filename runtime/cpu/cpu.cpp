@@ -81,9 +81,9 @@ ossrun_tape* ossrun_tape_new(const char* isa, const ossrun_shape* shape) {
 
 void ossrun_tape_free(ossrun_tape* tape) { delete tape; }
 
-int ossrun_tape_seal(ossrun_tape* t) {
+int ossrun_tape_seal(ossrun_tape* t, int threads) {
   try {
-    t->seal();
+    t->seal(threads);
     return 1;
   } catch (const std::bad_alloc&) {
     return 0;

@@ -110,8 +110,8 @@ int ossrun_combine(ossrun_tape* t, float* x, const float* y, const float* weight
 int ossrun_gather(ossrun_tape* t, float* y, const float* x);
 int ossrun_copy(ossrun_tape* t, ossrun_extent rows, void* y, const void* x, int64_t row_bytes);
 
-// After the last operation. 0 when there was no memory.
-int ossrun_tape_seal(ossrun_tape* t);
+// After the last operation, for walks on up to so many threads. 0 when there was no memory.
+int ossrun_tape_seal(ossrun_tape* t, int threads);
 
 // Runs the tape on the first `threads` threads. One step of a pool at a time.
 void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,

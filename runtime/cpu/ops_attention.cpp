@@ -1,4 +1,5 @@
 // Operations of attention: angles, rope, writing the cache, attending over it.
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -126,15 +127,45 @@ class WriteKvOp : public RowOp<WriteKvOp<T>> {
   bool windowed_;
 };
 
+// The context that a row at this position sees is divided into spans of so many positions: at most
+// kMostSpans, which the position alone decides, so that a row's sums are the same whoever adds
+// them.
+constexpr int64_t kMostSpans = 32, kShortestSpan = 256;
+int64_t span_at(int64_t position) {
+  int64_t span = kShortestSpan;
+  while (span * kMostSpans <= position) span *= 2;
+  return span;
+}
+
+// What kernels.h calls the state of a row: of the query heads of one KV head.
+struct State {
+  float *m, *l, *acc;
+};
+
+// Adds one span to those before it. Never inlined: wherever it is called it must round alike.
+[[gnu::noinline]] void add_span(const State& to, const State& span, int64_t group, int64_t dim) {
+  for (int64_t g = 0; g < group; g++) {
+    const float m = std::max(to.m[g], span.m[g]);
+    const float before = std::exp(to.m[g] - m), added = std::exp(span.m[g] - m);
+    to.m[g] = m;
+    to.l[g] = to.l[g] * before + span.l[g] * added;
+    float* __restrict sum = to.acc + g * dim;
+    const float* __restrict more = span.acc + g * dim;
+    for (int64_t i = 0; i < dim; i++) sum[i] = sum[i] * before + more[i] * added;
+  }
+}
+
 // o[row] = softmax over the visible positions and the sink, of q·k * scale, applied to v. A task is
 // the query heads of one KV head and some rows, of which those of one sequence read each page
-// once, together. Pages come in the order of positions and begin at multiples of the page, and a
-// row's sum does not depend on the rows beside it: neither on how the prompt was cut.
+// once, together; or, where that makes too few tasks for the threads, one span of one row, and who
+// ends the last of them adds them up. Pages come in the order of positions and begin at multiples
+// of the page, spans in that order too, and a row's sum does not depend on the rows beside it:
+// neither on how the prompt was cut, nor on the number of threads.
 template <class T>
 class AttendOp : public Op {
  public:
-  AttendOp(const ossrun_tape& t, float* o, const float* qkv, const void* cache,
-           const uint16_t* sinks, int64_t layer, int64_t window, bool twin, float scale)
+  AttendOp(ossrun_tape& t, float* o, const float* qkv, const void* cache, const uint16_t* sinks,
+           int64_t layer, int64_t window, bool twin, float scale)
       : tape_(&t),
         k_(t.kernels),
         s_(t.shape),
@@ -147,10 +178,18 @@ class AttendOp : public Op {
         group_(t.shape.heads / t.shape.kv_heads) {}
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return divide_up(b.rows, rows_per_task(b)) * s_.kv_heads;
+    if (!by_span(b)) return divide_up(b.rows, rows_per_task(b)) * s_.kv_heads;
+    int64_t n = 0;
+    for (int64_t row = 0; row < b.rows; row++) n += spans(b, row) * s_.kv_heads;
+    return n;
   }
 
   void run(const ossrun_batch& b, int64_t task) const override {
+    if (by_span(b)) {
+      int64_t row = 0;
+      for (; task >= spans(b, row) * s_.kv_heads; row++) task -= spans(b, row) * s_.kv_heads;
+      return attend_span(b, task % s_.kv_heads, row, task / s_.kv_heads);
+    }
     const int64_t at_once = rows_per_task(b), kv = task % s_.kv_heads;
     const int64_t end = std::min(b.rows, (task / s_.kv_heads + 1) * at_once);
     for (int64_t row = task / s_.kv_heads * at_once; row < end;) {
@@ -165,10 +204,61 @@ class AttendOp : public Op {
   static constexpr int64_t kMaxRows = 32;   // whose pages are read together
 
  private:
+  static constexpr int64_t kSums =
+      32 * 8 * 64;  // floats of all rows' sums of the spans behind them
+
   // As many as share a page's way into the near caches, but enough tasks for all threads.
   int64_t rows_per_task(const ossrun_batch& b) const {
-    return std::clamp<int64_t>(b.rows * s_.kv_heads / (8 * tape_->threads), 1, kMaxRows);
+    const int64_t most = std::min(kMaxRows, kSums / (group_ * s_.head_dim));
+    return std::clamp<int64_t>(b.rows * s_.kv_heads / (8 * tape_->threads), 1, most);
   }
+  int64_t spans(const ossrun_batch& b, int64_t row) const {
+    return b.positions[row] / span_at(b.positions[row]) + 1;
+  }
+  // Whether the tasks are spans.
+  bool by_span(const ossrun_batch& b) const {
+    if (window_ > 0 || b.rows * s_.kv_heads >= tape_->partials.pairs()) return false;
+    for (int64_t row = 0; row < b.rows; row++) {
+      if (spans(b, row) > 1) return true;
+    }
+    return false;
+  }
+  const uint16_t* sinks(int64_t kv) const { return sinks_ + kv * group_; }
+
+  // One span of one row, and all of the row when it is the last to end.
+  void attend_span(const ossrun_batch& b, int64_t kv, int64_t r, int64_t span) const {
+    const int64_t d = s_.head_dim, position = b.positions[r], size = span_at(position);
+    const int64_t begin = span * size, end = std::min(position + 1, begin + size);
+    const int64_t pair = r * s_.kv_heads + kv, count = spans(b, r);
+    const State state = partial(pair, span);
+    k_->attention_begin(state.m, state.l, state.acc, group_, d, span == 0 ? sinks(kv) : nullptr);
+    AttentionRow row = {query(r, kv), state.m, state.l, state.acc, 0, 0};
+    const int32_t* table = b.tables + tables(b)[r];
+    for (int64_t first = begin; first < end; first += s_.page_tokens) {
+      const int64_t page = first / s_.page_tokens;
+      row.t1 = std::min(s_.page_tokens, end - first);
+      const int32_t here = cache_.page(b, table[page]);
+      Stretch ahead;
+      if (first + s_.page_tokens < end) ahead = cache_.stretch(cache_.page(b, table[page + 1]), kv);
+      page_of(&row, 1, cache_.keys(here, kv), cache_.values(here, kv), ahead);
+    }
+    std::atomic<uint32_t>& ended = tape_->partials.ended(pair);
+    if (ended.fetch_add(1, std::memory_order_acq_rel) + 1 < count) return;
+    ended.store(0, std::memory_order_relaxed);
+    const State sum = partial(pair, 0);
+    for (int64_t i = 1; i < count; i++) add_span(sum, partial(pair, i), group_, d);
+    k_->attention_end(o_ + (r * s_.heads + kv * group_) * d, sum.l, sum.acc, group_, d);
+  }
+
+  State partial(int64_t pair, int64_t span) const {
+    float* at = tape_->partials.of(pair, span);
+    float* acc = at + 2 * group_;
+    return {at, at + group_, acc};
+  }
+  const float* query(int64_t r, int64_t kv) const {
+    return qkv_ + (r * (s_.heads + 2 * s_.kv_heads) + kv * group_) * s_.head_dim;
+  }
+
   // Where each row's table of pages begins: rows of one sequence have it in common.
   const int32_t* tables(const ossrun_batch& b) const {
     return window_ > 0 ? b.window_at : b.full_at;
@@ -183,20 +273,40 @@ class AttendOp : public Op {
     const int64_t begin = first_seen(b.positions[r0]), end = b.positions[r1 - 1] + 1;
     const int32_t* table = b.tables + tables(b)[r0];
     float m[kMaxRows * kMaxGroup], l[kMaxRows * kMaxGroup];
+    float sums_m[kMaxRows * kMaxGroup], sums_l[kMaxRows * kMaxGroup];
+    alignas(64) float sums[kSums];
     AttentionRow rows[kMaxRows];
-    for (int64_t i = 0; i < n; i++) {  // the sums are kept in o itself
-      rows[i] = {qkv_ + ((r0 + i) * (s_.heads + 2 * s_.kv_heads) + kv * group_) * d,
+    int64_t span[kMaxRows];
+    bool summed[kMaxRows] = {};
+    const auto sum = [&](int64_t i) {
+      return State{sums_m + i * group_, sums_l + i * group_, sums + i * group_ * d};
+    };
+    const auto end_span = [&](int64_t i) {
+      const State state = {rows[i].m, rows[i].l, rows[i].acc}, to = sum(i);
+      if (summed[i]) return add_span(to, state, group_, d);
+      std::copy_n(state.m, group_, to.m);
+      std::copy_n(state.l, group_, to.l);
+      std::copy_n(state.acc, group_ * d, to.acc);
+      summed[i] = true;
+    };
+    for (int64_t i = 0; i < n; i++) {  // the span at hand is kept in o itself
+      rows[i] = {query(r0 + i, kv),
                  m + i * group_,
                  l + i * group_,
                  o_ + ((r0 + i) * s_.heads + kv * group_) * d,
                  0,
                  0};
-      k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, sinks_ + kv * group_);
+      span[i] = window_ > 0 ? INT64_MAX : span_at(b.positions[r0 + i]);
+      k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, sinks(kv));
     }
     for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
       const int64_t first = page * s_.page_tokens;
       for (int64_t i = 0; i < n; i++) {
         const int64_t position = b.positions[r0 + i];
+        if (first > 0 && first <= position && first % span[i] == 0) {
+          end_span(i);
+          k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, nullptr);
+        }
         rows[i].t0 = std::max<int64_t>(0, first_seen(position) - first);
         rows[i].t1 = std::min(s_.page_tokens, position + 1 - first);
       }
@@ -205,8 +315,11 @@ class AttendOp : public Op {
       if (first + s_.page_tokens < end) ahead = cache_.stretch(cache_.page(b, table[page + 1]), kv);
       page_of(rows, n, cache_.keys(here, kv), cache_.values(here, kv), ahead);
     }
-    for (int64_t i = 0; i < n; i++)
-      k_->attention_end(rows[i].acc, rows[i].l, rows[i].acc, group_, d);
+    for (int64_t i = 0; i < n; i++) {
+      if (summed[i]) end_span(i);
+      const State state = summed[i] ? sum(i) : State{rows[i].m, rows[i].l, rows[i].acc};
+      k_->attention_end(rows[i].acc, state.l, state.acc, group_, d);
+    }
   }
 
   void page_of(const AttentionRow* rows, int64_t n, const float* keys, const float* values,
@@ -225,7 +338,7 @@ class AttendOp : public Op {
                           ahead.begin, ahead.bytes);
   }
 
-  const ossrun_tape* tape_;
+  ossrun_tape* tape_;
   const Kernels* k_;
   ossrun_shape s_;
   LayerCache<T> cache_;
@@ -250,6 +363,7 @@ int of_type(const ossrun_tape& t, bool windowed, Make make) {
   }
 }
 
+static_assert(kMostSpans == Partials::kSpans, "what tape.h has room for");
 static_assert(AttendOp<float>::kMaxGroup == OSSRUN_MAX_GROUP, "what cpu.h promises");
 static_assert(int{kMaxHeadDim} == int{OSSRUN_MAX_HEAD_DIM}, "what cpu.h promises");
 

@@ -120,7 +120,7 @@ func (s *step) build(p *engine.Program) error {
 			return fmt.Errorf("operation %d (%s): no memory", i, op.Label)
 		}
 	}
-	if C.ossrun_tape_seal(s.tape) == 0 {
+	if C.ossrun_tape_seal(s.tape, C.int(s.threads)) == 0 {
 		return fmt.Errorf("no memory for the step")
 	}
 	return nil

@@ -4,7 +4,15 @@
 
 using ossrun::Op;
 
-void ossrun_tape::seal() {
+void ossrun::Partials::reserve(const ossrun_shape& s, int threads) {
+  const int64_t pairs = 4 * int64_t{threads};
+  each_ = s.heads / s.kv_heads * (2 + s.head_dim);
+  floats_.reset(new float[pairs * kSpans * each_]);
+  ended_ = std::vector<std::atomic<uint32_t>>(pairs);
+}
+
+void ossrun_tape::seal(int threads) {
+  partials.reserve(shape, threads);
   counters_ = std::vector<Counters>(ops.size());
   nanoseconds.assign(ops.size(), 0);
 }

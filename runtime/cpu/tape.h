@@ -6,8 +6,8 @@
 // count. What an element becomes never depends on who computed it, on how many threads there are,
 // or on the other rows.
 //
-// A tape owns its operations and counters and nothing else: buffers belong to the caller and must
-// outlive it. Walking allocates nothing.
+// A tape owns its operations, counters and partial sums and nothing else: buffers belong to the
+// caller and must outlive it. Walking allocates nothing.
 #ifndef OSSRUN_CPU_TAPE_H_
 #define OSSRUN_CPU_TAPE_H_
 
@@ -53,19 +53,39 @@ class Op {
   static constexpr Stretch kUnknown = {nullptr, -1};
 };
 
+// Room for what attention knows of a few rows, span by span of their context, before it is added
+// up: one for all operations of a tape, since they run one after the other.
+class Partials {
+ public:
+  static constexpr int64_t kSpans = 32;
+
+  // For pairs of a row and a KV head: four a thread, where fewer make too few tasks otherwise.
+  void reserve(const ossrun_shape& s, int threads);
+  int64_t pairs() const { return int64_t(ended_.size()); }
+  // [pair, span]: two floats a query head, then the values of the heads.
+  float* of(int64_t pair, int64_t span) { return floats_.get() + (pair * kSpans + span) * each_; }
+  std::atomic<uint32_t>& ended(int64_t pair) { return ended_[pair]; }  // spans of the pair
+
+ private:
+  int64_t each_ = 0;
+  std::unique_ptr<float[]> floats_;  // untouched, and so not in memory, until they are used
+  std::vector<std::atomic<uint32_t>> ended_;
+};
+
 }  // namespace ossrun
 
 // The C name of a tape.
 struct ossrun_tape {
   ossrun_tape(const Kernels* kernels, const ossrun_shape& shape) : kernels(kernels), shape(shape) {}
 
-  // Makes room for the counters: after the last operation was added, before the first walk.
-  void seal();
+  // Makes room for walks on up to so many threads: after the last operation was added.
+  void seal(int threads);
   void walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch);
 
   const Kernels* kernels;
   const ossrun_shape shape;
   std::vector<std::unique_ptr<ossrun::Op>> ops;
+  ossrun::Partials partials;
   int threads = 1;  // of the walk that runs: operations make their tasks as large as that allows
   bool profiling = false;
   std::vector<int64_t> nanoseconds;  // of each operation in the last walk

@@ -182,7 +182,7 @@ class Replay {
     int64_t rows = 0, logit_rows = 0, table = 0, twin_count = 0, vocab = 0;
     double tolerance = 0;
     line >> rows >> logit_rows >> table >> twin_count >> vocab >> tolerance;
-    if (steps_++ == 0 && !ossrun_tape_seal(tape_)) fail("no memory");
+    if (steps_++ == 0 && !ossrun_tape_seal(tape_, threads_)) fail("no memory");
     const auto tokens = read<int32_t>(rows), positions = read<int32_t>(rows);
     const auto tables = read<int32_t>(table);
     const auto full_at = read<int32_t>(rows), window_at = read<int32_t>(rows);
