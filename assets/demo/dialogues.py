@@ -1,6 +1,8 @@
 """Make the training data: groups of dialogues in exact o200k_harmony tokens.
 
-  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl PHASE  (the same arguments, the same file)
+  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl PHASE
+
+The same arguments make the same file; the last phase, `agents`, also draws from the docs and programs of this tree.
 
 A group is one prefix (system, developer, earlier turns) with several different last turns. The trainer computes the
 prefix once for all its branches, which halves the work. No question of heldout.jsonl, blind.jsonl or valid.jsonl is ever
@@ -43,6 +45,7 @@ START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 
 UNKNOWN = 201087  # stands for "any token outside the vocabulary": its rows are zero
 BRANCHES = [8, 8]  # of a group with and without tools
 KINDS, OFFERED = [], []  # shares, see PHASES
+LONG = [0.0]  # share of groups with as much text before the question as coding agents send
 EFFORTS = {"low": ReasoningEffort.LOW, "medium": ReasoningEffort.MEDIUM, "high": ReasoningEffort.HIGH}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -140,6 +143,26 @@ def head(r, effort, functions, python, text):
                 ids[k] = UNKNOWN
             comment = "\n" not in t and (comment or "//" in t)
     return ids
+
+
+@lru_cache
+def sources():
+    """The texts that stand for an agent's instructions: docs and programs of this tree."""
+    root = os.path.join(HERE, "..", "..")
+    names = [os.path.join(d, f) for top in ("docs", "runtime", "ui") for d, _, fs in os.walk(os.path.join(root, top)) for f in fs]
+    out = []
+    for n in sorted(n for n in names if n.endswith((".md", ".go"))):
+        with open(n) as f:
+            out.append(f.read())
+    return [t for t in out if len(t) > 4000]
+
+
+def passage(r):
+    """100 to 6,000 tokens of one of them, more often few than many."""
+    size = int(400 * 60 ** r.random())
+    t = r.choice(sources())
+    begin = r.randrange(max(1, len(t) - size))
+    return t[begin : begin + size].strip()
 
 
 def think(effort, s):
@@ -369,12 +392,17 @@ def group(r):
                 if plain(t[1]) not in HELD_QUESTIONS:
                     return t
 
+        long = r.random() < LONG[0]
+        if long and r.random() < 0.7:
+            text = passage(r) + ("\n\n" + text if text else "")
         prefix = head(r, effort, functions, python, text)
+        if long and r.random() < 0.5:
+            prefix += message("user", passage(r))
         turns = 0 if kind == "drill" else r.choices([0, 1, 2, 3, 6], [0.62, 0.2, 0.11, 0.05, 0.02])[0]
         for _ in range(turns):
             prefix += finished(r, *turn())
         branches = [turn()[0].done() for _ in range(BRANCHES[kind == "plain"])]
-        if len(prefix) <= 640 and max(len(b[0]) for b in branches) <= 320:
+        if len(prefix) <= (8000 if long else 640) and max(len(b[0]) for b in branches) <= 320:
             return array("i", prefix), branches
 
 
@@ -392,14 +420,16 @@ PHASES = {
     "plain": ([0.5, 0.36, 0.09, 0.05], 0.2, FEW, "abcdefg", 1.4),
     "wide": ([0.7, 0.2, 0.07, 0.03], 0.2, FEW, "abcdefgh", 1.4),
     "asked": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
+    "agents": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 
 
 def set_phase(name):
     KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
-    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked") else 0.0
-    asked = name == "asked"
+    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked", "agents") else 0.0
+    asked = name in ("asked", "agents")
+    LONG[0] = 0.2 if name == "agents" else 0.0
     BRANCHES[1], WHOLE[0], SYNONYMS[0], TWICE[0] = (24, 14, 0.3, 0.06) if asked else (8, 4, 0.0, 0.0)
     PROPER[0] = 0.5 if asked else 0.0
     more.add(parts)

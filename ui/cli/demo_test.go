@@ -27,10 +27,10 @@ import (
 
 // demoFloor and blindFloor are the shares of right answers that the committed weights must reach:
 // to their maker's questions, and to those of somebody who did not know what it was trained on.
-// They stand at 90.0 % and 73.9 %.
+// They stand at 92.1 % and 77.9 %.
 const (
-	demoFloor  = 0.89
-	blindFloor = 0.725
+	demoFloor  = 0.91
+	blindFloor = 0.765
 )
 
 // heldOut is one line of heldout.jsonl.
