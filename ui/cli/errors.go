@@ -61,8 +61,8 @@ func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
-	return fail(exitUsage, "%s takes no arguments, but got %q; see ossrun %[1]s --help",
-		c.Command.Name, c.Args().First())
+	return fail(exitUsage, "%s takes no arguments, but got %q; see %s --help", c.Command.Name,
+		c.Args().First(), c.Command.HelpName)
 }
 
 var undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
@@ -70,10 +70,8 @@ var undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
 // usageError says in one line what is wrong with the flags.
 func usageError(c *cli.Context, err error, _ bool) error {
 	see := "; see ossrun --help"
-	name := "ossrun"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
-		name = "ossrun " + c.Command.Name
-		see = "; see " + name + " --help"
+	if c.Command != nil && c.Command.HelpName != "" { // ossrun eval compat
+		see = "; see " + c.Command.HelpName + " --help"
 	}
 	if m := undefinedFlag.FindStringSubmatch(err.Error()); m != nil {
 		var known []string
