@@ -12,9 +12,24 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 )
 
+// opened is a checkpoint in the folder root.
+func opened(t *testing.T) (found checkpoint.Found, ckpt *checkpoint.Checkpoint, root string) {
+	t.Helper()
+	root = t.TempDir()
+	found = placed(t, filepath.Join(root, "it"))
+	ckpt, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	return found, ckpt, root
+}
+
+// until ends the work with why at the piece of that number.
 func until(calls *int, stopAt int, why error) func() error {
 	return func() error {
 		if *calls++; *calls == stopAt {
@@ -27,13 +42,8 @@ func until(calls *int, stopAt int, why error) func() error {
 // TestMake: at whatever piece the work is ended, nothing is ready and nothing is left; whole, it
 // is what memory would hold.
 func TestMake(t *testing.T) {
-	root := t.TempDir()
-	found, cache := placed(t, filepath.Join(root, "it")), filepath.Join(root, "dense")
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
+	found, ckpt, root := opened(t)
+	cache := filepath.Join(root, "dense")
 	why := errors.New("a turn has begun")
 	ended := 0
 	for stop := 1; ; stop++ {
@@ -60,13 +70,8 @@ func TestMake(t *testing.T) {
 
 // TestMakeTwice: two that make it at once have one copy.
 func TestMakeTwice(t *testing.T) {
-	root := t.TempDir()
-	found, cache := placed(t, filepath.Join(root, "it")), filepath.Join(root, "dense")
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
+	found, ckpt, root := opened(t)
+	cache := filepath.Join(root, "dense")
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -85,13 +90,7 @@ func TestMakeTwice(t *testing.T) {
 // TestMakeRefused: a folder that cannot be written to is an error and no copy; what another process
 // is making stays, what a dead one left goes.
 func TestMakeRefused(t *testing.T) {
-	root := t.TempDir()
-	found := placed(t, filepath.Join(root, "it"))
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
+	_, ckpt, root := opened(t)
 	file := filepath.Join(root, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)

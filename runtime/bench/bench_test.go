@@ -150,7 +150,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What two layers let expect of more: layers and vocabulary count, other widths are not told.
+// What two layers predict of more: layers and vocabulary count; no excerpt speaks for other widths.
 func TestExpect(t *testing.T) {
 	spec := small(t).Spec
 	spec.Vocab = 65536

@@ -60,8 +60,8 @@ type halfOpen struct {
 // processing is an answer that precedes the real one; clients skip it.
 const processing = "HTTP/1.1 102 Processing\r\n\r\n"
 
-// longestPause is between two looks at whether the client reads: the first ones are close, and
-// there are few, since some count the answers that precede the real one.
+// longestPause is the most between two such writes. The first follow each other closely; later ones
+// are few, since some clients count the answers that precede the real one.
 const longestPause = 15 * time.Second
 
 // begin is called when e's handler starts, end when it is over.
@@ -87,7 +87,7 @@ func (h *halfOpen) Read(b []byte) (int, error) {
 	if n > 0 || err != io.EOF || len(b) != 1 {
 		return n, err
 	}
-	for pause := 5 * time.Millisecond; h.reads(); pause = min(10*pause, longestPause) {
+	for pause := 5 * time.Millisecond; h.stillReads(); pause = min(10*pause, longestPause) {
 		select {
 		case <-h.woken:
 		case <-time.After(pause):
@@ -99,16 +99,16 @@ func (h *halfOpen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// called tells whether the reader is wanted elsewhere.
+// called tells whether net/http wants Read to return: it set a deadline, or closed.
 func (h *halfOpen) called() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed || !h.deadline.IsZero() && !time.Now().Before(h.deadline)
 }
 
-// reads writes something that the client skips and tells whether that was possible. The first word
-// to a client that is gone succeeds, the second fails.
-func (h *halfOpen) reads() bool {
+// stillReads writes something that the client skips, and tells whether it could. To a client that
+// is gone the first write succeeds and the second fails.
+func (h *halfOpen) stillReads() bool {
 	h.mu.Lock()
 	e := h.exchange
 	h.mu.Unlock()

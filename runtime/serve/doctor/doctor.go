@@ -95,7 +95,7 @@ type Model struct {
 	// tokens a second of one answer, at most, by the speed at which the CPU reads now; 0: a GPU
 	// computes
 	ReadBound float64 `json:"tok_s_at_most,omitempty"`
-	// what the kernels themselves let expect, see bench.Expect; 0: not measured
+	// predicted by what the kernels themselves reach, see bench.Expect; 0: not measured
 	Expected float64 `json:"tok_s_expected,omitempty"`
 
 	// of a CPU: how it may compute the model, the default first
