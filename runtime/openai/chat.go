@@ -170,7 +170,7 @@ func (c *chatForm) beat() { c.beatWith(func(choice int) any { return chatDelta{I
 // reason is the finish reason in OpenAI's words.
 func (c *chatForm) reason(ch *chatState) string {
 	switch {
-	case c.dones[ch.index].Finish == session.FinishLength:
+	case c.dones[ch.index].Cut():
 		return "length"
 	case slices.Contains(ch.closed, true) && c.req.functions:
 		return "function_call"

@@ -195,7 +195,7 @@ func (m *messagesForm) reason() (reason string, sequence *string) {
 		called = called || b.Type == "tool_use" && !(m.cut && i == len(m.content)-1)
 	}
 	switch {
-	case done.Finish == session.FinishLength:
+	case done.Cut():
 		return "max_tokens", nil
 	case called:
 		return "tool_use", nil

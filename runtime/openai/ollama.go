@@ -129,7 +129,7 @@ func (l *ollamaForm) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
 	a.ollamaEnd = &ollamaEnd{Reason: "stop", Total: time.Since(l.begun),
 		PromptCount: usage.Prompt, PromptDuration: d.Timing.Prefill,
 		EvalCount: usage.Completion, EvalDuration: d.Timing.Decode}
-	if d.Finish == session.FinishLength {
+	if d.Cut() {
 		a.Reason = "length"
 	}
 	return a

@@ -166,7 +166,7 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 		r.cut()
 		r.response.Status, r.response.Error = "failed", &responseError{Code: kindServer,
 			Message: session.ErrLoop.Error()}
-	case r.dones[0].Finish == session.FinishLength:
+	case r.dones[0].Cut():
 		r.cut()
 		r.response.Status, r.response.IncompleteDetails = "incomplete",
 			&incompleteReason{"max_output_tokens"}

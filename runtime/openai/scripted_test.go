@@ -44,7 +44,8 @@ var scriptedBodies = map[string][]string{
 		`}}]`},
 }
 
-func TestScriptedAnswersAreChecked(t *testing.T) {
+// scripted serves the scripted model behind the check of every body and stream.
+func scripted(t *testing.T) *httptest.Server {
 	m := scripttest.New(0, session.NewStore())
 	handler := openai.NewChecked(t, openai.Options{Models: m, Store: session.NewStore(),
 		Tools: scripttest.Tools})
@@ -57,11 +58,16 @@ func TestScriptedAnswersAreChecked(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return srv
+}
+
+func TestScriptedAnswersAreChecked(t *testing.T) {
+	srv := scripted(t)
 	for _, script := range []string{"Hi", "[[think Hm.]] [[note I look.]] [[say Yes, it is so.]]",
 		`[[think Hm.]] [[call weather {"city":"Bonn"}]]`, "[[loop again]]", "[[fail]]",
 		`[[call python 6*7]] [[call browser.search {"query":"x"}]] [[say 42【1】.]]`,
 		`[[call sums_add {"a":2,"b":3}]] [[say Five.]]`, "[[call weather in\n\"Bonn\"]]",
-		"[[loop again]] [[say Out of it.]]", "[[think Hm.]] [[fail]]", "[[say äöü 🙂 — 日本]]"} {
+		"[[loop again]] [[say Out of it.]]", loopInCall, "[[think Hm.]] [[fail]]", "[[say äöü 🙂 — 日本]]"} {
 		text, err := json.Marshal(script)
 		if err != nil {
 			t.Fatal(err)
@@ -88,8 +94,40 @@ func TestScriptedAnswersAreChecked(t *testing.T) {
 	}
 }
 
+// loopInCall is a call whose arguments repeat themselves without end.
+var loopInCall = `[[call weather {"city":"` + strings.Repeat("again ", 900) + `"}]]`
+
+// A call that is cut since it repeats itself is nowhere taken for one that can be run.
+func TestLoopInACall(t *testing.T) {
+	srv := scripted(t)
+	const function = `"name":"weather",` + parameters
+	prompt, _ := json.Marshal(loopInCall)
+	chat := `"messages":[{"role":"user","content":` + string(prompt) + `}],"tools":[`
+	for _, c := range []struct{ path, body, ending, never string }{
+		{"/v1/chat/completions", chat + `{"type":"function","function":{` + function + `}}]`,
+			`"finish_reason":"length"`, `"finish_reason":"tool_calls"`},
+		{"/v1/responses", `"input":` + string(prompt) + `,"tools":[{"type":"function",` + function +
+			`}]`, `"status":"failed"`, `function_call_arguments.done`},
+		{"/v1/messages", `"max_tokens":4000,` + chat + `{"name":"weather","input_schema":` +
+			strings.TrimPrefix(parameters, `"parameters":`) + `}]`,
+			`"stop_reason":"max_tokens"`, `"stop_reason":"tool_use"`},
+		{"/api/chat", chat + `{"type":"function","function":{` + function + `}}]`,
+			`"done_reason":"length"`, `"tool_calls"`},
+	} {
+		for _, stream := range []string{"false", "true"} {
+			text := ask(t, srv.URL+c.path, `{"model":"gpt-oss:20b","stream":`+stream+`,`+c.body+`}`,
+				false)
+			if !strings.Contains(text, c.ending) || strings.Contains(text, c.never) ||
+				stream == "false" && strings.Contains(text, "again") {
+				t.Errorf("%s, stream %s: %.300s ... %s", c.path, stream, text,
+					text[max(0, len(text)-600):])
+			}
+		}
+	}
+}
+
 // ask reads an answer; what it says is checked by the server's handler.
-func ask(t *testing.T, address, body string, mayFail bool) {
+func ask(t *testing.T, address, body string, mayFail bool) string {
 	t.Helper()
 	resp, err := http.Post(address, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -103,4 +141,5 @@ func ask(t *testing.T, address, body string, mayFail bool) {
 	if resp.StatusCode != 200 && (!mayFail || resp.StatusCode != 500) {
 		t.Errorf("%s\n%s: %d %.500s", address, body, resp.StatusCode, text)
 	}
+	return string(text)
 }

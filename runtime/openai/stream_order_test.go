@@ -216,7 +216,8 @@ func itemFaults(list []event) (wrong []string) {
 		case last.name == "response.failed" && end >= 0 && at(output[end], "id") == id &&
 			at(output[end], "status") == "incomplete": // nobody was left to end it
 			output = output[:end]
-		case last.name == "response.completed" || !strings.HasPrefix(id, "fc_"):
+		case last.name == "response.completed" ||
+			!strings.HasPrefix(id, "fc_") && !strings.HasPrefix(id, "ctc_"):
 			add("item %v was never done", open.id)
 		}
 	}

@@ -41,12 +41,14 @@ func TestLoopsAreLeft(t *testing.T) {
 	}
 }
 
-// A call in a loop is left out, since its arguments are useless.
+// A call in a loop is left out, since its arguments are useless, and ends the turn: who follows the
+// events has read its beginning, and an answer behind it would make a whole call of it.
 func TestLoopsInCalls(t *testing.T) {
 	m, _ := scripted("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":\""+
 		strings.Repeat("x ", endless), "No.<|return|>")
 	_, res := run(t, m, Request{Messages: []Message{User("?")}})
-	if len(res.Calls) != 0 || res.Answer != "No." || res.Done.Finish != FinishStop {
+	if len(res.Calls) != 0 || res.Answer != "" || res.Done.Finish != FinishLoop ||
+		!res.Done.CallCut {
 		t.Errorf("%+v", res)
 	}
 }

@@ -250,15 +250,13 @@ func (t *turn) watchLoops() bool {
 
 // endLoop takes a turn that repeats itself on to its answer, or ends it if the answer itself does
 // or it was tried already; an answer that has a form is brought to the form's end first. What was
-// generated so far is kept, but the repeated tokens are not in the prompt of the answer. A loop
-// inside a call ends the turn: a client has read the call's beginning, and nothing that follows
-// could take it back.
+// generated so far is kept, but the repeated tokens are not in the prompt of the answer.
 func (t *turn) endLoop() {
 	t.leave()
 	if t.startClosing() {
 		return
 	}
-	before, messages, call := len(t.segments), len(t.reader.Messages()), t.callOpen
+	before, messages := len(t.segments), len(t.reader.Messages())
 	t.cut = true
 	t.reader.Finish()
 	t.finishMessages(messages)
@@ -267,7 +265,7 @@ func (t *turn) endLoop() {
 	}
 	t.segments = t.segments[:before]
 	t.loop = grammar.Loop{}
-	if !call && t.result.Answer == "" && !t.rescue && t.startRescue() {
+	if t.result.Answer == "" && !t.rescue && t.startRescue() {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())

@@ -51,6 +51,7 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 		n := len(t.result.Calls) - 1
 		t.callOpen = false
 		if t.cut && !m.Complete() { // incomplete arguments are useless
+			t.result.Done.CallCut = true
 			t.result.Calls = t.result.Calls[:n]
 			return
 		}
@@ -104,8 +105,12 @@ func (t *turn) end() {
 }
 
 // startRescue continues a turn that ended without an answer or a call: once, with a forced final
-// header. It returns false if that is not possible.
+// header. It returns false if that is not possible: behind a call that was cut, since its beginning
+// has been read and nothing that follows takes it back.
 func (t *turn) startRescue() bool {
+	if t.result.Done.CallCut {
+		return false
+	}
 	t.rescue = true
 	t.taken.Store(nil)
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
@@ -184,7 +189,8 @@ func (t *turn) finish(f Finish, err error) {
 		t.keepPartial()
 	}
 	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage,
-		Timing: timing, Faults: t.result.Done.Faults, Err: err}
+		Timing: timing, Faults: t.result.Done.Faults, Err: err,
+		CallCut: t.result.Done.CallCut || t.callOpen}
 	t.pending = append(t.pending, t.result.Done)
 	if t.result.Done.Faults.Total() == 0 && (f == FinishStop && t.result.Done.StopString == "" ||
 		f == FinishToolCalls) {

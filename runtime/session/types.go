@@ -179,7 +179,12 @@ type Done struct {
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
 	Err        error          `json:"-"` // set with FinishError and FinishLoop
+	// a call had begun and did not end: what came of its arguments cannot be used
+	CallCut bool
 }
+
+// Cut tells whether the turn was ended in the middle of what it said.
+func (d Done) Cut() bool { return d.Finish == FinishLength || d.CallCut }
 
 // Usage counts tokens. Completion includes Reasoning, which is the tokens of analysis messages with
 // their headers and end tokens.
