@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -175,7 +176,7 @@ func fits(v any, schema *jsondoc.Value) string {
 		return unless(ok, v, kind)
 	case "integer":
 		n, ok := v.(float64)
-		return unless(ok && n == float64(int64(n)), v, kind)
+		return unless(ok && n == math.Trunc(n), v, kind)
 	case "array":
 		list, ok := v.([]any)
 		why := unless(ok, v, kind)

@@ -316,13 +316,14 @@ func TestJudge(t *testing.T) {
 	})
 	k := tasks[at]
 	for arguments, want := range map[string]string{
-		`{"status":"paid","filter":{"field":"total","above":500}}`:           "",
-		`{"status":"PAID","filter":{"field":"total","above":500}}`:           "not offered",
-		`{"status":"paid","filter":{"field":"total","above":"500"}}`:         "type number",
-		`{"status":"paid","filter":{"field":"total","above":400}}`:           "asked for: filter",
-		`{"status":"paid","filter":{"above":500}}`:                           "field is missing",
-		`{"status":"paid","filter":{"field":"total","above":500,"x":1}}`:     "x is not in it",
-		`{"status":"paid","limit":1.5,"filter":{"field":"total","above":5}}`: "type integer",
+		`{"status":"paid","filter":{"field":"total","above":500}}`:            "",
+		`{"status":"PAID","filter":{"field":"total","above":500}}`:            "not offered",
+		`{"status":"paid","filter":{"field":"total","above":"500"}}`:          "type number",
+		`{"status":"paid","filter":{"field":"total","above":400}}`:            "asked for: filter",
+		`{"status":"paid","filter":{"above":500}}`:                            "field is missing",
+		`{"status":"paid","filter":{"field":"total","above":500,"x":1}}`:      "x is not in it",
+		`{"status":"paid","limit":1.5,"filter":{"field":"total","above":5}}`:  "type integer",
+		`{"status":"paid","limit":2e39,"filter":{"field":"total","above":5}}`: "asked for: filter",
 		`{"status":"paid"}`: "asked for: filter", `[]`: "not a JSON object", `{"filter":{}}`: "status",
 	} {
 		if got := k.judge(arguments); want == "" && got != "" || !strings.Contains(got, want) {
