@@ -77,6 +77,15 @@ var states = []struct {
 			s.ask("Compute")
 			s.play(0, step)
 		}},
+	{name: "status", o: toolOptions(&scriptTool{output: []string{"4\n"},
+		result: session.ToolResult{Text: "ok"}}),
+		turns: calling(turn(answering("Four."), []session.Event{session.Done{
+			Finish: session.FinishStop, Usage: session.Usage{Prompt: 12_345, Cached: 12_288,
+				Completion: 40}}})),
+		play: func(s *stage) {
+			s.ask("Compute")
+			s.play(0, step)
+		}},
 	{name: "tool-failed", o: toolOptions(&scriptTool{output: []string{"Traceback:\n"},
 		err: errors.New("NameError: name 'maths' is not defined")}),
 		turns: calling(turn(answering("I will import it."), []session.Event{used(120, 9)})),
