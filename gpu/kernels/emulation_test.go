@@ -32,16 +32,19 @@ func TestEmulation(t *testing.T) {
 	}
 }
 
+// Cases that run every kernel.
+var someCases = []string{"attend_f8", "attend_bf16", "attend_window", "matrix", "linear", "norm",
+	"qkv", "experts_one_row", "experts_q8", "mx_quantize", "route", "write_kv", "sample_masked",
+	"top_logits", "stats", "rope", "gather", "combine", "copy_rows", "angles", "embed", "edit",
+	"quantize", "step_one", "step_bf16"}
+
 // The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):
 // some cases of every kernel, and all of them in a long run. .ci/long gpu-isa has the other texts.
 func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of a processor")
 	}
-	words := []string{"nv", "attend_f8", "attend_bf16", "attend_window", "matrix", "linear",
-		"norm", "qkv", "experts_one", "experts_q8", "mx_quantize", "route", "write_kv",
-		"sample_masked", "top_logits", "stats", "rope", "gather", "combine", "copy_rows", "angles",
-		"embed", "edit", "quantize", "step_one", "step_bf16"}
+	words := append([]string{"nv"}, someCases...)
 	if os.Getenv("OSSRUN_LONG") != "" {
 		words = words[:1]
 	}
@@ -57,6 +60,32 @@ func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 			said := kernelCases(t, []string{"OSSRUN_PTX=" + path}, words)
 			if len(said) != 1 || strings.Contains(said[0], "; not") {
 				t.Errorf("kernels of the text were not run: %q", said)
+			}
+			t.Log(said)
+		})
+	}
+}
+
+// Shipped code objects of AMD's likewise (kerneltest/amd.h), one with waves of 64 and one of 32.
+// .ci/long gpu-isa amd has all of them.
+func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("twenty seconds of a processor")
+	}
+	readelf, objdump := tool(t, "llvm-readelf-22"), tool(t, "llvm-objdump-22")
+	for name, layout := range map[string]string{"gfx942": "cdna", "gfx1201": "gfx12"} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("..", "..", "assets", "kernels", name+".co")
+			text := output(t, readelf, "--notes", "--symbols", file) +
+				output(t, objdump, "-s", "-j", ".rodata", file) + output(t, objdump, "-d", file)
+			path := filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			said := kernelCases(t, []string{"KERNELS=norm.cu", "OSSRUN_AMD=" + path},
+				append([]string{layout}, someCases...))
+			if len(said) != 1 || strings.Contains(said[0], "; not") {
+				t.Errorf("kernels of the image were not run: %q", said)
 			}
 			t.Log(said)
 		})
