@@ -72,14 +72,10 @@ func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("twenty seconds of a processor")
 	}
-	readelf, objdump := tool(t, "llvm-readelf-22"), tool(t, "llvm-objdump-22")
 	for name, layout := range map[string]string{"gfx942": "cdna", "gfx1201": "gfx12"} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join("..", "..", "assets", "kernels", name+".co")
-			text := output(t, readelf, "--notes", "--symbols", file) +
-				output(t, objdump, "-s", "-j", ".rodata", file) + output(t, objdump, "-d", file)
 			path := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(readImage(t, name)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			said := kernelCases(t, []string{"KERNELS=norm.cu", "OSSRUN_AMD=" + path},
@@ -89,6 +85,46 @@ func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
 			}
 			t.Log(said)
 		})
+	}
+}
+
+// readImage is all that kerneltest wants to know of a code object.
+func readImage(t *testing.T, name string) string {
+	t.Helper()
+	readelf, objdump := tool(t, "llvm-readelf-22"), tool(t, "llvm-objdump-22")
+	file := filepath.Join("..", "..", "assets", "kernels", name+".co")
+	return output(t, readelf, "--notes", "--symbols", file) +
+		output(t, objdump, "-s", "-j", ".rodata", file) + output(t, objdump, "-d", file)
+}
+
+// An image without a wait, a write-back or the emptying of a cache is wrong there, and what the
+// interpreter does not know is an error.
+func TestAMDInterpreterNotices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten seconds of a processor")
+	}
+	texts := map[string]string{}
+	for _, c := range []struct{ image, layout, without, instead, cases, says string }{
+		{"gfx1201", "gfx12", "s_wait_loadcnt 0x0", "s_nop 0", "norm_small", "FAIL norm_small"},
+		{"gfx1201", "gfx12", "s_wait_storecnt 0x0", "s_nop 0", "step_newest", "FAIL decode_step"},
+		{"gfx942", "cdna", "buffer_wbl2 sc1", "s_nop 0", "step_newest", "FAIL decode_step"},
+		{"gfx942", "cdna", "buffer_inv sc1", "s_nop 0", "step_newest", "FAIL decode_step"},
+		{"gfx942", "cdna", "s_barrier", "s_setpc_b64 s[0:1]", "norm_small", "s_setpc_b64"},
+	} {
+		if texts[c.image] == "" {
+			texts[c.image] = readImage(t, c.image)
+		}
+		text := strings.ReplaceAll(texts[c.image], "\t"+c.without+" ", "\t"+c.instead+" ")
+		path := filepath.Join(t.TempDir(), c.image)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command("kerneltest/run.sh", c.layout, c.cases)
+		command.Env = append(os.Environ(), "KERNELS=norm.cu", "OSSRUN_AMD="+path)
+		out, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.says) {
+			t.Errorf("%s with %s for %s: %v\n%s", c.image, c.instead, c.without, err, out)
+		}
 	}
 }
 

@@ -62,6 +62,7 @@ enum class Does {
   kWriteLane,
   kMatrix,
   kMemory,
+  kEmpty,  // a cache
   kScalarLoad,
   kWait,
   kBarrier,
@@ -70,6 +71,7 @@ enum class Does {
   kEnd
 };
 enum class When { kAlways, kScc0, kScc1, kVccZero, kVccNot, kExecZero, kExecNot };
+enum { kNear = 1, kFar = 2 };  // caches: of a wave, of its block
 enum Counter : uint8_t { kLoads, kStores, kShared, kScalarLoads, kCounters };
 
 struct Instruction {
@@ -90,6 +92,8 @@ struct Instruction {
   uint64_t table = 0;
   int bytes = 0, elements = 1, spread = 0;  // spread: bytes that a step of an offset is
   bool sign = false;
+  int empties = 0;  // caches
+  bool writes_back = false;
   int part = 0;  // 1, 2: the low, the high half of a register alone
   int64_t offset[2] = {0, 0};
   int most[kCounters] = {-1, -1, -1, -1};  // of a wait

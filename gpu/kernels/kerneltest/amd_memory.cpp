@@ -29,6 +29,28 @@ char* Wave::shared_memory(const Operating& o, uint64_t at, int bytes) {
   return shared_->data() + at;
 }
 
+void Wave::load_bytes(const Instruction& i, uint64_t at, char* to) {
+  const uint64_t bytes = static_cast<uint64_t>(i.bytes);
+  if (!caches_)
+    memcpy(to, reinterpret_cast<const char*>(at), bytes);
+  else if (i.device)
+    caches_->from_memory(at, to, bytes);
+  else
+    caches_->load(p_->generation == 9 ? nullptr : &near_, at, to, bytes);
+}
+
+void Wave::store_bytes(const Instruction& i, uint64_t at, const char* of, size_t bytes) {
+  if (!caches_)
+    memcpy(reinterpret_cast<char*>(at), of, bytes);
+  else
+    caches_->store(p_->generation == 9 ? nullptr : &near_, at, of, bytes, i.device);
+}
+
+void Wave::empty(const Instruction& i) {
+  if (i.empties & kNear) near_.clear();
+  if (i.empties & kFar && caches_) caches_->far.clear();
+}
+
 void Wave::memory(const Instruction& i) {
   std::unique_ptr<Operating> fresh;
   if (free_.empty()) {
@@ -82,6 +104,7 @@ void Wave::memory(const Instruction& i) {
     o.done = true;
   }
   if (i.load) fill(i.to[0], o.lanes, i.part);
+  empty(i);
   under_way_.push_back(std::move(fresh));
   // Atomic operations on memory are where blocks meet, so they are done at once; and a load that is
   // early, and shared memory that is.
@@ -101,8 +124,11 @@ void Wave::scalar_load(const Instruction& i) {
   const uint64_t from = get64(i.of[0].at) + static_cast<uint64_t>(i.offset[0]) +
                         (by.kind == Operand::kConstant ? by.value[0] : scalar_[by.at]);
   o->words.resize(static_cast<size_t>(i.bytes) / 4);
-  memcpy(o->words.data(), reinterpret_cast<const char*>(from & ~uint64_t{3}),
-         static_cast<size_t>(i.bytes));
+  char* to = reinterpret_cast<char*>(o->words.data());
+  if (caches_)
+    caches_->from_memory(from & ~uint64_t{3}, to, static_cast<uint64_t>(i.bytes));
+  else
+    memcpy(to, reinterpret_cast<const char*>(from & ~uint64_t{3}), static_cast<size_t>(i.bytes));
   for (int w = 0; w < i.to[0].words; w++) set(i.to[0].at + w, kGarbage);
   under_way_.push_back(std::move(o));
 }
@@ -112,6 +138,7 @@ void Wave::perform(Operating& o) {
   if (o.done) return;
   o.done = true;
   const Instruction& i = *o.instruction;
+  if (i.writes_back && caches_) caches_->write_back();
   if (i.bytes == 0) return;
   if (i.store && !i.shared) perform_before(o.number);
   if (i.load && !i.atomic && !i.shared) return read(o);
@@ -137,7 +164,11 @@ void Wave::perform(Operating& o) {
           memcpy(&v, m + w * 4, bytes);
         } else {
           const uint32_t stored = i.part == 2 ? v >> 16 : v;
-          memcpy(m + w * 4, &stored, bytes);
+          if (i.shared)
+            memcpy(m + w * 4, &stored, bytes);
+          else
+            store_bytes(i, o.at[n][l] + static_cast<uint64_t>(w) * 4,
+                        reinterpret_cast<const char*>(&stored), bytes);
         }
       }
     }
@@ -159,7 +190,7 @@ void Wave::read(Operating& o) {
     if (!(o.lanes >> l & 1)) continue;
     char bytes[16] = {};
     const uint64_t at = o.at[0][l];
-    memcpy(bytes, reinterpret_cast<const char*>(at), static_cast<size_t>(i.bytes));
+    load_bytes(i, at, bytes);
     for (auto& s : under_way_) {
       const Instruction& j = *s->instruction;
       if (s->number > o.number) break;

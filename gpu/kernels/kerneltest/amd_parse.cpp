@@ -135,21 +135,13 @@ class Reader {
                                           "s_sendmsg",
                                           "s_code_end",
                                           "s_barrier_signal",
-                                          "s_set_inst_prefetch_distance",
-                                          "buffer_inv",
-                                          "buffer_wbinvl1_vol",
-                                          "buffer_wbl2",
-                                          "buffer_gl0_inv",
-                                          "buffer_gl1_inv"};
+                                          "s_set_inst_prefetch_distance"};
     for (const char* name : nothing)
       if (n == name) return;
     if (n == "s_endpgm") return void(i.does = Does::kEnd);
     if (n == "s_barrier" || n == "s_barrier_wait") return void(i.does = Does::kBarrier);
     if (n == "s_sleep") return void(i.does = Does::kSleep);
-    if (n == "global_inv") {  // counted as a load that brings nothing
-      i.does = Does::kMemory;
-      return;
-    }
+    if (caches(i, rest)) return;
     if (begins(n, "s_wait")) return wait(i, rest);
     if (branch(i)) return;
     const size_t dual = rest.find(" :: ");
@@ -163,6 +155,23 @@ class Reader {
     for (const char* form : {"_e32", "_e64", "_sdwa"})
       if (ends(n, form)) n = n.substr(0, n.size() - strlen(form));
     operands(i, rest);
+  }
+
+  // Emptying caches and writing back; some are counted as loads that bring nothing.
+  bool caches(Instruction& i, const std::string& rest) const {
+    static const std::map<std::string, int> all = {{"buffer_inv sc1", kFar},
+                                                   {"buffer_wbl2 sc1", 0},
+                                                   {"buffer_wbinvl1_vol ", kFar},
+                                                   {"buffer_gl0_inv ", kNear},
+                                                   {"buffer_gl1_inv ", kFar},
+                                                   {"global_inv scope:SCOPE_SE", kNear},
+                                                   {"global_inv scope:SCOPE_DEV", kNear | kFar}};
+    const auto found = all.find(i.name + " " + rest);
+    if (found == all.end()) return false;
+    i.empties = found->second;
+    i.writes_back = i.name == "buffer_wbl2";
+    i.does = i.name == "global_inv" || i.writes_back ? Does::kMemory : Does::kEmpty;
+    return true;
   }
 
   static bool branch(Instruction& i) {
@@ -361,6 +370,7 @@ class Reader {
   void cached(Instruction& i, const std::string& name, const std::string& m) {
     static const char* const hints[] = {"nt", "slc", "dlc", "glc", "sc0", "sc1"};
     if (m == "sc1" || m == "glc" || m == "scope:SCOPE_DEV") i.device = true;
+    if (m == "slc") i.device = false;  // with glc: not to be kept in a cache
     for (const char* h : hints)
       if (m == h) return;
     if (name != "scope" && name != "th") unknown(m);

@@ -26,10 +26,12 @@ class Running {
     for (size_t at = 0; at < shared_.size(); at += 4) memcpy(&shared_[at], &kGarbage, 4);
     shared_.resize(bytes);
     launch(p, args);
+    caches_.begin(p.target == "gfx942" || p.target == "gfx950");
     while (waves_.size() < n) waves_.emplace_back(new Wave);
     const bool in_order = simt::block->step > 0;
     for (size_t w = 0; w < n; w++)
-      waves_[w]->begin(p, static_cast<int>(w), &shared_, arguments_.data(), in_order);
+      waves_[w]->begin(p, static_cast<int>(w), &shared_, arguments_.data(),
+                       simt::block->pauses ? &caches_ : nullptr, in_order);
     for (;;) {
       size_t at_barrier = 0, asleep = 0, ended = 0;
       for (size_t k = 0; k < n; k++) {
@@ -41,7 +43,7 @@ class Running {
         asleep += waves_[k]->state == Wave::kAsleep;
         ended += waves_[k]->state == Wave::kEnded;
       }
-      if (ended == n) return;
+      if (ended == n) return caches_.write_back();
       const Wave::State wakes = asleep ? Wave::kAsleep : Wave::kAtBarrier;
       if (asleep) simt::yield_block();
       if (!asleep && ended)
@@ -84,6 +86,7 @@ class Running {
 
   std::vector<std::unique_ptr<Wave>> waves_;
   std::vector<char> shared_, arguments_;
+  Caches caches_;
 };
 
 // The block's first thread, in the order in which they run, is its waves; the others are done.

@@ -54,7 +54,7 @@ void Wave::wrong(const Instruction& i, const char* what) const {
 }
 
 void Wave::begin(const Program& p, int number, std::vector<char>* shared, const char* arguments,
-                 bool late) {
+                 Caches* caches, bool late) {
   p_ = &p;
   at_ = 0;
   lanes_ = p.lanes;
@@ -63,6 +63,8 @@ void Wave::begin(const Program& p, int number, std::vector<char>* shared, const 
   slept_ = 0;
   asked_ = 0;
   shared_ = shared;
+  caches_ = caches;
+  near_.clear();
   late_ = late;
   state = kReady;
   under_way_.clear();
@@ -145,6 +147,9 @@ void Wave::run() {
         break;
       case Does::kMemory:
         memory(i);
+        break;
+      case Does::kEmpty:
+        empty(i);
         break;
       case Does::kScalarLoad:
         scalar_load(i);

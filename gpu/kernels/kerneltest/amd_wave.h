@@ -8,6 +8,7 @@
 
 #include <deque>
 #include "amd.h"
+#include "amd_caches.h"
 
 namespace amd {
 
@@ -29,7 +30,7 @@ class Wave {
 
   // Registers as a launch leaves them: the rest is garbage.
   void begin(const Program& p, int number, std::vector<char>* shared, const char* arguments,
-             bool late);
+             Caches* caches, bool late);
   // Until it stops at something.
   void run();
   State state = kEnded;
@@ -58,6 +59,9 @@ class Wave {
   void perform_before(uint64_t number);
   void read(Operating& o);
   char* shared_memory(const Operating& o, uint64_t at, int bytes);
+  void empty(const Instruction& i);
+  void load_bytes(const Instruction& i, uint64_t at, char* to);
+  void store_bytes(const Instruction& i, uint64_t at, const char* of, size_t bytes);
   void fill(const Operand& o, uint64_t lanes, int part);
 
   uint64_t exec() const { return get64(kExec) & all_; }
@@ -81,6 +85,8 @@ class Wave {
   uint64_t all_ = 0, asked_ = 0;
   bool scc_ = false, late_ = false;
   std::vector<char>* shared_ = nullptr;
+  Caches* caches_ = nullptr;  // null where blocks run one after another
+  Caches::Lines near_;        // of RDNA
   uint32_t scalar_[kScalars + 2];
   uint32_t vector_[kVectors][64];
   std::deque<std::unique_ptr<Operating>> under_way_;

@@ -74,7 +74,7 @@ static void break_instructions(const std::vector<amd::Program*>& images,
       std::string why;
       const std::string what = amd::broken(p, number);
       const char* by = nullptr;
-      const rlimit most = {300, 300};
+      const rlimit most = {60, 60};
       setrlimit(RLIMIT_CPU, &most);
       printf("break: %s: %s: ", p.name.c_str(), what.c_str());
       fflush(stdout);
