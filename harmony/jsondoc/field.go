@@ -73,7 +73,7 @@ func read[T any](f Field, kind Kind, want string) (v T, err error) {
 
 // Members is Parts by name.
 func (f Field) Members() (map[string]json.RawMessage, error) {
-	parts, err := f.Parts()
+	parts, err := f.Parts(math.MaxInt)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ package jsondoc
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 )
@@ -59,14 +61,15 @@ func (p *Parts) set(name string, raw json.RawMessage) {
 	p.List = append(p.List, Part{name, raw})
 }
 
-// Parts splits an object. Names match in case; of a name that comes twice the last value counts, at
-// the place of the first. The values are parts of the field's own bytes.
-func (f Field) Parts() (*Parts, error) {
+// Parts splits an object of at most so many members. Names match in case; of a name that comes
+// twice the last value counts, at the place of the first. The values are parts of the field's own
+// bytes.
+func (f Field) Parts(most int) (*Parts, error) {
 	s := text{raw: f.Raw}
 	if !s.skip('{') {
 		return nil, f.wrong("an object")
 	}
-	p := &Parts{}
+	p := &Parts{List: make([]Part, 0, 3)} // as most have
 	for !s.closes('}') {
 		quoted, ok := s.value()
 		if !ok || len(quoted) < 2 || quoted[0] != '"' || !s.skip(':') {
@@ -76,26 +79,47 @@ func (f Field) Parts() (*Parts, error) {
 		if !ok {
 			return nil, f.wrong("an object")
 		}
-		p.set(unquote(quoted), raw)
+		if p.set(unquote(quoted), raw); len(p.List) > most {
+			return nil, f.wrong(fmt.Sprintf("an object of at most %d members", most))
+		}
 	}
 	return p, nil
 }
 
-// Items splits an array. The items are parts of the field's own bytes.
-func (f Field) Items() ([]Field, error) {
-	s := text{raw: f.Raw}
-	if !s.skip('[') {
-		return nil, f.wrong("an array")
-	}
-	list := []Field{}
-	for !s.closes(']') {
-		raw, ok := s.value()
-		if !ok {
-			return nil, f.wrong("an array")
+// Items are the items of an array, each a part of the field's own bytes; of anything else there are
+// none.
+func (f Field) Items() iter.Seq2[int, Field] {
+	return func(yield func(int, Field) bool) {
+		for i, raw := range f.values() {
+			if !yield(i, Field{raw, f.Path + "[" + strconv.Itoa(i) + "]"}) {
+				return
+			}
 		}
-		list = append(list, Field{raw, f.Path + "[" + strconv.Itoa(len(list)) + "]"})
 	}
-	return list, nil
+}
+
+// Count is how many items an array has; no more than most are looked for.
+func (f Field) Count(most int) (n int) {
+	for range f.values() {
+		if n++; n == most {
+			break
+		}
+	}
+	return n
+}
+
+func (f Field) values() iter.Seq2[int, json.RawMessage] {
+	return func(yield func(int, json.RawMessage) bool) {
+		s := text{raw: f.Raw}
+		if !s.skip('[') {
+			return
+		}
+		for i := 0; !s.closes(']'); i++ {
+			if raw, ok := s.value(); !ok || !yield(i, raw) {
+				return
+			}
+		}
+	}
 }
 
 // text is a JSON text that is read from at on.

@@ -20,7 +20,7 @@ func splitAgrees(t *testing.T, raw json.RawMessage) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			return // too deep for it
 		}
-		parts, err := f.Parts()
+		parts, err := f.Parts(1 << 20)
 		if err != nil || len(parts.List) != len(want) || parts.Get("not there") != nil {
 			t.Fatalf("%s: %v, want %d members: %v", raw, parts, len(want), err)
 		}
@@ -41,11 +41,18 @@ func splitAgrees(t *testing.T, raw json.RawMessage) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			return
 		}
-		items, err := f.Items()
-		if err != nil || !slices.EqualFunc(items, want, func(a Field, b json.RawMessage) bool {
-			return bytes.Equal(a.Raw, b)
-		}) {
-			t.Fatalf("%s: %v, %v", raw, items, err)
+		var items []Field
+		for i, item := range f.Items() {
+			if items = append(items, item); item.Path != fmt.Sprintf("[%d]", i) {
+				t.Fatalf("item %d is called %s", i, item.Path)
+			}
+		}
+		if f.Count(len(want)+1) != len(want) || !slices.EqualFunc(items, want,
+			func(a Field, b json.RawMessage) bool { return bytes.Equal(a.Raw, b) }) {
+			t.Fatalf("%s: %v", raw, items)
+		}
+		if n := len(want); n > 1 && f.Count(n-1) != n-1 {
+			t.Fatalf("%s: more than %d are counted", raw, n-1)
 		}
 		for _, i := range items {
 			splitAgrees(t, i.Raw)
@@ -72,19 +79,31 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		x := Field{Raw: text} // what is not valid ends, and breaks nothing
-		_, _ = x.Parts()
-		_, _ = x.Items()
+		_, _ = x.Parts(1 << 20)
+		x.Count(1 << 20)
 	})
 }
 
 // A value is a part of the text, and cannot be appended to over what follows.
 func TestSplitCopiesNothing(t *testing.T) {
 	raw := json.RawMessage(`{"a":[1,2],"b":3}`)
-	parts, err := Field{Raw: raw}.Parts()
+	parts, err := Field{Raw: raw}.Parts(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := parts.Get("a"); &a[0] != &raw[5] || cap(a) != len(a) {
 		t.Errorf("%s of %s", a, raw)
+	}
+}
+
+// An object of too many members is refused at the first that is too many.
+func TestPartsAreBounded(t *testing.T) {
+	f := Field{Raw: json.RawMessage(`{"a":1,"b":2,"a":3,"c":4}`), Path: "x"}
+	if p, err := f.Parts(3); err != nil || len(p.List) != 3 {
+		t.Errorf("%v, %v", p, err)
+	}
+	_, err := f.Parts(2)
+	if err == nil || err.Error() != "x is an object, not an object of at most 2 members" {
+		t.Error(err)
 	}
 }

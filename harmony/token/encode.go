@@ -18,21 +18,27 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
+// piecesAsked is how many pieces of text are encoded before it is asked whether to go on.
+const piecesAsked = 4096
+
 // EncodeWhile is Encode that asks every few thousand pieces of text whether to go on, with the
 // number of ids so far; false ends it, and what it returns is of no use.
 func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) bool) ([]int32,
 	bool) {
-	const pieces = 4096
 	if !utf8.ValidString(text) {
 		text = Text([]byte(text))
 	}
-	b := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
+	b, ok := unsafe.Slice(unsafe.StringData(text), len(text)), true // only read
 	for i, n := 0, 0; i < len(b); n++ {
-		if n%pieces == 0 && !more(len(dst)) {
+		if n%piecesAsked == 0 && !more(len(dst)) {
 			return dst, false
 		}
 		end := t.pieceEnd(b, i)
-		dst = t.encodePiece(dst, b[i:end])
+		if end-i <= longestRun {
+			dst = t.encodePiece(dst, b[i:end])
+		} else if dst, ok = t.mergeWindows(dst, b[i:end], window, margin, more); !ok {
+			return dst, false
+		}
 		i = end
 	}
 	return dst, more(len(dst))
@@ -47,6 +53,26 @@ func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
 		dst = t.Encode(dst, text[:at])
 		if length == 0 {
 			return dst
+		}
+		dst = append(dst, id)
+		text = text[at+length:]
+	}
+}
+
+// EncodeSpecialWhile is EncodeSpecial of all names that asks, as EncodeWhile does, whether to go
+// on.
+func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
+	more func(ids int) bool) ([]int32, bool) {
+	for n := 0; ; n++ {
+		at, length, id := t.nextSpecial(text, nil)
+		if at > 0 || n%piecesAsked == 0 {
+			var ok bool
+			if dst, ok = t.EncodeWhile(dst, text[:at], more); !ok {
+				return dst, false
+			}
+		}
+		if length == 0 {
+			return dst, true
 		}
 		dst = append(dst, id)
 		text = text[at+length:]

@@ -12,11 +12,15 @@
 
 package token
 
+import "bytes"
+
 const (
 	window = 1024 // bytes encoded at a time
 	// bytes at the end of a window that are left to the next one: their tokens may change with what
 	// follows
 	margin = 160
+	// windows that are encoded before it is asked whether to go on
+	windowsAsked = 64
 )
 
 // doneWindow is where a window began, in bytes of the piece and in tokens of the result, and how
@@ -25,19 +29,31 @@ type doneWindow struct{ bytes, tokens, length int }
 
 // mergeLong appends the tokens of the piece b to dst.
 func (t *Tokenizer) mergeLong(dst []int32, b []byte) []int32 {
-	return t.mergeWindows(dst, b, window, margin)
+	if all, ok := t.mergeRun(dst, b); ok {
+		return all
+	}
+	dst, _ = t.mergeWindows(dst, b, window, margin, nil)
+	return dst
 }
 
 // mergeWindows is mergeLong for windows of size bytes, the last tail bytes of which are left to the
-// next one. The result does not depend on either.
-func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int) []int32 {
+// next one. The result does not depend on either. more, if not nil, is asked as in EncodeWhile.
+func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int,
+	more func(ids int) bool) ([]int32, bool) {
 	q := queues.Get().(*mergeQueue)
 	defer q.release()
 	var done []doneWindow
+	var before []byte // what q has encoded
 	next := size
-	for from := 0; from < len(b); {
+	for from, n := 0, 1; from < len(b); n++ {
+		if more != nil && n%windowsAsked == 0 && !more(len(dst)) {
+			return dst, false
+		}
 		to := min(from+next, len(b))
-		q.encode(t, b[from:to])
+		if w := b[from:to]; !bytes.Equal(w, before) { // runs of one letter are the same again
+			q.encode(t, w)
+			before = w
+		}
 		if len(done) > 0 && !t.neighbours(dst[len(dst)-1], int32(q.ids[0])) {
 			last := done[len(done)-1]
 			done = done[:len(done)-1]
@@ -61,7 +77,7 @@ func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int) []int32 
 		from += int(i)
 		next = size
 	}
-	return dst
+	return dst, true
 }
 
 // neighbours tells whether the bytes of left and right together are encoded as left and right.

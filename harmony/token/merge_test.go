@@ -3,6 +3,7 @@ package token
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -83,7 +84,7 @@ func TestMergeIsExact(t *testing.T) {
 		}
 		for _, size := range []int{2, 7, 40, 200} {
 			for _, tail := range []int{0, 1, 20} {
-				if got := tok.mergeWindows(nil, b, size, tail); !slices.Equal(got, want) {
+				if got, _ := tok.mergeWindows(nil, b, size, tail, nil); !slices.Equal(got, want) {
 					t.Fatalf("%q: windows of %d and %d: %v, want %v", b, size, tail, got, want)
 				}
 			}
@@ -108,4 +109,40 @@ func (q *mergeQueue) tokens() (ids []int32) {
 		ids = append(ids, int32(q.ids[i]))
 	}
 	return ids
+}
+
+// Runs are kept, and equal windows encoded once: neither shows.
+func TestRunsAreExact(t *testing.T) {
+	tok := Get()
+	var q mergeQueue
+	for _, letter := range []string{" ", "a", "=", "-", "\n", "\t", "abc", "é", " \n"} {
+		for _, n := range []int{shortPiece + 1, 128, 129, 460, window, longestRun, longestRun + 1,
+			3 * window, 10_000} {
+			b := []byte(strings.Repeat(letter, n))
+			q.encode(tok, b)
+			for range 2 {
+				if !slices.Equal(tok.mergeLong([]int32{7}, b), append([]int32{7}, q.tokens()...)) {
+					t.Errorf("%d of %q are not exact", n, letter)
+				}
+			}
+		}
+	}
+}
+
+// Encoding ends inside of one long piece too, and is the same where it goes on.
+func TestEncodeWhileEndsInAPiece(t *testing.T) {
+	tok := Get()
+	for _, text := range []string{strings.Repeat("?!<~", 1<<16), strings.Repeat("word ", 1<<15),
+		"a<|end|>b " + strings.Repeat("x<|end|>", 1<<14), ""} {
+		want := tok.EncodeSpecial(nil, text, nil)
+		ids, whole := tok.EncodeSpecialWhile(nil, text, func(int) bool { return true })
+		if !whole || !slices.Equal(ids, want) {
+			t.Errorf("%.20q: not what EncodeSpecial gives", text)
+		}
+		const most = 1000
+		ids, whole = tok.EncodeSpecialWhile(nil, text, func(n int) bool { return n <= most })
+		if whole != (len(want) <= most) || len(ids) > 1<<16 {
+			t.Errorf("%.20q: %d of %d tokens, %t", text, len(ids), len(want), whole)
+		}
+	}
 }

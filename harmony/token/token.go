@@ -36,6 +36,7 @@ const (
 
 // Tokenizer holds the vocabulary. It never changes once made, so it is safe for concurrent use.
 type Tokenizer struct {
+	runs     runs
 	offsets  []uint32 // of each ordinary token in text, [ordinary+1]
 	text     []byte   // the bytes of all ordinary tokens, one after the other in id order
 	byteID   [256]uint32

@@ -104,15 +104,9 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 func (in *inputReader) readAnswer(o *object, after []value) {
 	id, name := o.text("id"), o.text("name")
 	call := approvedCall(id)
-	var answer *object
-	for _, v := range after {
-		switch next := v.object(); {
-		case next.text("approval_request_id") != id:
-		case next.text("type") == "mcp_call":
-			return // it has the call and its result
-		case next.text("type") == "mcp_approval_response":
-			answer = next
-		}
+	made, answer := in.following(id, after)
+	if made {
+		return // the call is in the input, with its result
 	}
 	if last := in.talk.last(); last == nil || last.CallID != call {
 		readCall(in.talk, o, call)
@@ -129,11 +123,53 @@ func (in *inputReader) readAnswer(o *object, after []value) {
 	}
 }
 
+// requestAnswers is what an input says of a request for approval: the last call that was made of it
+// and the last answer to it, each with the number of items behind it.
+type requestAnswers struct {
+	answer             *object
+	called             bool
+	behindCall, behind int
+}
+
+// following tells whether after has the call that was made of a request, and the last answer to it.
+// Each list that is given ends as the others do, so that the longest one is looked through once.
+func (in *inputReader) following(id string, after []value) (made bool, answer *object) {
+	if len(after) > in.answersOf {
+		in.answers, in.answersOf = map[string]*requestAnswers{}, len(after)
+		for i, v := range after {
+			next := v.object()
+			kind := next.text("type")
+			if kind != "mcp_call" && kind != "mcp_approval_response" {
+				continue
+			}
+			request := next.text("approval_request_id")
+			f := in.answers[request]
+			if f == nil {
+				f = &requestAnswers{}
+				in.answers[request] = f
+			}
+			if kind == "mcp_call" {
+				f.called, f.behindCall = true, len(after)-i
+			} else {
+				f.answer, f.behind = next, len(after)-i
+			}
+		}
+	}
+	f := in.answers[id]
+	if f == nil {
+		return false, nil
+	}
+	if f.answer != nil && f.behind <= len(after) {
+		answer = f.answer
+	}
+	return f.called && f.behindCall <= len(after), answer
+}
+
 // openRequests takes up the requests that a stored response ended in.
 func (in *inputReader) openRequests(output []value, o *object) {
 	var after []value
 	if v := o.get("input"); v.Kind() == jsondoc.Array {
-		after = v.list()
+		after = v.messages()
 	}
 	for _, v := range output {
 		if v.object().text("type") == "mcp_approval_request" {
@@ -148,7 +184,7 @@ func (in *inputReader) checkAnswer(o *object) {
 	if !o.has("approve") {
 		o.c.add(missing(o.at("approve")))
 	}
-	if !slices.Contains(in.requests, id) {
+	if !in.requests[id] {
 		o.c.add(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}

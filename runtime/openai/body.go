@@ -81,7 +81,7 @@ func (t *timedBody) Read(b []byte) (int, error) {
 
 // readBody reads a request body that must be one JSON object.
 func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
-	b, err := io.ReadAll(r.Body)
+	b, err := readAll(r.Body, r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -107,6 +107,27 @@ func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 		o.c.images = p.IgnoreImages
 	}
 	return o, f
+}
+
+// readAll is io.ReadAll of so many bytes, -1 if that is not known. It makes room for what has been
+// announced once an eighth of it is here, and copies little.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	b := make([]byte, 0, min(max(length+1, 512), 64<<10))
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) < cap(b):
+		case int64(len(b)) <= length: // one byte more, where the end is found
+			b = append(make([]byte, 0, min(8*int64(len(b)), length+1)), b...)
+		default:
+			b = append(b, 0)[:len(b)]
+		}
+	}
 }
 
 // prepare lets a request in among those that are read and checked, whose work the scheduler does

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -352,14 +353,14 @@ func (c *composer) cite(citations []session.Citation) {
 
 // readCode adds an earlier call of the interpreter to the conversation, as the model made it.
 func readCode(talk *conversation, o *object) {
-	id, printed := o.text("id"), ""
+	var printed strings.Builder
 	for _, v := range o.list("outputs") {
-		printed += v.object().text("logs")
+		printed.WriteString(v.object().text("logs"))
 	}
 	if !o.has("outputs") {
-		printed = "[the output was not kept]"
+		printed.WriteString("[the output was not kept]")
 	}
-	talk.toolCall(id, "python", o.text("code"), printed)
+	talk.toolCall(o.text("id"), "python", o.text("code"), printed.String())
 }
 
 // readSearch adds an earlier call of the browser; false: the item does not say what it was. What it

@@ -14,6 +14,7 @@ type callLedger struct {
 	open   map[string]bool // ids of calls: whether they wait for a result
 	waits  int             // how many do
 	spoken int             // how many calls came before the user's last word
+	told   bool            // that a call waits for its result
 
 	function, path string // the last deprecated function_call, and its id
 }
@@ -51,12 +52,16 @@ func (l *callLedger) unanswered(calls []string) (ids []string) {
 	return ids
 }
 
-// waiting is why a user cannot speak yet, "" if all calls have their results.
+// waiting is why a user cannot speak yet, "" if all calls have their results. It is told once.
 func (l *callLedger) waiting() string {
+	if l.told {
+		return ""
+	}
 	ids := l.unanswered(l.called)
 	if len(ids) == 0 {
 		return ""
 	}
+	l.told = true
 	return "each call must be followed by its result: none was found for " +
 		strings.Join(ids, ", ")
 }

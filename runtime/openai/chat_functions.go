@@ -20,10 +20,9 @@ func (of *offer) readFunctions(o *object) bool {
 		o.c.add(invalid("functions", "functions is the deprecated form of tools: only one of both "+
 			"can be given"))
 	}
-	for _, v := range o.list("functions") {
+	for _, v := range of.listed(o, "functions") {
 		of.functions = append(of.functions, readFunction(v.object()))
 	}
-	of.bound(o, "functions")
 	switch v := o.get("function_call"); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.String:

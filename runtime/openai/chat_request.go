@@ -118,7 +118,7 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 // needContent complains about a user's message that has none.
 func needContent(m *object) {
 	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
-		kind == jsondoc.Array && len(m.list("content")) == 0 {
+		kind == jsondoc.Array && m.get("content").Count(1) == 0 {
 		m.c.add(missing(m.at("content")))
 	}
 }
@@ -131,7 +131,10 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 	if text == "" {
 		text = m.text("refusal")
 	}
-	calls := m.list("tool_calls")
+	var calls []value
+	if m.has("tool_calls") {
+		calls = talk.calls(m.get("tool_calls"))
+	}
 	if len(calls) == 0 && m.has("function_call") {
 		talk.add(session.AssistantCommentary, text)
 		readFunctionCall(talk, m, ledger)

@@ -5,6 +5,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -15,6 +17,9 @@ import (
 
 // mostTexts is how many choices one request may have, all prompts together.
 const mostTexts = 256
+
+// mostPrompt is how many tokens a text has that is encoded: eight of the largest contexts.
+const mostPrompt = 1 << 20
 
 // textDefault is how many tokens a request gets that names no number: OpenAI's default.
 const textDefault = 16
@@ -126,7 +131,7 @@ func readPrompts(o *object) []textPrompt {
 	}
 	v := o.get("prompt")
 	if v.Kind() == jsondoc.String {
-		return []textPrompt{encodePrompt(v.text())}
+		return []textPrompt{encodePrompt(v, v.text())}
 	}
 	if v.Kind() != jsondoc.Array {
 		v.wrong("a string, an array of strings, of token ids, or of arrays of token ids")
@@ -134,15 +139,16 @@ func readPrompts(o *object) []textPrompt {
 	}
 	flat, most := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
 	if flat {
-		most = 1 << 20
+		most = mostPrompt
 	}
-	if manyItems(v.Raw, most) { // each is dear, before any is counted
+	if v.Count(most+1) > most { // each is dear, before any is counted
 		o.c.add(invalid("prompt", "prompt has more than %d items", most))
 		return nil
 	}
-	if ids := []int32(nil); flat && bytes.IndexByte(v.Raw, 'n') < 0 &&
-		json.Unmarshal(v.Raw, &ids) == nil && len(ids) > 0 && !slices.ContainsFunc(ids, noToken) {
-		return []textPrompt{{ids: ids}}
+	if flat {
+		if ids := v.tokenIDs(); len(ids) > 0 {
+			return []textPrompt{{ids: ids}}
+		}
 	}
 	list := v.list()
 	if len(list) == 0 {
@@ -153,7 +159,7 @@ func readPrompts(o *object) []textPrompt {
 	switch list[0].Kind() {
 	case jsondoc.String:
 		for _, p := range list {
-			prompts = append(prompts, encodePrompt(p.text()))
+			prompts = append(prompts, encodePrompt(p, p.text()))
 		}
 	case jsondoc.Array:
 		for _, p := range list {
@@ -165,28 +171,34 @@ func readPrompts(o *object) []textPrompt {
 	return prompts
 }
 
-// manyItems tells that an array has more than most items, and does not look at the rest.
-func manyItems(raw json.RawMessage, most int) bool {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = d.Token() // the bracket
-	var item json.RawMessage
-	for n := 0; d.More(); n++ {
-		if n == most {
-			return true
-		}
-		if d.Decode(&item) != nil {
-			return false // the array is well-formed already
-		}
+// encode makes the ids of a text in v, in which the names of special tokens mean them.
+func (v value) encode(text string) []int32 {
+	ids, whole := token.Get().EncodeSpecialWhile([]int32{}, text, func(ids int) bool {
+		return ids <= mostPrompt && !v.c.gone()
+	})
+	if !whole {
+		v.c.add(refusal(http.StatusBadRequest, v.Path, codeContextLength, fmt.Sprintf(
+			"%s has more than %d tokens", v.Path, mostPrompt)))
+		return nil
 	}
-	return false
+	return ids
+}
+
+// tokenIDs reads an array of ids at once; nil if something in it is none.
+func (v value) tokenIDs() (ids []int32) {
+	if v.Kind() != jsondoc.Array || bytes.IndexByte(v.Raw, 'n') >= 0 || // null would be read as 0
+		json.Unmarshal(v.Raw, &ids) != nil || slices.ContainsFunc(ids, noToken) {
+		return nil
+	}
+	return ids
 }
 
 func noToken(id int32) bool { return id < 0 || id >= token.VocabSize }
 
 // encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
 // <|endoftext|>.
-func encodePrompt(text string) textPrompt {
-	p := textPrompt{text: text, ids: token.Get().EncodeSpecial(nil, text, nil)}
+func encodePrompt(v value, text string) textPrompt {
+	p := textPrompt{text: text, ids: v.encode(text)}
 	if len(p.ids) == 0 {
 		p.ids = []int32{token.EndOfText}
 	}
@@ -222,13 +234,13 @@ func allowedTokens(o *object) (ids []int32) {
 		return nil
 	}
 	// there may be as many as the vocabulary has
-	raw := o.get("allowed_token_ids").Raw
-	if json.Unmarshal(raw, &ids) == nil && len(ids) > 0 && !slices.ContainsFunc(ids, noToken) &&
-		!bytes.Contains(raw, []byte("null")) { // which is no number, and would be read as 0
-		return ids
+	v := o.get("allowed_token_ids")
+	if v.Count(token.VocabSize+1) <= token.VocabSize {
+		if ids = v.tokenIDs(); len(ids) > 0 {
+			return ids
+		}
 	}
-	ids = nil
-	for _, v := range o.list("allowed_token_ids") {
+	for _, v := range v.list() {
 		ids = append(ids, v.tokenID())
 	}
 	if len(ids) == 0 {

@@ -7,7 +7,6 @@
 package openai
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -19,7 +18,7 @@ func messagesOf(o *object) []value {
 		o.c.add(missing("messages"))
 		return nil
 	}
-	list := o.list("messages")
+	list := o.get("messages").messages()
 	if len(list) == 0 && o.c.first == nil {
 		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
 	}
@@ -30,6 +29,9 @@ func messagesOf(o *object) []value {
 type conversation struct {
 	Lead     []string // system and developer texts before everything else
 	Messages []session.Message
+
+	names map[string]string // of the functions that were called, by the calls' ids
+	named int               // messages that names knows
 }
 
 // last is the last message, nil if there is none.
@@ -64,12 +66,31 @@ func (c *conversation) add(message func(text string) session.Message, text strin
 
 // called is the name of the function that the conversation calls under an id.
 func (c *conversation) called(id string) (name string, ok bool) {
-	for _, m := range slices.Backward(c.Messages) {
-		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok && m.CallID == id {
-			return name, true
+	if c.names == nil {
+		c.names = map[string]string{}
+	}
+	for _, m := range c.Messages[c.named:] {
+		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok {
+			c.names[m.CallID] = name
 		}
 	}
-	return "", false
+	c.named = len(c.Messages)
+	name, ok = c.names[id]
+	return name, ok
+}
+
+// calls are the items of a message's list that may become messages of their own.
+func (c *conversation) calls(v value) []value {
+	if len(c.Messages)+v.Count(mostMessages+1) > mostMessages {
+		v.tooMany(codeContextLength)
+		return nil
+	}
+	return v.list()
+}
+
+// startOver puts other messages in the place of all that were said.
+func (c *conversation) startOver(messages []session.Message) {
+	c.Messages, c.names, c.named = messages, nil, 0
 }
 
 // result adds what a tool returned; name is used only if the call is not part of the conversation.

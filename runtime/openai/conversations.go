@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -43,11 +44,32 @@ func getTalk(store session.Store, id string) (s storedTalk, ok bool) {
 }
 
 func putTalk(store session.Store, id string, s storedTalk) error {
+	items := s.Items
+	s.Items = []json.RawMessage{}
 	value, err := marshal(s)
 	if err == nil {
+		value = withItems(value, items)
 		store.Put(session.Record{Kind: session.KindConversation, Key: id, Value: value})
 	}
 	return err
+}
+
+// withItems puts items into the empty list at the end of a stored conversation: they may be large,
+// and the encoder would copy them four times.
+func withItems(value []byte, items []json.RawMessage) []byte {
+	n := len(value)
+	for _, item := range items {
+		n += len(item) + 1
+	}
+	const end = "]}"
+	all := append(make([]byte, 0, n), bytes.TrimSuffix(value, []byte(end))...)
+	for i, item := range items {
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, item...)
+	}
+	return append(all, end...)
 }
 
 // changeTalk changes a stored conversation; false: there is none.
@@ -69,7 +91,10 @@ func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawM
 	for _, v := range valuesOf(before, "conversation", &complaints{ctx: o.c.ctx}) {
 		in.appendItem(v, nil)
 	}
-	list := o.list("items")
+	var list []value
+	if o.has("items") {
+		list = o.get("items").messages()
+	}
 	for i, v := range list {
 		in.appendItem(v, list[i+1:])
 		items = append(items, recordedItem(v.Raw))
@@ -245,7 +270,7 @@ func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
 	items := valuesOf(s.Items, "conversation", o.c)
 	before := len(items)
 	if v := o.get("input"); v.Kind() == jsondoc.Array {
-		items = append(items, v.list()...) // what follows the conversation
+		items = append(items, v.messages()...) // what follows the conversation
 	}
 	for i, it := range items[:before] {
 		in.appendItem(it, items[i+1:])

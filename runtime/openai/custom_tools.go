@@ -68,7 +68,7 @@ func (of *offer) readNamespace(o *object) {
 	if !toolName(space) {
 		o.complain(invalid(o.at("name"), "%s is %q, which is not a name", o.at("name"), space))
 	}
-	for _, v := range o.list("tools") {
+	for _, v := range of.listed(o, "tools") {
 		t := v.object()
 		var f function
 		switch kind := t.text("type"); kind {

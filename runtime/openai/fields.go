@@ -22,9 +22,23 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
+// What one request may be made of: far more than any context holds, and little enough that each
+// piece may be read into a value of its own.
+const (
+	// mostItems is how many items all lists of a request have, each time that they are read.
+	mostItems = 1 << 17
+	// mostMessages is how many messages or items of input a request has.
+	mostMessages = 1 << 15
+	mostMembers  = 1 << 16 // of an object
+
+	// tooLong is the code of a list that is, where it is not the conversation
+	tooLong = "array_above_max_length"
+)
+
 // complaints holds the first fault found in a request.
 type complaints struct {
 	first  *fault
+	items  int             // of lists that were read
 	images bool            // are left out with a note, and no fault
 	ctx    context.Context // of the request; nil: nobody waits for it
 }
@@ -141,23 +155,50 @@ func (v value) object() *object {
 	if v.c.gone() {
 		return nil
 	}
-	members := read(v, jsondoc.Field.Parts, nil)
+	members := read(v, func(f jsondoc.Field) (*jsondoc.Parts, error) {
+		return f.Parts(mostMembers)
+	}, nil)
 	if members == nil {
 		return nil
 	}
 	return &object{members: members, raw: v.Raw, path: v.Path, c: v.c}
 }
 
-func (v value) list() []value {
+// list is the items of an array: none of what is not one, nor of one that is too long.
+func (v value) list() []value { return v.listOf(mostItems, tooLong) }
+
+// messages is list for the field that holds a conversation.
+func (v value) messages() []value { return v.listOf(mostMessages, codeContextLength) }
+
+func (v value) listOf(most int, code string) []value {
 	if v.c.gone() {
 		return nil
 	}
-	items := read(v, jsondoc.Field.Items, nil)
-	list := make([]value, len(items))
-	for i, f := range items {
-		list[i] = value{f, v.c}
+	if v.Kind() != jsondoc.Array {
+		v.wrong("an array")
+		return nil
+	}
+	left := mostItems - v.c.items
+	n := v.Count(min(most, left) + 1)
+	if n > min(most, left) {
+		if left < most { // the others are in other lists
+			code = tooLong
+		}
+		v.tooMany(code)
+		return nil
+	}
+	v.c.items += n
+	list := make([]value, 0, n)
+	for _, f := range v.Items() {
+		list = append(list, value{f, v.c})
 	}
 	return list
+}
+
+func (v value) tooMany(code string) {
+	v.c.add(refusal(http.StatusBadRequest, v.Path, code, fmt.Sprintf("%s is too long: a request "+
+		"has at most %d messages or items of input, calls included, and %d items in all its lists",
+		v.Path, mostMessages, mostItems)))
 }
 
 func (v value) text() string { return read(v, jsondoc.Field.Text, "") }

@@ -17,7 +17,7 @@ func recordInput(o *object, in *inputReader) (items []json.RawMessage) {
 		item, _ := marshal(map[string]any{"type": "message", "role": "user", "content": v.text()})
 		items = append(items, item)
 	case jsondoc.Array:
-		for _, it := range v.list() {
+		for _, it := range v.messages() {
 			raw := it.Raw
 			if io := it.object(); io.text("type") == "item_reference" {
 				if raw, _ = in.item(io.text("id")); raw == nil {

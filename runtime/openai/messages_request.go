@@ -91,7 +91,7 @@ func (r *messagesRequest) readThinking(o *object, turn *session.Request) {
 // messagesOffer reads tools and tool_choice. Tools of Anthropic's own types are left out.
 func messagesOffer(o *object) offer {
 	var of offer
-	for _, v := range o.list("tools") {
+	for _, v := range of.listed(o, "tools") {
 		t := v.object()
 		if kind := t.text("type"); kind != "" && kind != "custom" {
 			of.ignored = append(of.ignored, kind)
@@ -167,7 +167,7 @@ func blockTexts(o *object, name string) (texts []string) {
 }
 
 // blocks are the content blocks of a message; a string is one text block.
-func blocks(m *object) []*object {
+func (c *conversation) blocks(m *object) []*object {
 	v := m.get("content")
 	switch v.Kind() {
 	case jsondoc.String:
@@ -178,7 +178,7 @@ func blocks(m *object) []*object {
 				{Name: "type", Raw: json.RawMessage(`"text"`)}, {Name: "text", Raw: raw}}}}}
 	case jsondoc.Array:
 		var list []*object
-		for _, b := range v.list() {
+		for _, b := range c.calls(v) {
 			if block := b.object(); block != nil {
 				list = append(list, block)
 			}
@@ -191,7 +191,7 @@ func blocks(m *object) []*object {
 
 // messagesUser takes a message apart: results of calls first, then what the user says.
 func messagesUser(talk *conversation, m *object, calls *callLedger) {
-	list := blocks(m)
+	list := talk.blocks(m)
 	if len(list) == 0 {
 		m.complain(missing(m.at("content")))
 	}
@@ -233,7 +233,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 
 // messagesAssistant takes an earlier answer apart: text before a call is a preamble.
 func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
-	list := blocks(m)
+	list := talk.blocks(m)
 	last := len(list) // of the calls
 	for last > 0 && list[last-1].text("type") != "tool_use" {
 		last--

@@ -96,11 +96,14 @@ func parseOllamaChat(o *object, bound int) (*ollamaRequest, *fault) {
 
 func ollamaConversation(o *object) *conversation {
 	talk := &conversation{}
-	list := o.list("messages")
+	var list []value
+	if o.has("messages") {
+		list = o.get("messages").messages()
+	}
 	if len(list) == 0 {
 		o.c.add(missing("messages"))
 	}
-	var open []session.Message // calls without results
+	var open openCalls
 	for _, v := range list {
 		m := v.object()
 		if m == nil {
@@ -113,20 +116,17 @@ func ollamaConversation(o *object) *conversation {
 		case "user":
 			talk.Messages = append(talk.Messages, session.User(text))
 		case "assistant":
-			open = append(open, ollamaAssistant(talk, m, text)...)
+			for _, call := range ollamaAssistant(talk, m, text) {
+				open.add(call)
+			}
 		case "tool":
 			id, name := m.text("tool_call_id"), m.text("tool_name")
-			answers := func(c session.Message) bool {
-				return id != "" && c.CallID == id || id == "" && (name == "" ||
-					c.Recipient == "functions."+name)
-			}
-			i := slices.IndexFunc(open, answers)
-			if i < 0 {
+			call, ok := open.take(id, name)
+			if !ok {
 				m.complain(invalid(m.path, "%s: no call came before this result", m.path))
 				continue
 			}
-			talk.result(open[i].CallID, name, text)
-			open = slices.Delete(open, i, i+1)
+			talk.result(call, name, text)
 		default:
 			m.complain(invalid(m.at("role"), "%s is %q, it must be system, user, assistant or tool",
 				m.at("role"), role))
@@ -135,10 +135,50 @@ func ollamaConversation(o *object) *conversation {
 	return talk
 }
 
+// openCalls are calls without results, oldest first, by what a result says of its call.
+type openCalls struct {
+	ids      []string
+	answered []bool
+	by       map[openCall][]int // places in ids
+}
+
+// openCall is an id, a name, or nothing.
+type openCall struct{ id, name string }
+
+func (c *openCalls) add(call session.Message) {
+	if c.by == nil {
+		c.by = map[openCall][]int{}
+	}
+	name := strings.TrimPrefix(call.Recipient, "functions.")
+	for _, key := range []openCall{{}, {id: call.CallID}, {name: name}} {
+		c.by[key] = append(c.by[key], len(c.ids))
+	}
+	c.ids, c.answered = append(c.ids, call.CallID), append(c.answered, false)
+}
+
+// take is the id of the oldest call that a result may be of, which then has it.
+func (c *openCalls) take(id, name string) (call string, ok bool) {
+	key := openCall{id: id, name: name}
+	if id != "" {
+		key.name = ""
+	}
+	for list := c.by[key]; len(list) > 0; list = list[1:] {
+		if at := list[0]; !c.answered[at] {
+			c.answered[at], c.by[key] = true, list[1:]
+			return c.ids[at], true
+		}
+	}
+	delete(c.by, key)
+	return "", false
+}
+
 // ollamaAssistant takes an earlier answer apart and returns its calls.
 func ollamaAssistant(talk *conversation, m *object, text string) (calls []session.Message) {
 	talk.add(session.AssistantReasoning, m.text("thinking"))
-	list := m.list("tool_calls")
+	var list []value
+	if m.has("tool_calls") {
+		list = talk.calls(m.get("tool_calls"))
+	}
 	if len(list) == 0 {
 		talk.add(session.AssistantAnswer, text)
 		return nil
@@ -192,7 +232,7 @@ func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
 			"has one"))
 	}
 	if o.flag("raw") {
-		turn.Prompt, turn.Final = encodePrompt(prompt).ids, r.format.final
+		turn.Prompt, turn.Final = encodePrompt(o.get("prompt"), prompt).ids, r.format.final
 	} else {
 		turn.Messages = []session.Message{session.User(prompt)}
 		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), bound

@@ -56,6 +56,7 @@ func (r *responsesForm) open(a *answer) {
 // begin gives the response its id and sends the first event.
 func (r *responsesForm) begin(a *answer) {
 	r.answer = a
+	r.req.record()
 	r.composer = composer{response: &r.req.response, send: r.send}
 	r.response.ID = cmp.Or(r.response.ID, newID("resp_"))
 	r.response.CreatedAt, r.response.Model = a.created, a.model

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -28,6 +29,7 @@ type responsesRequest struct {
 	store        bool
 	input        []json.RawMessage // the items of the whole history
 	said         []json.RawMessage // those of the request itself
+	source       func()            // see record; nil: it was called
 	conversation string            // id, "": none
 	previous     string            // id of the response that it goes on from
 	approved     *session.Call     // to be run first; nil: none
@@ -89,9 +91,12 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	}
 	in.checkApproved(o)
 	r.approved = in.approved
-	if r.store || r.conversation != "" {
-		r.said = recordInput(o, &in)
-		r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
+	r.source = func() {
+		if r.store || r.conversation != "" {
+			r.said = recordInput(o, &in)
+			r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
+		}
+		r.response.Tools = echoTools(o)
 	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
 	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
@@ -122,8 +127,18 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			return nil, err
 		}
 		r.tools = open
+		r.record()
 		fitting.tell(a.exchange)
 		return started, nil
+	}
+}
+
+// record completes input, said and the echo of the tools, which may be large: once it is known that
+// the request will be answered. It lets go of the request's body.
+func (r *responsesRequest) record() {
+	if source := r.source; source != nil {
+		r.source = nil
+		source()
 	}
 }
 
@@ -151,7 +166,6 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 		Temperature:      turn.Params.Temperature,
 		Text:             textSettings{r.format.wire, o.object("text").text("verbosity")},
 		ToolChoice:       echoChoice(o, tools.choice),
-		Tools:            echoTools(o),
 		TopLogprobs:      max(turn.Params.Logprobs, 0),
 		TopP:             turn.Params.TopP,
 		PresencePenalty:  turn.Params.PresencePenalty,
@@ -308,9 +322,12 @@ type inputReader struct {
 	talk   *conversation
 	goesOn bool // there is a conversation already, so the input may be absent
 
-	calls    callLedger
-	requests []string      // ids of requests for approval
-	approved *session.Call // in the end
+	calls     callLedger
+	requests  map[string]bool            // ids of requests for approval
+	approved  *session.Call              // in the end
+	answers   map[string]*requestAnswers // to requests for approval
+	answersOf int                        // items that answers was made of
+	referred  int                        // bytes of items that were referred to
 }
 
 // openCalls takes up the calls that a stored response ended in.
@@ -349,7 +366,7 @@ func (in *inputReader) read(o *object) (ignored []string) {
 		v.wrong("a string or an array of items")
 		return nil
 	}
-	items := v.list()
+	items := v.messages()
 	for i, it := range items {
 		if kind := in.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
@@ -396,6 +413,11 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 				"Item with id '"+id+"' not found."))
 			return ""
 		}
+		if in.referred += len(raw); in.referred > standardBody {
+			o.c.add(refusal(http.StatusBadRequest, v.Path, codeContextLength, fmt.Sprintf("the "+
+				"items that the input refers to have more than %d MiB", standardBody>>20)))
+			return ""
+		}
 		in.appendItem(value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after)
 	case "code_interpreter_call":
 		readCode(talk, o)
@@ -407,7 +429,10 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		readServerCall(talk, o)
 	case "mcp_list_tools":
 	case "mcp_approval_request":
-		in.requests = append(in.requests, o.text("id"))
+		if in.requests == nil {
+			in.requests = map[string]bool{}
+		}
+		in.requests[o.text("id")] = true
 		in.readAnswer(o, after)
 	case "mcp_approval_response":
 		in.checkAnswer(o)
@@ -418,7 +443,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		}
 		s := session.Summary{Text: text}
 		if whole && len(talk.Messages) > 0 {
-			talk.Messages = goesOn(s, talk.Messages)
+			talk.startOver(goesOn(s, talk.Messages))
 		} else {
 			talk.Messages = append(talk.Messages, s.Message())
 		}

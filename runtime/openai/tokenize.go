@@ -5,18 +5,15 @@ package openai
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-type tokenized struct {
-	Count       int      `json:"count"`
-	MaxModelLen int      `json:"max_model_len"`
-	Tokens      []int32  `json:"tokens"`
-	TokenStrs   []string `json:"token_strs"` // null where nobody asked
-}
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
 func (p *port) tokenize(e *exchange, r *http.Request) {
@@ -30,13 +27,13 @@ func (p *port) tokenize(e *exchange, r *http.Request) {
 		writeFault(e, unavailable(err))
 		return
 	}
-	strs, ids := o.flag("return_token_strs"), []int32{}
+	strs := o.flag("return_token_strs")
+	var ids []int32
 	if o.has("messages") {
 		ids, f = p.promptOf(o)
 	} else {
 		// no prompt has a token in front, whatever add_special_tokens says
-		ids = token.Get().EncodeSpecial(ids, o.text("prompt"), nil)
-		if !o.has("prompt") {
+		if ids = o.get("prompt").encode(o.text("prompt")); !o.has("prompt") {
 			o.complain(missing("prompt"))
 		}
 		f = o.c.first
@@ -45,14 +42,44 @@ func (p *port) tokenize(e *exchange, r *http.Request) {
 		writeFault(e, f)
 		return
 	}
-	t := tokenized{Count: len(ids), MaxModelLen: runner.ContextLength(), Tokens: ids}
-	if strs {
-		t.TokenStrs = []string{}
-		for _, id := range ids {
-			t.TokenStrs = append(t.TokenStrs, token.Text(token.Get().TokenBytes(id)))
+	writeTokens(e, ids, runner.ContextLength(), strs)
+}
+
+// writeTokens writes the answer piece by piece: there may be many times the text of it.
+func writeTokens(e *exchange, ids []int32, most int, strs bool) {
+	const piece = 64 << 10
+	control := http.NewResponseController(e)
+	e.Header().Set("Content-Type", "application/json")
+	b := make([]byte, 0, piece+1024) // and room for a token
+	send := func(least int) {
+		if len(b) >= least {
+			_ = control.SetWriteDeadline(time.Now().Add(patience)) // or there is none
+			_, _ = e.Write(b)
+			b = b[:0]
 		}
 	}
-	writeJSON(e, http.StatusOK, t)
+	list := func(name string, item func(b []byte, id int32) []byte) {
+		b = append(append(append(b, `,"`...), name...), `":[`...)
+		for i, id := range ids {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item(b, id)
+			send(piece)
+		}
+		b = append(b, ']')
+	}
+	b = fmt.Appendf(b, `{"count":%d,"max_model_len":%d`, len(ids), most)
+	list("tokens", func(b []byte, id int32) []byte { return strconv.AppendInt(b, int64(id), 10) })
+	if strs {
+		list("token_strs", func(b []byte, id int32) []byte {
+			return jsondoc.Quote(b, token.Text(token.Get().TokenBytes(id)))
+		})
+	} else {
+		b = append(b, `,"token_strs":null`...)
+	}
+	b = append(b, "}\n"...)
+	send(0)
 }
 
 // promptOf renders the conversation of a chat request.

@@ -32,6 +32,7 @@ type function struct {
 // offer: clients such as Codex send those along with the functions they need, so they are no fault.
 type offer struct {
 	functions []function
+	tools     int // that were listed
 	choice    toolChoice
 	hosted    *hostedChoice // a built-in tool is chosen
 	ignored   []string
@@ -67,7 +68,7 @@ const mostFunctions = 4096
 // readOffer reads tools and tool_choice.
 func readOffer(o *object) offer {
 	var of offer
-	for _, v := range o.list("tools") {
+	for _, v := range of.listed(o, "tools") {
 		t := v.object()
 		kind := t.text("type")
 		inner := t
@@ -87,16 +88,22 @@ func readOffer(o *object) offer {
 			of.ignored = append(of.ignored, kind)
 		}
 	}
-	of.bound(o, "tools")
 	of.choose(o)
 	return of
 }
 
-func (of *offer) bound(o *object, name string) {
-	if n := len(of.functions); n > mostFunctions {
-		o.c.add(invalid(name, "%s has %d tools, at most %d are possible", name, n, mostFunctions))
-		of.functions = nil
+// listed are the tools in a member, none if there are too many together with those before.
+func (of *offer) listed(o *object, name string) []value {
+	if !o.has(name) {
+		return nil
 	}
+	v := o.get(name)
+	if of.tools += v.Count(mostFunctions + 1); of.tools > mostFunctions {
+		o.complain(invalid(v.Path, "%s is too long, a request has at most %d tools", v.Path,
+			mostFunctions))
+		return nil
+	}
+	return v.list()
 }
 
 // into makes the session's request offer the same.
@@ -218,16 +225,16 @@ func (of *offer) choose(o *object) {
 		if c.has("allowed_tools") {
 			c = c.object("allowed_tools")
 		}
-		var names []string
+		names := map[string]bool{}
 		for _, t := range c.list("tools") {
 			tool := t.object()
 			if kind := tool.text("type"); tool.has(kind) {
 				tool = tool.object(kind)
 			}
-			names = append(names, spacedName(tool.text("namespace"), tool.text("name")))
+			names[spacedName(tool.text("namespace"), tool.text("name"))] = true
 		}
 		of.functions = slices.DeleteFunc(of.functions,
-			func(f function) bool { return !slices.Contains(names, f.name) })
+			func(f function) bool { return !names[f.name] })
 		if c.has("mode") {
 			of.mode(v, c.text("mode"))
 		}

@@ -18,10 +18,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Prompt is the tokens that a turn of a model with this store would continue.
+// Prompt is the tokens that a turn of a model with this store would continue. More than a million
+// are refused.
 func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
-	return (&Model{store: store}).prompt(ctx, r)
+	return (&Model{store: store, context: longestContext}).prompt(ctx, r)
 }
+
+// longestContext is that of the released models.
+const longestContext = 131072
 
 // farTooLong is how many contexts of a prompt are encoded to tell its length; a longer one is
 // refused before its end is known.
@@ -47,7 +51,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 		}
 		return ctx.Err()
 	}}
-	var ids []int32
+	ids := make([]int32, 0, m.room(r))
 	for _, msg := range head {
 		if ids, err = harmony.RenderMessage(ids, msg, opts); err != nil {
 			return nil, err
@@ -79,6 +83,16 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 		i = end
 	}
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
+}
+
+// room is about how many tokens the prompt of a request has, and no more than are encoded.
+func (m *Model) room(r Request) int {
+	const system, lettersAToken = 128, 4
+	n := system + 4*len(r.Messages) + r.size()/lettersAToken
+	if m.context > 0 {
+		n = min(n, farTooLong*m.context)
+	}
+	return n
 }
 
 // renderRun appends consecutive messages of the assistant; finished tells that their turn has its
