@@ -65,6 +65,7 @@ enum class Does {
   kEmpty,  // a cache
   kScalarLoad,
   kWait,
+  kSignal,  // of GFX12, whose barrier is two instructions
   kBarrier,
   kSleep,
   kBranch,

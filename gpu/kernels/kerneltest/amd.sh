@@ -20,7 +20,7 @@ for name; do
   printf '%s: %s cases right, %s wrong. %s\n' "$name" "$(grep -c '^ok ' <<< "$out")" \
     "$(grep -c '^FAIL ' <<< "$out" || true)" "$(grep '^AMD: ' <<< "$out" || true)"
   grep -v -e '^ok ' -e '^AMD: ' <<< "$out" || true
-  [ "$breaks" = 0 ] || OSSRUN_AMD_BREAK=$breaks OSSRUN_AMD=$text ./run.sh "$layout" | grep -i '^break' || failed=1
+  [ "$breaks" = 0 ] || OSSRUN_AMD_BREAK=$breaks OSSRUN_AMD=$text ./run.sh "$layout" | grep --line-buffered -i '^break' || failed=1
   breaks=0
 done
 exit $failed

@@ -127,19 +127,14 @@ class Reader {
  private:
   void words(Instruction& i, const std::string& rest) {
     std::string& n = i.name;
-    static const char* const nothing[] = {"s_nop",
-                                          "s_delay_alu",
-                                          "s_wait_alu",
-                                          "s_waitcnt_depctr",
-                                          "s_clause",
-                                          "s_sendmsg",
-                                          "s_code_end",
-                                          "s_barrier_signal",
-                                          "s_set_inst_prefetch_distance"};
+    static const char* const nothing[] = {
+        "s_nop",    "s_delay_alu", "s_wait_alu", "s_waitcnt_depctr",
+        "s_clause", "s_sendmsg",   "s_code_end", "s_set_inst_prefetch_distance"};
     for (const char* name : nothing)
       if (n == name) return;
     if (n == "s_endpgm") return void(i.does = Does::kEnd);
     if (n == "s_barrier" || n == "s_barrier_wait") return void(i.does = Does::kBarrier);
+    if (n == "s_barrier_signal") return void(i.does = Does::kSignal);
     if (n == "s_sleep") return void(i.does = Does::kSleep);
     if (caches(i, rest)) return;
     if (begins(n, "s_wait")) return wait(i, rest);

@@ -61,6 +61,7 @@ void Wave::begin(const Program& p, int number, std::vector<char>* shared, const 
   all_ = lanes_ == 64 ? ~uint64_t{0} : 0xffffffff;
   scc_ = false;
   slept_ = 0;
+  signalled_ = false;
   asked_ = 0;
   shared_ = shared;
   caches_ = caches;
@@ -160,7 +161,12 @@ void Wave::run() {
       case Does::kBranch:
         if (goes(i.when)) at_ = static_cast<size_t>(i.target);
         break;
+      case Does::kSignal:
+        signalled_ = true;
+        break;
       case Does::kBarrier:
+        if (!signalled_ && p_->generation == 12) wrong(i, "nobody was told of it");
+        signalled_ = false;
         state = kAtBarrier;
         return;
       case Does::kSleep:  // what was stored arrives some day without a wait too

@@ -83,7 +83,7 @@ class Wave {
   size_t at_ = 0;
   int lanes_ = 0, slept_ = 0;
   uint64_t all_ = 0, asked_ = 0;
-  bool scc_ = false, late_ = false;
+  bool scc_ = false, late_ = false, signalled_ = false;
   std::vector<char>* shared_ = nullptr;
   Caches* caches_ = nullptr;  // null where blocks run one after another
   Caches::Lines near_;        // of RDNA

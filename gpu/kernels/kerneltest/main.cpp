@@ -51,9 +51,11 @@ static bool run_one(const Case& c, bool reverse, std::string& why) {
   }
 }
 
+// Of a kernel, the shortest first.
+typedef std::map<const amd::Program*, std::multimap<double, const Case*>> Cases;
+
 // What the cases of a kernel notice, each break in a process of its own: it may destroy anything.
-static void break_instructions(const std::vector<amd::Program*>& images,
-                               const std::map<const amd::Program*, std::vector<const Case*>>& of,
+static void break_instructions(const std::vector<amd::Program*>& images, const Cases& of,
                                int count) {
   std::vector<amd::Program*> run;
   for (amd::Program* p : images)
@@ -78,9 +80,9 @@ static void break_instructions(const std::vector<amd::Program*>& images,
       setrlimit(RLIMIT_CPU, &most);
       printf("break: %s: %s: ", p.name.c_str(), what.c_str());
       fflush(stdout);
-      for (const Case* c : of.at(&p)) {
-        if (by || (run_one(*c, false, why) && run_one(*c, true, why))) continue;
-        by = c->name;
+      for (const auto& c : of.at(&p)) {
+        if (by || (run_one(*c.second, false, why) && run_one(*c.second, true, why))) continue;
+        by = c.second->name;
       }
       printf("%s\n", by ? by : "NOT NOTICED");
       fflush(stdout);
@@ -110,7 +112,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   int failed = 0;
-  std::map<const amd::Program*, std::vector<const Case*>> cases_of;
+  Cases cases_of;
   for (Case* c : cases) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; i++) wanted = wanted || strstr(c->name, argv[i]);
@@ -127,7 +129,7 @@ int main(int argc, char** argv) {
     else
       printf("FAIL %s: %s\n", c->name, why.c_str()), failed++;
     for (amd::Program* p : images) {
-      if (p->launched) cases_of[p].push_back(c);
+      if (p->launched) cases_of[p].insert({ms, c});
       p->launched = false;
     }
     fflush(stdout);
