@@ -38,7 +38,7 @@ from arithmetic import ask_python
 from intents import lines
 from names import ADJECTIVES, WORDS
 from topics import FREE_NAMES, FUNCS, NO_DESCRIPTION
-from phrases import PROPER, SYNONYMS, TWICE, WHOLE, ask_intent, ask_other, expand
+from phrases import DOUBT, PROPER, SYNONYMS, TWICE, WHOLE, ask_intent, ask_other, doubt, expand
 
 ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 200005, 200003, 200002, 200012
@@ -421,20 +421,27 @@ PHASES = {
     "wide": ([0.7, 0.2, 0.07, 0.03], 0.2, FEW, "abcdefgh", 1.4),
     "asked": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
     "agents": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
+    "learn": ([0.7, 0.19, 0.07, 0.04], 0.2, FEW, "abcdefghi", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 
 
 def set_phase(name):
     KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
-    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked", "agents") else 0.0
-    asked = name in ("asked", "agents")
-    LONG[0] = 0.2 if name == "agents" else 0.0
+    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide", "asked", "agents", "learn") else 0.0
+    asked = name in ("asked", "agents", "learn")
+    LONG[0] = {"agents": 0.2, "learn": 0.05}.get(name, 0.0)
     BRANCHES[1], WHOLE[0], SYNONYMS[0], TWICE[0] = (24, 14, 0.3, 0.06) if asked else (8, 4, 0.0, 0.0)
     PROPER[0] = 0.5 if asked else 0.0
     more.add(parts)
     for k in RARE:
         INTENTS[k]["weight"] *= often
+    if os.environ.get("DOUBT"):
+        with open(os.environ["DOUBT"]) as f:
+            DOUBT.update(json.load(f))
+        for t in INTENTS.values():
+            w = doubt(t["q"] + t["vp"] + t["np"])
+            t["weight"] *= 0.1 + sum(w) / len(w)
 
 
 def main():

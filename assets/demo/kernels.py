@@ -5,7 +5,9 @@ import os
 import subprocess
 
 import torch
+import torch.nn.functional as F
 
+SHORT_FLOATS = os.environ.get("BF16") == "1"
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE, LIBRARY = os.path.join(HERE, "kernels.cpp"), os.path.join(HERE, "libkernels.so")
 
@@ -122,3 +124,33 @@ class FakeMXFP4(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         return g
+
+
+def rounded(x):
+    """x [N,n] in BF16, with rows of zeros up to a multiple of 128: oneDNN builds a kernel for every new shape."""
+    y = x.new_empty((len(x) + 127) // 128 * 128, x.shape[1], dtype=torch.bfloat16)
+    y[: len(x)], y[len(x) :] = x, 0
+    return y
+
+
+class Linear16(torch.autograd.Function):
+    """x [N,n] w[m,n]^T, rounded to BF16 before and after: twice as fast on a CPU with AVX-512 BF16."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        n, x, w = len(x), rounded(x), w.to(torch.bfloat16)
+        ctx.save_for_backward(x, w)
+        return (x @ w.T)[:n].float()
+
+    @staticmethod
+    def backward(ctx, gy):
+        x, w = ctx.saved_tensors
+        n, gy = len(gy), rounded(gy)
+        return (gy @ w)[:n].float(), (gy.T @ x).float()
+
+
+def linear(x, w, b):
+    """As F.linear; while a gradient is wanted and BF16=1 in lower precision."""
+    if SHORT_FLOATS and torch.is_grad_enabled():
+        return Linear16.apply(x, w) + b
+    return F.linear(x, w, b)

@@ -13,7 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from kernels import Attention as Attend
-from kernels import FakeMXFP4, Gated, RMSNorm, Rope
+from kernels import FakeMXFP4, Gated, RMSNorm, Rope, linear
 
 FULL_VOCAB = 201088
 FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -69,13 +69,18 @@ class Norm(nn.Module):
         return RMSNorm.apply(x, self.weight)
 
 
+class Linear(nn.Linear):
+    def forward(self, x):
+        return linear(x, self.weight, self.bias)
+
+
 class Attention(nn.Module):
     def __init__(self, c, i):
         super().__init__()
         self.c, self.sliding = c, i % 2 == 0
         q, k = c.heads * c.head_dim, c.kv_heads * c.head_dim
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(c.hidden, n) for n in (q, k, k))
-        self.o_proj = nn.Linear(q, c.hidden)
+        self.q_proj, self.k_proj, self.v_proj = (Linear(c.hidden, n) for n in (q, k, k))
+        self.o_proj = Linear(q, c.hidden)
         self.sinks = nn.Parameter(torch.zeros(c.heads))
 
     def forward(self, x, cos, sin, core):
@@ -163,8 +168,8 @@ class Experts(nn.Module):
         counts = idx.flatten().bincount(minlength=c.experts).tolist()
         ys, weights = [], zip(*(w.unbind(0) for w in (gu_w, self.gate_up_bias, d_w, self.down_bias)))
         for xe, (gu, gu_bias, down, down_bias) in zip(x[rows].split(counts), weights):
-            h = Gated.apply(F.linear(xe, gu, gu_bias))  # rows interleaved: gate, up, gate, up ...
-            ys.append(F.linear(h, down, down_bias))
+            h = Gated.apply(linear(xe, gu, gu_bias))  # rows interleaved: gate, up, gate, up ...
+            ys.append(linear(h, down, down_bias))
         y = torch.cat(ys) * w.flatten()[order, None]
         return torch.zeros_like(x).index_add_(0, rows, y)
 

@@ -13,6 +13,7 @@ from synonyms import other_words, proper
 WHOLE = [4]  # how often a whole question is drawn, against 4 for verb and 2 for noun phrases
 SYNONYMS = [0.0]  # share of the questions in which words are replaced
 PROPER = [0.0]  # share of the questions with names and short forms in capitals
+DOUBT = {}  # phrase -> how likely the model misunderstands it, see doubt.py; drawn more often
 TWICE = [0.0]  # share of the questions that are said in two ways, one after the other
 
 VP_FRAMES = """
@@ -255,13 +256,22 @@ def expand(r, s):
     return re.sub(r" ([,?.!])", r"\1", re.sub(r" +", " ", s)).strip()
 
 
+def doubt(phrases):
+    """How often each of them is drawn, against 1 for one that is never understood."""
+    return [0.12 + 0.88 * min(1, DOUBT[x]) if x in DOUBT else 0.4 for x in phrases]
+
+
+def pick(r, phrases):
+    return r.choices(phrases, doubt(phrases))[0] if DOUBT else r.choice(phrases)
+
+
 def in_frame(r, vp, np, q):
     """One sentence from verb phrases, noun phrases or whole questions."""
     kinds = [k for k, have in (("q", q), ("vp", vp), ("np", np)) if have]
     kind = r.choices(kinds, [{"q": WHOLE[0], "vp": 4, "np": 2}[k] for k in kinds])[0]
     if kind == "q":
-        return expand(r, r.choice(q)) + r.choice(["?", "", "?", "", ".", "?"])
-    phrase = expand(r, r.choice(vp if kind == "vp" else np))
+        return expand(r, pick(r, q)) + r.choice(["?", "", "?", "", ".", "?"])
+    phrase = expand(r, pick(r, vp if kind == "vp" else np))
     frame = r.choice(VP_FRAMES if kind == "vp" else NP_FRAMES)
     if "<ving>" in frame:
         first, _, rest = phrase.partition(" ")

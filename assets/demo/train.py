@@ -3,10 +3,13 @@
 Two processes with one thread each (faster on two cores than one process with two threads), gradients averaged with
 gloo. Everything follows the seed and the step count, never the clock. OUT.pt is written every SAVE steps with the
 optimizer, so the same command goes on where it stopped. INIT=other.pt starts from another run's averaged weights;
-words that are new in the files get rows of their own (PRUNE=1: and words that are rare now lose theirs).
+words that are new in the files get rows of their own (PRUNE=1: and words that are rare now lose theirs). WIDTH and
+LAYERS let it grow: the new parts add nothing at first. In place of files a phase of dialogues.py may be named: then
+new groups are drawn all the time, and none is seen twice. PAUSE=FILE: no step begins while another holds a lock on it.
 """
 
 import collections
+import fcntl
 import json
 import math
 import os
@@ -20,6 +23,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from kernels import SHORT_FLOATS
 from model import Config, Grouped, Model
 
 UNKNOWN = 201087
@@ -39,6 +43,10 @@ PRUNE = os.environ.get("PRUNE") == "1"  # words that are only read keep a row if
 FULL_LAST = int(os.environ.get("FULL_LAST", 300))
 SPELL = os.environ.get("SPELL") == "1"  # give the rows of words their spelling, see `spell_words`
 EMBED = float(os.environ.get("EMBED", 1))  # the embedding's share of the learning rate
+MUON = os.environ.get("MUON") == "1"  # for the experts too
+WIDTH = int(os.environ.get("WIDTH", 0))  # of the experts; 0: as INIT has it, or the default
+LAYERS = int(os.environ.get("LAYERS", 0))
+PAUSE = os.environ.get("PAUSE")
 SAMPLE = 600  # softmax over this many random rows in the middle of the run
 SAVE = 100
 
@@ -116,23 +124,37 @@ def batch(groups, window):
     )
 
 
-def batches(groups, rng, tokens):
+def batches(pools, rng, tokens):
     """Groups of similar length together; the order depends on the seed alone."""
     size = lambda g: len(g[0]) + sum(len(b[0]) for b in g[1])
+    for pool in pools:
+        pool = sorted(pool, key=lambda g: (len(g[0]) // 40, max(len(b[0]) for b in g[1])))
+        out, now, n = [], [], 0
+        for g in pool:
+            if now and n + size(g) > tokens:
+                out.append(now)
+                now, n = [], 0
+            now.append(g)
+            n += size(g)
+        out.append(now)
+        rng.shuffle(out)
+        yield from out
+
+
+def shuffled(groups, rng):
+    """The groups of the files, 600 at a time, without end."""
     while True:
         rng.shuffle(groups)
         for i in range(0, len(groups), 600):
-            pool = sorted(groups[i : i + 600], key=lambda g: (len(g[0]) // 40, max(len(b[0]) for b in g[1])))
-            out, now, n = [], [], 0
-            for g in pool:
-                if now and n + size(g) > tokens:
-                    out.append(now)
-                    now, n = [], 0
-                now.append(g)
-                n += size(g)
-            out.append(now)
-            rng.shuffle(out)
-            yield from out
+            yield groups[i : i + 600]
+
+
+def drawn(rng, ready):
+    """New groups, 600 at a time, without end."""
+    from dialogues import group
+
+    while True:
+        yield [ready(*group(rng), rng) for _ in range(600)]
 
 
 def shorten(ids, flags):
@@ -162,8 +184,24 @@ def weigh(ids, flags):
     return w
 
 
+def grow(cfg, state, model):
+    """INIT's weights in a model with wider experts or more layers: what is new writes zeros at first."""
+    new = model.state_dict()
+    for name, w in state.items():
+        if new[name].shape == w.shape:
+            new[name] = w
+        else:  # the experts' new units: random weights in, zero out
+            if name.endswith("mlp.down"):
+                new[name].zero_()
+            new[name][tuple(slice(k) for k in w.shape)] = w
+    for i in range(cfg["layers"], model.c.layers):
+        for part in ("attn.o_proj.weight", "mlp.down"):
+            new[f"blocks.{i}.{part}"].zero_()
+    model.load_state_dict(new)
+
+
 class Muon:
-    """Momentum with an orthogonal update (Newton-Schulz), for the attention matrices; shapes [n, rows, columns].
+    """Momentum with an orthogonal update (Newton-Schulz), for matrices; shapes [n, rows, columns].
 
     Every process does its share of the matrices, then they exchange the updates.
     """
@@ -184,6 +222,8 @@ class Muon:
             tall = x.shape[1] > x.shape[2]
             x = x.mT if tall else x
             x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+            if SHORT_FLOATS:
+                x = x.to(torch.bfloat16)
             for a, b, c in ((3.4445, -4.7750, 2.0315),) * 5:
                 y = x @ x.mT
                 x = a * x + (b * y + c * y @ y) @ x
@@ -202,29 +242,45 @@ class Muon:
 
 def main():
     steps, out, files = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    groups = []
-    for f in files:
-        with open(f, "rb") as h:
-            groups += pickle.load(h)
+    groups, fresh = [], not files[0].endswith(".pkl")
+    if fresh:
+        from dialogues import group, set_phase
+
+        set_phase(files[0])
+        r = random.Random(SEED)
+        if not os.path.exists(out):
+            groups = [group(r) for _ in range(3500)]  # which words have a row
+    else:
+        for f in files:
+            with open(f, "rb") as h:
+                groups += pickle.load(h)
     init = torch.load(os.environ["INIT"]) if os.environ.get("INIT") else None
     from dialogues import ENC
 
-    vocab, n_out = vocabulary(groups, name_tokens(ENC), init)
+    if os.path.exists(out):  # an earlier run of this command
+        run = torch.load(out)
+        vocab, n_out = run["vocab"], run["cfg"]["out"]
+    else:
+        vocab, n_out = vocabulary(groups, name_tokens(ENC), init)
     index = np.zeros(201088, np.int64)
     index[vocab] = np.arange(len(vocab))
     rng = random.Random(SEED)
     if KEEP < 1:
         groups = [g for g in groups if any(200012 in i for i, _ in g[1]) or rng.random() < KEEP]
-    for n, (prefix, bs) in enumerate(groups):  # tokens that cannot be written are no targets
-        short = rng.random() < SHORT
-        for k, (i, f) in enumerate(bs):
+
+    def ready(prefix, bs, rng):
+        short, out = rng.random() < SHORT, []
+        for i, f in bs:
             i, f = np.array(i), np.frombuffer(f, np.uint8).astype(bool)
             if short:
                 i, f = shorten(i, f)
             w = weigh(i, f) if WEIGH else f.astype(np.uint8)
             i = index[i]
-            bs[k] = (i, w * (i < n_out))
-        groups[n] = (index[np.array(prefix)], bs)
+            out.append((i, w * (i < n_out)))  # tokens that cannot be written are no targets
+        return index[np.array(prefix)], out
+
+    for n, g in enumerate([] if fresh else groups):
+        groups[n] = ready(*g, rng)
     rank = 0
     for k in range(1, WORLD):
         if rank == 0 and os.fork() == 0:
@@ -236,14 +292,16 @@ def main():
     groups = groups[rank::WORLD]
     say = print if rank == 0 else lambda *a, **k: None
 
-    cfg = Config(vocab=len(vocab), out=n_out)
+    old = init["cfg"] if init else {}
+    cfg = Config(**{**old, "vocab": len(vocab), "out": n_out})
+    cfg.intermediate, cfg.layers = WIDTH or cfg.intermediate, LAYERS or cfg.layers
     model = Model(cfg)
     model.relate_words([None] + [ENC.decode([t]) for t in vocab[1:]])
     if init:
         embed = model.embed.detach().clone()
         kept = np.array([k for k, t in enumerate(init["vocab"]) if index[t]])
         embed[index[np.array(init["vocab"])[kept]]] = init["average"]["embed"][kept]
-        model.load_state_dict({**init["average"], "embed": embed})
+        grow(old, {**init["average"], "embed": embed}, model)
     if SPELL:
         model.spell_words(spellings(ENC, index, vocab, n_out))
     say(cfg, sum(p.numel() for p in model.parameters()), "parameters,", len(groups) * WORLD, "groups", flush=True)
@@ -254,11 +312,17 @@ def main():
     for p, g in zip(params, flat.split([p.numel() for p in params])):
         p.grad = g.view_as(p)  # all gradients in one vector: one all-reduce a step
     stacks = collections.defaultdict(list)
+    chosen = set()
     for n, p in named.items():
         if n.endswith("proj.weight"):
+            chosen.add(id(p))
             stacks[tuple(p.shape)].append(p)
+        elif MUON and n.endswith(("mlp.gate_up", "mlp.down")):
+            chosen.add(id(p))
+            for w, g in zip(p.detach(), p.grad):
+                w.grad = g
+                stacks[tuple(w.shape)].append(w)
     muon = Muon(list(stacks.values()))
-    chosen = {id(p) for s in stacks.values() for p in s}
     decay = [p for n, p in named.items() if p.ndim >= 2 and n != "embed" and "bias" not in n and id(p) not in chosen]
     rest = [p for p in params if id(p) not in {id(d) for d in decay} | chosen and p is not model.embed]
     opt = torch.optim.AdamW(
@@ -273,7 +337,6 @@ def main():
     )
     step, seen, average, n_average = 0, 0, None, 0
     if os.path.exists(out):
-        run = torch.load(out)
         model.load_state_dict(run["model"])
         opt.load_state_dict(run["opt"])
         muon.load_state_dict(run["muon"])
@@ -298,12 +361,17 @@ def main():
             )
             os.replace(out + ".tmp", out)
 
-    stream = batches(groups, random.Random(SEED * 1000 + rank), TOKENS)
-    for _ in range(step):  # skip what an earlier run of this command has seen
+    rng = random.Random(SEED * 1000 + rank + step * 1000003 * fresh)
+    stream = batches(drawn(rng, ready) if fresh else shuffled(groups, rng), rng, TOKENS)
+    for _ in range(0 if fresh else step):  # skip what an earlier run of this command has seen
         next(stream)
+    lock = open(PAUSE, "a") if PAUSE else None
     start, first, avg = time.time(), seen, None
     model.train()
     while step < int(os.environ.get("STOP", steps)):  # STOP: end earlier than the schedule says
+        if lock and rank == 0:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_UN)
         model.set_quant(step >= QUANT_AT)
         ids, core, rows, targets, weights = batch(next(stream), cfg.window)
         torch.manual_seed((SEED * 1000003 + step) * WORLD + rank)
