@@ -71,6 +71,7 @@ type property struct {
 	quoted   string // "name":
 	value    int32
 	required bool
+	spelled  [2]int32 // the literals of quoted, without and with a comma, plus one; 0: not made yet
 }
 
 // extraKey is a class of names that are not properties, and the node of their values.
@@ -127,20 +128,20 @@ type machine struct {
 	*program
 	frames []frame
 	depth  []int32 // containers around a frame
-	ids    map[frame]int32
+	ids    frameTable
 	round  uint64   // of expansion: one for each step
 	seen   []uint64 // the round in which a frame was expanded last
 }
 
 func newMachine(p *program) *machine {
 	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1),
-		seen: make([]uint64, 1), ids: map[frame]int32{}}
+		seen: make([]uint64, 1)}
 }
 
 func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
 	f := frame{kind, of, a, b, parent}
-	id, ok := m.ids[f]
-	if !ok {
+	id := m.ids.find(m.frames, f)
+	if id == 0 {
 		id = int32(len(m.frames))
 		m.frames = append(m.frames, f)
 		d := m.depth[parent]
@@ -149,7 +150,7 @@ func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
 		}
 		m.depth = append(m.depth, d)
 		m.seen = append(m.seen, 0)
-		m.ids[f] = id
+		m.ids.add(m.frames)
 	}
 	return id
 }
@@ -226,7 +227,11 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	for i := int(f.a); i < len(o.properties); i++ {
 		p := &o.properties[i]
 		if fits(count+1, i+1) {
-			out = append(out, m.text(comma+p.quoted, m.push(planValue, p.value, 0, 0, after(i+1))))
+			if p.spelled[len(comma)] == 0 {
+				p.spelled[len(comma)] = m.literal(comma+p.quoted) + 1
+			}
+			value := m.push(planValue, p.value, 0, 0, after(i+1))
+			out = append(out, m.push(readLiteral, p.spelled[len(comma)]-1, 0, 0, value))
 		}
 		if p.required {
 			return out

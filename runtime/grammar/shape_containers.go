@@ -81,7 +81,8 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 		letters += len(name)
 		v := k.value(name, true, func(i int) bool { return k.patterns[i].d.accepts(name) })
 		label := string(append(jsondoc.Quote(nil, name), ':'))
-		o.properties = append(o.properties, property{name, label, v, k.required[name]})
+		o.properties = append(o.properties, property{name: name, quoted: label,
+			value: v, required: k.required[name]})
 	}
 	if letters > mostStates/2 {
 		return nil, together(own, "their names are too long in all", "properties", "properties",
