@@ -1,4 +1,4 @@
-// What the files of operations share: appending to a tape, and dividing work into tasks.
+// What the files of operations share: appending to a tape, and operations that treat rows alike.
 #ifndef OSSRUN_CPU_OPS_H_
 #define OSSRUN_CPU_OPS_H_
 
@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "schedule.h"
 #include "tape.h"
 
 namespace ossrun {
@@ -23,33 +24,6 @@ int append(ossrun_tape* t, T op) {
 
 // Rows of activations that one task of a row-wise operation takes: enough to hide the counter.
 constexpr int64_t kRowsPerTask = 8;
-
-inline int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-// Divides units that lie one after another in memory into tasks: long stretches first, since memory
-// is read fastest in order, then shorter ones, so that all threads end together.
-class Shares {
- public:
-  Shares(int64_t units, int threads) : units_(units), parts_(2 * threads) {}
-
-  int64_t count() const {
-    int64_t n = 0;
-    for (int64_t begin = 0; begin < units_; begin += length(begin)) n++;
-    return n;
-  }
-  struct Range {
-    int64_t begin, end;
-  };
-  Range operator[](int64_t task) const {
-    int64_t begin = 0;
-    for (; task > 0; task--) begin += length(begin);
-    return {begin, std::min(units_, begin + length(begin))};
-  }
-
- private:
-  int64_t length(int64_t begin) const { return std::max<int64_t>(1, (units_ - begin) / parts_); }
-  int64_t units_, parts_;
-};
 
 // An operation that treats each row by itself: derive, and say what happens to one row.
 template <class Self>

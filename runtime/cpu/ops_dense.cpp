@@ -50,195 +50,171 @@ class NormOp : public RowOp<NormOp> {
 };
 
 // y[:, part 0 | part 1 | ...] = x · partᵀ + bias, or += where `add`. A task is some tiles of the
-// parts' rows for all rows of the step, so each weight is read from memory once a step.
-class LinearOp : public Op {
+// parts' rows for all rows of the step, so each weight is read from memory once a step. Derive, and
+// say how many bytes rows of a weight have (bytes_of), and how rows of activations are multiplied
+// with rows of a part (multiply).
+template <class Self, class Matrix>
+class TiledOp : public Op {
  public:
-  LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, int64_t k,
-           const ossrun_matrix* parts, int count, bool add)
-      : tape_(&t),
-        k_(t.kernels),
-        multiply_(t.shape.rounding && k_->matmul_bf16_halves ? k_->matmul_bf16_halves
-                                                             : k_->matmul_bf16),
+  TiledOp(const ossrun_tape& t, ossrun_extent rows, float* y, int64_t k, const Matrix* parts,
+          int count, bool add)
+      : k_(t.kernels),
+        width_(k),
+        tape_(&t),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
         y_(y),
-        x_(x),
-        width_(k),
         add_(add) {
-    for (int i = 0; i < count; i++) {
-      parts_[i] = parts[i];
-      columns_ += parts[i].n;
-      tiles_ += divide_up(parts[i].n, kTile);
+    for (; count_ < count; count_++) {
+      parts_[count_] = parts[count_];
+      rows_[count_] = parts[count_].n;
+      columns_ += parts[count_].n;
     }
   }
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return rows_of(b, extent_, per_token_) > 0 ? Shares(tiles_, tape_->threads).count() : 0;
+    return rows_of(b, extent_, per_token_) > 0 ? shares(height(b)).count() : 0;
   }
 
   void run(const ossrun_batch& b, int64_t task) const override {
-    const Shares::Range share = Shares(tiles_, tape_->threads)[task];
-    for (int64_t tile = share.begin; tile < share.end; tile++) run_tile(b, tile);
+    const int64_t tall = height(b);
+    const Shares::Range share = shares(tall)[task];
+    for (int64_t tile = share.begin; tile < share.end; tile++) run_tile(b, tile, tall);
   }
 
   Stretch first(const ossrun_batch& b, int thread) const override {
     if (thread >= tasks(b)) return {};
-    const auto [part, column, tile] = place(Shares(tiles_, tape_->threads)[thread].begin);
-    const uint16_t* begin = part->weight + tile * kTile * width_;
-    return {begin, (part->n - tile * kTile) * width_ * int64_t{sizeof *begin}};
+    const int64_t tall = height(b);
+    const auto [part, column, tile] = place(shares(tall)[thread].begin, tall);
+    return {reinterpret_cast<const char*>(part->weight) + self().bytes_of(tile * tall),
+            self().bytes_of(part->n - tile * tall)};
   }
 
- private:
-  static constexpr int64_t kTile = 64;   // rows of a weight that the kernel takes at a time
-  static constexpr int64_t kChunk = 64;  // rows of activations whose sums wait on the stack
+ protected:
+  static constexpr int64_t kChunk = 128;  // rows of activations at a time
 
+  const Kernels* k_;
+  int64_t width_;
+
+ private:
   struct Place {
-    const ossrun_matrix* part;
+    const Matrix* part;
     int64_t column, tile;  // of the result, where the part begins; of the part
   };
-  Place place(int64_t tile) const {
+
+  const Self& self() const { return *static_cast<const Self*>(this); }
+
+  int64_t height(const ossrun_batch& b) const {
+    if (rows_of(b, extent_, per_token_) > kFewRows) return kTile;
+    return tile_height(rows_, count_, 1, tape_->threads);
+  }
+
+  Shares shares(int64_t tall) const {
+    int64_t tiles = 0;
+    for (int i = 0; i < count_; i++) tiles += divide_up(rows_[i], tall);
+    return Shares(tiles, tape_->threads);
+  }
+
+  Place place(int64_t tile, int64_t tall) const {
     int64_t column = 0;
-    const ossrun_matrix* part = parts_;
-    for (; tile >= divide_up(part->n, kTile); part++) {
-      tile -= divide_up(part->n, kTile);
+    const Matrix* part = parts_;
+    for (; tile >= divide_up(part->n, tall); part++) {
+      tile -= divide_up(part->n, tall);
       column += part->n;
     }
     return {part, column, tile};
   }
 
-  void run_tile(const ossrun_batch& b, int64_t index) const {
-    const auto [part, column, tile] = place(index);
-    const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
+  void run_tile(const ossrun_batch& b, int64_t index, int64_t tall) const {
+    const auto [part, column, tile] = place(index, tall);
+    const int64_t r0 = tile * tall, r1 = std::min(part->n, r0 + tall);
     const int64_t n = rows_of(b, extent_, per_token_);
     float* y = (y_ ? y_ : b.logits) + column;
-    if (add_) {
-      accumulate(y, n, *part, r0, r1);
-    } else {
-      multiply_(y, columns_, x_, width_, n, part->weight, width_, r0, r1, part->bias);
-    }
-  }
-
-  void accumulate(float* y, int64_t n, const ossrun_matrix& m, int64_t r0, int64_t r1) const {
-    float tile[kChunk * kTile];
-    const uint16_t* w = m.weight + r0 * width_;
-    const uint16_t* bias = m.bias ? m.bias + r0 : nullptr;
-    for (int64_t t = 0; t < n; t += kChunk) {
-      const int64_t rows = std::min(kChunk, n - t);
-      multiply_(tile, kTile, x_ + t * width_, width_, rows, w, width_, 0, r1 - r0, bias);
-      for (int64_t i = 0; i < rows; i++) {
-        k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
+    const int64_t most = add_ ? kChunk : Self::kMostRows;
+    for (int64_t t = 0, rows; t < n; t += rows) {
+      rows = std::min(most, n - t);
+      if (add_) {
+        accumulate(y + t * columns_, t, rows, *part, r0, r1);
+      } else {
+        self().multiply(y + t * columns_, columns_, t, rows, *part, r0, r1);
       }
     }
   }
 
-  const ossrun_tape* tape_;
-  const Kernels* k_;
-  decltype(Kernels::matmul_bf16) multiply_;
-  ossrun_extent extent_;
-  int64_t per_token_;
-  float* y_;
-  const float* x_;
-  int64_t width_;
-  ossrun_matrix parts_[OSSRUN_MAX_PARTS] = {};
-  bool add_;
-  int64_t columns_ = 0, tiles_ = 0;
-};
-
-// LinearOp on 8-bit weights and 12-bit rows: q and d in place of x.
-class LinearQ8Op : public Op {
- public:
-  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
-             int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
-      : tape_(&t),
-        k_(t.kernels),
-        extent_(rows),
-        per_token_(t.shape.experts_per_token),
-        y_(y),
-        q_(q),
-        d_(d),
-        width_(k),
-        add_(add) {
-    for (int i = 0; i < count; i++) {
-      parts_[i] = parts[i];
-      columns_ += parts[i].n;
-      tiles_ += divide_up(parts[i].n, kTile);
+  // The sums of a tile come to the stack, as rows 0 to r1 - r0, and are added from there.
+  void accumulate(float* y, int64_t t, int64_t rows, Matrix part, int64_t r0, int64_t r1) const {
+    alignas(64) float sums[kChunk * kTile];
+    auto weight = reinterpret_cast<const char*>(part.weight) + self().bytes_of(r0);
+    part.weight = reinterpret_cast<decltype(part.weight)>(weight);
+    if (part.bias) part.bias += r0;
+    self().multiply(sums, kTile, t, rows, part, 0, r1 - r0);
+    for (int64_t i = 0; i < rows; i++) {
+      k_->add(y + i * columns_ + r0, sums + i * kTile, r1 - r0);
     }
   }
 
-  int64_t tasks(const ossrun_batch& b) const override {
-    return rows_of(b, extent_, per_token_) > 0 ? Shares(tiles_, tape_->threads).count() : 0;
-  }
+  const ossrun_tape* tape_;
+  ossrun_extent extent_;
+  int64_t per_token_;
+  float* y_;
+  Matrix parts_[OSSRUN_MAX_PARTS] = {};
+  int64_t rows_[OSSRUN_MAX_PARTS] = {};
+  int count_ = 0;
+  bool add_;
+  int64_t columns_ = 0;
+};
 
-  void run(const ossrun_batch& b, int64_t task) const override {
-    const Shares::Range share = Shares(tiles_, tape_->threads)[task];
-    for (int64_t tile = share.begin; tile < share.end; tile++) run_tile(b, tile);
-  }
+// On float32 rows and bf16 weights.
+class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
+ public:
+  LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, int64_t k,
+           const ossrun_matrix* parts, int count, bool add)
+      : TiledOp(t, rows, y, k, parts, count, add),
+        multiply_(t.shape.rounding && k_->matmul_bf16_halves ? k_->matmul_bf16_halves
+                                                             : k_->matmul_bf16),
+        x_(x) {}
 
-  Stretch first(const ossrun_batch& b, int thread) const override {
-    if (thread >= tasks(b)) return {};
-    const auto [part, column, tile] = place(Shares(tiles_, tape_->threads)[thread].begin);
-    return {part->weight + bytes_of(tile * kTile), bytes_of(part->n - tile * kTile)};
+  static constexpr int64_t kMostRows = INT64_MAX;
+
+  int64_t bytes_of(int64_t rows) const { return rows * width_ * int64_t{sizeof(uint16_t)}; }
+
+  void multiply(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_matrix& m, int64_t r0,
+                int64_t r1) const {
+    multiply_(y, ldy, x_ + t * width_, width_, rows, m.weight, width_, r0, r1, m.bias);
   }
 
  private:
-  static constexpr int64_t kTile = 64;    // rows of a weight that the kernel takes at a time
-  static constexpr int64_t kChunk = 128;  // rows of activations at a time
+  decltype(Kernels::matmul_bf16) multiply_;
+  const float* x_;
+};
 
-  struct Place {
-    const ossrun_q8_matrix* part;
-    int64_t column, tile;  // of the result, where the part begins; of the part
-  };
-  Place place(int64_t tile) const {
-    int64_t column = 0;
-    const ossrun_q8_matrix* part = parts_;
-    for (; tile >= divide_up(part->n, kTile); part++) {
-      tile -= divide_up(part->n, kTile);
-      column += part->n;
-    }
-    return {part, column, tile};
-  }
-  // Of that many rows of a weight, a whole number of groups.
+// On 12-bit rows and 8-bit weights.
+class LinearQ8Op : public TiledOp<LinearQ8Op, ossrun_q8_matrix> {
+ public:
+  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
+             int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
+      : TiledOp(t, rows, y, k, parts, count, add), q_(q), d_(d) {}
+
+  static constexpr int64_t kMostRows = kChunk;
+
+  // Of a whole number of groups.
   int64_t bytes_of(int64_t rows) const { return rows * (width_ / kMxBlock) * (2 + kMxBlock); }
 
-  void run_tile(const ossrun_batch& b, int64_t index) const {
-    const auto [part, column, tile] = place(index);
-    const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
-    const int64_t n = rows_of(b, extent_, per_token_);
-    float* y = (y_ ? y_ : b.logits) + column;
-    for (int64_t t = 0; t < n; t += kChunk) chunk(y, t, std::min(kChunk, n - t), *part, r0, r1);
-  }
-
-  void chunk(float* y, int64_t t, int64_t rows, const ossrun_q8_matrix& m, int64_t r0,
-             int64_t r1) const {
+  void multiply(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_q8_matrix& m,
+                int64_t r0, int64_t r1) const {
     const int16_t* q[kChunk];
     const float* d[kChunk];
-    for (int64_t i = 0; i < rows; i++) {
+    int64_t i = 0;
+    do {
       q[i] = q_ + (t + i) * width_;
       d[i] = d_ + (t + i) * (width_ / kMxBlock);
-    }
-    if (!add_) {
-      k_->matmul_q8(y + t * columns_, columns_, q, d, rows, m.weight, width_, r0, r1, m.bias);
-      return;
-    }
-    alignas(64) float tile[kChunk * kTile];
-    const uint8_t* w = m.weight + bytes_of(r0);
-    k_->matmul_q8(tile, kTile, q, d, rows, w, width_, 0, r1 - r0, m.bias ? m.bias + r0 : nullptr);
-    for (int64_t i = 0; i < rows; i++) {
-      k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
-    }
+    } while (++i < rows);
+    k_->matmul_q8(y, ldy, q, d, rows, m.weight, width_, r0, r1, m.bias);
   }
 
-  const ossrun_tape* tape_;
-  const Kernels* k_;
-  ossrun_extent extent_;
-  int64_t per_token_;
-  float* y_;
+ private:
   const int16_t* q_;
   const float* d_;
-  int64_t width_;
-  ossrun_q8_matrix parts_[OSSRUN_MAX_PARTS] = {};
-  bool add_;
-  int64_t columns_ = 0, tiles_ = 0;
 };
 
 // q and d of each row, for LinearQ8Op.

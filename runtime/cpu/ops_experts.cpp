@@ -116,14 +116,14 @@ class ExpertOp : public Op {
         w_(w),
         n_(n),
         width_(k),
-        slots_per_input_(slots_per_input),
-        tiles_(divide_up(n, kTile)) {}
+        slots_per_input_(slots_per_input) {}
 
-  int64_t tasks(const ossrun_batch&) const override { return shares().count(); }
+  int64_t tasks(const ossrun_batch& b) const override { return shares(height(b)).count(); }
 
-  void run(const ossrun_batch&, int64_t task) const override {
-    const Shares::Range share = shares()[task];
-    for (int64_t i = share.begin; i < share.end; i++) run_tile(i / tiles_, i % tiles_ * kTile);
+  void run(const ossrun_batch& b, int64_t task) const override {
+    const int64_t tall = height(b), tiles = divide_up(n_, tall);
+    const Shares::Range share = shares(tall)[task];
+    for (int64_t i = share.begin; i < share.end; i++) run_tile(i / tiles, i % tiles * tall, tall);
   }
 
   // It depends on groups_, which a thread that waits must not look at: Route may be at it by then.
@@ -137,13 +137,18 @@ class ExpertOp : public Op {
   const Kernels* k_;
 
  private:
-  static constexpr int64_t kTile = 64;    // rows whose sums wait on the stack; even
   static constexpr int64_t kChunk = 128;  // slots whose sums wait on the stack
 
-  Shares shares() const { return Shares(groups_[0] * tiles_, tape_->threads); }
+  int64_t height(const ossrun_batch& b) const {
+    return b.rows > kFewRows ? kTile : tile_height(&n_, 1, groups_[0], tape_->threads);
+  }
 
-  void run_tile(int64_t a, int64_t r0) const {
-    const int64_t rows = std::min(kTile, n_ - r0);
+  Shares shares(int64_t tall) const {
+    return Shares(groups_[0] * divide_up(n_, tall), tape_->threads);
+  }
+
+  void run_tile(int64_t a, int64_t r0, int64_t tall) const {
+    const int64_t rows = std::min(tall, n_ - r0);
     const int64_t row = groups_[1 + 2 * a] * n_ + r0;  // of [experts * n, k]
     const int64_t begin = a > 0 ? groups_[2 * a] : 0, end = groups_[2 + 2 * a];
     const uint8_t* blocks = w_.blocks + row * (width_ / 2);
@@ -178,7 +183,7 @@ class ExpertOp : public Op {
   const int8_t* q_;
   const float* d_;
   ossrun_expert_matrix w_;
-  int64_t n_, width_, slots_per_input_, tiles_;
+  int64_t n_, width_, slots_per_input_;
 };
 
 // h[slot] = SwiGLU(gate and up of the slot's row). Rows 2i and 2i+1 of the matrix are gate i and

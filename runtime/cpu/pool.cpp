@@ -2,6 +2,9 @@
 
 #include <sched.h>
 #include <time.h>
+#if defined(__APPLE__)
+#include <pthread/qos.h>
+#endif
 
 #include "kernels.h"
 
@@ -101,6 +104,10 @@ void Pool::run(int threads, Work work, void* argument) {
 }
 
 void* Pool::enter(void* start) {
+#if defined(__APPLE__)
+  // Somebody waits for this work: performance cores take it first.
+  pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0);
+#endif
   const auto* s = static_cast<Start*>(start);
   s->pool->loop(s->index);
   return nullptr;

@@ -1,22 +1,30 @@
 package cpu
 
 import (
+	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Which physical cores this process may use, and near which memory each of them is, as Linux tells
-// in /sys/devices/system. Two hardware threads of one core share its multipliers and its path to
-// memory, so a second thread there waits for the first: threads are one a core. What must stay
-// true: whatever is missing or does not parse leaves less knowledge, never an error.
+// Which physical cores this process may use, near which memory each of them is and how fast it is,
+// as Linux tells in /sys/devices/system. Two hardware threads of one core share its multipliers and
+// its path to memory, so a second thread there waits for the first: threads are one a core. What
+// must stay true: whatever is missing or does not parse leaves less knowledge, never an error.
 
 // A core has the hardware threads of it that this process may use.
 type core struct {
-	cpus []int
-	node int // of memory; 0 where the system names none
+	cpus  []int
+	node  int // of memory; 0 where the system names none
+	speed int // thousandths of the fastest kind's; cores of one speed are of one kind
 }
+
+// slowest is the least speed of a core that is used. Threads take tasks as they come, so a slower
+// core helps, but one below a third makes the others wait longer than it helps
+// (kerneltest/schedule_test.cpp computes both).
+const slowest = 1000 / 3
 
 // topology lists the cores in the order of their first hardware threads; empty where nothing is
 // known.
@@ -37,6 +45,7 @@ func readTopology(root string, allowed []int) topology {
 		}
 	}
 	var t topology
+	speed := speeds(root, allowed)
 	at := map[string]int{} // by the list of a core's hardware threads
 	for _, cpu := range slices.Sorted(slices.Values(allowed)) {
 		siblings := readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), "topology",
@@ -48,11 +57,44 @@ func readTopology(root string, allowed []int) topology {
 		if !seen {
 			i = len(t)
 			at[siblings] = i
-			t = append(t, core{node: nodeOf[cpu]})
+			t = append(t, core{node: nodeOf[cpu], speed: speed[cpu]})
 		}
 		t[i].cpus = append(t[i].cpus, cpu)
 	}
-	return t
+	return slices.DeleteFunc(t, func(c core) bool { return c.speed < slowest })
+}
+
+// speeds gives each processor's speed in thousandths of the fastest's. On ARM that is the capacity
+// that Linux knows. Of Intel's it lists those of efficiency cores, which do about 0.7 of what the
+// others do in a cycle; their highest clock rate says the rest, and is lower still on the low-power
+// island. Where nothing is told all are alike.
+func speeds(root string, allowed []int) map[int]int {
+	number := func(cpu int, file string) int {
+		n, _ := strconv.Atoi(readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), file)))
+		return max(n, 0)
+	}
+	efficient := cpuList(readLine(filepath.Join(root, "..", "cpu_atom", "cpus")))
+	clock := 0
+	for _, cpu := range allowed {
+		clock = max(clock, number(cpu, "cpufreq/cpuinfo_max_freq"))
+	}
+	of, fastest := map[int]int{}, 0
+	for _, cpu := range allowed {
+		of[cpu] = number(cpu, "cpu_capacity")
+		if of[cpu] == 0 {
+			of[cpu] = 1000
+			if slices.Contains(efficient, cpu) && clock > 0 {
+				of[cpu] = 700 * number(cpu, "cpufreq/cpuinfo_max_freq") / clock
+			} else if slices.Contains(efficient, cpu) {
+				of[cpu] = 500
+			}
+		}
+		fastest = max(fastest, of[cpu])
+	}
+	for cpu, speed := range of {
+		of[cpu] = 1000 * speed / max(fastest, 1)
+	}
+	return of
 }
 
 // longestCPUList bounds what a list may name: a damaged one must not fill memory.
@@ -91,27 +133,34 @@ func (t topology) nodes() (list []int) {
 	return slices.Compact(list)
 }
 
-// homes says for each of some threads which hardware threads it may run on: those of one node, the
-// nodes taking turns, so that few threads use the paths to all memories. Nil where there is nothing
-// to gain: one node, or more threads than cores.
+// homes says for each of some threads which hardware threads it may run on: those of one kind of
+// core at one node, the fast ones first, and of them the nodes taking turns, so that few threads
+// use the paths to all memories. Nil where there is nothing to gain: one node and one kind, or more
+// threads than cores.
 func (t topology) homes(threads int) [][]int {
-	nodes := t.nodes()
-	if len(nodes) < 2 || threads > len(t) {
+	type place struct{ slowness, node int }
+	cpus, room := map[place][]int{}, map[place]int{}
+	for _, c := range t {
+		p := place{-c.speed, c.node}
+		cpus[p] = append(cpus[p], c.cpus...)
+		room[p]++
+	}
+	if len(room) < 2 || threads > len(t) {
 		return nil
 	}
-	cpus, room := map[int][]int{}, map[int]int{}
-	for _, c := range t {
-		cpus[c.node] = append(cpus[c.node], c.cpus...)
-		room[c.node]++
-	}
+	places := slices.SortedFunc(maps.Keys(room), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.slowness, b.slowness), cmp.Compare(a.node, b.node))
+	})
 	var homes [][]int
-	for i := 0; len(homes) < threads; i++ {
-		node := nodes[i%len(nodes)]
-		if room[node] == 0 {
-			continue // all its cores have a thread, another node has more
+	for len(homes) < threads {
+		kind := places[0].slowness
+		for _, p := range places {
+			if p.slowness == kind && len(homes) < threads {
+				homes = append(homes, cpus[p])
+				room[p]--
+			}
 		}
-		room[node]--
-		homes = append(homes, cpus[node])
+		places = slices.DeleteFunc(places, func(p place) bool { return room[p] == 0 })
 	}
 	return homes
 }

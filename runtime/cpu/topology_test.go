@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +17,7 @@ func tree(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), "system")
 	for line := range strings.Lines(string(data)) {
 		path, text, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok {
@@ -58,7 +59,13 @@ func TestTopology(t *testing.T) {
 		{"three cores here, one there", "two-sockets", []int{0, 1, 2, 4}, 4, []int{0, 1}, 4,
 			[][]int{{0, 1, 2}, {4}, {0, 1, 2}, {0, 1, 2}}},
 		{"one hardware thread of each core", "two-sockets", []int{8, 9}, 2, []int{0}, 2, nil},
-		{"cores of two kinds", "hybrid", upTo(6), 4, []int{0}, 4, nil},
+		{"cores of two kinds that nobody tells apart", "hybrid", upTo(6), 4, []int{0}, 4, nil},
+		{"the low-power island is left out", "core-ultra", upTo(10), 6, []int{0}, 3,
+			[][]int{{0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5, 6, 7}}},
+		{"the island alone", "core-ultra", []int{8, 9}, 2, []int{0}, 2, nil},
+		{"without little cores", "big-little", upTo(8), 4, []int{0}, 4,
+			[][]int{{7}, {4, 5, 6}, {4, 5, 6}, {4, 5, 6}}},
+		{"little cores alone", "big-little", upTo(4), 4, []int{0}, 4, nil},
 		{"this project's machine", "virtual", upTo(2), 2, []int{0}, 2, nil},
 		{"a processor that the tree lacks", "virtual", upTo(3), 0, nil, 1, nil},
 	} {
@@ -101,6 +108,33 @@ func TestCoresOf(t *testing.T) {
 		if got := coresOf(test.top, test.cpus, test.quota); got != test.want {
 			t.Errorf("%d cores of %d processors with a quota of %d: %d threads, want %d",
 				len(test.top), test.cpus, test.quota, got, test.want)
+		}
+	}
+}
+
+// TestFastestCores: cores of the highest class, by records of any length; damaged ones say nothing.
+func TestFastestCores(t *testing.T) {
+	record := func(class byte, length int) []byte {
+		r := make([]byte, length)
+		binary.LittleEndian.PutUint32(r[4:], uint32(length))
+		r[8], r[9] = 1, class
+		return r
+	}
+	var hybrid, alike []byte
+	for i := range 24 { // eight with two hardware threads, sixteen efficient ones
+		hybrid = append(hybrid, record(byte(1-min(i/8, 1)), 48)...)
+	}
+	for range 16 {
+		alike = append(alike, record(0, 48)...)
+	}
+	two := append(record(0, 64), record(0, 48)...) // one of them in two groups
+	for _, test := range []struct {
+		records []byte
+		want    int
+	}{{hybrid, 8}, {alike, 16}, {two, 2}, {nil, 0}, {hybrid[:60], 0}, {make([]byte, 48), 0},
+		{record(0, 40)[:31], 0}} {
+		if got := fastestCores(test.records); got != test.want {
+			t.Errorf("%d bytes: %d, want %d", len(test.records), got, test.want)
 		}
 	}
 }

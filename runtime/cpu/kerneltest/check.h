@@ -93,6 +93,7 @@ class Checker {
   int64_t checks_ = 0, failures_ = 0;
 };
 
+void test_schedule(Checker& check);
 void test_matmul(const Kernels& k, Checker& check);
 // Where the table has matmul_bf16_halves.
 void test_halves(const Kernels& k, Checker& check);

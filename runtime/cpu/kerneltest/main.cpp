@@ -17,6 +17,11 @@ int main(int argc, char** argv) {
       {"bf16", kernels_bf16()},
   };
   int64_t failures = 0;
+  if (argc == 1) {
+    Checker check("schedule");
+    test_schedule(check);
+    failures += check.failures();
+  }
   for (const auto& table : tables) {
     if (argc > 1 && strcmp(argv[1], "list") == 0) {
       if (table.kernels != nullptr) printf("%s\n", table.name);
