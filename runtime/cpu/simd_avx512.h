@@ -20,8 +20,10 @@ struct Avx512 {
   static constexpr int kTileTokens = 6;  // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
   static constexpr bool kTokenPairs = false;
   static constexpr int kDenseColumns = 4;
-  static constexpr int kRowVectorsDenseQ8 = 1;
-  static constexpr int kTileTokensDenseQ8 = 12;
+  static constexpr int kRowVectorsDenseQ8 = 2;
+  static constexpr int kTileTokensDenseQ8 = 6;  // 12 sums + 12 integer sums + 4 weights + 1 + 2
+  static constexpr bool kDenseSumsStay = true;
+  static constexpr bool kDenseReady = false;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileHeads = 8;     // 8 heads x 2 vectors of sums + 2 + 1
   static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
@@ -200,8 +202,9 @@ struct Avx512 {
             kept(_mm512_and_si512(both, _mm512_set1_epi16(-256)))};
   }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t* second) {
-    const __m128i both[2] = {load16(p), load16(second)};
-    return load_bf16(both);
+    const __m256i both =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(load16(p)), load16(second), 1);
+    return as_float(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, both), 16));
   }
   typedef Dense DenseInput;
   SIMD_INLINE DenseInput dense_input(const int16_t* q) { return {pair(q), pair(q + 2)}; }

@@ -4,10 +4,11 @@
 // columns of kLanes rows, and each token multiplies it with four of its own values in all lanes.
 // Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors.
 // There are three ways through, with the same bits:
-//   few tokens   many vectors of rows at a time share the activations; memory is what they wait for
-//   some         tiles of fewer rows and more tokens, a few blocks at a time, so that those stay in
-//                the nearest cache
-//   a batch      the same, and what S::load_dense makes of the weights is kept for all tokens
+//   a tile    as many tokens as registers hold sums for, or fewer: one pass along the rows; the
+//             fewer tokens, the more vectors of rows share them
+//   more      the same in tiles, a few blocks at a time, so that those stay in the nearest cache
+//   a batch   the same, and what S::load_dense makes of the weights is kept for all tokens, where
+//             S::kDenseReady: where making it is not hidden behind the products
 //
 // What must stay true, for batch invariance: the sum of (row, token) is one lane that takes the
 // blocks in ascending order, one fused multiply-add each, of an exact integer.
@@ -17,7 +18,7 @@
 namespace {
 
 constexpr int64_t kDenseBlockBytes = kQ8GroupRows * (2 + kMxBlock);
-constexpr int kDenseFew = 3;      // tokens for which many rows at a time are better
+constexpr int kDenseFew = 3;      // tokens for which more rows at a time are better
 constexpr int kDenseInPlace = 8;  // tokens for which it does not pay to keep prepared weights
 
 template <class S>
@@ -53,6 +54,7 @@ void quantize_q12(int16_t* q, float* d, const float* x, int64_t k) {
 // vectors of two groups.
 template <class S, int R>
 struct DenseRows {
+  static constexpr bool kPrepared = false;
   const uint8_t* first[R];
   const uint8_t* second[R];
   int64_t in_group;  // of the first row
@@ -77,6 +79,7 @@ struct DenseRows {
 // A few blocks of the same, made ready for the products once for many tokens.
 template <class S, int R>
 struct DenseReady {
+  static constexpr bool kPrepared = true;
   struct alignas(64) Block {
     typename S::Dense w[kMxBlock / S::kDenseColumns][R];
     typename S::F scales[R];
@@ -88,26 +91,39 @@ struct DenseReady {
   SIMD_INLINE void advance(DenseReady& m, int64_t blocks) { m.block += blocks; }
 };
 
+// Memory that is fetched while a tile is computed: so many lines of it with each block. Products of
+// prepared weights have no register left to count with: they get all of it before they begin.
+struct DenseAhead {
+  const uint8_t* from;
+  int64_t lines;
+
+  SIMD_INLINE void fetch(DenseAhead& a, int64_t lines) {
+    for (; lines > 0; lines--, a.from += 64) __builtin_prefetch(a.from, 0, 2);
+  }
+};
+
 // Adds `blocks` blocks to the sums of R vectors of rows and T tokens. q, d: T pointers each to the
-// first block. sums: [T, R] vectors. Where kAhead,
-// as much as is read is fetched from `ahead` on.
-template <class S, int R, int T, bool kAhead, class Weights>
-void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const float* const* d,
-                   int64_t blocks, const uint8_t* ahead) {
+// first block. sums: [T, R] vectors, in registers meanwhile where S has enough of them. A function
+// of its own: among its callers' values GCC finds no registers for the products.
+template <class S, int R, int T, class Weights>
+__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const float* const* d,
+                   int64_t blocks, DenseAhead ahead) {
   typedef typename S::F F;
   const int16_t* qt[T];
   const float* dt[T];
+  F sum[T][R];
+  if constexpr (Weights::kPrepared) DenseAhead::fetch(ahead, ahead.lines * blocks);
   SIMD_UNROLL
   for (int t = 0; t < T; t++) {
     qt[t] = q[t];
     dt[t] = d[t];
+    if constexpr (S::kDenseSumsStay) {
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) sum[t][r] = S::load(sums + (t * R + r) * S::kLanes);
+    }
   }
   for (int64_t b = 0; b < blocks; b++) {
-    if constexpr (kAhead) {
-      constexpr int64_t kBytes = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
-      for (int64_t line = 0; line < kBytes; line += 64) prefetch(ahead + line);
-      ahead += kBytes;
-    }
+    if constexpr (!Weights::kPrepared) DenseAhead::fetch(ahead, ahead.lines);
     typename S::DenseSum products[T][R];
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
@@ -136,50 +152,61 @@ void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const 
       const F size = S::set1(dt[t][b]);
       SIMD_UNROLL
       for (int r = 0; r < R; r++) {
-        float* sum = sums + (t * R + r) * S::kLanes;
-        S::store(sum, S::fma(S::dense_end(products[t][r]), S::mul(scale[r], size), S::load(sum)));
+        const F whole = S::dense_end(products[t][r]), unit = S::mul(scale[r], size);
+        if constexpr (S::kDenseSumsStay) {
+          sum[t][r] = S::fma(whole, unit, sum[t][r]);
+        } else {
+          float* at = sums + (t * R + r) * S::kLanes;
+          S::store(at, S::fma(whole, unit, S::load(at)));
+        }
       }
+    }
+  }
+  if constexpr (S::kDenseSumsStay) {
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) S::store(sums + (t * R + r) * S::kLanes, sum[t][r]);
     }
   }
 }
 
 // tile_dense_q8 for a number of tokens known only at run time, 1 <= n <= T.
-template <class S, int R, int T, bool kAhead>
+template <class S, int R, int T>
 struct TileDenseQ8Of {
   template <class Weights>
   static void run(int64_t n, float* sums, const Weights& weights, const int16_t* const* q,
-                  const float* const* d, int64_t blocks, const uint8_t* ahead) {
-    if (n == T) return tile_dense_q8<S, R, T, kAhead>(sums, weights, q, d, blocks, ahead);
-    TileDenseQ8Of<S, R, T - 1, kAhead>::run(n, sums, weights, q, d, blocks, ahead);
+                  const float* const* d, int64_t blocks, DenseAhead ahead) {
+    if (n == T) return tile_dense_q8<S, R, T>(sums, weights, q, d, blocks, ahead);
+    TileDenseQ8Of<S, R, T - 1>::run(n, sums, weights, q, d, blocks, ahead);
   }
 };
-template <class S, int R, bool kAhead>
-struct TileDenseQ8Of<S, R, 0, kAhead> {
+template <class S, int R>
+struct TileDenseQ8Of<S, R, 0> {
   template <class Weights>
   static void run(int64_t, float*, const Weights&, const int16_t* const*, const float* const*,
-                  int64_t, const uint8_t*) {}
+                  int64_t, DenseAhead) {}
 };
 
-// `blocks` blocks from b0 on for n tokens in tiles of up to T. The `lines` lines of memory from
-// `ahead` on are fetched meanwhile, a few with every tile.
+// `blocks` blocks from b0 on for n tokens in tiles of up to T. As much as R vectors of rows have in
+// them is fetched from `ahead` on, a little with every block of every tile.
 template <class S, int R, int T, class Weights>
 void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q,
                     const float* const* d, int64_t n, int64_t b0, int64_t blocks,
-                    const uint8_t* ahead, int64_t lines) {
-  const int64_t tiles = (n + T - 1) / T;
+                    const uint8_t* ahead) {
+  constexpr int64_t kLines = (kDenseBlockBytes * R * S::kLanes / kQ8GroupRows + 63) / 64;
+  const int64_t tiles = (n + T - 1) / T, lines = (kLines + tiles - 1) / tiles;
   for (int64_t i = 0, t = 0; i < tiles; i++) {
     const int64_t next = (i + 1) * n / tiles;
-    for (int64_t line = i * lines / tiles; line < (i + 1) * lines / tiles; line++) {
-      __builtin_prefetch(ahead + 64 * line, 0, 2);
-    }
     const int16_t* qt[T];
     const float* dt[T];
     for (int64_t u = t; u < next; u++) {
       qt[u - t] = q[u] + b0 * kMxBlock;
       dt[u - t] = d[u] + b0;
     }
-    TileDenseQ8Of<S, R, T, false>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
-                                       nullptr);
+    const bool more = i * lines < kLines;
+    TileDenseQ8Of<S, R, T>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
+                                {ahead + i * lines * blocks * 64, more ? lines : 0});
     t = next;
   }
 }
@@ -189,15 +216,17 @@ void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q
 template <class S, int R>
 void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
                     const float* const* d, int64_t n, int64_t nb, const uint8_t* ahead) {
-  constexpr int64_t kBlockOfRows = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
-  typename DenseReady<S, R>::Block ready[kQ8Blocks];
+  constexpr bool kReady = S::kDenseReady && R <= S::kRowVectorsDenseQ8;
+  constexpr int kTile = R > S::kRowVectorsDenseQ8 ? kDenseFew : S::kTileTokensDenseQ8;
+  constexpr int kInPlace = kReady ? kTile - 1 : kTile;  // weights in the making take registers too
+  if (n <= kInPlace) return tiles_dense_q8<S, R, kInPlace>(sums, rows, q, d, n, 0, nb, ahead);
   for (int64_t b0 = 0; b0 < nb; b0 += kQ8Blocks) {
-    const int64_t length = smaller(kQ8Blocks, nb - b0), lines = length * kBlockOfRows / 64;
-    if (n <= kDenseInPlace) {  // a token less: weights in the making take registers too
-      tiles_dense_q8<S, R, S::kTileTokensDenseQ8 - 1>(sums, rows, q, d, n, b0, length, ahead,
-                                                      lines);
+    const int64_t length = smaller(kQ8Blocks, nb - b0);
+    if (!kReady || n <= kDenseInPlace) {
+      tiles_dense_q8<S, R, kInPlace>(sums, rows, q, d, n, b0, length, ahead);
       DenseRows<S, R>::advance(rows, length);
-    } else {
+    } else if constexpr (kReady) {
+      typename DenseReady<S, R>::Block ready[kQ8Blocks];
       for (int64_t b = 0; b < length; b++, DenseRows<S, R>::advance(rows, 1)) {
         for (int r = 0; r < R; r++) {
           SIMD_UNROLL
@@ -207,18 +236,17 @@ void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
           ready[b].scales[r] = DenseRows<S, R>::scales(rows, r);
         }
       }
-      tiles_dense_q8<S, R, S::kTileTokensDenseQ8>(sums, DenseReady<S, R>{ready}, q, d, n, b0,
-                                                  length, ahead, lines);
+      tiles_dense_q8<S, R, kTile>(sums, DenseReady<S, R>{ready}, q, d, n, b0, length, ahead);
     }
-    ahead += length * kBlockOfRows;
+    ahead += length * kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
   }
 }
 
-// Rows [r, r + rows) with rows <= R * kLanes, for all n tokens; kFew: n <= kDenseFew.
-template <class S, int R, bool kFew>
+// Rows [r, r + rows) with rows <= R * kLanes, for all n tokens.
+template <class S, int R>
 void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
                    const uint8_t* w, int64_t nb, int64_t r, int64_t rows, const uint16_t* bias) {
-  constexpr int64_t kTokens = kFew ? kDenseFew : kQ8Tokens;
+  constexpr int64_t kTokens = R > S::kRowVectorsDenseQ8 ? kDenseFew : kQ8Tokens;
   alignas(64) float sums[kTokens * R * S::kLanes];
   const int64_t group_bytes = nb * kDenseBlockBytes;
   DenseRows<S, R> at;
@@ -233,15 +261,18 @@ void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* 
   for (int64_t t = 0; t < n; t += kTokens) {
     const int64_t tokens = smaller(kTokens, n - t);
     memset(sums, 0, tokens * R * S::kLanes * sizeof *sums);
-    if constexpr (kFew) {
-      TileDenseQ8Of<S, R, kDenseFew, true>::run(tokens, sums, at, q + t, d + t, nb, ahead);
-    } else {
-      panel_dense_q8<S, R>(sums, at, q + t, d + t, tokens, nb, ahead);
-    }
+    panel_dense_q8<S, R>(sums, at, q + t, d + t, tokens, nb, ahead);
     for (int64_t u = 0; u < tokens; u++) {
-      for (int64_t j = 0; j < rows; j++) {
-        y[(t + u) * ldy + r + j] = with_bias(sums[u * R * S::kLanes + j], bias, r + j);
+      const float* from = sums + u * R * S::kLanes;
+      float* to = y + (t + u) * ldy + r;
+      int64_t j = 0;
+      for (; bias == nullptr && j + S::kLanes <= rows; j += S::kLanes) {
+        S::store(to + j, S::load(from + j));
       }
+      for (; bias != nullptr && j + S::kLanes <= rows; j += S::kLanes) {
+        S::store(to + j, S::add(S::load(from + j), S::load_bf16(bias + r + j)));
+      }
+      for (; j < rows; j++) to[j] = with_bias(from[j], bias, r + j);
     }
   }
 }
@@ -256,13 +287,13 @@ void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* cons
   for (int64_t r = r0, rows; r < r1; r += rows) {
     if (r1 - r <= S::kLanes) {
       rows = r1 - r;
-      rows_dense_q8<S, 1, false>(y, ldy, q, d, n, w, nb, r, rows, bias);
+      rows_dense_q8<S, 1>(y, ldy, q, d, n, w, nb, r, rows, bias);
     } else if (n <= kDenseFew) {
       rows = smaller(kMany * S::kLanes, r1 - r);
-      rows_dense_q8<S, kMany, true>(y, ldy, q, d, n, w, nb, r, rows, bias);
+      rows_dense_q8<S, kMany>(y, ldy, q, d, n, w, nb, r, rows, bias);
     } else {
       rows = smaller(kBatch * S::kLanes, r1 - r);
-      rows_dense_q8<S, kBatch, false>(y, ldy, q, d, n, w, nb, r, rows, bias);
+      rows_dense_q8<S, kBatch>(y, ldy, q, d, n, w, nb, r, rows, bias);
     }
   }
 }

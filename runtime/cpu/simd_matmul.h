@@ -48,7 +48,7 @@ SIMD_INLINE typename S::F load_bf16_part(const uint16_t* p, int64_t n) {
 template <class S>
 struct Bf16Weights {
   typedef typename S::F F;
-  static constexpr int kStreamTile = 3;    // tokens that share a conversion
+  static constexpr int kStreamTile = S::kTileTokens;  // tokens that share a conversion
   static constexpr int kStreamBatch = 16;  // up to here that is faster than a panel
   const uint16_t* w;
   int64_t k;

@@ -16,7 +16,9 @@ struct Portable16 {
   static constexpr bool kTokenPairs = false;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
-  static constexpr int kTileTokensDenseQ8 = 5;
+  static constexpr int kTileTokensDenseQ8 = 6;
+  static constexpr bool kDenseSumsStay = true;
+  static constexpr bool kDenseReady = false;
   static constexpr int kTileHeads = 2;
   static constexpr int kTileTokensQ8 = 6;
   struct F {
