@@ -106,8 +106,9 @@ struct DenseAhead {
 // first block. sums: [T, R] vectors, in registers meanwhile where S has enough of them. A function
 // of its own: among its callers' values GCC finds no registers for the products.
 template <class S, int R, int T, class Weights>
-__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const float* const* d,
-                   int64_t blocks, DenseAhead ahead) {
+__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q,
+                                             const float* const* d, int64_t blocks,
+                                             DenseAhead ahead) {
   typedef typename S::F F;
   const int16_t* qt[T];
   const float* dt[T];
