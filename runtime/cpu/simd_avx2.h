@@ -37,8 +37,8 @@ struct Avx2 {
   static constexpr int kTileTokensDenseQ8 = 5;  // 10 sums + 4 weights + 1; one more in the making
   static constexpr bool kDenseSumsStay = false;
   static constexpr bool kDenseReady = true;
-  static constexpr int kRowVectors = 2;         // of 8-bit tiles
-  static constexpr int kTileHeads = 4;          // of attention: 4 heads x 2 vectors of sums + 2 + 4
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileHeads = 4;     // of attention: 4 heads x 2 vectors of sums + 2 + 4
   static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }

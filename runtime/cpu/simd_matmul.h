@@ -49,7 +49,7 @@ template <class S>
 struct Bf16Weights {
   typedef typename S::F F;
   static constexpr int kStreamTile = S::kTileTokens;  // tokens that share a conversion
-  static constexpr int kStreamBatch = 16;  // up to here that is faster than a panel
+  static constexpr int kStreamBatch = 16;             // up to here that is faster than a panel
   const uint16_t* w;
   int64_t k;
 

@@ -21,9 +21,9 @@ struct Neon {
   static constexpr int kTileTokensDenseQ8 = 8;  // 8 sums + 8 integer sums + 2
   static constexpr bool kDenseSumsStay = false;
   static constexpr bool kDenseReady = true;
-  static constexpr int kRowVectors = 2;         // of 8-bit tiles
-  static constexpr int kTileHeads = 8;          // of attention: 8 heads x 2 vectors of sums + 2 + 8
-  static constexpr int kTileTokensQ8 = 5;       // 10 sums + 10 integer sums + 2 weights + 1
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileHeads = 8;     // of attention: 8 heads x 2 vectors of sums + 2 + 8
+  static constexpr int kTileTokensQ8 = 5;  // 10 sums + 10 integer sums + 2 weights + 1
 
   SIMD_INLINE F zero() { return vdupq_n_f32(0); }
   SIMD_INLINE F set1(float a) { return vdupq_n_f32(a); }

@@ -42,10 +42,10 @@ double lost(const std::vector<double>& speeds, int64_t height) {
   double ideal = 0, real = 0, speed = 0;
   for (const double s : speeds) speed += s;
   for (const auto& m : kLayer) {
-    const int64_t h =
-        height > 0 ? height
-                   : ossrun::tile_height(m.rows.data(), static_cast<int>(m.rows.size()), m.copies,
-                                         static_cast<int>(speeds.size()));
+    const int64_t h = height > 0
+                          ? height
+                          : ossrun::tile_height(m.rows.data(), static_cast<int>(m.rows.size()),
+                                                m.copies, static_cast<int>(speeds.size()));
     int64_t tiles = 0, rows = 0;
     for (const int64_t n : m.rows) {
       tiles += ossrun::divide_up(n, h);
