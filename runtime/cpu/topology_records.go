@@ -6,9 +6,6 @@ import "encoding/binary"
 // winnt.h), with its length at byte 4 and the core's efficiency class at byte 9. A higher class is
 // a faster kind; where all are alike it is 0.
 
-// longestCoreRecords bounds what is asked for, in bytes.
-const longestCoreRecords = 1 << 20
-
 // fastestCores counts the cores of the highest class; 0 where the records are damaged.
 func fastestCores(records []byte) int {
 	const lengthAt, classAt, least = 4, 9, 32

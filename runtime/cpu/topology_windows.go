@@ -14,9 +14,10 @@ var logicalProcessorInformation = windows.NewLazySystemDLL("kernel32.dll").NewPr
 // do, and the pool's threads are kept nowhere.
 var machine = sync.OnceValue(func() topology {
 	const processorCores = 0 // RelationProcessorCore
+	const most = 1 << 20     // bytes that are asked for
 	var size uint32
 	_, _, _ = logicalProcessorInformation.Call(processorCores, 0, uintptr(unsafe.Pointer(&size)))
-	if size == 0 || size > longestCoreRecords {
+	if size == 0 || size > most {
 		return nil
 	}
 	records := make([]byte, size)
