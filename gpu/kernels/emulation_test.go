@@ -66,11 +66,11 @@ func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 	}
 }
 
-// Shipped code objects of AMD's likewise (kerneltest/amd.h), one with waves of 64 and one of 32.
-// .ci/long gpu-isa amd has all of them.
+// Shipped code objects of AMD's likewise (kerneltest/amd.h), one with waves of 64 and one of 32:
+// CI's step gpu-images runs it, .ci/long gpu-isa amd has all of them.
 func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("twenty seconds of a processor")
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("twenty seconds of a processor: set OSSRUN_LONG=1")
 	}
 	for name, layout := range map[string]string{"gfx942": "cdna", "gfx1201": "gfx12"} {
 		t.Run(name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func readImage(t *testing.T, name string) string {
 // An image without a wait, a write-back or the emptying of a cache is wrong there, and what the
 // interpreter does not know is an error.
 func TestAMDInterpreterNotices(t *testing.T) {
-	if testing.Short() {
-		t.Skip("ten seconds of a processor")
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("ten seconds of a processor: set OSSRUN_LONG=1")
 	}
 	texts := map[string]string{}
 	for _, c := range []struct{ image, layout, without, instead, cases, says string }{
