@@ -1,10 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What clients try before they ask: Codex a WebSocket, Claude Code models of its maker.
@@ -44,7 +44,7 @@ func TestLogOfPrompts(t *testing.T) {
 	const secret = "the launch code is 1234"
 	talk := `"messages":[{"role":"user","content":"` + secret + `"}]`
 	for _, shown := range []bool{false, true} {
-		var log bytes.Buffer
+		var log lockedBuffer
 		srv, _ := server(t, answers("ok"), func(o *Options) {
 			o.LogPrompts = shown
 			o.Log = slog.New(slog.NewJSONHandler(&log,
@@ -63,11 +63,15 @@ func TestLogOfPrompts(t *testing.T) {
 		r := ask(t, "POST", srv.URL+"/v1/responses", `{"background":true,"input":"x"}`,
 			"X-Request-Id", "mine")
 		ended(t, srv, decode(t, r.body)["id"].(string))
-		srv.Close() // the log is whole
+		srv.Close()
+		mine := func() int { return strings.Count(log.String(), `"id":"mine","method":"POST"`) }
+		for end := time.Now().Add(time.Minute); mine() < 2 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // the response's own line comes when it has ended
+		}
 		if n := strings.Count(log.String(), secret); shown && n < 6 || !shown && n != 0 {
 			t.Errorf("prompts in the log: %d with --log-prompts %v\n%s", n, shown, log.String())
 		}
-		if n := strings.Count(log.String(), `"id":"mine","method":"POST"`); n != 2 {
+		if n := mine(); n != 2 {
 			t.Errorf("%d lines of the background response\n%s", n, log.String())
 		}
 	}
