@@ -14,7 +14,9 @@
 #define OSSRUN_GPU_KERNELTEST_AMD_H_
 
 #include <stdint.h>
+#include <string.h>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -116,6 +118,13 @@ struct Program {
   int vectors = 0, accumulators = 0;  // registers that a wave has
   mutable bool launched = false;
 };
+
+[[noreturn]] inline void unknown(const std::string& what) {
+  throw std::runtime_error("an image that is not known: " + what);
+}
+inline bool begins(const std::string& s, const char* with) {
+  return s.compare(0, strlen(with), with) == 0;
+}
 
 // Reads what llvm-readelf --notes --symbols and llvm-objdump -s -j .rodata and -d say of an image;
 // throws std::runtime_error with the line that it does not know.

@@ -14,13 +14,15 @@ failed=0 breaks=${BREAKS:-40}
 for name; do
   text=$texts/$name layout=cdna
   case $name in gfx11*) layout=gfx11 ;; gfx12*) layout=gfx12 ;; esac
-  { llvm-readelf-22 --notes --symbols "$images/$name.co" && llvm-objdump-22 -s -j .rodata "$images/$name.co" &&
+  { llvm-readelf-22 --notes --symbols "$images/$name.co" &&
+    llvm-objdump-22 -s -j .rodata "$images/$name.co" &&
     llvm-objdump-22 -d "$images/$name.co"; } > "$text"
   out=$(OSSRUN_AMD=$text ./run.sh "$layout" 2>&1) || failed=1
   printf '%s: %s cases right, %s wrong. %s\n' "$name" "$(grep -c '^ok ' <<< "$out")" \
     "$(grep -c '^FAIL ' <<< "$out" || true)" "$(grep '^AMD: ' <<< "$out" || true)"
   grep -v -e '^ok ' -e '^AMD: ' <<< "$out" || true
-  [ "$breaks" = 0 ] || OSSRUN_AMD_BREAK=$breaks OSSRUN_AMD=$text ./run.sh "$layout" | grep --line-buffered -i '^break' || failed=1
+  [ "$breaks" = 0 ] || OSSRUN_AMD_BREAK=$breaks OSSRUN_AMD=$text ./run.sh "$layout" |
+    grep --line-buffered -i '^break' || failed=1
   breaks=0
 done
 exit $failed

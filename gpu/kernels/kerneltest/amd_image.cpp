@@ -11,12 +11,6 @@
 namespace amd {
 namespace {
 
-[[noreturn]] void unknown(const std::string& what) {
-  throw std::runtime_error("an image that is not known: " + what);
-}
-bool begins(const std::string& s, const char* with) {
-  return s.compare(0, strlen(with), with) == 0;
-}
 // A key and its value: ".offset:         8".
 std::pair<std::string, std::string> entry(const std::string& s) {
   const size_t colon = s.find(':'), value = s.find_first_not_of(' ', colon + 1);

@@ -11,12 +11,6 @@
 namespace amd {
 namespace {
 
-[[noreturn]] void unknown(const std::string& what) {
-  throw std::runtime_error("an image that is not known: " + what);
-}
-bool begins(const std::string& s, const char* with) {
-  return s.compare(0, strlen(with), with) == 0;
-}
 bool ends(const std::string& s, const char* with) {
   const size_t n = strlen(with);
   return s.size() >= n && s.compare(s.size() - n, n, with) == 0;
