@@ -370,19 +370,15 @@ func (c *Grammar) behind(at int32) []uint64 {
 	return s.tails
 }
 
-// allowStrings adds what a place in strings that differ in what follows them takes.
-func (c *Grammar) allowStrings(mask []uint64, f frame, parents []int32) {
+// allowString adds what a place in a string takes.
+func (c *Grammar) allowString(mask []uint64, f frame) {
 	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4)
 	allowAll(mask, in.mask)
 	if len(in.heads) == 0 {
 		return
 	}
 	c.m.round++
-	var open []int32
-	for _, p := range parents {
-		open = c.m.expand(open, p)
-	}
-	tails := c.behind(c.add(open))
+	tails := c.behind(c.add(c.m.expand(nil, f.parent)))
 	for _, i := range in.heads {
 		if t := &words().strings.strung[i]; tails[t.tail>>6]>>(t.tail&63)&1 == 1 {
 			allow(mask, t.id)

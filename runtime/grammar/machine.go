@@ -22,6 +22,7 @@ const (
 	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
 	planItems    // of: array, a: next item
 	planSequence // of: sequence of a written grammar, a: position
+	planUnion    // of: stacks that are open at once (union.go)
 )
 
 // frame is one element of a stack; parent is the stack below it.
@@ -131,11 +132,14 @@ type machine struct {
 	ids    frameTable
 	round  uint64   // of expansion: one for each step
 	seen   []uint64 // the round in which a frame was expanded last
+
+	unions  [][]int32
+	unionOf map[string]int32
 }
 
 func newMachine(p *program) *machine {
 	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1),
-		seen: make([]uint64, 1)}
+		seen: make([]uint64, 1), unionOf: map[string]int32{}}
 }
 
 func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
@@ -195,6 +199,11 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 		return m.expandItems(out, f)
 	case planSequence:
 		return m.expandSequence(out, f)
+	case planUnion:
+		for _, open := range m.unions[f.of] {
+			out = m.expand(out, open)
+		}
+		return out
 	case readDFA:
 		out = append(out, id)
 		if m.numbers[f.of].accept[f.a] {

@@ -239,10 +239,18 @@ func orders(g *Grammar, at int32, members []jsondoc.Member) [][]jsondoc.Member {
 	}
 	out := [][]jsondoc.Member{members}
 	seen := map[int32]bool{}
-	for _, id := range g.states[at].open {
-		for ; id != ended && g.m.frames[id].kind != planMembers; id = g.m.frames[id].parent {
-		}
-		if of := g.m.frames[id].of; id != ended && !seen[of] {
+	for open := slices.Clone(g.states[at].open); len(open) > 0; {
+		id := open[len(open)-1]
+		open = open[:len(open)-1]
+		f := g.m.frames[id]
+		switch {
+		case id == ended:
+		case f.kind == planUnion:
+			open = append(open, g.m.unions[f.of]...)
+		case f.kind != planMembers:
+			open = append(open, f.parent)
+		case !seen[f.of]:
+			of := f.of
 			seen[of] = true
 			rank := map[string]int{}
 			for i, p := range g.m.objects[of].properties {

@@ -85,8 +85,7 @@ const firstState int32 = 1
 
 // add interns a set of configurations.
 func (c *Grammar) add(open []int32) int32 {
-	slices.Sort(open)
-	open = slices.Compact(open)
+	open = c.m.union(open)
 	if len(open) == 0 {
 		return dead
 	}
@@ -276,11 +275,6 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 // text makes the mask of a state, without enders. What follows one configuration does not depend on
 // the others, so strings and numbers, for which there are faster ways, are looked at alone.
 func (c *Grammar) text(at int32) []uint64 {
-	type alike struct {
-		f       frame // but for the parent
-		parents []int32
-	}
-	var texts []alike
 	var rest []int32
 	open := c.states[at].open
 	mask := newMask()
@@ -288,14 +282,7 @@ func (c *Grammar) text(at int32) []uint64 {
 		switch f := c.m.frames[id]; {
 		case id == ended:
 		case f.kind == readString && f.b&15 == escNone:
-			parent := f.parent
-			f.parent = ended
-			i := slices.IndexFunc(texts, func(t alike) bool { return t.f == f })
-			if i < 0 {
-				i = len(texts)
-				texts = append(texts, alike{f: f})
-			}
-			texts[i].parents = append(texts[i].parents, parent)
+			c.allowString(mask, f)
 		case f.kind == readDFA && c.m.numbers[f.of].number:
 			c.allowNumber(mask, id)
 		case f.kind == readDFA && f.parent == ended && len(open) > 1:
@@ -303,9 +290,6 @@ func (c *Grammar) text(at int32) []uint64 {
 		default:
 			rest = append(rest, id)
 		}
-	}
-	for _, t := range texts {
-		c.allowStrings(mask, t.f, t.parents)
 	}
 	switch {
 	case len(rest) == len(open):
