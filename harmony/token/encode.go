@@ -34,9 +34,9 @@ func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) boo
 			return dst, false
 		}
 		end := t.pieceEnd(b, i)
-		if end-i <= longestRun {
+		if end-i <= longestToken {
 			dst = t.encodePiece(dst, b[i:end])
-		} else if dst, ok = t.mergeWindows(dst, b[i:end], window, margin, more); !ok {
+		} else if dst, ok = t.mergeLong(dst, b[i:end], more); !ok {
 			return dst, false
 		}
 		i = end

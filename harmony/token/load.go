@@ -46,6 +46,7 @@ func load() (*Tokenizer, error) {
 	both.Go(func() { t.loadTokens(raw[:single], merges) })
 	both.Go(func() { t.loadPairs(raw[:single], merges) })
 	both.Wait()
+	t.order = sync.OnceValue(t.newOrder)
 	return t, nil
 }
 

@@ -3,14 +3,14 @@
 
 package token
 
-// shortPiece is the length up to which looking through all pairs for the lowest is faster than
-// keeping a heap.
-const shortPiece = 64
+// shortPiece is the length up to which looking through all pairs for the lowest is fast.
+const shortPiece = 128
 
 // merge appends the tokens of the piece b to dst. b is not empty.
 func (t *Tokenizer) merge(dst []int32, b []byte) []int32 {
 	if len(b) > shortPiece {
-		return t.mergeLong(dst, b)
+		dst, _ = t.mergeLong(dst, b, nil)
+		return dst
 	}
 	var ids, ranks [shortPiece]uint32 // ranks[i] is what ids[i] and ids[i+1] merge into
 	n := len(b)

@@ -1,99 +1,90 @@
 // Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without
 // punctuation.
 //
-// The simple way is quadratic. A heap of pairs makes it n log n, but over a megabyte it misses the
-// cache at every step. So a long piece is encoded window by window, each from a token boundary of
-// the one before. This is exact because of a property of byte pair encoding: a row of tokens is the
-// encoding of its bytes if and only if every two neighbours are the encoding of theirs. (The first
-// merge that crosses a boundary between two tokens sees, in the whole row, just what it sees in the
-// two alone.) Within a window that holds by construction; between windows neighbours checks it, and
-// where it does not hold the window before is made again, at least twice as long. So the worst case
-// is that of the heap.
+// The simple way is quadratic. Here the longest token that fits is taken first, a shorter one where
+// it does not stand beside the token before it, and where none does the token before is taken
+// back. This is exact because of a property of byte pair encoding: a row of tokens is the encoding
+// of its bytes if and only if every two neighbours are the encoding of theirs. (The first merge
+// that crosses a boundary between two tokens sees, in the whole row, just what it sees in the two
+// alone.) So what is held is always the encoding of the bytes so far, of which there is one: where
+// it cannot go on from a place, nothing else can, and the place is not tried again. The work is
+// linear.
 
 package token
 
-import "bytes"
+// tokensAsked is how many tokens are made before it is asked whether to go on.
+const tokensAsked = 4096
 
-const (
-	window = 1024 // bytes encoded at a time
-	// bytes at the end of a window that are left to the next one: their tokens may change with what
-	// follows
-	margin = 160
-	// windows that are encoded before it is asked whether to go on
-	windowsAsked = 64
-)
-
-// doneWindow is where a window began, in bytes of the piece and in tokens of the result, and how
-// many bytes it looked at.
-type doneWindow struct{ bytes, tokens, length int }
-
-// mergeLong appends the tokens of the piece b to dst.
-func (t *Tokenizer) mergeLong(dst []int32, b []byte) []int32 {
-	if all, ok := t.mergeRun(dst, b); ok {
-		return all
+// mergeLong appends the tokens of the piece b to dst. more, if not nil, is asked as in EncodeWhile.
+func (t *Tokenizer) mergeLong(dst []int32, b []byte, more func(ids int) bool) ([]int32, bool) {
+	first := len(dst)
+	var room [4 << 10 / 64]uint64
+	dead := room[:] // the places from which it cannot go on
+	if len(b) >= 64*len(dead) {
+		dead = make([]uint64, len(b)/64+1)
 	}
-	dst, _ = t.mergeWindows(dst, b, window, margin, nil)
-	return dst
-}
-
-// mergeWindows is mergeLong for windows of size bytes, the last tail bytes of which are left to the
-// next one. The result does not depend on either. more, if not nil, is asked as in EncodeWhile.
-func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int,
-	more func(ids int) bool) ([]int32, bool) {
-	q := queues.Get().(*mergeQueue)
-	defer q.release()
-	var done []doneWindow
-	var before []byte // what q has encoded
-	next := size
-	for from, n := 0, 1; from < len(b); n++ {
-		if more != nil && n%windowsAsked == 0 && !more(len(dst)) {
+	var pairs pairsAsked
+	at, next := 0, t.longest(b)
+	for n := 1; at < len(b); n++ {
+		if more != nil && n%tokensAsked == 0 && !more(len(dst)) {
 			return dst, false
 		}
-		to := min(from+next, len(b))
-		if w := b[from:to]; !bytes.Equal(w, before) { // runs of one letter are the same again
-			q.encode(t, w)
-			before = w
+		for ; next != absent; next = t.order().shorter[next] {
+			end := at + len(t.ordinaryBytes(next))
+			if dead[end/64]>>(end%64)&1 == 0 &&
+				(len(dst) == first || pairs.neighbours(t, uint32(dst[len(dst)-1]), next)) {
+				dst = append(dst, int32(next))
+				at, next = end, absent
+				if at < len(b) {
+					next = t.longest(b[at:])
+				}
+				break
+			}
 		}
-		if len(done) > 0 && !t.neighbours(dst[len(dst)-1], int32(q.ids[0])) {
-			last := done[len(done)-1]
-			done = done[:len(done)-1]
-			from, dst, next = last.bytes, dst[:last.tokens], 2*max(last.length, to-last.bytes)
-			continue
+		if next == absent && at < len(b) {
+			dead[at/64] |= 1 << (at % 64)
+			next = uint32(dst[len(dst)-1])
+			dst = dst[:len(dst)-1]
+			at -= len(t.ordinaryBytes(next))
 		}
-		end := to - from
-		if to < len(b) {
-			end -= tail
-		}
-		if int(q.next[0]) > end { // not even one token is certain
-			next *= 2
-			continue
-		}
-		done = append(done, doneWindow{from, len(dst), to - from})
-		i := int32(0)
-		for int(i) < to-from && int(q.next[i]) <= end {
-			dst = append(dst, int32(q.ids[i]))
-			i = q.next[i]
-		}
-		from += int(i)
-		next = size
 	}
 	return dst, true
 }
 
-// neighbours tells whether the bytes of left and right together are encoded as left and right.
-func (t *Tokenizer) neighbours(left, right int32) bool {
-	var room [2 * longestToken]byte
-	both := append(append(room[:0], t.ordinaryBytes(uint32(left))...),
-		t.ordinaryBytes(uint32(right))...)
-	if len(both) <= shortPiece {
-		var ids [shortPiece]int32
-		got := t.merge(ids[:0], both)
-		return len(got) == 2 && got[0] == left && got[1] == right
+// neighbours tells whether the bytes of two tokens together are encoded as the two: whether none of
+// the merges that make them comes after one across their boundary could have come. The merges are
+// undone from the last on. limit is one more than the highest rank that would come before the
+// merge undone last; of equal ranks the left one comes first.
+func (t *Tokenizer) neighbours(left, right uint32) bool {
+	o := t.order()
+	for limit := absent; ; {
+		if t.pairs.merged(left, right) < limit {
+			return false
+		}
+		switch {
+		case max(left, right) < single:
+			return true
+		case left > right:
+			limit = left
+			left = o.halves[left][1]
+		default:
+			limit = right + 1
+			right = o.halves[right][0]
+		}
 	}
-	q := queues.Get().(*mergeQueue)
-	defer q.release()
-	q.encode(t, both)
-	n := q.next[0]
-	return q.ids[0] == uint32(left) && int(n) < len(both) && q.ids[n] == uint32(right) &&
-		int(q.next[n]) == len(both)
+}
+
+// pairsAsked keeps what neighbours has told of some pairs: long pieces are made of few.
+type pairsAsked [256]uint64
+
+func (p *pairsAsked) neighbours(t *Tokenizer, left, right uint32) bool {
+	key := uint64(left)<<idBits | uint64(right)
+	slot := &p[key*0x9E3779B97F4A7C15>>(64-8)]
+	if *slot>>1 != key|pairSet {
+		*slot = (key | pairSet) << 1
+		if t.neighbours(left, right) {
+			*slot |= 1
+		}
+	}
+	return *slot&1 == 1
 }

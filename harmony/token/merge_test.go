@@ -68,7 +68,8 @@ func hardBytes(t *Tokenizer, rng *rand.Rand, n int) []byte {
 	return b[:n]
 }
 
-// The scan of short pieces, the heap, and the windows are all the plain algorithm.
+// The scan of short pieces, the way of long ones and the heap of these tests are all the plain
+// algorithm.
 func TestMergeIsExact(t *testing.T) {
 	tok, rng := Get(), rand.New(rand.NewPCG(3, 4))
 	var q mergeQueue
@@ -82,12 +83,8 @@ func TestMergeIsExact(t *testing.T) {
 		if got := q.tokens(); !slices.Equal(got, want) {
 			t.Fatalf("%q: heap %v, want %v", b, got, want)
 		}
-		for _, size := range []int{2, 7, 40, 200} {
-			for _, tail := range []int{0, 1, 20} {
-				if got, _ := tok.mergeWindows(nil, b, size, tail, nil); !slices.Equal(got, want) {
-					t.Fatalf("%q: windows of %d and %d: %v, want %v", b, size, tail, got, want)
-				}
-			}
+		if got, _ := tok.mergeLong(nil, b, nil); !slices.Equal(got, want) {
+			t.Fatalf("%q: as a long piece %v, want %v", b, got, want)
 		}
 	}
 }
@@ -98,8 +95,8 @@ func TestLongMergeIsExact(t *testing.T) {
 	for range 40 {
 		b := hardBytes(tok, rng, 1000+rng.IntN(9000))
 		q.encode(tok, b)
-		if got, want := tok.mergeLong(nil, b), q.tokens(); !slices.Equal(got, want) {
-			t.Fatalf("%.100q...: windows and heap differ", b)
+		if got, _ := tok.mergeLong(nil, b, nil); !slices.Equal(got, q.tokens()) {
+			t.Fatalf("%.100q...: it is not what the heap makes", b)
 		}
 	}
 }
@@ -111,20 +108,28 @@ func (q *mergeQueue) tokens() (ids []int32) {
 	return ids
 }
 
-// Runs are kept, and equal windows encoded once: neither shows.
 func TestRunsAreExact(t *testing.T) {
 	tok := Get()
 	var q mergeQueue
 	for _, letter := range []string{" ", "a", "=", "-", "\n", "\t", "abc", "é", " \n"} {
-		for _, n := range []int{shortPiece + 1, 128, 129, 460, window, longestRun, longestRun + 1,
-			3 * window, 10_000} {
+		for _, n := range []int{shortPiece + 1, 128, 129, 460, 1024, 10_000} {
 			b := []byte(strings.Repeat(letter, n))
 			q.encode(tok, b)
-			for range 2 {
-				if !slices.Equal(tok.mergeLong([]int32{7}, b), append([]int32{7}, q.tokens()...)) {
-					t.Errorf("%d of %q are not exact", n, letter)
-				}
+			if got, _ := tok.mergeLong([]int32{7}, b, nil); !slices.Equal(got[1:], q.tokens()) {
+				t.Errorf("%d of %q are not exact", n, letter)
 			}
+		}
+	}
+}
+
+// Every token is the encoding of its bytes: what long pieces rest on.
+func TestTokensAreMerged(t *testing.T) {
+	tok := Get()
+	var q mergeQueue
+	for id := range uint32(ordinary) {
+		q.encode(tok, tok.ordinaryBytes(id))
+		if got := q.tokens(); len(got) != 1 || got[0] != int32(id) {
+			t.Fatalf("the bytes of %d are encoded as %v", id, got)
 		}
 	}
 }

@@ -6,8 +6,7 @@
 //   - the ids are those of OpenAI's own tokenizer, for every input, special tokens included;
 //   - text never becomes a special token unless the caller allows it by name (EncodeSpecial), so a
 //     user cannot write a message boundary;
-//   - the work is linear in the input but for a small logarithm: there is no text that stalls a
-//     server.
+//   - the work is linear in the input: there is no text that stalls a server.
 //
 // The way of a text: split.go cuts it into pieces (words, numbers, runs of spaces), table.go knows
 // whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go does so
@@ -36,7 +35,6 @@ const (
 
 // Tokenizer holds the vocabulary. It never changes once made, so it is safe for concurrent use.
 type Tokenizer struct {
-	runs     runs
 	offsets  []uint32 // of each ordinary token in text, [ordinary+1]
 	text     []byte   // the bytes of all ordinary tokens, one after the other in id order
 	byteID   [256]uint32
@@ -44,6 +42,7 @@ type Tokenizer struct {
 	tokens   tokenTable
 	pairs    pairTable
 	classes  classTable
+	order    func() *order
 }
 
 // Get returns the one tokenizer of this process. The first call makes it, which takes some tens of

@@ -240,7 +240,7 @@ func (s *stringSpec) takesToken(at inString, id int32) bool {
 func (c *Grammar) insideShort(s *stringSpec, from inString, room, most int) []uint64 {
 	w := words()
 	mask := newMask()
-	whole := c.insideOf(&stringSpec{text: s.dfa(), max: -1}, from.state, 0).mask
+	whole := c.insideOf(&stringSpec{text: s.dfa(), max: -1}, from.state, 0, nil).mask
 	for i, word := range whole {
 		mask[i] = word & w.plain[most][i]
 		for open := mask[i] &^ w.plain[room][i]; open != 0; open &= open - 1 {
@@ -335,8 +335,9 @@ var anyInside = sync.OnceValue(func() *inside {
 	return c.insideHeads(s, inString{}, in)
 })
 
-// insideOf is what a place between characters takes, from what is kept.
-func (c *Grammar) insideOf(s *stringSpec, at, count int32) *inside {
+// insideOf is what a place between characters takes, from what is kept. Of the tokens in given,
+// which may be nil, nothing need be told.
+func (c *Grammar) insideOf(s *stringSpec, at, count int32, given []uint64) *inside {
 	key := insideKey{s.dfa(), at, max(0, s.min-int(count)), -1}
 	if s.room(count, longestToken) < longestToken {
 		key.room = s.max - int(count)
@@ -348,6 +349,15 @@ func (c *Grammar) insideOf(s *stringSpec, at, count int32) *inside {
 	if in == nil {
 		alike := stringSpec{text: key.d, min: key.need, max: key.room, ends: s.ends,
 			slack: s.slack}
+		if others, ok := otherBare(given); ok {
+			in = &inside{mask: newMask()}
+			for _, id := range others {
+				if alike.takesToken(inString{state: at}, id) {
+					allow(in.mask, id)
+				}
+			}
+			return c.insideHeads(&alike, inString{state: at}, in)
+		}
 		in = c.newInside(&alike, inString{state: at})
 		if c.insides == nil {
 			c.insides = map[insideKey]*inside{}
@@ -356,6 +366,25 @@ func (c *Grammar) insideOf(s *stringSpec, at, count int32) *inside {
 		c.masks++
 	}
 	return in
+}
+
+// otherBare are the tokens without quotes and backslashes that are not given; false if they are too
+// many to look at each.
+func otherBare(given []uint64) (others []int32, ok bool) {
+	v := words().strings
+	n := 0
+	for _, word := range given {
+		n += bits.OnesCount64(word)
+	}
+	if n < len(v.bare.order)-mostLeaving {
+		return nil, false
+	}
+	for _, id := range v.bare.order {
+		if given[id>>6]>>(id&63)&1 == 0 {
+			others = append(others, id)
+		}
+	}
+	return others, len(others) <= mostLeaving
 }
 
 // behind is which tails can follow a state, a bit each.
@@ -372,7 +401,7 @@ func (c *Grammar) behind(at int32) []uint64 {
 
 // allowString adds what a place in a string takes.
 func (c *Grammar) allowString(mask []uint64, f frame) {
-	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4)
+	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4, mask)
 	allowAll(mask, in.mask)
 	if len(in.heads) == 0 {
 		return

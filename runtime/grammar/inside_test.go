@@ -23,6 +23,8 @@ func TestMasksInParts(t *testing.T) {
 		{`{"type":"array","items":{"type":"string","not":{"pattern":"maker"}}}`, `["a make","ma"]`},
 		{`{"type":"array","items":{"anyOf":[{"pattern":"customer"},{"pattern":"[0-9a-f]{8}"}]}}`,
 			`["a customer","x 0123456789"]`},
+		{`{"type":"array","items":{"oneOf":[{"pattern":"customer"},{"pattern":"maker"},` +
+			`{"pattern":"op\"er"}]}}`, `["a maker","an op\"er","custom`},
 		{`{"type":"object","patternProperties":{"[0-9a-f]{4}":{"type":"null"},"^x-":true},` +
 			`"additionalProperties":{"type":"integer"}}`, `{"0123":null,"x-é":"","012":5}`},
 		{`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number","minimum":-5,` +

@@ -9,9 +9,6 @@
 package grammar
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"sync"
@@ -121,7 +118,7 @@ func Prepare() { words() }
 
 func newVocabulary() *vocabulary {
 	t := token.Get()
-	ids := sortedTokens()
+	ids := t.Sorted()
 	var marked, rest, plain []int32
 	wordKinds := kindsOf([]byte(wordBytes))
 	plainBy, wordyBy := map[int][]int32{}, map[int][]int32{}
@@ -158,33 +155,6 @@ func upTo(by map[int][]int32) [][]uint64 {
 		masks = append(masks, m)
 	}
 	return masks
-}
-
-// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight,
-// held as a number.
-func sortedTokens() []int32 {
-	type entry struct {
-		head uint64
-		id   int32
-	}
-	t := token.Get()
-	entries := make([]entry, ordinaryTokens)
-	for i := range entries {
-		var head [8]byte
-		copy(head[:], t.TokenBytes(int32(i)))
-		entries[i] = entry{binary.BigEndian.Uint64(head[:]), int32(i)}
-	}
-	slices.SortFunc(entries, func(a, b entry) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
-		}
-		return bytes.Compare(t.TokenBytes(a.id), t.TokenBytes(b.id))
-	})
-	ids := make([]int32, len(entries))
-	for i, e := range entries {
-		ids[i] = e.id
-	}
-	return ids
 }
 
 // newTrie lays out tokens given in the order of their bytes.

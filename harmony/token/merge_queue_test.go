@@ -1,9 +1,7 @@
-// A heap of the pairs that can merge, for pieces in which looking through all pairs would take too
-// long.
+// Byte pair encoding with a heap of the pairs that can merge: the plain algorithm, fast enough for
+// pieces of some thousand bytes.
 
 package token
-
-import "sync"
 
 // mergeQueue encodes one row of bytes at a time. Node i begins at byte i; ids, next and rank mean
 // something only for nodes that are still there. A heap entry whose rank is not its node's rank any
@@ -14,15 +12,6 @@ type mergeQueue struct {
 	next []int32  // first byte of the next node, len(ids) after the last one
 	prev []int32
 	heap []uint64 // rank<<32 | node, the lowest first
-}
-
-var queues = sync.Pool{New: func() any { return new(mergeQueue) }}
-
-// release gives q back for others to use, unless a hard piece has made it large.
-func (q *mergeQueue) release() {
-	if cap(q.ids) <= 1<<16 {
-		queues.Put(q)
-	}
 }
 
 func (q *mergeQueue) resize(n int) {
