@@ -96,6 +96,10 @@ int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
                   const uint16_t* sinks, int64_t layer, int64_t window, int twin, float scale);
 int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
                  const float* router);
+// Right after ossrun_route: the matrices of the layer lie in mapped files and may have no room in
+// memory, so those of the chosen experts are asked of the disk.
+void ossrun_on_disk(ossrun_tape* t, const ossrun_expert_matrix* gate_up,
+                    const ossrun_expert_matrix* down);
 int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, const float* x,
                     int64_t width);
 int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,

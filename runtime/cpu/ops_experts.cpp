@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "disk.h"
 #include "ops.h"
 
 namespace ossrun {
@@ -30,9 +31,31 @@ class RouteOp : public Op {
       k_->softmax(weights_ + i * top_, top_);
     }
     group(b.rows * top_);
+    if (gate_up_.blocks) ask_for_experts();
+  }
+
+  void on_disk(const ossrun_expert_matrix& gate_up, const ossrun_expert_matrix& down,
+               int64_t hidden, int64_t intermediate) {
+    gate_up_ = gate_up, down_ = down;
+    hidden_ = hidden, intermediate_ = intermediate;
   }
 
  private:
+  // The disk works best with many requests at once, so all are made before the first product.
+  void ask_for_experts() const {
+    for (int32_t a = 0; a < groups_[0]; a++) {
+      const int32_t expert = groups_[1 + 2 * a];
+      ask_for_expert(gate_up_, expert, 2 * intermediate_ * hidden_);
+      ask_for_expert(down_, expert, hidden_ * intermediate_);
+    }
+  }
+
+  static void ask_for_expert(const ossrun_expert_matrix& w, int64_t expert, int64_t weights) {
+    const int64_t blocks = weights / 2, scales = weights / kMxBlock;
+    ask_disk(w.blocks + expert * blocks, blocks);
+    ask_disk(w.scales + expert * scales, scales);
+  }
+
   // The largest logits, largest first; of equal ones the lower expert. NaN never wins, unless there
   // is nothing else: an expert is named in any case.
   void choose(const float* logits, int32_t* experts, float* chosen) const {
@@ -79,6 +102,8 @@ class RouteOp : public Op {
   float* weights_;
   int32_t *order_, *groups_;
   const float* router_;
+  ossrun_expert_matrix gate_up_ = {}, down_ = {};  // no blocks: all are in memory
+  int64_t hidden_ = 0, intermediate_ = 0;
 };
 
 class QuantizeOp : public RowOp<QuantizeOp> {
@@ -262,6 +287,12 @@ using namespace ossrun;
 int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
                  const float* router) {
   return append(t, RouteOp(*t, experts, weights, order, groups, router));
+}
+
+void ossrun_on_disk(ossrun_tape* t, const ossrun_expert_matrix* gate_up,
+                    const ossrun_expert_matrix* down) {
+  static_cast<RouteOp*>(t->ops.back().get())
+      ->on_disk(*gate_up, *down, t->shape.hidden, t->shape.intermediate);
 }
 
 int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, const float* x,

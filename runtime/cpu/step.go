@@ -119,6 +119,10 @@ func (s *step) build(p *engine.Program) error {
 		if !s.append(op) {
 			return fmt.Errorf("operation %d (%s): no memory", i, op.Label)
 		}
+		if op.Kind == engine.Route && p.Settings.OnDisk {
+			gateUp, down := expertsBehind(p.Ops[i:])
+			C.ossrun_on_disk(s.tape, &gateUp, &down)
+		}
 	}
 	if C.ossrun_tape_seal(s.tape, C.int(s.threads)) == 0 {
 		return fmt.Errorf("no memory for the step")
@@ -234,6 +238,19 @@ func activations(op *engine.Op) (*C.float, *C.int8_t, *C.float) {
 		return f32(pointer(op.In[2])), nil, nil
 	}
 	return nil, (*C.int8_t)(pointer(op.In[2])), f32(pointer(op.In[3]))
+}
+
+// expertsBehind are the matrices of the layer whose experts the first operation chooses.
+func expertsBehind(ops []*engine.Op) (gateUp, down C.ossrun_expert_matrix) {
+	for _, op := range ops {
+		switch op.Kind {
+		case engine.GateUp:
+			gateUp = expertMatrix(op)
+		case engine.Down:
+			return gateUp, expertMatrix(op)
+		}
+	}
+	return gateUp, down
 }
 
 func expertMatrix(op *engine.Op) C.ossrun_expert_matrix {

@@ -70,6 +70,9 @@ type Room struct {
 	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what
 	// the sizes above say.
 	MostPages int
+	// OnDisk is how much of Need.Weights need not be in memory: it lies in mapped files, and each
+	// step uses a part of it.
+	OnDisk int64
 }
 
 // On is the backend of a device that shares the host's memory: models are loaded onto it in this
@@ -84,7 +87,8 @@ func (h host) Room(spec models.Spec, s Settings) (Room, error) {
 	s.Pages = 1
 	need, err := PlanFor(spec, s)
 	_, free := h.Memory()
-	return Room{Need: need, Free: free, Extra: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4}, err
+	return Room{Need: need, Free: free, Extra: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4,
+		OnDisk: need.Experts}, err
 }
 
 func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,

@@ -6,6 +6,7 @@ import "github.com/ossrun/ossrun/models"
 
 type Plan struct {
 	Weights   int64 // views of the checkpoint where the device shares the host's memory
+	Experts   int64 // of Weights: the matrices of all experts
 	PageBytes int64 // one KV page
 	Pages     int
 	Scratch   int64 // activations of the largest step, taps included
@@ -30,6 +31,11 @@ func planOf(p *Program) Plan {
 	for _, b := range p.Buffers {
 		if b.Home == Weight {
 			plan.Weights += p.BytesOf(b)
+		}
+	}
+	for _, op := range p.Ops {
+		if op.Kind == GateUp || op.Kind == Down {
+			plan.Experts += p.BytesOf(op.W[0]) + p.BytesOf(op.W[1])
 		}
 	}
 	return plan

@@ -76,7 +76,10 @@ type Settings struct {
 	// with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it
 	// so
 	Dense12 bool
-	Taps    []string // names of values that tests read back
+	// not all experts have room in memory: those of a step are asked of the disk when they are
+	// chosen
+	OnDisk bool
+	Taps   []string // names of values that tests read back
 }
 
 // withDefaults fills what was left open and refuses what cannot be.

@@ -72,7 +72,7 @@ func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked,
 		return s, r, false
 	}
 	room.Free = r.Free
-	if _, err := makePlan(spec, released, room); err != nil {
+	if p, err := makePlan(spec, released, room); err != nil || p.OnDisk > 0 {
 		return s, r, false // only the copy has room: it is made now
 	}
 	// where the system does not tell when a file was changed, no start finds a copy

@@ -154,8 +154,12 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		return nil, errors.Join(errNoRoom, err)
 	case err != nil:
 		return nil, &ModelError{err}
-	case len(others) > 0 && model.ContextLength() < swapContext && !found.Demo:
+	case len(others) > 0 && (model.plan.OnDisk > 0 || model.ContextLength() < swapContext) &&
+		!found.Demo:
 		return nil, errNoRoom
+	}
+	if slow := model.plan.Slow(); slow != "" {
+		m.options.Notify(found.Name + ": " + slow)
 	}
 	if copyable {
 		m.copyBehind(model, found, s.DenseCache)
@@ -191,6 +195,9 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	}()
 	defer func() { <-tables }()
 	spec := m.ckpt.Spec
+	if found.GGUF != nil {
+		r.OnDisk = 0 // what is read of it lies in memory of its own
+	}
 	if spec.Vocab != token.VocabSize {
 		return fmt.Errorf(
 			"%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat",
@@ -199,7 +206,7 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	if m.plan, err = makePlan(spec, s, r); err != nil {
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}
-	s.Pages = m.plan.Pages
+	s.Pages, s.OnDisk = m.plan.Pages, m.plan.OnDisk > 0
 	if m.engine, err = m.newEngine(ctx, found, s, p); err != nil {
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}

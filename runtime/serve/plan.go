@@ -25,8 +25,9 @@ type Plan struct {
 	Weights     int64 `json:"weights"`
 	KV          int64 `json:"kv"` // bytes of the pool
 	Scratch     int64 `json:"scratch"`
-	Free        int64 `json:"free"` // before loading
-	Left        int64 `json:"left"` // of Free, untouched by the plan
+	Free        int64 `json:"free"`              // before loading
+	Left        int64 `json:"left"`              // of Free, untouched by the plan
+	OnDisk      int64 `json:"on_disk,omitempty"` // of Weights, what has no room in memory
 	// what Free would have to be for a context of MaxPosition
 	FullContext int64 `json:"free_for_max_context"`
 
@@ -104,6 +105,11 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	if pages(n) > most {
 		n = page * sort.Search(want/page, func(k int) bool { return pages((k+1)*page) > most })
 	}
+	if r.OnDisk > 0 && (n < min(want, diskContext) || asked && n < want) {
+		if p, ok := onDisk(spec, s, r); ok {
+			return p, nil
+		}
+	}
 	if n < page*8 || asked && n < want {
 		cache := int64(pages(want)) * pageBytes
 		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
@@ -130,12 +136,34 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	return p, nil
 }
 
+// diskContext is the context of a model whose experts do not all have room in memory, where nobody
+// asks for another one: what conversations take is not there for experts.
+const diskContext = 8192
+
+// onDisk is the plan with as many experts in memory as have room beside one conversation; false
+// where not even those of two tokens have.
+func onDisk(spec models.Spec, s engine.Settings, r engine.Room) (Plan, bool) {
+	context := min(cmp.Or(s.MaxModelLen, diskContext), spec.MaxPosition)
+	pages := pagesFor(context, spec, s)
+	p := Plan{Context: context, Pages: pages, KV: int64(pages) * r.Need.PageBytes,
+		Weights: r.Need.Weights, Scratch: r.Need.Scratch + r.Extra, Sequences: 1,
+		PageBytes: r.Need.PageBytes, Free: r.Free, MaxPosition: spec.MaxPosition,
+		Bounded: s.MaxModelLen > 0, logits: r.Extra}
+	usable := usable(r, s.GPUMemoryUtilization)
+	p.OnDisk = p.Weights + p.KV + p.Scratch - usable
+	p.Total, p.Left = usable, r.Free-usable
+	all := int64(pagesFor(spec.MaxPosition, spec, s)) * p.PageBytes
+	p.FullContext = freeFor(p.Weights+p.Scratch+all, r, s.GPUMemoryUtilization)
+	two := r.OnDisk * int64(2*spec.ExpertsPerToken) / int64(spec.Experts)
+	return p, p.OnDisk > 0 && p.OnDisk <= r.OnDisk-two
+}
+
 // Lines says what the plan is, and what would make the context longer, for people.
 func (p Plan) Lines() []string {
 	lines := []string{
 		fmt.Sprintf("memory: weights %s + conversations %s + working room %s = %s of %s free; %s "+
 			"stay free",
-			gb(p.Weights), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
+			gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
 		fmt.Sprintf("context: %d tokens%s", p.Context, p.several()),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {
@@ -148,6 +176,16 @@ func (p Plan) Lines() []string {
 		lines = append(lines, p.ceiling())
 	}
 	return lines
+}
+
+// Slow says what it means that experts stay on the disk; "" where all are in memory.
+func (p Plan) Slow() string {
+	if p.OnDisk == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the %s of weights have no room in memory and are read from the disk "+
+		"as they are needed: answers are slow; free memory, or choose a smaller model", gb(p.OnDisk),
+		gb(p.Weights))
 }
 
 // several says how many conversations of the whole context are held at once, where it is more than

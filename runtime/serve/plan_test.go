@@ -68,6 +68,45 @@ func TestPlanRefusesWithNumbers(t *testing.T) {
 	}
 }
 
+// Where the weights have no room, experts stay on the disk: what is planned is within what may be
+// taken, and there is room for the experts of two tokens at least.
+func TestPlanOnDisk(t *testing.T) {
+	onDisk, whole, refused := 0, 0, 0
+	for free := int64(3 << 30); free < 20<<30; free += 91 << 20 {
+		for _, asked := range []int{0, 4096, 65536} {
+			in := input20b(free)
+			in.Room.OnDisk, in.MaxModelLen = 11_000_000_000, asked
+			p, err := in.plan()
+			if err != nil {
+				if refused++; free > 12<<30 {
+					t.Fatalf("free %d: %v", free, err)
+				}
+				continue
+			}
+			if p.OnDisk == 0 {
+				whole++
+			} else {
+				onDisk++
+			}
+			if p.Total > free-reserve(free) || in.pages(p.Context) > p.Pages {
+				t.Fatalf("free %d: %+v", free, p)
+			}
+			if kept := in.Room.OnDisk - p.OnDisk; kept < in.Room.OnDisk/4 {
+				t.Fatalf("free %d: %d bytes of experts are in memory", free, kept)
+			}
+			if context := max(asked, diskContext); p.OnDisk > 0 && asked == 0 && p.Context != context {
+				t.Fatalf("free %d: a context of %d", free, p.Context)
+			}
+			if p.OnDisk > 0 && !strings.Contains(p.Slow(), "read from the disk") {
+				t.Fatalf("free %d: it does not say that it is slow: %q", free, p.Slow())
+			}
+		}
+	}
+	if onDisk < 100 || whole < 20 || refused < 20 {
+		t.Fatalf("%d on the disk, %d whole, %d refused", onDisk, whole, refused)
+	}
+}
+
 func TestPlanUsesAllItCan(t *testing.T) {
 	p, err := input20b(40 << 30).plan()
 	if err != nil || p.Context != 131072 {

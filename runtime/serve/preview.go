@@ -39,6 +39,9 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {
 		return p, err
 	}
+	if p.Plan.OnDisk > 0 {
+		return p, nil // it goes by the disk, which nobody has measured
+	}
 	bandwidth := 0.0
 	if !p.OnGPU {
 		bandwidth = HostReadRate(b)

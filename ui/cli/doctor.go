@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 
@@ -127,7 +128,7 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	fmt.Fprintf(w, "system\t%s\n", m.OS)
 	fmt.Fprintf(w, "cpu\t%s, %s to use, %s\n", m.CPU, count(m.Cores, "core"),
 		strings.Join(m.ISAs, ", "))
-	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
+	fmt.Fprintf(w, "memory\t%s\n", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
 	fmt.Fprintf(w, "serving\t%s\n", r.Requests)
 	printGPUs(w, r.GPUs)
 	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
@@ -140,6 +141,8 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		switch {
 		case x.Fits:
 			verdict = "fits"
+		case x.Plan.OnDisk > 0:
+			verdict += " into memory: experts would be read from the disk, slowly"
 		case x.OnGPUs.Fits: // the plan below has room for it
 			verdict += " on this device alone"
 		}
@@ -197,6 +200,21 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		name = ""
 	}
 	return w.Flush()
+}
+
+// memoryLine is what the machine has. macOS lets a GPU have two thirds of it, of more than 32 GiB
+// three quarters.
+func memoryLine(system string, total, free int64) string {
+	line := fmt.Sprintf("%s, %s free", gigabytes(total), gigabytes(free))
+	if system != "darwin" {
+		return line
+	}
+	wired := total / 3 * 2
+	if total > 32<<30 {
+		wired = total / 4 * 3
+	}
+	return line + fmt.Sprintf("; all of it for the CPU, about %s would be for a GPU",
+		gigabytes(wired))
 }
 
 func printGPUPlan(w io.Writer, plan doctor.Placement) {

@@ -126,6 +126,10 @@ func (f firstRun) promise(width int) string {
 		takes += fmt.Sprintf(" with a context of %s tokens, and %.1f GB of disk",
 			grouped(p.Plan.Context), gb(f.model.DownloadBytes))
 	}
+	if p.Plan.OnDisk > 0 {
+		takes += fmt.Sprintf("; %.1f GB of it have no room and are read from the disk: slow",
+			gb(p.Plan.OnDisk))
+	}
 	return where + takes
 }
 

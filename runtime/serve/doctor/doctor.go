@@ -118,7 +118,11 @@ func (p Plan) Lines() []string {
 	if p.Error != "" {
 		return []string{p.Error}
 	}
-	return p.Plan.Lines()
+	lines := p.Plan.Lines()
+	if slow := p.Slow(); slow != "" {
+		lines = append(lines, slow)
+	}
+	return lines
 }
 
 // Cache is where weights are kept.
@@ -349,8 +353,8 @@ func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err er
 	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {
 		return err
 	}
-	_, none = serve.PlanOn(b, found, e.Spec, s)
-	m.Fits = none == nil
+	p, none = serve.PlanOn(b, found, e.Spec, s)
+	m.Fits = none == nil && p.OnDisk == 0
 	return nil
 }
 
