@@ -16,8 +16,8 @@ func TestExpertsOnDisk(t *testing.T) {
 	}
 	var want [][]float32
 	for _, onDisk := range []bool{false, true} {
-		got, err := behind(t, ckpt, engine.Settings{OnDisk: onDisk}, 2, tokens[:24], tokens[24:], 24,
-			3)
+		got, err := behind(t, ckpt, engine.Settings{OnDisk: onDisk}, 2, tokens[:24], tokens[24:],
+			24, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -184,8 +184,8 @@ func (p Plan) Slow() string {
 		return ""
 	}
 	return fmt.Sprintf("%s of the %s of weights have no room in memory and are read from the disk "+
-		"as they are needed: answers are slow; free memory, or choose a smaller model", gb(p.OnDisk),
-		gb(p.Weights))
+		"as they are needed: answers are slow; free memory, or choose a smaller model",
+		gb(p.OnDisk), gb(p.Weights))
 }
 
 // several says how many conversations of the whole context are held at once, where it is more than

@@ -94,7 +94,7 @@ func TestPlanOnDisk(t *testing.T) {
 			if kept := in.Room.OnDisk - p.OnDisk; kept < in.Room.OnDisk/4 {
 				t.Fatalf("free %d: %d bytes of experts are in memory", free, kept)
 			}
-			if context := max(asked, diskContext); p.OnDisk > 0 && asked == 0 && p.Context != context {
+			if p.OnDisk > 0 && asked == 0 && p.Context != diskContext {
 				t.Fatalf("free %d: a context of %d", free, p.Context)
 			}
 			if p.OnDisk > 0 && !strings.Contains(p.Slow(), "read from the disk") {

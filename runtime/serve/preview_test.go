@@ -23,8 +23,8 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: %d bytes a token, want about %d: %v", id, n, want, err)
 		}
 		p, err := m.Preview(t.Context(), e)
-		if err != nil || (p.Rate <= 0) == (p.Plan.OnDisk == 0) || p.Rate > 1e4 || p.Needs < e.DownloadBytes-2e9 ||
-			p.Device == "" || p.Free == 0 {
+		if err != nil || (p.Rate <= 0) == (p.Plan.OnDisk == 0) || p.Rate > 1e4 ||
+			p.Needs < e.DownloadBytes-2e9 || p.Device == "" || p.Free == 0 {
 			t.Errorf("%s: %+v: %v", id, p, err)
 		}
 	}
