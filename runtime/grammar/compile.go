@@ -89,8 +89,11 @@ func newRounds() *rounds {
 // errOverlap asks to compile again: some pairs are at another stage.
 var errOverlap = errors.New("alternatives overlap")
 
-// mostSchemaNodes bounds a compiled schema.
-const mostSchemaNodes = 200_000
+const (
+	mostSchemaNodes = 200_000 // of a compiled schema
+	// mostCompileEffort bounds the time of one compilation beside its automata, about 0.1 s
+	mostCompileEffort = 3 << 25
+)
 
 // node returns the number of the node of schemas that all must hold; its shapes are found later.
 func (c *compiler) node(all []*schema) int32 {
@@ -143,12 +146,15 @@ func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 
 // compile finds all nodes from that of the schemas given on, and makes the program.
 func (c *compiler) compile(all []*schema) (int32, error) {
-	root := all[0]
+	root, before := all[0], c.effort
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
 		if i > mostSchemaNodes {
 			return 0, root.unsupported("schema",
 				fmt.Sprintf("it is larger than %d places", mostSchemaNodes))
+		}
+		if c.effort-before-c.work > mostCompileEffort {
+			return 0, root.unsupported("schema", "its alternatives take too long to tell apart")
 		}
 		if err := c.poll(); err != nil {
 			return 0, err

@@ -8,6 +8,7 @@ package grammar
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp/syntax"
@@ -289,6 +290,25 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 		}))
 	}
 	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
+	class, pick := c.classes()
+	ahead := make([][]int32, len(pick)) // by class: where the set that is looked at leads
+	looked, known := "", false
+	look := func(set string) {
+		looked, known = set, true
+		for k := range ahead {
+			ahead[k] = ahead[k][:0]
+		}
+		for i := 0; i < len(set); i += 4 {
+			node := &n.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
+			work += len(pick) + len(pick)*len(node.bytes)
+			for _, e := range node.bytes {
+				for k := class[e.lo]; k <= class[e.hi]; k++ {
+					ahead[k] = append(ahead[k], e.to)
+				}
+			}
+		}
+	}
+	var raw []byte
 	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c,
 		func(s at, b byte) (at, bool) {
 			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
@@ -297,26 +317,25 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 			if work > mostWork {
 				return at{}, false
 			}
+			if !known || s.set != looked {
+				look(s.set)
+			}
 			round++
-			var set []int32
-			for _, id := range keySet(s.set) {
-				node := &n.nodes[id]
-				work += 1 + len(node.bytes)
-				for _, e := range node.bytes {
-					if b >= e.lo && b <= e.hi && mark[e.to] != round {
-						mark[e.to] = round
-						set = append(set, e.to)
-					}
+			raw = raw[:0]
+			for _, to := range ahead[class[b]] {
+				if mark[to] != round {
+					mark[to] = round
+					raw = binary.LittleEndian.AppendUint32(raw, uint32(to))
 				}
 			}
-			if len(set) == 0 {
+			if len(raw) == 0 {
 				return at{}, false
 			}
-			raw := setKey(set)
-			to, known := closed[raw]
-			if !known {
-				to = pack(closure(set, false, false))
-				closed[raw] = to
+			to, met := closed[string(raw)]
+			if !met {
+				key := string(raw)
+				to = pack(closure(keySet(key), false, false))
+				closed[key] = to
 			}
 			return at{to, false}, true
 		}, func(s at) bool {
