@@ -72,7 +72,7 @@ func decodeRate(t *testing.T, ckpt *checkpoint.Checkpoint, onDisk bool) (rate, r
 	defer q.Close()
 	rng := rand.New(rand.NewPCG(1, 2))
 	logits := make([]float32, eng.Spec().Vocab)
-	const first, steps = 20, 40
+	const first, steps = 15, 30
 	var began time.Time
 	var before int64
 	for i := range first + steps {
