@@ -99,8 +99,8 @@ client(
     "curl",
     "curl",
     "curl|wget|postman|httpie|plain http|a plain http request|a raw http request|a curl command|the command line with curl",
-    "Start `ossrun serve`, then `curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"gpt-oss-20b\","
-    " \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'`.",
+    "Start `ossrun serve`, then:\n\n```sh\ncurl http://127.0.0.1:8000/v1/chat/completions -d '{\n"
+    "  \"model\": \"gpt-oss-20b\",\n  \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]\n}'\n```",
     "It posts JSON to /v1/chat/completions.",
 )
 client(

@@ -154,8 +154,10 @@ intent(
         "Any api_key works for the local server.",
     ),
     say=(
-        'Start `ossrun serve`, then use `OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")` in Python. '
-        "The other OpenAI SDKs work the same way."
+        "Start `ossrun serve`, then:\n\n```python\nfrom openai import OpenAI\n\n"
+        'client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")\n'
+        'answer = client.responses.create(model="gpt-oss-20b", input="Hello")\n'
+        "print(answer.output_text)\n```\n\nThe other OpenAI SDKs work the same way."
     ),
     vp="""
     {use|call|query|connect to|reach|access|talk to} {it|ossrun|the server|the api|the model|gpt-oss}

@@ -189,17 +189,17 @@ func TestContinue(t *testing.T) {
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")
 
 // TestPicture draws the picture of the README from the real program: two questions at temperature
-// 0, one of which python answers, with the reasoning and the code unfolded.
+// 0, one of which python answers and the other one code, with the reasoning and the call unfolded.
 func TestPicture(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("python needs bwrap")
 	}
 	file := cmp.Or(*picture, filepath.Join(t.TempDir(), "chat.svg"))
-	term, _ := startInTerminal(t, 84, 28, "chat", "--model", "demo", "--temperature", "0",
+	term, _ := startInTerminal(t, 84, 34, "chat", "--model", "demo", "--temperature", "0",
 		"--tools", "python")
 	term.wait("Ask something")
 	for i, ask := range []string{"What is 17 times 23?",
-		"How do I start the API server on port 8080?"} {
+		"How do I use it from Python?"} {
 		term.send(ask)
 		term.wait(ask)
 		term.send("\r")
@@ -209,8 +209,8 @@ func TestPicture(t *testing.T) {
 	}
 	term.send("\x14") // Ctrl+T
 	screen := term.wait("▾ thought", "→ python · ", "│ print(17 * 23)", "│ 391")
-	if !strings.Contains(screen, "ossrun serve") {
-		t.Errorf("the picture has no answer with a command:\n%s", screen)
+	if !strings.Contains(screen, "client = OpenAI(") {
+		t.Errorf("the picture has no answer with code:\n%s", screen)
 	}
 	term.mu.Lock()
 	defer term.mu.Unlock()
