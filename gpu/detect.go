@@ -1,10 +1,9 @@
 package gpu
 
-// Which GPUs this machine has, for whoever opens or shows one.
+// Finds this machine's GPUs, for code that opens or shows one.
 //
-// The machine's files are read first and alone; a driver is opened only where they show that it has
-// something to drive, because opening AMD's runtime takes a fraction of a second and wants its
-// environment set before.
+// The machine's files are read first. A driver is opened only where the files show a device for it,
+// because opening AMD's runtime takes a fraction of a second and needs its environment set before.
 
 import (
 	"context"
@@ -34,14 +33,14 @@ func Detect(ctx context.Context) detect.Report {
 	return r
 }
 
-// What shows on Linux that a kernel driver is there.
+// Files that show on Linux that a kernel driver is there.
 var (
 	nvidiaSigns = []string{"/proc/driver/nvidia/version", "/dev/nvidiactl"}
 	wslSigns    = []string{"/dev/dxg"} // of a GPU of any vendor
 	amdSigns    = []string{"/dev/kfd"}
 )
 
-// libraryOf is how a vendor's cards are driven, and the library that was named by hand for it.
+// libraryOf gives the API of a vendor's cards and the driver library that was named by hand for it.
 func libraryOf(vendor string) (api driver.API, path string) {
 	api = driver.CUDA
 	if vendor == detect.AMD {
@@ -55,9 +54,9 @@ func libraryOf(vendor string) (api driver.API, path string) {
 	return api, path
 }
 
-// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static
-// executable, which cannot open a driver itself: the machine's files and the vendor's tool speak
-// there.
+// askDriver lists a vendor's devices. It gives nil, nil where there is nothing to drive, and in a
+// static executable, which cannot open a driver: there the machine's files and the vendor's tool
+// answer.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
 	api, path := libraryOf(vendor)
 	signs := nvidiaSigns
@@ -115,8 +114,8 @@ func anyExists(paths []string) bool {
 	return false
 }
 
-// askFree asks the drivers for the free memory of the GPUs of which neither the kernel nor the
-// vendor's tool has told it: a driver tells it to who opens the card. One that cannot be opened
+// askFree asks the drivers for the free memory of those GPUs for which neither the kernel nor the
+// vendor's tool gave it: a driver tells it only of an opened card. A GPU that cannot be opened
 // stays as it is; opening it for work says why.
 func askFree(r *detect.Report) {
 	for _, vendor := range []string{detect.NVIDIA, detect.AMD} {
@@ -146,11 +145,11 @@ func askFree(r *detect.Report) {
 				g.FreeMiB = int(free >> 20)
 			}
 		}
-		d.Close() // of a library that stays loaded: nothing is lost with the error
+		d.Close() // the library stays loaded, so the error does not matter
 	}
 }
 
-// freeOf is what is free on a driver's device, bytes.
+// freeOf gives the free bytes of a driver's device.
 func freeOf(d *driver.Driver, index int) (free int64, err error) {
 	g, err := d.Device(index)
 	if err != nil {
@@ -168,8 +167,8 @@ func freeOf(d *driver.Driver, index int) (free int64, err error) {
 // HostRate is what the host's memory delivers to the CPU, byte/s; 0: not known.
 func HostRate(host engine.Device) float64 { return multi.ReadRate(host) }
 
-// driverIsLikely tells whether a machine has signs of a driver, so that one without a GPU starts no
-// process to find that out.
+// driverIsLikely tells whether the machine has signs of a driver, so that a machine without a GPU
+// starts no process to find out.
 func driverIsLikely() bool {
 	for _, l := range device.Libraries {
 		if os.Getenv(l.Variable) != "" {

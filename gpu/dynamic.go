@@ -5,5 +5,5 @@ package gpu
 // Static: an executable of go build loads the GPU driver into itself.
 const Static = false
 
-// NoWorker is what a static executable without a worker says.
+// NoWorker is the message of a static executable without a worker.
 const NoWorker = ""

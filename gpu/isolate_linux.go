@@ -11,10 +11,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The GPU engine in a process of its own: where the settings ask for it in a dynamic build, always
-// in a static one.
+// Runs the GPU engine in a process of its own: in a dynamic build where the settings ask for it, in
+// a static build always.
 
-// WorkerVerb is how this program is told to be the worker.
+// WorkerVerb is the argument that makes this program the worker.
 const WorkerVerb = "gpu-worker"
 
 // startWorker starts the embedded program as the worker, or this program once more.
@@ -22,7 +22,7 @@ func startWorker(_ context.Context, s engine.Settings, notify func(string)) (wor
 	if !driverIsLikely() {
 		return nil, ErrNone
 	}
-	s.Isolate = false // there
+	s.Isolate = false // in the worker
 	o := worker.Options{Settings: s, Notify: notify,
 		Log: func(line string) { notify("gpu worker: " + line) }}
 	var b *worker.Backend

@@ -16,8 +16,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// GPUs of this process, which may be the worker: one card, or several devices that one model was
-// planned for.
+// The GPUs of this process (which may be the worker): one card, or several devices that share one
+// model.
 
 // UsableContext is the shortest context, in tokens, that is worth having: what "a model fits on a
 // card" means.
@@ -85,8 +85,8 @@ func (l *local) Memory() (total, free int64) { return l.dev.Memory() }
 func (l *local) Several() bool               { return l.card == nil }
 func (l *local) Close() error                { return l.dev.Close() }
 
-// Kernels says what the kernels are and whether they are right on the card, and a sentence for each
-// that is not.
+// Kernels describes the kernels and says whether they are right on the card, with a sentence for
+// each wrong one.
 func (l *local) Kernels() (summary string, wrong []string) {
 	if l.card == nil {
 		return "", nil
@@ -179,7 +179,7 @@ func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.
 
 // placementSettings are the settings that a plan over several devices depends on.
 func placementSettings(spec models.Spec, s engine.Settings) engine.Settings {
-	if s.Compute == "" { // a GPU's default rounds
+	if s.Compute == "" { // on a GPU the default mode rounds
 		s.KVCacheDtype = cmp.Or(s.KVCacheDtype, "bf16")
 	}
 	return engine.Settings{MaxModelLen: min(s.MaxModelLen, spec.MaxPosition),

@@ -2,8 +2,8 @@
 // that is one card or several with the CPU, in this process or in a worker, is decided here and
 // nowhere else.
 //
-// What must stay true: whoever names GPUs gets those or an error; what was opened is closed when
-// something after it fails.
+// What must stay true: a user who names GPUs gets those or an error; everything opened is closed
+// when a later step fails.
 package gpu
 
 import (
@@ -17,17 +17,17 @@ import (
 // ErrNone is what Open gives on a machine without any GPU driver.
 var ErrNone = device.ErrNone
 
-// Records is the folder of what is known of this machine's cards. Tests that prove no kernels set
-// it to "".
+// Records is the folder that keeps what is known of this machine's cards. Tests that prove no
+// kernels set it to "".
 var Records = device.Records()
 
-// Backend is one GPU, or what a model needs that one has no room for: several GPUs, and the CPU for
-// experts. It is not safe for concurrent use but for what it has loaded.
+// Backend is one GPU, or, for a model that does not fit on it, several GPUs, with the CPU for
+// experts. It is not safe for concurrent use, but the models loaded on it are.
 //
-// Room makes sure that the backend is what the model needs: the card where it has room for a
-// context worth having; else, or where Settings.CPUExperts asks for it, several GPUs and the CPU
-// together; where these have no room either, the card with a short context. Name, Caps and Memory
-// may be others afterwards. RoomHere opens nothing.
+// Room prepares the backend for a model. It takes the card alone where a context worth having fits.
+// Otherwise, or where Settings.CPUExperts asks for it, it takes several GPUs and the CPU together;
+// if these have no room either, it takes the card with a short context. Name, Caps and Memory may
+// change. RoomHere opens nothing.
 type Backend struct{ worker.Local }
 
 // Open opens the first GPU of s.GPUs, or the first that works. notify gets lines for people:
@@ -44,7 +44,7 @@ func Open(ctx context.Context, s engine.Settings, notify func(line string)) (*Ba
 	return &Backend{l}, nil
 }
 
-// RunWorker is the worker: it serves the program that started it, until that ends or says goodbye.
+// RunWorker is the worker: it serves the program that started it until that ends or says goodbye.
 func RunWorker() error {
 	return worker.Serve(func(s engine.Settings, notify func(string)) (worker.Local, error) {
 		return openLocal(context.Background(), s, notify)

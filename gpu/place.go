@@ -1,5 +1,5 @@
-// Where a model would lie on the GPUs of a report, for whoever shows a machine without opening a
-// model.
+// Plans where a model would lie on the GPUs of a report, for code that shows a machine without
+// opening a model.
 
 package gpu
 
@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placement is where the GPUs would have a model, in lines for people, or in one why there is no
-// room for it. Its zero value is of a machine without GPUs.
+// Placement says in lines for people where the GPUs would hold a model, or in one line why it does
+// not fit. The zero value is for a machine without GPUs.
 type Placement struct {
 	Lines []string
 	Fits  bool
@@ -26,9 +26,10 @@ type Placement struct {
 func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 
 // Place says where a model would lie on the machine's usable GPUs, or those of s.GPUs, and the CPU,
-// and how many tokens a second their memories allow. It is the plan of a load: the first GPU alone
-// where it has room for a context worth having, else all of them, the one with most room first.
-// settings are those for a card with so much memory. hostFree is bytes, hostBandwidth byte/s.
+// and how many tokens a second their memory bandwidth allows. It makes the plan of a load: the
+// first GPU alone where a context worth having fits, else all of them, the one with most room
+// first. settings gives the settings for a card with so much memory. hostFree is bytes,
+// hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
 	hostFree int64, hostBandwidth func() float64) Placement {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
@@ -65,9 +66,9 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	return Placement{plan.Lines(named), true}
 }
 
-// planCards are the usable GPUs in the order of their numbers, which are the drivers' where these
-// were asked. Free memory is what the driver or the kernel said, and where nobody said it, all of
-// the card. unknown names a GPU of which not even that is known.
+// planCards lists the usable GPUs in the order of their numbers, which come from the drivers where
+// these were asked. Free memory is what the driver or the kernel said, or the whole card where
+// neither did. unknown names a GPU whose total memory is not known either.
 func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card, numbers []int,
 	unknown string) {
 	gpus := r.Usable()

@@ -15,11 +15,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// What a check of the hardware measures, on the card and in the process that has it: the same code
-// in this process and in a worker. A check is asked for as JSON and tells its results as JSON, one
-// by one.
+// The measurements of a hardware check, made in the process that has the card: this process and a
+// worker run the same code. A check is requested as JSON and reports its results one by one as
+// JSON.
 
-// check is what is asked for.
+// check is a request.
 type check struct {
 	What string // one of those below
 
@@ -29,7 +29,7 @@ type check struct {
 	Spec   models.Spec    // checkWhole
 	Points []device.Point `json:",omitempty"` // checkWhole
 	Rounds int            `json:",omitempty"` // checkWhole
-	// checkWhole: one stream by each decode kernel as well
+	// checkWhole: also times one stream with each decode kernel
 	Decode bool `json:",omitempty"`
 }
 
@@ -67,24 +67,24 @@ func (b *Backend) MatrixRates(ctx context.Context) (rates []device.Rate, err err
 	return rates, err
 }
 
-// Prove holds the fast kernels to the reference kernels, whatever was found before. What is wrong
-// is out of use.
+// Prove compares the fast kernels with the reference kernels, whatever was found before. Wrong
+// kernels are taken out of use.
 func (b *Backend) Prove(ctx context.Context) (proofs []device.Proof, err error) {
 	err = ask(ctx, b, check{What: checkProofs}, func(v []device.Proof) { proofs = v })
 	return proofs, err
 }
 
-// Ops holds every operation to plain loops on all shapes; see enginetest.Ops.
+// Ops compares every operation with plain loops on all shapes; see enginetest.Ops.
 func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool,
 	report func(enginetest.OpResult)) error {
 	return ask(ctx, b, check{What: checkOps, Shapes: shapes, Timed: timed},
 		func(v opText) { report(v.result()) })
 }
 
-// opText is an enginetest.OpResult as JSON can have it.
+// opText is an enginetest.OpResult in a form that JSON can hold.
 type opText struct {
 	enginetest.OpResult
-	Error   uint64 // its bits: it may be no number
+	Error   uint64 // as bits: JSON has no NaN or infinity
 	Failure string
 }
 
@@ -108,14 +108,14 @@ func (t opText) result() enginetest.OpResult {
 // WholeSpeed is the speed of a whole model at one point.
 type WholeSpeed struct {
 	device.Speed
-	// Decode is the decode kernel where both are compared at one stream; "" else.
+	// Decode names the decode kernel where both are compared with one stream; otherwise "".
 	Decode device.DecodeKernel `json:",omitempty"`
 	// Wrong says that this decode kernel was found wrong, so that it was not timed.
 	Wrong bool `json:",omitempty"`
 }
 
-// Whole times a model of shape spec with random weights, which are made once: they are the most of
-// the time.
+// Whole times a model of shape spec with random weights. The weights are made once, because making
+// them takes most of the time.
 func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
 	decode bool, report func(WholeSpeed)) error {
 	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
@@ -157,7 +157,7 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) error {
 		return told(l.card.MatrixRates())(tell)
 	case checkProofs:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		// a step in one launch is timed as well: no speed of what is wrong
+		// the step in one launch is timed too, so prove it as well: a wrong kernel gets no speed
 		l.card.UseDecodeKernel(device.DecodePersistent)
 		return told(l.card.Prove(ctx))(tell)
 	case checkOps:
@@ -171,7 +171,7 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) error {
 	return fmt.Errorf("there is no check %q of a GPU", c.What)
 }
 
-// told tells a result, or gives the error in its place.
+// told reports a result, or returns the error instead.
 func told[T any](v T, err error) func(tell func(any)) error {
 	return func(tell func(any)) error {
 		if err == nil {
@@ -181,8 +181,8 @@ func told[T any](v T, err error) func(tell func(any)) error {
 	}
 }
 
-// whole times a model, and one stream of it by each decode kernel: which is faster on a card is
-// known only where both have run.
+// whole times a model, and one stream of it with each decode kernel: only running both shows which
+// is faster on a card.
 func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) {
 	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
 	if err != nil {

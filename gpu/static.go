@@ -6,7 +6,7 @@ package gpu
 // (assets/release/go sets the tag).
 const Static = true
 
-// NoWorker is what an executable says that can use no GPU.
+// NoWorker is the message of an executable that can use no GPU.
 const NoWorker = "this static executable cannot load GPU drivers and carries no worker that " +
 	"could: the GPU needs the " +
 	"dynamic build (go build .)"

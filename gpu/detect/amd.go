@@ -24,8 +24,8 @@ import (
 // gfx942 only.
 const oldMEC = 177
 
-// smallIGPU: an integrated GPU with fewer units than this is there for the desktop, and the CPU
-// is faster.
+// smallIGPU: an integrated GPU with fewer units than this is left to the desktop, and the CPU is
+// faster.
 const smallIGPU = 16
 
 func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
@@ -54,13 +54,13 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	}
 	r.kfdRights(ctx, m, len(gpus) > 0 || len(onBus) > 0 || topology)
 
-	// KFD lists what compute can use. A card that only the bus shows was passed over, and the
-	// kernel's log says why.
+	// KFD lists what compute can use. It passed over a card that only the bus shows; the kernel's
+	// log says why.
 	for _, c := range onBus {
 		known := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
 		chip := chipOf(c.id, 0, 0)
 		if known || len(gpus) > 0 && !topology || chip == nil || chip.Integrated {
-			continue // an integrated one that only the bus shows is the desktop's
+			continue // an integrated GPU that only the bus shows drives the desktop
 		}
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
 		if topology && r.blocking(AMD) == nil {
@@ -93,7 +93,7 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 // kfdNodes is where KFD lists processors and GPUs.
 const kfdNodes = "sys/class/kfd/kfd/topology/nodes"
 
-// kfdGPUs reads the topology. The second result says that there is one at all.
+// kfdGPUs reads the topology. The second result says whether there is one.
 func kfdGPUs(files fs.FS) ([]GPU, bool) {
 	var gpus []GPU
 	for _, name := range namesIn(files, kfdNodes) {

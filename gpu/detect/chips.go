@@ -1,10 +1,10 @@
 package detect
 
-// The chips that this version knows: what a card's PCI id or name says about it before any driver
-// is asked. chips.json holds published and recorded figures, one object a product; a figure that
-// stands in from_memory was found in no second place and is shown as "about". What must stay true:
-// nothing here decides how much memory may be used; that is asked of the driver. A chip that is not
-// in the list is no error.
+// The chips that this version knows: what a card's PCI id or name tells about it before any driver
+// is asked. chips.json holds published and recorded figures, one object per product. A figure
+// listed in from_memory is confirmed by no second source and is shown as "about". What must stay
+// true: nothing here decides how much memory may be used; the driver is asked for that. A chip that
+// is not in the list is no error.
 
 import (
 	_ "embed"

@@ -56,8 +56,8 @@ type GPU struct {
 	// addresses of the cards it has a direct link to, where the kernel says so
 	Linked []string `json:"linked,omitempty"`
 
-	// what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order,
-	// NVIDIA's first
+	// its number in the program's list of GPUs (--gpu), where the drivers were asked: in their
+	// order, NVIDIA's first
 	Number  *int     `json:"number,omitempty"`
 	Sensors *Sensors `json:"sensors,omitempty"` // where ReadSensors found some
 }
@@ -100,7 +100,7 @@ type Answer struct {
 	FreeMiB   int
 	Units     int
 	MIG       bool
-	Place     int // in the driver's list, from 1 on; 0: who answered is not the driver
+	Place     int // in the driver's list, from 1; 0: the answer is not the driver's
 }
 
 // Output is what a program printed, and its exit status.
@@ -132,7 +132,7 @@ func (nothing) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// whole has nothing, and not nil, in the place of what is missing.
+// whole puts empty parts, and not nil, in the place of missing ones.
 func (m Machine) whole() Machine {
 	if m.Files == nil {
 		m.Files = nothing{}
@@ -170,7 +170,7 @@ func Detect(ctx context.Context, m Machine) Report {
 	return r
 }
 
-// number counts AMD's GPUs behind NVIDIA's.
+// number counts AMD's GPUs after NVIDIA's.
 func (r *Report) number() {
 	behind := 0
 	for _, g := range r.GPUs {
@@ -264,7 +264,7 @@ func (g *GPU) fill() {
 	g.Figures = c.figures(g.Units)
 }
 
-// platform tells Windows' Linux and containers from a plain Linux.
+// platform tells WSL and containers from a plain Linux.
 func platform(files fs.FS) string {
 	if v := strings.ToLower(readText(files, "proc/version")); strings.Contains(v, "microsoft") ||
 		exists(files, "dev/dxg") {

@@ -1,8 +1,8 @@
 package detect
 
-// Who may be used. Policy, in one place: our kernels need compute capability 8.0; a small
-// integrated GPU is left to the desktop; a vendor's problem keeps all of that vendor's cards out,
-// unless it is only advice.
+// Decides which GPUs may be used. All of the policy is here: our kernels need compute capability
+// 8.0; a small integrated GPU is left to the desktop; a vendor's problem keeps all of that vendor's
+// cards out, unless it is only advice.
 
 import (
 	"fmt"

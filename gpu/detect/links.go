@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Which cards are linked directly. KFD lists each node's links to others; those of type 11 are
-// xGMI, and what is neither that nor a processor's own is PCIe. NVIDIA's links stand in no file:
-// the catalogue says what a chip can have (Figures.PeerLink).
+// Finds which cards are linked directly. KFD lists each node's links to others: type 11 is xGMI,
+// and a link that is neither that nor a processor's own is PCIe. NVIDIA's links are in no file: the
+// catalogue says what a chip can have (Figures.PeerLink).
 
 // kfdXGMI is the type of a direct link between AMD's cards (HSA_IOLINKTYPE_XGMI).
 const kfdXGMI = 11
 
-// kfdLinks notes at each GPU the addresses of those it is linked to.
+// kfdLinks notes for each GPU the addresses of the GPUs that it is linked to.
 func kfdLinks(files fs.FS, gpus []GPU) {
 	at := map[int]string{}
 	for _, g := range gpus {

@@ -39,7 +39,7 @@ func openKFD() error {
 	return f.Close()
 }
 
-// runTool runs a program without a terminal and without our environment's say in its language.
+// runTool runs a program without a terminal, its language independent of our environment.
 func runTool(ctx context.Context, name string, args ...string) (Output, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

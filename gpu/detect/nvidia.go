@@ -65,14 +65,14 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	r.GPUs = append(r.GPUs, gpus...)
 }
 
-// notShown is why a card is not used that the bus shows and the driver, which shows others, does
+// notShown is the reason for a card that the bus shows but the driver, which shows others, does
 // not: a container was given some of the machine's cards, or a variable chooses.
 const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_DEVICES, " +
 	"ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, and what a container was given)"
 
-// merge lays a driver's answers over the cards that PCI showed: by address, else in order among the
-// cards of the same kind. An answer that fits no card is a card that PCI does not show (WSL, some
-// containers); a card without an answer, where there are answers, is not this process's.
+// merge assigns a driver's answers to the cards that PCI showed: by address, else in order among
+// the cards of the same kind. An answer that fits no card is a card that PCI does not show (WSL,
+// some containers). A card without an answer, where there are answers, is not this process's.
 func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 	place, used := make([]int, len(answers)), make([]bool, len(gpus))
 	for i := range answers {
@@ -114,7 +114,7 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 
 func sameAddress(a Answer, g GPU) bool { return a.BDF != "" && g.BDF == a.BDF }
 
-// sameKind is for one that has an address and was found by none as well: a likely match.
+// sameKind also takes an answer whose address matched no card: a likely match.
 func sameKind(a Answer, g GPU) bool {
 	c := ChipNamed(a.Name, a.MemoryMiB)
 	return a.PCI != "" && a.PCI == g.PCI || c != nil && c == chipOf(g.PCI, a.Units, a.MemoryMiB)
@@ -166,9 +166,8 @@ func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	return answers
 }
 
-// smiRows reads the CSV of an nvidia-smi query by its header: a look-up of a device's fields by
-// name, a device each. "[N/A]" and "Not Supported" are values that are not known, and so is a
-// column that is not there: "".
+// smiRows reads the CSV of an nvidia-smi query by its header. For each device it gives a look-up of
+// fields by name. Unknown values are "": "[N/A]", "Not Supported" and missing columns.
 func smiRows(text string) []func(name string) string {
 	rd := csv.NewReader(strings.NewReader(text))
 	rd.FieldsPerRecord = -1

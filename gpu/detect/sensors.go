@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Sensors is what they show at one moment. 0: not known.
+// Sensors are the readings at one moment. 0: not known.
 type Sensors struct {
 	Celsius   int     `json:"celsius,omitempty"`
 	Watts     float64 `json:"watts,omitempty"`
@@ -24,8 +24,8 @@ type Sensors struct {
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 	"clocks.current.sm,clocks.current.memory"
 
-// ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not
-// known yet.
+// ReadSensors reads the sensors of the report's GPUs, and their free memory where it is not known
+// yet.
 func (r *Report) ReadSensors(ctx context.Context, m Machine) {
 	m = m.whole()
 	r.sensorsNVIDIA(ctx, m)
@@ -82,20 +82,20 @@ func (g *GPU) sensorsAMD(files fs.FS) {
 	}
 	watts := number("power1_average")
 	if watts == 0 {
-		watts = number("power1_input") // newer cards have the moment's power alone
+		watts = number("power1_input") // newer cards have only the momentary power
 	}
 	g.keep(Sensors{Celsius: int(number("temp1_input") / 1e3), Watts: watts / 1e6,
 		ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
 }
 
-// keep notes what was read, unless it was nothing.
+// keep notes the readings, if there are any.
 func (g *GPU) keep(s Sensors) {
 	if s != (Sensors{}) {
 		g.Sensors = &s
 	}
 }
 
-// quantity reads "68.12 W" or "45000"; what is no number, or negative, is 0.
+// quantity reads "68.12 W" or "45000"; anything else, or a negative number, is 0.
 func quantity(s string) float64 {
 	number, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	v, err := strconv.ParseFloat(number, 64)

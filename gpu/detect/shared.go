@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// GPUs inside processors, which share the host's memory. What must stay true: the same bytes are
-// never counted twice, as a part that the firmware has set aside and as the host's.
+// GPUs inside processors, which share the host's memory. What must stay true: no byte is counted
+// twice, as the part that the firmware has set aside and as the host's.
 
-// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the
-// firmware has set aside for it.
+// SharesHost tells whether the GPU's memory is the host's: an integrated GPU's is, unless the
+// firmware has set aside more for it than it may use of the host's.
 func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
 
 // shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT,
@@ -39,8 +39,8 @@ func bytesMiB(s string) int {
 	return int(n >> 20)
 }
 
-// hostMemory takes the host's memory for one of NVIDIA's chips that shares it (DGX Spark) and of
-// which nobody has said how much: neither nvidia-smi nor NVML has a figure.
+// hostMemory gives an NVIDIA chip that shares the host's memory (DGX Spark) all of it where no
+// other figure is known: neither nvidia-smi nor NVML has one.
 func (g *GPU) hostMemory(files fs.FS) {
 	if g.Vendor != NVIDIA || !g.Integrated || g.MemoryMiB > 0 {
 		return

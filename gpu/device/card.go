@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A GPU as a person names it: a number, counted over the vendors, or none for the first that works.
+// A GPU as a user names it: a number counted across vendors, or none for the first that works.
 
 // Card is a device and the driver under it.
 type Card struct {
@@ -23,13 +23,13 @@ type Card struct {
 	integrated   bool
 	bandwidth    float64
 	options      Options // it was opened with
-	folder       string  // of the records of Verification
+	folder       string  // where Verification keeps its records
 	verification Verification
 }
 
-// reopen opens the card anew after it was lost, where nothing else of this process is on it.
+// reopen opens a lost card again, if nothing else of this process is on it.
 func (c *Card) reopen() error {
-	// which it says of all that is given back
+	// a lost card reports ErrLost for everything that it frees
 	if err := c.Device.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 		return err
 	}
@@ -40,14 +40,14 @@ func (c *Card) reopen() error {
 	return err
 }
 
-// Caps are the device's, with what the driver and the data sheet say of the card.
+// Caps gives the device's, with what the driver and the data sheet say of the card.
 func (c *Card) Caps() engine.Caps {
 	caps := c.Device.Caps()
 	caps.Integrated, caps.Bandwidth = c.integrated, c.bandwidth
 	return caps
 }
 
-// describe asks once what Caps adds; what the driver does not answer stays unknown.
+// describe asks once for what Caps adds; what the driver does not answer stays unknown.
 func (c *Card) describe() *Card {
 	total, _ := c.Memory()
 	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20),
@@ -55,7 +55,7 @@ func (c *Card) describe() *Card {
 	return c
 }
 
-// Close closes both.
+// Close closes the device and its driver.
 func (c *Card) Close() error {
 	if err := c.Device.Close(); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (c *Card) Close() error {
 	return c.Driver.Close()
 }
 
-// Libraries are the variables that name another driver library than the machine's own, in the order
-// in which vendors are counted.
+// Libraries lists the variables that name a driver library other than the machine's own, in the
+// order in which vendors are counted.
 var Libraries = []struct {
 	API      driver.API
 	Variable string
@@ -73,8 +73,8 @@ var Libraries = []struct {
 // decodeKernel is the variable that chooses how decode steps are launched; "" is the default.
 const decodeKernel = "OSSRUN_DECODE_KERNEL"
 
-// ErrNone is a machine without any driver library, the usual case of a machine without a GPU. It is
-// a driver.ErrNoLibrary.
+// ErrNone says that the machine has no driver library, which is usual without a GPU. It is a
+// driver.ErrNoLibrary.
 var ErrNone error = none{}
 
 type none struct{}
@@ -82,8 +82,8 @@ type none struct{}
 func (none) Error() string        { return "no GPU driver is on this machine" }
 func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 
-// OpenCard opens the first GPU of a list, all of which must be there, or the first that works.
-// NVIDIA's are counted before AMD's. ErrNone is the only error that is no reason to wonder.
+// OpenCard opens the first GPU of a list, all of which must exist; with an empty list, the first
+// GPU that works. NVIDIA's are counted before AMD's. ErrNone is the only expected error.
 func OpenCard(list []int) (*Card, error) {
 	if len(list) > 1 {
 		n, err := Count()

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Several cards for one model, as a person names them. What must stay true: who named cards gets
-// all of them, in that order, or an error and none.
+// Opens several cards for one model. What must stay true: a user who names cards gets all of them,
+// in that order, or an error and no card.
 
 // OpenCards opens the GPUs of a list, in its order, each as OpenCard does. With an empty list it
 // opens all that work; those that do not are left out.
@@ -55,7 +55,7 @@ func Count() (n int, err error) {
 	for _, l := range Libraries {
 		d, err := openVendor(l.API, os.Getenv(l.Variable))
 		if err != nil {
-			continue // OpenCard says it, of the GPU that was wanted
+			continue // OpenCard reports it for the GPU that was wanted
 		}
 		shown, err := d.DeviceCount()
 		if err = errors.Join(err, d.Close()); err != nil {

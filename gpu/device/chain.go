@@ -9,11 +9,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A card that has a part of a model (package gpu/multi): several programs that one step runs in
-// turn, and bytes that come from other devices between them.
+// For a card that runs a part of a model (package gpu/multi): one step runs several programs in
+// turn, and between them bytes arrive from other devices.
 
-// CompileChain compiles programs that share the state of a step, which the first of them sends. It
-// must be the first that runs in each step, and the last to be closed. With an error it gives none.
+// CompileChain compiles programs that share the state of a step. The first program sends the state,
+// so it must run first in each step and be closed last. With an error it returns no steps.
 func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err error) {
 	defer func() {
 		if err != nil {
@@ -35,7 +35,7 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 	return steps, nil
 }
 
-// Start queues a batch and returns at once. What the device is asked for next comes behind it.
+// Start queues a batch and returns at once. The device runs later requests after it.
 func (s *step) Start(b *engine.Batch) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -58,9 +58,9 @@ func (s *step) Finish() error {
 	return nil
 }
 
-// Take copies bytes out of another card's memory, by the driver that both share and without the
-// host; false where there is none. It comes behind what the other card has been asked for, and
-// before what this one is asked for next. The other one must be left alone until then.
+// Take copies bytes from another card's memory through the driver that both share, without the
+// host; false where they share none. The copy runs after what the other card has been asked for and
+// before what this card is asked for next. The other card must be left alone until then.
 func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool,
 	error) {
 	mine, ok1 := to.(*region)
@@ -85,15 +85,15 @@ func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, by
 	return err == nil, err
 }
 
-// mark puts the device's mark behind all that it has been asked for.
+// mark records the device's event behind everything that it has been asked for.
 func (d *Device) mark() (*driver.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ended, d.ended.Record(d.stream)
 }
 
-// Refill writes while steps run, by the queue that loads weights: no step may be reading what is
-// written.
+// Refill writes while steps run, through the queue that loads weights: no step may be reading those
+// bytes.
 func (r *region) Refill(offset int64, data []byte) error {
 	if err := r.check(offset, len(data)); err != nil {
 		return err

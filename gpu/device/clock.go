@@ -7,7 +7,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// Single launches and copies, timed or for what they leave, on memory of their own.
+// Single launches and copies on memory of their own, run for their time or for their result.
 
 // upload makes memory that begins with data; 0 after a failure.
 func (h *holding) upload(data []byte) kernels.Pointer {
@@ -18,8 +18,8 @@ func (h *holding) upload(data []byte) kernels.Pointer {
 	return r.at
 }
 
-// fastest is the shortest of some rounds, by the card's own clock: the host's would count the way
-// there and back. One that takes a tenth of a second needs no second look.
+// fastest is the shortest of some rounds by the card's own clock; the host's clock would include
+// the way there and back. A round that takes a tenth of a second is not repeated.
 func (h *holding) fastest(rounds int,
 	queue func(*driver.Stream) error) (best time.Duration, err error) {
 	from, to := h.event(true), h.event(true)

@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// From operations to launches: the dictionary between engine.Program and gpu/kernels.
+// Translates the operations of an engine.Program into launches of gpu/kernels.
 
 // launch is a kernel with its arguments packed.
 type launch struct {
@@ -19,8 +19,8 @@ type launch struct {
 
 func (l launch) queue(s *driver.Stream) error { return s.Launch(l.function, l.Shape, l.words) }
 
-// unasked is how much dynamic shared memory a launch may have without permission: with what its
-// kernel has of its own, a few hundred bytes, that is the 48 KiB that NVIDIA's cards give.
+// unasked is how much dynamic shared memory a launch may have without permission. With the few
+// hundred bytes that its kernel declares itself, it is the 48 KiB that NVIDIA's cards give.
 const unasked = kernels.MostShared - 1<<10
 
 // ready finds the kernel of a launch and packs its arguments.
@@ -58,7 +58,7 @@ func fits(p *engine.Program) error {
 	return nil
 }
 
-// own checks that a buffer lies in this device's memory, whole.
+// own checks that a buffer lies wholly in this device's memory.
 func (s *step) own(b *engine.Buffer) error {
 	if b == nil || b.Home == engine.Logits {
 		return nil
@@ -73,7 +73,7 @@ func (s *step) own(b *engine.Buffer) error {
 	return nil
 }
 
-// at is where a buffer lies; 0 for a bias that is not there.
+// at is the address of a buffer; 0 for a missing bias.
 func (s *step) at(b *engine.Buffer) kernels.Pointer {
 	switch {
 	case b == nil:
@@ -84,7 +84,7 @@ func (s *step) at(b *engine.Buffer) kernels.Pointer {
 	return b.Region.(*region).at + kernels.Pointer(b.Offset)
 }
 
-// rows are a buffer's.
+// rows gives the rows of a buffer.
 func (s *step) rows(b *engine.Buffer) kernels.Rows {
 	r := kernels.Rows{Live: s.state.at, Most: s.p.RowsOf(b)}
 	switch b.Extent {
@@ -96,10 +96,10 @@ func (s *step) rows(b *engine.Buffer) kernels.Rows {
 	return r
 }
 
-// batch are the rows of the step.
+// batch gives the rows of the step.
 func (s *step) batch() kernels.Rows { return kernels.Rows{Live: s.state.at, Most: s.p.Rows} }
 
-// array is where one of the state's arrays lies.
+// array is the address of one of the state's arrays.
 func (s *step) array(i int) kernels.Pointer { return s.state.at + s.layout.place(i) }
 
 func (s *step) heads() kernels.Heads {
@@ -110,11 +110,11 @@ func (s *step) heads() kernels.Heads {
 var elements = map[engine.Type]kernels.Element{engine.F32: kernels.F32, engine.BF16: kernels.BF16,
 	engine.U8: kernels.E4M3}
 
-// cache is the pool as a layer sees it.
+// cache is the KV pool as one layer sees it.
 func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 	spec, element := s.p.Spec, pool.Type
 	if element == engine.U8 && op.Window > 0 {
-		element = engine.BF16 // in a cache of 8 bits as well
+		element = engine.BF16 // in an 8-bit cache, too
 	}
 	layer := int64(op.CacheLayer) * int64(spec.KVHeads) * 2 * engine.PageTokens *
 		int64(spec.HeadDim) * element.Size()
@@ -131,7 +131,7 @@ func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 		Tables: s.array(tablesArray), TableAt: s.array(tables)}
 }
 
-// record gives the reference kernels' launches of one operation.
+// record gives the reference kernels' launches for one operation.
 func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	spec, t := s.p.Spec, s.dev.target
 	out := func(i int) kernels.Pointer { return s.at(op.Out[i]) }
@@ -172,7 +172,7 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	return nil, fmt.Errorf("there is no kernel for %s", op.Kind)
 }
 
-// activations are those of an operation: float32, or 8 bits and their scales.
+// activations gives the activations of an operation: float32, or 8 bits and their scales.
 func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	if len(in) == 1 {
 		return kernels.Activations{X: s.at(in[0])}
@@ -180,7 +180,7 @@ func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	return kernels.Activations{Q: s.at(in[0]), D: s.at(in[1])}
 }
 
-// products is one launch a part of a matrix, side by side in the result.
+// products makes one launch for each part of a matrix; the results lie side by side.
 func (s *step) products(op *engine.Op,
 	by func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
 	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.at(op.Out[0]), X: s.activations(op.In),

@@ -59,8 +59,8 @@ type Options struct {
 
 	DecodeKernel DecodeKernel // "": DecodeGraph
 
-	// Reference runs the reference kernels alone: what the others are held to, and the only ones
-	// whose results do not differ by a bit between steps of few and of many rows.
+	// Reference runs the reference kernels alone. The other kernels are compared with them, and
+	// only their results are bitwise equal between steps of few and of many rows.
 	Reference bool
 }
 
@@ -127,12 +127,12 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Available is what a card has for weights, cache, scratch and what steps take beyond those (Extra)
-// of the bytes that its driver says are free. The rest is for the kernels, the graphs, what the
+// Available is how much of the free bytes that the driver reports may go to weights, cache, scratch
+// and what steps take beyond those (Extra). The rest is for the kernels, the graphs, what the
 // driver adds to allocations, and its own needs.
 func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
-// Memory is what the card has, and what is free of it for weights, cache and scratch.
+// Memory gives the card's memory, and how much of it is free for weights, cache and scratch.
 func (d *Device) Memory() (total, free int64) {
 	total, free, err := d.ctx.Memory()
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *Device) Memory() (total, free int64) {
 	return total, Available(total, free)
 }
 
-// Units are the card's processors: SMs or CUs, those of a partition where it is one.
+// Units is the number of the card's SMs or CUs; for a partition, its own.
 func (d *Device) Units() int { return d.ctx.Device().Units(d.target.Processors) }
 
 // Integrated tells whether the card's memory is the host's; false where the driver does not answer.
@@ -150,7 +150,7 @@ func (d *Device) Integrated() bool {
 	return err == nil && is != 0
 }
 
-// Caps: MXFP4 on both sides of a product is for cards that multiply it.
+// Caps allows MXFP4 on both sides of a product only on cards whose unit multiplies it.
 func (d *Device) Caps() engine.Caps {
 	modes := []string{engine.Exact, engine.Rounded, engine.Int8}
 	if d.target.Unit == kernels.MX {
@@ -175,7 +175,7 @@ func (d *Device) Close() error {
 	return d.shut()
 }
 
-// shut frees what open and the first upload made, in whatever state.
+// shut frees what open and the first upload made, however far they came.
 func (d *Device) shut() error {
 	var errs []error
 	if d.loading != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Extra is what a card takes for an engine's steps besides weights, cache and scratch
-// (engine.PlanFor), bytes: the logits, the state in front of a graph, what attention and the matrix
-// units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
-// serving may ask for, also what is made when it is first needed: choosing, and the steps that
-// rebuild window pages.
+// Extra is the bytes that a card takes for an engine's steps besides weights, cache and scratch
+// (engine.PlanFor): the logits, the state in front of a graph, what attention and the matrix units
+// of MXFP4 pass between kernels, and the memory for sampling. It counts everything that serving may
+// ask for, also what is made only when first needed: sampling, and the steps that rebuild window
+// pages.
 //
-// What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose
-// kernels have all their variants (gpu/device holds it to that through the fake driver). The
-// records of the persistent decode kernel, tens of KiB, are left to the reserve of the card.
+// What must stay true: Extra is what gpu/device allocates, to the byte for one engine, on cards
+// whose kernels have all their variants (gpu/device checks this through the fake driver). The
+// records of the persistent decode kernel, tens of KiB, come from the reserve of the card.
 func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
@@ -31,7 +31,7 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 		bytes += state.more(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
 		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
 		if o.Deterministic {
-			continue // the reference kernels
+			continue // the reference kernels need no more
 		}
 		if kernels.Attends(heads) {
 			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
@@ -57,9 +57,9 @@ func (l *largest) more(bytes int64) int64 {
 	return bytes
 }
 
-// choosing is what tokens of so many rows are chosen in: statistics and the rivals that logprobs
-// report, and twice, for a choice that is under way and one that is waited for, the parameters, the
-// changes to logits, the masks and the tokens.
+// choosing is the sampling memory for so many rows. It holds the statistics and the top logits that
+// logprobs report. Because one sample may be under way while another is waited for, it holds twice
+// the parameters, the changes to logits, the masks and the tokens.
 func choosing(rows int64, vocab int) int64 {
 	const rivals = 20
 	mask := 8 * ((int64(vocab) + 63) / 64)

@@ -8,11 +8,11 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// What must be given back. What must stay true: whatever of it cannot be made, everything that was
-// made before is given back.
+// Keeps what must be given back. What must stay true: if one thing cannot be made, everything made
+// before it is given back.
 
-// holding is what something has made on a device. After a failure nothing more is made: whoever
-// made several things asks made once.
+// holding is what one user has made on a device. After a failure it makes nothing more, so a caller
+// that makes several things asks made only once.
 type holding struct {
 	d     *Device
 	frees []func() error
@@ -30,7 +30,7 @@ func keep[T any](h *holding, made T, free func(T) error, err error) (_ T) {
 	return made
 }
 
-// region is memory that holds anything; its address is 0 after a failure.
+// region makes memory with arbitrary contents; its address is 0 after a failure.
 func (h *holding) region(bytes int64) *region {
 	if h.err == nil {
 		r, err := h.d.alloc(bytes)
@@ -65,7 +65,7 @@ func (h *holding) stream() *driver.Stream {
 	return keep(h, s, (*driver.Stream).Close, err)
 }
 
-// made is the error of what could not be made; the rest has been given back then.
+// made returns the error of what could not be made; with an error, the rest has been given back.
 func (h *holding) made() error {
 	if h.err == nil {
 		return nil
@@ -83,9 +83,9 @@ func (h *holding) close() error {
 	return errors.Join(errs...)
 }
 
-// sharing names what all steps of a device use in turn, since they run one after the other. That of
-// all buckets is the largest one's; a step that needs more makes a larger one, which is the
-// device's from then on, and those before keep theirs. The last of its users frees it.
+// sharing names things that all steps of a device use in turn, since they run one after the other.
+// The largest bucket's serves all buckets. A step that needs a larger one makes it for the device,
+// and the steps before keep theirs. The last user frees it.
 type sharing string
 
 const (
@@ -96,7 +96,7 @@ const (
 	termsMemory   sharing = "terms of MXFP4"
 )
 
-// shared is such a thing.
+// shared is one thing that steps share.
 type shared struct {
 	holding
 	what  sharing
@@ -108,7 +108,7 @@ func (s *shared) of() *shared { return s }
 
 type sharer interface{ of() *shared }
 
-// share gives a step the device's, or what make makes of so large a size.
+// share gives a step the device's, or a new one of this size from make.
 func share[T sharer](d *Device, what sharing, size int64,
 	make func(shared) (T, error)) (T, error) {
 	d.sharing.Lock()
@@ -126,7 +126,7 @@ func share[T sharer](d *Device, what sharing, size int64,
 	return made, nil
 }
 
-// leave lets go of it.
+// leave ends one use of it.
 func (s *shared) leave() error {
 	s.d.sharing.Lock()
 	defer s.d.sharing.Unlock()

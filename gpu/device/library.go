@@ -10,11 +10,11 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Opening a vendor's library, by whatever way a card is opened. What must stay true: what AMD's
-// runtime must find in its environment is there before the library is loaded, since it reads that
-// once, and what the user has set stays.
+// Opens a vendor's library, however the card is opened. What must stay true: the environment that
+// AMD's runtime needs is set before the library is loaded, because the runtime reads it once; what
+// the user has set stays.
 
-// machineFiles is where the machine's files are looked at, nil where there are none to look at.
+// machineFiles gives the machine's files; nil where there are none to look at.
 var machineFiles = func() fs.FS {
 	if runtime.GOOS == "linux" {
 		return os.DirFS("/")
@@ -30,12 +30,12 @@ func openVendor(api driver.API, path string) (*driver.Driver, error) {
 	return driver.Open(api, path)
 }
 
-// SetEnvironment sets what this machine's cards need in the environment, for whoever opens AMD's
-// library.
+// SetEnvironment sets the environment variables that this machine's cards need. Call it before
+// opening AMD's library.
 func SetEnvironment() { settle(machineFiles) }
 
-// settle sets what the cards of a machine need, by its files alone: nothing is loaded and no tool
-// is run.
+// settle sets what the cards of a machine need, from its files alone: it loads nothing and runs no
+// tool.
 func settle(files fs.FS) {
 	if files == nil {
 		return
@@ -43,8 +43,7 @@ func settle(files fs.FS) {
 	for name, value := range detect.Detect(context.Background(),
 		detect.Machine{Files: files}).Environment() {
 		if _, set := os.LookupEnv(name); !set {
-			// in C's environment too; fails for names that no environment can hold, which this is
-			// not
+			// sets C's environment too; it fails only for invalid names, and this one is valid
 			os.Setenv(name, value)
 		}
 	}

@@ -52,8 +52,8 @@ func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err erro
 	})
 }
 
-// Point is what a model is timed at: Rows of each of Sequences, behind Context tokens that are in
-// the cache.
+// Point is what a model is timed at: Rows rows of each of Sequences, after Context tokens in the
+// cache.
 type Point struct {
 	Sequences int `json:"sequences"`
 	Rows      int `json:"rows"` // of each: 1 is decode, more is prefill
@@ -151,7 +151,7 @@ func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.
 		if err := eng.Step(ctx, b, logits); err != nil {
 			return err
 		}
-		if i > 0 { // the first one warms
+		if i > 0 { // the first one warms up
 			took = append(took, time.Since(start))
 		}
 	}
@@ -181,7 +181,7 @@ func (p *freshPages) next(n int) []int32 {
 	return pages
 }
 
-// batch has other tokens in every row, so that rows choose other experts.
+// batch puts different tokens in every row, so that rows choose different experts.
 func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	b := &engine.Batch{}
 	var table freshPages

@@ -43,7 +43,7 @@ func (d *Device) wait(queue func() error) error {
 	return errors.Join(queue(), d.stream.Synchronize())
 }
 
-// alloc makes a region that holds anything.
+// alloc makes a region with arbitrary contents.
 func (d *Device) alloc(bytes int64) (*region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)
@@ -77,12 +77,12 @@ func (r *region) check(offset int64, n int) error {
 	return nil
 }
 
-// Read waits for the step that runs.
+// Read waits for the running step.
 func (r *region) Read(offset int64, dst []byte) error {
 	return r.dev.ReadPieces([]engine.Piece{{Region: r, Offset: offset, Host: dst}})
 }
 
-// Write waits for the step that runs.
+// Write waits for the running step.
 func (r *region) Write(offset int64, src []byte) error {
 	return r.dev.WritePieces([]engine.Piece{{Region: r, Offset: offset, Host: src}})
 }
@@ -121,8 +121,8 @@ func (d *Device) read(from driver.Pointer, dst []byte) error {
 	return d.pass([]piece{{from, dst}}, true)
 }
 
-// pass copies pieces through the window, out of the card or into it, as many at once as there is
-// room for; the lock is held.
+// pass copies pieces through the window, from the card or to it, as many at once as fit; the lock
+// is held.
 func (d *Device) pass(list []piece, out bool) error {
 	var round []piece // they are in the window, one behind the other
 	used := 0
@@ -156,7 +156,7 @@ func (d *Device) pass(list []piece, out bool) error {
 				err = d.stream.CopyIn(x.at, d.window, used, n)
 			}
 			if err != nil {
-				d.stream.Synchronize() // the window is free again; the error is the one to tell
+				d.stream.Synchronize() // the window is free again; report the first error
 				return err
 			}
 			round, used = append(round, piece{host: x.host[:n]}), used+n

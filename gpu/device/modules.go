@@ -10,23 +10,23 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// The kernels in a card's memory. Machine code for the very card is loaded whole, at once and
-// without the driver's compiler. Where there is none, or the driver refuses it, PTX is; the driver
-// compiles all PTX that it is given, so each kernel is cut out and loaded when it is first asked
-// for.
+// The kernels in a card's memory. Machine code for exactly this card is loaded whole, at once and
+// without the driver's compiler. Where there is none, or the driver refuses it, PTX is loaded. The
+// driver compiles all PTX that it is given, so each kernel is cut out and loaded when it is first
+// asked for.
 
-// modules are the loaded kernels of a device. The device's lock, or that it is not in use yet,
-// guards them.
+// modules are the loaded kernels of a device. They are guarded by the device's lock, or by the
+// device not being in use yet.
 type modules struct {
 	ctx       *driver.Context
 	ptx       []byte // nil where a whole image is loaded
 	loaded    []*driver.Module
 	functions map[string]*driver.Function
 	from      string       // what is loaded, for people
-	unit      kernels.Unit // that these kernels are made for
+	unit      kernels.Unit // the matrix unit that these kernels use
 }
 
-// loadModules chooses and loads for a card of an architecture, of which a is the artefact's.
+// loadModules chooses and loads the kernels for a card; a is the artefact's architecture.
 func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, err error) {
 	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}, unit: a.Unit}
 	refused := ""
@@ -56,12 +56,12 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 		return m, m.whole(image)
 	}
 	m.from, m.ptx = "PTX "+a.Name+", compiled by the driver"+refused, image
-	// that the driver compiles this PTX is seen by one small kernel that every step has
+	// one small kernel that every step has shows whether the driver compiles this PTX
 	_, err = m.function("embed")
 	return m, err
 }
 
-// refusesImage tells whether a driver has said no to an image, not to what was asked of it.
+// refusesImage tells whether a driver has refused an image itself, not the request.
 func refusesImage(err error) bool {
 	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222,
 		300

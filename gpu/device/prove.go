@@ -17,13 +17,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Variants are believed on a card once they were seen to be right there. A small model of random
-// weights goes through its phases one by one: each variant runs, memory is put back, the reference
-// kernels run, and what the two leave is compared. It takes a moment and little memory, so a
-// program can do it before it loads a model. Fragment layouts are proved as well, by a product of
-// integers, which is exact or wrong.
+// Variants are used on a card only after they were seen to be right there. A small model of random
+// weights goes through its phases one by one: each variant runs, memory is restored, the reference
+// kernels run, and the two results are compared. It takes a moment and little memory, so a program
+// can do it before it loads a model. Fragment layouts are proved as well, by a product of integers,
+// which is exact or wrong.
 
-// Proof is a variant as it was found on this card.
+// Proof is the result of one variant on this card.
 type Proof struct {
 	Variant Variant `json:"form"`
 	// worst difference to the reference kernels, relative to the largest value of the buffer
@@ -32,20 +32,20 @@ type Proof struct {
 	OK    bool    `json:"ok"`
 	Why   string  `json:"why,omitempty"` // what was wrong
 
-	// of its matrix unit, by products of integers: "exact" or "wrong"; "": it has none of its own
+	// result of its matrix unit on products of integers: "exact" or "wrong"; "": it has no own unit
 	Fragments string `json:"fragments,omitempty"`
 }
 
-// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16
-// cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round their
-// activations are given activations that are round, so they keep the same bound; attention rounds
+// proofBound is how far float32 sums of a few hundred terms may differ when added in another order.
+// A bf16 cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round their
+// activations get activations that are already round, so they keep the same bound; attention rounds
 // its own probabilities.
 const (
 	proofBound  = 2e-5
 	attendBound = 1e-2
 )
 
-// trial is one way through the small model.
+// trial is one run through the small model.
 type trial struct {
 	name   string
 	o      engine.Settings
@@ -54,7 +54,7 @@ type trial struct {
 	way    *way // of the matrices of many rows; nil: the mode's
 }
 
-// trials reach every variant that this card has.
+// trials lists runs that together reach every variant of this card.
 func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
 	list := []trial{
@@ -82,8 +82,8 @@ func (d *Device) trials() []trial {
 	return list
 }
 
-// Prove holds every variant to the reference kernels, and takes those that are wrong out of use
-// (Disable). The error is about what could not be run.
+// Prove compares every variant with the reference kernels, and takes those that are wrong out of
+// use (Disable). The error is about what could not be run.
 func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	wrong, err := d.proveLayouts()
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	for _, f := range Variants() {
 		p := found[f]
 		if p == nil {
-			continue // this card has none, or it is out of use before
+			continue // not on this card, or out of use already
 		}
 		p.OK = p.Error <= p.Bound
 		if strings.HasPrefix(string(f), "prefill_") && f != PrefillLinearQ8 {
@@ -115,7 +115,7 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 		}
 		list = append(list, *p)
 	}
-	for range d.Chosen() { // behind the others: its phases are theirs
+	for range d.Chosen() { // last, because it runs the others' phases
 		p, err := d.proveStep(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("hold a step in one launch to its graph: %w", err)
@@ -128,7 +128,7 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	return list, nil
 }
 
-// unitOf is what a variant of many rows multiplies by.
+// unitOf is the matrix unit that a variant of many rows uses.
 func unitOf(f Variant) kernels.Unit {
 	switch {
 	case strings.HasSuffix(string(f), warpgroups.suffix):
@@ -139,7 +139,8 @@ func unitOf(f Variant) kernels.Unit {
 	return kernels.MMA
 }
 
-// proofSpec has the published models' heads, and widths that end in the middle of every tile.
+// proofSpec has the published models' heads, and widths that leave every kernel's last tile
+// unfilled.
 func proofSpec() models.Spec {
 	s := models.Spec20B()
 	s.Name, s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads = "proof", 2, 160, 96, 8, 2
@@ -228,8 +229,8 @@ func (v *prover) weight(name string) []byte {
 	return data
 }
 
-// randomCache is normal values, of the type that each page has; those of 8 bits are below 2 and
-// small ones are as frequent as large ones.
+// randomCache fills each page with normal values in the page's type. Those of 8 bits are below 2,
+// and small ones are as frequent as large ones.
 func (v *prover) randomCache() []byte {
 	random := rand.New(rand.NewPCG(3, 3))
 	data := make([]byte, 0, v.cache.Bytes())
@@ -250,7 +251,7 @@ func (v *prover) randomCache() []byte {
 	return data
 }
 
-// typeOf is what the cache has at an offset: in one of 8 bits the pages of the window layers have
+// typeOf is the type at an offset of the cache: in a cache of 8 bits the window layers' pages are
 // bf16.
 func (v *prover) typeOf(offset int64) engine.Type {
 	page := int32(offset / v.p.PageBytes())
@@ -261,7 +262,7 @@ func (v *prover) typeOf(offset int64) engine.Type {
 	return engine.BF16
 }
 
-// compare walks the program. Each phase begins with what the reference kernels left.
+// compare walks the program. Each phase starts from what the reference kernels left.
 func (v *prover) compare() error {
 	if err := v.d.wait(func() error { return v.fast.sendState(v.batch, nil) }); err != nil {
 		return err
@@ -305,8 +306,8 @@ func (v *prover) compare() error {
 	return nil
 }
 
-// round makes the activations of a phase such that its variant has nothing to round: what is left
-// is how it multiplies.
+// round rounds a phase's activations in advance, so that its variant has nothing to round and only
+// its products are compared.
 func (v *prover) round(ph phase) error {
 	to := toBF16
 	switch {
@@ -337,7 +338,7 @@ func (v *prover) round(ph phase) error {
 	return x.Region.Write(x.Offset, data)
 }
 
-// save and putBack are of all memory that an operation may write.
+// save and putBack copy all memory that an operation may write.
 func (v *prover) save() error {
 	v.arenaAt, v.kvAt = make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
 	return errors.Join(v.arena.Read(0, v.arenaAt), v.cache.Read(0, v.kvAt))
@@ -347,12 +348,12 @@ func (v *prover) putBack() error {
 	return errors.Join(v.arena.Write(0, v.arenaAt), v.cache.Write(0, v.kvAt))
 }
 
-// read is what buffers hold of the live rows.
+// read reads the live rows of buffers.
 func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	rows := len(v.batch.Tokens)
 	for _, b := range buffers {
 		n := v.p.BytesOf(b)
-		switch b.Extent { // the rows that are there are fewer than there may be
+		switch b.Extent { // fewer rows may be live than fit
 		case engine.PerRow, engine.PerLogit:
 			n = int64(rows) * int64(b.Width) * b.Type.Size()
 		case engine.PerSlot:
@@ -371,7 +372,7 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	return all, nil
 }
 
-// note adds a buffer's difference to what is known of a variant.
+// note adds a buffer's difference to the result of a variant.
 func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	p := v.found[f]
 	if p == nil {
@@ -397,10 +398,10 @@ func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	}
 }
 
-// roundingStep is what makes one step of a type of the cache count as the bound.
+// roundingStep scales differences so that one rounding step of a cache type equals the bound.
 var roundingStep = map[engine.Type]float64{engine.BF16: proofBound * 256, engine.U8: proofBound * 8}
 
-// differenceOfPages is that of a cache of two types, in steps.
+// differenceOfPages is the difference of a cache of two types, in rounding steps.
 func (v *prover) differenceOfPages(want, got []byte) float64 {
 	most, page := 0.0, v.p.PageBytes()
 	for at := int64(0); at < int64(len(want)); at += page {

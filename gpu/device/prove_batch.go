@@ -9,9 +9,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// proofBatch is rows of two sequences, one behind a context that is cut into several runs, one from
-// its beginning on; in a step of many rows also one that stands alone in a third. Layers of both
-// kinds have the same pages, each layer a part of its own, unless there are twins.
+// proofBatch has rows of two sequences: one after a context that is cut into several runs, one from
+// its start. A step of many rows also has a single row of a third sequence. Layers of both kinds
+// have the same pages, each layer a part of its own, unless there are twins.
 func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int) {
 	b = &engine.Batch{}
 	var table freshPages
@@ -44,8 +44,8 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 	return b, int(table)
 }
 
-// pairUp gives every window page a twin; -1 is of all others. The pool has as many pages as have
-// names then, or more.
+// pairUp gives every window page a twin; all other pages get -1. The result has pool entries, or
+// more if more pages are named.
 func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	first := int(*table)
 	for _, q := range seqs {

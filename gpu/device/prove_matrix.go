@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// Fragment layouts, proved on the card: each unit multiplies matrices of integers, whose products
-// are exact or wrong. No two rows or columns are alike, so a fragment that lies elsewhere shows.
+// Proves fragment layouts on the card: each unit multiplies matrices of integers, whose products
+// are exact or wrong. No two rows or columns are alike, so a misplaced fragment shows.
 
 // product is one of these proofs: c [m, n] = a [m, k] times b [n, k], transposed.
 type product struct {
@@ -20,8 +20,8 @@ type product struct {
 	operand [][]byte                      // as they are uploaded, in the order of the launch
 }
 
-// proveLayouts says of each unit of this card that is wrong where it is; err is about what did not
-// run.
+// proveLayouts gives for each wrong unit of this card an error that says where; err is about what
+// did not run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {
@@ -43,7 +43,7 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	return wrong, nil
 }
 
-// productBF16 is k = 16 of bf16 by either unit.
+// productBF16 is k = 16 in bf16, for MMA or WGMMA.
 func productBF16(unit kernels.Unit, m, n int) product {
 	const k = 16
 	p := product{unit: unit, m: m, n: n, k: k,
@@ -65,7 +65,7 @@ func productBF16(unit kernels.Unit, m, n int) product {
 // e2m1 are the magnitudes of MXFP4's codes.
 var e2m1 = [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
-// productMX is k = 128 of MXFP4 with a scale of 2^-1 to 2^2 a block, whose sums are exact too.
+// productMX is k = 128 in MXFP4, with a scale of 2^-1 to 2^2 per block; its sums are exact too.
 func productMX() product {
 	const side, k = 16, 128
 	code := func(row, column, odd int) int { i := row*k + column; return (i*odd + i/16 + row) % 16 }

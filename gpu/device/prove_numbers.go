@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The numbers of a proof: activations that are round already, and how far two buffers are apart.
+// The numbers of a proof: activations that need no rounding, and the difference of two buffers.
 
 // toBF16 cuts values to bf16.
 func toBF16(x []float32) {
@@ -17,8 +17,8 @@ func toBF16(x []float32) {
 	}
 }
 
-// toMXFP4 makes values that one term of MXFP4 has: in blocks of 32, four bits each under one power
-// of two.
+// toMXFP4 rounds values to what one term of MXFP4 holds: blocks of 32, four bits each under one
+// power of two.
 func toMXFP4(x []float32) {
 	for ; len(x) >= 32; x = x[32:] {
 		most := 0.0
@@ -42,7 +42,7 @@ func toMXFP4(x []float32) {
 	}
 }
 
-// fromE4M3 is codes of 8 bits as float32: 4 bits of exponent with bias 7, 3 of mantissa.
+// fromE4M3 turns codes of 8 bits (4 of exponent with bias 7, 3 of mantissa) into float32.
 func fromE4M3(codes []byte) []byte {
 	values := make([]byte, 0, 4*len(codes))
 	for _, c := range codes {

@@ -10,11 +10,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step in one launch is proved by the launches that it stands for: both begin with the same
-// memory, and what they leave must be the same, bit for bit. It is proved only where it was chosen:
-// where a card does not hold its barrier over the grid, the launch never ends.
+// A step in one launch is proved against the launches that it replaces: both start from the same
+// memory and must leave the same, bit for bit. It is proved only where it was chosen: on a card
+// that cannot hold its barrier over the grid, the launch never ends.
 
-// proveStep tries both kinds of cache and both the kernels of one row and those of several.
+// proveStep tries both kinds of cache, each with the kernels of one row and of several.
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {
 	p := Proof{Variant: DecodeStep, OK: true}
 	for _, x := range []trial{
@@ -74,7 +74,7 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 	return "", nil
 }
 
-// leaves runs a step over logits that are nothing, and reads all that it may have written.
+// leaves runs a step with its logits set to NaN, and reads all that it may have written.
 func (v *prover) leaves(step func() error) (all [3][]byte, err error) {
 	logits := v.fast.logits
 	if err := logits.Write(0, bytes.Repeat([]byte{0xff}, int(logits.Bytes()))); err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// What the card multiplies at best, measured on it: each of its matrix units in a bare loop
-// (unit_rate.go), and a square product of random numbers by each of the kernels for
-// many rows, large enough to fill the card and to read each number often.
+// Measures the best rate at which the card multiplies: each matrix unit in a bare loop
+// (unit_rate.go), and each of the kernels for many rows in a square product of random numbers,
+// large enough to fill the card and to read each number often.
 
-// Rate is a kind of product and what it reached.
+// Rate is a kind of product and the rate that it reached.
 type Rate struct {
 	Product string `json:"product"`
 	Side    int    `json:"side"` // rows, columns and length of the sums
-	// of the product: a multiplication and an addition count two, whatever the kernel does for them
+	// of the product: a multiplication and an addition count as two, whatever else the kernel does
 	TFLOPs     float64 `json:"tflop_s"`
 	Unit       string  `json:"unit"`         // what multiplies
 	UnitTFLOPs float64 `json:"unit_tflop_s"` // of that unit in a bare loop
-	// of UnitTFLOPs: three terms can reach a third, two terms a half
+	// of UnitTFLOPs: with three terms at most a third, with two terms a half
 	Percent float64 `json:"percent_of_unit"`
 }
 
@@ -35,11 +35,11 @@ type square struct {
 	launch func(side int, o operands) kernels.Launch
 }
 
-// operands are what the kernels find numbers of their own types in; count, order and groups say
-// that one expert, number 0, has all rows.
+// operands are memory in which each kernel finds numbers of its types; count, order and groups give
+// all rows to one expert, number 0.
 type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointer }
 
-// squares are the products of this card, by what of the activations meets its unit.
+// squares are the products of this card, one for each form in which activations reach its unit.
 func (d *Device) squares() []square {
 	product := func(side int, o operands) kernels.Product {
 		return kernels.Product{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,

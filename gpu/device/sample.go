@@ -11,14 +11,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Choosing tokens on the card: the logits never leave it. The parameters, masks and edits of a step
-// travel in one copy behind the forward pass; the tokens stay where the next step takes them from,
-// and travel back to the host.
+// Samples tokens on the card: the logits never leave it. The parameters, masks and edits of a step
+// travel in one copy after the forward pass. The tokens stay where the next step reads them, and
+// are also copied to the host.
 //
 // Two samples may be under way, each in a slot of its own, since the host writes one while the
 // device still reads the other.
 
-// sampler is a device's, shared by its steps: they run one after the other.
+// sampler belongs to a device and is shared by its steps, which run one after the other.
 type sampler struct {
 	shared
 	rows, words int // room: logit rows, 32-bit words of a mask
@@ -52,8 +52,8 @@ func (s *sampler) bytes() int { return s.masksAt() + 4*s.rows*s.words }
 
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler of its vocabulary, made at first and made anew
-// when a step has more rows.
+// joinSampler gives the step the device's sampler of its vocabulary. The sampler is made on first
+// use, and made anew when a step has more rows.
 func (s *step) joinSampler() (*sampler, error) {
 	d := s.dev
 	s.joining.Lock()
@@ -96,7 +96,7 @@ func (s *step) joinSampler() (*sampler, error) {
 	return joined, nil
 }
 
-// logitRows is of how many rows a step of so many gives logits.
+// logitRows is how many logit rows a step of so many rows gives.
 func (s *step) logitRows(rows int) int {
 	if most := s.p.Settings.MaxLogits; most > 0 {
 		return min(rows, most)
@@ -104,7 +104,7 @@ func (s *step) logitRows(rows int) int {
 	return rows
 }
 
-// forget is for a sampler that is freed next.
+// forget removes a sampler that is freed next.
 func (d *Device) forget(x *sampler) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +113,7 @@ func (d *Device) forget(x *sampler) {
 	}
 }
 
-// leaveSampler lets go of it.
+// leaveSampler ends the step's use of the sampler.
 func (s *step) leaveSampler() error {
 	s.joining.Lock()
 	defer s.joining.Unlock()
@@ -141,8 +141,8 @@ func (s *step) Queue(b *engine.Batch, from []int32) error {
 	return s.settled(s.queue(b, from))
 }
 
-// feed queues the copies of tokens that are on the card already, a copy for each run of rows that
-// stand side by side.
+// feed queues the copies of tokens that are already on the card, one copy for each run of adjacent
+// rows.
 func (s *step) feed(from []int32) error {
 	var tokens *region
 	if sam := s.dev.sampler; sam != nil {
@@ -190,7 +190,7 @@ func (s *step) Sample(choices []engine.SamplingParams) error {
 	return nil
 }
 
-// choose queues all that a slot's choice takes; the lock is held.
+// choose queues all the work of a slot's sampling; the lock is held.
 func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 	edits, masks, err := s.sampler.write(slot.pinned.Bytes(), choices)
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 	return nil
 }
 
-// launchSampling queues the kernels: what is known of the rows, the edits, the choice.
+// launchSampling queues the kernels: the rows' statistics, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	sam, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
 	in := func(at int) kernels.Pointer { return slot.in.at + kernels.Pointer(at) }

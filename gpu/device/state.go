@@ -31,8 +31,8 @@ type layout struct {
 
 const counts = 4
 
-// layoutOf is the state of a program. Tables are as long as the sequences can be: as many as a step
-// may have, all of them at the end of their context.
+// layoutOf is the state of a program. The tables have room for as many sequences as a step may
+// have, all of them at the end of their context.
 func layoutOf(p *engine.Program) layout {
 	return layout{p.Rows, p.Settings.Seqs(p.Rows), engine.TableEntries(p.Spec, p.Settings, p.Rows),
 		engine.WindowPages(p.Settings.KVCacheDtype) > 1}
@@ -43,7 +43,7 @@ func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }
 // place is the offset of one of the arrays behind counts, in bytes.
 func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * l.at(array)) }
 
-// at is the same in numbers of int32.
+// at is the same in words of int32.
 func (l layout) at(array int) int {
 	if array == tablesArray && !l.twins {
 		array = twinArray

@@ -6,12 +6,12 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Where the state of a step lies (state.go): on the card, and twice in pinned memory on the way
-// there. The tables of long sequences make it large, so all steps of a device have it in one place.
+// The memory of a step's state (state.go): on the card, and twice in pinned memory for the copies.
+// Long sequences make the tables large, so all steps of a device share this memory.
 //
-// What must stay true: a state is written by the queue that its step runs in, so it is there as
-// long as its step runs and no longer. Who needs to know something of a step that was queued before
-// others (sampling) has it from elsewhere.
+// What must stay true: the queue that runs a step also writes its state, so the state is valid
+// while the step runs and no longer. Code that needs to know something of a step that was queued
+// before others (sampling) gets it elsewhere.
 
 // stateMemory is shared by the steps of a device.
 type stateMemory struct {
@@ -21,14 +21,14 @@ type stateMemory struct {
 	turn   int
 }
 
-// pinned is memory that a queue copies from while the host goes on. It is not written, and not
-// freed, before the mark behind the last copy out of it has been passed.
+// pinned is memory that a queue copies from while the host goes on. It is neither written nor freed
+// before the event after its last copy has passed.
 type pinned struct {
 	memory *driver.HostMemory
 	copied *driver.Event
 }
 
-// pin makes it, of so many bytes.
+// pin makes pinned memory of so many bytes.
 func (h *holding) pin(bytes int) pinned { return pinned{h.host(bytes), h.event(false)} }
 
 // joinState gives a step memory for so many bytes of state.

@@ -22,9 +22,9 @@ type step struct {
 	layout    layout
 	reference bool  // no variants
 	way       *way  // of matrices of many rows; nil: the best that the compute mode allows
-	lead      *step // whose state this step has, being behind it in a chain; nil: it has its own
+	lead      *step // earlier step of a chain, whose state this one shares; nil: it has its own
 
-	holding     // what is the step's alone
+	holding     // what belongs to this step alone
 	state       *stateMemory
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies *region
@@ -32,15 +32,15 @@ type step struct {
 	sampler     *sampler   // once it has sampled
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
-	terms            *sharedRegion // of activations in MXFP4, as well
+	terms            *sharedRegion // of MXFP4 activations; may be nil too
 
 	phases []phase
 	graph  *driver.Graph
-	whole  *launch         // the same in one launch, where that was chosen and can be
+	whole  *launch         // the step in one launch, where that was chosen and is possible
 	marks  holding         // while profiling
 	events []*driver.Event // marks before each phase and behind the last
 	ns     []int64         // of each operation
-	ran    bool            // ns is of a step
+	ran    bool            // ns holds the times of a step
 }
 
 var _ engine.Step = (*step)(nil)
@@ -54,7 +54,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	return s, nil
 }
 
-// compile is for a step whose program, and what it may do otherwise than others, is filled in.
+// compile compiles a step whose program and options the caller has filled in.
 func (d *Device) compile(s *step) (*step, error) {
 	p := s.p
 	if p.Settings.ISA != "" {
@@ -129,7 +129,7 @@ func (s *step) prepare(op *engine.Op) (err error) {
 	return s.frequencies.Write(0, data)
 }
 
-// shareScratch joins the memory that kernels need besides the program's own.
+// shareScratch gets the shared memory that kernels need besides the program's own.
 func (s *step) shareScratch() (err error) {
 	if bytes := s.termsBytes(); bytes > 0 {
 		if s.terms, err = s.dev.shareMemory(termsMemory, bytes); err != nil {
@@ -182,11 +182,11 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 // closed tells that the step or its device was closed; the lock is held.
 func (s *step) closed() bool { return s.graph == nil || s.dev.closed }
 
-// settled passes an error on when nothing of what failed is under way any more: what comes next
-// writes into the same pinned memory. The lock is held.
+// settled passes an error on once nothing of what failed is under way: what comes next writes into
+// the same pinned memory. The lock is held.
 func (s *step) settled(err error) error {
 	if err != nil {
-		s.dev.stream.Synchronize() // the error above is the one to tell
+		s.dev.stream.Synchronize() // report the error above
 	}
 	return err
 }
@@ -291,7 +291,7 @@ func (s *step) heaviest(ph phase) (at int) {
 	return at
 }
 
-// bytesOf is the memory of float32 values.
+// bytesOf gives float32 values as bytes.
 func bytesOf(v []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
@@ -301,7 +301,7 @@ func (s *step) Profiling(on bool) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.ran = false
-	s.unmark() // of an event that is not freed nothing depends
+	s.unmark() // nothing depends on an event that was not freed
 	if !on || s.graph == nil {
 		return
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// What a matrix unit of the card reaches when nothing keeps it waiting: a loop of products of
-// random numbers that stay where the unit reads them (gpu/kernels/matrix_rate.cu). It is the
-// hundred percent that the kernels are shown in. By the same instruction as theirs: a card that has
-// a wider one too reaches more with that.
+// The rate of a matrix unit that nothing keeps waiting: a loop of products of random numbers that
+// stay where the unit reads them (gpu/kernels/matrix_rate.cu). The kernels' rates are shown as a
+// percentage of it. The loop uses the same instruction as the kernels: a card with a wider one can
+// reach more with that.
 
 var unitNames = map[kernels.Unit]string{kernels.MMA: "bf16 by a warp",
 	kernels.WGMMA: "bf16 by a warpgroup", kernels.MX: "MXFP4 by MXFP4"}
 
-// unitRate is multiplications and additions a second. Launches grow, first to more blocks until
-// they fill the card, then to more rounds, until one takes long enough; by emulation a few blocks
-// do.
+// unitRate counts multiplications and additions a second. Launches grow until one takes long
+// enough: first to more blocks, until they fill the card, then to more rounds. In emulation a few
+// blocks are enough.
 func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, err error) {
-	// share: blocks a multiprocessor, more than are on it at once
+	// share: blocks per multiprocessor, more than it holds at once
 	const share, grow, mostRounds = 4, 4, 1 << 24
 	loop, all := d.target.Rate(u), share*max(d.target.Processors, 1)
 	for blocks, rounds := 1, 1; rounds <= mostRounds; {

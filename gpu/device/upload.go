@@ -11,9 +11,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Weights on their way from a mapped file to the card: pieces go into pinned memory by several
-// goroutines at once, since reading a mapping waits for the disk, and from there to the card while
-// the next piece is read.
+// Copies weights from a mapped file to the card. Several goroutines copy pieces into pinned memory
+// at once, because reading a mapping waits for the disk; each piece goes to the card while the next
+// one is read.
 
 const (
 	pieceBytes = 16 << 20 // that one copy to the card takes
@@ -29,7 +29,7 @@ type loader struct {
 	at    int
 }
 
-// loader is the device's, made at first.
+// loader gives the device's loader, made on first use.
 func (d *Device) loader() (*loader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *Device) loader() (*loader, error) {
 	return l, nil
 }
 
-// Upload copies data to the card and returns when it is there: data may change afterwards.
+// Upload copies data to the card and returns when it is there; the caller may change data then.
 func (d *Device) Upload(data []byte) (engine.Region, error) {
 	r, err := d.alloc(int64(len(data)))
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 	defer l.mu.Unlock()
 	defer func() {
 		if err != nil {
-			// no copy reads the ring or writes what is freed now; the error is the one to tell
+			// no copy reads the ring or writes what is freed now; report the first error
 			l.queue.Synchronize()
 		}
 	}()
@@ -94,7 +94,7 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 	return l.queue.Synchronize()
 }
 
-// readInto copies with several goroutines: a page that is not in memory stops one of them only.
+// readInto copies with several goroutines, so that a page not in memory stops only one of them.
 func readInto(dst, src []byte) error {
 	const least = 1 << 20
 	readers := max(1, min(2*runtime.NumCPU(), len(src)/least))
@@ -114,13 +114,13 @@ func readInto(dst, src []byte) error {
 	return nil
 }
 
-// errUnreadable is a page of a mapping that the system could not bring: a disk's error, or a file
-// that somebody has cut off.
+// errUnreadable means that the system could not read a page of a mapping: the disk failed, or
+// somebody truncated the file.
 var errUnreadable = errors.New("the file of the weights cannot be read: a disk that fails, or " +
 	"the file was made shorter while it was in use")
 
-// readMapped copies out of a mapping. A page that is not to be had is a signal to the process,
-// which would end it; here it is an error.
+// readMapped copies out of a mapping. An unreadable page raises a signal, which would end the
+// process; here it becomes an error.
 func readMapped(dst, src []byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

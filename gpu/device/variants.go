@@ -7,23 +7,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Which kernels compute a run of operations. Each operation has a reference kernel; a Variant is a
-// faster one, for one operation or for several that stand behind each other. Which variants there
+// Chooses the kernels that compute a run of operations. Each operation has a reference kernel. A
+// Variant is a faster kernel for one operation or for several adjacent ones. Which variants there
 // are depends on the rows that a step may have:
 //
 //	up to kernels.DecodeRows   the decode kernels: six launches a layer
 //	more                       matrices on the matrix unit, experts grouped
 //
-// What must stay true: a variant leaves every buffer that anything reads later as the reference
-// kernels would, up to rounding. A variant that does not fit a shape, that a tap stands in the
-// middle of, or that was found wrong on this card (Disable) is not taken: the reference kernels
-// are.
+// What must stay true: a variant leaves every buffer that is read later as the reference kernels
+// would, up to rounding. The reference kernels run where a variant does not fit a shape, has a tap
+// in its middle, or was found wrong on this card (Disable).
 
 // Variant names a faster way of computing one or more operations.
 type Variant string
 
-// The variants. Those of prefill that multiply by a matrix unit stand for several: each by the name
-// of its way (variants_prefill.go) behind its own.
+// The variants. A prefill variant that multiplies with a matrix unit stands for several; each is
+// named by its own name and that of its way (variants_prefill.go).
 const (
 	DecodeQKV       Variant = "decode_qkv"       // norm, projections, RoPE, KV write
 	DecodeLinear    Variant = "decode_linear"    // norm where there is one, one projection
@@ -41,7 +40,7 @@ const (
 	DecodeStep Variant = "decode_step"
 )
 
-// Variants are all that any card has.
+// Variants lists the variants of all cards.
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend,
 		DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
@@ -54,8 +53,7 @@ func Variants() []Variant {
 	return append(list, PrefillLinearQ8, DecodeStep)
 }
 
-// Chosen are the variants that are used, and proved, only where they are asked for, and are asked
-// for.
+// Chosen lists the variants that are used and proved only on request, and were requested.
 func (d *Device) Chosen() []Variant {
 	if d.DecodeKernel() == DecodePersistent {
 		return []Variant{DecodeStep}
@@ -63,8 +61,8 @@ func (d *Device) Chosen() []Variant {
 	return nil
 }
 
-// Disable takes variants out of use: what is compiled from now on has the reference kernels in
-// their place.
+// Disable takes variants out of use: what is compiled from now on has the reference kernels
+// instead.
 func (d *Device) Disable(variants ...Variant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +89,7 @@ type phase struct {
 	from, to int     // of Program.Ops
 	variant  Variant // "" for the reference kernels
 	launches []kernels.Launch
-	// what it writes that is read later; of the reference kernels everything
+	// what it writes that is read later; for the reference kernels everything
 	leaves []*engine.Buffer
 	ready  []launch // the launches, packed
 }
@@ -101,7 +99,7 @@ func (s *step) alone(i int, v Variant, launches ...kernels.Launch) phase {
 	return phase{from: i, to: i + 1, variant: v, launches: launches, leaves: s.p.Ops[i].Out}
 }
 
-// cut divides the program into phases, greedily: the variants that take most operations are asked
+// cut divides the program into phases, greedily: the variants that cover most operations are tried
 // first.
 func (s *step) cut() error {
 	matchers := []func(int) phase{s.prefillAttend, s.attend}
@@ -149,7 +147,7 @@ func (s *step) decodes() bool {
 		spec.Intermediate, spec.ExpertsPerToken)
 }
 
-// run is the operations from i on where they are of these kinds, else nil.
+// run gives the operations from i on if they are of these kinds, else nil.
 func (s *step) run(i int, kinds ...engine.Kind) []*engine.Op {
 	if i+len(kinds) > len(s.p.Ops) {
 		return nil
@@ -163,8 +161,8 @@ func (s *step) run(i int, kinds ...engine.Kind) []*engine.Op {
 	return ops
 }
 
-// dead tells that nothing reads a buffer of the arena any more from operation i on, before it is
-// written anew.
+// dead tells whether nothing reads a buffer of the arena from operation i on before it is written
+// again.
 func (s *step) dead(b *engine.Buffer, i int) bool {
 	if b.Home != engine.Scratch {
 		return false
@@ -189,7 +187,7 @@ func (s *step) attend(i int) phase {
 	return s.alone(i, Attend, s.decodeAttend(s.attention(op), 0))
 }
 
-// decodeAttend is for all rows of the step, or for those that a list names.
+// decodeAttend attends for all rows of the step, or for those that a list names.
 func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.Launch {
 	var partial kernels.Pointer
 	if s.partial != nil {
@@ -220,7 +218,7 @@ func (s *step) decodeQKV(i int) phase {
 		leaves: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
-// decodeLinear is a projection, and the norm in front of it where nothing else reads that.
+// decodeLinear is a projection, with the norm before it if nothing else reads the norm's result.
 func (s *step) decodeLinear(i int) phase {
 	at, norm := i, kernels.Pointer(0)
 	if s.run(i, engine.Norm, engine.Linear) != nil {
@@ -274,7 +272,7 @@ func (s *step) decodeRoute(i int) phase {
 			spec.ExpertsPerToken, norm.Eps)},
 		leaves: []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}}
 	if s.grouped(route, i+3) {
-		reference, _ := s.record(route) // which there is for every Route
+		reference, _ := s.record(route) // every Route has one
 		ph.launches = append(ph.launches, reference[1])
 		ph.leaves = append(ph.leaves, route.Out[2:]...)
 	}

@@ -10,10 +10,10 @@ import (
 
 // The variants of steps of many rows: matrices and attention on the matrix unit.
 //
-// What meets the unit is the compute mode's: all of float32 in three bf16 terms, the activation
-// rounded to bf16, or two terms of MXFP4 before the experts. Where a card has a better unit for
-// rounded activations than every card has, that one is asked first; whatever was found wrong is
-// followed by the next way that is as exact, and in the end by the reference kernels.
+// The compute mode decides what the matrix unit gets: all of float32 in three bf16 terms, the
+// activation rounded to bf16, or, for the experts, two terms of MXFP4. A card's better unit for
+// rounded activations is tried before the one that every card has. A way that was found wrong is
+// replaced by the next one that is as exact, and in the end by the reference kernels.
 
 // A way is what a variant multiplies with.
 type way struct {
@@ -44,7 +44,7 @@ func (s *step) denseWays() []way {
 	return []way{rounded, whole}
 }
 
-// expertWays are those of an MXFP4 matrix.
+// expertWays are the ways of an MXFP4 matrix.
 func (s *step) expertWays() []way {
 	if s.way != nil {
 		return []way{*s.way}
@@ -64,8 +64,7 @@ func (s *step) attentionWays() []way {
 	return ways
 }
 
-// best is the first of the ways whose variant of this kind is not out of use, and the target with
-// its unit.
+// best is the first way whose variant of this kind is not out of use, and the target with its unit.
 func (s *step) best(kind Variant, ways []way) (t kernels.Target, w way, f Variant) {
 	for _, w := range ways {
 		if f := kind + Variant(w.suffix); s.dev.enabled(f) {
@@ -87,9 +86,8 @@ func (s *step) prefillAttend(i int) phase {
 	if variant == "" || !kernels.PrefillAttends(a.Heads, a.Cache) {
 		return phase{}
 	}
-	// Rows that follow each other in a sequence are read together by this; those that stand alone,
-	// as sequences that decode do, have pages of their own, which the kernel for few rows reads
-	// faster.
+	// This kernel reads adjacent rows of a sequence together. Rows that stand alone, like those of
+	// sequences in decode, have pages of their own, which the kernel for few rows reads faster.
 	apart := s.arrived != nil && s.dev.enabled(Attend)
 	list := []kernels.Launch{t.PrefillAttend(a, w.terms, apart)}
 	if apart {
@@ -99,8 +97,8 @@ func (s *step) prefillAttend(i int) phase {
 	return s.alone(i, variant, list...)
 }
 
-// prefillLinear is a projection. The router's is never rounded: it is small, and a rounding there
-// chooses other experts.
+// prefillLinear is a projection. The router's is never rounded: it is small, and rounding would
+// choose other experts.
 func (s *step) prefillLinear(i int) phase {
 	op := s.p.Ops[i]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {
@@ -129,8 +127,8 @@ func (s *step) prefillLinearQ8(i int) phase {
 	return s.alone(i, PrefillLinearQ8, s.products(op, s.dev.target.PrefillLinearQ8)...)
 }
 
-// prefillExperts is either of the experts' operations on activations in float32, which MX has cut
-// into terms first.
+// prefillExperts is either of the experts' operations on float32 activations, which are first cut
+// into terms for MX.
 func (s *step) prefillExperts(i int) phase {
 	op := s.p.Ops[i]
 	kind := map[engine.Kind]Variant{engine.GateUp: PrefillGateUp, engine.Down: PrefillDown}[op.Kind]
@@ -145,7 +143,7 @@ func (s *step) prefillExperts(i int) phase {
 	if w.unit != kernels.MX {
 		return s.alone(i, variant, t.PrefillExperts(e, w.terms))
 	}
-	// one memory for all terms, since each is read by the launch behind the one that writes it
+	// one memory serves all terms: each is read by the launch right after the one that writes it
 	r, x := s.rows(op.In[2]), e.From.X
 	codes, _ := kernels.TermsMXBytes(r.Most, e.K)
 	e.From = kernels.Activations{Q: s.terms.at, D: s.terms.at + kernels.Pointer(codes)}

@@ -19,11 +19,11 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// Whether the fast kernels are right on this very card is known before a model is loaded: each is
-// held to the reference kernels once, which takes a fraction of a second, and the outcome is kept
-// in a file for the next start. What must stay true: a record is read only by the same
-// program on the same kind of card under the same driver, and a kernel that was found wrong is out
-// of use whether it was found now or then.
+// Checks before a model is loaded whether the fast kernels are right on this very card. Each is
+// compared with the reference kernels once, which takes a fraction of a second, and the outcome is
+// kept in a file for the next start. What must stay true: a record is read only by the same program
+// on the same kind of card under the same driver, and a kernel that was found wrong, now or
+// earlier, is out of use.
 
 // Verification is the outcome.
 type Verification struct {
@@ -46,9 +46,9 @@ type variants interface {
 }
 
 // Verify proves the kernels, or reads in folder that this was done. With folder "" nothing is read
-// or kept. A proof that does not run is told by Verified: the card may still compute. Where the
-// driver library was named by hand nothing is proved. It is for a card that has no model yet: one
-// that is lost to a kernel is opened anew.
+// or kept. If a proof does not run, Verified says so: the card may still compute. Where the driver
+// library was named by hand nothing is proved. Call it before the card has a model: a card that is
+// lost to a kernel is opened anew.
 func (c *Card) Verify(ctx context.Context, folder string) {
 	if byHand() {
 		return
@@ -57,8 +57,8 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 	c.verification = establish(ctx, folder, c.about(), c.proving())
 }
 
-// revived is a card whose variants are proved though the card may be lost to one: that variant is
-// wrong, and the others are proved on the card as it is opened anew.
+// revived is a card whose variants are proved even if one of them loses the card: that variant is
+// wrong, and the others are proved after the card is opened anew.
 type revived struct {
 	variants
 	reopen func() (variants, error)
@@ -108,8 +108,8 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
-// Verified says what the kernels are and whether they are right, and a sentence for each that is
-// not: the reference kernels take its place.
+// Verified describes the kernels and says whether they are right, with a sentence for each wrong
+// one: the reference kernels take its place.
 func (c *Card) Verified() (summary string, wrong []string) {
 	return c.verification.say(c.Device.Kernels())
 }
@@ -149,14 +149,14 @@ func (t *Verification) file(folder string) string {
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
-// same tells whether a record is for this: names of files are short hashes.
+// same compares what two records are for, in full: names of files are only short hashes.
 func (t *Verification) same(o *Verification) bool {
 	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels &&
 		t.Program == o.Program
 }
 
-// has tells whether variants that are proved only where they are chosen stand in the record:
-// another start may have chosen others.
+// has tells whether the record has the variants that are proved only on request: another start may
+// have requested others.
 func (t *Verification) has(variants []Variant) bool {
 	for _, f := range variants {
 		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Variant == f }) {
@@ -185,8 +185,8 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 	return about
 }
 
-// prove fills in the proofs and keeps them. A record that cannot be written is made anew by the
-// next start.
+// prove fills in the proofs and keeps them. If a record cannot be written, the next start makes it
+// again.
 func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	t.When = time.Now().UTC().Truncate(time.Second)
 	if t.Proofs, t.failed = dev.Prove(ctx); t.failed != nil || folder == "" {
@@ -199,7 +199,7 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	_ = write(t.file(folder), data)
 }
 
-// write writes a file under another name and renames it, so that half of one is never read.
+// write writes a file under another name and renames it, so that nobody reads half of one.
 func write(path string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -245,8 +245,8 @@ func (t *Verification) say(kernels string) (summary string, wrong []string) {
 // Records is the folder in the user's cache where outcomes are kept.
 func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
 
-// byHand tells that a driver library was named (Libraries): what is behind it is no card of this
-// machine as a rule, and an emulation takes long to prove anything.
+// byHand tells whether a driver library was named (Libraries). Such a library usually drives no
+// card of this machine, and an emulation takes long to prove anything.
 func byHand() bool {
 	for _, l := range Libraries {
 		if os.Getenv(l.Variable) != "" {

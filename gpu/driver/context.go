@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// A device in use, and its memory. What must stay true: the driver keeps what is current for each
-// thread, and a goroutine may be on another one at its next call; so a context is made current on
-// the thread of the call that needs it, and the two stay together.
+// A device in use, and its memory. What must stay true: the driver keeps the current context per
+// thread, and a goroutine may be on another thread at its next call. So each call makes its context
+// current on its own thread, and the two stay together.
 
 // Context is a device in use. Its methods may be called from any goroutine.
 type Context struct {
@@ -104,8 +104,8 @@ func (m *HostMemory) Free() error {
 	return m.c.call(hostFree, at)
 }
 
-// SameDriver tells whether another context is of the same library, so that copies between their
-// devices need no host. A library that was opened twice is one.
+// SameDriver tells whether another context uses the same library, so that copies between their
+// devices need no host. A library that was opened twice counts as one.
 func (c *Context) SameDriver(other *Context) bool {
 	return c.d.api == other.d.api && c.d.path == other.d.path
 }

@@ -19,10 +19,10 @@ func (f *Function) Resident(threads int, shared uint32) (int, error) {
 	return int(n), nil
 }
 
-// LaunchCooperative queues a kernel of which all blocks are there at once, so that they may wait
-// for each other. It is refused where the card has no room for all of them: by the driver on
-// NVIDIA; here on AMD, whose runtime has such a launch for modules in its newer releases only, by
-// the count of resident blocks, which holds while nothing else runs on the card.
+// LaunchCooperative queues a kernel whose blocks are all on the card at once, so that they may wait
+// for each other. Where the card has no room for all of them it is refused. On NVIDIA the driver
+// refuses it. AMD's runtime has such a launch for modules in newer releases only, so here the count
+// of resident blocks decides, which holds while nothing else runs on the card.
 func (s *Stream) LaunchCooperative(f *Function, shape Shape, args []uint64) error {
 	if s.c.d.api == CUDA {
 		return s.launch(launchCooperative, f, shape, args)

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// What a device is, by the driver and, of AMD's, by the kernel driver: asked before it is taken
-// into use, so nothing here needs a context.
+// What the driver, and for AMD the kernel driver, says of a device. It is asked before the device
+// is taken into use, so nothing here needs a context.
 
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
@@ -71,9 +71,9 @@ func (g *Device) Attribute(a Attribute) (int, error) {
 	return int(v), err
 }
 
-// Units are so many Multiprocessors of the device as its maker counts them: SMs or compute units.
-// AMD's runtime gives blocks of RDNA to pairs of compute units (work-group processors) and counts
-// those (clr, rocdevice.cpp: maxComputeUnits_).
+// Units turns a count of Multiprocessors into the maker's units: SMs or compute units. On RDNA,
+// AMD's runtime gives blocks to pairs of compute units (work-group processors) and counts the pairs
+// (clr, rocdevice.cpp: maxComputeUnits_).
 func (g *Device) Units(multiprocessors int) int {
 	if g.d.api == HIP && strings.HasPrefix(g.Arch, "gfx1") {
 		return 2 * multiprocessors
@@ -82,8 +82,8 @@ func (g *Device) Units(multiprocessors int) int {
 }
 
 // arch names the instruction set. HIP has it only in a structure, so it is read where the kernel
-// driver shows it; where it does not (Windows, WSL, a container without /sys/class/kfd), from that
-// structure; "" where it is not there either.
+// driver shows it. Where that shows none (Windows, WSL, a container without /sys/class/kfd), it is
+// read from the structure; "" where it is not there either.
 func (g *Device) arch() (string, error) {
 	if g.d.api == HIP {
 		if arch := kfdArch(kfdNodes, g.PCI); arch != "" {
@@ -99,8 +99,8 @@ func (g *Device) arch() (string, error) {
 	return fmt.Sprintf("sm_%d%d", major, minor), err
 }
 
-// gcnArch reads the name in hipDeviceProp_tR0600, whose place is the same in the headers of 6.0 to
-// 7 (its size is 1,472 bytes); what is no such name is taken for none, so another layout is no
+// gcnArch reads the name in hipDeviceProp_tR0600, which is at the same place in the headers of 6.0
+// to 7 (its size is 1,472 bytes). Text that is no such name is ignored, so another layout does no
 // harm. The function is not in the table, since older headers do not have it.
 func (g *Device) gcnArch() string {
 	const place, length = 1160, 256

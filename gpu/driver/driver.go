@@ -31,7 +31,7 @@ const (
 	HIP  API = "HIP"
 )
 
-// vendor is who to name to a person.
+// vendor is the vendor's name for messages.
 func (a API) vendor() string {
 	if a == HIP {
 		return "AMD"
@@ -50,9 +50,9 @@ type Driver struct {
 	at   []uintptr // of Declarations
 }
 
-// Open opens the library at path, or the machine's own when path is empty, in the order that
-// Candidates lists. The error is ErrNoLibrary where there is none; another one means that a driver
-// is there and does not work.
+// Open opens the library at path, or with an empty path the machine's own, in the order of
+// Candidates. The error is ErrNoLibrary where there is none; any other error means that a driver is
+// there and does not work.
 func Open(api API, path string) (*Driver, error) {
 	candidates := []string{path}
 	if path == "" {
@@ -67,7 +67,7 @@ func Open(api API, path string) (*Driver, error) {
 		}
 		d := &Driver{api: api, path: name, lib: lib}
 		if err := d.find(); err != nil {
-			return nil, errors.Join(err, lib.close()) // none of it was called
+			return nil, errors.Join(err, lib.close()) // none of its functions was called
 		}
 		if err := d.start(); err != nil {
 			return nil, err
@@ -96,9 +96,9 @@ func (d *Driver) find() error {
 	return nil
 }
 
-// oldestHIP is 6.1: earlier runtimes do not know the hidden argument that stands behind those of
-// every kernel with dynamic shared memory (hidden_dynamic_lds_size, of code objects since LLVM 18)
-// and read a pointer to it from the launch, where there is none.
+// oldestHIP is 6.1. Kernels with dynamic shared memory have a hidden argument behind their own
+// (hidden_dynamic_lds_size, in code objects since LLVM 18). Earlier runtimes do not know it and
+// read a pointer to it from the launch, where there is none.
 const oldestHIP = 60100000
 
 // start initialises the library. AMD's is asked for its version first, which needs no card.
@@ -131,8 +131,8 @@ func (d *Driver) call(f function, args ...uintptr) error {
 // API is the vendor's interface that this driver has.
 func (d *Driver) API() API { return d.api }
 
-// Version is the newest interface that the driver knows: of CUDA 12040 for 12.4, of HIP 60342134
-// for 6.3.42134.
+// Version is the newest interface that the driver knows: 12040 is CUDA 12.4, 60342134 is HIP
+// 6.3.42134.
 func (d *Driver) Version() (int, error) {
 	var v int32
 	err := d.call(driverVersion, uintptr(unsafe.Pointer(&v)))
@@ -161,8 +161,8 @@ func (d *Driver) Symbol(name string) uintptr {
 //go:uintptrescapes
 func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
 
-// Close lets go of the library, which stays loaded: unloading one that was initialised crashes at
-// once or when the process ends (seen of both vendors'), and opening it again finds it as it was.
+// Close drops the library, which stays loaded: unloading one that was initialised crashes at once
+// or when the process ends (seen with both vendors'), and opening it again finds it as it was.
 // Contexts must have been closed before.
 func (d *Driver) Close() error {
 	d.lib = nil

@@ -7,16 +7,15 @@ import (
 	"unsafe"
 )
 
-// The driver's errors as Go's. What must stay true: what is said of an error is the driver's name
-// and text, and who reacts to one compares with the errors below, never with texts.
+// Turns the driver's errors into Go's. What must stay true: the message has the driver's name and
+// text, and code that reacts to an error compares with the errors below, never with texts.
 
 // Errors that a caller may want to tell apart.
 var (
 	ErrOutOfMemory = errors.New("the GPU's memory is full")
 	ErrNotReady    = errors.New("not finished yet")
-	// ErrLost is a card that computes nothing more for this process, whatever it is asked: a kernel
-	// did what no kernel may. Where the last context of the process is closed, the card can be
-	// opened again.
+	// ErrLost is a card that computes nothing more for this process, because a kernel did something
+	// illegal. Once the last context of the process is closed, the card can be opened again.
 	ErrLost = errors.New("the GPU is lost to this process")
 )
 

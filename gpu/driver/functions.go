@@ -132,7 +132,7 @@ var (
 	jitErrorLog     = agreed("CU_JIT_ERROR_LOG_BUFFER", "", 5)
 	jitErrorLogSize = agreed("CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", 6)
 
-	// after which a context is dead
+	// the codes after which a context is dead
 	lost = []int{codeIllegalAddress, codeTimeout, codeAssert, codeStackError, codeIllegalCode,
 		codeMisaligned, codeWrongSpace, codeInvalidCode, codeLaunchFailed}
 )

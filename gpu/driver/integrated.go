@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// NVIDIA's cards that share the host's memory (DGX Spark, Jetson): what their driver calls free is
+// NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver calls free only
 // what Linux has not put anything into, and a model that was just downloaded or mapped fills that
-// with its own file. Linux gives such pages back when memory is asked for, so what it could give is
-// free. NVIDIA says so itself, of DGX Spark ("Memory reporting differences with unified memory
+// with its own file. Linux gives such pages back when memory is asked for, so they count as free.
+// NVIDIA says so itself, of DGX Spark ("Memory reporting differences with unified memory
 // architecture").
 
 // meminfo is where Linux tells about its memory.
 var meminfo = "/proc/meminfo"
 
-// shared is the answer of a driver on its memory, of a device that shares the host's with what the
-// host could give. Some drivers refuse to answer there.
+// shared corrects a driver's answer on memory for a device that shares the host's: what the host
+// could give counts as free. Some drivers refuse to answer there.
 func (c *Context) shared(total, free int64, err error) (int64, int64, error) {
 	if c.d.api != CUDA || errors.Is(err, ErrLost) {
 		return total, free, err

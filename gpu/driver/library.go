@@ -109,7 +109,7 @@ func (l *library) close() error {
 	return nil
 }
 
-// loaderError is what the loader said, whose copy it frees.
+// loaderError turns the loader's message into an error, and frees its copy.
 func loaderError(why *C.char) error {
 	defer C.free(unsafe.Pointer(why))
 	return errors.New(C.GoString(why))

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// The same by Windows' loader.
+// Opens a driver library with Windows' loader.
 
-// library is an opened DLL. The drivers lie in System32, and nowhere else is looked: a DLL of that
-// name in the current folder is not a driver.
+// library is an opened DLL. The drivers lie in System32, and no other folder is searched: a DLL of
+// that name in the current folder is not a driver.
 type library struct{ handle syscall.Handle }
 
 const searchSystem32 = 0x800 // LOAD_LIBRARY_SEARCH_SYSTEM32

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// Kernels in a card's memory, and their launches. What must stay true: an image lives as long as
-// its module on AMD, arguments as long as the call.
+// Kernels in a card's memory, and their launches. What must stay true: on AMD an image lives as
+// long as its module; arguments live as long as the call.
 
 // Module is compiled kernels in a device's memory.
 type Module struct {
@@ -21,8 +21,8 @@ type Module struct {
 	image []byte
 }
 
-// Load gives the driver PTX, a cubin or an AMD code object, which must not be changed until the
-// module is closed. The text of a PTX need not end in a zero.
+// Load gives the driver PTX, a cubin or an AMD code object, which must not change until the module
+// is closed. PTX text need not end in a zero.
 func (c *Context) Load(image []byte) (*Module, error) {
 	m := &Module{c: c}
 	if c.d.api == HIP {
@@ -93,8 +93,8 @@ type Shape struct {
 	Shared      uint32
 }
 
-// Launch queues a kernel. Each argument has a slot of 8 bytes, of which the driver reads as many as
-// the kernel declares; they are copied before it returns.
+// Launch queues a kernel. Each argument has a slot of 8 bytes; the driver reads as many bytes of it
+// as the kernel declares. The arguments are copied before Launch returns.
 func (s *Stream) Launch(f *Function, shape Shape, args []uint64) error {
 	return s.launch(launchKernel, f, shape, args)
 }
@@ -108,7 +108,7 @@ func (s *Stream) launch(call function, f *Function, shape Shape, args []uint64) 
 		at[i] = uintptr(unsafe.Pointer(&args[i]))
 	}
 	g, b := shape.Grid, shape.Block
-	// the last argument is launchKernel's alone
+	// only launchKernel takes the last argument
 	if err := s.c.call(call, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]),
 		uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
 		uintptr(unsafe.Pointer(&at[0])), 0); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads
-// or writes is pinned and stays until the queue has passed it; whoever queued it waits for a mark
-// before it is freed or written again.
+// or writes is pinned and stays until the queue has passed it; whoever queued the copy waits for a
+// mark before freeing or writing that memory.
 
 // Stream is a queue of work: what is put into it runs in that order, after the call has returned.
 type Stream struct {
@@ -110,10 +110,10 @@ func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	}
 	err = record()
 	var graph uintptr
-	// The context is this thread's own since the capture began. It is not made so again: were that
-	// to fail, the capture would stay open, and while one is, the driver gives nothing back.
+	// The context is current on this thread since the capture began. It is not made current again:
+	// if that failed, the capture would stay open, and until it ends the driver frees nothing.
 	if ended := s.c.d.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
-		err = ended // after a failed record the end of the capture only says so again
+		err = ended // after a failed record the end of the capture only repeats the error
 	}
 	g := &Graph{c: s.c}
 	if err == nil {

@@ -1,7 +1,7 @@
 package kernels
 
-// Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not
-// wait for the driver's compiler. Machine code is for one family of cards, so PTX for any card is
+// Cubins: this program's PTX, translated by NVIDIA's own assembler, so that a start need not wait
+// for the driver's compiler. Machine code is for one family of cards, so PTX for any card is
 // shipped as well: for cards that are not in this list, and for drivers that refuse the file.
 
 import (
@@ -30,8 +30,7 @@ var Cubins = []Cubin{
 	{"sm_121a", "sm_121a"},
 }
 
-// File is the cubin's name in assets/kernels. It is compressed there: machine code is three
-// quarters air.
+// File is the cubin's name in assets/kernels. It is compressed there, to about a quarter.
 func (c Cubin) File() string { return c.Name + ".cubin.gz" }
 
 // Flags are the assembler's, without input and output. A kernel that spills registers is an error.
@@ -39,13 +38,13 @@ func (c Cubin) Flags() []string {
 	return []string{"-arch=" + c.Name, "--warn-on-spills", "--warning-as-error"}
 }
 
-// tegra are the chips whose machine code has its compute capability for itself: NVIDIA promises
-// nothing between them and cards.
+// tegra are the chips that share their compute capability with no card: NVIDIA promises no
+// compatibility between them and cards.
 var tegra = map[int]bool{87: true, 101: true, 110: true}
 
-// CubinFor names the machine code that a card runs, the card by its compute capability: "sm_86".
-// Machine code runs where it was made for and on cards of the same major number with a higher minor
-// one, that of an "a" architecture on its own cards only. False: there is none, PTX it is.
+// CubinFor names the machine code for a card of a compute capability: "sm_86". Machine code runs on
+// the capability that it was made for and on higher minor numbers of the same major number; that of
+// an "a" architecture runs on its own cards only. False: there is none, so PTX is used.
 func CubinFor(arch string) (best Cubin, ok bool) {
 	card, own, valid := capability(arch)
 	if !valid {
@@ -92,9 +91,9 @@ func (c Cubin) Read(files fs.FS) (image []byte, err error) {
 	return image, nil
 }
 
-// CubinVersion is the compute capability that a cubin was assembled for, times ten; false of
-// anything that is no cubin. Where it stands among the flags of the ELF file was seen in the
-// assembler's output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
+// CubinVersion is the compute capability that a cubin was assembled for, times ten; false for
+// anything that is no cubin. Its place among the flags of the ELF file was seen in the assembler's
+// output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
 func CubinVersion(image []byte) (int, bool) {
 	const machine, flags = 18, 48 // offsets in the header of a 64-bit ELF file
 	if len(image) < 64 || string(image[:4]) != "\x7fELF" ||

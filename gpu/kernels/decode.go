@@ -5,21 +5,21 @@ import "fmt"
 // The launches of a decode step: six a layer, for steps of few rows. Each does what several plain
 // launches do and leaves the same buffers, so that either can take the other's place.
 
-// DecodeRows is up to how many rows the decode kernels are meant for.
+// DecodeRows is the most rows that the decode kernels are meant for.
 const DecodeRows = 16
 
 // DecodeRuns is the most runs that a context is cut in.
 const DecodeRuns = 40
 
-// SplitRows is up to how many rows a step may have for several blocks to share a row's context:
-// with more, rows alone fill a card.
+// SplitRows is the most rows of a step in which several blocks share a row's context: with more,
+// rows alone fill a card.
 const SplitRows = 64
 
 const pageTokens = 32 // positions of a page; cache.h has the same
 
-// AttendRuns is in how many runs contexts of so many positions at most are cut, whatever a step's
-// rows: such that one row's are one or two for each of the card's processors, and eight pages at
-// least.
+// AttendRuns is how many runs contexts of at most so many positions are cut into, whatever a step's
+// rows: one row gets one or two runs for each of the card's processors, and a run has at least
+// eight pages.
 func (t Target) AttendRuns(h Heads, positions int) int {
 	each := 2 * t.processors() / h.KV
 	if each > DecodeRuns {
@@ -28,7 +28,7 @@ func (t Target) AttendRuns(h Heads, positions int) int {
 	return max(1, min(each, DecodeRuns, divideUp(positions, 8*pageTokens)))
 }
 
-// Decodes tells whether the decode kernels can do this shape; where not, the reference kernels do.
+// Decodes tells whether the decode kernels can do this shape; otherwise the reference kernels run.
 func Decodes(h Heads, hidden, intermediate, top int) bool {
 	return Attends(h) && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
 		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared &&
@@ -38,11 +38,11 @@ func Decodes(h Heads, hidden, intermediate, top int) bool {
 // Attends tells whether DecodeAttend can do these heads; it serves steps of any size.
 func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 
-// MostShared is the shared memory of a block that every GPU gives without being asked to.
+// MostShared is the shared memory that every GPU gives a block without being asked.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is the scratch that DecodeAttend needs for contexts of so many positions at
-// most, on any card; 0 where no blocks share a row's. It need not be anything.
+// DecodePartialBytes is the scratch of DecodeAttend for contexts of at most so many positions, on
+// any card; 0 where blocks share no row. Its contents do not matter.
 func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
 	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
 	if bucket > SplitRows || runs == 1 {
@@ -51,7 +51,7 @@ func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
 	return int64(bucket) * int64(h.KV) * int64(runs) * 8 * 66 * 4
 }
 
-// rowsAtOnce is how many rows share a pass over dense weights of k columns.
+// rowsAtOnce is how many rows one pass over dense weights of k columns serves.
 func rowsAtOnce(bucket, k int) int {
 	if bucket > 1 && 4*4*k <= MostShared {
 		return 4
@@ -60,19 +60,19 @@ func rowsAtOnce(bucket, k int) int {
 }
 
 // shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one
-// after another, for `copies` row groups or slots that have the same ones. Copies lie along x:
-// their blocks run together, so what they read of the weights comes out of the second cache. There
-// are as many blocks as are resident at once, `resident` on a processor, or fewer, such that all
-// warps have the same number of units: each block stages its activations anew, and a last round
-// that fills half the card would take as long as a whole one.
+// after another, for `copies` row groups or slots that have the same units. Copies lie along x:
+// their blocks run together, so they read the weights from the L2 cache. The grid has as many
+// blocks as are resident at once (`resident` on a processor), or fewer, so that all warps have the
+// same number of units: each block stages its activations anew, and a last round that fills half
+// the card would take as long as a whole one.
 func (t Target) shares(copies, units, resident int) [3]uint32 {
 	warps := threads / t.Warp
 	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
 	return grid(copies, divideUp(units, warps*each))
 }
 
-// How many blocks the registers of the kernels leave room for; the sources say so to the compiler.
-// Shared memory leaves as many.
+// How many blocks fit into the registers; the sources tell the compiler the same. Shared memory
+// leaves room for as many.
 const (
 	residentOne  = 3 // one row of a dense matrix
 	residentMany = 2 // four rows; MXFP4
@@ -85,7 +85,7 @@ func resident(rowsAtOnce int) int {
 	return residentMany
 }
 
-// DecodeLinear is Norm by norm bf16 [K], unless norm is 0, and then a Product on float32.
+// DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32.
 func (t Target) DecodeLinear(p Product, norm Pointer, eps float32) Launch {
 	at := rowsAtOnce(p.Rows.Most, p.K)
 	return launch(suffixed("decode_linear", at), t.shares(divideUp(p.Rows.Most, at),
@@ -117,21 +117,21 @@ func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, 
 
 func suffixed(name string, rows int) string { return fmt.Sprintf("%s_%d", name, rows) }
 
-// DecodeAttend is Attention of all rows, or, where list is not 0, of the rows that list i32 [rows]
-// names. Long contexts are cut into up to runs runs. partial has DecodePartialBytes, arrived i32
+// DecodeAttend is Attention of all rows, or, if list is not 0, of the rows that list i32 [rows]
+// names. Long contexts are cut into at most runs runs. partial has DecodePartialBytes; arrived i32
 // [most rows, h.KV] is 0 before the first step.
 func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs int) Launch {
 	c, h, most := a.Cache, a.Heads, a.Rows.Most
 	if a.Window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	// Blocks that find nothing to do are not free: there are a few times as many as are resident,
-	// and they share rows and runs.
+	// Blocks that find nothing to do still cost time: there are a few times as many as are
+	// resident, and they share rows and runs.
 	high, deep := most, min(runs, max(1, 8*t.processors()/(h.KV*most)))
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.processors()/h.KV)), 1
 	}
-	// a block keeps its queries, each warp's page and each warp's findings
+	// a block keeps its queries, and each warp's page and results
 	shared := 8*64*4 + threads/t.Warp*8*(32+66)*4
 	return launch("decode_attend"+c.Elements.suffix(), grid(h.KV, high, deep), block(threads),
 		shared, a.Rows.Live, list, a.O, partial, arrived, a.QKV, c.Layer, a.Sinks, c.Positions,

@@ -1,7 +1,7 @@
 package kernels
 
-// The persistent decode step: the launches of a step as records of a table, run by one launch whose
-// blocks meet at a barrier behind each.
+// The persistent decode step: the launches of a step become records of a table. One launch runs
+// them, and its blocks meet at a barrier after each.
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// StepRows is up to how many rows a step may have to be launched whole: with more, the weights'
-// time hides what launches cost.
+// StepRows is the most rows of a step in one launch: with more, the time for the weights hides what
+// launches cost.
 const StepRows = 4
 
 // A record, in words of 8 bytes; decode_step.cu has the same numbers.
@@ -22,14 +22,15 @@ const (
 	barrierLine     = 32
 )
 
-// phaseNumbers are the kernels that a record may name, by what stands before the type of the cache.
+// phaseNumbers are the kernels that a record may name, without the suffix for the type of the
+// cache.
 var phaseNumbers = map[string]int64{"embed": 0, "angles": 1, "gather": 2, "decode_qkv_1": 3,
 	"decode_qkv_4": 4, "decode_attend": 5,
 	"decode_linear_1": 6, "decode_linear_4": 7, "decode_route": 8, "decode_gate_up": 9,
 	"decode_down": 10}
 
-// anyBlocks are those of them whose blocks along y share the columns out among themselves, however
-// many they are.
+// anyBlocks are the kernels whose blocks along y divide the columns among themselves, however many
+// blocks there are.
 var anyBlocks = []string{"decode_qkv_1", "decode_qkv_4", "decode_linear_1", "decode_linear_4",
 	"decode_gate_up", "decode_down"}
 
@@ -40,7 +41,7 @@ type Step struct {
 	suffix   string // of the kernel: the type of the cache
 }
 
-// NewStep takes the launches of a step in their order. It fails where one of them is no phase.
+// NewStep takes the launches of a step in their order. It fails if one of them cannot be a phase.
 func NewStep(launches []Launch) (*Step, error) {
 	s := &Step{launches: launches}
 	if len(launches) == 0 {
@@ -73,7 +74,7 @@ func NewStep(launches []Launch) (*Step, error) {
 // Kernel is what runs the step.
 func (s *Step) Kernel() string { return "decode_step" + s.suffix }
 
-// Threads is a block's; Shared its dynamic shared memory: the most that a phase takes.
+// Threads is the size of a block; Shared its dynamic shared memory: the most that a phase takes.
 func (s *Step) Threads() int { return threads }
 
 func (s *Step) Shared() uint32 {
@@ -81,8 +82,8 @@ func (s *Step) Shared() uint32 {
 		func(a, b Launch) int { return cmp.Compare(a.Shared, b.Shared) }).Shared
 }
 
-// Blocks is how many blocks a step is launched with where so many are resident at once: no more
-// than any phase has a use for.
+// Blocks is how many blocks a step is launched with if so many are resident at once: no more than
+// the largest phase can use.
 func (s *Step) Blocks(resident int) int {
 	most := 1
 	for _, l := range s.launches {
@@ -110,9 +111,9 @@ func (s *Step) Table(blocks int) []byte {
 	return table
 }
 
-// BarrierFan is how many blocks count their arrivals in one place. NVIDIA's second cache adds in
-// one place as fast as all blocks of a card come; AMD's chiplets have one each, and a group is what
-// one of them holds.
+// BarrierFan is how many blocks count their arrivals in one place. NVIDIA's L2 cache adds in one
+// place as fast as all blocks of a card come. AMD's chiplets have an L2 cache each, so a group is
+// what one chiplet holds.
 func (t Target) BarrierFan(blocks int) int {
 	if t.Warp == 64 {
 		return min(blocks, 38)
@@ -125,8 +126,8 @@ func (t Target) BarrierBytes(blocks int) int64 {
 	return int64(4 * barrierLine * (2 + divideUp(blocks, t.BarrierFan(blocks))))
 }
 
-// Launch is the step itself. All its blocks must be resident at once: a cooperative launch, which
-// is refused where they cannot be.
+// Launch is the step itself. All its blocks must be resident at once, so it is a cooperative
+// launch, which is refused where they cannot be.
 func (s *Step) Launch(t Target, table, barrier Pointer, blocks int) Launch {
 	return launch(s.Kernel(), grid(blocks), block(threads), int(s.Shared()), table,
 		i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks)))

@@ -8,11 +8,11 @@
 //
 // What must stay true:
 //   - A Launch's arguments are the kernel's parameters, in order and in size. A test reads the
-//     sources and holds this.
+//     sources and checks this.
 //   - A kernel reads the live counts of a step (rows, logit rows) from device memory, so that one
 //     captured graph serves all steps of a bucket. Grids are sized by the bucket.
 //   - The reference kernels take any shape that engine.Program allows and say what an operation is;
-//     every other kernel is held to them.
+//     every other kernel is compared with them.
 package kernels
 
 //go:generate go run ./generate

@@ -72,7 +72,7 @@ type Element uint8
 
 const (
 	F32  Element = iota
-	BF16         // of window layers in a cache of 8 bits as well
+	BF16         // of the window layers in an 8-bit cache, too
 	E4M3
 )
 
@@ -93,7 +93,7 @@ type Attention struct {
 // Activations are the rows that a matrix reads: float32, or numbers of few bits with their scales.
 type Activations struct{ X, Q, D Pointer }
 
-// operands are the activations as arguments, and what they add to a reference kernel's name.
+// operands gives the activations as arguments, and the suffix of the reference kernel's name.
 func (x Activations) operands() (suffix string, args []any) {
 	if x.Q != 0 {
 		return "_q8", []any{x.Q, x.D}
@@ -167,7 +167,7 @@ type Target struct {
 	Processors int // of the card, that blocks run on: SMs or compute units. 0: not known
 }
 
-// processors is how many a grid is cut for: an H200's where it is not known.
+// processors is how many processors a grid is cut for; where not known, an H200's.
 func (t Target) processors() int {
 	if t.Processors > 0 {
 		return t.Processors

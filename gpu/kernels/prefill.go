@@ -5,7 +5,7 @@ import "fmt"
 // The launches of a step of many rows: the matrices and attention on the matrix unit. The rest of
 // such a step is the reference kernels.
 
-// Terms is in how many bf16 an activation is cut before it meets the matrix unit.
+// Terms is how many bf16 terms an activation is cut into for the matrix unit.
 type Terms int
 
 const (
@@ -13,7 +13,7 @@ const (
 	Whole   Terms = 3 // all of float32
 )
 
-// Unit is the best that a card has to multiply matrices with.
+// Unit is the best matrix unit of a card.
 type Unit uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (u Unit) suffix() string { return [...]string{"", "_wgmma", "_mx"}[u] }
 
-// tile is what a block of a matrix kernel makes and takes.
+// tile is the rows that a block of a matrix kernel computes, and its shared memory.
 type tile struct {
 	rows   int
 	shared int // bytes
@@ -35,11 +35,11 @@ const tileColumns = 128
 var (
 	mmaTile   = tile{64, 64 * (tileColumns + 4) * 4}
 	wgmmaTile = tile{128, 2 * 2 * (128 / 8) * (64 / 8) * 72 * 2} // two stages of two operands
-	// half of its results lie where the operands were
+	// half of its results reuse the memory of the operands
 	mxTile = tile{128, 33792}
 )
 
-// prefill is the kernel of a name on this target.
+// prefill gives the kernel of this name for the target, and its tile.
 func (t Target) prefill(name string, terms Terms) (string, tile) {
 	if t.Unit == WGMMA && terms == Rounded {
 		return name + t.Unit.suffix(), wgmmaTile
@@ -60,8 +60,8 @@ func (t Target) PrefillLinearQ8(p Product) Launch {
 		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), 0, p.args()...)
 }
 
-// PrefillExperts is GateUp or Down on activations in float32, or, by MX, on those in terms of MXFP4
-// (QuantizeMX).
+// PrefillExperts is GateUp or Down on float32 activations, or by MX on activations in terms of
+// MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, tile := t.prefill("prefill_"+e.name(), terms)
 	if e.From.Q != 0 {
@@ -90,17 +90,16 @@ func (t Target) QuantizeMX(r Rows, to Activations, x Pointer, width int) Launch 
 		to.D, x, i32(width))
 }
 
-// PrefillAttends tells whether PrefillAttend can do this shape; where not, DecodeAttend and Attend
-// do.
+// PrefillAttends tells whether PrefillAttend can do this shape; otherwise DecodeAttend and Attend
+// run.
 func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != F32 }
 
 // prefillAttendShare is how many blocks share the runs of consecutive positions among a tile's
 // rows: a step of many sequences has many.
 const prefillAttendShare = 4
 
-// PrefillAttend is Attention for many rows. Rows that follow each other in one sequence are read
-// together; those that stand alone are as right, but slower, and are left out where runsOnly says
-// so: DecodeAttend is for them.
+// PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Rows
+// that stand alone come out as right but slower; with runsOnly they are left out, for DecodeAttend.
 func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 	at := 16
 	if terms == Whole {
@@ -136,8 +135,8 @@ func pointers(first Pointer, more []Pointer) []any {
 	return args
 }
 
-// rateThreads are those of a block of the bare unit's loops (MatrixRate); each of its groups of
-// threads leaves its own sums.
+// rateThreads is the block size of the bare loops of a unit (MatrixRate); each group of threads
+// that drives the unit leaves its own sums.
 const rateThreads = 256
 
 // Rate is the loop of a unit: what it multiplies in a launch, and the memory that it takes.
@@ -147,7 +146,7 @@ type Rate struct {
 	Multiplications int   // of a block in one round, each with its addition
 }
 
-// Rate is that of one of the target's units.
+// Rate describes the loop of one of the target's units.
 func (t Target) Rate(u Unit) Rate {
 	const a, b = 2, 4 // operands of 16 rows of each side
 	groups := rateThreads / t.Warp

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The layouts that sampling shares with the host: sample.cu has the same.
+// The memory layouts that sampling shares with the host: sample.cu has the same.
 
 // SampleRow is what one row is sampled with.
 type SampleRow struct {
@@ -41,7 +41,7 @@ func (r SampleRow) Append(b []byte) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
-// LogitStats is what LogitStats (the launch) leaves for a row.
+// LogitStats is what the LogitStats launch leaves for a row.
 type LogitStats struct {
 	Highest float32
 	Finite  bool
@@ -67,7 +67,7 @@ type LogitEdit struct {
 	Repetition, Less, More float32
 }
 
-// Append adds the edit as the device reads it; the last word receives what the logit was.
+// Append adds the edit as the device reads it; the last word receives the old logit.
 func (e LogitEdit) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.Row))
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.ID))

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Reading the sources: what the artefacts are made of, and which kernels there are. For the
-// generator and the tests; a running ossrun never calls this.
+// Reads the sources: what the artefacts are made of, and which kernels there are. Only the
+// generator and the tests use this, never a running ossrun.
 
 // Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
 type Manifest struct {
@@ -74,8 +74,8 @@ var (
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
 
-// Signatures lists the kernels of the sources in dir, by name. It fails where a kernel is not made
-// known to the emulation under the same name and size of block.
+// Signatures lists the kernels of the sources in dir, by name. It fails if a kernel is not
+// registered with the emulation under the same name and size of block.
 func Signatures(dir string) ([]Signature, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.cu"))
 	if err != nil {

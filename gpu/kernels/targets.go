@@ -12,7 +12,7 @@ import (
 
 // The GPUs that artefacts are built for.
 
-// Vendor is who made a GPU, and so which driver loads its artefacts.
+// Vendor is the maker of a GPU; it decides which driver loads the artefacts.
 type Vendor uint8
 
 const (
@@ -32,12 +32,12 @@ type Arch struct {
 	Unit Unit
 }
 
-// Archs are all of them. For AMD's the compiler must know the silicon's faults: clang-19 does not
-// know that a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20
-// puts s_wait_alu there), nor that what empties a cache is waited for (LLVM 21), and leaves loads
-// that look in shared memory first (flat) in half of the kernels. PTX runs on its architecture and,
-// without the final a, on all later ones of NVIDIA; with it, where its cubin does and nowhere else,
-// so that text is not shipped.
+// Archs are all of them. AMD's compiler must know the silicon's faults. clang-19 does not know that
+// a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20 puts
+// s_wait_alu there), nor that instructions which empty a cache must be waited for (LLVM 21), and it
+// leaves loads that look in shared memory first (flat) in half of the kernels. PTX runs on its
+// architecture and, without the final a, on all later ones of NVIDIA. With the a it runs only where
+// its cubin does, so that text is not shipped.
 var Archs = []Arch{
 	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
 	{"sm_120", NVIDIA, 32, "clang-22", "+ptx87", MMA},
@@ -60,8 +60,8 @@ var Archs = []Arch{
 const OldestSM = 80
 
 // ArchFor is the architecture whose artefact a card runs: its own, or the text for the nearest
-// earlier one. What is for an "a" architecture, and every code object of AMD's, runs on its own
-// only.
+// earlier one. Artefacts of an "a" architecture, and AMD's code objects, run on their own
+// architecture only.
 func ArchFor(card string) (best Arch, err error) {
 	capable, _, nvidia := capability(card)
 	for _, a := range Archs {
@@ -83,8 +83,8 @@ func ArchFor(card string) (best Arch, err error) {
 	return best, fmt.Errorf("this program has no kernels for %s", card)
 }
 
-// TextFor is the architecture whose text the driver compiles for a card, where there is no cubin or
-// it was refused: the newest that is not newer than the card.
+// TextFor is the architecture whose text the driver compiles for a card when there is no cubin or
+// the driver refused it: the newest that is not newer than the card.
 func TextFor(card string) (best Arch, ok bool) {
 	capable, _, nvidia := capability(card)
 	newest := 0
@@ -100,8 +100,8 @@ func TextFor(card string) (best Arch, ok bool) {
 // HasText tells whether the architecture's PTX is shipped.
 func (a Arch) HasText() bool { return a.Vendor == NVIDIA && !strings.HasSuffix(a.Name, "a") }
 
-// File is the artefact's name in assets/kernels: of a code object, or of text, compressed; "" where
-// neither is shipped.
+// File is the name in assets/kernels of the code object or the compressed text; "" where neither is
+// shipped.
 func (a Arch) File() string {
 	switch {
 	case a.Vendor == AMD:
@@ -152,8 +152,8 @@ func (a Arch) Flags() []string {
 		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+
 			a.Name, "--cuda-feature="+a.PTX)
 	}
-	// Code object version 5 with what clang writes into it is for HIP runtimes from 6.1 on
-	// (gpu/driver); clang-22 would write 6. The cuid would hold the folder's name.
+	// Code object version 5, as clang writes it, runs on HIP runtimes from 6.1 on (gpu/driver);
+	// clang-22 would write version 6. The cuid would hold the folder's name.
 	return append(flags, "-x", "hip", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
 		"-fuse-cuid=none", "-mcode-object-version=5",
 		"--offload-arch="+a.Name)

@@ -10,17 +10,17 @@ import (
 )
 
 // The KV pool over several cards. Every card has the same pages, and one block table serves all. A
-// card's page has the card's own layers alone, laid out as if they were a model. To the engine, and
-// to whoever swaps pages out, it is one pool in one device's layout (runtime/engine/cache.go):
+// card's page holds only the card's own layers, laid out as if they were a model. The engine, and
+// code that swaps pages out, see one pool in one device's layout (runtime/engine/cache.go):
 //
 //	12 window layers, a cut behind the sixth    page                    with KVFP8: page, twin
 //	the pool                                    0 1 2 ... 11            0 1 2 3 4 5, 6 7 8 9 10 11
 //	card 0                                      0 1 2 3 4 5             0 1 2,       3 4 5
 //	card 1                                      6 7 8 9 10 11           6 7 8,       9 10 11
 //
-// Where the bytes of a page lie depends on what the page holds, which steps tell. Bytes written
-// from outside stay on the host until a step uses the page. Few pages are: those that come back
-// after they were swapped out.
+// Where the bytes of a page lie depends on what the page holds, which only steps tell. Bytes
+// written from outside stay on the host until a step uses the page. Few pages wait like this: those
+// that come back after they were swapped out.
 //
 // What must stay true: bytes that were written are read back, and a step's keys and values are read
 // as it left them.
@@ -38,7 +38,7 @@ const (
 type home struct {
 	card   int
 	offset int64 // in the card's page
-	inTwin bool  // in that of the twin
+	inTwin bool  // in the twin's page
 	bytes  int64
 }
 
@@ -105,7 +105,7 @@ func (c *cache) used(b *engine.Batch) error {
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		last := int(q.Start+q.Rows-1) / engine.PageTokens
-		// what it writes; what it only reads is known, but for pages that wait
+		// pages that it writes; those that it only reads are known, except pages that wait
 		fullFrom, windowFrom := int(q.Start)/engine.PageTokens, int(q.Start)/engine.PageTokens
 		if len(c.waiting) > 0 {
 			fullFrom = 0
@@ -132,7 +132,7 @@ func (c *cache) used(b *engine.Batch) error {
 	return nil
 }
 
-// send writes a page that waits to the cards.
+// send writes a waiting page to the cards.
 func (c *cache) send(page int32) error {
 	contents, waits := c.waiting[page]
 	if !waits {
@@ -145,7 +145,7 @@ func (c *cache) send(page int32) error {
 	return nil
 }
 
-// spread calls do for the pieces of a page's bytes from within on, as the cards have them.
+// spread calls do for the pieces of a page's bytes, from `within` on, as the cards have them.
 func (c *cache) spread(page int32, within int64, data []byte,
 	do func(r engine.Region, at int64, piece []byte) error) error {
 	kind := c.kind[page]
@@ -175,7 +175,7 @@ func (c *cache) spread(page int32, within int64, data []byte,
 
 func (c *cache) Bytes() int64 { return int64(len(c.kind)) * c.page }
 
-// Read gathers bytes from the cards; what no layer has is 0.
+// Read gathers bytes from the cards; bytes of no layer are 0.
 func (c *cache) Read(offset int64, dst []byte) error {
 	return c.walk(offset, dst, c.read)
 }
@@ -239,7 +239,7 @@ func (c *cache) Free() error {
 	return err
 }
 
-// freeAll frees what is there of parts.
+// freeAll frees the parts that exist.
 func freeAll(parts []engine.Region) error {
 	var errs []error
 	for _, r := range parts {

@@ -29,13 +29,13 @@ type end struct {
 	offset int64
 }
 
-// chainer is a device that compiles programs which one step runs in turn, so that what a step needs
-// beside its buffers is there once. The first of them must be the first that runs.
+// chainer is a device that compiles programs that one step runs in turn, so that they share what a
+// step needs besides its buffers. The first of them must run first.
 type chainer interface {
 	CompileChain(list []*engine.Program) ([]engine.Step, error)
 }
 
-// Compile cuts a program. One whose memory is that of Alloc and Upload is the first card's, whole.
+// Compile cuts a program. One in memory of Alloc and Upload runs whole on the first card.
 func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	c := compiler{d: d, p: p}
 	if !c.find() {
@@ -131,7 +131,7 @@ func (c *compiler) compile(s *step) error {
 	return nil
 }
 
-// compileAll compiles the stretches of a device. With an error it gives those that were made.
+// compileAll compiles the stretches of a device. With an error it still returns those it made.
 func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step, err error) {
 	if c, ok := dev.(chainer); ok && len(list) > 1 {
 		return c.CompileChain(list)
@@ -165,8 +165,8 @@ func (s *stretchProgram) uses(home engine.Home) bool {
 	return false
 }
 
-// program copies a stretch's operations, with every buffer where the device has it; and the load
-// that must be there first.
+// program copies a stretch's operations, with every buffer where the device has it, and gives the
+// load that must be done first.
 func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
@@ -226,7 +226,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	return made, l, made.Check()
 }
 
-// clone is a buffer as a device has it. A weight that the device has not has no region: it is
+// clone is a buffer as a device has it. A weight that the device does not have has no region: it is
 // streamed.
 func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engine.Buffer, error) {
 	if b == nil {

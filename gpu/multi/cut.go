@@ -8,10 +8,10 @@ import (
 )
 
 // Where the tape is cut, and what crosses a cut. This file moves nothing: it reads a program and
-// says which device runs which operations, which buffers that one needs first, and where they are.
+// says which device runs which operations, which buffers a device needs first, and where they are.
 //
-// What must stay true: a buffer crosses exactly where the device that reads it next has not got its
-// last value, once for each value and device.
+// What must stay true: a buffer crosses exactly where the next device to read it lacks its last
+// value, once for each value and device.
 
 // stretch is a run of operations of one device.
 type stretch struct {
@@ -28,7 +28,7 @@ type crossing struct {
 	from   int // the device that has it
 }
 
-// place is who runs an operation.
+// place is the device that runs an operation.
 type place struct {
 	on      int
 	streams int // as in stretch
@@ -95,8 +95,8 @@ func reads(op *engine.Op) (list []*engine.Buffer) {
 	return list
 }
 
-// aliveAfter gives, for each operation, the buffers that something behind it reads before they are
-// written anew.
+// aliveAfter gives, for each operation, the buffers that later operations read before writing them
+// again.
 func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	alive := make([]map[*engine.Buffer]bool, len(p.Ops))
 	now := map[*engine.Buffer]bool{}
@@ -115,8 +115,8 @@ func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	return alive
 }
 
-// places says who runs each operation of p: a layer's card, and for the experts of hosted layers
-// the host, unless they are streamed to the card.
+// places gives the device of each operation of p: a layer's card. The experts of hosted layers run
+// on the host, unless they are streamed to the card.
 func (l *layout) places(p *engine.Program, streamed bool) []place {
 	list := make([]place, len(p.Ops))
 	seen, experts := -1, -1 // the last layer met; the layer whose experts are being computed

@@ -1,17 +1,17 @@
-// Package multi runs a model that one card has no room for over several devices: what goes where
-// (plan.go), and an engine.Device made of cards, each with a run of layers and the KV cache of
-// those, and of the host, which computes the experts that no card has room for. The tape is cut
-// where the device changes (cut.go); each stretch is a program of its own to the device that runs
-// it, and what is alive across a cut is moved: from card to card by the driver where both have the
-// same one, else through the host's memory.
+// Package multi runs a model that does not fit on one card over several devices. plan.go says what
+// goes where. The engine.Device here is made of cards, each with a run of layers and their KV
+// cache, and of the host, which computes the experts that no card has room for. The tape is cut
+// where the device changes (cut.go). Each stretch is a program of its own to the device that runs
+// it. What is alive across a cut is moved: from card to card by the driver where both have the same
+// one, else through the host's memory.
 //
 //	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
 //	card 0  attention, router of layer l
 //	  -> host  choice of experts, experts, residual
 //	  -> card 0  layer l+1
 //
-// The stretches of a step run one after the other: a token's layers depend on each other, so at one
-// stream there is nothing to run beside them but the copies of experts (stage.go).
+// The stretches of a step run one after the other: a token's layers depend on each other, so with
+// one stream only the copies of experts (stage.go) can run beside them.
 //
 // What must stay true: a row's result is that of one device, up to the arithmetic of whoever
 // computed it; a step that fails leaves nothing under way; everything is given back by Free and
@@ -53,10 +53,10 @@ type span struct{ from, to int }
 
 var _ engine.Placer = (*Device)(nil)
 
-// New makes one device of cards, by the numbers that plan.Shares has, and of host, which is needed
-// only where the plan leaves experts to the CPU. streams tells from how many rows of a step on the
-// experts of hosted layers are copied to the card instead of being computed by the host; nil:
-// never. Device.Close closes them all. Cards that the plan has no layers for are closed at once.
+// New makes one device of cards, indexed as in plan.Shares, and of host, which is needed only where
+// the plan leaves experts to the CPU. streams tells from how many rows of a step on the experts of
+// hosted layers are copied to the card instead of being computed by the host; nil: never.
+// Device.Close closes them all. Cards without layers in the plan are closed at once.
 func New(plan Plan, cards []engine.Device, host engine.Device,
 	streams func(rows int) bool) (_ *Device, err error) {
 	d := &Device{layout: layout{hosted: map[int]bool{}}, streams: streams}
@@ -106,7 +106,7 @@ func (d *Device) Name() string {
 	return strings.Join(parts, "; ")
 }
 
-// Memory is that of all parts together; which of it is of use for what, MostPages knows.
+// Memory is the sum of all parts; MostPages knows which of it is usable.
 func (d *Device) Memory() (total, free int64) {
 	for i, dev := range d.devices {
 		if dev == nil || i == d.host() && len(d.hosted) == 0 {
@@ -118,9 +118,9 @@ func (d *Device) Memory() (total, free int64) {
 	return total, free
 }
 
-// Caps are what all cards can do. Where the host computes experts it must know the mode too, but
-// for those that round what meets a matrix unit: it has none, and rounds nothing (program). The
-// host has no dense weights and no KV pages.
+// Caps are what all cards can do. A host that computes experts must know the mode too. Modes that
+// round for the matrix unit are an exception: the host has no such unit and rounds nothing
+// (program). The host has no dense weights and no KV pages.
 func (d *Device) Caps() engine.Caps {
 	caps := d.devices[0].Caps()
 	caps.Samples, caps.Bandwidth = d.devices[d.host()-1].Caps().Samples, 0
@@ -144,12 +144,12 @@ func (d *Device) hostHas(mode string) bool {
 	return d.devices[d.host()].Caps().Has(mode)
 }
 
-// Alloc makes memory that nobody has said the purpose of: on the first card.
+// Alloc makes memory without a stated purpose: on the first card.
 func (d *Device) Alloc(bytes int64) (engine.Region, error) { return d.devices[0].Alloc(bytes) }
 
 func (d *Device) Upload(data []byte) (engine.Region, error) { return d.devices[0].Upload(data) }
 
-// AllocFor makes the cache, each card's part of it on the card; or the scratch, everywhere.
+// AllocFor makes the cache, each card's part on that card; or the scratch, on every device.
 func (d *Device) AllocFor(p *engine.Program, home engine.Home) (engine.Region, error) {
 	if err := d.suits(p.Spec); err != nil {
 		return nil, err
@@ -192,9 +192,9 @@ func (d *Device) streamsUpTo(rows int) bool {
 	return false
 }
 
-// MostPages asks every card: its memory less its weights, its scratch, what steps take beside it
-// and its staging areas, over the bytes of its layers in a page. Logits and the choice of tokens
-// are the last card's.
+// MostPages asks every card: its memory less its weights, its scratch, what steps take besides and
+// its staging areas, divided by the bytes of its layers in a page. Logits and sampling are the last
+// card's.
 func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
 	if err := d.suits(s); err != nil {
 		return 0, err
@@ -213,7 +213,7 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 	for i := range d.ends {
 		own := o
 		if i < len(d.ends)-1 {
-			own.MaxLogits = 1 // it has none: one row is little
+			own.MaxLogits = 1 // it has no logits: one row is little
 		}
 		beside, err := device.Extra(s, own)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 type weight struct {
 	dev   *Device
-	parts []engine.Region // by device; nil where nobody reads it
+	parts []engine.Region // by device; nil where no device reads it
 	data  []byte          // the host's, where the tensor may have to be streamed; else nil
 	bytes int64
 }
@@ -81,8 +81,8 @@ type arena struct {
 	bytes   int64
 }
 
-// newArena makes room for p, and so for every smaller program: for where the experts of hosted
-// layers are computed by the host and for where they are streamed.
+// newArena makes room for p and so for every smaller program, whether the host computes the experts
+// of hosted layers or they are streamed.
 func (d *Device) newArena(p *engine.Program) (*arena, error) {
 	if err := d.use(); err != nil {
 		return nil, err

@@ -43,8 +43,8 @@ func (e *NoRoom) Error() string {
 
 func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }
 
-// noRoom is the error of a context that has no place; hostNeed is what of the experts would lie
-// with the host.
+// noRoom is the error of a context that does not fit; hostNeed is how many bytes of experts would
+// lie with the host.
 func (z sizes) noRoom(s models.Spec, cards []Card, host Host, o options, context int,
 	hostNeed int64) *NoRoom {
 	e := &NoRoom{Model: s.Name, Cards: len(cards), Steps: z.scratch, HostNeed: hostNeed,

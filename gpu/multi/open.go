@@ -1,10 +1,10 @@
 package multi
 
-// What one GPU has no room for: all GPUs that may be used and the CPU are opened, planned (plan.go)
-// and made one device (device.go).
+// For a model that does not fit on one GPU: opens all GPUs that may be used and the CPU, plans
+// (plan.go) and makes one device of them (device.go).
 //
-// What must stay true: what was opened is closed when something after it fails; a plan is made of
-// what the drivers say is free now.
+// What must stay true: everything opened is closed when a later step fails; a plan uses what the
+// drivers say is free now.
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func Open(ctx context.Context, spec models.Spec, s engine.Settings,
 	return open(ctx, spec, s, records, parts{cpu.New, ratesOf})
 }
 
-// parts is what is beside the cards; tests have others.
+// parts is what Open uses besides the cards; tests replace it.
 type parts struct {
 	host  func(threads int) (engine.Device, error)
 	rates func(first *device.Card, host engine.Device) Rates
@@ -62,7 +62,7 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 	return dev, append(notes, spec.Name+": "+line), nil
 }
 
-// wrongOn says of which kernels a card has slower ones.
+// wrongOn says for which kernels a card uses slower ones.
 func wrongOn(c interface {
 	Name() string
 	Verified() (string, []string)
@@ -75,7 +75,7 @@ func wrongOn(c interface {
 }
 
 // over plans a model over opened cards, the one with most room first, and makes one device of them.
-// line says the plan.
+// line describes the plan.
 func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
 	measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {

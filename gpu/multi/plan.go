@@ -14,9 +14,10 @@ import (
 // Planning decides what of a model lies where: which layers on which card, which experts on the
 // CPU, how long the context can be, and what the memory's speed then allows.
 //
-// The order is that of what hurts least: all on one card; else layers over several cards, each with
-// their own cache; else experts on the CPU, last layers first, while attention, the dense weights
-// and the KV cache stay on the cards, because a token reads all of those and only some experts.
+// The order tries first what costs least: all on one card; then layers over several cards, each
+// with its own cache; then experts on the CPU, last layers first, while attention, the dense
+// weights and the KV cache stay on the cards, because a token reads all of those and only some
+// experts.
 //
 // What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor
 // sizes, engine.PlanFor's scratch and Extra, never guesses; a plan that does not fit is an error
@@ -44,7 +45,7 @@ type options struct {
 	staging   bool // a card with experts on the CPU keeps room to stream two layers of them through
 }
 
-// Rows is the largest step where nobody says another.
+// Rows is the largest step unless the settings name another.
 const Rows = 2048
 
 type Share struct {
@@ -66,7 +67,7 @@ type Plan struct {
 	HostUsed int64 // bytes of experts on the CPU
 	Context  int   // tokens
 	Pages    int   // of the pool, on each card for its own layers
-	// decode tokens/s of one stream at an empty context that the memories' speed allows; 0: a
+	// decode tokens/s of one stream at an empty context that memory bandwidth allows; 0: a
 	// bandwidth is not known
 	Ceiling float64
 }
@@ -79,7 +80,8 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
-// shared is what the plan takes of the host's memory on cards that have none of their own, bytes.
+// shared is how many bytes the plan takes of the host's memory on cards that have none of their
+// own.
 func (p Plan) shared(cards []Card) (bytes int64) {
 	for _, s := range p.Shares {
 		if cards[s.Card].Shared {
@@ -89,8 +91,8 @@ func (p Plan) shared(cards []Card) (bytes int64) {
 	return bytes
 }
 
-// Reserve is left of what a device says is free, when nobody says how much may be used: a display's
-// needs.
+// Reserve is the part of a device's free memory that is left for a display when the settings do not
+// say how much may be used.
 const Reserve = 512 << 20
 
 // shortest is the least context that is worth a start.
@@ -102,7 +104,7 @@ type sizes struct {
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
 	kv                     engine.CacheLayers
-	scratch                int64 // of every card, what is beside it as well
+	scratch                int64 // of every card, with Extra
 	choosing               int64 // logits and the choice of tokens, on the last card
 }
 
@@ -123,7 +125,7 @@ func measure(s models.Spec, o options) (sizes, error) {
 		return z, err
 	}
 	eo.MaxLogits = 1
-	// a card that chooses no tokens has the memory of no row's logits; one row is little
+	// a card that does not sample holds the logits of no row; one row is little
 	fewest, err := device.Extra(s, eo)
 	if err != nil {
 		return z, err
@@ -204,8 +206,8 @@ func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 	if asked > 0 {
 		return z.place(s, cards, host, o, asked)
 	}
-	// As long as fits. A long context is worth less than experts on the card, so first the fewest
-	// experts on the CPU, then the longest context.
+	// No context is given: plan the longest that fits. A long context is worth less than experts on
+	// the card, so first the fewest experts on the CPU, then the longest context.
 	least, err := z.place(s, cards, host, o, min(shortest, longest))
 	if err != nil {
 		return Plan{}, err
@@ -227,8 +229,8 @@ func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 // maxContext is what the published models were trained for, with YaRN.
 const maxContext = 131072
 
-// Room is what a card may be filled with: of the bytes that a device on it says are free, the share
-// of the whole card that was allowed, or with 0 all but a reserve.
+// Room is how many of a card's free bytes may be filled: the share of the whole card that was
+// allowed, or with utilization 0 all but a reserve.
 func Room(total, free int64, utilization float64) int64 {
 	if utilization > 0 {
 		return max(0, min(free, int64(float64(total)*min(utilization, 1))))
@@ -316,8 +318,8 @@ func (z sizes) spread(s models.Spec, cards []Card, o options, context, onCPU int
 	return p, false
 }
 
-// finish computes what the memories allow: a token reads all dense weights, the unembedding and its
-// share of every layer's experts, one card after the other.
+// finish computes what memory bandwidth allows: a token reads all dense weights, the unembedding
+// and its share of every layer's experts, one card after the other.
 func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
 	var seconds float64
 	for _, s := range p.Shares {

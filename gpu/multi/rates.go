@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// touched is memory whose pages are there.
+// touched is memory whose pages are resident.
 func touched() []byte {
 	data := make([]byte, 256<<20)
 	for i := 0; i < len(data); i += os.Getpagesize() {
@@ -27,8 +27,8 @@ func ReadRate(host engine.Device) float64 {
 	return dev.Bandwidth(touched())
 }
 
-// ratesOf measures what decides between computing experts on the CPU and copying them to a card:
-// about a second.
+// ratesOf measures, in about a second, what decides between computing experts on the CPU and
+// copying them to a card.
 func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	data := touched()
 	if dev, ok := host.(*cpu.Device); ok {
@@ -47,6 +47,6 @@ func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	return r
 }
 
-// expertShare is what the CPU's expert kernels are taken to reach of the peak of its 8-bit
-// multiplications.
+// expertShare is how much of the peak of its 8-bit multiplications the CPU's expert kernels are
+// assumed to reach.
 const expertShare = 0.5

@@ -44,7 +44,7 @@ func (d *Device) settle() error {
 	return p.err
 }
 
-// drain waits for the stretch that the last pass has left on the last card. The lock is held.
+// drain waits for the last pass's final stretch, on the last card. The lock is held.
 func (d *Device) drain() error {
 	left := d.left
 	d.left = nil
@@ -75,7 +75,7 @@ type fifo struct {
 	latest  *sampled // of the last Sample, read or not
 }
 
-// know waits for the tokens of the oldest Samples, up to one of them. The lock is held.
+// know waits for the tokens of the oldest Samples, up to those of last. The lock is held.
 func (f *fifo) know(last *sampled) error {
 	for _, x := range f.waiting {
 		if !x.known {
@@ -91,7 +91,7 @@ func (f *fifo) know(last *sampled) error {
 
 func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 	d := s.dev
-	d.settle() // its error was Sample's to tell
+	d.settle() // Sample reports its error
 	d.mu.Lock()
 	closed := s.closed || d.isClosed()
 	d.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *fifo) fill(tokens, from []int32) error {
 		if err := f.know(f.latest); err != nil {
 			return err
 		}
-		// where nothing was chosen the row is nobody's, and any token will do
+		// a row without a choice belongs to no sequence, so any token will do
 		tokens[i] = max(f.latest.chosen[row].ID, 0)
 	}
 	return nil
@@ -184,7 +184,7 @@ func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 	return err
 }
 
-// copied is a batch that the caller may go on changing.
+// copied copies a batch, so that the caller may go on changing its own.
 func copied(b *engine.Batch) *engine.Batch {
 	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows),
 		Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}

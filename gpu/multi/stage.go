@@ -7,17 +7,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Experts that lie with the host and are computed by a card: a large step has so many rows that
-// copying a layer's experts over the bus takes less time than computing them on the host's cores. A
-// card has two staging areas; while it computes a layer out of one, the next layer's experts are
-// copied into the other.
+// Experts in host memory that a card computes: a large step has so many rows that copying a layer's
+// experts over the bus takes less time than computing them on the host's cores. A card has two
+// staging areas: while it computes a layer from one, the next layer's experts are copied into the
+// other.
 //
 // What must stay true: an area is written only when the stretch that read it last has ended, and
 // read only when it is whole.
 
 const stagingAreas = 2
 
-// refiller is a region that is written beside the steps of its device, without waiting for them.
+// refiller is a region that can be written while its device runs steps, without waiting for them.
 type refiller interface {
 	Refill(offset int64, data []byte) error
 }
@@ -34,7 +34,7 @@ func newStaging(dev engine.Device, bytes int64) (areas []engine.Region, err erro
 	return areas, nil
 }
 
-// stagingAlign is where a tensor starts in its area: what a card's allocations have.
+// stagingAlign aligns a tensor in its area as a card's allocations are aligned.
 const stagingAlign = 256
 
 // stagingBytes is the size of one area on each card, for p.
@@ -81,13 +81,13 @@ func (l *load) run() error {
 // loading runs the loads of a step in order, each when its area is free.
 type loading struct {
 	ready []chan error // by load
-	// by load: closed when the load that took the same area before has been used
+	// by load: closed when the earlier load of the same area has been used
 	freed []chan struct{}
 	stop  chan struct{}
 	ended chan struct{}
 }
 
-// start begins the loads; before[i] is the load that has the area of load i before it, -1 for none.
+// start begins the loads; before[i] is the load that has the area of load i before it, -1: none.
 func start(loads []*load, before []int) *loading {
 	l := &loading{stop: make(chan struct{}), ended: make(chan struct{})}
 	for range loads {
@@ -121,10 +121,10 @@ func start(loads []*load, before []int) *loading {
 
 func (l *loading) wait(i int) error { return <-l.ready[i] }
 
-// used says that the area of a load may be written again.
+// used frees the area of a load to be written again.
 func (l *loading) used(i int) { close(l.freed[i]) }
 
-// end stops what has not begun and waits for the rest.
+// end cancels the loads that have not begun and waits for the rest.
 func (l *loading) end() {
 	close(l.stop)
 	<-l.ended

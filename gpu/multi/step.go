@@ -26,8 +26,8 @@ type step struct {
 
 var _ engine.Step = (*step)(nil)
 
-// runner is a step that need not be waited for: what its device is asked for after Start comes
-// behind it. Start is Forward without logits.
+// runner is a step that need not be waited for: its device runs later requests after it. Start is
+// Forward without logits.
 type runner interface {
 	Start(b *engine.Batch) error
 	Finish() error
@@ -59,7 +59,7 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 	running := -1 // the part whose experts are read from a staging area
 	defer func() {
 		if err != nil {
-			// nothing of it is under way when the next one begins; the error is the one to tell
+			// the next step must find nothing of this one under way; report the first error
 			s.rest()
 		}
 	}()
@@ -93,13 +93,13 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 	return nil
 }
 
-// at says where a step failed, where that is more than one place.
+// at adds to an error where the step failed: on which device, in which operations.
 func (s *step) at(x *part, err error) error {
 	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
 	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)
 }
 
-// begin starts a part, or runs it where its device cannot do the one without the other.
+// begin starts a part, or runs it to its end where its device cannot only start it.
 func (s *step) begin(x *part, b *engine.Batch) error {
 	if !x.tables {
 		b = s.withoutTables(b)
@@ -121,12 +121,12 @@ func (s *step) finish(x *part) error {
 func (s *step) rest() {
 	for i := range s.parts {
 		if r, ok := s.parts[i].step.(runner); ok {
-			r.Finish() // an error has been told already
+			r.Finish() // an error has been reported already
 		}
 	}
 }
 
-// withoutTables is a batch for stretches that do not see the cache, for devices that flatten block
+// withoutTables is a batch for stretches that do not see the cache: some devices flatten block
 // tables each time.
 func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 	s.bare = engine.Batch{Tokens: b.Tokens, LogitRows: b.LogitRows, Rebuild: b.Rebuild,
@@ -147,7 +147,7 @@ func (s *step) Profiling(on bool) {
 	}
 }
 
-// Profile is the time of each operation on its device; what crosses between them is in none.
+// Profile is the time of each operation on its device, without the moves between devices.
 func (s *step) Profile() []int64 {
 	s.dev.settle()
 	s.dev.mu.Lock()

@@ -8,9 +8,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Where experts that lie with the host are computed: few rows go to the CPU, which reads the
-// experts that they chose; many rows are computed by the card, to which all experts of a layer are
-// copied.
+// Decides where experts in host memory are computed: few rows on the CPU, which reads only the
+// experts that they chose; many rows on the card, to which all experts of a layer are copied.
 
 // Rates are what decides, measured on the machine; 0: not known.
 type Rates struct {
@@ -20,8 +19,8 @@ type Rates struct {
 	Multiply float64
 }
 
-// StreamFrom is the least step, in rows, for which copying a layer's experts takes less time than
-// computing them on the CPU; 0 where that is not so for any, or not known. The card's own time is
+// StreamFrom is the smallest step, in rows, for which copying a layer's experts takes less time
+// than computing them on the CPU; 0 where there is none, or it is not known. The card's own time is
 // left out: it computes one layer while the next one is copied.
 func StreamFrom(s models.Spec, r Rates, most int) int {
 	if r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 {
@@ -42,7 +41,7 @@ func StreamFrom(s models.Spec, r Rates, most int) int {
 // cpu is the seconds for a layer's experts: the bytes of those that are chosen, or the operations,
 // whichever takes longer.
 func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
-	// the share of experts that no row chose, were all alike
+	// the share of experts that no row chose, if all are equally likely
 	missed := math.Pow(1-float64(s.ExpertsPerToken)/float64(s.Experts), float64(rows))
 	operations := 2 * 3 * float64(rows*s.ExpertsPerToken) * float64(s.Hidden) *
 		float64(s.Intermediate)

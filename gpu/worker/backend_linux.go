@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The GPUs of a worker as this side has them.
+// The GPUs of a worker, as the parent sees them.
 
 // Options of Start.
 type Options struct {
@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end
-// every call fails with ErrLost, but Close and the engine's Close.
+// every call fails with ErrLost, except Close and the engine's Close.
 type Backend struct {
 	c      *connection
 	notify func(line string)
@@ -118,7 +118,7 @@ func (b *Backend) open() backendText {
 
 func (b *Backend) Name() string { return b.open().Name + ", in a process of its own" }
 
-// Caps are the GPUs'. A worker is there for a card.
+// Caps gives the GPUs'. A worker is started only for a card.
 func (b *Backend) Caps() engine.Caps {
 	caps := b.open().Caps
 	caps.Discrete = true
@@ -127,8 +127,8 @@ func (b *Backend) Caps() engine.Caps {
 
 func (b *Backend) Several() bool { return b.open().Several }
 
-// Kernels says what kernels the worker's card has and whether they are right, and a sentence for
-// each that is not.
+// Kernels describes the kernels of the worker's card and says whether they are right, with a
+// sentence for each wrong one.
 func (b *Backend) Kernels() (summary string, wrong []string) {
 	t := b.open()
 	return t.Kernels, slices.Clone(t.Wrong)
@@ -140,7 +140,7 @@ func (b *Backend) Traffic() Traffic {
 	return Traffic{b.c.steps.Load(), b.c.sent.Load(), b.c.received.Load()}
 }
 
-// Memory is asked of the GPUs; of lost ones nothing is free.
+// Memory asks the GPUs; lost ones have nothing free.
 func (b *Backend) Memory() (total, free int64) {
 	var m memoryText
 	if err := b.c.call(request{kind: memory, into: &m}); err != nil {
@@ -166,7 +166,7 @@ func (b *Backend) room(ask askRoom) (engine.Room, error) {
 	return t.Room, nil
 }
 
-// Load has the worker open the checkpoint that ckpt is, and load it.
+// Load has the worker open the same checkpoint as ckpt, and load it.
 func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
 	progress func(done, total int64)) (engine.Engine, error) {
 	if ckpt.Path == "" && ckpt.Spec.Name != models.Demo {

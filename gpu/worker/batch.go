@@ -7,12 +7,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a step is and what comes of it, in a slot of shared memory: the batch, how tokens are
-// chosen, the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists
-// have their length in front.
+// The contents of a slot of shared memory: a step's batch, how tokens are chosen, and the tokens.
+// Numbers are in the machine's own order: both sides are on one machine. Lists have their length in
+// front.
 //
-// What must stay true: each function here says what is written and what is read at once, so the two
-// sides agree; whatever bytes are read, the memory taken is in proportion to them.
+// What must stay true: each function here both writes and reads, so the two sides agree; whatever
+// bytes are read, the memory taken is in proportion to them.
 
 var (
 	errSlotFull = errors.New("the step does not fit into the memory that is shared with the GPU " +
@@ -24,10 +24,10 @@ var (
 type codec struct {
 	slot  []byte // the rest of it
 	reads bool
-	bad   bool // a value had no room, or is not there: nor have those after it
+	bad   bool // a value did not fit or is missing, and so are those after it
 }
 
-// end says what was wrong with what was read: too little, or more than was asked for.
+// end says what was wrong with the bytes read: too few, or more than needed.
 func (c *codec) end() error {
 	if c.bad {
 		return errSlotShort
@@ -38,7 +38,7 @@ func (c *codec) end() error {
 	return nil
 }
 
-// copied is what lies in a slot as it lies in memory; any bytes are a value of it.
+// copied are types whose bytes in a slot are those in memory; any bytes are a valid value.
 type copied interface {
 	int | int32 | int64 | uint32 | uint64 | float32 | engine.Edit | engine.TokenLogprob
 }
@@ -57,13 +57,13 @@ func values[T copied](c *codec, v []T) {
 	c.slot = c.slot[len(data):]
 }
 
-// bytesOf is the memory of numbers.
+// bytesOf gives numbers as bytes.
 func bytesOf[T copied](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))),
 		len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-// value is values of one, without a call to copy: a step has thousands.
+// value is values for one number, without a call to copy: a step has thousands.
 func value[T copied](c *codec, v *T) {
 	n := int(unsafe.Sizeof(*v))
 	if c.bad = c.bad || n > len(c.slot); c.bad {
@@ -86,8 +86,8 @@ func flag(c *codec, v *bool) {
 	*v = word != 0
 }
 
-// length moves that of a list, and nil as none. In reading it makes the list so long; each element
-// takes at least so many bytes.
+// length moves the length of a list, and keeps nil apart from an empty one. In reading it makes the
+// list so long; each element takes at least so many bytes.
 func length[T any](c *codec, v *[]T, bytes int) {
 	n := uint32(0)
 	if *v != nil {
@@ -113,7 +113,7 @@ func list[T copied](c *codec, v *[]T) {
 	values(c, *v)
 }
 
-// batchIn moves a batch. Of block tables it sends what the step looks at. In reading the batch's
+// batchIn moves a batch. Of block tables it sends only what the step reads. In reading, the batch's
 // memory is used again.
 func batchIn(c *codec, b *engine.Batch) {
 	list(c, &b.Tokens)

@@ -14,9 +14,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// This side of the socket: requests go out in order, answers come back in order. Choices of tokens
-// are the only requests that are sent without waiting; their answers are put aside when another
-// answer is waited for.
+// The parent's side of the socket: requests go out in order, answers come back in order. Only
+// choices of tokens are sent without waiting; their answers are put aside while another answer is
+// waited for.
 
 // Deadlines are how long an answer may take before the worker counts as hung. Zeros stand for the
 // defaults.
@@ -27,7 +27,7 @@ type Deadlines struct {
 
 const (
 	stepDeadline = 2 * time.Minute
-	// of a step over several devices, one of which may be a CPU with a long prompt's experts
+	// for a step over several devices, one of which may be a CPU with a long prompt's experts
 	severalDeadline = 10 * time.Minute
 	setupDeadline   = 10 * time.Minute
 	// partingDeadline is how long a worker may take to give its device back.
@@ -64,14 +64,14 @@ type outcome struct {
 	err    error
 }
 
-// request is one of several forms; what is nil is not there.
+// request has several optional parts; a nil part is not there.
 type request struct {
 	kind kind
 	ask  any                       // is sent, as JSON
 	into any                       // takes the answer's JSON
 	fill func(slot []byte) int     // writes the request's slot
 	take func(answer []byte) error // reads the answer's slot
-	// is told each part of an answer; an error is of a part that cannot be read
+	// gets each part of an answer; its error means that the part cannot be read
 	part func(text []byte) (more bool, err error)
 }
 
@@ -148,15 +148,15 @@ func (c *connection) setStepDeadline(d time.Duration) {
 	c.deadlines.Step = d
 }
 
-// next gives the next request its number; its slot is free. Where as many requests as there are
-// slots were not answered, it waits for all.
+// next gives the next request its number; its slot is free. If every slot has an unanswered
+// request, it waits for all of them.
 func (c *connection) next() (uint32, error) {
 	if c.lost != nil {
 		return 0, c.lost
 	}
 	if c.last-c.seen >= slots-1 && len(c.waiting) == 0 {
 		c.last++
-		if err := c.send(&message{kind: memory, number: c.last}); err != nil { // any question does
+		if err := c.send(&message{kind: memory, number: c.last}); err != nil { // any will do
 			return 0, err
 		}
 		if err := c.await(c.last, memory, c.deadlines.Setup); err != nil {
@@ -269,7 +269,7 @@ func (c *connection) gone(err error, k kind, deadline time.Duration) error {
 	return c.end(why)
 }
 
-// disable ends a worker that says what it cannot say.
+// disable ends a worker that sent what it must not send.
 func (c *connection) disable(err error) error {
 	return c.end("it was not understood and was ended: " + err.Error())
 }
@@ -294,7 +294,7 @@ func (c *connection) end(why string) error {
 	return c.lost
 }
 
-// logits is where the next step leaves n of them.
+// logits is the memory where the next step leaves n logits.
 func (c *connection) logits(n int) ([]float32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,10 +2,9 @@
 // is the parent's side, an engine.Backend whose models take batches and give logits or tokens;
 // Serve is the worker, which opens the GPUs and the checkpoint itself and runs the same code as an
 // engine in this process.
-//
 // Why: a static executable cannot load a driver, and a driver that crashes, hangs or loses its card
-// ends the process it is in. So the release embeds a dynamic program, the worker; what is lost with
-// it is a process that is started again.
+// ends its process. So the release embeds a dynamic program, the worker: only that process is lost,
+// and it is started again.
 //
 // The two talk over a socket that the worker inherits as descriptor 3, and share the memory that it
 // inherits as descriptor 4. What must stay true:

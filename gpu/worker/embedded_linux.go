@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker that is carried inside the program, compressed, and started from memory. Where the
-// system runs nothing from memory (vm.memfd_noexec=2, no /proc), it is written to a folder of the
+// A worker that the program carries, compressed, and starts from memory. Where the system runs
+// nothing from memory (vm.memfd_noexec=2, no /proc), the worker is written to a folder of the
 // user's once and started from there.
 
 // StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the
@@ -67,7 +67,7 @@ func (o Options) startAt(path string) (*Backend, error) {
 	return Start(o)
 }
 
-// mostImage bounds what is unpacked.
+// mostImage limits the size of the unpacked program.
 const mostImage = 512 << 20
 
 func unpack(compressed []byte) ([]byte, error) {
@@ -101,17 +101,17 @@ func loaderOf(image []byte) string {
 	return ""
 }
 
-// refusedToRun are the errors of a system that will not run this file from this place.
+// refusedToRun tells whether the system will not run this file from this place.
 func refusedToRun(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOEXEC)
 }
 
-// firstDescriptor is above those that the worker is started with: a lower one would name another
-// file in the new process.
+// firstDescriptor is above those that the worker inherits: a lower one would name another file in
+// the new process.
 const firstDescriptor = 64
 
-// memoryFile is an executable file without a name that nobody can change any more.
+// memoryFile is an executable file without a name, sealed against changes.
 func memoryFile(image []byte) (_ *os.File, err error) {
 	const executable = 0x10 // MFD_EXEC, from Linux 6.3 on; before it, every such file is
 	fd, err := unix.MemfdCreate("ossrun-gpu-worker",

@@ -10,11 +10,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A worker's model as this side has it.
+// A worker's model, as the parent sees it.
 //
-// Sampling tokens costs one message each way for a step as well: Sample writes into a slot and
-// sends nothing, Queue adds its batch behind it and sends both, and the tokens come back by
-// themselves. Wait sends a choice that no batch followed.
+// Sampling, too, costs one message each way per step: Sample writes into a slot and sends nothing,
+// Queue adds its batch and sends both, and the tokens come back unasked. Wait sends a choice that
+// no batch followed.
 
 type loaded struct {
 	b    *Backend
@@ -170,7 +170,7 @@ type pool struct{ e *loaded }
 
 func (p pool) Bytes() int64 { return p.e.text.CacheBytes }
 
-// Free is the engine's to do.
+// Free fails: the engine frees the pool.
 func (p pool) Free() error { return errors.New("a KV pool is freed with its engine") }
 
 // Read copies a piece at a time.
@@ -213,8 +213,8 @@ func (p pool) pieces(offset int64, data []byte, do func(at int64, piece []byte) 
 	return nil
 }
 
-// An advance has two parts in its slot, each a flag that says whether it is there and what it is
-// about.
+// An advance has two parts in its slot. Each is a flag that says whether the part is there, and
+// then its contents.
 
 // begin gives the next request its slot.
 func (c *connection) begin() (*pending, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Errors on their way: the text, and those of its causes that a caller may tell apart.
+// Errors between the processes: the text, and those of its causes that a caller may tell apart.
 
 type faultText struct {
 	Text   string
@@ -70,8 +70,8 @@ func decodeFault(text []byte) error {
 	return f
 }
 
-// ErrLost is the cause of every error that a worker's end has: all that was on its device is gone,
-// and a new one must be started.
+// ErrLost is the cause of every error after a worker's end: all that was on its device is gone, and
+// a new worker must be started.
 var ErrLost = errors.New("the GPU worker is gone")
 
 // Lost says how a worker ended.
@@ -91,7 +91,7 @@ func (l *Lost) Error() string {
 
 func (l *Lost) Is(target error) bool { return target == ErrLost }
 
-// late is how a worker ends that hangs.
+// late says how a hanging worker ended.
 func late(k kind, after time.Duration) string {
 	what := "a step"
 	if k != step && k != advance && k != measure {

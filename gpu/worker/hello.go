@@ -11,10 +11,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Both sides must be of one build: what they send each other has no other version.
+// Both sides must be of one build: their messages have no other version.
 
-// Protocol is the number of what messages mean; it goes up with every change of this package's
-// files about messages.
+// Protocol is the version of the messages; it goes up with every change of this package's files
+// about messages.
 const Protocol = 5
 
 type Identity struct {

@@ -16,14 +16,14 @@ type Local interface {
 	engine.Backend
 	// RoomHere is Room on what is open, with nothing else opened.
 	RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error)
-	// Kernels says what the kernels are and whether they are right on the card, and a sentence for
-	// each that is not.
+	// Kernels describes the kernels and says whether they are right on the card, with a sentence
+	// for each wrong one.
 	Kernels() (summary string, wrong []string)
 	// Several tells whether models run on several devices, one of which may be a CPU: their steps
 	// may take longer.
 	Several() bool
-	// Test runs a check of the hardware. What is asked and what is told is between the two programs
-	// and nothing to this package; an error of emit ends the test.
+	// Test runs a check of the hardware. The two programs agree on the request and the results,
+	// which this package only passes on; an error of emit ends the test.
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 

@@ -35,8 +35,8 @@ const (
 	writeCache // the same, written
 	unload     // the model
 	test       // of the hardware
-	proceed    // with what has told a part
-	stop       // that instead
+	proceed    // go on with the request that sent a part
+	stop       // end that request instead
 	goodbye
 	done   // the answer
 	failed // the answer, as an error

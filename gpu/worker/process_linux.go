@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The worker as a process: started with its two descriptors, watched until it has ended, its words
+// The worker as a process: started with its two descriptors and watched until it ends, its output
 // passed on.
 
 // Descriptors that the worker finds.
@@ -44,7 +44,7 @@ type process struct {
 // lineBytes is how long a line of the worker may be; what is longer is cut.
 const lineBytes = 512
 
-// dying are the beginnings of the lines with which a Go program ends before its time.
+// dying are the first words of the lines that a crashing Go program prints.
 var dying = []string{"panic: ", "fatal error: ", "SIG", "unexpected fault address"}
 
 // start runs a program as a worker with the shared memory.
@@ -73,8 +73,8 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	p := &process{conn: conn, ended: make(chan struct{}), ending: endingTime}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the death signal when the thread ends that made the process, so that
-		// thread stays with it.
+		// The kernel sends the death signal when the thread that made the process ends, so that
+		// thread stays with the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -93,7 +93,7 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	return p, nil
 }
 
-// watch waits for the process and for what it says.
+// watch waits for the process to end, and for its output.
 func (p *process) watch(cmd *exec.Cmd, words *os.File, log func(string)) {
 	heard := make(chan struct{})
 	go func() {
@@ -144,11 +144,11 @@ func (p *process) listen(words *os.File, log func(string)) {
 	}
 }
 
-// endingTime is how long a worker that was ended may take to be gone: the driver gives back what it
-// held. One that is inside a driver that hangs does not even die of SIGKILL.
+// endingTime is how long a killed worker may take to be gone: the driver gives back what it held.
+// Not even SIGKILL ends a worker inside a driver that hangs.
 const endingTime = 30 * time.Second
 
-// kill ends the process for a reason, which lost tells, and waits until it is gone, or cannot be.
+// kill ends the process for a reason, which lost reports, and waits until it is gone, or cannot be.
 func (p *process) kill(why string) {
 	p.mu.Lock()
 	if p.end == "" && p.how == "" {

@@ -17,13 +17,13 @@ import (
 )
 
 // The worker's side: one request after the other, in one goroutine. Whatever it holds is given back
-// with its process, so an end needs no order.
+// with its process, so it need not clean up at its end.
 
 // Serve is the worker: it answers on the descriptors that it was started with until its parent says
 // goodbye or is gone, which is no error.
 func Serve(open Opener) error {
-	// The terminal and the service manager tell every process of ours to stop; the parent decides
-	// when that is.
+	// The terminal and the service manager send a stop signal to every process of ours; the parent
+	// decides when to stop.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	socket := os.NewFile(socketDescriptor, "socket")
 	info, err := socket.Stat()
@@ -99,8 +99,7 @@ func (s *server) emit(number uint32, text []byte) error {
 	return nil
 }
 
-// ask reads what a request says. Both sides are of one build, so a name that is not known is a
-// mistake.
+// ask reads what a request says. Both sides are of one build, so an unknown name is a mistake.
 func ask[T any](m *message) (v T, err error) {
 	d := json.NewDecoder(bytes.NewReader(m.text))
 	d.DisallowUnknownFields()

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The memory that both sides see: a slot for each of the last requests and one for its answer, by
-// the request's number, then the logits. It takes room only where it has been written.
+// The memory that both sides see: by request number, a slot for each of the last requests and one
+// for its answer; then the logits. It takes room only where it has been written.
 
 const (
 	slots       = 4
@@ -46,7 +46,7 @@ func (s *shared) answer(number uint32) []byte {
 	return s.bytes[at : at+answerBytes : at+answerBytes]
 }
 
-// logits is where a step leaves n of them.
+// logits is where a step leaves n logits.
 func (s *shared) logits(n int) ([]float32, error) {
 	area := s.bytes[slotsBytes:]
 	if n < 0 || n > len(area)/4 {

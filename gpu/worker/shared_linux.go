@@ -35,7 +35,7 @@ func newShared(logits int64) (_ *shared, file *os.File, err error) {
 	return s, file, err
 }
 
-// openShared maps what the parent made, after a look at whether it is what the parent said.
+// openShared maps the parent's memory, after checking that it is what the parent said.
 func openShared(file *os.File, bytes int64) (*shared, error) {
 	if err := checkShared(bytes); err != nil {
 		return nil, err

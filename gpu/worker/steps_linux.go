@@ -35,8 +35,8 @@ func (s *server) step(m *message) (*message, error) {
 }
 
 // advance samples the tokens of the batch queued before, then queues the next one, then waits for
-// the tokens. Where it does not sample, nobody waits for an answer, so what goes wrong is kept for
-// the next one that does.
+// the tokens. If it does not sample, nobody waits for an answer, so an error is kept for the next
+// advance that does.
 func (s *server) advance(m *message) (*message, error) {
 	r := codec{slot: s.shared.slot(m.number)[:m.shared], reads: true}
 	var choices []engine.SamplingParams
@@ -89,7 +89,7 @@ func (s *server) tokens(number uint32, n int) (*message, error) {
 	return &message{kind: done, shared: uint32(answerBytes - len(w.slot))}, nil
 }
 
-// tap answers with a piece of it, and how long it is in all.
+// tap answers with a piece of the tap, and its full length.
 func (s *server) tap(m *message) (*message, error) {
 	t, err := ask[tapText](m)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package goldens holds a card to what other implementations computed after the same prompts: all
-// of golden/model through the fake driver, which runs the real kernels by emulation. The tests lie
-// in folders below: each is a process of its own, so that they run side by side and none of them
-// takes long enough to meet go test's time limit on a machine that is busy otherwise. Here are the
-// long ones.
+// Package goldens compares a card with what other implementations computed from the same prompts:
+// all of golden/model through the fake driver, which runs the real kernels by emulation. The tests
+// lie in folders below. Each is a process of its own, so that they run side by side and none
+// exceeds go test's time limit on a busy machine. The long ones are here.
 package goldens
 
 import (
@@ -27,11 +26,11 @@ var (
 	To700   = append(slices.Clone(To128), From129...)
 )
 
-// Coarsest stands for MXFP4 on both sides where the card has it, else for what rounds to bfloat16.
+// Coarsest stands for MXFP4 on both sides where the card has it, else for rounding to bfloat16.
 const Coarsest = "coarsest"
 
-// Hold runs cases of a model in modes, nil for all that the device has, on a fake card, of which
-// nothing may be left.
+// Hold runs cases of a model in modes (nil: all that the device has) on a fake card, and checks
+// that nothing stays allocated.
 func Hold(t *testing.T, o golden.Options, how device.Options, model string, modes []string) {
 	t.Helper()
 	f := open(t, how.Arch)
@@ -63,8 +62,8 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 	}
 }
 
-// open opens the fake driver of a card's maker. NVIDIA's says the card's capability; AMD's has no
-// place to tell it.
+// open opens the fake driver of a card's vendor. NVIDIA's reports the card's capability; AMD's has
+// no field for it.
 func open(t *testing.T, arch string) *fakedriver.Fake {
 	t.Helper()
 	api, m := driver.HIP, fakedriver.Machine{}

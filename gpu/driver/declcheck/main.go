@@ -1,5 +1,5 @@
-// Command declcheck holds the table of package driver to the vendors' own headers: it writes C++
-// that says what the table says and lets g++ compile it against cuda.h and hip_runtime_api.h.
+// Command declcheck checks the table of package driver against the vendors' own headers: it writes
+// C++ that says what the table says and lets g++ compile it against cuda.h and hip_runtime_api.h.
 // .ci/run fetches the headers (PyPI's nvidia-cuda-runtime, Debian's libamdhip64-dev) and runs it.
 //
 //	go run ./gpu/driver/declcheck -cuda DIR/nvidia/cu13/include -hip DIR/usr/include

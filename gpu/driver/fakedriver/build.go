@@ -85,7 +85,7 @@ func Build(api driver.API) (string, error) {
 	return target, os.Rename(made, target)
 }
 
-// compile makes one object a source, as many at once as there are processors.
+// compile makes one object per source, as many at once as there are processors.
 func compile(work string, sources, options []string) ([]string, error) {
 	objects, failed := make([]string, len(sources)), make([]error, len(sources))
 	room := make(chan struct{}, runtime.NumCPU())

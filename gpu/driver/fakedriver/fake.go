@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// The fake driver as a test holds it: opened as a driver is, told to fail, asked for what was left
+// The fake driver as a test uses it: opened like a driver, told to fail, and asked what was left
 // behind.
 
 // Fake is an opened fake driver: a Driver, and the strings behind it.
@@ -53,8 +53,8 @@ func (f *Fake) RestartAs(m Machine) {
 	}
 }
 
-// Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it
-// has room for.
+// Multiprocessors sets their number on every device, and so how many blocks of a cooperative launch
+// fit.
 func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
 
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
@@ -78,8 +78,8 @@ func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
 func (f *Fake) Restart() { f.control("reset") }
 
-// FailCall makes the nth call from now of a function fail with a code; "" is any function.
-// Functions that free do so all the same.
+// FailCall makes the nth call of a function from now on fail with a code; "" is any function.
+// Functions that free still free.
 func (f *Fake) FailCall(function string, nth, code int) {
 	name := append([]byte(function), 0)
 	f.Raw(f.at("fail"), uintptr(unsafe.Pointer(&name[0])), uintptr(nth), uintptr(code))
@@ -100,8 +100,8 @@ func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
 // Leaks names what is held, "" when everything was given back.
 func (f *Fake) Leaks() string { return f.read("leaks") }
 
-// Image is a module that has every kernel of the emulation and no code: what the fake reads of an
-// image.
+// Image is a module with the name of every kernel of the emulation and no code: all that the fake
+// reads of an image.
 func (f *Fake) Image() []byte {
 	names := strings.Fields(f.read("kernels"))
 	if f.API() == driver.HIP {
@@ -137,7 +137,7 @@ func (f *Fake) Reverse(on bool) {
 func (f *Fake) at(what string) uintptr {
 	at := f.Symbol("ossrun_fake_" + what)
 	if at == 0 {
-		// built from this folder, so it has
+		// built from this folder, so the function is there
 		panic(fmt.Sprintf("%s has no ossrun_fake_%s", f.Path, what))
 	}
 	return at

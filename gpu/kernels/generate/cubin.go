@@ -50,7 +50,8 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 		defer os.Remove(made)
 		args := append(slices.Clone(wanted.Flags), "-v", in, "-o", made)
 		said, err := exec.CommandContext(ctx, assembler, args...).CombinedOutput()
-		// What it says when it makes warpgroup products wait for each other, which is no warning.
+		// The assembler prints this, and not as a warning, when it makes warpgroup products wait
+		// for each other.
 		if err != nil || strings.Contains(string(said), "Potential Performance Loss") {
 			return fmt.Errorf("%w\n%s", cmp.Or(err, errors.New("slow code")), said)
 		}

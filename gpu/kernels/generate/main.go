@@ -2,10 +2,10 @@
 // manifest, and kernels.md. It needs Debian's clang-19, lld-19, clang-22 and lld-22, and for the
 // cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as `go generate ./gpu/...`.
 //
-// What is there already and was built from these sources, with these flags, by this compiler,
-// stays. With names of architectures as arguments only those are built, for a machine that has
-// little time; a test says which others are stale. -texts DIR writes the PTX of every architecture
-// there, of which only the cubins are shipped of some, and builds nothing else.
+// Artefacts that exist and were built from these sources, with these flags, by this compiler, stay.
+// With names of architectures as arguments only those are built, for a machine that has little
+// time; a test says which others are stale. -texts DIR writes the PTX of every architecture there,
+// also of those shipped only as cubins, and builds nothing else.
 package main
 
 import (
@@ -76,8 +76,8 @@ func run(ctx context.Context, out string, names []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	// Built beside the folder and moved in whole: a run that dies leaves nothing half written, and
-	// nothing of its own, in it.
+	// The artefacts are built beside the folder and moved in together: a run that dies leaves no
+	// half-written and no temporary file in it.
 	work, err := os.MkdirTemp(filepath.Dir(out), ".kernels-")
 	if err != nil {
 		return err
@@ -140,8 +140,8 @@ func (b *builder) all(n int, artefact func(int) error) {
 	group.Wait()
 }
 
-// keep enters an artefact: the one that is there if it is what would be built, else what build
-// makes; nothing where it is not wanted and not there.
+// keep enters an artefact in the manifest: the existing one if it is what would be built, else what
+// build makes; nothing if it is not wanted and does not exist.
 func (b *builder) keep(file, name string, wanted kernels.Artefact,
 	build func(to string) error) error {
 	a, there := b.have[file]
@@ -176,7 +176,7 @@ func (b *builder) wants(name string) bool {
 	return len(b.names) == 0 || slices.Contains(b.names, name)
 }
 
-// compiled makes a code object of kernels.cu, or its PTX, of which the manifest alone tells.
+// compiled makes a code object of kernels.cu, or its PTX, which appears only in the manifest.
 func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
 	wanted, err := b.wanted(ctx, arch)
 	if err != nil {
@@ -193,7 +193,7 @@ func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
 	})
 }
 
-// wanted is what the manifest says of an architecture's PTX or code object when it was built now.
+// wanted is the manifest's entry for an architecture's PTX or code object, if it were built now.
 func (b *builder) wanted(ctx context.Context, arch kernels.Arch) (kernels.Artefact, error) {
 	version, err := line(ctx, "", arch.Clang)
 	if err != nil {
@@ -224,8 +224,7 @@ func command(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// built are the artefacts in dir that are what its manifest says, and the texts that they were made
-// of.
+// built are the artefacts in dir that match its manifest, and the texts that they were made of.
 func built(dir string) map[string]kernels.Artefact {
 	var m kernels.Manifest
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))

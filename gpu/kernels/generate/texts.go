@@ -1,8 +1,8 @@
 package main
 
-// The texts: PTX as the compiler writes it, which cubins are made of. Those that any card of a
-// driver's can run are shipped, compressed: gzip is given no time and no name, so the same text
-// gives the same bytes. Of the others the manifest keeps the digest.
+// The texts: PTX as the compiler writes it; cubins are made from them. Texts that can run on any
+// card of a driver are shipped, compressed: gzip is given no time and no name, so the same text
+// gives the same bytes. Of the others the manifest keeps only the digest.
 
 import (
 	"bytes"
@@ -26,8 +26,8 @@ type text struct {
 	err  error
 }
 
-// text compiles an architecture's PTX, once. Where the manifest has one of the same sources, flags
-// and compiler it must be the same.
+// text compiles an architecture's PTX, once. If the manifest has a text of the same sources, flags
+// and compiler, the new one must equal it.
 func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	t := b.texts[arch.Name]
 	t.once.Do(func() {
