@@ -110,7 +110,7 @@ func LookupRelated(name string) (Related, bool) {
 	return Related{}, false
 }
 
-// bare takes hf: or Hugging Face's address from the front of a repository.
+// bare removes hf: or Hugging Face's address from the front of a repository's name.
 func bare(name string) string {
 	for _, prefix := range [...]string{"hf:", "https://huggingface.co/", "huggingface.co/",
 		"hf.co/"} {

@@ -1,7 +1,7 @@
 package models
 
 // config.json to Spec. Shapes are read; everything that the engine computes with as a constant is
-// compared, so that a checkpoint that differs is refused here and not noticed in its answers.
+// compared, so that a checkpoint that differs is refused here instead of giving wrong answers.
 // Fields that change nothing at inference (dropout, initializer_range, router_aux_loss_coef,
 // use_cache, output_router_logits) are not looked at.
 
@@ -133,7 +133,7 @@ func (f fields) expertsPerToken(s *Spec) {
 	}
 }
 
-// layerTypes holds layer_types against Spec.Sliding.
+// layerTypes checks layer_types against Spec.Sliding.
 func (f fields) layerTypes(s Spec) {
 	const field = "layer_types"
 	if !f.has(field) {

@@ -69,7 +69,7 @@ func (f fields) get(field string) jsondoc.Field {
 	return jsondoc.Field{Raw: f.object[field], Path: field}
 }
 
-// has tells whether a field stands and is not null.
+// has tells whether a field is present and not null.
 func (f fields) has(field string) bool { return f.get(field).Kind() != jsondoc.Null }
 
 // raw gives a field's JSON on one line, shortened, in printable ASCII.
@@ -148,7 +148,8 @@ func (f fields) text(field string) string {
 	return s
 }
 
-// must holds a field that the engine takes as fixed to its one value; absent is what whose says.
+// must checks that a field has the one value that the engine takes as fixed; whose says what an
+// absent field means.
 func must[T comparable](f fields, field string, value T, whose presence) {
 	if !f.has(field) {
 		if whose == required {

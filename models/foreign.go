@@ -1,7 +1,7 @@
 package models
 
-// A config.json that is no gpt-oss's, or is one in a form that ossrun does not run, is named for
-// what it is, with what to do. Order matters: the more telling sign comes first.
+// What to say about a config.json that is not a gpt-oss's, or is that of a gpt-oss in a form that
+// ossrun does not run: what it is and what to do. Order matters: the more telling sign comes first.
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune th
 // DequantisedExperts says what a checkpoint without MXFP4 experts is.
 const DequantisedExperts = "the experts of this checkpoint were dequantised; " + Advice
 
-// foreignConfig names a config.json that is no gpt-oss's, or a gpt-oss's in a form that ossrun does
-// not run.
+// foreignConfig returns an error that says what a config.json is, if it is not a gpt-oss's or is
+// that of a gpt-oss in a form that ossrun does not run.
 func foreignConfig(f fields) error {
 	name := strings.TrimSuffix(f.where, ": ")
 	architecture := ""

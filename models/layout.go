@@ -50,8 +50,8 @@ func (s Spec) Tensors() []TensorSpec {
 		add(name+".weight", BF16, out, in)
 		add(name+".bias", BF16, out)
 	}
-	// experts is one MXFP4 matrix a expert with a bias: blocks of 16 bytes hold 32 elements along
-	// the input.
+	// experts is one MXFP4 matrix with a bias for each expert: blocks of 16 bytes hold 32 elements
+	// along the input.
 	experts := func(name string, out, in int) {
 		add(name+"_blocks", U8, s.Experts, out, in/BlockSize, BlockBytes)
 		add(name+"_scales", U8, s.Experts, out, in/BlockSize)

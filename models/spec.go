@@ -3,7 +3,7 @@
 // opens them, package gguf reads those of other programs, package hub fetches them.
 //
 // What must stay true: a Spec comes from ParseSpec or ReadSpec, which compare everything that the
-// engine takes as fixed, so that a checkpoint that differs is refused and not noticed in its
+// engine takes as fixed, so that a checkpoint that differs is refused instead of giving wrong
 // answers.
 package models
 
@@ -52,7 +52,7 @@ const (
 )
 
 // Sliding tells whether a layer sees a window (even layers) or everything (odd layers).
-// config.json's layer_types is held against it.
+// config.json's layer_types is checked against it.
 func (s Spec) Sliding(layer int) bool { return layer%2 == 0 }
 
 // SameShape tells whether two specs differ at most in name and EOS, so that kernels tuned for one

@@ -1,7 +1,6 @@
 package models
 
-// What a download or a removal is told: a repository and a revision, under the name that people
-// know.
+// What to download or to remove: a repository and a revision, under the name that people know.
 
 import (
 	"fmt"
@@ -20,8 +19,8 @@ type Target struct {
 }
 
 // ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's
-// address in front and @revision behind. *UnknownModelError for anything else; the demo, which has
-// no repository, is that too.
+// address in front and @revision behind. *UnknownModelError for anything else, and for the demo,
+// which has no repository.
 func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
 	address, revision, pinned := strings.Cut(name, "@")

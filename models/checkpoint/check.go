@@ -33,7 +33,7 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 		if held, err = fromOriginal(c.Spec, held); err != nil {
 			return err
 		}
-		placed = nil // it speaks of the names that the tensors had
+		placed = nil // it has the names from before the renaming
 	}
 	if err := foreignTensors(held); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package checkpoint
 
-// The files that hold a model's weights: which they are, and whether they are what they were when
-// something was made from them. That goes by what the system says about a file, so that no weight
+// The files that hold a model's weights: which they are, and whether they have changed since
+// something was made from them. What the system says about a file decides that, so that no weight
 // is read for it.
 
 import (
@@ -28,9 +28,9 @@ func (s FileState) ChangedSince(t time.Time) bool {
 		s.Changed) >= t.UnixNano()
 }
 
-// FileStates are those of all files of a model's weights, and when they were looked at. There are
-// no Files where they could not all be described, or where the system does not tell when a file was
-// changed.
+// FileStates are the states of all files of a model's weights, and the time when they were read.
+// Files is empty if not all of them could be described, or if the system does not tell when a file
+// was changed.
 type FileStates struct {
 	Files []FileState
 	Seen  time.Time
@@ -71,8 +71,8 @@ func (f Found) FileStates() FileStates {
 // FileStates describes the weights' files as they were when they were opened.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
 
-// keepStates is called when the files are open: what was said of them before holds for the open
-// ones if it is said still.
+// keepStates is called when the files are open: states that were read before hold for the open
+// files if they have not changed.
 func (c *Checkpoint) keepStates(paths []string) {
 	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
 		c.states = FileStates{}

@@ -4,5 +4,5 @@ package checkpoint
 
 import "os"
 
-// describe knows nothing here that a program could not set.
+// describe has nothing to add: programs can set everything that this system tells of a file.
 func describe(*FileState, os.FileInfo) bool { return false }

@@ -1,7 +1,8 @@
 package checkpoint
 
-// What people point at that is not a gpt-oss checkpoint in the Hugging Face layout, each named for
-// what it is with what to do. Order matters in both lists: the more telling sign comes first.
+// What to say about files and folders that are not a gpt-oss checkpoint in the Hugging Face layout:
+// what each of them is and what to do. Order matters in both lists: the more telling sign comes
+// first.
 
 import (
 	"bytes"

@@ -12,9 +12,9 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// without gives, for each of the weights' files, what holds tensors that are left out, in the order
-// of the file. Names are the Hugging Face layout's; a tensor of another layout is left out when all
-// that is made from it is.
+// without gives, for each of the weights' files, the parts that hold left-out tensors, in the order
+// of the file. Names are those of the Hugging Face layout; a tensor of another layout is left out
+// if all tensors made from it are.
 func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Without(out), nil
@@ -49,7 +49,8 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 	return list, nil
 }
 
-// leftOut gives the names in a file of the tensors that nothing is made from but what is left out.
+// leftOut gives the names, as a file has them, of the tensors from which only left-out tensors are
+// made.
 func leftOut(s models.Spec, out func(tensor string) bool, original bool) map[string]bool {
 	leave := map[string]bool{}
 	for _, t := range s.Tensors() {

@@ -6,12 +6,11 @@ package checkpoint
 
 import "context"
 
-// Load brings all weights into memory that are not there and do not come by themselves, and tells
-// how far it is: progress is called with bytes done and bytes in all, several times a second, by
-// one goroutine; it may be nil. free is the memory that is there for it; where there is room for
-// the files beside the weights, they stay in the page cache for the next time. Tensors that are
-// left out come when they are asked for; without may be nil. The error is ctx's cause where ctx
-// ends first.
+// Load brings into memory all weights that are not there and do not come by themselves. progress is
+// called with the bytes done and the total, several times a second, by one goroutine; it may be
+// nil. free is the memory available for this; if there is room for the files beside the weights,
+// they stay in the page cache for the next time. Tensors that are left out come when they are asked
+// for; without may be nil. The error is ctx's cause where ctx ends first.
 func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool,
 	progress func(done, total int64)) error {
 	if c.gguf == nil {
@@ -20,8 +19,8 @@ func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor s
 	return c.gguf.Load(ctx, free, without, progress)
 }
 
-// Fetch brings one tensor into memory as Load does, and says why it cannot be had. For a name that
-// is no tensor's there is nothing to do.
+// Fetch brings one tensor into memory as Load does, and its error says why that failed. It does
+// nothing for a name that is no tensor's.
 func (c *Checkpoint) Fetch(name string) error {
 	if c.gguf == nil {
 		return nil

@@ -1,6 +1,6 @@
 package checkpoint
 
-// What a checkpoint is called, and what to do about a broken one, both told from where it lies.
+// A checkpoint's name, and what to do about a broken one. Both follow from its path.
 
 import (
 	"errors"
@@ -44,7 +44,7 @@ func remedy(err error, path string) string {
 	return ": download it again with ossrun pull " + pullName(repo)
 }
 
-// pullName is how ossrun pull is told about a repository.
+// pullName is the name of a repository for ossrun pull.
 func pullName(repo store.Repo) string {
 	if e, known := models.Lookup(repo.ID()); known {
 		return e.ID

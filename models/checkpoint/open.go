@@ -2,8 +2,9 @@
 //
 // Open and OpenDemo are the only ways to a Checkpoint of real weights, and both end in the same
 // check: its Spec, and the name, type and shape of every tensor that the Spec calls for, have been
-// held against the files. Whatever else a file says is refused in one sentence. Weights are views
-// of mapped memory; only those of a GGUF file are copied, into the order that the engine reads.
+// checked against the files. Whatever else a file says is refused in one sentence. Weights are
+// views of mapped memory; only those of a GGUF file are copied, into the order that the engine
+// reads.
 package checkpoint
 
 // Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor
@@ -158,7 +159,7 @@ func shards(folder string) (*safetensors.Index, error) {
 	return nil, &missingError{file: singleFile}
 }
 
-// glob lists what a pattern matches in a folder, whose own name stands for itself.
+// glob lists what a pattern matches in a folder; the folder's own name is not part of the pattern.
 func glob(folder, pattern string) []string {
 	var list []string
 	matches, _ := fs.Glob(os.DirFS(folder), pattern) // the patterns are well formed
@@ -182,7 +183,7 @@ func (e *missingError) Error() string {
 }
 
 // Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor. It
-// is fetched first if need be; one that cannot be has no Data, and Fetch says why.
+// is fetched first if need be; if that fails it has no Data, and Fetch says why.
 func (c *Checkpoint) Tensor(name string) models.Tensor {
 	t := c.tensors[name]
 	if c.Fetch(name) != nil {

@@ -90,8 +90,8 @@ func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 	return t, nil
 }
 
-// originalIn is the folder of the original/ layout that a folder is, or holds beside nothing else;
-// "" when it is neither.
+// originalIn returns the folder of the original/ layout: the given folder, or the one that it holds
+// beside nothing else; "" if neither is one.
 func originalIn(folder string) string {
 	for _, path := range [...]string{folder, filepath.Join(folder, "original")} {
 		if is, found := models.IsOriginal(path); is {

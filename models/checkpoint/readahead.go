@@ -2,8 +2,8 @@ package checkpoint
 
 // Reading weights into the page cache before they are used from there. A first forward pass over
 // cold weights faults page by page, in the order of the layers; several readers with large requests
-// keep a disk busy instead. What is in memory already is not read again, and nothing is read that
-// would only push itself out.
+// keep a disk busy instead. What is in memory already is not read again, and nothing is read if it
+// would only evict itself again.
 
 import (
 	"context"
@@ -27,8 +27,8 @@ type Replaced struct {
 	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
 }
 
-// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as
-// Checkpoint.Load does: all of them but what is replaced, and the file that replaces it. A file
+// ReadAhead reads the weights' files if they fit in free bytes, and reports progress as
+// Checkpoint.Load does. It leaves out what is replaced, and reads the file that replaces it. A file
 // that cannot be read is left to Open, which says why.
 func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	progress func(done, total int64)) error {

@@ -1,9 +1,8 @@
 package checkpoint
 
 // Linux says which pages of a mapped file are in memory, and reads a stretch of it without a copy.
-// Readers of one file that call read(2) share what it knows of their readahead, and several of them
-// insert into its page cache at half the speed of one, or less; populating the mapping has neither
-// trouble.
+// Several read(2) readers of one file share its readahead state, and they fill its page cache at
+// half the speed of one reader, or less; populating the mapping has neither problem.
 
 import (
 	"slices"

@@ -92,8 +92,8 @@ func Resolve(name string) (Found, error) {
 	}
 	if strings.ContainsAny(name, `/\`) {
 		if repo, ok := store.ParseRepo(name); ok {
-			// Written without hf: a repository is taken only when it is here, so that a mistyped
-			// path is not a download.
+			// A repository that is written without "hf:" is taken only if it is here, so that a
+			// mistyped path is not a download.
 			found, err := findCached(repo, "")
 			var missing *NotCachedError
 			if !errors.As(err, &missing) {
@@ -140,7 +140,7 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	}
 	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo), Root: root}
 	if revision != "" {
-		// of a size that only the release's main is known to have
+		// without a size, which is known only for the release's main
 		missing.Name = repo.ID() + "@" + revision
 		missing.Pull = "hf:" + missing.Name
 	} else if e, ok := models.Lookup(repo.ID()); ok {

@@ -85,8 +85,8 @@ func describe(set *Set) (config, generation []byte, err error) {
 }
 
 // endTokens lists the tokens that end a turn: those of the file, and with the published vocabulary
-// all three that OpenAI's generation_config.json has, since llama.cpp's files name one and find the
-// others by their texts.
+// all three that OpenAI's generation_config.json has, since llama.cpp's files name only one, and
+// llama.cpp finds the others by their texts.
 func endTokens(set *Set, vocab int) []int64 {
 	ends := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
 	if id, ok := set.Keys["tokenizer.ggml.eos_token_id"]; ok {

@@ -1,7 +1,7 @@
 package gguf
 
-// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 changes places and no bit;
-// what was made from bfloat16 comes back as it was; only Q8_0 and float numbers that bfloat16
+// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 values change places but no
+// bits; what was made from bfloat16 comes back as it was; only Q8_0 and float numbers that bfloat16
 // cannot hold are rounded, to nearest even.
 
 import (
@@ -73,7 +73,7 @@ func toBF16(to, from []byte, kind Type) {
 // roundBF16 is the nearest bfloat16, the even one of two.
 func roundBF16(v float32) uint32 {
 	bits := math.Float32bits(v)
-	if v == v { // what is no number keeps its upper half
+	if v == v { // a NaN keeps its upper half
 		bits += 0x7fff + bits>>16&1
 	}
 	return bits >> 16
@@ -82,11 +82,11 @@ func roundBF16(v float32) uint32 {
 func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
 
 // half is an IEEE half-precision number. Its exponent is moved to the place of float32's and
-// corrected by a product, which is exact and takes subnormal numbers with it.
+// corrected by a multiplication, which is exact and also right for subnormal numbers.
 func half(bits uint16) float32 {
 	const correction = 1 << 112
 	v := math.Float32frombits(uint32(bits&0x7fff)<<13) * correction
-	if bits&0x7c00 == 0x7c00 { // infinite or no number
+	if bits&0x7c00 == 0x7c00 { // infinity or NaN
 		v = math.Float32frombits(0x7f800000 | uint32(bits&0x3ff)<<13)
 	}
 	return math.Float32frombits(math.Float32bits(v) | uint32(bits&0x8000)<<16)

@@ -6,10 +6,10 @@
 // a u64 length and no end. A model may be cut into several files of the same form; OpenSet opens
 // them together.
 //
-// Nothing in a file is believed. What a File says stays true for its users: names are unique, each
+// Nothing in a file is trusted. What a File says stays true for its users: names are unique, each
 // tensor's bytes lie inside its file and are what type and shape need, no two tensors share a byte,
-// and every number that the reader allocates by was held against the file's size first. Weights
-// alone are read of the tensors, in weights.go.
+// and every number that decides an allocation was checked against the file's size first. The
+// tensors' bytes are read only in weights.go.
 package gguf
 
 import (
@@ -63,7 +63,7 @@ type Header struct {
 	Bytes   int64    // the header's own length, up to the first tensor
 }
 
-// Error says what is wrong with one file, in one sentence without an end.
+// Error says what is wrong with one file, in one sentence without its full stop.
 type Error struct {
 	File string // base name
 	Cut  bool   // the file ends too early

@@ -57,8 +57,8 @@ func (m *Model) Spec() models.Spec { return m.spec }
 // Files are the paths of its files, in order.
 func (m *Model) Files() []string { return m.set.Files }
 
-// Without gives, for each file, the parts that hold tensors which nothing is made from but what is
-// left out, in the order of the file.
+// Without gives, for each file and in its order, the parts that hold tensors from which only
+// left-out tensors are made.
 func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	leave := map[string]bool{}
 	for _, w := range m.rewrites {
@@ -80,8 +80,8 @@ func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	return list
 }
 
-// ModelName is what a model is called that came from a file or from ollama: its last part, without
-// the program, the format and the count of files.
+// ModelName is the name of a model that came from a file or from ollama: the last part, without the
+// program, the format and the count of files.
 func ModelName(name string) string {
 	if _, rest, ok := strings.Cut(name, ":"); ok {
 		name = rest

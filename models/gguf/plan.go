@@ -26,7 +26,8 @@ type rewrite struct {
 	from   []rows            // more than one: their rows take turns
 }
 
-// planRewrites finds the source of every tensor of the Spec and holds shapes and types against it.
+// planRewrites finds the source of every tensor of the Spec and checks the sources' shapes and
+// types.
 func planRewrites(s models.Spec, set *Set) ([]rewrite, error) {
 	find := finder{set: set, used: map[string]bool{}}
 	var list []rewrite
@@ -149,7 +150,7 @@ func orElse(found []rows, other func() []rows) []rows {
 	return other()
 }
 
-// pair is both or none.
+// pair returns both, or none if one is missing.
 func pair(gate, up []rows) []rows {
 	if gate == nil || up == nil {
 		return nil
@@ -157,7 +158,7 @@ func pair(gate, up []rows) []rows {
 	return append(gate, up...)
 }
 
-// check holds the sources of a rewrite against what it makes.
+// check compares the sources of a rewrite with what it makes.
 func (f finder) check(r rewrite) error {
 	if r.from == nil {
 		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(Tensor{}),

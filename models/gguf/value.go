@@ -96,7 +96,7 @@ func (d *decoder) uint64() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// count reads a number of things, of which each has at least a byte in what is left of the file.
+// count reads a number of things, each of which takes at least a byte of the rest of the file.
 func (d *decoder) count() int64 {
 	n := d.uint64()
 	if n > uint64(d.size-d.read) {

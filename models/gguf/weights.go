@@ -1,12 +1,12 @@
 package gguf
 
-// Putting a GGUF file's weights in the engine's order while they are read: pieces of tensors, by
-// several goroutines at once, straight from the mapped file into the places where they stay.
+// Repacking a GGUF file's weights into the engine's order while they are read. Several goroutines
+// at once repack pieces of tensors, straight from the mapped file to their final places in memory.
 // Reading a piece waits for the disk, so there are more goroutines than processors.
 //
 // What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding
-// what its repacking needs; and of the file no more is in this process's memory than the pieces in
-// work.
+// what its repacking needs; and only those pieces of the file that are being repacked are in this
+// process's memory.
 
 import (
 	"cmp"
@@ -138,7 +138,7 @@ func (r *Weights) keepFor(free int64) {
 	r.keep = need <= free
 }
 
-// fill reads the tensors that the rewrites make, those that are not there already.
+// fill makes the tensors of the wanted rewrites that are not there already.
 func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, total int64)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 			total += r.rewrites[i].bytes()
 		}
 	}
-	// The order of the disk, as far as tensors that are made from two allow.
+	// In the order of the disk, as far as tensors that are made from two sources allow.
 	slices.SortStableFunc(list, func(a, b piece) int {
 		x, y := a.rewrite.from[0].tensor, b.rewrite.from[0].tensor
 		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin),
@@ -238,7 +238,7 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 }
 
 // unit is how many bytes of a tensor lie together when two sources take turns along the second
-// dimension; width is an element's.
+// dimension; width is the size of an element.
 func (r rewrite) unit(width int) int {
 	for _, d := range r.to.Shape[min(2, len(r.to.Shape)):] {
 		width *= d
@@ -259,7 +259,7 @@ func unpackRows(blocks, scales, from []byte, unit, i, n int, kind Type) {
 	}
 }
 
-// convertRows writes the i-th of n sources of a bfloat16 tensor in its turns.
+// convertRows writes the i-th of n sources of a bfloat16 tensor: rows of unit bytes take turns.
 func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	if n == 1 {
 		toBF16(to, from, kind)
@@ -275,9 +275,9 @@ func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	}
 }
 
-// Load makes all tensors that are not there yet, but for those that are left out, and tells how
-// far it is. free is the memory that is there for it: where the files fit beside the weights, they
-// stay in the page cache for the next time.
+// Load makes all tensors that are not there yet, except those that are left out, and reports its
+// progress. free is the memory available for this: if the files fit beside the weights, they stay
+// in the page cache for the next time.
 func (r *Weights) Load(ctx context.Context, free int64, without func(tensor string) bool,
 	progress func(done, total int64)) error {
 	r.keepFor(free)
@@ -311,7 +311,7 @@ func (r *Weights) Release(name string) bool {
 	w := r.rewrites[i]
 	for _, part := range []string{w.to.Name, w.scales} {
 		if part != "" && !r.memory.GiveBack(r.Tensors[part].Data) {
-			return true // it stays where it is, and is right
+			return true // the memory stays as it is, and is right
 		}
 	}
 	r.there[i] = false

@@ -30,7 +30,7 @@ type Client struct {
 	Endpoint  string // https://huggingface.co, or a mirror; no slash at the end
 	Token     string // "" for none
 	TokenFrom string // where the token was found, for messages
-	Offline   bool   // ask nobody
+	Offline   bool   // use no network
 	UserAgent string
 
 	Connections int           // ranges that are fetched at once
@@ -39,8 +39,8 @@ type Client struct {
 	Backoff     time.Duration // wait before the first retry; doubled each time
 	Attempts    int           // tries in a row that bring no byte
 
-	// Retrying is told of every try that failed, how many there were, and when the next one comes;
-	// called by any goroutine; may be nil.
+	// Retrying is called after every failed try with its error, the number of tries and the wait
+	// until the next one. Any goroutine may call it; it may be nil.
 	Retrying func(err error, tries int, wait time.Duration)
 
 	http *http.Client
@@ -103,8 +103,8 @@ func token() (text, from string) {
 	return strings.TrimSpace(string(content)), path
 }
 
-// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges are to
-// be eight connections, and follows no redirect by itself.
+// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges must
+// use eight connections, and follows no redirect by itself.
 func (c *Client) client() *http.Client {
 	if c.http == nil {
 		c.http = &http.Client{
@@ -191,8 +191,8 @@ func (c *Client) follow(ctx context.Context, method, address string, header http
 	return nil, &permanentError{fmt.Errorf("%s redirects in a circle", c.host())}
 }
 
-// ask asks the hub about a repository, as often as it takes, and reads the answer. what is asked
-// for stands in the error when the hub refuses.
+// ask asks the hub about a repository, with retries, and reads the answer. what names the thing
+// that was asked for, in the error of a refusal.
 func (c *Client) ask(ctx context.Context, method, address string, repo store.Repo, what string,
 	stop func(*http.Response, *url.URL) bool, read func(*http.Response) error) error {
 	return c.retry(ctx, func() error {

@@ -138,7 +138,7 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// statusError is an answer that may be another one later.
+// statusError is an answer that may be a better one later.
 type statusError struct {
 	code  int
 	after time.Duration // what Retry-After asks for

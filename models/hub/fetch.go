@@ -1,8 +1,8 @@
 package hub
 
-// Fetching one range, or a whole file from a server that knows no ranges. Every answer is held
-// against what the hub said of the file: a server that sends another range, another length or
-// another content is not believed.
+// Fetching one range, or a whole file from a server that knows no ranges. Every answer is checked
+// against what the hub said of the file: another range, another length or another content is
+// refused.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // errNoRanges says that a server answers a range with the whole file.
 var errNoRanges = errors.New("the server sends whole files only")
 
-// errExpired says that an address on another host works no more.
+// errExpired says that an address on another host no longer works.
 var errExpired = errors.New("the address of the file has ended")
 
 // errCut says that a connection ended before its range did.
@@ -168,7 +168,7 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// stream fetches the whole file in order and passes over what is there.
+// stream fetches the whole file in order and skips what is already there.
 func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
@@ -199,7 +199,7 @@ func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
 	return nil
 }
 
-// agrees holds a Content-Range against what was asked for.
+// agrees compares a Content-Range with what was asked for.
 func (t *transfer) agrees(header string, from, length int64) error {
 	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
 	first, last, ok2 := strings.Cut(span, "-")
@@ -217,7 +217,7 @@ func (t *transfer) agrees(header string, from, length int64) error {
 	return nil
 }
 
-// lies is a retry's reason: an answer that contradicts the hub.
+// lies makes the error of an answer that contradicts the hub; it causes a retry.
 func (t *transfer) lies(format string, args ...any) error {
 	address, _ := t.address()
 	host := ""

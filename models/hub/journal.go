@@ -1,17 +1,17 @@
 package hub
 
-// The journal of an unfinished file: how far each range has come. It stands beside the partial file
-// and has one line of two numbers a range: the bytes that were written, and of those the bytes that
-// were flushed to the disk.
+// The journal of an unfinished file: how far each range has come. It lies beside the partial file
+// and has one record of two numbers for each range: the bytes that were written, and of those the
+// bytes that were flushed to the disk.
 //
 // What was written survives the process; what was flushed survives the machine. So a journal names
 // the boot that it was written in: under the same boot the written bytes count, after another one
-// only the flushed. Numbers are set after the bytes that they speak of, so a journal never says too
-// much, and a file's hash is checked in the end whatever it says.
+// only the flushed. A number is written after the bytes that it counts, so a journal never claims
+// too much, and a file's hash is checked in the end in any case.
 //
-// The partial file is not called ETAG.incomplete, as the one of older huggingface_hub is: those
-// take a file of that name whose length is right for complete, and ours has its full length, with
-// holes, from the start.
+// The partial file is not called ETAG.incomplete, as that of older huggingface_hub is. Those
+// versions take a file of that name for complete if its length is right, and ours has its full
+// length, with holes, from the start.
 
 import (
 	"bytes"
@@ -134,7 +134,7 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 // wrote records the bytes of range i that are written.
 func (j *journal) wrote(i int, n uint32) error { return j.record(i, 0, n) }
 
-// flush records, after the data was flushed, that the bytes of now were in it.
+// flush records, after the data was flushed, that this flush covered the byte counts in now.
 func (j *journal) flush(now []uint32) error {
 	for i, n := range now {
 		if n == j.flushed[i] {
@@ -157,8 +157,8 @@ func (j *journal) record(i int, within int64, n uint32) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// adopt takes over the beginning of a file that an older huggingface_hub left. Its name is ours
-// from then on.
+// adopt takes over the beginning of a file that an older huggingface_hub left, and gives it our
+// name.
 func adopt(blob string, size, chunk int64) (progress, bool) {
 	stat, err := os.Lstat(blob + foreignSuffix)
 	if err != nil || !stat.Mode().IsRegular() || stat.Size() == 0 || stat.Size() > size {
@@ -177,16 +177,16 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 	return p, true
 }
 
-// sweepJournal deletes the journal of a finished blob: a process that was killed right after it
-// gave the file its name left it. Where there is a partial file too, somebody fetches the blob
-// again.
+// sweepJournal deletes the journal of a finished blob, left by a process that was killed right
+// after it gave the file its name. If there is a partial file too, the blob is being fetched again
+// and the journal stays.
 func sweepJournal(blob string) {
 	if _, err := os.Lstat(blob + partialSuffix); errors.Is(err, fs.ErrNotExist) {
-		os.Remove(blob + journalSuffix) // what cannot be deleted is passed over by every reader
+		os.Remove(blob + journalSuffix) // if it cannot be deleted, every reader ignores it
 	}
 }
 
-// dropPartial deletes what is unfinished of a blob.
+// dropPartial deletes the unfinished parts of a blob.
 func dropPartial(blob string) error {
 	var errs []error
 	for _, suffix := range [...]string{journalSuffix, partialSuffix} {

@@ -11,7 +11,7 @@ import (
 // rateSamples makes the rate that of the last five seconds.
 const rateSamples = 25
 
-// report starts telling; the function it gives tells once more and stops.
+// report starts to report progress; the function that it returns reports once more and stops.
 func (p *pull) report(files int, bytes int64) (stop func()) {
 	if p.Progress == nil {
 		return func() {}
@@ -44,7 +44,7 @@ func (m *meter) add(at time.Time, fetched int64) {
 	}
 }
 
-// rate is in bytes a second; 0 as long as nobody knows.
+// rate is in bytes a second; 0 while it is unknown.
 func (m *meter) rate() float64 {
 	first, last := m.samples[0], m.samples[len(m.samples)-1]
 	if d := last.at.Sub(first.at).Seconds(); d > 0 {

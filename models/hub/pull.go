@@ -22,7 +22,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Options are what a pull is told.
+// Options say what to pull and how.
 type Options struct {
 	Root     string // the cache
 	Repo     store.Repo
@@ -245,9 +245,9 @@ func (p *pull) place(f File) error {
 	return nil
 }
 
-// have places a file that is in the cache: fs.ErrNotExist when it is not. One that was not hashed
-// since it was last written to, or any when Verify is asked for, is hashed first: *HashError when
-// its bytes are wrong.
+// have places a file that is in the cache; fs.ErrNotExist if it is not there. A file that was
+// written to since it was last hashed, or any file with Verify, is hashed first; *HashError if its
+// bytes are wrong.
 func (p *pull) have(ctx context.Context, f File, blob string, next func()) error {
 	path := blob
 	stat, err := os.Stat(path)

@@ -1,9 +1,9 @@
 package hub
 
 // Where a file's bytes are and what they must be. The hub answers a HEAD of a resolve address with
-// the file's ETag, which is its sha256 for files in LFS and git's hash of a blob for the others,
-// and for LFS files with a redirect to a store on another host, whose signed address ends after a
-// while and is then asked for anew.
+// the file's ETag, which is its sha256 for files in LFS and git's hash of a blob for the others.
+// For LFS files it also sends a redirect to a store on another host. The signed address there
+// expires after a while, and the hub is then asked for a new one.
 
 import (
 	"context"
@@ -126,7 +126,7 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 // and of chunks do not overflow.
 const mostFile = 1 << 42
 
-// plainETag takes a header's weakness mark and quotes away.
+// plainETag removes the weakness mark and the quotes of an ETag header.
 func plainETag(etag string) string {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
 }

@@ -23,8 +23,8 @@ type patience struct {
 	tries  int
 }
 
-// again waits before the next try. It gives the error back when it is permanent, without that
-// mark, or when there were enough tries.
+// again waits before the next try. It returns the error if it is permanent (without that mark), or
+// if there were enough tries.
 func (p *patience) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -91,8 +91,7 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 // errStalled says that no byte came for too long.
 var errStalled = errors.New("no byte arrived for too long")
 
-// watched is a body whose every read must bring a byte in time. cancel must end the request that
-// the body is of.
+// watched is a body whose every read must bring a byte in time. cancel must end the body's request.
 type watched struct {
 	body   io.Reader
 	stall  time.Duration

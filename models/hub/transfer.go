@@ -247,7 +247,7 @@ func (t *transfer) finish(sum []byte) error {
 	if err != nil {
 		return full(t.blob, fmt.Errorf("finishing %s: %w", t.want.Path, err))
 	}
-	// left behind it would describe a partial file that is not there, and be passed over
+	// if it stayed, it would describe a partial file that is gone, and be ignored
 	os.Remove(t.blob + journalSuffix)
 	return nil
 }

@@ -2,7 +2,7 @@
 
 // Files that become shorter while they are mapped. Reading behind their new end raises SIGBUS,
 // which would end the program without a word. A handler puts empty pages there instead and notes
-// which file it was, so that the step that read them is failed with a sentence.
+// which file it was, so that the step that read them fails with an error message.
 //
 // What must stay true: a fault anywhere else goes on to the handler that was there before, which is
 // Go's; the handler does only what a signal handler may do.
@@ -82,7 +82,7 @@ var watched struct {
 	names [C.most_mappings]string // "": the place is free
 }
 
-// watch has faults in a mapping noted under the file's name until forget is called.
+// watch makes the handler note faults in a mapping under the file's name, until forget is called.
 func watch(data []byte, name string) (forget func()) {
 	w := &watched
 	w.once.Do(func() { w.works = C.install() == 0 })

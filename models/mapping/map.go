@@ -31,8 +31,8 @@ func Open(path string, size int64) (data []byte, unmap func() error, err error) 
 	return File(f, size)
 }
 
-// File maps the first size bytes of an open file read-only; unmap ends it, and outlives the file's
-// closing.
+// File maps the first size bytes of an open file read-only; unmap ends it. The mapping stays valid
+// when the file is closed.
 func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
 	if size <= 0 || size > int64(^uint(0)>>1) {
 		return nil, nil, fmt.Errorf("%d bytes cannot be mapped", size)

@@ -32,9 +32,9 @@ func Tell(done *atomic.Int64, total int64, progress func(done, total int64)) (st
 	return func() { close(ended); <-gone }
 }
 
-// Each calls do with 0 up to count, by workers at once and in this order, until one fails or ctx
-// ends. bytes is the size of a piece, which done counts. spare is the worker's own, kept from one
-// piece to the next.
+// Each calls do for 0 to count-1, in this order and by several workers at once, until one fails or
+// ctx ends. bytes is the size of a piece, which is added to done. spare belongs to the worker and
+// is kept from one piece to the next.
 func Each(ctx context.Context, workers, count int, done *atomic.Int64,
 	do func(i int, spare *[]byte) (bytes int64, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSteps is how much the system is asked to read at once: it reads no more of one request than
-// the device takes in one.
+// readSteps is how much the system is asked to read at once: of a larger request it reads only as
+// much as the device takes at once.
 const readSteps = 1 << 20
 
-// Read brings data, which is at an offset of a mapped file, into memory as one stretch of reading
-// and not fault by fault. given gives it back: out of this process's memory, and, unless it is to
-// be kept, out of the page cache if it was not there before.
+// Read brings data, which is at an offset of a mapped file, into memory in one go instead of fault
+// by fault. given gives it back: it drops the pages from this process's memory and, unless keep is
+// set, from the page cache if they were not there before.
 func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err error) {
 	if len(data) == 0 {
 		return func() {}, nil
@@ -24,14 +24,14 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 	pages := pagesAround(data)
 	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(
 		unsafe.Pointer(unsafe.SliceData(pages)))
-	// of another user's file nobody may know, and it counts as there: it is read all the same and
-	// stays
+	// the system does not tell about another user's file, which then counts as in memory: it is
+	// read all the same and stays
 	cold := !allIn(pages)
 	if err := populate(pages); err != nil {
 		return nil, err
 	}
 	return func() {
-		// Only advice: refused, the pages stay until somebody needs their room.
+		// Only advice: if it is refused, the pages stay until their memory is needed.
 		_ = unix.Madvise(pages, unix.MADV_DONTNEED)
 		if cold && !keep {
 			_ = unix.Fadvise(int(f.Fd()), offset-int64(before), int64(len(pages)),
@@ -52,7 +52,7 @@ func pagesAround(data []byte) []byte {
 // populate reads pages of a mapping and maps them.
 func populate(pages []byte) error {
 	for at := 0; at < len(pages); at += readSteps {
-		// begins; the next line waits
+		// starts the reading; the next line waits for it
 		_ = unix.Madvise(pages[at:min(at+readSteps, len(pages))], unix.MADV_WILLNEED)
 	}
 	err := unix.Madvise(pages, unix.MADV_POPULATE_READ)

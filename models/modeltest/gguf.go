@@ -1,8 +1,8 @@
 package modeltest
 
 // GGUF files of a checkpoint, as llama.cpp's and ollama's converters write them, for the tests of
-// reading them. The layouts are put together from plain arithmetic on single values, so that the
-// tests compare two ways of saying the same.
+// reading them. The layouts are built with plain arithmetic on single values, so that the tests
+// compare two independent implementations.
 
 import (
 	"encoding/binary"
@@ -101,8 +101,8 @@ func WriteSparseGGUF(path string, s models.Spec) error {
 	return os.Truncate(path, int64(len(head))+size)
 }
 
-// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data become
-// such.
+// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data stay
+// without data.
 func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 	style GGUFStyle) []ggufTensor {
 	t := tensor(want.Name)
@@ -158,7 +158,7 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 	return []ggufTensor{dense(blk+names[part]+"."+kind, t, style)}
 }
 
-// every gives the values of a matrix's columns from one on, every second.
+// every gives the values of every second column of a matrix, from column first on.
 func every(t models.Tensor, first int) models.Tensor {
 	out := models.Tensor{Shape: slices.Clone(t.Shape)}
 	out.Shape[1] /= 2
@@ -168,7 +168,7 @@ func every(t models.Tensor, first int) models.Tensor {
 	return out
 }
 
-// dense is a tensor of bfloat16 in the type that its style has for it.
+// dense converts a bfloat16 tensor to the type that the style has for it.
 func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	g := ggufTensor{name: name, shape: t.Shape}
 	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") &&
@@ -195,8 +195,8 @@ func floats(data []byte) []float32 {
 	return out
 }
 
-// quantised is Q8_0 with scales that are powers of two, which half precision has: what matters is
-// that they are read rightly.
+// quantised is Q8_0 with scales that are powers of two, which half precision holds exactly: what
+// matters is that they are read correctly.
 func quantised(values []float32) (out []byte) {
 	for block := range slices.Chunk(values, 32) {
 		most := 0.0
@@ -306,7 +306,7 @@ func (k *ggufKeys) ofSpec(a string, s models.Spec) {
 	}
 }
 
-// ggufAlignment is what a tensor's place is a multiple of.
+// ggufAlignment divides the position of every tensor.
 const ggufAlignment = 32
 
 func aligned(n int64) int64 { return (n + ggufAlignment - 1) / ggufAlignment * ggufAlignment }

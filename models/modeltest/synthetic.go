@@ -17,10 +17,10 @@ import (
 // repeatedVocab is how many rows of the embeddings are drawn; larger ones repeat them.
 const repeatedVocab = 4096
 
-// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as so many
-// files of about equal size and the same bytes for the same seed. The weights are
-// checkpoint.Synthetic's of one layer and a small vocabulary; each tensor begins at another place
-// of its pattern. It takes the memory of that layer, half a gigabyte for the 20b, whatever is
+// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as this many
+// files of about equal size; the same seed gives the same bytes. The weights are those of
+// checkpoint.Synthetic with one layer and a small vocabulary; each tensor begins at another place
+// of its pattern. It takes the memory of that layer, half a gigabyte for the 20b, however much is
 // written.
 func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error {
 	small := s
@@ -68,8 +68,8 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 
 var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
 
-// writeRepeated writes one file and waits until it is on the disk, so that a measurement does not
-// meet its writing.
+// writeRepeated writes one file and waits until it is on the disk, so that the writing does not
+// disturb a later measurement.
 func writeRepeated(path string, part []entry, source *checkpoint.Checkpoint) (err error) {
 	head, _ := header(part, nil)
 	f, err := os.Create(path)

@@ -240,7 +240,7 @@ func (u *unpacker) number() (uint64, error) {
 	return binary.LittleEndian.Uint64(text[:]), nil
 }
 
-// unexpected turns the end of the input into the error that it is inside a record.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF, since the input must not end inside a record.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepSmallPages asks the kernel not to back the memory with huge pages: one byte in 2 MiB would
-// then cost all of it. Kernels built without huge pages refuse, and have no need to be asked.
+// keepSmallPages asks the kernel not to back the memory with huge pages: with them, one byte
+// written would cost 2 MiB. Kernels built without huge pages refuse, which does no harm.
 func keepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
 
 // wantHugePages asks the kernel for huge pages, as far as it has some.

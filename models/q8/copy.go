@@ -4,9 +4,10 @@ package q8
 // in memory where there is no folder.
 //
 // The file is named by all bytes that it was made from (source.go says how a start does without
-// reading them). It is written beside its place and renamed when it is whole and on the disk, so a
-// process that dies leaves no half of one, and two that make it at once leave one of the two, which
-// are equal. What a dead process left is known by its lock, which died too.
+// reading them). It is written under another name and renamed when it is whole and on the disk. So
+// a process that dies leaves no half copy, and if two processes make it at once, one of their two
+// equal files stays. A file that a dead process left is recognised by its lock, which ended with
+// the process.
 
 import (
 	"bytes"
@@ -36,8 +37,8 @@ type Copy struct {
 	close   func() error
 }
 
-// formatVersion changes whenever the layout, the rounding or the names do: older files are not read
-// then, and are removed when one is made.
+// formatVersion changes whenever the layout, the rounding or the names do: older files are then not
+// read, and are removed when a new copy is made.
 const (
 	formatName    = "ossrun q8 "
 	formatVersion = 2
@@ -73,15 +74,16 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 }
 
 // Make makes the copy in the folder, if it is not there, on one core and a little at a time. rest
-// is called before each piece of work, a few milliseconds; its error ends the work. The disk must
-// have room for twice the copy: nobody has asked for it.
+// is called before each piece of work, which takes a few milliseconds; its error ends the work. The
+// disk must have room for twice the copy, since nobody asked for it.
 func Make(ckpt *checkpoint.Checkpoint, folder string, rest func() error) error {
 	list, size := plan(ckpt.Spec)
 	_, err := prepare(ckpt, folder, list, size, pace{1, 2, rest})
 	return err
 }
 
-// Size is the copy's, on disk and in memory, and saves how much less that is than what it replaces.
+// Size returns the size of the copy, on disk and in memory, and how many bytes it saves over the
+// weights that it replaces.
 func Size(s models.Spec) (size, saves int64) {
 	list, size := plan(s)
 	saves = -size
@@ -91,7 +93,7 @@ func Size(s models.Spec) (size, saves int64) {
 	return size, saves
 }
 
-// pace is how hard the work goes on.
+// pace says how much of the machine the work may take.
 type pace struct {
 	workers int
 	room    int64        // times the copy's size must be free on the disk
@@ -217,8 +219,8 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 	return view(data[:size:size], list, unmap), nil
 }
 
-// whole tells whether a copy is there as it was written, by its size and its end; one that is not
-// is made anew.
+// whole tells by a copy's size and trailer whether it is there as it was written; if not, it is
+// made anew.
 func whole(path string, list []matrix, size int64) bool {
 	c, err := openFile(path, list, size)
 	return err == nil && c.Close() == nil
@@ -251,14 +253,14 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint,
 	return nil
 }
 
-// begin makes a file that is marked as in use, so that no other process takes it for a dead one's
-// in the moment before it is.
+// begin makes a file and marks it as in use. If another process takes it for a dead process's file
+// before the mark, begin makes another one.
 func begin(folder string) (f *os.File, unmark func(), err error) {
 	for range 100 {
 		if f, err = os.CreateTemp(folder, making+"*"); err != nil {
 			return nil, nil, err
 		}
-		if runtime.GOOS == "windows" { // deletes no open file, and renames none
+		if runtime.GOOS == "windows" { // Windows neither deletes nor renames open files
 			return f, func() {}, nil
 		}
 		mark, refused := store.Use(f.Name())

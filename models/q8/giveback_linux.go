@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveBack asks the system to take the whole pages of data: those of a mapped file leave memory and
-// come back from the file if they are ever read again. Memory that is no file loses nothing by it.
+// giveBack asks the system to drop the whole pages of data from memory. Pages of a mapped file come
+// back from the file if they are read again; memory that is not a file's loses nothing.
 func giveBack(data []byte) {
 	if len(data) == 0 {
 		return
@@ -20,5 +20,5 @@ func giveBack(data []byte) {
 		return
 	}
 	whole := data[first : first+(uintptr(len(data))-first)/page*page]
-	_ = unix.Madvise(whole, unix.MADV_PAGEOUT) // only advice: refused, the pages stay
+	_ = unix.Madvise(whole, unix.MADV_PAGEOUT) // only advice: if it is refused, the pages stay
 }

@@ -70,7 +70,7 @@ func group(dst, src []byte, rows, k int) {
 					uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
 				largest = max(largest, values[i], -values[i])
 			}
-			// up: no value may exceed 127 scales
+			// rounded up: no value may exceed 127 scales
 			scale := (math.Float32bits(largest/127) + 0xffff) >> 16
 			size := math.Float32frombits(scale << 16)
 			if size < 1.17549435e-38 { // no normal reciprocal: the block counts as zero

@@ -1,12 +1,12 @@
 package q8
 
-// Which copy was made from which files, so that a start need not read weights to find it: beside
-// the copies lies a file for each place that one was made from, which says what the system said of
-// the weights' files then and names the copy.
+// Records of which copy was made from which files, so that a start finds a copy without reading
+// weights. Beside the copies lies one record for each place that a copy was made from. It names the
+// copy and holds what the system said of the weights' files at that time.
 //
-// What must stay true: a record that holds names a copy of those very bytes. A file that was
-// changed shortly before it was opened could be changed again without a new time of change, so it
-// gets no record yet; and what is replaced in its place has no record that holds.
+// What must stay true: a record that is still valid names a copy of exactly these bytes. A file
+// that was changed shortly before it was opened could be changed again without a new time of
+// change, so it gets no record yet. Replacing a file makes its record invalid.
 
 import (
 	"crypto/sha256"
@@ -27,11 +27,11 @@ import (
 // sourceSuffix ends the name of a record.
 const sourceSuffix = ".source"
 
-// settled is longer than any file system's step of time.
+// settled is longer than the resolution of any file system's times.
 var settled = 2 * time.Second
 
-// Ready gives the path of a model's copy, if it is in the folder and the model's files are what
-// they were when it was made or last found to be theirs; else "". It reads no weight.
+// Ready gives the path of a model's copy, if it is in the folder and the model's files have not
+// changed since it was made or last found to match them; else "". It reads no weight.
 func Ready(found checkpoint.Found, folder string) string {
 	if name := recorded(folder, found.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
@@ -55,9 +55,9 @@ func recorded(folder string, states checkpoint.FileStates) string {
 	return name
 }
 
-// record writes down that a copy is of files in these states. The copy that was recorded for their
-// place before is removed, unless it is of others too. Where nothing can be written the next start
-// reads the weights.
+// record notes that a copy was made from files in these states. The copy that was recorded for
+// their place before is removed, unless another record names it too. If the record cannot be
+// written, the next start reads the weights.
 func record(folder string, states checkpoint.FileStates, name string) {
 	if len(states.Files) == 0 {
 		return
@@ -95,8 +95,8 @@ func drop(folder, name string) {
 	os.Remove(filepath.Join(folder, name+Suffix))
 }
 
-// Forget removes the copies of weights that are deleted: where a file of theirs is gone from every
-// place that they were made from.
+// Forget removes the copies of deleted weights: those for which a file is gone from every place
+// that they were made from.
 func Forget(folder string) {
 	for _, path := range records(folder) {
 		name, rest := readRecord(path)
@@ -116,7 +116,7 @@ func Forget(folder string) {
 
 func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }
 
-// recordPath is the record's for a list of files.
+// recordPath is the path of the record for a list of files.
 func recordPath(folder string, states []checkpoint.FileState) string {
 	hash := sha256.New()
 	for _, s := range states {
@@ -135,8 +135,8 @@ func describe(states []checkpoint.FileState) string {
 	return text.String()
 }
 
-// readRecord gives the copy that a record names and what it says of the files; nothing when it is
-// none of this format.
+// readRecord gives the copy that a record names and what it says of the files; nothing if it is not
+// a record of this format.
 func readRecord(path string) (name, rest string) {
 	text, err := mapping.ReadFile(path, 1<<20)
 	if err != nil {

@@ -8,8 +8,8 @@ package safetensors
 // padding rule have any length: only 1 byte is guaranteed. (Files written since then have their
 // first tensor at a multiple of 8; kernels must read unaligned anyway.)
 //
-// A file that is cut while it is mapped faults on the pages that are gone; nobody can guard against
-// that but by copying.
+// If a file is cut while it is mapped, reading the pages that are gone faults; only a copy would
+// prevent that.
 
 import (
 	"bytes"

@@ -4,7 +4,7 @@
 // is an object of name -> {"dtype", "shape", "data_offsets": [begin, end]} with offsets counted
 // from the end of the header, and an optional "__metadata__" object of strings.
 //
-// Nothing in a file is believed. What a Header says stays true for its users: names are unique and
+// Nothing in a file is trusted. What a Header says stays true for its users: names are unique and
 // valid UTF-8, each tensor's bytes lie inside the file, are exactly what dtype and shape need, and
 // no two tensors share a byte; together they fill the file to its end. Reading a header touches no
 // tensor byte.
@@ -46,7 +46,8 @@ type Header struct {
 	Size     int64 // the size of the file, in bytes
 }
 
-// Error says what is wrong with one file, in one sentence without an end: "FILE is cut short: ...".
+// Error says what is wrong with one file, in one sentence without its full stop: "FILE is cut
+// short: ...".
 type Error struct {
 	File string // base name
 	Cut  bool   // the file ends too early: fetching it again helps
@@ -93,7 +94,7 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	return parse(file, text, size)
 }
 
-// disguise names what a file is that begins like something else than a safetensors file.
+// disguise says what a file is if it does not begin like a safetensors file.
 func disguise(begin []byte) string {
 	switch {
 	case bytes.HasPrefix(begin, []byte("version ")):
@@ -158,7 +159,7 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 		info.Name = name
 		h.Tensors = append(h.Tensors, info)
 	}
-	// Empty tensors sort before the tensor that begins where they stand.
+	// Empty tensors sort before the tensor that begins at the same position.
 	slices.SortFunc(h.Tensors, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
@@ -195,7 +196,7 @@ type entry struct {
 	offsets []json.Number
 }
 
-// decodeEntry reads one tensor's object. A field may stand once; unknown fields are passed over.
+// decodeEntry reads one tensor's object. A field may occur once only; unknown fields are ignored.
 func decodeEntry(dec *json.Decoder) (entry, error) {
 	var e entry
 	open, err := dec.Token()

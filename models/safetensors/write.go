@@ -1,6 +1,6 @@
 package safetensors
 
-// Making the head of a file whose tensors somebody else writes in their places.
+// Making the head of a file whose tensors the caller writes to their places.
 
 import (
 	"encoding/binary"
@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// padding is what a head's length is a multiple of, so that the first tensor is aligned for any
-// element type.
+// padding divides a head's length, so that the first tensor is aligned for any element type.
 const padding = 64
 
 // Layout gives the head of a file that holds the tensors in their order (Name, DType and Shape are

@@ -1,9 +1,9 @@
 package store
 
-// Locks between processes. Downloads lock a file of .locks that exists for nothing else, by the
-// path and the kind of lock that huggingface_hub uses, so that both kinds of program take turns.
-// Readers of weights lock the weights themselves, shared, which is how a removal sees that they are
-// in use. The operating system releases both when a process ends, however it ends.
+// Locks between processes. A download locks a file in .locks that exists only for this. It uses
+// huggingface_hub's path and kind of lock, so that both programs take turns. Readers of weights
+// lock the weights themselves, shared, which is how a removal sees that they are in use. The
+// operating system releases both when a process ends, however it ends.
 
 import (
 	"errors"
@@ -55,7 +55,8 @@ func TryLock(path string) (*Lock, error) {
 	}
 }
 
-// Close gives the lock up. The file stays, since deleting it would split its waiters.
+// Close gives the lock up. The file stays, since deleting it would leave its waiters with locks on
+// different files.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Use marks the file of weights at path as in use until the Closer is closed or the process ends. A

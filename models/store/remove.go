@@ -39,8 +39,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.By)
 }
 
-// PlanRemoval finds what goes with a revision of a repository, or with all of it (revision ""). A
-// repository or revision that is not in the cache gives a nil Removal.
+// PlanRemoval finds what removing a revision of a repository, or all of it (revision ""), would
+// delete. A repository or revision that is not in the cache gives a nil Removal.
 func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	folder := filepath.Join(root, repo.Folder())
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +209,8 @@ func (r *Removal) Run() error {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		// an open file cannot be deleted there, nor can one in use, which is what the locks are for
+		// Windows deletes no open file: the locks would be in the way, and files in use are safe
+		// without them
 		release()
 	}
 	for _, s := range r.Snapshots {

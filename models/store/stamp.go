@@ -1,7 +1,7 @@
 package store
 
 // A stamp stands beside a blob and says that its bytes were hashed: BLOB.sha256, in the form that
-// sha256sum -c reads. It is older than no byte of the blob that it vouches for, so a blob that was
+// sha256sum -c reads. A valid stamp is not older than the blob's last write, so a blob that was
 // written to since then is hashed again.
 
 import (

@@ -73,8 +73,8 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 	return nil
 }
 
-// symlink makes a symbolic link and looks whether it is there: Wine says that it made one and did
-// not.
+// symlink makes a symbolic link and checks that it is there: Wine reports success without making
+// one.
 func symlink(target, path string) error {
 	err := os.Symlink(target, path)
 	if err == nil {

@@ -20,8 +20,8 @@ func Cores() int {
 	return coresOf(machine(), runtime.NumCPU(), cgroupCores("/proc/self/cgroup", "/sys/fs/cgroup"))
 }
 
-// coresOf takes the cores, or the processors that the affinity mask allows where the cores are not
-// known; a quota of 0 is none.
+// coresOf counts the cores, or, if they are not known, the processors that the affinity mask
+// allows, up to the quota; 0: no quota.
 func coresOf(t topology, processors, quota int) int {
 	n := processors
 	if len(t) > 0 {

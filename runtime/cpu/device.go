@@ -25,7 +25,7 @@ import (
 // Device is the host. Steps of all engines on it run one after the other, each on all its threads.
 type Device struct {
 	threads int
-	// of memory, where there are several: what is allocated or uploaded is laid out over them
+	// memory nodes, if there are several: allocations and uploads are spread over them
 	nodes []int
 
 	mu    sync.Mutex // held while a step runs
@@ -36,7 +36,7 @@ type Device struct {
 var _ engine.Device = (*Device)(nil)
 
 // New starts threads threads; 0 means one for every core this process may use (Cores). On a machine
-// with several memories threads stay near one each.
+// with several memory nodes each thread stays near one of them.
 func New(threads int) (engine.Device, error) {
 	if threads < 0 {
 		return nil, fmt.Errorf("%d threads", threads)
@@ -58,7 +58,8 @@ func New(threads int) (engine.Device, error) {
 	return d, nil
 }
 
-// settle keeps a thread on some processors; false where the system refuses, and it runs anywhere.
+// settle pins a thread to some processors; false if the system refuses, and the thread then runs
+// anywhere.
 func (d *Device) settle(thread int, cpus []int) bool {
 	list := make([]C.int32_t, len(cpus))
 	for i, cpu := range cpus {

@@ -28,8 +28,8 @@ func (d *Device) Bandwidth(data []byte) float64 {
 }
 
 // MultiplyPeak spends about d in 8-bit multiply-adds on all threads and returns operations a second
-// (a multiplication and an addition are two). It is what no 8-bit kernel of this instruction set
-// can exceed.
+// (a multiplication and an addition are two). No 8-bit kernel of this instruction set can exceed
+// it.
 func (d *Device) MultiplyPeak(spend time.Duration) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,6 +67,6 @@ func (d *Device) MultiplyUnit() string {
 }
 
 func (d *Device) gaugeISA() string {
-	isa, _ := chooseISA("") // the empty name is always to be had
+	isa, _ := chooseISA("") // the empty name never fails
 	return isa
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step on the CPU: a Program turned into a C++ tape (one call for each operation, here), and a
-// batch flattened into arrays (each time).
+// A step on the CPU: Compile turns a Program into a C++ tape, with one call for each operation, and
+// each step flattens its batch into arrays.
 
 type step struct {
 	dev     *Device
@@ -22,7 +22,8 @@ type step struct {
 	ns      []int64
 	timing  bool
 
-	// The batch as the tape wants it. They grow to the largest batch seen and stay.
+	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
+	// size.
 	positions, tables, fullAt, windowAt []int32
 }
 
@@ -60,7 +61,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	return s, nil
 }
 
-// fits refuses the shapes that the kernels have no room for, and forms that they do not have.
+// fits refuses shapes that are too large for the kernels, and forms that they do not have.
 func fits(p *engine.Program) error {
 	s := p.Spec
 	switch {
@@ -130,7 +131,7 @@ func (s *step) build(p *engine.Program) error {
 	return nil
 }
 
-// own checks that a buffer lies in this device's memory, whole.
+// own checks that the whole of a buffer lies in this device's memory.
 func (s *step) own(p *engine.Program, b *engine.Buffer) error {
 	if b == nil || b.Home == engine.Logits {
 		return nil
@@ -145,7 +146,7 @@ func (s *step) own(p *engine.Program, b *engine.Buffer) error {
 	return nil
 }
 
-// append is the dictionary between the two languages.
+// append translates an operation into the C++ call for it.
 func (s *step) append(op *engine.Op) bool {
 	t := s.tape
 	out := func(i int) unsafe.Pointer { return pointer(op.Out[i]) }

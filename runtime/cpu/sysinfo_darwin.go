@@ -2,8 +2,8 @@ package cpu
 
 import "golang.org/x/sys/unix"
 
-// kernelMemory asks macOS. Free are the pages that nobody has and those that only hold a file's
-// copy, which give way.
+// kernelMemory asks macOS. Free are the pages that nobody uses and those that only cache a file,
+// which the system reclaims when needed.
 func kernelMemory() (total, free int64) {
 	size, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

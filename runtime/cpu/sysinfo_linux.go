@@ -2,8 +2,8 @@ package cpu
 
 import "syscall"
 
-// kernelMemory asks the kernel itself, which needs no /proc. It does not count cached files as
-// free.
+// kernelMemory asks the kernel itself, which needs no /proc. The kernel does not count cached files
+// as free.
 func kernelMemory() (total, free int64) {
 	var s syscall.Sysinfo_t
 	if syscall.Sysinfo(&s) != nil {

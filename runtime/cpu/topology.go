@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Which physical cores this process may use, near which memory each of them is and how fast it is,
-// as Linux tells in /sys/devices/system. Two hardware threads of one core share its multipliers and
-// its path to memory, so a second thread there waits for the first: threads are one a core. What
-// must stay true: whatever is missing or does not parse leaves less knowledge, never an error.
+// The physical cores that this process may use, with the memory node and the speed of each, as
+// Linux reports them in /sys/devices/system. Two hardware threads of one core share its multipliers
+// and its path to memory, so a second thread there waits for the first: the pool has one thread for
+// each core. What must stay true: if something is missing or does not parse, less is known, but
+// there is no error.
 
-// A core has the hardware threads of it that this process may use.
+// A core, with those of its hardware threads that this process may use.
 type core struct {
 	cpus  []int
 	node  int // of memory; 0 where the system names none
@@ -64,10 +65,10 @@ func readTopology(root string, allowed []int) topology {
 	return slices.DeleteFunc(t, func(c core) bool { return c.speed < slowest })
 }
 
-// speeds gives each processor's speed in thousandths of the fastest's. On ARM that is the capacity
-// that Linux knows. Of Intel's it lists those of efficiency cores, which do about 0.7 of what the
-// others do in a cycle; their highest clock rate says the rest, and is lower still on the low-power
-// island. Where nothing is told all are alike.
+// speeds gives each processor's speed in thousandths of the fastest's. On ARM it is the capacity
+// that Linux reports. On Intel, Linux lists the efficiency cores, which do about 0.7 of what the
+// others do in a cycle; the rest follows from the highest clock rate, which is lower still on the
+// low-power island. If Linux reports nothing, all count as equally fast.
 func speeds(root string, allowed []int) map[int]int {
 	number := func(cpu int, file string) int {
 		n, _ := strconv.Atoi(readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), file)))
@@ -124,7 +125,7 @@ func cpuList(text string) (list []int) {
 	return list
 }
 
-// nodes are the memories that the cores are near to, ascending.
+// nodes are the memory nodes of the cores, ascending.
 func (t topology) nodes() (list []int) {
 	for _, c := range t {
 		list = append(list, c.node)
@@ -133,10 +134,10 @@ func (t topology) nodes() (list []int) {
 	return slices.Compact(list)
 }
 
-// homes says for each of some threads which hardware threads it may run on: those of one kind of
-// core at one node, the fast ones first, and of them the nodes taking turns, so that few threads
-// use the paths to all memories. Nil where there is nothing to gain: one node and one kind, or more
-// threads than cores.
+// homes says for each thread which hardware threads it may run on: those of one kind of core at one
+// node. Fast cores come first, and among equally fast ones the nodes take turns, so that even a few
+// threads use the paths to all memory nodes. Nil where there is nothing to gain: one node and one
+// kind, or more threads than cores.
 func (t topology) homes(threads int) [][]int {
 	type place struct{ slowness, node int }
 	cpus, room := map[place][]int{}, map[place]int{}

@@ -28,9 +28,10 @@ const (
 	movePages   = 2 // MPOL_MF_MOVE
 )
 
-// interleave lays the whole pages of data out over the nodes in turns, those that are there already
-// too. Every step reads all weights and any thread may read any of them, so what counts is that all
-// memories are read at once. It is advice: where the system refuses, pages stay where they are.
+// interleave spreads the whole pages of data over the nodes in turn, and moves those that are in
+// memory already. Every step reads all weights and any thread may read any of them, so what counts
+// is that all memory nodes are read at once. It is advice: if the system refuses, pages stay where
+// they are.
 func interleave(data []byte, nodes []int) error {
 	page := uintptr(unix.Getpagesize())
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(data)))

@@ -2,7 +2,7 @@ package cpu
 
 import "encoding/binary"
 
-// How Windows tells of its cores: a record for each (SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX of
+// How Windows describes its cores: a record for each (SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX of
 // winnt.h), with its length at byte 4 and the core's efficiency class at byte 9. A higher class is
 // a faster kind; where all are alike it is 0.
 

@@ -10,8 +10,8 @@ import (
 var logicalProcessorInformation = windows.NewLazySystemDLL("kernel32.dll").NewProc(
 	"GetLogicalProcessorInformationEx")
 
-// machine is the cores of the fastest kind: Windows gives these first to threads that have much to
-// do, and the pool's threads are kept nowhere.
+// machine is the cores of the fastest kind: Windows gives these first to busy threads, and the
+// pool's threads are not pinned.
 var machine = sync.OnceValue(func() topology {
 	const processorCores = 0 // RelationProcessorCore
 	const most = 1 << 20     // bytes that are asked for

@@ -15,15 +15,16 @@ import (
 // the other.
 type Engine interface {
 	Spec() models.Spec  // the model's shape
-	Settings() Settings // those in force, defaults filled in
+	Settings() Settings // the settings in force, defaults filled in
 	Plan() Plan         // the memory in use
-	Caps() Caps         // of the device that it runs on
+	Caps() Caps         // what its device can do
 
 	// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed
-	// before the step, not inside it: a step ends. After an error of the batch itself nothing has
-	// run and the engine can go on.
+	// before the step, not during it: a step that has begun runs to its end. If the batch itself is
+	// invalid, nothing has run and the engine can go on.
 	Step(ctx context.Context, b *Batch, logits []float32) error
-	// Queue, Sample and Wait are a step whose tokens are sampled on the device; see SamplingStep.
+	// Queue, Sample and Wait together run a step whose tokens are sampled on the device; see
+	// SamplingStep.
 	Queue(ctx context.Context, b *Batch, from []int32) error
 	Sample(choices []SamplingParams) error
 	Wait(chosen []SampledToken) error
@@ -43,13 +44,13 @@ type Engine interface {
 type Backend interface {
 	Name() string // for people: "cpu, 2 threads, avx2"
 	Caps() Caps
-	// Memory is what there is and what is free of it, in bytes.
+	// Memory returns how much memory there is and how much of it is free, in bytes.
 	Memory() (total, free int64)
 	// Room is what a memory plan for a model of shape spec depends on here. Its error says why the
 	// model cannot run here.
 	Room(spec models.Spec, s Settings) (Room, error)
 	// Load loads a checkpoint, which must stay open until the engine is closed. progress, which may
-	// be nil, is told how many bytes of how many have been copied. The end of ctx ends the load
+	// be nil, is called with the bytes copied so far and the total. Cancelling ctx ends the load
 	// between two tensors.
 	Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,
 		progress func(done, total int64)) (Engine, error)
@@ -62,13 +63,13 @@ type Room struct {
 	Need  Plan  // what the model takes, with one KV page
 	Total int64 // of a device with a memory of its own, used or not; 0: the memory is the host's
 	Free  int64
-	// Extra is what steps take beside Need: logits, block tables, what tokens are sampled in.
+	// Extra is what steps take beside Need: logits, block tables, buffers for sampling.
 	Extra int64
-	// Reserve is left of Free where no utilization is asked for; 0: as the planner leaves it to a
-	// host.
+	// Reserve is how much of Free stays unused if no utilization is set; 0: as much as the planner
+	// leaves to a host.
 	Reserve int64
-	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what
-	// the sizes above say.
+	// MostPages is how many KV pages fit on each of several devices beside the rest; 0: the sizes
+	// above decide.
 	MostPages int
 	// OnDisk is how much of Need.Weights need not be in memory: it lies in mapped files, and each
 	// step uses a part of it.
@@ -81,7 +82,7 @@ func On(dev Device) Backend { return host{dev} }
 
 type host struct{ Device }
 
-// Room counts the scheduler's logits, when every sequence decodes.
+// Room includes the scheduler's logits for a step in which every sequence decodes.
 func (h host) Room(spec models.Spec, s Settings) (Room, error) {
 	s = s.On(h.Device)
 	s.Pages = 1

@@ -36,15 +36,16 @@ type Batch struct {
 	// nil where WindowPages is 1.
 	Twins []int32
 
-	// Rebuild computes the window layers' keys and values again where those of the full layers are
-	// still there: nothing is written for full layers, and no logits are asked for. What comes
-	// before a sequence's first row need not be there: rows near it come out wrong and harm nobody,
-	// see ReceptiveField; but every entry of Window that a row sees must name some page.
+	// Rebuild computes the window layers' keys and values again while those of the full layers are
+	// still in the cache: nothing is written for full layers, and no logits are asked for. The
+	// window pages in front of a sequence's first row may be missing: the first rows then come out
+	// wrong, which is harmless (see ReceptiveField). But every entry of Window that a row sees must
+	// name some page.
 	Rebuild bool
 }
 
-// CheckFor says whether a batch can run on an engine with these settings, in force, of a model of
-// shape s.
+// CheckFor says whether a batch can run on an engine for a model of shape s whose settings in force
+// are o.
 func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	if err := b.Check(s, o.MaxNumBatchedTokens, o.Pages); err != nil {
 		return err
@@ -139,9 +140,9 @@ func (b *Batch) checkTwins(s models.Spec, pages int) error {
 	return nil
 }
 
-// TableEntries is the most entries that the block tables of one step of so many rows have together:
-// those of the full layers, each up to the end of the context, and of the windowed ones what its
-// rows see or write, with their twins where there are some.
+// TableEntries is how many entries all block tables of one step with this many rows have at most.
+// For the full layers each table goes up to the end of the context; for the window layers it has
+// what the rows see or write, with the twins if there are any.
 func TableEntries(s models.Spec, o Settings, rows int) int {
 	seqs := o.Seqs(rows)
 	full := seqs * ((s.MaxPosition + PageTokens - 1) / PageTokens)

@@ -8,12 +8,13 @@ import "github.com/ossrun/ossrun/models"
 //
 //	page = [layers of the kind][KV heads]{ K [PageTokens][head dim], V [PageTokens][head dim] }
 //
-// With KVFP8 a number of a full layer takes one byte and one of a window layer two, so 32 positions
-// of the window layers need two pages: the one that the block table names has the first half of
-// these layers, its twin (Batch.Twins) the others. Whoever hands out pages takes two for each entry
-// of Window then (WindowPages).
+// With KVFP8 a number takes one byte in a full layer and two in a window layer, so 32 positions of
+// the window layers need two pages. The page that the block table names holds the first half of
+// these layers, its twin (Batch.Twins) the others. Each entry of Window then costs two pages
+// (WindowPages).
 //
-// A device with only some layers of a model (gpu/multi) lays out its pages as if those were all.
+// A device with only some layers of a model (gpu/multi) lays out its pages as if the model had no
+// others.
 
 // CacheLayers are the layers [From, To) of a model, which one device keeps in a page.
 type CacheLayers struct {
@@ -22,7 +23,7 @@ type CacheLayers struct {
 	From, To int
 }
 
-// AllLayers are those of a whole model.
+// AllLayers are the layers of a whole model.
 func AllLayers(s models.Spec, kv string) CacheLayers { return CacheLayers{s, kv, 0, s.Layers} }
 
 // count is how many layers below `to` are full ones and how many are windowed.
@@ -47,8 +48,8 @@ func (c CacheLayers) PageBytes() int64 {
 	return PageTokens * max(int64(full)*plain, int64(windowed)*sliding)
 }
 
-// Place is where a layer lies in its page: among those of its kind, in the page that the block
-// table names or in its twin.
+// Place is where a layer lies: its place among the layers of its kind in a page, and whether that
+// page is the twin of the one that the block table names.
 func (c CacheLayers) Place(layer int) (place int, twin bool) {
 	place, windowed := c.count(layer)
 	if !c.Spec.Sliding(layer) {
@@ -61,7 +62,7 @@ func (c CacheLayers) Place(layer int) (place int, twin bool) {
 	return windowed, false
 }
 
-// PositionBytes is K and V of one position in one layer.
+// PositionBytes is the size of K and V of one position in one layer.
 func PositionBytes(s models.Spec, kv string, sliding bool) int64 {
 	element := Settings{KVCacheDtype: kv}.kvType()
 	if kv == KVFP8 && sliding {
@@ -73,7 +74,7 @@ func PositionBytes(s models.Spec, kv string, sliding bool) int64 {
 // PageBytes is the size of one KV page with elements of type kv.
 func PageBytes(s models.Spec, kv string) int64 { return AllLayers(s, kv).PageBytes() }
 
-// WindowPages is how many pages of the pool PageTokens positions of the window layers take.
+// WindowPages is how many pages of the pool the window layers take for PageTokens positions.
 func WindowPages(kv string) int {
 	if kv == KVFP8 {
 		return 2
@@ -81,12 +82,14 @@ func WindowPages(kv string) int {
 	return 1
 }
 
-// ReceptiveField is how many positions back from a cut the window layers' keys and values of its
-// last Window-1 positions depend on, where the full layers' are kept: each windowed layer reaches
-// Window-1 positions below the one above it. 1,524 for the 20b, 2,286 for the 120b.
+// ReceptiveField says how far in front of a cut a rebuild must begin. It is how many positions the
+// window layers' keys and values of the last Window-1 positions before the cut depend on, if those
+// of the full layers are kept: each window layer reaches Window-1 positions further back than the
+// one above it. 1,524 for the 20b, 2,286 for the 120b.
 //
-// Computed again from position cut-ReceptiveField on, the windowed layer number j (from 0) is exact
-// j*(Window-1) positions later, so that all are from cut-(Window-1) on: what a query at cut sees.
+// A rebuild begins at position cut-ReceptiveField. Window layer j (counted from 0) is exact
+// j*(Window-1) positions later, so all of them are exact from cut-(Window-1) on, which is what a
+// query at cut sees.
 func ReceptiveField(s models.Spec) int {
 	_, windowed := AllLayers(s, "").count(s.Layers)
 	return windowed * (s.Window - 1)

@@ -2,17 +2,17 @@ package engine
 
 import "slices"
 
-// Caps is what a device can do and what it is: settings, memory plans and reports depend on nothing
-// else of it. A device made of several says what all of them together can do.
+// Caps says what a device is and can do. Settings, memory plans and reports depend on nothing else
+// of a device. A device made of several reports what all of them together can do.
 type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits
-	Dense12  bool     // the inputs of those have 12 bits, not 8
+	Dense12  bool     // inputs of such weights have 12 bits, not 8
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Samples  bool     // it samples tokens: its steps are SamplingSteps
 
 	Discrete   bool    // it has a memory of its own, as a card has; else Memory is the host's
-	Integrated bool    // a GPU whose memory is the host's after all
+	Integrated bool    // a GPU that shares the host's memory
 	Arch       string  // a GPU's instruction set: "sm_90", "gfx942"
 	Bandwidth  float64 // byte/s of a GPU's memory by its data sheet; 0: not known
 }

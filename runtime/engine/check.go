@@ -24,7 +24,7 @@ const (
 	absent Extent = 254 // there is no such operand
 )
 
-// at is an operand, or one without a shape where there is none: operands refuses it.
+// at returns operand i, or a buffer without a shape if there is none, which operands refuses.
 func at(list []*Buffer, i int) *Buffer {
 	if i < len(list) && list[i] != nil {
 		return list[i]

@@ -1,14 +1,14 @@
 package engine
 
 // What a machine must offer to run a Program. runtime/cpu and, later, gpu/device implement it;
-// enginetest holds each to the same behaviour.
+// enginetest checks that all behave the same.
 
 // A Device is one place where steps run. Its methods may be called from several goroutines; steps
 // of one device run one after the other.
 type Device interface {
 	// Name says what it is, for people: "cpu, 2 threads, avx2".
 	Name() string
-	// Memory is what the device has and what is free of it, in bytes.
+	// Memory returns how much memory the device has and how much of it is free, in bytes.
 	Memory() (total, free int64)
 	// Caps is what the device can do.
 	Caps() Caps
@@ -17,8 +17,8 @@ type Device interface {
 	// Upload makes data readable by the device. Where the device shares the host's memory the
 	// region is a view: data must stay as it is until Free, and Write is refused.
 	Upload(data []byte) (Region, error)
-	// Compile turns a program whose buffers all lie somewhere into a step. It fails when an
-	// operation, an ISA or a mode is not to be had.
+	// Compile turns a program whose buffers all lie somewhere into a step. It fails if the device
+	// lacks an operation, an ISA or a mode.
 	Compile(p *Program) (Step, error)
 	// Close ends the device. Regions and steps must have been freed before.
 	Close() error

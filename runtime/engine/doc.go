@@ -11,5 +11,5 @@
 //
 // What must stay true: a row's result depends on its own sequence only, never on the other rows of
 // the batch, on how a prompt was cut into chunks, or on which pages the cache was given. enginetest
-// holds every Device to that, bit for bit where the device promises it.
+// checks this on every Device, bit for bit where the device promises it.
 package engine

@@ -81,8 +81,8 @@ type Matrix struct{ Weight, Bias *Buffer }
 // bias [E, N].
 type ExpertMatrix struct{ Blocks, Scales, Bias *Buffer }
 
-// Routes is what Route leaves: who goes where, and with what weight. Op documents the layout of
-// Groups.
+// Routes is the result of Route: which rows go to which experts, and with what weight. Op documents
+// the layout of Groups.
 type Routes struct{ Experts, Weights, Order, Groups *Buffer }
 
 // weights finds a layer's tensors by the names of the published checkpoint.
@@ -253,7 +253,7 @@ func (p *Program) Tap(name string, x *Buffer) {
 	p.Append(Op{Kind: Tap, Label: name, Layer: -1, Out: list(y), In: list(x)})
 }
 
-// window is what a layer sees: 0 for everything.
+// window is how many positions a layer sees; 0: all.
 func (p *Program) window(layer int) int {
 	if p.Spec.Sliding(layer) {
 		return p.Spec.Window

@@ -28,7 +28,7 @@ type InProcess struct {
 
 	mu      sync.Mutex
 	buckets []bucket // ascending by rows
-	rebuild []bucket // those that were needed, in any order
+	rebuild []bucket // the rebuild steps that were needed so far, in any order
 	kv      Region
 	scratch Region
 	weights map[string]Region
@@ -52,8 +52,8 @@ func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error
 	return Load(dev, ckpt, o, nil)
 }
 
-// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may
-// be nil, and its error ends the load.
+// Load is New with progress, which is called after each tensor with the bytes uploaded so far and
+// the total. progress may be nil, and its error ends the load.
 func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
 	progress func(done, total int64) error) (*InProcess, error) {
 	o, err := o.On(dev).withDefaults()
@@ -205,7 +205,7 @@ func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error 
 	return cmp.Or(err, mapping.Damaged()) // weights that were cut off read as zeros
 }
 
-// bucketFor is the smallest bucket that has the batch's rows.
+// bucketFor returns the smallest bucket with room for the batch's rows.
 func (e *InProcess) bucketFor(b *Batch) (*bucket, error) {
 	rows := max(len(b.Tokens), len(b.LogitRows))
 	i := slices.IndexFunc(e.buckets, func(x bucket) bool { return x.program.Rows >= rows })

@@ -88,8 +88,8 @@ const (
 	// Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the
 	// chosen; see Groups
 	Route
-	// Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as
-	// the device likes. With q i16 and d[n,K/32]: 12 bits, one number
+	// Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32; the device chooses their order and
+	// the two numbers of a block. With q i16 and d[n,K/32]: 12 bits, one number
 	Quantize
 	// Out h[S,I] In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU W
 	// blocks scales bias
@@ -117,7 +117,7 @@ func (k Kind) String() string { return kindNames[k] }
 //
 // Route's groups, in memory: groups[0] = A, the number of experts that were chosen at all; then A
 // pairs (expert, end): order[previous end:end] are the slots of that expert, ascending. Experts
-// ascend too. GateUp and Down walk it, so each expert's weights are read once a step.
+// ascend too. GateUp and Down walk the groups, so each expert's weights are read once a step.
 type Op struct {
 	Kind  Kind
 	Label string // what it is in the model: "layer3.qkv"
@@ -132,11 +132,11 @@ type Op struct {
 	Scale       float32   // Angles: the YaRN factor on cos and sin. Attend: on q·k
 	Window      int       // Attend: positions a query sees, itself included; 0: all
 	CacheLayer  int       // WriteKV, Attend: which layer of its page
-	Twin        bool      // WriteKV, Attend: of that page's twin; KVFP8 only
+	Twin        bool      // WriteKV, Attend: it lies in the page's twin; KVFP8 only
 	Limit       float32   // GateUp: the clamp
 }
 
-// InPlace tells whether the operation makes its result out of what the result was.
+// InPlace tells whether the operation updates its result instead of overwriting it.
 func (op *Op) InPlace() bool { return op.Add || op.Kind == Combine || op.Kind == Rope }
 
 // PartRows is how many columns of the result the i-th part of a Linear or LinearQ8 makes.
@@ -157,8 +157,8 @@ type Program struct {
 	Rows     int
 	Ops      []*Op
 	Buffers  []*Buffer // every buffer the operations name, once each
-	// scratch that is read when the program has ended: of a stretch of a longer program (package
-	// gpu/multi)
+	// scratch that is read after the program has ended, if it is a part of a longer program
+	// (package gpu/multi)
 	Keep []*Buffer
 
 	byName    map[string]*Buffer
@@ -182,7 +182,7 @@ func (p *Program) RowsOf(b *Buffer) int {
 	return p.RowsIn(b, p.Rows, min(p.Rows, cmp.Or(p.Settings.MaxLogits, p.Rows)))
 }
 
-// RowsIn is how many rows of a buffer a step of rows rows uses, with the logits of some of them.
+// RowsIn is how many rows of a buffer a step of rows rows uses if logitRows of them have logits.
 func (p *Program) RowsIn(b *Buffer, rows, logitRows int) int {
 	switch b.Extent {
 	case PerRow:
@@ -219,7 +219,7 @@ func (p *Program) Weight(name string, t Type, rows, width int) *Buffer {
 	return p.add(Buffer{Name: name, Type: t, Home: Weight, Rows: rows, Width: width})
 }
 
-// KV is the cache pool: a row a page.
+// KV is the cache pool, one row for each page.
 func (p *Program) KV() *Buffer {
 	t := p.Settings.kvType()
 	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Settings.Pages,
@@ -248,8 +248,8 @@ func (p *Program) Append(op Op) {
 	p.Ops = append(p.Ops, &op)
 }
 
-// Check holds a program to what the table above says about operands, so that a device may take
-// shapes for granted.
+// Check checks a program's operands against the table above, so that a device may take shapes for
+// granted.
 func (p *Program) Check() error {
 	for i, op := range p.Ops {
 		if err := p.checkOp(op); err != nil {

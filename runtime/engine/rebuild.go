@@ -7,9 +7,9 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// A rebuild step computes the window layers' keys and values of rows whose full layers' are in the
-// cache already (Batch.Rebuild). It is the model's own program with what must not or need not
-// happen taken out, so a device that runs the one runs the other, with nothing new to know.
+// A rebuild step (Batch.Rebuild) computes only the window layers' keys and values, for rows whose
+// full-layer keys and values are in the cache already. Its program is the model's own without the
+// operations that must not or need not run, so a device that runs the model can run it too.
 
 // RecordRebuild is Record without writes for full layers, and without anything behind the last
 // windowed layer's write.
@@ -31,9 +31,9 @@ func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 	return p, p.Check()
 }
 
-// rebuildBucket gives the step for rebuilding as many rows as the bucket like has. It is compiled
-// when it is first needed, which is seldom: a rebuild follows a hit whose window pages are gone.
-// Its buffers lie where those of like lie, so it needs no memory of its own.
+// rebuildBucket returns a rebuild step for as many rows as the bucket like has. It is compiled when
+// first needed, which is seldom: a rebuild follows a cache hit whose window pages are gone. It
+// shares the buffers of like, so it needs no memory of its own.
 func (e *InProcess) rebuildBucket(like *bucket) (*bucket, error) {
 	for i := range e.rebuild {
 		if e.rebuild[i].program.Rows == like.program.Rows {

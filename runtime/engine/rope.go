@@ -40,8 +40,8 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 }
 
 // power is theta^exponent in float32, as the references have it. Their power function (Sleef's,
-// good to one unit in the last place) rounds two of the 32 powers of gpt-oss's theta to the other
-// neighbour; one unit is an angle of 1e-3 at position 131,071, so they are followed.
+// good to one unit in the last place) rounds two of the 32 powers of gpt-oss's theta the other way.
+// One unit is an angle of 1e-3 at position 131,071, so power rounds as the references do.
 func power(theta float64, exponent float32, headDim int) float32 {
 	p := float32(math.Pow(theta, float64(exponent)))
 	if theta == 150000 && headDim == 64 {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Tokens chosen where the logits are. A device that can do it runs a step as three calls, of which
-// only the last one waits:
+// Sampling on the device, where the logits are. A device that samples runs a step as three calls,
+// of which only the last one waits:
 //
 //	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose
 //	        and that nobody has read yet
@@ -16,8 +16,8 @@ import (
 //	Wait    the tokens of the oldest Sample that was not waited for
 //
 // A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with
-// the tokens of n left on the device, Wait(n), the masks that follow from n, Sample(n+1). Two
-// Samples may be waited for at most.
+// the tokens of n left on the device, Wait(n), the masks that follow from n, Sample(n+1). At most
+// two Samples may be waiting.
 
 // SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample
 // documents; penalties and biases come as Edits.
@@ -26,22 +26,22 @@ type SamplingParams struct {
 	TopK                    int32   // 0 is off
 	Seed                    uint64
 	Position                int64
-	// a bit for each token that is allowed, the lowest of a word first; nil: all
+	// one bit per token, set if the token is allowed, the lowest of a word first; nil: all
 	Mask  []uint64
 	Edits []Edit // at most one for a token
-	// -1: none; n: the token's own, and n rivals. A step that asks for some waits for its tokens in
-	// Sample
+	// -1: none; n: the token's own, and n rivals. If a step asks for some, Sample waits for its
+	// tokens
 	Logprobs int
 }
 
-// Edit changes one logit v before the choice: v / Repetition where it is positive, else v *
-// Repetition; then minus Less, plus More. Logprobs are of the logits before.
+// Edit changes one logit v before the choice: v / Repetition if v is positive, else v * Repetition;
+// then minus Less, plus More. Logprobs are those of the unedited logits.
 type Edit struct {
 	ID                     int32
 	Repetition, Less, More float32
 }
 
-// SampledToken is a token, and what was asked about it.
+// SampledToken is a sampled token and the logprobs that were asked for.
 type SampledToken struct {
 	ID      int32 // or one of the two below
 	Logprob float32
@@ -75,23 +75,23 @@ type SamplingStep interface {
 // ErrNoSampling is what Queue gives on a device that does not choose tokens.
 var ErrNoSampling = errors.New("this device does not choose tokens")
 
-// sampling is where an engine's queued steps are.
+// sampling is the state of an engine's queued steps.
 type sampling struct {
 	steps   []SamplingStep // sampled and not waited for, oldest first
-	lengths []int          // of their choices
+	lengths []int          // how many choices each has
 	queued  SamplingStep   // not sampled yet
 	rows    int            // logit rows of queued
 	last    int            // rows of the last Sample
 }
 
-// editsPerRow is how many edits there is room for, for each row of logits.
+// editsPerRow is how many edits fit for each row of logits.
 const editsPerRow = 512
 
-// MostEdits is how many edits the choices of one step may have together, on an engine that gives
-// logits of so many rows.
+// MostEdits is how many edits all choices of one step may have together, on an engine that gives
+// logits for this many rows.
 func MostEdits(rows int) int { return rows * editsPerRow }
 
-// mostWaiting is how many Samples may be waited for.
+// mostWaiting is how many Samples may be waiting.
 const mostWaiting = 2
 
 func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {

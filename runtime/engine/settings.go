@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Compute modes: what matrices do to their activations. Accumulation is float32 in all, and so is
-// whatever is not a matrix.
+// Compute modes: how matrix products round their activations. In all modes accumulation is float32,
+// and so is everything outside matrix products.
 const (
 	Exact = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
 	Int8  = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
-	// in steps of many rows rounded to bf16 where they meet a matrix unit, that of attention too;
-	// else as Exact. GPUs have it
+	// in steps of many rows rounded to bf16 for the matrix units, in attention too; else as Exact.
+	// GPUs have it
 	Rounded = "bf16"
-	// as Rounded, but in two terms of MXFP4 before each expert matrix; GPUs that multiply MXFP4
-	// have it
+	// as Rounded, but split into two MXFP4 terms before each expert matrix; GPUs that multiply
+	// MXFP4 have it
 	MX = "mx"
 )
 
-// Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
+// How dense weights (attention and unembedding) are kept. The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
 	// 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too,
@@ -27,19 +27,19 @@ const (
 	DenseQ8 = "q8"
 )
 
-// KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and
-// end at 448; the window layers' stay bf16.
+// KVFP8 keeps keys and values of the full layers in e4m3: 8 bits, rounded to nearest, at most 448.
+// Those of the window layers stay bf16.
 const KVFP8 = "fp8"
 
-// Settings are what a user decides about a model that runs, carried whole from the flags and the
-// config file to the engine, and what the memory plan adds. Names are those of vLLM's flags, so
+// Settings are what a user decides about a running model, and what the memory plan adds. They pass
+// unchanged from the flags and the config file to the engine. Names are those of vLLM's flags, so
 // that one number has one name everywhere. The zero value is a usable exact engine.
 type Settings struct {
 	// Where the model runs. Only those who open a backend read these.
 	Device  string // "auto", "cpu" or "gpu"; "" is auto
 	GPUs    []int  // numbers of the GPUs that may be used; none: the first that works
 	Isolate bool   // the GPU engine runs in a process of its own
-	// layers whose experts go to the CPU at least; 0: as few as make the model fit
+	// at least this many layers have their experts on the CPU; 0: as few as make the model fit
 	CPUExperts int
 	Threads    int // of the CPU; 0: all
 	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512"
@@ -53,14 +53,14 @@ type Settings struct {
 	DenseCache string
 	// "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
 	KVCacheDtype string
-	// the same bits whatever else is in the step; a CPU always gives them, a GPU has slower kernels
-	// for it
+	// results have the same bits whatever else is in the step; a CPU always does this, a GPU needs
+	// slower kernels for it
 	Deterministic bool
 
 	// How much it takes on.
 	MaxModelLen int // longest context in tokens; 0: as long as fits
-	// sequences in a step; a device has room for so many block tables; 0: as many as a step has
-	// rows
+	// most sequences in a step: a device has room for this many block tables; 0: as many as a step
+	// has rows
 	MaxNumSeqs           int
 	MaxNumBatchedTokens  int     // rows of the largest step; 0: 512
 	MaxWaiting           int     // requests that may wait; 0: 2048
@@ -70,19 +70,19 @@ type Settings struct {
 
 	// What the loader adds.
 	Pages int // KV pages in the pool, from the memory plan; 0: 512
-	// rows of a step whose logits may be asked for; 0: all. Steps of thousands of rows want it
-	// bounded: a row of logits is long
+	// how many rows of a step may ask for logits; 0: all. Steps of thousands of rows need a bound,
+	// since a row of logits is long
 	MaxLogits int
-	// with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it
-	// so
+	// with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that ask for
+	// it
 	Dense12 bool
-	// not all experts have room in memory: those of a step are asked of the disk when they are
+	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
 	OnDisk bool
 	Taps   []string // names of values that tests read back
 }
 
-// withDefaults fills what was left open and refuses what cannot be.
+// withDefaults fills in the defaults and refuses impossible values.
 func (o Settings) withDefaults() (Settings, error) {
 	o.Compute = cmp.Or(o.Compute, Exact)
 	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
@@ -107,14 +107,14 @@ func (o Settings) withDefaults() (Settings, error) {
 	return o, nil
 }
 
-// On completes options with what dev does by itself: of what a model takes there, PlanFor is to be
-// asked with these.
+// On adds to the settings what dev decides by itself. Call PlanFor with the result to learn what a
+// model takes on dev.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
 	return o
 }
 
-// Rows is the largest step.
+// Rows is how many rows the largest step has.
 func (o Settings) Rows() int { return cmp.Or(o.MaxNumBatchedTokens, 512) }
 
 // CacheType is KVCacheDtype or its default.
@@ -125,10 +125,10 @@ func (o Settings) CacheType() string {
 	return cmp.Or(o.KVCacheDtype, "f32")
 }
 
-// Seqs is of how many sequences a step of so many rows may have rows.
+// Seqs is how many sequences may have rows in a step of this many rows.
 func (o Settings) Seqs(rows int) int { return min(rows, cmp.Or(o.MaxNumSeqs, rows)) }
 
-// kvType is the element type of the cache: with KVFP8 it has two, so it is bytes.
+// kvType is the element type of the cache. With KVFP8 the cache has two, so kvType is bytes.
 func (o Settings) kvType() Type {
 	switch o.KVCacheDtype {
 	case "bf16":

@@ -2,11 +2,11 @@ package engine
 
 import "slices"
 
-// What each operation moves. Decode is bytes: an operation's time means something only next to the
-// bytes it had to read and write, so every kind declares them here, and benchmarks divide by this
-// and by nothing else.
+// How many bytes each operation moves. Memory traffic limits decode, so an operation's time means
+// something only next to the bytes that it had to read and write. Every kind declares them here,
+// and benchmarks divide by these numbers only.
 
-// Work is the size of one step, for counting.
+// Work is the size of one step, from which bytes and flops are counted.
 type Work struct {
 	Rows, LogitRows int
 	Experts         int // distinct experts a layer reads
@@ -14,8 +14,8 @@ type Work struct {
 	Full, Window int64
 }
 
-// WorkOf measures a batch. The experts are not known before routing: it assumes the most there can
-// be.
+// WorkOf measures a batch. The experts are not known before routing, so it assumes the largest
+// possible number.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
@@ -33,7 +33,7 @@ func (p *Program) WorkOf(b *Batch) Work {
 // once.
 func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float64(w.Experts)) }
 
-// BytesWith is Bytes when a layer reads that many experts, whatever w assumes.
+// BytesWith is Bytes with this number of experts read by a layer, instead of the number in w.
 func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	var n int64
 	for _, b := range slices.Concat(op.Out, op.In) {
@@ -69,8 +69,8 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	return n
 }
 
-// moved is a buffer's share at this size of step; the cache is counted by the operations that know
-// which part they touch.
+// moved is how many bytes of a buffer a step of this size uses. The operations count the cache
+// themselves, since they know which part of it they touch.
 func (p *Program) moved(b *Buffer, w Work) int64 {
 	if b.Home == Cache {
 		return 0
@@ -78,7 +78,8 @@ func (p *Program) moved(b *Buffer, w Work) int64 {
 	return int64(p.RowsIn(b, w.Rows, w.LogitRows)) * int64(b.Width) * b.Type.Size()
 }
 
-// Flops is what an operation's matrices multiply and add in a step; 0 of operations without one.
+// Flops counts the multiplications and additions of an operation's matrices in a step; 0 for
+// operations without a matrix.
 func (p *Program) Flops(op *Op, w Work) int64 {
 	y := op.Out[0]
 	results := int64(p.RowsIn(y, w.Rows, w.LogitRows)) * int64(y.Width)

@@ -1,9 +1,9 @@
-// What a new sequence finds: the longest beginning of its tokens whose pages are here.
+// Prefix lookup: the longest prefix of a new sequence's tokens whose pages are cached.
 //
 // The full layers need every page of the prefix; the window layers only those of its last window-1
-// positions. Where these are gone there are two ways on, and the shorter one is taken: begin at an
-// earlier place where they are, or compute the receptive field again for the window layers alone,
-// which is exact, since all that the full layers hold is still there.
+// positions. If these are gone there are two ways, and the one with less to compute is taken: begin
+// at an earlier place whose window pages are cached, or compute the receptive field again for the
+// window layers alone. The latter is exact, since the full layers' pages are all still there.
 
 package kv
 
@@ -17,9 +17,9 @@ type Hit struct {
 	Rebuild int
 }
 
-// Adopt fills an empty table with the pages that hold the beginning of tokens, at most most
-// positions of it. hashes are those of tokens. It takes two pages at most that are not in the
-// index; the rest of what it holds then was found.
+// Adopt fills an empty table with the cached pages of a prefix of tokens, at most most positions
+// long. hashes are those of tokens. At most two pages of the table are new; all others were found
+// in the index.
 func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 	if p.keep == nil {
 		return Hit{}
@@ -54,8 +54,8 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 		t.end = t.live
 	}
 	if m > 0 && !p.adoptPart(t, part, m) {
-		// What is left is a prefix of whole pages. Its window need not be there, so it is looked
-		// for anew.
+		// What is left is a prefix of whole pages. Its window pages may be missing, so the lookup
+		// starts again.
 		p.Release(t, nil)
 		return p.Adopt(t, tokens, hashes, whole*PageTokens)
 	}
@@ -84,7 +84,7 @@ func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
 	return found
 }
 
-// part is the page behind path that has the most in common with tokens, and how much that is.
+// part finds the page behind path that shares the longest beginning with tokens, and its length.
 func (p *Pool) part(w path, tokens []int32, most int) (best *node, m int) {
 	if p.keep.Copy == nil || p.Free() < 1+p.each() {
 		return nil, 0
@@ -102,7 +102,7 @@ func (p *Pool) part(w path, tokens []int32, most int) (best *node, m int) {
 	return best, m
 }
 
-// choose finds where to begin. whole is how many pages of path are part of the hit.
+// choose finds where computing begins. whole is how many pages of path are part of the hit.
 func (p *Pool) choose(w path, part *node, m int) (_ Hit, whole int) {
 	longest := len(w)*PageTokens + m
 	if p.windowed(w, part, longest) {
@@ -124,7 +124,7 @@ func (p *Pool) choose(w path, part *node, m int) (_ Hit, whole int) {
 	return Hit{}, 0
 }
 
-// windowed tells whether the window pages are there that a query at position at sees.
+// windowed tells whether the window pages that a query at position at sees are cached.
 func (p *Pool) windowed(w path, part *node, at int) bool {
 	first := max(0, at-p.window+1)
 	for i := first / PageTokens; i*PageTokens < at; i++ {
@@ -139,7 +139,7 @@ func (p *Pool) windowed(w path, part *node, at int) bool {
 	return true
 }
 
-// touch makes the cached window pages of a path the last to be taken, its beginning last of all.
+// touch makes the cached window pages of a path the last to be evicted, its beginning last of all.
 func (p *Pool) touch(w path) {
 	for _, n := range slices.Backward(w) {
 		if n.window >= 0 && p.pages[n.window].shelf == kept {
@@ -149,8 +149,8 @@ func (p *Pool) touch(w path) {
 	}
 }
 
-// adoptPart gives the table the first m tokens of a page that it will write on: the page itself
-// where it is a leaf that ends there, else a copy.
+// adoptPart gives the table a page with the first m tokens of part, to be written on: part's own
+// page if part is a leaf that ends there, else a copy.
 func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	if part.n == m && m < PageTokens && part.window >= 0 {
 		full, window := part.full, part.window
@@ -206,7 +206,7 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	return true
 }
 
-// copy copies a page, and its twin to the other's.
+// copy copies a page, and its twin to the other page's twin.
 func (p *Pool) copy(from, to int32) error {
 	if err := p.keep.Copy(from, to); err != nil || p.twin(to) < 0 {
 		return err
@@ -214,9 +214,9 @@ func (p *Pool) copy(from, to int32) error {
 	return p.keep.Copy(p.twin(from), p.twin(to))
 }
 
-// ReserveWindow gives the positions below positions their window pages, while they are computed
-// again from position from on, or takes none and returns false. Entries in front of from that its
-// first rows look at name the first page: what these rows make of it is not used.
+// ReserveWindow reserves the window pages of the positions below positions, for a rebuild from
+// position from on, or takes none and returns false. The first rows also see entries in front of
+// from; these name the first page, and what the rows make of it is not used.
 func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	need := (positions+PageTokens-1)/PageTokens - t.end
 	if need*p.each() > p.Free() {
@@ -235,8 +235,7 @@ func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	return true
 }
 
-// Rebuilt ends the computing again: the window pages of the last window-1 positions before cut are
-// right.
+// Rebuilt ends a rebuild: the window pages of the last window-1 positions before cut are right.
 func (p *Pool) Rebuilt(t *Table, cut int) {
 	p.Slide(t, cut)
 	for i := range t.window[:t.live] {

@@ -1,6 +1,6 @@
-// Pages as files: one a page, named by what it holds, with a checksum. A file is written beside its
-// place and renamed, so a crash leaves none half written; one that is damaged all the same is found
-// out by its checksum and removed.
+// Each page is one file with a checksum, named by what it holds. A file is written under another
+// name and renamed, so a crash leaves no half-written file. A file that is damaged all the same is
+// detected by its checksum and removed.
 
 package kv
 
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// folder is bounded by bytes; the file longest unused goes first.
+// folder is bounded by bytes; the least recently used file goes first.
 type folder struct {
 	path  string
 	limit int64

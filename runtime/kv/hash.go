@@ -1,5 +1,5 @@
-// Names of prefixes. A page is known by the tokens of everything up to its end, not by its own
-// tokens alone: keys and values depend on all that went before.
+// Names of prefixes. A page is named by all tokens up to its end, not by its own tokens alone,
+// since its keys and values depend on all tokens before it.
 
 package kv
 
@@ -8,12 +8,12 @@ import (
 	"encoding/binary"
 )
 
-// Hash names a prefix of whole pages. It is cryptographic, so two prefixes of one name need not be
-// reckoned with, and stable, so that pages can be found again in another process.
+// Hash names a prefix of whole pages. It is cryptographic, so collisions can be ignored, and
+// stable, so that pages can be found again in another process.
 type Hash [16]byte
 
-// RootOf is the name of the empty prefix of what the words describe: pages of two models, or of two
-// element types, must never meet.
+// RootOf names the empty prefix for what the words describe, so that pages of two models, or of two
+// element types, never get the same name.
 func RootOf(words ...string) (h Hash) {
 	d := sha256.New()
 	for _, w := range words {
@@ -26,7 +26,7 @@ func RootOf(words ...string) (h Hash) {
 	return h
 }
 
-// Next is the name of the prefix h and PageTokens more tokens.
+// Next is the name of prefix h extended by PageTokens more tokens.
 func (h Hash) Next(page []int32) (next Hash) {
 	var b [len(h) + 4*PageTokens]byte
 	copy(b[:], h[:])
@@ -38,7 +38,7 @@ func (h Hash) Next(page []int32) (next Hash) {
 	return next
 }
 
-// Hashes names the prefixes of tokens that end with each whole page, behind those already in have.
+// Hashes appends to have the names of the prefixes of tokens that end with each further whole page.
 func Hashes(root Hash, have []Hash, tokens []int32) []Hash {
 	h := root
 	if len(have) > 0 {

@@ -1,23 +1,22 @@
-// Package kv hands out the pages of the KV cache and finds those again that hold a prompt's
-// beginning. A page holds keys and values of PageTokens positions, for the full layers or for the
+// Package kv hands out the pages of the KV cache and finds the cached pages that hold a prompt's
+// prefix. A page holds keys and values of PageTokens positions, for the full layers or for the
 // window layers; both kinds come from one pool, so memory is fixed at start.
 //
 // What must stay true:
 //   - A page is in exactly one state: free (its contents are nobody's), used (in one or more
-//     tables, which refs counts), or cached (in no table, but the index knows what it holds). used
-//   - cached + free = total.
-//   - A cached page is as good as a free one to who needs a page, so caching never makes a request
-//     wait.
+//     tables, which refs counts), or cached (in no table, but the index knows what it holds).
+//   - The numbers of used, cached and free pages add up to the total.
+//   - A cached page can be taken as well as a free one, so caching never makes a request wait.
 //   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the
 //     first, and only Twins knows it: tables, the index and the lists name the first.
-//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole
-//     and never written again.
-//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but
-//     for Spill's.
+//   - A page is written only by a table that shares it with nobody: pages that the index knows are
+//     whole and never written again.
+//   - Nothing here allocates device memory. All methods except Spill's belong to the scheduler's
+//     goroutine.
 package kv
 
-// PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds
-// them equal.
+// PageTokens is how many positions a page holds. It equals the engine's PageTokens, which the
+// scheduler checks.
 const PageTokens = 32
 
 // Pool is a fixed number of pages, numbered from 0.
@@ -26,7 +25,7 @@ type Pool struct {
 	pages  []page
 	// by page: the second page of these window positions, or -1; nil: one page is enough
 	twins   []int32
-	free    []int32 // a stack: the page last given back is the likeliest to be in a cache
+	free    []int32 // a stack: the page freed last is the likeliest to be in the hardware's caches
 	shelves [shelfCount]queue
 	used    int
 	peak    int
@@ -37,14 +36,14 @@ type Pool struct {
 // page is what the pool knows of one page.
 type page struct {
 	refs       int32 // tables that hold it
-	shelf      shelf // of the cached ones, none otherwise
+	shelf      shelf // of a cached page; else none
 	windowed   bool  // which of node's two pages it is
 	prev, next int32 // on shelf
-	node       *node // who finds it; nil: nobody
+	node       *node // the node that has it; nil: none
 }
 
-// shelf says how soon a cached page is taken for something else. Within one, the page longest
-// unused goes first.
+// shelf says how soon a cached page is evicted. Within a shelf, the least recently used page goes
+// first.
 type shelf uint8
 
 const (
@@ -102,11 +101,11 @@ func (p *Pool) Cached() int { return len(p.pages) - p.used - len(p.free) }
 // Peak is the most pages that were ever used at once.
 func (p *Pool) Peak() int { return p.peak }
 
-// Given counts the times that a page came free. While it stands still, what did not fit does not
-// fit now.
+// Given counts how often a page came free. While it does not change, what did not fit still does
+// not fit.
 func (p *Pool) Given() uint64 { return p.given }
 
-// take gives a page to its first table. The caller has looked at Free.
+// take gives a page to its first table. The caller has checked Free.
 func (p *Pool) take() int32 {
 	if len(p.free) == 0 {
 		p.evict()
@@ -220,12 +219,12 @@ func (p *Pool) PagesFor(positions, chunk int) int {
 	return PagesOf(positions, chunk, p.window, p.each())
 }
 
-// PagesOf is how many pages a sequence of that many positions holds at most, when its rows come in
-// chunks of chunk: its full layers one for every PageTokens, its window layers windowPages for each
-// stretch of PageTokens that the window of the chunk's first row and the chunk itself touch.
+// PagesOf is how many pages a sequence of that many positions holds at most, if its rows come in
+// chunks of chunk. Its full layers hold one for every PageTokens positions. Its window layers hold
+// windowPages for each stretch of PageTokens that the chunk or the window of its first row touches.
 func PagesOf(positions, chunk, window, windowPages int) int {
 	full := (positions + PageTokens - 1) / PageTokens
-	// A stretch of n positions touches (n-2)/PageTokens + 2 pages where it lies worst, 1 if n is 1.
+	// A stretch of n positions touches at worst (n-2)/PageTokens + 2 pages, 1 if n is 1.
 	stretch := window - 1 + chunk
 	touched := 1
 	if stretch > 1 {
@@ -234,7 +233,7 @@ func PagesOf(positions, chunk, window, windowPages int) int {
 	return full + windowPages*min(full, touched)
 }
 
-// Entry is the pages of the pool behind an entry of a table that names page.
+// Entry is the pages of the pool that a table's entry page stands for.
 func (p *Pool) Entry(page int32, windowed bool) []int32 {
 	if twin := p.twin(page); windowed && twin >= 0 {
 		return []int32{page, twin}

@@ -1,10 +1,10 @@
-// The prefix index: a tree of pages. A node is one page further than its parent; its hash names
-// everything up to its end.
+// The prefix index: a tree of pages. A node is the page that follows its parent's; its hash names
+// all tokens up to the page's end.
 //
 // What must stay true:
-//   - A table holds the full page of every node on the way to its tail, so a cached full page has
-//     nothing but cached pages below it. The cached pages of a sequence are listed from its end to
-//     its beginning, so a page is taken after those that need it.
+//   - A table holds the full page of every node on the way to its tail, so all pages below a cached
+//     full page are cached too. The cached pages of a sequence are listed from its end to its
+//     beginning, so a page is evicted after those that need it.
 //   - A leaf, the part of a page at the end of a sequence, has no hash, is found through its
 //     parent, and is in no table.
 
@@ -23,12 +23,12 @@ type prefixes struct {
 // Prefixes says how prefixes are kept.
 type Prefixes struct {
 	Root Hash
-	// Field is how many positions back from a cut the window layers' keys and values depend on,
-	// where those of the full layers are there; 0: they cannot be computed again, so a hit ends
-	// where they are.
+	// Field is how many positions back from a cut the window layers' keys and values depend on, if
+	// those of the full layers are cached; 0: window pages cannot be computed again, so a hit ends
+	// where they are cached.
 	Field int
-	// Copy copies a page's contents, of a pair the two one after the other; nil: parts of pages are
-	// not shared.
+	// Copy copies a page's contents; it is called twice for a pair of pages; nil: parts of pages
+	// are not shared.
 	Copy func(from, to int32) error
 	// Evict is called before a page that was kept is taken for something else; it may be nil.
 	Evict func(h Hash, windowed bool, page int32)
@@ -41,9 +41,9 @@ type node struct {
 	children []*node
 	tokens   [PageTokens]int32
 	n        int    // of tokens; less than PageTokens for a leaf
-	full     int32  // -1 for none: the root, and what is gone
+	full     int32  // -1 for none: the root, and lost pages
 	window   int32  // -1 for none
-	from     int    // of PageTokens: the first slot of window that is right
+	from     int    // the first of window's PageTokens slots that is right
 	pinned   bool   // the window page is kept like a full one
 	maker    uint64 // table that computed it
 	gone     bool
@@ -56,8 +56,8 @@ func (p *Pool) KeepPrefixes(o Prefixes) {
 	p.index = map[Hash]*node{}
 }
 
-// Forget drops all that is cached: the contents are lost. Tables that are in use stay as they are,
-// and unknown.
+// Forget drops all cached pages: their contents are lost. Tables in use stay as they are, but the
+// index no longer knows them.
 func (p *Pool) Forget() {
 	if p.keep != nil {
 		for len(p.root.children) > 0 {
@@ -80,9 +80,9 @@ func (p *Pool) Invalidate(t *Table) {
 	}
 }
 
-// Commit makes the whole pages below computed findable. tokens are the sequence's, hashes the names
-// of their pages as far as the caller has made them. Where the index knows a page already, the
-// table takes that one and gives its own back.
+// Commit puts the whole pages below position computed into the index. tokens are the sequence's;
+// hashes name their pages, as far as the caller has made them. If the index has a page already, the
+// table takes that page and gives its own back.
 func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 	if p.keep == nil || t.private || t.rebuild {
 		return
@@ -131,13 +131,13 @@ func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
 	return n
 }
 
-// holds notes what the index knows of a page.
+// holds notes to which node a page belongs.
 func (p *Pool) holds(page int32, n *node, windowed bool) {
 	p.pages[page].node, p.pages[page].windowed = n, windowed
 }
 
-// offerWindow gives a node the table's window page i if it has none as good, and the table the
-// node's if it has.
+// offerWindow gives the node the table's window page i. If the node has a page that is as good, the
+// table takes that page instead.
 func (p *Pool) offerWindow(t *Table, n *node, i int) {
 	if i < t.live || i >= t.end || t.window[i] == n.window {
 		return
@@ -199,7 +199,7 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 	p.holds(n.window, n, true)
 }
 
-// dropLeaves drops the leaves that hold nothing but a beginning of tokens.
+// dropLeaves drops the leaves whose tokens are a prefix of tokens.
 func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 	for i := len(parent.children) - 1; i >= 0; i-- {
 		if c := parent.children[i]; c.n < PageTokens && c.n <= len(tokens) &&
@@ -209,7 +209,7 @@ func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 	}
 }
 
-// evict frees at least one cached page: the longest unused of the list whose pages go first.
+// evict frees at least one cached page: the least recently used of the shelf that goes first.
 func (p *Pool) evict() {
 	page := p.shelves[passing].first
 	if page < 0 {
@@ -225,7 +225,8 @@ func (p *Pool) evict() {
 	p.prune(n, true)
 }
 
-// Flush frees every cached page, the longest unused first, and tells Evict of those that are kept.
+// Flush frees every cached page, the least recently used first, and calls Evict for those that are
+// kept.
 func (p *Pool) Flush() {
 	for p.keep != nil && p.Cached() > 0 {
 		p.evict()
@@ -240,7 +241,7 @@ func (p *Pool) Shed() {
 	}
 }
 
-// leave tells who wants to know that a page's contents are about to be lost.
+// leave calls Evict for a page whose contents are about to be lost.
 func (p *Pool) leave(n *node, windowed bool) {
 	if p.keep.Evict == nil || n.n < PageTokens {
 		return

@@ -1,11 +1,11 @@
-// Pages that were pushed out of the pool and are wanted again.
+// Restoring pages that were evicted from the pool.
 
 package kv
 
-// Restore brings back pages of the beginning of tokens that another memory has, at most limit of
-// them, so that Adopt finds them: the full layers' as far as they go without a gap, the window
-// layers' of the end. more tells that there are others. After an error of load nothing is wrong;
-// what it could not bring is computed.
+// Restore brings back pages of a prefix of tokens from another memory, at most limit of them, so
+// that Adopt finds them: the full layers' pages up to the first gap, and the window layers' pages
+// at the end. more tells that there are others. An error of load does no harm: what was not
+// restored is computed.
 func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(h Hash,
 	windowed bool) bool,
 	load func(h Hash, windowed bool, page int32) error) (restored int, more bool) {
@@ -17,7 +17,7 @@ func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(
 	for end < len(hashes) && (end+1)*PageTokens <= most && has(hashes[end], false) {
 		end++
 	}
-	for _, n := range w { // held, so that room is not made among them
+	for _, n := range w { // held, so that they are not evicted to make room
 		p.ref(n.full)
 	}
 	bring := func(h Hash, windowed bool) (int32, bool) {

@@ -1,5 +1,5 @@
-// A second memory for pages that the pool has to take for something else: host memory in front of a
-// device's, and behind both, if wanted, a folder on disk.
+// A second memory for pages that the pool evicts from a device: host memory, and behind it, if
+// wanted, a folder on disk.
 //
 // What must stay true: a page comes back whole or not at all; neither memory grows beyond its
 // limit; Put never waits for a disk. What is lost is computed again.
@@ -21,7 +21,7 @@ type SpillOptions struct {
 }
 
 // Spill outlives schedulers: a model that is loaded again finds its pages. Its methods may be
-// called from anywhere.
+// called from any goroutine.
 type Spill struct {
 	limit int64
 	disk  *folder // nil for none
@@ -96,8 +96,8 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 	}
 }
 
-// pushOut drops the page longest unused from host memory, onto the disk if there is one. s.mu is
-// held.
+// pushOut drops the least recently used page from host memory, and writes it to the disk if there
+// is one. s.mu is held.
 func (s *Spill) pushOut() {
 	p := s.order.Remove(s.order.Back()).(*spilled)
 	delete(s.pages, p.name)
@@ -121,7 +121,7 @@ func (s *Spill) write() {
 		s.mu.Lock()
 		data := s.writing[name]
 		s.mu.Unlock()
-		_ = s.disk.put(name, data) // a full disk costs the page, nothing else
+		_ = s.disk.put(name, data) // if the disk is full, only this page is lost
 		s.mu.Lock()
 		delete(s.writing, name)
 		s.mu.Unlock()
@@ -159,8 +159,8 @@ func (s *Spill) Bytes() (host, disk int64) {
 	return host, disk
 }
 
-// Close writes what the disk may still take of host memory and frees it. Schedulers that use it
-// must be closed.
+// Close writes as much of host memory to the disk as the disk may take, and frees the memory.
+// Schedulers that use the Spill must be closed before.
 func (s *Spill) Close() error {
 	s.mu.Lock()
 	if s.closed {

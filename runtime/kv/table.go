@@ -16,11 +16,11 @@ type Table struct {
 	id      uint64
 	tail    *node // of the last indexed page, nil for none
 	indexed int   // whole pages that the index knows
-	private bool  // the index shall know nothing more of it
+	private bool  // nothing more of it goes into the index
 	exact   int   // first position whose window keys and values are right
-	rebuild bool  // they are being computed again
-	cuts    []int // ascending lengths at which later prompts are likely to leave this one
-	cut     int   // of cuts: the first that is not passed
+	rebuild bool  // window pages are being computed again
+	cuts    []int // ascending lengths at which later prompts are likely to differ from this one
+	cut     int   // index of the first of cuts that is not passed
 }
 
 // Full is the table of the layers that see everything. It is valid until the next call that changes
@@ -44,8 +44,8 @@ func (p *Pool) Reach(t *Table) int {
 // WindowReach is Reach for window pages alone.
 func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.each()) * PageTokens }
 
-// Cuts tells at which lengths later prompts are likely to leave this sequence, ascending. Window
-// pages there are kept.
+// Cuts sets the lengths, ascending, at which later prompts are likely to differ from this sequence.
+// Window pages there are kept.
 func (t *Table) Cuts(lengths []int) { t.cuts, t.cut = lengths, 0 }
 
 // Need is how many pages Reserve would take.
@@ -53,7 +53,7 @@ func (p *Pool) Need(t *Table, positions int) int {
 	return (1 + p.each()) * max(0, (positions+PageTokens-1)/PageTokens-len(t.full))
 }
 
-// Reserve gives the positions below positions their pages, or takes none and returns false.
+// Reserve takes the pages for all positions below positions, or takes none and returns false.
 func (p *Pool) Reserve(t *Table, positions int) bool {
 	need := p.Need(t, positions)
 	if need > p.Free() {
@@ -85,12 +85,12 @@ func (p *Pool) Slide(t *Table, next int) {
 	}
 }
 
-// cutSlack is how far behind a cut a prompt may really leave: a turn that drops its reasoning
-// shares the beginning of a header with the one that had it.
+// cutSlack is how far behind a cut a prompt may really begin to differ: a turn without its
+// reasoning shares the beginning of a header with the turn that had it.
 const cutSlack = 8
 
-// nearCut tells whether a prompt that leaves at one of the cuts needs the window page i. It is
-// asked with ascending i.
+// nearCut tells whether a prompt that differs from one of the cuts on needs window page i. It is
+// called with ascending i.
 func (t *Table) nearCut(i, window int) bool {
 	for t.cut < len(t.cuts) && t.cuts[t.cut]+cutSlack <= i*PageTokens {
 		t.cut++
@@ -104,7 +104,7 @@ func (t *Table) nearCut(i, window int) bool {
 func (p *Pool) Release(t *Table, computed []int32) {
 	p.Commit(t, computed, nil, len(computed))
 	p.addLeaf(t, computed)
-	// the last page is the first to be taken for something else
+	// the last page is the first to be evicted
 	for i := len(t.full) - 1; i >= 0; i-- {
 		if i >= t.live && i < t.end {
 			if n := p.pages[t.window[i]].node; n != nil {

@@ -1,14 +1,15 @@
-// Drafts: a step computes the rows of tokens that a sequence has not said yet, guessed from its
-// text (package draft), and samples after each of them. The first token that is another than the
-// guess ends it; what was computed behind it is written over by the next step.
+// Drafts (speculative decoding): a step also computes rows for guesses of a sequence's next tokens,
+// made from its text (package draft), and samples after each of them. The first sampled token that
+// differs from its guess ends the draft; what was computed behind it is overwritten by the next
+// step.
 //
 // What must stay true:
-//   - The text is the one without drafts: each token is sampled from its own row of logits, under
-//     the mask and the penalties of exactly the tokens before it, with the random number of its
-//     position.
-//   - A guess is in no list of tokens. No page is hashed, found, swapped out or given back for it:
-//     the index and the window go by what is computed and right.
-//   - Guesses take rows and pages that nobody wants, and never push a sequence out.
+//   - The text is the same as without drafts: each token is sampled from its own row of logits,
+//     under the mask and the penalties of exactly the tokens before it, with the random number of
+//     its position.
+//   - A guess is in no list of tokens, and no page is hashed, found, swapped out or given back
+//     because of it: the index and the window depend only on what is computed and right.
+//   - Guesses take only rows and pages that nobody else needs, and never preempt a sequence.
 
 package sched
 
@@ -18,19 +19,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/draft"
 )
 
-// drafting is what a sequence guesses of itself.
+// drafting is the state of a sequence's drafts.
 type drafting struct {
 	prediction []int32
 	index      *draft.Index // made for the first draft
 	fare       draft.Fare
 	tokens     []int32 // guessed behind the last known token, in the next step or the running one
 	from       draft.Proposal
-	rows       int     // of the step without it
-	beside     float64 // tokens that the step gives without it
+	rows       int     // of the step without the draft
+	beside     float64 // tokens that the step gives without the draft
 }
 
-// addDrafts adds guesses to the planned step, where sequences decode and rows are left. A device
-// that samples goes without: it queues the next step before the tokens of this one are known.
+// addDrafts adds guesses to the planned step, where sequences decode and rows are left. With a
+// device that samples there are no drafts: it queues the next step before the tokens of this one
+// are known.
 func (s *Scheduler) addDrafts() {
 	if s.o.Drafts == 0 || s.rebuild || s.eng.Caps().Samples {
 		return
@@ -66,8 +68,9 @@ func (s *Scheduler) mostLogits() int {
 	return s.o.MaxNumBatchedTokens
 }
 
-// guess drafts at most most tokens for q in a step that has rows rows and will give so many tokens.
-// It returns how many it drafted, and how many more tokens are expected of the step with them.
+// guess drafts at most most tokens for q in a step that has rows rows and is expected to give
+// expected tokens. It returns how many it drafted, and how many more tokens are expected of the
+// step with them.
 func (s *Scheduler) guess(q *sequence, most, rows int, expected float64) (n int, more float64) {
 	d := &q.draft
 	if most <= 0 {
@@ -121,7 +124,7 @@ func (q *sequence) right() (n int) {
 	return n
 }
 
-// observe tells the gate what the step took that began then.
+// observe tells the gate how long the step took that began at the time began.
 func (s *Scheduler) observe(began time.Time) {
 	if s.o.Drafts == 0 || s.batch.Rebuild {
 		return

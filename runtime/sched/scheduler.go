@@ -71,11 +71,11 @@ type Options struct {
 	Model string
 	// Restart returns a new engine of the same shape, with an empty cache, after a step failed. The
 	// loop calls it after the running requests got their *EngineError; the waiting requests run on
-	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine is used
-	// on.
+	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine stays
+	// in use.
 	Restart func(fault error) (Engine, error)
 
-	// For tests: propose takes the place of what finds drafts and says whether they pay; a clock;
+	// For tests: propose replaces the search for drafts and the decision whether they pay; a clock;
 	// launch is called before each step and idle before the loop waits, by the loop's goroutine;
 	// prepared is called when the next step has been planned, by the goroutine that plans.
 	propose  func(tokens []int32, most int) []int32

@@ -19,8 +19,8 @@ const mostScored = 16
 // scores tells that rows of the prompt are still to be scored.
 func (q *sequence) scores() bool { return q.score.wanted && q.at() < q.prompt-1 }
 
-// mostRows bounds the rows that a sequence may get in the next step; scored tells that another one
-// is scored in it.
+// mostRows bounds the rows that a sequence may get in the next step; scored tells that another
+// sequence is scored in that step.
 func (s *Scheduler) mostRows(q *sequence, scored *bool) int {
 	switch {
 	case !q.scores():

@@ -38,7 +38,7 @@ type sequence struct {
 		from, count int // tokens whose logits the running step gives, from token from+1 on
 		at          int // row of the step's logits for the first of them
 	}
-	inFlight int // in the step that runs, drafted ones included
+	inFlight int // rows in the running step, drafted ones included
 	logits   int // row of that step's logits to sample from, -1 for none; those of drafts follow
 	draft    drafting
 
@@ -100,8 +100,8 @@ func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 // equals computed.
 func (q *sequence) at() int { return q.computed + q.inFlight }
 
-// known is how many tokens there will be then, if what is drafted is right. The last one may not be
-// sampled yet.
+// known is how many tokens there will be when the running step is over, if the draft is right. The
+// last one may not be sampled yet.
 func (q *sequence) known() int {
 	if q.inFlight > 0 && q.logits >= 0 {
 		return len(q.tokens) + len(q.draft.tokens) + 1
@@ -109,7 +109,7 @@ func (q *sequence) known() int {
 	return len(q.tokens)
 }
 
-// left is how many of these tokens will not be computed yet: one for a sequence that decodes.
+// left is how many of the known tokens will not be computed then: one for a sequence that decodes.
 func (q *sequence) left() int { return q.known() - q.at() }
 
 // last tells that the sequence will certainly end with the running step.

@@ -149,7 +149,7 @@ func (s *Server) Expire() { s.mu.Lock(); s.live++; s.mu.Unlock() }
 func (s *Server) Throttle(rate int64) { s.mu.Lock(); s.rate = rate; s.mu.Unlock() }
 
 // SendAhead bounds how many bytes the system takes from the store for a connection before they are
-// on their way; for connections that come later.
+// sent; it applies to later connections.
 func (s *Server) SendAhead(bytes int) { s.mu.Lock(); s.ahead = bytes; s.mu.Unlock() }
 
 // Reset forgets what was counted.
@@ -299,7 +299,7 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request, repo *Repo, revisi
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that went away is its own affair
+	_ = json.NewEncoder(w).Encode(v) // a client that went away needs no answer
 }
 
 // broken answers with a fault's status, if it has one.
@@ -425,7 +425,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, f *F
 	}
 }
 
-// body sends bytes from..to with what goes wrong with them.
+// body sends bytes from..to, with the fault applied.
 func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *File, from, to int64,
 	fault Fault) {
 	piece := int64(256 << 10)

@@ -1,15 +1,14 @@
 //go:build linux
 
 // Ready measures how long `ossrun serve` takes from the start of its process until it is ready and
-// until its first token, with weights that are not in memory (cold) and that are (warm), beside the
-// rate at which the disk gives the same files past the page cache.
+// until its first token, with weights that are not in memory (cold) and that are (warm), compared
+// with the rate at which the disk gives the same files without the page cache.
 //
 //	go run ./models/testdata/ready -ossrun ./ossrun -rounds 3 MODEL [FLAGS OF SERVE]
 //
-// MODEL is a folder of safetensors files or a GGUF file. A machine that does something else
-// meanwhile measures that. With -use 512 a prompt of as many random tokens follows each warm
-// start's first token, which every expert of every layer is needed for, and what is resident then
-// is told too.
+// MODEL is a folder of safetensors files or a GGUF file. The machine must do nothing else
+// meanwhile. With -use 512, each warm start gets a prompt of 512 random tokens after its first
+// token. This prompt needs every expert of every layer; what is resident then is reported too.
 package main
 
 import (

@@ -25,7 +25,7 @@ type intermediate struct {
 	from, to int
 }
 
-// intermediateBound is what a float32 engine may be off by.
+// intermediateBound is the largest error that a float32 engine may have.
 const intermediateBound = 2e-4
 
 // Intermediates compares every intermediate of a golden folder that has them (T1): experts equal,

@@ -62,7 +62,7 @@ type OpResult struct {
 	Flops   int64         // that its matrices multiply and add
 	Time    time.Duration // best of a few runs
 	Failure error         // what went wrong; nil: passed
-	Skipped string        // why the device was not asked at all; "": it was
+	Skipped string        // why the device did not run it; "": it did
 }
 
 // GBs is the bandwidth the operation reached, in GB/s.
@@ -118,8 +118,8 @@ var opTests = []opTest{
 	{"tap", engine.Tap, 0, testTap},
 }
 
-// fp8Tests are the operations of a cache of 8 bits, which a device that has one is held to as well
-// where the options leave the type of the cache open.
+// fp8Tests are the operations on an 8-bit cache. If the options leave the cache type open, a device
+// that has such a cache must pass them too.
 var fp8Tests = []opTest{
 	{"attend, full, 8 bit", engine.Attend, 3e-6,
 		func(r *rig) (float64, error) { return testAttend(r, 3) }},
@@ -129,8 +129,8 @@ var fp8Tests = []opTest{
 }
 
 // Ops runs every operation on every shape and reports each; the error joins those that failed. With
-// timing, each operation runs a few more times, under the clock. What a device says it has no
-// kernels for is reported as skipped.
+// timing, each operation runs a few more times and is timed. Operations for which a device says
+// that it has no kernels are reported as skipped.
 func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Shape, timing bool,
 	report func(OpResult)) error {
 	var errs []error

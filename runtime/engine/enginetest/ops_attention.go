@@ -102,7 +102,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 		if err != nil {
 			return nil, 0, err
 		}
-		// the step runs again, for timing, when pages have moved on
+		// copies, since timing runs the step again after the pages have moved on
 		rows.Full, rows.Window = slices.Clone(rows.Full), slices.Clone(rows.Window)
 		b.Seqs = append(b.Seqs, rows)
 		left -= n

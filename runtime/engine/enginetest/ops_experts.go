@@ -73,7 +73,7 @@ func (r *rig) checkRoute(routes engine.Routes, logits []float32) (float64, error
 	return float64(e), checkGroups(groups, order, byExpert)
 }
 
-// checkGroups holds order and groups against the slots of each expert.
+// checkGroups compares order and groups with the slots of each expert.
 func checkGroups(groups, order []int32, byExpert [][]int32) error {
 	at, active := 0, 0
 	for expert, slots := range byExpert {
@@ -164,8 +164,8 @@ func testGateUp(r *rig, bits8 bool) (float64, error) {
 			for i := range s.Intermediate {
 				gate, gateSize := product(seen[row], expert, 2*i)
 				up, upSize := product(seen[row], expert, 2*i+1)
-				// An error of gate counts |up+1| times at most 1.1, one of up at most the clamped
-				// gate.
+				// An error of gate is multiplied by at most 1.1*|up+1|, an error of up by at most
+				// the clamped gate.
 				size := 1.1*gateSize*(math.Min(math.Abs(up), limit)+1) + limit*upSize
 				e.add(got[(row*s.ExpertsPerToken+j)*s.Intermediate+i], swiglu(gate, up, limit),
 					size)

@@ -10,12 +10,12 @@ import (
 )
 
 // linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the
-// numbers that both stand for, so only the order of the sum may differ. The layout is written out
-// here from the description in models/q8, not made by it.
+// dequantised values, so only the order of the sum may differ. The layout here follows the
+// description in models/q8 and does not use its code.
 
-// matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with a
-// scale of nothing, the rows that fill the last group up zero. A part without a bias is the only
-// one of its operation.
+// matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with
+// scale 0, and zero rows that fill up the last group. A part without a bias is the only one of its
+// operation.
 func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
 	func(x []float64, row int) (sum, size float64)) {
 	data := make([]byte, q8.Groups(n)*q8.GroupBytes(k))
@@ -65,8 +65,8 @@ func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte
 	}
 }
 
-// dense8 asks for dense weights in 8 bits, and gives what their products see of a row: 8 bits, or
-// 12 where the device wants those.
+// dense8 asks for dense weights in 8 bits, and returns a function that gives a row as their
+// products see it: in 8 bits, or in 12 if the device asks for that.
 func (r *rig) dense8() (seen func([]float32) []float64) {
 	r.p.Settings.Dense = engine.DenseQ8
 	r.p.Settings = r.p.Settings.On(r.dev)

@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// Whole models, held against themselves: what a sequence gets must not depend on anything but the
+// Whole models, compared with themselves: a sequence's results must depend on nothing but the
 // sequence.
 
 // Check is one thing a device must do.
@@ -28,8 +28,8 @@ type Config struct {
 	Backend engine.Backend
 	Options engine.Settings
 	Dir     string // a golden folder: checkpoint/ and golden/
-	// Tolerance is how far a logit may move with batch, chunk or page; 0: not a bit. Exact mode
-	// only, other modes round to steps.
+	// Tolerance is how much a logit may change with batch, chunk or page; 0: not by a bit. It
+	// applies to exact mode only, since other modes round to steps.
 	Tolerance float64
 }
 
@@ -103,7 +103,8 @@ func (c Config) with(maxRows, pages int, check func(b *bench) error) (err error)
 	return check(b)
 }
 
-// part is a sequence on its way: its tokens, how many have been fed, and the logits after each.
+// part is a sequence that is being fed: its tokens, how many have been fed, and the logits after
+// each.
 type part struct {
 	*golden.Sequence
 	tokens []int32
@@ -295,7 +296,7 @@ func (c Config) shares(ctx context.Context) error {
 	})
 }
 
-// wide: 64 sequences decode together, each where another one is.
+// wide: 64 sequences decode together, at different positions.
 func (c Config) wide(ctx context.Context) error {
 	const n = 64
 	return c.with(n, 2*n*2, func(b *bench) error {

@@ -1,7 +1,7 @@
 package enginetest
 
-// A device that writes at random: what a sampler may do wrong, it will do sooner or later. It
-// computes nothing of the program.
+// A device that gives random logits, so that a sampler's every possible mistake happens sooner or
+// later. It computes nothing of the program.
 
 import (
 	"fmt"
@@ -19,20 +19,19 @@ type RandomOptions struct {
 	Likely []Likely
 }
 
-// Likely are ids that together get the part Mass of a row's probability, so that messages end and
-// documents have structure; what no Likely takes is spread over all ids. An id stands in one of
-// them.
+// Likely are ids that together get the share Mass of a row's probability, so that messages end and
+// documents have structure; the rest is spread over all ids. An id is in one Likely at most.
 type Likely struct {
 	IDs  []int32
 	Mass float64
 }
 
-// Random is a Device of the host whose steps give random logits: standard normal ones, and those of
-// Likely raised to their mass. As in a model's own logits most ids of a row are out of the
-// question, others in each row: of eight blocks of 64 ids seven lie farBelow the rest, so that they
-// come where a mask leaves nothing else. The logits of step n differ from those of step m, but a
-// row of them is a window of one long table, since a million rows of 201,088 numbers each would
-// take hours to make.
+// Random is a Device of the host whose steps give random logits: standard normal ones, with those
+// of Likely raised to their mass. As in a model's own logits, most ids of a row are practically
+// impossible, and each row has others: of eight blocks of 64 ids seven lie farBelow the rest, so
+// they are sampled only if a mask leaves nothing else. The logits differ from step to step, but
+// each row is a window of one long table, since a million rows of 201,088 numbers each would take
+// hours to make.
 type Random struct {
 	o      RandomOptions
 	table  []float32

@@ -171,7 +171,7 @@ func quantised(x []float64, most float64) []float64 {
 	return y
 }
 
-// slidesHere tells what a layer of a test shape sees: 0 for everything.
+// slidesHere tells how many positions a layer of a test shape sees; 0: all.
 func slidesHere(s models.Spec, layer int) int {
 	if s.Sliding(layer) {
 		return s.Window

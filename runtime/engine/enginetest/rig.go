@@ -29,7 +29,7 @@ type rig struct {
 	logits  []float32
 }
 
-// input waits until the memory is there.
+// input is data that is written once the memory is allocated.
 type input struct {
 	to   *engine.Buffer
 	data []byte

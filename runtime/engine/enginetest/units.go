@@ -86,7 +86,7 @@ func (u units) rope(context.Context) error {
 	})
 }
 
-// within turns an error that is too large into one that can be returned.
+// within returns a Go error if the numeric error is too large.
 func (w worst) within(bound float64) error {
 	if !(float64(w) <= bound) {
 		return fmt.Errorf("error %.3g, allowed %.3g", float64(w), bound)

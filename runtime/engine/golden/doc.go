@@ -1,5 +1,5 @@
-// Package golden holds a device to the numbers that a reference implementation computed on a tiny
-// random checkpoint.
+// Package golden compares a device with the numbers that a reference implementation computed on a
+// tiny random checkpoint.
 //
 // A golden folder has checkpoint/ (a model in the published layout) and golden/ (cases.json and
 // logits.safetensors: for several prompts, the logits at some positions and 48 greedily chosen

@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a mode may be off by. Bounds are over all positions of a model, as golden/model's README
-// sets them; exact is also judged case by case.
+// The errors that a mode may have. Bounds are over all positions of a model, as golden/model's
+// README sets them; exact is also judged case by case.
 
 // CaseResult is one case in one compute mode, or, with Case "all", a mode's cases together.
 type CaseResult struct {
@@ -34,7 +34,7 @@ type CaseResult struct {
 // OK tells whether everything lies within the bounds.
 func (r CaseResult) OK() bool { return len(r.Misses) == 0 }
 
-// bound is what one mode must keep.
+// bound has the limits that one mode must keep.
 type bound struct {
 	maxAbs            float64 // 0: not judged
 	klMean, klMedian  float64
@@ -45,10 +45,10 @@ type bound struct {
 
 const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic, at any position
 
-// int8Engine is what an engine with 8-bit activations in the experts may be off by.
+// int8Engine bounds an engine with 8-bit activations in the experts.
 var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
 
-// bfloat16Engine is what an engine that computes in bfloat16 may be off by.
+// bfloat16Engine bounds an engine that computes in bfloat16.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
 // coarse is for activations in two terms of MXFP4, which are coarser than bfloat16: nobody gets
@@ -139,7 +139,7 @@ func (r *CaseResult) summarize(kl []float64) {
 	}
 }
 
-// judgeCase sets what a single case can miss.
+// judgeCase notes the limits that a single case misses.
 func judgeCase(r *CaseResult, exact []measured, at int) {
 	b := bounds[r.Mode]
 	if b.maxAbs > 0 && !(r.MaxAbs <= b.maxAbs) {
@@ -195,7 +195,7 @@ func (r *CaseResult) miss(format string, args ...any) {
 	r.Misses = append(r.Misses, fmt.Sprintf(format, args...))
 }
 
-// largest is max, but NaN wins: a result that is no number is the worst there is.
+// largest is max, but NaN wins, since it is the worst result.
 func largest(a, b float64) float64 {
 	if math.IsNaN(a) || a > b {
 		return a

@@ -23,9 +23,9 @@ type Options struct {
 	Both bool
 }
 
-// Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after
+// Run compares modes of a device (default: all it has) with the golden in dir. Each case and, after
 // a mode's cases, the mode as a whole ("all") goes to report as soon as it is known. ok is whether
-// everything passed; err is about what could not be run at all.
+// everything passed; err says what could not be run at all.
 func Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	report func(CaseResult)) (ok bool, err error) {
 	return Options{}.Run(ctx, dir, b, modes, report)
@@ -165,8 +165,8 @@ type output struct {
 	elapsed time.Duration
 }
 
-// feed reads the prompt in chunks, then the golden's continuation token by token, so that one lost
-// step does not lose those after it.
+// feed reads the prompt in chunks, then the golden's continuation token by token, so that one wrong
+// step does not spoil those after it.
 func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output,
 	error) {
 	start := time.Now()

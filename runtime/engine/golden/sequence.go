@@ -7,8 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The least of a KV manager that can feed one sequence after another to an engine: what the
-// scheduler does with runtime/kv, without sharing.
+// The smallest KV manager that can feed sequences to an engine, one after another: it does what the
+// scheduler does with runtime/kv, but shares no pages.
 
 // Pages are the free pages of a pool, handed out from the end.
 type Pages struct {

@@ -17,8 +17,8 @@ type Device struct {
 	*Engine
 	// Fail is asked before each call ("queue", "sample", "wait"); its error is the call's.
 	Fail func(call string) error
-	// Calls are those made so far; Overlaps counts the steps queued before the token of the one
-	// before was asked for.
+	// Calls are the calls made so far; Overlaps counts the steps that were queued before the tokens
+	// of the previous step were asked for.
 	Calls    []string
 	Overlaps int
 
