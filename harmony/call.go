@@ -13,9 +13,8 @@ func (m *Message) Calls() bool {
 	return m.Recipient != "" && !Role(m.Recipient).Known()
 }
 
-// Complete tells whether the message was said to its end: it was ended by one of the three tokens
-// that do, <|call|> or not, or it is a call whose arguments are whole JSON and only its end is
-// missing.
+// Complete tells whether the message is whole: one of the three end tokens ended it, or it is a
+// call whose arguments are whole JSON and only its end is missing.
 func (m *ReadMessage) Complete() bool {
 	return m.End != 0 || m.Calls() && json.Valid(m.Body)
 }

@@ -8,7 +8,7 @@ type Fault uint8
 
 const (
 	FaultStart Fault = iota // a message begins without <|start|>
-	FaultRole               // a header has no role, or one that nobody has
+	FaultRole               // a header has no role, or an unknown one
 	// a channel mark without a channel, an unknown channel, or two of them
 	FaultChannel
 	FaultHeader  // words that a header has no place for

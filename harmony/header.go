@@ -84,7 +84,7 @@ func headerStart(text string, role Role) (m Message, words []string, err error) 
 			m.Name = words[0]
 		case m.Role.Known():
 		case len(words) > 1 || strings.HasPrefix(words[0], recipientMark):
-			// Whoever is unknown and speaks to someone is a tool.
+			// An unknown name that speaks to someone is a tool.
 			m.Role, m.Name = RoleTool, words[0]
 			words = words[1:]
 		default:

@@ -1,5 +1,5 @@
-// Headers as models write them: from the text before <|message|> to role, recipient, channel and
-// content type, whatever it is.
+// Headers as models write them, legal or not: from the text before <|message|> to role, recipient,
+// channel and content type.
 //
 // What must stay true: a legal header means here what it means to Parser, but for two readings that
 // no tool could follow: a content type is never a recipient ("analysis code", "commentary
@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// header is what was read of one. Bytes from text on are content.
+// header is a header that was read. Bytes from text on are content.
 type header struct {
 	message Message
 	text    int
@@ -108,7 +108,7 @@ func nameLength(s string) int {
 	return n
 }
 
-// knownRoles and knownChannels; of names that begin alike the longer one would have to stand first.
+// knownRoles and knownChannels: a name that another one begins with would have to stand after it.
 var (
 	knownRoles    = []Role{RoleAssistant, RoleSystem, RoleDeveloper, RoleUser, RoleTool}
 	knownChannels = []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}
@@ -244,7 +244,7 @@ func (r *headerWords) finish() {
 	case m.Name == "":
 		m.Role = RoleAssistant
 		faults[FaultRole]++
-	case m.Recipient != "" || len(r.left) > 0: // whoever is unknown and speaks to someone is a tool
+	case m.Recipient != "" || len(r.left) > 0: // an unknown name that speaks to someone is a tool
 		m.Role = RoleTool
 		if m.Recipient == "" {
 			m.Recipient, r.left = r.left[0], r.left[1:]

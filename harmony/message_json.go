@@ -3,8 +3,8 @@
 //	{"role": "user", "name": ..., "recipient": ..., "content": "text" or a list,
 //	 "channel": ..., "content_type": ...}
 //
-// What must stay true: the same texts are accepted and refused. Names match in case and come once,
-// null is absence, what is required must be there, and unknown names are ignored.
+// What must stay true: this accepts and refuses the same texts as the library. Names match in case
+// and come once, null is absence, what is required must be there, and unknown names are ignored.
 
 package harmony
 
@@ -122,7 +122,7 @@ func (o *jsonFields) fail(err error) {
 	}
 }
 
-// optional returns a member of one of the kinds, nothing for null and if it is not there.
+// optional returns a member of one of the kinds, an empty value if it is null or absent.
 func (o *jsonFields) optional(name string, kinds ...jsondoc.Kind) *jsondoc.Value {
 	if o.value.Kind != jsondoc.Object {
 		o.fail(fmt.Errorf("it is %v, not an object", o.value.Kind))
@@ -168,7 +168,7 @@ func (o *jsonFields) tools() map[string]ToolNamespace {
 		return nil
 	}
 	tools := make(map[string]ToolNamespace, len(v.Members))
-	// A namespace that is written over by a later one must be right all the same.
+	// A namespace that a later one replaces must be valid all the same.
 	for _, m := range slices.Concat(v.Twice, v.Members) {
 		var ns ToolNamespace
 		if err := ns.read(m.Value); err != nil {
@@ -195,7 +195,7 @@ func (n *ToolNamespace) read(v *jsondoc.Value) error {
 	return o.err
 }
 
-// source returns a member as it is written, nil for null and if it is not there.
+// source returns a member as it is written, nil if it is null or absent.
 func (o *jsonFields) source(name string) json.RawMessage {
 	v := o.value.Member(name)
 	if o.value.IsTwice(name) {

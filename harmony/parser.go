@@ -57,12 +57,11 @@ type Parser struct {
 	rest  string
 }
 
-// NewParser starts in the header of a message of that role, for the prompt has said <|start|> and
-// the role already (see RenderTurn), or between messages if role is "".
+// NewParser starts in the header of a message of that role, since the prompt already has <|start|>
+// and the role (see RenderTurn); if role is "" it starts between messages.
 //
-// A parser that is not strict forgives one thing: a message that ends in its header becomes one
-// whose content is what the header has left besides role and channel, or none if there is nothing
-// to tell.
+// A parser that is not strict forgives one thing: a message that ends in its header. Its content is
+// what the header has besides role and channel; an empty header is no message.
 func NewParser(role Role, strict bool) *Parser {
 	p := &Parser{strict: strict, role: role}
 	if role != "" {
@@ -71,8 +70,8 @@ func NewParser(role Role, strict bool) *Parser {
 	return p
 }
 
-// Push reads one token. After an error the token is not part of any message: in a header that ends
-// badly the parser goes on to expect a start, else its state is what it was.
+// Push reads one token. After an error the token is not part of any message: after a header that
+// ends badly the parser expects a start, else its state is unchanged.
 func (p *Parser) Push(id int32) error {
 	p.rest = ""
 	switch p.state {
@@ -137,7 +136,7 @@ func (p *Parser) headerText() (string, error) {
 	return string(p.header), nil
 }
 
-// endHeader is <|message|> in a header.
+// endHeader handles <|message|> in a header.
 func (p *Parser) endHeader() error {
 	text, err := p.headerText()
 	p.state, p.header, p.badText = ExpectStart, p.header[:0], false
@@ -153,7 +152,7 @@ func (p *Parser) endHeader() error {
 	return nil
 }
 
-// salvageHeader is the end of a message in its header, for a parser that is not strict.
+// salvageHeader handles a message that ends in its header, for a parser that is not strict.
 func (p *Parser) salvageHeader() error {
 	if p.role != "" && (len(p.header) > 0 || p.badText) {
 		text, err := p.headerText()
@@ -170,8 +169,8 @@ func (p *Parser) salvageHeader() error {
 	return nil
 }
 
-// pushContent is a token of content. Bytes wait until they make characters; what can never become
-// one is U+FFFD, one for each token at most.
+// pushContent handles a token of content. Bytes wait until they make characters; bytes that can
+// never make one become U+FFFD, one for each token at most.
 func (p *Parser) pushContent(id int32) {
 	p.delta = ""
 	b := tokenText(id)
@@ -188,7 +187,7 @@ func (p *Parser) pushContent(id int32) {
 	p.content = append(p.content, p.delta...)
 }
 
-// endContent is the end of a message in its content.
+// endContent handles the end of a message in its content.
 func (p *Parser) endContent() {
 	p.rest = token.Text(p.pending)
 	if p.lost {

@@ -1,7 +1,7 @@
 // The total reader: any token ids to messages.
 //
-// Parser says what OpenAI's library says, and that refuses what a model at temperature 1 writes now
-// and then. Reader takes everything. What must stay true:
+// Parser follows OpenAI's library, which refuses what a model at temperature 1 writes now and then.
+// Reader takes everything. What must stay true:
 //
 //   - legal tokens give the messages that Parser gives;
 //   - no ids make it fail, and what is wrong with them is counted by kind;
@@ -50,8 +50,8 @@ type headerMark struct {
 	id int32
 }
 
-// NewReader starts in the header of a message of that role, for the prompt has said <|start|> and
-// the role already, or between messages if role is "".
+// NewReader starts in the header of a message of that role, since the prompt already has <|start|>
+// and the role; if role is "" it starts between messages.
 func NewReader(role Role) *Reader {
 	r := &Reader{role: role}
 	if role != "" {
@@ -93,7 +93,7 @@ func (r *Reader) Push(id int32) {
 			r.endContent(id, r.pushed)
 		}
 	case id == token.Channel:
-		// the next header without what divides messages: the same one speaks on
+		// the next header without an end or <|start|> before it: the same role speaks on
 		if r.state == InContent {
 			r.fault(FaultEnd)
 			role := r.open.Role
@@ -127,7 +127,7 @@ func (r *Reader) Finish() {
 	r.state = ExpectStart
 }
 
-// text is a token that stands for bytes.
+// text handles a token that stands for bytes.
 func (r *Reader) text(b []byte) {
 	if r.state == InContent {
 		r.content(b)
@@ -139,7 +139,7 @@ func (r *Reader) text(b []byte) {
 	}
 }
 
-// begin opens a header where none is: somebody forgot <|start|>.
+// begin opens a header that no <|start|> has opened.
 func (r *Reader) begin() {
 	if r.state != ExpectStart {
 		return
@@ -181,7 +181,7 @@ func (r *Reader) headerIsText() {
 	r.beginContent(splitHeader(r.open.Header, r.marks, r.role))
 }
 
-// endHeader is the end of a message in its header. One that says nothing at all is none.
+// endHeader handles a message that ends in its header. An empty header is no message.
 func (r *Reader) endHeader(id int32) {
 	if len(r.open.Header)+len(r.marks) == 0 {
 		r.fault(FaultMessage)
@@ -192,8 +192,8 @@ func (r *Reader) endHeader(id int32) {
 	r.endContent(id, r.pushed)
 }
 
-// cutHeader is the end of all tokens in a header: words that can be nothing but text are content,
-// all else may still have become a header and is none of the user's business.
+// cutHeader handles the end of all tokens in a header: words that can only be text are content; the
+// rest may have become a header and is not for the user.
 func (r *Reader) cutHeader() {
 	h := splitHeader(r.open.Header, r.marks, r.role)
 	if unfinishedHeader(r.open.Header[h.text:], len(r.marks) > 0, r.role) {
@@ -205,10 +205,10 @@ func (r *Reader) cutHeader() {
 	r.endContent(0, r.pushed)
 }
 
-// endContent ends a message in its content; id is the token that did, 0 if the next message did or
-// the end of all tokens. Its tokens are those before to.
+// endContent ends a message in its content. id is the token that ended it, 0 if the next message or
+// the end of all tokens did. The message's tokens are those before to.
 func (r *Reader) endContent(id int32, to int) {
-	// a header that became text just now is all rest
+	// if a header has just become text, all of it is rest
 	r.rest, r.delta = r.delta+r.decoder.Flush(), ""
 	m := r.open
 	m.Content = []Content{{Type: KindText, Text: token.Text(m.Body)}}

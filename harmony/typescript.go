@@ -190,8 +190,7 @@ func nullableType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	}
 }
 
-// defaultRemark tells the default: strings in quotes, but those of an enum without, all else as
-// JSON.
+// defaultRemark writes the default: strings in quotes (without them for an enum), all else as JSON.
 func defaultRemark(schema *jsondoc.Value) (string, bool) {
 	d := schema.Member("default")
 	switch {

@@ -1,7 +1,7 @@
 package jsondoc
 
-// Reading values of which a type is expected, level by level, so that a complaint names the field
-// and members that nobody asks for cost nothing but their bytes. A Field's text must be valid JSON.
+// Reads values of an expected type, level by level, so that an error names its field, and members
+// that nobody asks for cost nothing but their bytes. A Field's text must be valid JSON.
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func plain(f float64) string {
 
 func (f Field) wrong(want string) error { return &FieldError{Field: f, Want: want} }
 
-// Kind is told from the first byte. No text is null: an absent member and null mean the same.
+// Kind follows from the first byte. Empty text is null: an absent member and null mean the same.
 func (f Field) Kind() Kind {
 	s := bytes.TrimLeft(f.Raw, " \t\r\n")
 	if len(s) == 0 {

@@ -33,7 +33,7 @@ func (p *parser) number() (string, error) {
 			return "", errors.New("a number has a leading zero")
 		}
 	}
-	// no more digits fit; those before the point count for the exponent, those after it for nothing
+	// no more digits fit; further ones raise the exponent before the point and are dropped after it
 	full := false
 	for ; p.digit(); p.at++ {
 		if full = full || !push(&significand, p.s[p.at]); full {
@@ -46,8 +46,8 @@ func (p *parser) number() (string, error) {
 		if p.at++; !p.digit() {
 			return "", errors.New("a digit is expected after the point")
 		}
-		// A long whole part may have stopped short of a digit that fits; the fraction goes on
-		// trying, as its model does.
+		// A long whole part may have stopped at a digit that does not fit, though a smaller one
+		// would; the fraction tries again, as OpenAI's library does.
 		for full = false; p.digit(); p.at++ {
 			if full = full || !push(&significand, p.s[p.at]); !full {
 				exponent--

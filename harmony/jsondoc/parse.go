@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Dialect is what a document may hold beyond doubt.
+// Dialect says what a document may hold where readers differ.
 type Dialect struct {
 	Depth  int  // how deep arrays and objects may lie in each other
 	Strict bool // as serde_json: no lone surrogates, only UTF-8, numbers as it prints them
@@ -210,7 +210,7 @@ func (p *parser) utf8(s string) (string, error) {
 	case p.Strict:
 		return "", errors.New("a string is not UTF-8")
 	}
-	return string([]rune(s)), nil // each byte that is none becomes one U+FFFD
+	return string([]rune(s)), nil // each invalid byte becomes one U+FFFD
 }
 
 // escape reads what follows a backslash.

@@ -41,7 +41,7 @@ func (d *StreamDecoder) PushBytes(b []byte) string {
 	return text
 }
 
-// Flush returns what is held back, U+FFFD if there is something, and begins anew.
+// Flush returns U+FFFD if something is held back, else "", and begins anew.
 func (d *StreamDecoder) Flush() string {
 	text := Text(d.held[:d.n])
 	d.n = 0

@@ -18,7 +18,7 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// piecesAsked is how many pieces of text are encoded before it is asked whether to go on.
+// piecesAsked is how many pieces of text are encoded between two questions whether to go on.
 const piecesAsked = 4096
 
 // EncodeWhile is Encode that asks every few thousand pieces of text whether to go on, with the
@@ -59,8 +59,8 @@ func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
 	}
 }
 
-// EncodeSpecialWhile is EncodeSpecial of all names that asks, as EncodeWhile does, whether to go
-// on.
+// EncodeSpecialWhile is EncodeSpecial with all names allowed; it asks whether to go on, as
+// EncodeWhile does.
 func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
 	more func(ids int) bool) ([]int32, bool) {
 	for n := 0; ; n++ {
@@ -80,8 +80,8 @@ func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
 }
 
 // EncodeBytes appends ids that decode to exactly b, whatever b is. For UTF-8 they are those of
-// Encode. Else, as in tiktoken, from the first byte that is not UTF-8 on everything is one piece,
-// together with the piece before it.
+// Encode. Otherwise, as in tiktoken, everything from the first byte that is not UTF-8 on is one
+// piece, together with the piece before it.
 func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 	valid := validLen(b)
 	if valid == len(b) {

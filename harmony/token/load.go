@@ -66,8 +66,8 @@ func expand(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// mergePlanes is left low, mid, high, right low, mid, high bytes of all merges, each plane in id
-// order.
+// mergePlanes is the bytes of all merges in six planes: low, mid and high byte of the left token,
+// then of the right one; each plane is in id order.
 type mergePlanes []byte
 
 func (m mergePlanes) of(id int) (left, right uint32) {

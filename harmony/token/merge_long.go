@@ -1,18 +1,17 @@
 // Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without
 // punctuation.
 //
-// The simple way is quadratic. Here the longest token that fits is taken first, a shorter one where
-// it does not stand beside the token before it, and where none does the token before is taken
-// back. This is exact because of a property of byte pair encoding: a row of tokens is the encoding
-// of its bytes if and only if every two neighbours are the encoding of theirs. (The first merge
-// that crosses a boundary between two tokens sees, in the whole row, just what it sees in the two
-// alone.) So what is held is always the encoding of the bytes so far, of which there is one: where
-// it cannot go on from a place, nothing else can, and the place is not tried again. The work is
-// linear.
+// The simple way is quadratic. Here the longest token that fits is tried first, then shorter ones
+// until one may stand beside the token before it; if none may, the token before is taken back. This
+// is exact because of a property of byte pair encoding: a row of tokens is the encoding of its
+// bytes if and only if every two neighbours are the encoding of theirs. (The first merge that
+// crosses a boundary between two tokens sees the same in the whole row as in the two alone.) So the
+// tokens so far are always the one encoding of the bytes so far: if they cannot go on from a place,
+// nothing can, and the place is not tried again. The work is linear.
 
 package token
 
-// tokensAsked is how many tokens are made before it is asked whether to go on.
+// tokensAsked is how many tokens are made between two questions whether to go on.
 const tokensAsked = 4096
 
 // mergeLong appends the tokens of the piece b to dst. more, if not nil, is asked as in EncodeWhile.
@@ -51,10 +50,10 @@ func (t *Tokenizer) mergeLong(dst []int32, b []byte, more func(ids int) bool) ([
 	return dst, true
 }
 
-// neighbours tells whether the bytes of two tokens together are encoded as the two: whether none of
-// the merges that make them comes after one across their boundary could have come. The merges are
-// undone from the last on. limit is one more than the highest rank that would come before the
-// merge undone last; of equal ranks the left one comes first.
+// neighbours tells whether the bytes of two tokens together are encoded as these two: no merge
+// across their boundary may come before one of the merges that make them. These merges are undone
+// from the last on. limit is one more than the highest rank that would come before the merge undone
+// last; of equal ranks the left one comes first.
 func (t *Tokenizer) neighbours(left, right uint32) bool {
 	o := t.order()
 	for limit := absent; ; {
@@ -74,7 +73,7 @@ func (t *Tokenizer) neighbours(left, right uint32) bool {
 	}
 }
 
-// pairsAsked keeps what neighbours has told of some pairs: long pieces are made of few.
+// pairsAsked keeps answers of neighbours: long pieces are made of few pairs.
 type pairsAsked [256]uint64
 
 func (p *pairsAsked) neighbours(t *Tokenizer, left, right uint32) bool {

@@ -14,8 +14,8 @@ import (
 type order struct {
 	ids     []int32     // the ordinary tokens in the order of their bytes
 	heads   []uint64    // of these, the first eight bytes as a number
-	begin   []int32     // by two bytes: where in ids those begin that are these or more of them
-	shorter []uint32    // by token: the longest other one that it begins with, or absent
+	begin   []int32     // by two bytes: where in ids the tokens with these or later ones begin
+	shorter []uint32    // by token: the longest other token that it begins with, or absent
 	halves  [][2]uint32 // by token of more than one byte: the two that merge into it
 }
 
@@ -33,7 +33,7 @@ func (t *Tokenizer) newOrder() *order {
 				uint32(v >> idBits & idMask)}
 		}
 	}
-	var open []uint32 // that the token before begins with, itself the last
+	var open []uint32 // tokens that the last token begins with, itself at the end
 	head := 0
 	for i, id := range o.ids {
 		b := t.ordinaryBytes(uint32(id))
@@ -96,7 +96,7 @@ func (t *Tokenizer) longest(b []byte) uint32 {
 	o := t.order()
 	b = b[:min(len(b), longestToken)]
 	place, head := int(b[0])<<8|int(b[1]), headOf(b)
-	// the last token that is not after b begins with all that b begins with
+	// the last token that is not after b begins with every token that b begins with
 	low, high := o.begin[place], o.begin[place+1]
 	for low < high {
 		middle := (low + high) / 2

@@ -53,13 +53,13 @@ func (t *Tokenizer) pieceEnd(s []byte, i int) int {
 	return t.spaces(s, i)
 }
 
-// word tries the first two alternatives at s[i] without their prefix character: lowerEnd is where
-// the first one ends, which has something lower in it, upperEnd where the second one does if the
-// first one does not match. -1: no match.
+// word tries the first two alternatives at s[i] without their prefix character. lowerEnd is the end
+// of the first, which has a lower-case part; upperEnd is the end of the second if the first does
+// not match. -1: no match.
 func (t *Tokenizer) word(s []byte, i int) (lowerEnd, upperEnd int) {
 	end := i
-	// end of the last character that is in both sets: giving back the rest makes the first one
-	// match
+	// end of the last character that is in both sets: the first alternative matches if the rest is
+	// given back
 	lastBoth := -1
 	for end < len(s) {
 		c, n := t.at(s, end)

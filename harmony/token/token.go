@@ -8,9 +8,9 @@
 //     user cannot write a message boundary;
 //   - the work is linear in the input: there is no text that stalls a server.
 //
-// The way of a text: split.go cuts it into pieces (words, numbers, runs of spaces), table.go knows
-// whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go does so
-// for pieces beyond the usual.
+// How a text is encoded: split.go cuts it into pieces (words, numbers, runs of spaces), table.go
+// knows whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go of
+// a very long one.
 package token
 
 import "sync"

@@ -4,14 +4,14 @@ package grammar
 
 import "sync"
 
-// How much the caches keep. Beyond that a cache begins anew; running turns keep what they have.
+// How many entries each cache keeps. A full cache starts again empty; running turns keep theirs.
 const (
 	keptAutomata     = 1024
 	keptHeaderTables = 256
 )
 
-// cache is safe for concurrent use. Two that miss at once make the same thing twice, and the later
-// one stays. That something cannot be made is kept too: to find out may take seconds.
+// cache is safe for concurrent use. Two goroutines that miss at once both make the value, and the
+// later one stays. Failures are kept too, since finding one may take seconds.
 type cache[K comparable, V any] struct {
 	most int
 	mu   sync.Mutex

@@ -1,6 +1,6 @@
 // The shortest way out of a JSON text, for an answer that would go on without end.
 //
-// What must stay true: a narrowed mask allows nothing that the mask does not, and never nothing.
+// What must stay true: a narrowed mask is a part of the mask and allows at least one token.
 
 package grammar
 
@@ -11,9 +11,9 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// closers are the tokens that lead out of a JSON text, the most welcome first. A quote ends a
-// string, or begins one that the next quote ends; then come brackets, and what stands in front of
-// a member that has to be there.
+// closers are the tokens that lead out of a JSON text, in order of preference: a quote, which ends
+// a string or begins one that the next quote ends; closing brackets; then the comma or colon before
+// a member that is required.
 var closers = sync.OnceValue(func() [][]uint64 {
 	levels := [][]uint64{newMask(), newMask(), newMask()}
 	for id := range int32(ordinaryTokens) {
@@ -31,8 +31,8 @@ var closers = sync.OnceValue(func() [][]uint64 {
 	return levels
 })
 
-// closing narrows a mask to ender or, before it, to the closers among its tokens. A place that
-// allows none of them keeps its mask: a number's first digit, a name out of a list.
+// closing narrows a mask to ender if the mask allows it, else to the first level of closers that it
+// allows. Without any it stays as it is: at a number's first digit, in a name out of a list.
 func closing(mask []uint64, ender int32) []uint64 {
 	if mask[ender>>6]>>(ender&63)&1 == 1 {
 		return only(ender)

@@ -1,5 +1,5 @@
-// The compiler: all nodes that a schema needs, what of them can be fulfilled at all, and the
-// program made of it.
+// The compiler: it finds the nodes that a schema needs and which of them can be fulfilled, and
+// makes the program.
 //
 // A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What
 // must stay true: the program refers only to nodes that can be fulfilled by a finite value.
@@ -36,7 +36,7 @@ type compiler struct {
 	*rounds
 
 	anyString    *stringSpec            // what every string without keywords shares
-	others       map[string]*stringSpec // names but those of the key
+	others       map[string]*stringSpec // by listed names: all names but these
 	variantCount int                    // of all nodes
 	work         int                    // of all automata of text
 }
@@ -66,32 +66,32 @@ type overlap struct {
 	n    int32
 }
 
-// stage is how two alternatives of a oneOf are known to be apart.
+// stage is how two alternatives of a oneOf are kept from holding at once.
 type stage uint8
 
 const (
 	alone   stage = iota // nothing fulfils both
 	beside               // nothing fulfils both and the keywords beside the oneOf
-	negated              // each is held without the other
+	negated              // each alternative excludes the other
 )
 
 // rounds is what the compilations of one document share.
 type rounds struct {
-	// for the schemas with a oneOf, what its pairs have come to
+	// by schema with a oneOf: the stage of each pair of its alternatives
 	stages map[*jsondoc.Value]map[[2]int]stage
-	effort int // that all took, in about nanoseconds
+	effort int // of all compilations, in about nanoseconds
 }
 
 func newRounds() *rounds {
 	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{}}
 }
 
-// errOverlap asks to compile again: some pairs are at another stage.
+// errOverlap asks to compile again, since some pairs have moved to another stage.
 var errOverlap = errors.New("alternatives overlap")
 
 const (
 	mostSchemaNodes = 200_000 // of a compiled schema
-	// mostCompileEffort bounds the time of one compilation beside its automata, about 0.1 s
+	// mostCompileEffort bounds one compilation without its automata: about 0.1 s
 	mostCompileEffort = 3 << 25
 )
 
@@ -118,7 +118,7 @@ func (c *compiler) node(all []*schema) int32 {
 	return id
 }
 
-// impossible tells that a node is refused outright.
+// impossible tells whether a node has the schema false, which nothing fulfils.
 func (c *compiler) impossible(id int32) bool {
 	return slices.ContainsFunc(c.nodes[id].all,
 		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
@@ -132,10 +132,10 @@ func (c *compiler) addNumber(d *dfa) int32 {
 	return intern(c.numbers, &c.program.numbers, d)
 }
 
-// mostCompileWork bounds what all automata of a schema may take to make: some seconds.
+// mostCompileWork bounds the work on all automata of a schema together: some seconds.
 const mostCompileWork = 4 * mostWork
 
-// spend counts the making of an automaton.
+// spend counts the work that an automaton took.
 func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 	c.effort += d.work
 	if c.work += d.work; c.work > mostCompileWork {
@@ -144,7 +144,7 @@ func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 	return c.ctx.Err() // each may have taken a while
 }
 
-// compile finds all nodes from that of the schemas given on, and makes the program.
+// compile finds the node of the given schemas and all nodes below it, and makes the program.
 func (c *compiler) compile(all []*schema) (int32, error) {
 	root, before := all[0], c.effort
 	first := c.node(all)
@@ -205,8 +205,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 	return first, nil
 }
 
-// overlap moves the pairs that were not shown to be apart to another stage, and tells whether there
-// are some.
+// overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
+// was one.
 func (c *compiler) overlap() (some bool) {
 	for _, o := range c.overlaps {
 		if !c.nodes[o.n].live {
@@ -254,7 +254,7 @@ func (c *compiler) live(s shape) bool {
 	return true
 }
 
-// mostItems is how many items an array can have; -1: as many as one likes.
+// mostItems is the most items that an array can have; -1: no bound.
 func (c *compiler) mostItems(a *arrayShape) int {
 	for i := 0; i <= len(a.prefix); i++ {
 		item := a.items
@@ -271,7 +271,7 @@ func (c *compiler) mostItems(a *arrayShape) int {
 	return a.max
 }
 
-// emit puts a live shape into the program, without what cannot be fulfilled.
+// emit adds a live shape to the program, without its parts that cannot be fulfilled.
 func (c *compiler) emit(s *shape) (symbol, error) {
 	p := c.program
 	switch {

@@ -1,4 +1,4 @@
-// What a scheduler has to know of a grammar: a Constraint holds the tokens that one sequence
+// What a scheduler knows of a grammar: a Constraint restricts the tokens that one sequence
 // generates.
 
 package grammar
@@ -9,8 +9,8 @@ import "github.com/ossrun/ossrun/harmony/token"
 // one goroutine at a time.
 type Constraint interface {
 	// Accept takes each generated token in order, forced ones too. It reports whether the grammar
-	// allowed it; after one that was not allowed, as a request that ignores end tokens can have,
-	// everything is allowed.
+	// allowed the token. After a token that was not allowed, as a request that ignores end tokens
+	// can have, every token is allowed.
 	Accept(id int32) bool
 	// Mask allows the tokens that may come next; nil allows all. The caller must not change it.
 	Mask() []uint64
@@ -19,7 +19,7 @@ type Constraint interface {
 	Forced() []int32
 }
 
-// NewText holds a whole text to a grammar; <|return|> ends it.
+// NewText restricts a whole text to a grammar; <|return|> ends it.
 func NewText(g *Grammar) Constraint { return &text{matcher: g.Matcher()} }
 
 type text struct {

@@ -1,8 +1,8 @@
 // Deterministic automata over bytes: text of a JSON string (its characters, not their spelling),
 // numbers as they are spelled, and bodies held to a regular expression.
 //
-// What must stay true: automata are trimmed, so a state from which nothing is accepted does not
-// exist, and whoever steps to a live state can finish. Those of text accept UTF-8 only.
+// What must stay true: automata are trimmed: every state leads to an accepting one, so whoever
+// steps to a live state can finish. Automata of text accept UTF-8 only.
 
 package grammar
 
@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// dfa begins in state 0. Bytes are grouped in classes that no state tells apart.
+// dfa begins in state 0. Bytes that no state tells apart share a class.
 type dfa struct {
 	class   [256]uint8
 	classes int
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
-	total   []bool  // from here any plain text of a token can be read (see markTotal)
-	safe    []uint8 // so many bytes of any plain text can be read from here
-	free    []bool  // from here any text can be read, and end anywhere (see markTotal)
+	total   []bool  // by state: any plain text of a token can be read from it (see markTotal)
+	safe    []uint8 // by state: how many bytes of any plain text can be read from it
+	free    []bool  // by state: any text can be read from it and end anywhere (see markTotal)
 	shapes  *shapes // of an automaton of text (see text.go)
 	number  bool    // it is one of numbers
 	work    int     // what making it took, in nodes and edges looked at
@@ -70,8 +70,8 @@ func (c *cuts) classes() (class [256]uint8, pick []byte) {
 	return class, pick
 }
 
-// buildDFA explores states from start and trims what cannot accept. step may be told one byte of
-// each class only.
+// buildDFA explores the states from start and trims those that cannot accept. It calls step with
+// one byte of each class only.
 func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	accept func(S) bool) (*dfa, error) {
 	d := &dfa{}
@@ -108,7 +108,7 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	return d, nil
 }
 
-// trim takes edges to states that cannot accept; it reports whether the start can.
+// trim removes the edges to states that cannot accept; it reports whether the start can.
 func (d *dfa) trim() bool {
 	n := len(d.accept)
 	back := make([][]int32, n)
@@ -127,8 +127,8 @@ func (d *dfa) trim() bool {
 	return live[0]
 }
 
-// spread marks all states from which a marked one is reached; back holds, for each state, those
-// that lead to it.
+// spread marks all states from which a marked one can be reached; back holds the predecessors of
+// each state.
 func spread(marked []bool, back [][]int32) {
 	var queue []int32
 	for state, m := range marked {
@@ -151,7 +151,7 @@ func spread(marked []bool, back [][]int32) {
 // always is more bytes than a token has.
 const always = longestToken + 1
 
-// distances is how many steps from each state lead to a marked one at least, or always.
+// distances is the fewest steps from each state to a marked one; always: there is no way.
 func distances(marked []bool, back [][]int32) []uint8 {
 	steps := make([]uint8, len(marked))
 	var queue []int32
@@ -172,8 +172,8 @@ func distances(marked []bool, back [][]int32) []uint8 {
 	return steps
 }
 
-// markTotal finds the states, between characters, from which every plain text leads to live states,
-// so that masks need not be walked for it. For automata of text.
+// markTotal finds the states between characters from which every plain text leads to live states:
+// masks need no walk there. It is for automata of text.
 func (d *dfa) markTotal() *dfa {
 	_, pick := d.picks()
 	phase := make([]int8, len(d.accept))
@@ -192,7 +192,7 @@ func (d *dfa) markTotal() *dfa {
 			}
 		}
 	}
-	// a state is bad if some plain text dies behind it
+	// a state is bad if it has no edge for some byte of plain text
 	bad := make([]bool, len(d.accept))
 	back := make([][]int32, len(d.accept))
 	for _, s := range order {
@@ -234,8 +234,8 @@ func (d *dfa) picks() (c cuts, pick []byte) {
 	return c, pick
 }
 
-// utf8Step is the automaton of UTF-8: 0 between characters, 1..3 that many bytes to come, 4..7
-// after E0, ED, F0, F4.
+// utf8Step is a transition of the automaton of UTF-8. Its states are 0: between characters; 1..3:
+// that many bytes to come; 4..7: after E0, ED, F0, F4.
 func utf8Step(u uint8, b byte) (uint8, bool) {
 	in := func(lo, hi byte) bool { return b >= lo && b <= hi }
 	switch u {
@@ -350,8 +350,9 @@ func intersect(factors []factor, min, max int) (*dfa, error) {
 	return d.markTotal(), nil
 }
 
-// otherThan is the automaton of all texts but those given: a state for each beginning of one, and
-// for all other texts one for each place in a character. From each of them some text goes on.
+// otherThan is the automaton of all texts but those given. It has a state for each prefix of one
+// and, for all other texts, one for each place in a character. Every state leads to an accepted
+// text.
 func otherThan(names []string) (*dfa, error) {
 	c := textCuts()
 	for _, name := range names {
@@ -364,7 +365,7 @@ func otherThan(names []string) (*dfa, error) {
 	d.class, pick = c.classes()
 	d.classes = len(pick)
 	var phase []uint8
-	// off is the state of a place in a character until the number of beginnings is known
+	// off stands for the state of a place in a character until the number of prefixes is known
 	off := func(u uint8) int32 { return -2 - int32(u) }
 	add := func(u uint8) {
 		phase = append(phase, u)
@@ -416,7 +417,7 @@ func otherThan(names []string) (*dfa, error) {
 	d.safe = slices.Repeat([]uint8{always}, len(phase))
 	d.free = make([]bool, len(phase))
 	d.free[others] = true
-	d.shapes = &shapes{d: d} // nothing is asked of them: text goes on in every way
+	d.shapes = &shapes{d: d} // empty: every state takes all plain text, so nobody looks
 	return d, nil
 }
 
@@ -429,7 +430,7 @@ func setKey(set []int32) string {
 	return string(key)
 }
 
-// keySet is the set whose key that is.
+// keySet returns the set of a key that setKey made.
 func keySet(key string) []int32 {
 	set := make([]int32, len(key)/4)
 	for i := range set {

@@ -6,11 +6,11 @@
 // bytes that tokens spell, so a name or a number is allowed in every tokenization, and no choice of
 // tokens leads into a dead end.
 //
-// The way of a body grammar: a schema is read in order (document.go), its keywords are intersected
-// into shapes of one type each (shape.go), a pushdown machine walks them byte by byte (machine.go),
-// sets of its configurations are the states of an automaton that is made as it is walked
-// (states.go), and a state's mask is found by walking the automaton and the trie of all tokens
-// (trie.go) together.
+// How a body grammar works: a schema is read in order (document.go), and its keywords are
+// intersected into shapes of one type each (shape.go). A pushdown machine walks the shapes byte by
+// byte (machine.go). Sets of its configurations are the states of an automaton that is made while
+// it is walked (states.go). A state's mask is found by walking this automaton and the trie of all
+// tokens (trie.go) together.
 //
 // A mask has a bit for each id, 1 for allowed, 64 in a word, VocabSize bits in all. Masks are
 // shared: callers must not change them. nil allows everything.

@@ -1,6 +1,6 @@
-// The formats of JSON Schema that are held, as regular expressions. Each is at most as wide as its
-// standard; where it is narrower docs/json-schema.md says so. A format that is not here is an
-// annotation, as the standard has it.
+// The formats of JSON Schema that are enforced, as regular expressions. None accepts more than its
+// standard; docs/json-schema.md says which accept less. Any other format is an annotation, as the
+// standard has it.
 
 package grammar
 
@@ -19,8 +19,7 @@ const (
 	hourMinute = `([01][0-9]|2[0-3]):[0-5][0-9]`
 	fullTime   = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute +
 		`)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
-	// a label of a host name has no -- at its third place, where it would be the encoding of
-	// another name
+	// a label of a host name has no -- at its third place: that marks the encoding of another name
 	letter    = `[a-zA-Z0-9]`
 	inLabel   = `[a-zA-Z0-9\-]`
 	labelHead = `(` + letter + `|` + letter + `{2}|` + letter + inLabel + `{1,2}` + letter + `|` +
@@ -41,8 +40,8 @@ const (
 	scheme  = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
 )
 
-// references makes the expressions of a URI and of a reference, with the characters given beside
-// those of ASCII, and those that only a query has.
+// references makes the expressions of a URI and of a reference. more are the characters allowed
+// beside those of ASCII, query those allowed only in a query.
 func references(more, query string) (whole, relative string) {
 	const encoded = `%` + hexadecimal + `{2}`
 	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
@@ -114,10 +113,10 @@ var formats = map[string]string{
 	"json-pointer":  `(/([^~/]|~[01])*)*`,
 }
 
-// heldFormat tells whether a format is no annotation; regex is refused where it stands.
+// heldFormat tells whether a format is enforced or refused; only regex is refused.
 func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
 
-// patterns keeps the automata of expressions: the same few stand in many schemas.
+// patterns caches the automata of expressions, since the same few stand in many schemas.
 var patterns = cache[patternKey, *dfa]{most: keptAutomata}
 
 type patternKey struct {

@@ -1,13 +1,13 @@
-// The numbers of frames by what they are: a hash table over the list of them.
+// A hash table that finds the number of a frame in the list of frames.
 //
-// Most of the time of a mask goes into looking frames up, so this is no map. What must stay true:
-// frame 0 is the one that has ended and is not looked up; frames are numbered in their order.
+// A mask spends most of its time looking frames up, so this is not a Go map. What must stay true:
+// frame 0 is the ended stack and is never looked up; frames are numbered in the order of the list.
 
 package grammar
 
-// frameTable holds numbers at places that the frames' hashes give; 0: nothing.
+// frameTable holds frame numbers in slots that the frames' hashes choose; 0: an empty slot.
 type frameTable struct {
-	slots []int32 // a power of two of them, half empty at least
+	slots []int32 // their number is a power of two; at least half are empty
 	held  int
 }
 

@@ -4,8 +4,8 @@
 //	<|channel|> CHANNEL [ to=RECIPIENT] [ CONTENT TYPE] <|message|>
 //	 to=RECIPIENT<|channel|> CHANNEL [CONTENT TYPE] <|message|>
 //
-// What must stay true: only recipients that the request offers can be spelled; every node has a way
-// on; the graph is deterministic. Functions are called on commentary, the built-in tools on
+// What must stay true: only recipients that the request offers can be spelled; every node leads to
+// an end; the graph is deterministic. Functions are called on commentary, the built-in tools on
 // analysis or commentary, as the models were trained to. A table is made once for a set of tools
 // and shared by all turns; its masks are made when first needed.
 
@@ -89,7 +89,7 @@ func (h *headerTable) step(from, over int32) int32 {
 	return -1
 }
 
-// mark makes the way over a byte or a special token and returns its end.
+// mark adds the edge over a byte or a special token and returns the node behind it.
 func (h *headerTable) mark(from, over int32) int32 {
 	to := h.step(from, over)
 	if to < 0 {
@@ -99,7 +99,7 @@ func (h *headerTable) mark(from, over int32) int32 {
 	return to
 }
 
-// text makes the way that spells s from a node and returns its end.
+// text adds the edges that spell s from a node and returns the last node.
 func (h *headerTable) text(from int32, s string) int32 {
 	for i := range len(s) {
 		from = h.mark(from, int32(s[i]))
@@ -112,7 +112,7 @@ func (h *headerTable) end(from int32, channel string) {
 	h.nodes[h.mark(from, token.Message)].channel = channel
 }
 
-// contentType makes what may follow the recipient, or the channel that follows it, up to the body.
+// contentType adds what may follow the recipient, or the channel behind it, up to the body.
 func (h *headerTable) contentType(from int32, kind toolKind, channel string, oneForm bool) {
 	if kind == textTool {
 		h.end(from, channel)
@@ -171,7 +171,7 @@ func newHeaderTable(tools []recipient, r headerRules) *headerTable {
 	return h
 }
 
-// maskAt is what may follow at a node.
+// maskAt is the mask of the tokens that may follow at a node.
 func (h *headerTable) maskAt(at int32) []uint64 {
 	n := h.nodes[at]
 	if m := n.mask.Load(); m != nil {
@@ -208,9 +208,9 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	return mask
 }
 
-// forced is the way from a node to the first choice, in the tokens that spell it; nil if there is a
-// choice at once. Where text goes on after the choice, the last token before it is left to be
-// chosen: it may be part of a longer one.
+// forced returns the tokens from a node to the first choice; nil if there is a choice at once. If
+// text may go on there, the last token before the choice is left out: it may be part of a longer
+// one.
 func (h *headerTable) forced(at int32) []int32 {
 	var ids []int32
 	var text []byte

@@ -79,8 +79,8 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	return true, nil
 }
 
-// members are the values of an enum, as canonical texts. The set is made once: with each of its
-// values looked up in it, a comparison with every other would be quadratic.
+// members are the values of an enum, as canonical texts. The set is made once: each of its values
+// is looked up in it, and comparing each with every other would be quadratic.
 func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
 	set, ok := c.enums[enum]
 	if !ok {

@@ -1,8 +1,8 @@
 // Masks of JSON strings and of numbers. What a token does inside a string depends on the string
-// alone, and what comes behind its closing quote only on what follows the string: both are found
-// by themselves, the first without states of the grammar, and kept.
+// alone; what may come behind its closing quote depends only on what follows the string. Both parts
+// are found separately and kept; the first needs no states of the grammar.
 //
-// What must stay true: a mask made in parts is that of the tokens taken byte by byte.
+// What must stay true: a mask made in parts allows the same tokens as a walk byte by byte.
 
 package grammar
 
@@ -20,7 +20,7 @@ import (
 type strung struct {
 	id   int32
 	head []byte // what stands before the closing quote
-	tail int32  // what stands behind it, by its number; -1: no quote closes
+	tail int32  // number of the text behind it; -1: no quote closes
 	easy bool   // the head is whole characters without an escape
 }
 
@@ -29,8 +29,8 @@ type stringVocabulary struct {
 	bare   trie // no quote, backslash or control
 	ragged trie // of these, those that are not whole characters
 	strung []strung
-	tails  trie // what stands behind closing quotes, but for nothing
-	// tokens of the bytes of numbers, and those that such bytes stand before others in
+	tails  trie // the texts behind closing quotes, without the empty one
+	// tokens of numberBytes only, and tokens that begin with some of them and go on otherwise
 	numeric, mixed trie
 }
 
@@ -84,7 +84,7 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 	return v
 }
 
-// closingQuote is where the string that a token stands in ends; -1 if it goes on.
+// closingQuote is the index of the quote that ends a string in a token; -1 if there is none.
 func closingQuote(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
@@ -100,11 +100,11 @@ func closingQuote(b []byte) int {
 // inString is a place in a string.
 type inString struct{ state, count, esc int32 }
 
-// read goes on with a byte that is not the closing quote. Every character has one spelling: itself,
-// or if JSON demands an escape the short one, or if there is none \u00 and two digits.
+// read takes a byte that is not the closing quote. Every character has one spelling: itself or, if
+// JSON demands an escape, the short escape or, without one, \u00 and two digits.
 func (s *stringSpec) read(at inString, b byte) (inString, bool) {
 	d := s.dfa()
-	// char goes on with the bytes of content c, which begins a character or continues one.
+	// char takes the byte c of content, which begins a character or continues one.
 	char := func(c byte) (inString, bool) {
 		to := d.step(at.state, c)
 		if to < 0 {
@@ -158,10 +158,10 @@ func (s *stringSpec) closes(at inString) bool {
 	return at.esc == escNone && s.dfa().accept[at.state] && int(at.count) >= s.min
 }
 
-// inside is what a place in a string takes.
+// inside is the tokens that may come at a place in a string.
 type inside struct {
 	mask  []uint64 // the tokens without a closing quote
-	heads []int32  // of strung: those that may stand up to the quote
+	heads []int32  // indexes in strung: tokens allowed up to their quote
 }
 
 // insideKey tells places apart: the state, and how many characters must and may follow (-1: more
@@ -172,7 +172,7 @@ type insideKey struct {
 	need, room int
 }
 
-// newInside finds it. What comes behind the string plays no part.
+// newInside finds the tokens for a place; what comes behind the string does not matter.
 func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
 	longest := len(words().plain) - 1
 	room := s.room(from.count, longest)
@@ -189,7 +189,7 @@ func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
 	return c.insideHeads(s, from, &inside{mask: mask})
 }
 
-// insideHeads adds to what a place takes the tokens with a quote or a backslash.
+// insideHeads adds the tokens with a quote or a backslash to in.
 func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside {
 	v, d := words().strings, s.dfa()
 	for i := range v.strung {
@@ -214,7 +214,7 @@ func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside 
 	return in
 }
 
-// insidePlain is the mask where the plain tokens are known without a walk; nil where they are not.
+// insidePlain is the mask if the plain tokens are known without a walk, else nil.
 func (c *Grammar) insidePlain(s *stringSpec, from inString, room int) []uint64 {
 	mask, ok := plainOf(s.dfa(), from.state, room,
 		func(id int32) bool { return s.takesToken(from, id) })
@@ -235,8 +235,8 @@ func (s *stringSpec) takesToken(at inString, id int32) bool {
 	return true
 }
 
-// insideShort is the mask where at most so many characters can follow, and room of them certainly
-// if the automaton takes them: of what it takes without a bound only those between are looked at.
+// insideShort is the mask of a place that up to most characters can follow. Tokens of up to room
+// characters are allowed if the automaton takes them; only longer ones are looked at singly.
 func (c *Grammar) insideShort(s *stringSpec, from inString, room, most int) []uint64 {
 	w := words()
 	mask := newMask()
@@ -253,8 +253,8 @@ func (c *Grammar) insideShort(s *stringSpec, from inString, room, most int) []ui
 	return mask
 }
 
-// staying is what is known of the states of an automaton: how often walks came to each, and once
-// that is meetings the kinds of bytes of which any text can follow.
+// staying is what is known of the states of an automaton: how often walks came to each and, once
+// that count is meetings, the kinds of bytes of which any text can follow.
 type staying struct {
 	met   []uint8
 	stays []uint64
@@ -272,12 +272,12 @@ func (c *Grammar) stayingOf(d *dfa) *staying {
 	return k
 }
 
-// walkInside allows the tokens of a trie that can come inside the string. None has an escape.
+// walkInside allows the tokens of a trie that can come inside the string. They have no escapes.
 func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint64) {
 	d := s.dfa()
 	known := c.stayingOf(d)
 	met, stays, safe := known.met, known.stays, d.safe
-	if safe == nil { // of a number
+	if safe == nil { // an automaton of numbers
 		safe = make([]uint8, len(d.accept))
 	}
 	var stack [longestToken + 1]struct {
@@ -327,7 +327,7 @@ func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint6
 	}
 }
 
-// anyInside is what the place in a string without keywords takes.
+// anyInside is the tokens that may come in a string without keywords.
 var anyInside = sync.OnceValue(func() *inside {
 	s := &stringSpec{make: anyText, max: -1}
 	c := &Grammar{}
@@ -335,8 +335,8 @@ var anyInside = sync.OnceValue(func() *inside {
 	return c.insideHeads(s, inString{}, in)
 })
 
-// insideOf is what a place between characters takes, from what is kept. Of the tokens in given,
-// which may be nil, nothing need be told.
+// insideOf is the tokens for a place between characters, from the cache if it has them. It may
+// leave out the tokens in given, which may be nil.
 func (c *Grammar) insideOf(s *stringSpec, at, count int32, given []uint64) *inside {
 	key := insideKey{s.dfa(), at, max(0, s.min-int(count)), -1}
 	if s.room(count, longestToken) < longestToken {
@@ -368,8 +368,8 @@ func (c *Grammar) insideOf(s *stringSpec, at, count int32, given []uint64) *insi
 	return in
 }
 
-// otherBare are the tokens without quotes and backslashes that are not given; false if they are too
-// many to look at each.
+// otherBare are the tokens without quotes and backslashes that are not in given; false if they are
+// too many to look at each.
 func otherBare(given []uint64) (others []int32, ok bool) {
 	v := words().strings
 	n := 0
@@ -387,7 +387,7 @@ func otherBare(given []uint64) (others []int32, ok bool) {
 	return others, len(others) <= mostLeaving
 }
 
-// behind is which tails can follow a state, a bit each.
+// behind is the set of tails that can follow a state, a bit each.
 func (c *Grammar) behind(at int32) []uint64 {
 	s := c.states[at]
 	if s.tails == nil {
@@ -399,7 +399,7 @@ func (c *Grammar) behind(at int32) []uint64 {
 	return s.tails
 }
 
-// allowString adds what a place in a string takes.
+// allowString adds the tokens that may come at a place in a string.
 func (c *Grammar) allowString(mask []uint64, f frame) {
 	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4, mask)
 	allowAll(mask, in.mask)
@@ -415,7 +415,7 @@ func (c *Grammar) allowString(mask []uint64, f frame) {
 	}
 }
 
-// allowNumber adds what a place in a number takes. What may follow the number is open beside it.
+// allowNumber adds the tokens of a place in a number. What follows it is another configuration.
 func (c *Grammar) allowNumber(mask []uint64, id int32) {
 	f := c.m.frames[id]
 	d := c.m.numbers[f.of]

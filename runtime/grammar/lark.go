@@ -2,8 +2,8 @@
 // flags of expressions.
 //
 // Lark cuts a text into terminals first and then reads rules; here both are one grammar, so a text
-// is taken if some way of cutting it fits. What must stay true: nothing that Lark writes and that
-// changes which texts are taken is passed over.
+// matches if some way of cutting it fits. What must stay true: no syntax of Lark that changes which
+// texts match is passed over.
 
 package grammar
 
@@ -175,7 +175,7 @@ func (r *ruleReader) counted(s symbol) (symbol, error) {
 		return s, fmt.Errorf("%s repeats more than %d times", found[0], mostCounted)
 	}
 	rest := r.group(nil)
-	for range most - least { // from the inside: each one may be followed by the rest, or end
+	for range most - least { // from the inside out: each is followed by the rest, or ends
 		rest = r.repeated(r.group([]symbol{s, rest}), '?')
 	}
 	sequence := make([]symbol, least, least+1)

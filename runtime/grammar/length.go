@@ -7,8 +7,8 @@ package grammar
 
 import "unicode/utf8"
 
-// distancesToEnd is how many more characters a text needs at least, from each state, before it may
-// end. Inside a character those after it count.
+// distancesToEnd is the fewest characters that a text still needs, from each state, before it may
+// end. Inside a character only the characters after it count.
 func (d *dfa) distancesToEnd() []int32 {
 	type edge struct{ from, cost int32 }
 	_, pick := d.picks()
@@ -23,7 +23,7 @@ func (d *dfa) distancesToEnd() []int32 {
 		}
 	}
 	ends := make([]int32, len(d.accept))
-	var near, next []int32 // states that so many characters, or one more, lead from to an end
+	var near, next []int32 // states that are n, and n+1, characters from an end
 	for state, accept := range d.accept {
 		if ends[state] = -1; accept {
 			near = append(near, int32(state))
@@ -50,8 +50,8 @@ func (d *dfa) distancesToEnd() []int32 {
 }
 
 // bounded is the texts of an automaton with least to most characters (most < 0: no bound). The
-// error is errEmpty if there are none, errTooLarge if to count does not tell which can be finished:
-// where texts end at some lengths only.
+// error is errEmpty if there are none, errTooLarge if texts end at some lengths only: then a count
+// does not tell which texts can be finished.
 func bounded(d *dfa, least, most int) (*stringSpec, error) {
 	s := &stringSpec{text: d, min: least, max: most, ends: d.distancesToEnd()}
 	if most >= 0 && int(s.ends[0]) > most {
@@ -75,7 +75,7 @@ func bounded(d *dfa, least, most int) (*stringSpec, error) {
 	return s, nil
 }
 
-// fits tells whether a text of so many characters can be finished in a state.
+// fits tells whether a text of count characters can still be finished from a state.
 func (s *stringSpec) fits(count int32, state int32) bool {
 	if s.max < 0 {
 		return true
@@ -86,7 +86,7 @@ func (s *stringSpec) fits(count int32, state int32) bool {
 	return int(count) <= s.max
 }
 
-// room is how many characters can follow whichever they are, at most the number given.
+// room is how many more characters the bound allows, whichever they are, up to most.
 func (s *stringSpec) room(count int32, most int) int {
 	if s.max < 0 {
 		return most

@@ -1,8 +1,7 @@
-// Logic: not, if, dependencies and a oneOf whose alternatives overlap, said with the keywords that
-// shapes know.
+// Logic: not, if, dependencies, and a oneOf whose alternatives overlap, rewritten with the keywords
+// that shapes know.
 //
-// What must stay true: what is written here means just what the keyword means, neither more nor
-// less.
+// What must stay true: a rewritten keyword means exactly what the keyword means.
 
 package grammar
 
@@ -13,13 +12,13 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// owner is the keyword of the document because of which a schema was made.
+// owner is the keyword of the document that a schema was made for.
 type owner struct {
 	of      *schema
 	keyword string
 }
 
-// negation is the alternatives of which one must hold; all: there is nothing that must not be.
+// negation is the alternatives of which one must hold; all: every value is allowed.
 type negation struct {
 	alternatives []*schema
 	all          bool
@@ -45,7 +44,7 @@ func countMember(name string, n int) jsondoc.Member {
 	return member(name, &jsondoc.Value{Kind: jsondoc.Number, Text: strconv.Itoa(n)})
 }
 
-// named is an object with one member: properties of one name.
+// named is an object with one member, such as properties with one name.
 func named(name string, v *jsondoc.Value) *jsondoc.Value { return objectValue(member(name, v)) }
 
 func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
@@ -73,7 +72,7 @@ func (c *compiler) allOf(by *owner, list ...*jsondoc.Value) *schema {
 	return c.makes(by, member("allOf", listValue(list...)))
 }
 
-// owns is who answers for what is made because of a keyword of s.
+// owns is the owner of the schemas that are made for a keyword of s.
 func (s *schema) owns(keyword string) *owner {
 	if s.by != nil {
 		return s.by
@@ -81,8 +80,8 @@ func (s *schema) owns(keyword string) *owner {
 	return &owner{s, keyword}
 }
 
-// logic gives what the keywords of a schema that are said with others demand: groups of
-// alternatives of which one must hold each. possible is false if nothing can fulfil them.
+// logic returns what not, if and the dependencies of a schema demand: groups of alternatives, of
+// each of which one must hold. possible is false if nothing can fulfil them.
 func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err error) {
 	if known, ok := c.logics[s]; ok {
 		return known, known != nil, nil
@@ -136,7 +135,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 	return groups, true, nil
 }
 
-// dependency is: a name is absent, or what it asks for is there.
+// dependency is two alternatives: a name is absent, or what it asks for is there.
 func (c *compiler) dependency(by *owner, path string, d jsondoc.Member) ([]*schema, error) {
 	with := []jsondoc.Member{typeMember("object")}
 	names := []*jsondoc.Value{textValue(d.Name)}
@@ -164,8 +163,8 @@ func (c *compiler) dependency(by *owner, path string, d jsondoc.Member) ([]*sche
 	return []*schema{without, c.makes(by, with...)}, nil
 }
 
-// exclusive are the alternatives of a oneOf of which some pairs overlap, each without those that it
-// overlaps with.
+// exclusive are the alternatives of a oneOf, each without the values of those that it overlaps
+// with.
 func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 	stages := c.stages[s.from]
 	if known := c.exclusives[s]; known != nil {
@@ -202,7 +201,7 @@ func (c *compiler) beside(s *schema) *schema {
 	return b
 }
 
-// fault is an error below a keyword, as one of the keyword.
+// fault turns an error below a keyword into an error of the keyword.
 func (o *owner) fault(err error) error {
 	if u, ok := err.(*UnsupportedError); ok {
 		return o.refuse("cannot be held with " + u.Keyword + " in it")
@@ -218,8 +217,8 @@ func (o *owner) refuse(reason string) *UnsupportedError {
 		at: []*schema{o.of}, keywords: []string{o.keyword}}
 }
 
-// spread gives for schemas that all must hold, one of which asks for a member beyond some names,
-// the same with each of the names that it can be.
+// spread resolves a schema in own that asks for a member with none of some names: it returns own
+// once for each name that the member can have.
 func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 	i := slices.IndexFunc(own, func(s *schema) bool { return s.beyond != nil })
 	if i < 0 {

@@ -1,7 +1,7 @@
 // The pushdown machine that walks a grammar byte by byte.
 //
 // A configuration is a stack of frames: what is being read, and under it what comes after. Frames
-// are interned, a frame with its parent is one number, so equal stacks are equal numbers. A frame
+// are interned: a frame with its parent is one number, so equal stacks have equal numbers. A frame
 // either reads a byte or is a plan that expand turns into frames that do. Several configurations at
 // once are the alternatives that are still open.
 //
@@ -44,7 +44,7 @@ type stringSpec struct {
 	make     func() *dfa
 	text     *dfa
 	min, max int // characters; max -1: no bound
-	// where characters are counted beside an automaton (length.go): how many more each state needs,
+	// if characters are counted beside an automaton (length.go): how many more each state needs,
 	// and the most of these
 	ends  []int32
 	slack int
@@ -62,9 +62,9 @@ type objectShape struct {
 	properties []property
 	extra      []extraKey
 	min, max   int // members; max -1: no bound
-	// of the properties from an index on: how many there can be, how many there must be
+	// by index: how many properties from there on there can be, and how many there must be
 	canHave, mustHave []int
-	own               []*schema // that it was made of
+	own               []*schema // the schemas that it was made of
 }
 
 type property struct {
@@ -91,8 +91,7 @@ type symbol struct {
 	of   int32
 }
 
-// program is a compiled grammar: what frames refer to. It does not change once compiled, but for
-// literals.
+// program is a compiled grammar: what frames refer to. Once compiled, only its literals change.
 type program struct {
 	literals  []string
 	numbers   []*dfa
@@ -165,7 +164,7 @@ func (m *machine) text(s string, parent int32) int32 {
 }
 
 // expand adds to out the configurations that read a byte next, and ended if the stack may end here.
-// What was expanded in this round is not expanded again, however many ways lead to it.
+// A frame is expanded once a round, however many ways lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
 	if m.seen[id] == m.round {
 		return out
@@ -220,7 +219,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	if f.b&1 == 1 {
 		comma = ","
 	}
-	// after is the plan once one more member is read and the next property is i.
+	// after is the plan for when one more member has been read and the next property is i.
 	after := func(i int) int32 {
 		n := count
 		if o.max >= 0 || o.min > n {
@@ -228,7 +227,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 		}
 		return m.push(planMembers, f.of, int32(i), int32(n)<<1|1, f.parent)
 	}
-	// fits tells whether the rest can be made of the properties from i on, with n members so far.
+	// fits tells whether the properties from i on can complete an object of n members so far.
 	fits := func(n, i int) bool {
 		return (o.max < 0 || n+o.mustHave[i] <= o.max) && (len(o.extra) > 0 ||
 			n+o.canHave[i] >= o.min)
@@ -274,7 +273,7 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 		return out
 	}
 	next := i + 1
-	// without a bound the items after the prefix are alike; the first of all has no comma
+	// without a bound, items after the prefix share a plan; only the very first has no comma
 	if a.max < 0 {
 		next = min(next, max(len(a.prefix), a.min, 1))
 	}
@@ -363,7 +362,7 @@ func longEscape(c byte) bool {
 	return c < 0x20 && c != 8 && c != 9 && c != 10 && c != 12 && c != 13
 }
 
-// escapeLives tells whether some character with an escape that begins so can follow.
+// escapeLives tells whether a character can follow whose escape begins as esc says.
 func (s *stringSpec) escapeLives(at inString, esc int32) bool {
 	d := s.dfa()
 	lives := func(c byte) bool {

@@ -1,9 +1,9 @@
 // The negation of a schema: alternatives, one for each of its keywords. {"required":["a"]} is not
-// fulfilled by an object without a. What lies below a keyword is negated when its own turn comes,
-// so recursion ends.
+// fulfilled by an object without a. Schemas below a keyword are negated later, when they are
+// reached, so recursion ends.
 //
-// What must stay true: a keyword without an exact negation is refused. A schema that was relaxed
-// has none that is known: not, if and oneOf hold nothing of it then.
+// What must stay true: a keyword without an exact negation is refused. The negation of a relaxed
+// schema is not known, so not, if and oneOf then enforce nothing of it.
 
 package grammar
 
@@ -18,7 +18,7 @@ import (
 // mostNegatedOneOf bounds the alternatives of a oneOf that is negated: any two may hold.
 const mostNegatedOneOf = 8
 
-// negate finds what does not fulfil a schema.
+// negate makes the negation of a schema.
 func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 	if known := c.negations[x]; known != nil {
 		return known, nil
@@ -48,7 +48,7 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 	return n, nil
 }
 
-// negateKeyword is how a keyword of x can be not fulfilled.
+// negateKeyword is the alternatives in which a keyword of x is not fulfilled.
 func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*schema, error) {
 	object, array, str := typeMember("object"), typeMember("array"), typeMember("string")
 	number := typeMember("number")
@@ -226,7 +226,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 	case "multipleOf", "propertyNames", "additionalItems", "contains", "minContains",
 		"maxContains":
 	default:
-		return nil, nil // an annotation, or what was looked at with its if
+		return nil, nil // an annotation, or a part of an if
 	}
 	return nil, by.refuse("cannot be held with " + m.Name + " in it")
 }

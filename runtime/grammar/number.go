@@ -24,9 +24,9 @@ type numberSpec struct {
 	integer         bool
 	fraction        bool // no integer
 	low, high       *big.Rat
-	lowOpen, hiOpen bool     // the bound itself is out
+	lowOpen, hiOpen bool     // the bound itself is excluded
 	multiple        *big.Int // nil: any
-	places          int      // of the multiple, behind the point
+	places          int      // decimal places of the multiple
 }
 
 // key tells specs apart.
@@ -60,7 +60,7 @@ func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// scaled is a number as an integer and how many places it was moved by; nil if there are too many.
+// scaled is a number as an integer, times ten to the places; nil if it has too many places.
 func scaled(r *big.Rat) (n *big.Int, places int) {
 	for ; places <= mostFraction; places++ {
 		if x := new(big.Rat).Mul(r, power(places)); x.IsInt() {
@@ -70,7 +70,7 @@ func scaled(r *big.Rat) (n *big.Int, places int) {
 	return nil, 0
 }
 
-// multipleOf asks for a multiple of n, moved by places, too.
+// multipleOf also demands a multiple of n, which is moved by places.
 func (s *numberSpec) multipleOf(n *big.Int, places int) {
 	if s.multiple == nil {
 		s.multiple, s.places = n, places
@@ -83,8 +83,8 @@ func (s *numberSpec) multipleOf(n *big.Int, places int) {
 	s.multiple, s.places = a.Mul(a, b.Div(b, common)), most
 }
 
-// bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its
-// order is -1 as long as it is below the bound, 0 while it is equal and 1 above.
+// bound is the digits of a bound, which a magnitude is compared with digit by digit. The order is
+// -1 as long as the magnitude is below the bound, 0 while it is equal and 1 above.
 type bound struct {
 	whole, fraction string // without leading or trailing zeros, but "0" for none before the point
 	open            bool
@@ -104,7 +104,7 @@ func newBound(r *big.Rat, open bool) (bound, error) {
 	return bound{whole: whole, fraction: fraction, open: open}, nil
 }
 
-// digit is the order after n digits before the point, the last of them c.
+// digit is the order after n digits before the point; c is the last of them.
 func (b *bound) digit(order int8, n int8, c byte) int8 {
 	if b.none || order != 0 || int(n) > len(b.whole) {
 		return order
@@ -112,7 +112,7 @@ func (b *bound) digit(order int8, n int8, c byte) int8 {
 	return int8(cmp.Compare(c, b.whole[n-1]))
 }
 
-// settle is the order when n digits before the point are all there are.
+// settle is the order when the part before the point has ended after n digits.
 func (b *bound) settle(order int8, n int8) int8 {
 	if b.none || int(n) == len(b.whole) {
 		return order
@@ -131,8 +131,8 @@ func (b *bound) fractionDigit(order int8, k int8, c byte) int8 {
 	return int8(cmp.Compare(c, '0'))
 }
 
-// holds tells whether a number that ends with k digits behind the point is on the right side, 1 for
-// above and -1 for below.
+// holds tells whether a number with k digits behind the point is on the right side of the bound: 1
+// is above and -1 below.
 func (b *bound) holds(order int8, k int8, side int8) bool {
 	if order == 0 && int(k) < len(b.fraction) {
 		order = -1
@@ -145,7 +145,7 @@ type bounds struct{ low, high bound }
 
 // magnitudes are the bounds of numbers of one sign; strict: without zero.
 func magnitudes(low, high *big.Rat, lowOpen, highOpen, strict bool) (b bounds, err error) {
-	if high != nil && high.Sign() < 0 { // there are none
+	if high != nil && high.Sign() < 0 { // no such number
 		return bounds{low: bound{none: true}, high: bound{whole: "0", open: true}}, nil
 	}
 	if low == nil || low.Sign() < 0 || strict && low.Sign() == 0 {
@@ -166,8 +166,8 @@ type numberReader struct {
 	modulus            int64
 	places             int8 // of the modulus, behind the point
 	divided            bool // there is a modulus
-	integer            bool // no fraction
-	broken             bool // no integer
+	integer            bool // only integers
+	broken             bool // no integers
 	exponent           bool // an exponent may come
 }
 
@@ -242,7 +242,7 @@ func (r *numberReader) of(a numberAt) *bounds {
 	return &r.positive
 }
 
-// settle compares a number whose digits before the point are all there.
+// settle compares a number once all digits before its point are read.
 func (r *numberReader) settle(a numberAt) numberAt {
 	b := r.of(a)
 	a.low, a.high = b.low.settle(a.low, a.n), b.high.settle(a.high, a.n)

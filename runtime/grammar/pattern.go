@@ -88,8 +88,8 @@ func fromECMA(p string) (string, error) {
 	return b.String(), nil
 }
 
-// nfa is what an expression becomes: nodes with edges over byte ranges and edges over nothing. The
-// first nodes are the instructions that Go's compiler makes of it.
+// nfa is what an expression becomes: nodes with edges over byte ranges and empty edges. The first
+// nodes are the instructions that Go's compiler makes of it.
 type nfa struct{ nodes []nfaNode }
 
 type nfaNode struct {
@@ -157,7 +157,7 @@ func newNFA(program *syntax.Prog) (*nfa, error) {
 	return n, nil
 }
 
-// tail is a range of bytes before a node: characters that end alike share what reads their end.
+// tail is a byte range before a node: characters with equal last bytes share the nodes for them.
 type tail struct {
 	lo, hi byte
 	to     int32
@@ -180,7 +180,7 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 		return // surrogates are no characters
 	}
 	a, b := utf8.AppendRune(nil, lo), utf8.AppendRune(nil, hi)
-	// k bytes at the end should be whole ranges wherever the bytes before differ
+	// where the bytes before differ, the last k bytes should be whole ranges
 	for k := len(a) - 1; k > 0; k-- {
 		low := rune(1)<<(6*k) - 1
 		if lo>>(6*k) == hi>>(6*k) {
@@ -210,8 +210,8 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 	n.nodes[from].bytes = append(n.nodes[from].bytes, nfaEdge{a[0], b[0], to})
 }
 
-// patternDFA is the automaton of the texts that an expression matches: anywhere if it is searched
-// for, else as a whole.
+// patternDFA is the automaton of the texts that an expression matches: anywhere in the text with
+// search, else as a whole.
 func patternDFA(expression string, search bool) (*dfa, error) {
 	return patternWithin(context.Background(), expression, search)
 }
@@ -243,7 +243,7 @@ func patternWithin(ctx context.Context, expression string, search bool) (*dfa, e
 	return n.determinize(ctx, int32(program.Start), int32(match))
 }
 
-// determinize makes the automaton of sets of nodes.
+// determinize makes the automaton whose states are sets of nodes.
 func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error) {
 	c := textCuts()
 	for _, node := range n.nodes {
@@ -253,11 +253,11 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 	}
 	mark := make([]int32, len(n.nodes))
 	round := int32(0)
-	// nodes and edges looked at; an expression that needs too many is refused as one that needs too
-	// many states
+	// nodes and edges looked at: an expression that needs too many is refused, like one that needs
+	// too many states
 	work, looks := 0, 0
-	// closure adds what is reached over nothing. Edges that hold only at an end of the text are
-	// kept waiting.
+	// closure adds the nodes behind empty edges. Nodes whose edges hold only at an end of the text
+	// wait in the set.
 	closure := func(set []int32, begin, end bool) []int32 {
 		round++
 		for _, s := range set {

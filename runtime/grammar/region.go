@@ -1,8 +1,8 @@
-// Regions of an automaton of text: the states between which text can go on without anything
-// changing.
+// Regions of an automaton of text: states with the same shape, among which text can go on without
+// changing what may follow.
 //
-// What must stay true: the states of a region have one shape, and what leaves it, or may be full
-// after some characters, is known. A region says nothing about bytes that are no plain text.
+// What must stay true: the states of a region have one shape, and it is known what leaves the
+// region and after how many characters it may be full. Only plain text is considered.
 
 package grammar
 
@@ -16,27 +16,27 @@ import (
 const (
 	mostRegion  = 64 // states of a region
 	mostStaying = 8  // states of a region that texts of any length stay in
-	mostDeep    = 24 // characters that a region is followed; few tokens have more
+	mostDeep    = 24 // characters that a region is followed for; few tokens have more
 	mostWide    = 8  // states of a region that characters beyond ASCII lead out of
-	// characters of ASCII: of a state that takes fewer most of the trie is cut off at once
+	// ASCII characters that a state takes: with fewer, a walk skips most of the trie at once
 	leastTaken = 24
 )
 
 // shapes says what the states of an automaton do with plain text: states with equal shapes take the
-// same characters. A shape is what the bytes that may come next lead to, a byte of each class:
-// inside a character a shape, behind it nothing more. They are found when the automaton is made, so
+// same characters. Inside a character a shape lists, for a byte of each class, the shape that the
+// byte leads to, or that the character is complete. Shapes are found when the automaton is made, so
 // that no mask waits for them.
 type shapes struct {
 	d      *dfa
 	ascii  []byte  // a byte of each class of plain ASCII
 	beyond []byte  // a byte of each class beyond ASCII
 	of     []int32 // by state; 0: not found yet
-	// by state: where every character beyond ASCII that is read from here ends; -1: none is, or in
-	// several states
+	// by state: where all characters beyond ASCII that are read from here end; -1: there are none,
+	// or they end in several states
 	end      []int32
 	known    map[string]int32 // while they are found
 	complete []bool           // by shape: every character beyond ASCII is taken
-	narrow   []bool           // by shape: none is
+	narrow   []bool           // by shape: no character beyond ASCII is taken
 }
 
 const (
@@ -45,8 +45,8 @@ const (
 	firstShape
 )
 
-// newShapes finds the shapes of states that text leads to, which lie in a place of a character
-// each.
+// newShapes finds the shapes of the states that text leads to; place says where in a character each
+// state lies.
 func newShapes(d *dfa, states []int32, place []int8) *shapes {
 	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
 		known: map[string]int32{}}
@@ -68,7 +68,7 @@ func newShapes(d *dfa, states []int32, place []int8) *shapes {
 	return s
 }
 
-// shape is that of a state in a place of a character (see utf8Step).
+// shape is the shape of a state at the place u of a character (see utf8Step).
 func (s *shapes) shape(state int32, u uint8) int32 {
 	if state < 0 {
 		return noShape
@@ -120,23 +120,22 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	return shape
 }
 
-// region is the states that plain text leads to from one of them without leaving: all have its
-// shape.
+// region is the states that plain text reaches from a state through states of the same shape.
 type region struct {
 	*shapes
 	states []int32
 	inside []bool // of all states
 	leaves []bool // by class: characters of ASCII that lead out of the region from some state
-	wide   bool   // some characters beyond ASCII do
-	// after room characters the text may be full: no more plain text can come. -1: never. exact:
-	// after just as many.
+	wide   bool   // some characters beyond ASCII lead out
+	// after room characters the text may be full: no more plain text can come; -1: never. exact: it
+	// is full after just as many.
 	room  int
 	exact bool
 	seen  []bool // states inside a character that were looked at
 }
 
 // regionOf finds the region of a state; false if it has more than most states or takes too few
-// characters to be worth it. How it goes on after mostDeep characters is not looked at.
+// characters to be worth it. It looks no further than mostDeep characters.
 func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	n := len(s.d.accept)
 	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool,
@@ -185,8 +184,8 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	return r, true
 }
 
-// enter takes a state into the region; false if it does not belong there. A full one is noted and
-// left out. The states from index deeper on were found at this depth.
+// enter adds a state to the region; false if it does not belong there. A state that no plain text
+// can follow sets full and is left out. The states from index deeper on have this depth.
 func (r *region) enter(state int32, deeper int, full *bool) bool {
 	if r.inside[state] {
 		r.exact = r.exact && slices.Contains(r.states[deeper:], state)
@@ -204,7 +203,7 @@ func (r *region) enter(state int32, deeper int, full *bool) bool {
 	return false
 }
 
-// lookBeyond looks where the characters beyond ASCII lead.
+// lookBeyond enters the states that characters beyond ASCII lead to.
 func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	for _, b := range r.beyond {
 		next, ok := utf8Step(u, b)

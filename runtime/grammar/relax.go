@@ -1,8 +1,8 @@
-// What to do with a schema that cannot be held as a whole: all but the keywords that cannot.
+// What to do with a schema that cannot be enforced as a whole: leave out the keywords that cannot.
 //
 // A keyword is taken out where it stands, and the schema is compiled again, until the rest can be
-// held. What must stay true: whatever the schema takes the relaxed one takes too, so where a
-// schema that was relaxed is negated nothing is held of the negation (see logic.go).
+// enforced. What must stay true: the relaxed schema takes every value that the schema takes. So the
+// negation of a relaxed schema enforces nothing (see logic.go).
 
 package grammar
 
@@ -14,13 +14,13 @@ import (
 )
 
 // mostRelaxed bounds how many keywords are taken out of a schema, and mostEffort the time that it
-// takes, about a quarter of a second. One that needs more is not worth holding.
+// takes, about a quarter of a second. A schema that needs more is not worth enforcing.
 const (
 	mostRelaxed = 24
 	mostEffort  = 1 << 28
 )
 
-// relaxedSchema is what was made of a schema, and what of it is not held.
+// relaxedSchema is a compiled schema, with what of the schema it does not enforce.
 type relaxedSchema struct {
 	held *Grammar
 	less []string
@@ -28,9 +28,9 @@ type relaxedSchema struct {
 
 var relaxedSchemas = cache[[32]byte, relaxedSchema]{most: keptAutomata}
 
-// RelaxedWithin compiles what can be held of a schema, or of the parameters of a function if
-// arguments is true, in a place among those who compile, until ctx ends. less says what of it is
-// not held: nothing for most schemas. Errors are as those of Schema.
+// RelaxedWithin compiles what can be enforced of a schema, or of the parameters of a function if
+// arguments is true. It waits for its turn (see Compiling) and stops when ctx ends. less says what
+// is not enforced: nothing for most schemas. Errors are as those of Schema.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *Grammar, less []string,
 	err error) {
 	g, err = schemaWithin(ctx, raw, arguments)
@@ -59,7 +59,7 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *Grammar,
 	return r.held, r.less, err
 }
 
-// relax takes keywords out until the rest can be held.
+// relax takes keywords out until the rest can be enforced.
 func relax(ctx context.Context, d *jsondoc.Value, object bool) (*Grammar, []string, error) {
 	relaxed := map[*jsondoc.Value]map[string]bool{}
 	known := newRounds()

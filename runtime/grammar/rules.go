@@ -6,9 +6,9 @@
 //
 // A body is alternatives of sequences of "text", "text"i, /expression/, names and groups, each with
 // ?, * or +. A rule goes on over lines that begin with | or with a space. The grammar begins at
-// start, or at root. What only Lark has stands in lark.go, what only GBNF has is its [class]. What
-// must stay true: every rule can be finished, and none calls itself before it has read a byte; what
-// cannot be held is refused with its line.
+// start, or at root. Syntax that only Lark has is in lark.go; only GBNF has [class]. What must stay
+// true: every rule can be finished, and none calls itself before it has read a byte; what cannot be
+// enforced is refused with its line.
 
 package grammar
 
@@ -37,10 +37,10 @@ type ruleReader struct {
 	line    int           // of the rule that is read
 	depth   int
 
-	lark     bool    // the rule that is read is Lark's
-	terminal bool    // and a terminal: nothing is ignored inside
+	lark     bool    // the current rule is Lark's
+	terminal bool    // the current rule is a terminal: nothing is ignored inside
 	ignored  []int32 // terminals that may stand between others
-	between  int32   // the node of any number of these, -1 if there are none
+	between  int32   // the node of any number of ignored ones, -1 if there are none
 }
 
 // Rules compiles a written grammar.
@@ -119,7 +119,7 @@ func splitRules(text string) []writtenRule {
 	return rules
 }
 
-// name is the number of a rule, which may be written later.
+// name is the number of a rule, which may be defined later.
 func (r *ruleReader) name(s string) int32 {
 	id, ok := r.names[s]
 	if !ok {
@@ -370,8 +370,8 @@ func (r *ruleReader) expression(e string) (symbol, error) {
 func (r *ruleReader) check() error {
 	p := r.program
 	ends, empty := make([]bool, len(p.nodes)), make([]bool, len(p.nodes))
-	// holds tells whether all symbols of some alternative have a property, found for rules in an
-	// earlier round.
+	// holds tells whether some alternative of a rule has only symbols with a property; of says
+	// which rules are known to have it.
 	holds := func(id int, of []bool, terminal func(symbol) bool) bool {
 		return slices.ContainsFunc(p.nodes[id], func(s symbol) bool {
 			return !slices.ContainsFunc(p.sequences[s.of], func(x symbol) bool {

@@ -1,4 +1,4 @@
-// Schemas: which keywords are held, which are refused, and where a $ref leads.
+// Schemas: which keywords are enforced, which are refused, and where a $ref leads.
 //
 // A schema is the place in the document where it stands. What a keyword means is in shape.go; this
 // file reads documents and finds what is referred to. Keywords that are not known are annotations,
@@ -17,12 +17,12 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// UnsupportedError is a schema that asks for what cannot be held. Path is a JSON pointer into the
-// schema.
+// UnsupportedError says that a schema asks for what cannot be enforced. Path is a JSON pointer into
+// the schema.
 type UnsupportedError struct {
 	Path, Keyword, Reason string
 
-	at       []*schema // without the keywords there the rest may be held
+	at       []*schema // if the keywords are left out there, the rest may be enforced
 	keywords []string
 }
 
@@ -30,38 +30,38 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("schema at %q: %s: %s", "#"+e.Path, e.Keyword, e.Reason)
 }
 
-// InvalidError is a schema that is none.
+// InvalidError says that a document is not a schema.
 type InvalidError struct{ Path, Reason string }
 
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason)
 }
 
-// refused are keywords that change what is valid and are not held.
+// refused are keywords that change what is valid and are not enforced.
 var refused = []string{"contains", "minContains", "maxContains", "propertyNames",
 	"unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
 
-// since is the draft that keywords came with: before it they are annotations.
+// since is the draft that introduced a keyword; before it the keyword is an annotation.
 var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7,
 	"else": 7, "dependentRequired": 2019, "dependentSchemas": 2019, "minContains": 2019,
 	"maxContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
 	"$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020}
 
-// schema is a place in the document, or what was made because of one (see logic.go).
+// schema is a place in the document, or a schema that was made for one (see logic.go).
 type schema struct {
 	id   int32
-	at   *jsondoc.Value // what of it is held
+	at   *jsondoc.Value // the part that is enforced
 	from *jsondoc.Value // as it stands in the document
 	path string
-	by   *owner // of one that was made
+	by   *owner // nil: it stands in the document
 
-	// of one that was made, what no keyword says:
+	// of one that was made, demands that no keyword can express:
 	strings   []factor // what a string must be
 	fractions bool     // a number is no integer
 	beyond    []string // if not nil: an object has a member with another name
 }
 
-// unsupported is the error of a keyword; the others given belong to it.
+// unsupported is the error of a keyword; others are keywords that belong to it.
 func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
 	if s.by != nil {
 		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
@@ -75,7 +75,7 @@ type reader struct {
 	root    *schema
 	doc     *jsondoc.Value
 	draft   int                                // 4, 6, 7, 2019 or 2020
-	relaxed map[*jsondoc.Value]map[string]bool // what is not held, by place
+	relaxed map[*jsondoc.Value]map[string]bool // what is not enforced, by place
 	schemas map[*jsondoc.Value]*schema
 	anchors map[string]*jsondoc.Value
 	paths   map[*jsondoc.Value]string
@@ -114,7 +114,7 @@ func (r *reader) at(d *jsondoc.Value, path string) *schema {
 			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
 		}
 		if less := r.relaxed[d]; len(less) > 0 {
-			// a oneOf is an anyOf then, unless that is too much as well
+			// a relaxed oneOf counts as an anyOf, unless that is relaxed as well
 			gone := func(m jsondoc.Member) bool {
 				return less[m.Name] && (m.Name != "oneOf" || less["anyOf"])
 			}
@@ -224,7 +224,7 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 // MostSchemaText bounds a schema. One of this length takes most of a second.
 const MostSchemaText = 1 << 20
 
-// compileSchema compiles; object demands an object beside what the schema says.
+// compileSchema compiles a schema; object demands, in addition, that the value is an object.
 func compileSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
 	if len(raw) > MostSchemaText {
 		return nil, &UnsupportedError{Keyword: "schema",

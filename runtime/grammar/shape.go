@@ -205,7 +205,8 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 			if m.Value.Kind != jsondoc.Number || r == nil {
 				return spec, &InvalidError{s.path, m.Name + " is a number"}
 			}
-			// open tells that a bound is out, as drafts before 6 say it or as later ones do.
+			// open tells whether a bound is exclusive, in the form of drafts before 6 or of later
+			// ones.
 			open := func(exclusive string) bool {
 				return m.Name == exclusive || s.at.Member(exclusive).Truth
 			}
@@ -301,7 +302,7 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 	return out, nil
 }
 
-// expression is the automaton of a pattern or a format that is held.
+// expression is the automaton of a pattern or a format that is enforced.
 func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*dfa, error) {
 	if v.Kind != jsondoc.String {
 		return nil, &InvalidError{s.path, keyword + " is a string"}
@@ -324,7 +325,7 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*dfa
 	return d, nil
 }
 
-// together is the error of keywords of several schemas that cannot be held with each other.
+// together is the error of keywords of several schemas that cannot be enforced together.
 func together(own []*schema, reason, name string, keywords ...string) error {
 	u := own[0].unsupported(name, reason)
 	for _, s := range own {
@@ -403,7 +404,7 @@ func (c *compiler) counted(factors []factor, least, most int) (*stringSpec, erro
 	return &stringSpec{text: all, max: -1}, err
 }
 
-// intersect is the same as an automaton.
+// intersect is the automaton of the texts that counted gives.
 func (c *compiler) intersect(factors []factor, least, most int) (*dfa, error) {
 	d, err := intersect(factors, least, most)
 	if err == nil {

@@ -125,7 +125,7 @@ func (k *objectKeywords) read() error {
 	}
 	for _, s := range k.own {
 		d := s.at.Get("required")
-		if d == nil || d.Kind == jsondoc.Bool { // draft 3 has it as a truth of the property
+		if d == nil || d.Kind == jsondoc.Bool { // draft 3: a boolean in the property's schema
 			continue
 		}
 		notText := func(n *jsondoc.Value) bool { return n.Kind != jsondoc.String }
@@ -175,8 +175,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 	return nil
 }
 
-// value is the node of a member's value: what properties, the patterns that match and else
-// additionalProperties say.
+// value is the node of a member's value. Each schema adds what properties and the matching patterns
+// say, or if they say nothing what additionalProperties says.
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
 	var all []*schema
 	for _, s := range k.own {

@@ -1,6 +1,6 @@
-// The automaton that is made as it is walked: a state is the set of configurations that are open,
-// its edges are filled in when they are first followed, its mask when it is first asked for.
-// Everything is shared by all bodies that are held to the same grammar, behind one lock.
+// The automaton that is made while it is walked: a state is the set of configurations that are
+// open. Its edges are filled in when they are first followed, its mask when it is first asked for.
+// All bodies with the same grammar share everything, behind one lock.
 
 package grammar
 
@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// Grammar holds a body to a language: a schema, an expression, a choice of texts or a written
+// Grammar restricts a body to a language: a schema, an expression, a choice of texts or a written
 // grammar. Its methods may be called by many turns at once.
 type Grammar struct {
 	mu      sync.Mutex
@@ -46,8 +46,8 @@ type endedMask struct {
 const (
 	unknown int32 = 0  // an edge that was not followed yet; state 0 is never reached again
 	dead    int32 = -1 // an edge that leads nowhere
-	// mostBytes is what the states of a grammar may take, and mostFrames its size from which it is
-	// no longer given to new turns, so that memory is given back.
+	// mostBytes bounds the memory of a grammar's states. A grammar with more than mostFrames frames
+	// is not given to new turns, so that its memory is freed.
 	mostBytes  = 24 << 20
 	mostFrames = 1 << 18
 	tableBytes = 1200
@@ -63,8 +63,8 @@ func newCompiled(p *program, kind frameKind, of int32) *Grammar {
 	return c
 }
 
-// bound forgets all states when they take more memory than is worth keeping: bodies know their
-// configurations and go on.
+// bound drops all states when they take too much memory. Bodies keep their configurations and go
+// on.
 func (c *Grammar) bound() {
 	if c.tables*tableBytes+c.masks*maskWords*8 <= mostBytes {
 		return
@@ -99,7 +99,7 @@ func (c *Grammar) add(open []int32) int32 {
 	return id
 }
 
-// table begins the edges of a state: dead for the bytes that none of its configurations can read,
+// table makes the edges of a state: dead for the bytes that none of its configurations can read,
 // which is most of them.
 func (c *Grammar) table(open []int32) *[256]int32 {
 	t := new([256]int32)
@@ -163,7 +163,7 @@ func (c *Grammar) step(from int32, b byte) int32 {
 	return to
 }
 
-// findLoops notes the kinds of which every byte is known by now to lead back to the state, self.
+// findLoops notes the kinds whose bytes are all known to lead back to the state, self.
 func (s *state) findLoops(self int32) {
 	for kind, bounds := range kindRanges {
 		b := int(bounds[0])
@@ -176,8 +176,8 @@ func (s *state) findLoops(self int32) {
 	}
 }
 
-// spread fills in the edges of all bytes that a string does not tell apart from b. Quotes,
-// backslashes and controls are in classes of their own.
+// spread copies the edge of b to all bytes that a string treats like b. Quotes, backslashes and
+// controls are in classes of their own.
 func (c *Grammar) spread(s *state, b byte, to int32) {
 	f := c.m.frames[s.open[0]]
 	if f.kind != readString || f.b&15 != escNone {
@@ -246,11 +246,11 @@ func (m *Matcher) bytes(b []byte) bool {
 	return true
 }
 
-// Mask allows the tokens that go on from here, and ender where the body may end here. It allows one
-// at least.
+// Mask allows the tokens that may come next, and ender if the body may end here. It allows at least
+// one.
 func (m *Matcher) Mask(ender int32) []uint64 {
 	if m.at < 0 {
-		return only(ender) // Accept has told that nothing is promised any more
+		return only(ender) // Accept has reported a token that was not allowed
 	}
 	c := m.c
 	c.mu.Lock()
@@ -273,7 +273,7 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 }
 
 // text makes the mask of a state, without enders. What follows one configuration does not depend on
-// the others, so strings and numbers, for which there are faster ways, are looked at alone.
+// the others, so strings and numbers are handled alone, in faster ways.
 func (c *Grammar) text(at int32) []uint64 {
 	var rest []int32
 	open := c.states[at].open
@@ -300,8 +300,8 @@ func (c *Grammar) text(at int32) []uint64 {
 	return mask
 }
 
-// walk adds the tokens that a state takes. Where the plain tokens or those of words are known
-// without a walk, what remains is the trie of the others.
+// walk adds the tokens that a state takes. If the plain tokens or those of words are known without
+// a walk, it walks only the trie of the others.
 func (c *Grammar) walk(from int32, mask []uint64) {
 	w := words()
 	trie := &w.all
@@ -370,13 +370,13 @@ func (c *Grammar) follow(trie *trie, from int32, mask []uint64) {
 	}
 }
 
-// wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all
-// tells that no longer text of them can.
+// wordRoom is how many wordBytes can follow, whichever they are, up to most. all tells that no
+// longer text of them can follow.
 func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
 	for at := from; room < most; room++ {
 		to := c.step(at, wordBytes[0])
 		if to < 0 && room == 0 {
-			return 0, false // most states: a text of them is not what is read
+			return 0, false // most states: they take no text of wordBytes
 		}
 		for i := range len(wordBytes) {
 			if c.step(at, wordBytes[i]) != to {

@@ -39,13 +39,13 @@ var plainKinds = func() (kinds uint64) {
 	return kinds
 }()
 
-// alphabet is the plain tokens by what they are made of.
+// alphabet is the plain tokens by their characters.
 type alphabet struct {
 	// by character of ASCII: the tokens that hold it, nil for one that is not plain
 	with [utf8.RuneSelf][]uint64
 	wide []uint64      // the tokens that hold a character beyond ASCII
 	led  [256][]uint64 // those that hold one with that first byte; nil for none
-	// the characters beyond ASCII, those that differ in their last byte only side by side
+	// the characters beyond ASCII, grouped by all bytes but the last
 	beyond []siblings
 }
 
@@ -95,8 +95,8 @@ func newAlphabet(plain []int32) *alphabet {
 	return c
 }
 
-// sort takes the plain tokens that a region refuses out of mask and returns those that have to be
-// looked at, sorted by nothing.
+// sort removes the plain tokens that a region refuses from mask, and returns those that have to be
+// looked at byte by byte.
 func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	open = newMask()
 	for b, set := range c.with {
@@ -114,14 +114,14 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	case r.wide || !r.complete[shape]:
 		r.sortWide(c, mask, open)
 	}
-	without(mask, open) // a token with a dead character is dead only if it did not leave before
+	without(mask, open) // a token may leave the region before its dead character
 	return open
 }
 
-// sortWide does it for the characters beyond ASCII, each by itself.
+// sortWide does the same for the characters beyond ASCII, each by itself.
 func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	states := r.states
-	if !r.wide { // where a character is taken by one, it is by all, and none leaves
+	if !r.wide { // then all states take the same characters, and none leaves
 		states = states[:1]
 	}
 	heads := make([]int32, len(states))
@@ -129,7 +129,7 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	known := false
 	for i := range c.beyond {
 		s := &c.beyond[i]
-		if s.head[0] != lead { // all characters with a first byte are of one kind, mostly
+		if s.head[0] != lead { // mostly all characters with one first byte are of one kind
 			lead = s.head[0]
 			u, _ := utf8Step(0, lead)
 			shape := r.shape(r.d.step(r.states[0], lead), u)
@@ -176,8 +176,8 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	}
 }
 
-// textOf is the automaton of a state that reads text and nothing else, the state of it, and how
-// many characters may come at most; nil if it is none.
+// textOf is the automaton of a state that reads only text, the state in that automaton, and how
+// many characters may come at most; nil if the state reads anything else.
 func (c *Grammar) textOf(from int32, most int) (d *dfa, at int32, room int) {
 	open := c.states[from].open
 	if len(open) > 1 || open[0] == ended {
@@ -211,8 +211,8 @@ func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
 	return plainOf(d, at, room, func(id int32) bool { return c.takesToken(from, id) })
 }
 
-// plainOf is the plain tokens that a state of an automaton takes, of at most room characters; takes
-// looks at one byte by byte.
+// plainOf is the plain tokens of at most room characters that a state of an automaton takes; takes
+// checks one token byte by byte.
 func plainOf(d *dfa, at int32, room int, takes func(int32) bool) ([]uint64, bool) {
 	w := words()
 	longest := len(w.plain) - 1
@@ -260,7 +260,7 @@ func (c *Grammar) stays(at int32) uint64 {
 	return staysOf(d, from)
 }
 
-// staysOf is the same of a state of an automaton of text.
+// staysOf is stays for a state of an automaton of text.
 func staysOf(d *dfa, from int32) uint64 {
 	if d.shapes == nil {
 		return 0

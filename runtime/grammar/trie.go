@@ -17,9 +17,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. All that a walk looks at when it comes to a node is in it,
-// and siblings stand side by side: walks jump, so each further place would be a further wait for
-// memory.
+// trieNode is one byte of some token. It has all that a walk needs at a node, and siblings stand
+// side by side: walks jump, so each further place would be a further wait for memory.
 type trieNode struct {
 	whole       bool  // a token ends here, the first of the subtree
 	deep        uint8 // the most bytes that stand below
@@ -28,12 +27,12 @@ type trieNode struct {
 	kinds       uint64 // the kinds of the bytes in the subtree, the node's own included
 }
 
-// kids are the nodes from one to before another: all that follow the same bytes.
+// kids are the nodes from at to before end: all that follow the same bytes.
 type kids struct{ at, end int32 }
 
-// trie is the nodes and the tokens as they stand in them. Where an automaton comes back to its
-// state on every byte of a subtree, all tokens of the subtree are allowed, and the walk takes it
-// whole.
+// trie is the nodes, and the tokens in the order of the nodes. If every byte of a subtree leads an
+// automaton back to its state, all tokens of the subtree are allowed, and the walk adds them at
+// once.
 type trie struct {
 	nodes []trieNode
 	edges []byte // of the nodes: most siblings are passed over by their bytes
@@ -41,8 +40,9 @@ type trie struct {
 	order []int32
 }
 
-// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word: what
-// patterns like to tell apart is apart. kindRanges holds the bytes of each, both bounds included.
+// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word.
+// Bytes that patterns often tell apart differ in kind. kindRanges holds the bounds of each,
+// inclusive.
 var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add := func(from, to uint8) {
 		for b := int(from); b <= int(to); b++ {
@@ -75,7 +75,7 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	return kind, ranges
 }()
 
-// ragged stands among the kinds for tokens that are not whole characters.
+// ragged is a bit beside the kinds: it marks tokens that are not whole characters.
 const ragged = 1 << 63
 
 // vocabulary is the tokens in the forms that masks are made from.
@@ -106,7 +106,7 @@ func plainText(b []byte) bool {
 	return true
 }
 
-// wordBytes are the bytes that make up half of the vocabulary.
+// wordBytes are letters, digits and the space: half of the tokens have no other bytes.
 const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
 
 // words is the vocabulary, made once.
@@ -141,7 +141,7 @@ func newVocabulary() *vocabulary {
 		alphabet: newAlphabet(plain), strings: newStringVocabulary(ids)}
 }
 
-// upTo makes the masks of the tokens of at most n of something, from those of each n.
+// upTo makes the masks of the tokens of length at most n, from the tokens of each length.
 func upTo(by map[int][]int32) [][]uint64 {
 	masks := [][]uint64{newMask()}
 	for n := 1; n <= slices.Max(slices.Collect(maps.Keys(by))); n++ {
@@ -160,7 +160,7 @@ func upTo(by map[int][]int32) [][]uint64 {
 // newTrie lays out tokens given in the order of their bytes.
 func newTrie(sorted []int32) trie { return trieOf(sorted, token.Get().TokenBytes) }
 
-// trieOf lays out texts by their numbers, given in the order of the texts.
+// trieOf lays out texts; sorted has their numbers in the order of the texts.
 func trieOf(sorted []int32, text func(int32) []byte) trie {
 	t := trie{nodes: make([]trieNode, 0, 3*len(sorted)), order: sorted}
 	texts := make([][]byte, len(sorted))
@@ -172,8 +172,8 @@ func trieOf(sorted []int32, text func(int32) []byte) trie {
 	return t
 }
 
-// layOut makes the nodes behind a beginning that texts share, depth bytes long; the first of them
-// stands at a place of the order.
+// layOut makes the nodes behind a prefix of depth bytes that all texts share; place is the place of
+// the first text in the order.
 func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 	k := kids{at: int32(len(t.nodes))}
 	for i := 0; i < len(texts); {

@@ -48,10 +48,10 @@ type TurnRules struct {
 	// the answer, or the call that ToolChoice demands, is forced. 0: no bound; less than 0: no
 	// analysis at all.
 	MaxReasoning int
-	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs
-	// are wanted.
+	// SampleBodies samples every token of a body, even where there is no choice, because its
+	// logprobs are wanted.
 	SampleBodies bool
-	// Closing has a body with a grammar end as soon as the grammar lets it.
+	// Closing ends a body with a grammar as soon as the grammar allows it.
 	Closing bool
 }
 
@@ -67,7 +67,7 @@ const (
 	atStart // <|start|> is next
 	inRole  // assistant is next
 	over    // the turn has ended
-	lost    // a token came that was not allowed: nothing is promised any more
+	lost    // a token came that was not allowed: everything is allowed now
 )
 
 // Turn is a Constraint.

@@ -1,10 +1,10 @@
-// Stacks that differ only below are one stack over a union of what lies below.
+// Stacks that differ only below their top frame become one stack over a union of what lies below.
 //
-// Alternatives within alternatives that only their end tells apart would otherwise be open in all
-// combinations, twice as many at each level.
+// Otherwise nested alternatives that only their end tells apart would be open in all combinations,
+// twice as many at each level.
 //
 // What must stay true: what can be read behind a union is what can be read behind any of its
-// stacks. All stacks of one lie equally deep, so that the limit of depth is met by all at once.
+// stacks. All stacks of a union have the same depth, so they meet the limit of depth together.
 
 package grammar
 
@@ -25,8 +25,8 @@ func (m *machine) compare(x, y int32) int {
 		cmp.Compare(f.b, g.b), cmp.Compare(m.depth[x], m.depth[y]))
 }
 
-// union sorts stacks that are open at once and puts those together that differ only below. It
-// changes the slice that it is given. The ended stack comes first.
+// union sorts stacks that are open at once and merges those that differ only below. It changes the
+// slice that it is given. The ended stack comes first.
 func (m *machine) union(open []int32) []int32 {
 	for i := 0; i < len(open); i++ {
 		if f := &m.frames[open[i]]; f.kind == planUnion {
@@ -71,7 +71,7 @@ func (m *machine) together(stacks []int32) int32 {
 	return m.push(f.kind, f.of, f.a, f.b, m.under(m.union(below)))
 }
 
-// under is the stack that stands for several, which are a union already.
+// under is one stack that stands for several, which union has merged already.
 func (m *machine) under(open []int32) int32 {
 	if len(open) == 1 {
 		return open[0]

@@ -35,7 +35,8 @@ func (w *variantWalk) tooMany(own []*schema) error {
 		"not", "if", "dependencies", "dependentRequired", "dependentSchemas")
 }
 
-// walk goes on with schemas that must hold beside own, one of each group too, for the types left.
+// walk resolves todo and one alternative of each group, which must hold beside own; types are the
+// types left.
 func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8) error {
 	w.effort += 1000
 	if w.steps++; w.steps > 16*mostVariants {
@@ -80,7 +81,7 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 		if err != nil || !possible {
 			return err
 		}
-		// what was asked last is looked at first: there alternatives end soonest
+		// the latest groups come first: their alternatives end soonest
 		var asked [][]*schema
 		for _, g := range more {
 			if len(g) == 1 {
@@ -128,7 +129,7 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 const mostCompared = 8
 
 // contradicts tells whether a schema of an object asks for a name that another forbids, or for
-// another text under it. It need not see all: what it does not see has no shape that is live.
+// another text under it. It may miss contradictions: the shapes that these leave are not live.
 func contradicts(s *schema, own []*schema) bool {
 	requires := func(s *schema, name string) bool {
 		return slices.ContainsFunc(s.at.Member("required").Items,
@@ -157,8 +158,7 @@ func contradicts(s *schema, own []*schema) bool {
 	return false
 }
 
-// textsApart tells whether no text that one schema lists is one that the other does, or does not
-// exclude.
+// textsApart tells whether no text fulfils both schemas, by the texts that they list and exclude.
 func textsApart(a, b *jsondoc.Value) bool {
 	in, out := listedTexts(a), excludedTexts(b)
 	if other := listedTexts(b); in != nil && other != nil {
@@ -171,7 +171,7 @@ func textsApart(a, b *jsondoc.Value) bool {
 		!slices.ContainsFunc(in, func(t string) bool { return !slices.Contains(out, t) })
 }
 
-// excludedTexts are the texts that the not of a schema lists and asks nothing else of.
+// excludedTexts are the texts that a schema's not lists; nil if the not has other keywords.
 func excludedTexts(s *jsondoc.Value) []string {
 	not := s.Member("not")
 	for _, m := range not.Members {
@@ -187,7 +187,7 @@ func excludedTexts(s *jsondoc.Value) []string {
 
 // listedTexts are the values that a schema lists, if all are texts, else nil.
 func listedTexts(s *jsondoc.Value) []string {
-	if s.Get("$ref") != nil { // beside which enum may mean nothing
+	if s.Get("$ref") != nil { // enum may mean nothing beside it
 		return nil
 	}
 	values := s.Member("enum").Items
@@ -204,8 +204,8 @@ func listedTexts(s *jsondoc.Value) []string {
 	return out
 }
 
-// mustBeApart notes that no value may fulfil two of the alternatives: only then oneOf is what anyOf
-// is.
+// mustBeApart notes that no value may fulfil two of the alternatives: only then is oneOf the same
+// as anyOf.
 func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	if c.apart[s] {
 		return nil

@@ -1,8 +1,8 @@
-// Compiling, for a request that may go away, beside others; what was compiled is kept.
+// Compiles schemas beside others, for requests that may go away, and keeps what was compiled.
 //
-// What must stay true: half of the cores compile at most, so that the other requests go on however
-// many schemas wait; a compilation ends soon after its request; what was given up is not kept as
-// what cannot be made.
+// What must stay true: compilations use at most half of the cores, so that other requests go on
+// however many schemas wait; a compilation ends soon after its request; one that was given up is
+// not kept as a failure.
 
 package grammar
 
@@ -59,7 +59,7 @@ func Compiling(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// SchemaWithin is Schema in a place among those who compile, until ctx ends.
+// SchemaWithin is Schema that waits for its turn (see Compiling) and stops when ctx ends.
 func SchemaWithin(ctx context.Context, raw []byte) (*Grammar, error) {
 	return schemaWithin(ctx, raw, false)
 }
@@ -81,12 +81,12 @@ func schemaWithin(ctx context.Context, raw []byte, object bool) (*Grammar, error
 	return cachedSchema(ctx, raw, object)
 }
 
-// givenUp tells that a compilation has ended with its request.
+// givenUp tells whether a compilation has ended with its request.
 func givenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// pollEvery is after how many pieces of work a compiler looks whether its request is still there.
+// pollEvery is how many pieces of work a compiler does before it asks whether its request is gone.
 const pollEvery = 64
 
 // poll is the error of a request that has gone.

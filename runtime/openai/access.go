@@ -32,7 +32,7 @@ type exchange struct {
 	released         func() // gives back what limitBody has counted
 
 	writing sync.Mutex
-	pulse   string // what the answer's readers skip between two writes, or "" (half_open.go)
+	pulse   string // what clients skip between two writes of the answer, or "" (half_open.go)
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -71,7 +71,7 @@ func (e *exchange) ping() error {
 		return nil
 	}
 	control := http.NewResponseController(e.ResponseWriter)
-	_ = control.SetWriteDeadline(time.Now().Add(patience)) // or there is none
+	_ = control.SetWriteDeadline(time.Now().Add(patience)) // some writers have no deadline
 	if _, err := e.ResponseWriter.Write([]byte(e.pulse)); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (e *exchange) beat(pulse string) {
 // Unwrap lets http.ResponseController find the connection.
 func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// tell puts what the client should know into a header; what it returns is for the log.
+// tell puts a text for the client into a header, and returns it for the log.
 func (e *exchange) tell(header, text string) string {
 	text = brief(text)
 	if text != "" {
@@ -139,7 +139,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		if strings.HasPrefix(e.path, "/v1/messages") {
 			e.Header().Set("Request-Id", e.id) // Anthropic's
 		}
-		// the connection may have had a request before, with a deadline of its own
+		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		e.released = p.limitBody(w, r)
 		if f := p.admit(r); f != nil {

@@ -25,7 +25,7 @@ import (
 // request is the part of a checked request that the driver needs.
 type request struct {
 	model string
-	// standIn: a model that is not known is another maker's, and the default one stands in for it
+	// standIn: a model that is not known is another maker's, and the default one replaces it
 	standIn bool
 	turns   []session.Request // one for each choice
 	n       int               // choices of each prompt; they are neighbours in turns
@@ -36,7 +36,7 @@ type request struct {
 	format  answerFormat // of the answer
 	lines   bool         // a stream is lines of JSON, not events
 	ids     bool         // show the tokens of prompt and answer
-	// the client has said what it expects, and is told what came of that
+	// the client sent a prediction, and is told how much of it came
 	predicted bool
 	ignored   []string // parts of the request that have no effect
 	loops     bool     // turns that repeat themselves go on
@@ -116,7 +116,7 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
 	a.tellIgnored()
-	e.parsed() // the rest is the session's, which has a gate of its own
+	e.parsed() // the rest is the session's work, which has its own gate
 	if req.background != nil {
 		req.background(a, r)
 		return nil

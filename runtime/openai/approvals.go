@@ -1,10 +1,10 @@
 // Approval of MCP calls: require_approval, and the items mcp_approval_request and
 // mcp_approval_response.
 //
-// A call that needs approval ends its response with a request; the response that brings the answer
-// runs the call, or tells the model that it may not, and goes on. What must stay true: a call that
-// needs approval is never run without an answer to its own request; one that was approved is run
-// once; no call stays without a result, so that the conversation can go on whatever the client
+// A call that needs approval ends its response with an approval request. The response that brings
+// the answer runs the call, or tells the model that it may not, and goes on. What must stay true: a
+// call that needs approval is never run without an answer to its own request; an approved call is
+// run once; no call stays without a result, so that the conversation can go on whatever the client
 // answers.
 
 package openai
@@ -20,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// approvalRule is which functions of a server are to be approved call by call.
+// approvalRule says which functions of a server need approval for each call.
 type approvalRule struct {
 	always, never []string
 	others        bool // those in neither list
@@ -99,8 +99,8 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 	c.close("completed")
 }
 
-// readAnswer takes up a request of an earlier response by what follows it in the input: its answer,
-// or the call that was made of it.
+// readAnswer handles an approval request of an earlier response. What follows it in the input
+// decides: its answer, or the call that was made for it.
 func (in *inputReader) readAnswer(o *object, after []value) {
 	id, name := o.text("id"), o.text("name")
 	call := approvedCall(id)
@@ -123,16 +123,16 @@ func (in *inputReader) readAnswer(o *object, after []value) {
 	}
 }
 
-// requestAnswers is what an input says of a request for approval: the last call that was made of it
-// and the last answer to it, each with the number of items behind it.
+// requestAnswers is what an input says of an approval request: the last call made for it and the
+// last answer to it, each with the number of items from there to the end.
 type requestAnswers struct {
 	answer             *object
 	called             bool
 	behindCall, behind int
 }
 
-// following tells whether after has the call that was made of a request, and the last answer to it.
-// Each list that is given ends as the others do, so that the longest one is looked through once.
+// following tells whether after has the call that was made for a request, and the last answer to
+// it. All lists that it is given end alike, so only the longest one is searched, once.
 func (in *inputReader) following(id string, after []value) (made bool, answer *object) {
 	if len(after) > in.answersOf {
 		in.answers, in.answersOf = map[string]*requestAnswers{}, len(after)
@@ -165,7 +165,7 @@ func (in *inputReader) following(id string, after []value) (made bool, answer *o
 	return f.called && f.behindCall <= len(after), answer
 }
 
-// openRequests takes up the requests that a stored response ended in.
+// openRequests handles the approval requests that a stored response ended in.
 func (in *inputReader) openRequests(output []value, o *object) {
 	var after []value
 	if v := o.get("input"); v.Kind() == jsondoc.Array {

@@ -2,7 +2,7 @@
 //
 // What must stay true: a client that stops sending is cut off within a minute, whatever it has
 // sent; one that sends a byte now and then is cut off too; a slow but steady one is served; the
-// bodies of all requests that are here, answered ones aside, are never more than MaxTexts.
+// bodies of all unanswered requests together are never more than MaxTexts.
 
 package openai
 
@@ -38,12 +38,11 @@ type timedBody struct {
 	most    int64         // of texts
 }
 
-// errTexts ends the reading of a body that there is no room for beside the others.
+// errTexts ends reading a body if the bodies of other requests leave no room for it.
 var errTexts = errors.New("too much text waits already")
 
-// limitBody bounds the body's length and time. The deadline stands from now on: the server also
-// reads bodies that no handler has read.
-// What has arrived counts against MaxTexts until release.
+// limitBody bounds the body's length and time. The deadline is set at once, since the server also
+// reads bodies that no handler has read. What has arrived counts against MaxTexts until release.
 func (p *port) limitBody(w http.ResponseWriter, r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
@@ -109,8 +108,8 @@ func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 	return o, f
 }
 
-// readAll is io.ReadAll of so many bytes, -1 if that is not known. It makes room for what has been
-// announced once an eighth of it is here, and copies little.
+// readAll is io.ReadAll of length bytes, -1 if that is not known. It allocates the announced length
+// only once an eighth of it is here, and copies little.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	b := make([]byte, 0, min(max(length+1, 512), 64<<10))
 	for {
@@ -122,7 +121,7 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 		case err != nil:
 			return b, err
 		case len(b) < cap(b):
-		case int64(len(b)) <= length: // one byte more, where the end is found
+		case int64(len(b)) <= length: // one byte more, to read the end
 			b = append(make([]byte, 0, min(8*int64(len(b)), length+1)), b...)
 		default:
 			b = append(b, 0)[:len(b)]
@@ -130,9 +129,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// prepare lets a request in among those that are read and checked, whose work the scheduler does
-// not see yet: large ones a few at a time. They leave by exchange.parsed and prepared, or in the
-// end.
+// prepare admits a request to those that are read and checked, which the scheduler does not see
+// yet: large ones a few at a time. They leave by exchange.parsed and prepared, or at the end.
 func (p *port) prepare(e *exchange, r *http.Request, bytes int) *fault {
 	if n := p.preparing.Add(1); n > int64(p.MaxWaiting) {
 		p.preparing.Add(-1)

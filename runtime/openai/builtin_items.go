@@ -91,7 +91,7 @@ type toolCall struct {
 	tool      *openTool
 	id, name  string
 	recipient string
-	asks      bool // for approval: it is not run
+	asks      bool // it asks for approval and is not run
 }
 
 // listTools adds an item for each MCP server with the tools that it offers.
@@ -363,8 +363,8 @@ func readCode(talk *conversation, o *object) {
 	talk.toolCall(o.text("id"), "python", o.text("code"), printed.String())
 }
 
-// readSearch adds an earlier call of the browser; false: the item does not say what it was. What it
-// returned is not in the item.
+// readSearch adds an earlier call of the browser; false: the item does not say what it was. The
+// item does not hold what the call returned.
 func readSearch(talk *conversation, o *object) bool {
 	action := o.object("action")
 	name, arguments := "browser.search", map[string]string{}

@@ -45,19 +45,18 @@ type wantedTool struct {
 	container string       // of python: its id; in a request "": a new one
 }
 
-// openTool is one that the turn has.
+// openTool is a built-in tool that the turn has.
 type openTool struct {
 	session.Tool
 	wantedTool
 	functions []harmony.ToolDescription // that it offers
 	approved  string                    // id of the call that the client has allowed
-	owner     string                    // who had left it; "": it is new
+	owner     string                    // the response or conversation that left it; "": new
 	used      atomic.Bool               // it was called
 }
 
-// readBuiltins reads the built-in tools of a request and returns the types of those that are left
-// out. responses tells that the route has words for
-// approvals and containers.
+// readBuiltins reads the built-in tools of a request and returns the types that are left out.
+// responses tells whether the route can express approvals and containers.
 func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted []wantedTool,
 	ignored []string) {
 	if of.choice.mode == grammar.None {
@@ -168,13 +167,13 @@ func (t *openTool) Citations(answer string) []session.Citation {
 	return nil
 }
 
-// toolSettings are how a turn has its tools.
+// toolSettings say how a turn uses its tools.
 type toolSettings struct {
 	most     int           // calls; 0: the session's own bound
 	chosen   *hostedChoice // must be called first; nil: any or none
 	approved *session.Call // is run first; nil: none
-	before   string        // whose tools it takes up
-	// left is who takes them up next, if the turn ends well; nil: nobody
+	before   string        // the owner whose tools it takes over
+	// left returns the next owner of the tools, if the turn ends well; nil: there is none
 	left func() string
 }
 
@@ -220,13 +219,13 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 	}}, open, nil
 }
 
-// toolTurn leaves its tools when it has ended.
+// toolTurn hands its tools on or closes them when it has ended.
 type toolTurn struct {
 	session.Turn
 	ended func(session.Done)
 }
 
-// Sampled is what session.Sampled asks for.
+// Sampled is the method that session.Sampled looks for.
 func (t *toolTurn) Sampled() []int32 { return session.Sampled(t.Turn) }
 
 func (t *toolTurn) Next() (session.Event, bool) {
@@ -247,8 +246,8 @@ func toolOf(tools []*openTool, recipient string) *openTool {
 	return nil
 }
 
-// quietTurn hides what this process runs: chat completions have no words for it. The client's own
-// calls are numbered as if there were no others.
+// quietTurn hides the calls that this process runs: chat completions cannot express them. The
+// client's own calls are numbered as if there were no others.
 type quietTurn struct {
 	session.Turn
 	tools []*openTool

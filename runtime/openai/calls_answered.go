@@ -2,7 +2,7 @@
 //
 // What must stay true: the model never reads a result that answers nothing, nor a user who speaks
 // while a call still waits for its result; OpenAI and Anthropic refuse both. In responses a result
-// may come behind the user's word, as long as it comes.
+// may come after the user has spoken, but it must come.
 
 package openai
 
@@ -12,9 +12,9 @@ import "strings"
 type callLedger struct {
 	called []string
 	open   map[string]bool // ids of calls: whether they wait for a result
-	waits  int             // how many do
+	waits  int             // how many calls wait
 	spoken int             // how many calls came before the user's last word
-	told   bool            // that a call waits for its result
+	told   bool            // the complaint that a call waits was made
 
 	function, path string // the last deprecated function_call, and its id
 }
@@ -52,7 +52,7 @@ func (l *callLedger) unanswered(calls []string) (ids []string) {
 	return ids
 }
 
-// waiting is why a user cannot speak yet, "" if all calls have their results. It is told once.
+// waiting says why a user cannot speak yet, "" if all calls have their results. It says so once.
 func (l *callLedger) waiting() string {
 	if l.told {
 		return ""

@@ -1,8 +1,8 @@
-// The pair that OpenAI has deprecated for tools: functions and function_call of a request, and the
+// functions and function_call of a request, which OpenAI has deprecated in favour of tools, and the
 // messages that go with them.
 //
-// A request in that form is answered in it. Its calls have no ids, so the place of a call in the
-// request stands for one. What must stay true: a result follows a call of the same function.
+// A request in that form is answered in it. Its calls have no ids; a call's place in the request
+// serves as its id. What must stay true: a result follows a call of the same function.
 
 package openai
 

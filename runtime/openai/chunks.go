@@ -38,7 +38,7 @@ func (c *chunks) send(choice any) {
 	c.emit("", c.completion([]any{choice}, c.noUsage()))
 }
 
-// noUsage is what a chunk says of the usage before the last one does.
+// noUsage is the usage field of all chunks but the last.
 func (c *chunks) noUsage() any {
 	if c.usage {
 		return json.RawMessage("null")
@@ -51,8 +51,8 @@ func (c *chunks) completion(choices, usage any) completion {
 		Choices: choices, Usage: usage}
 }
 
-// beatWith keeps the connection alive: a comment for proxies, and the empty piece of a choice that
-// still runs for clients whose timer only data resets.
+// beatWith keeps the connection alive. It sends a comment, for proxies, and an empty piece of a
+// running choice, for clients whose timer only data resets.
 func (c *chunks) beatWith(empty func(choice int) any) {
 	c.out.comment("keep-alive")
 	for i, d := range c.dones {

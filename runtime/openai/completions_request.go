@@ -18,10 +18,10 @@ import (
 // mostTexts is how many choices one request may have, all prompts together.
 const mostTexts = 256
 
-// mostPrompt is how many tokens a text has that is encoded: eight of the largest contexts.
+// mostPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
 const mostPrompt = 1 << 20
 
-// textDefault is how many tokens a request gets that names no number: OpenAI's default.
+// textDefault is the number of tokens if a request names none: OpenAI's default.
 const textDefault = 16
 
 // completionRequest is a request that has been checked.
@@ -141,7 +141,7 @@ func readPrompts(o *object) []textPrompt {
 	if flat {
 		most = mostPrompt
 	}
-	if v.Count(most+1) > most { // each is dear, before any is counted
+	if v.Count(most+1) > most { // each item costs much, so count first
 		o.c.add(invalid("prompt", "prompt has more than %d items", most))
 		return nil
 	}

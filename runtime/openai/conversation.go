@@ -31,7 +31,7 @@ type conversation struct {
 	Messages []session.Message
 
 	names map[string]string // of the functions that were called, by the calls' ids
-	named int               // messages that names knows
+	named int               // messages that are in names already
 }
 
 // last is the last message, nil if there is none.

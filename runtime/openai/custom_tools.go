@@ -1,8 +1,8 @@
 // Custom tools, whose input is a text of the client's own form, and namespaces of tools.
 //
 // What must stay true: a custom tool's input is never read as JSON, neither by the model nor on the
-// way to the client; a format is held to the letter or refused with its line; a tool comes back
-// under the name and the namespace that its client gave it.
+// way to the client; a format is enforced exactly or refused with its line; a tool comes back under
+// the name and the namespace that its client gave it.
 
 package openai
 
@@ -94,7 +94,7 @@ func spacedName(space, name string) string {
 	return space + "_" + name
 }
 
-// shown are the tools that the client knows otherwise than the model.
+// shown are the tools that the client knows by another name or form than the model.
 func (of offer) shown() map[string]shownTool {
 	names := map[string]shownTool{}
 	for _, f := range of.functions {

@@ -25,13 +25,13 @@ import (
 // What one request may be made of: far more than any context holds, and little enough that each
 // piece may be read into a value of its own.
 const (
-	// mostItems is how many items all lists of a request have, each time that they are read.
+	// mostItems bounds the items of all lists of a request, counted each time a list is read.
 	mostItems = 1 << 17
 	// mostMessages is how many messages or items of input a request has.
 	mostMessages = 1 << 15
 	mostMembers  = 1 << 16 // of an object
 
-	// tooLong is the code of a list that is, where it is not the conversation
+	// tooLong is the code of a list that is too long and is not the conversation
 	tooLong = "array_above_max_length"
 )
 
@@ -39,7 +39,7 @@ const (
 type complaints struct {
 	first  *fault
 	items  int             // of lists that were read
-	images bool            // are left out with a note, and no fault
+	images bool            // images are left out with a note, instead of a fault
 	ctx    context.Context // of the request; nil: nobody waits for it
 }
 
@@ -77,7 +77,7 @@ func parseObject(b []byte) (*object, *fault) { return parseFor(context.Backgroun
 // parseFor is parseObject for a request.
 func parseFor(ctx context.Context, b []byte) (*object, *fault) {
 	if !json.Valid(b) {
-		err := json.Unmarshal(b, new(json.RawMessage)) // it says where
+		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line, column := position(b, syntax.Offset)
@@ -101,7 +101,7 @@ func position(b []byte, offset int64) (line, column int) {
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// gone tells that nobody waits for the request any more, which becomes its fault: what is left of
+// gone tells whether nobody waits for the request any more. That becomes its fault, and the rest of
 // it is not read.
 func (c *complaints) gone() bool {
 	err := c.context().Err()
@@ -127,7 +127,7 @@ func read[T any](v value, by func(jsondoc.Field) (T, error), instead T) T {
 	return instead
 }
 
-// member reads the member with this name; instead stands for one that is absent too.
+// member reads the member with this name; instead also stands for an absent one.
 func member[T any](o *object, name string, by func(jsondoc.Field) (T, error), instead T) T {
 	if !o.has(name) {
 		return instead
@@ -164,7 +164,7 @@ func (v value) object() *object {
 	return &object{members: members, raw: v.Raw, path: v.Path, c: v.c}
 }
 
-// list is the items of an array: none of what is not one, nor of one that is too long.
+// list is the items of an array; none if the value is not an array, or one that is too long.
 func (v value) list() []value { return v.listOf(mostItems, tooLong) }
 
 // messages is list for the field that holds a conversation.
@@ -181,7 +181,7 @@ func (v value) listOf(most int, code string) []value {
 	left := mostItems - v.c.items
 	n := v.Count(min(most, left) + 1)
 	if n > min(most, left) {
-		if left < most { // the others are in other lists
+		if left < most { // other lists have used up the rest
 			code = tooLong
 		}
 		v.tooMany(code)

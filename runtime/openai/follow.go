@@ -21,7 +21,7 @@ type arrival struct {
 	event  session.Event
 }
 
-// most is how many events one batch takes; the events of a turn wait in the scheduler beyond that.
+// most bounds the events of one batch; further events of a turn wait in the scheduler.
 const most = 256
 
 type follower struct {
@@ -31,7 +31,7 @@ type follower struct {
 	batch   func([]arrival) error
 	quiet   func() error // nil: nothing to do
 	pace    *pace        // nil: a batch is passed on as soon as it is there
-	// quiet comes by the clock, whatever arrives: the client sees none of it yet
+	// quiet is called by the clock, whatever arrives: the client sees no event yet
 	whole bool
 }
 
@@ -89,7 +89,7 @@ func (f follower) run() error {
 	}
 }
 
-// hold adds to a batch what comes until its stream may be written again.
+// hold adds events to a batch until its stream may be written again.
 func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time) []arrival {
 	enough, until := f.pace.hold(sent, f.silence)
 	wait := time.Until(until)

@@ -97,8 +97,8 @@ func namedFormat(o *object, nested string) answerFormat {
 	return free
 }
 
-// schemaFormat reads name, description, schema and strict. If the schema is not supported, it is
-// refused if strict; otherwise the rest of it is enforced, or if nothing is left, that it is JSON.
+// schemaFormat reads name, description, schema and strict. An unsupported schema is refused if
+// strict. Otherwise the rest of it is enforced or, if nothing is left, any JSON.
 func schemaFormat(o *object) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
 		Description: o.text("description")}}
@@ -181,7 +181,7 @@ func formatSection(name, description string, schema json.RawMessage) string {
 	return b.String()
 }
 
-// compile compiles in a place among those who do.
+// compile waits for its turn (see grammar.Compiling) and compiles.
 func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
 	done, err := grammar.Compiling(c.context())
 	if err != nil {

@@ -1,12 +1,12 @@
-// A client that has closed only the half of its connection that it writes to (`nc -N`, a shell
-// pipe) still reads, and gets its answer. A killed client sends the same packet, so the two are
-// told apart by writing: the machine of one that is gone refuses what comes, and the next write
+// A client may close only the half of its connection that it writes to (`nc -N`, a shell pipe). It
+// still reads, and gets its answer. A killed client sends the same packet, so the server tells the
+// two apart by writing: the machine of a killed client refuses what comes, and the next write
 // fails.
 //
 // What must stay true: a request of a client that is gone is cancelled within 100 ms on a network
-// that answers in 5; nothing is written inside an answer but what its readers skip; a request that
-// was cut off is never taken for a whole one. Under TLS a closed half is a client that left, as
-// net/http has it.
+// that answers in 5 ms; nothing is written inside an answer but what clients skip; a request that
+// was cut off is never taken for a whole one. Under TLS a closed half counts as a client that left,
+// as in net/http.
 
 package openai
 
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// HalfOpen is l for server, with connections that stay for clients that only read.
+// HalfOpen wraps l for server: connections stay open for clients that only read.
 func HalfOpen(server *http.Server, l net.Listener) net.Listener {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, halfOpenKey{}, c)
@@ -42,7 +42,7 @@ func (l halfOpenListener) Accept() (net.Conn, error) {
 // halfOpenKey is where a request's context has its connection.
 type halfOpenKey struct{}
 
-// halfOpen is a connection whose reader may have nothing more to say.
+// halfOpen is a connection whose client may have closed the half that it writes to.
 type halfOpen struct {
 	net.Conn
 	woken chan struct{} // closed, or a deadline was set
@@ -54,14 +54,14 @@ type halfOpen struct {
 
 	writing sync.Mutex
 	begun   bool // the exchange's answer is on its way
-	modern  bool // its client knows answers that precede the real one
+	modern  bool // its client knows informational answers (1xx)
 }
 
-// processing is an answer that precedes the real one; clients skip it.
+// processing is an informational answer, which clients skip.
 const processing = "HTTP/1.1 102 Processing\r\n\r\n"
 
-// longestPause is the most between two such writes. The first follow each other closely; later ones
-// are few, since some clients count the answers that precede the real one.
+// longestPause is the longest pause between two such writes. The first follow each other closely;
+// later ones are few, since some clients count informational answers.
 const longestPause = 15 * time.Second
 
 // begin is called when e's handler starts, end when it is over.
@@ -80,8 +80,8 @@ func (h *halfOpen) end() {
 	h.mu.Unlock()
 }
 
-// Read holds the end of the stream back while an answer runs whose reader is there. net/http waits
-// for a client's leaving by reading one byte; all its other reads are larger, and get the end.
+// Read holds back the end of the stream while an answer runs whose client still reads. net/http
+// reads one byte to notice that a client leaves; all its other reads are larger, and get the end.
 func (h *halfOpen) Read(b []byte) (int, error) {
 	n, err := h.Conn.Read(b)
 	if n > 0 || err != io.EOF || len(b) != 1 {
@@ -93,7 +93,7 @@ func (h *halfOpen) Read(b []byte) (int, error) {
 		case <-time.After(pause):
 		}
 		if h.called() {
-			return h.Conn.Read(b) // it says how: a deadline, or closed
+			return h.Conn.Read(b) // its error says how: a deadline, or closed
 		}
 	}
 	return n, err
@@ -121,10 +121,10 @@ func (h *halfOpen) stillReads() bool {
 	return e.ping() == nil
 }
 
-// errOlder is what HTTP/1.0's clients get: nothing may precede their answer.
+// errOlder is for clients of HTTP/1.0: nothing may precede their answer.
 var errOlder = errors.New("the client knows no answer before the real one")
 
-// inform writes the answer that precedes the real one, unless that is on its way.
+// inform writes an informational answer, unless the real one is on its way.
 func (h *halfOpen) inform() (begun bool, err error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -142,7 +142,7 @@ func (h *halfOpen) inform() (begun bool, err error) {
 func (h *halfOpen) Write(b []byte) (int, error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	// net/http asks for the rest of a body by a 100
+	// net/http asks for the rest of a body with a 100, which is not the answer
 	h.begun = h.begun || !bytes.HasPrefix(b, []byte("HTTP/1.1 100 "))
 	return h.Conn.Write(b)
 }

@@ -1,11 +1,11 @@
 // Tools between the responses of one conversation: python's variables, a browser's pages, an MCP
 // server's session.
 //
-// A response leaves the tools that it has called to the one that goes on from it, by
+// A response leaves the tools that it has called to the response that continues it, by
 // previous_response_id or conversation; a container is found by its own id too. What must stay
-// true: a tool belongs to one turn at a time; one that nobody takes up is closed after a while,
-// when there are too many, or with the port; a response that failed leaves its tools where it found
-// them.
+// true: a tool belongs to one turn at a time; a tool that nobody takes over is closed after a
+// while, when there are too many, or with the port; a response that failed leaves its tools to
+// their former owner.
 
 package openai
 
@@ -42,7 +42,7 @@ type keptTools struct {
 	closed bool
 }
 
-// take gives the tools of a kind that an owner has left, or the container with this id.
+// take returns the tools of a kind that an owner has left, or the container with this id.
 func (k *keptTools) take(w wantedTool, owner string) (list []*keptTool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,7 +90,7 @@ func (k *keptTools) end(t *keptTool) {
 	}
 }
 
-// pass gives what one response has left to the one that went on from it.
+// pass gives the tools that one response has left to the response that continued it.
 func (k *keptTools) pass(from, to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *keptTools) pass(from, to string) {
 	}
 }
 
-// close closes all tools, and from now on each that is put.
+// close closes all tools, and each tool that is put from now on.
 func (k *keptTools) close() {
 	k.mu.Lock()
 	list := k.list
@@ -115,12 +115,12 @@ func closeKept(list []*keptTool) {
 		if t.clock != nil {
 			t.clock.Stop()
 		}
-		_ = t.Close() // nothing is asked of it any more
+		_ = t.Close() // nobody uses it any more
 	}
 }
 
-// release keeps the tools that have something to be kept, for owner or, if that is "", for whoever
-// they were left to before, and closes the others.
+// release keeps the tools that were used, for owner or, if that is "", for their former owner; it
+// closes the others.
 func (p *port) release(tools []*openTool, owner string) {
 	for _, t := range tools {
 		whose := cmp.Or(owner, t.owner)
@@ -135,11 +135,11 @@ func (p *port) release(tools []*openTool, owner string) {
 
 func closeTools(tools []*openTool) {
 	for _, t := range tools {
-		_ = t.Close() // nothing is asked of it any more
+		_ = t.Close() // nobody uses it any more
 	}
 }
 
-// open makes the tools of a turn, or takes up those that owner has left. missing are the types
+// open makes the tools of a turn, or takes over those that owner has left. missing are the types
 // without a back end.
 func (p *port) open(wanted []wantedTool, owner string) (tools []*openTool, missing []string,
 	err error) {

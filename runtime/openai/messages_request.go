@@ -20,10 +20,10 @@ import (
 type messagesRequest struct {
 	request
 	thinking bool // show thinking blocks; clients that do not ask for them read the first block
-	silent   bool // without the text, only its signature
+	silent   bool // thinking blocks have no text, only a signature
 }
 
-// Budgets of thinking, in tokens, up to which the effort is low, and from which it is high.
+// Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
 const lowBudget, highBudget = 2048, 16384
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
@@ -54,8 +54,8 @@ func parseMessages(o *object, bound int) (*messagesRequest, *fault) {
 	return r, o.c.first
 }
 
-// ofAnotherMaker tells a name that agents fall back to by themselves, for titles and the like, and
-// that cannot always be set.
+// ofAnotherMaker tells whether a model is another maker's. Agents use such names by themselves, for
+// titles and the like, and users cannot always change them.
 func ofAnotherMaker(model string) bool {
 	return strings.HasPrefix(model, "claude-") ||
 		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
@@ -234,7 +234,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 // messagesAssistant takes an earlier answer apart: text before a call is a preamble.
 func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
 	list := talk.blocks(m)
-	last := len(list) // of the calls
+	last := len(list) // where the calls end
 	for last > 0 && list[last-1].text("type") != "tool_use" {
 		last--
 	}

@@ -40,8 +40,8 @@ var (
 		240, 480, 960, 1920, 7680}
 )
 
-// turnMetrics are the histograms: what each turn that generated something adds to, below 0 for
-// nothing.
+// turnMetrics are the histograms that each turn with output adds a value to; a value below 0 is not
+// added.
 var turnMetrics = []struct {
 	name, help string
 	bounds     []float64

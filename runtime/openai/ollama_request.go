@@ -156,7 +156,7 @@ func (c *openCalls) add(call session.Message) {
 	c.ids, c.answered = append(c.ids, call.CallID), append(c.answered, false)
 }
 
-// take is the id of the oldest call that a result may be of, which then has it.
+// take returns the oldest call without a result that a result may belong to, and removes it.
 func (c *openCalls) take(id, name string) (call string, ok bool) {
 	key := openCall{id: id, name: name}
 	if id != "" {

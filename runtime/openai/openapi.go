@@ -42,7 +42,7 @@ func parse(line string) parameter {
 		words[2:])}
 }
 
-// fieldSchema is what a field may be. null is as good as nothing everywhere.
+// fieldSchema is what a field may be. Everywhere null means absent.
 func fieldSchema(kind string, bounds []string) schema {
 	list := func(of string) schema {
 		return schema{"type": []string{"array", "null"}, "items": schema{"type": of}}

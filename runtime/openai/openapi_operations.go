@@ -1,8 +1,8 @@
 // What the port honours, as a table: every route with its parameters. openapi.go makes OpenAPI's
 // document and a page of it.
 //
-// What must stay true: openapi_test.go holds the table to routes() in both directions, and each
-// field of a body to what the route does with it: a wrong type is refused by its name, and a right
+// What must stay true: openapi_test.go compares the table with routes() in both directions, and
+// each field of a body with what the route does: a wrong type is refused by its name, and a right
 // value is not ignored.
 
 package openai

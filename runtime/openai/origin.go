@@ -25,7 +25,7 @@ import (
 var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version",
 	"/metrics"}
 
-// admit is why a request is refused before it is looked at, nil if it is not.
+// admit returns why a request is refused before it is read, nil if it is admitted.
 func (p *port) admit(r *http.Request) *fault {
 	origin := r.Header.Get("Origin")
 	switch {
@@ -54,8 +54,8 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// knowsHost tells whether the request calls the server by one of its names. A name can be pointed
-// anywhere by its owner, a number cannot: one that reached this socket is the socket's.
+// knowsHost tells whether the request calls the server by one of its names. A name's owner can
+// point it anywhere; an IP address that reached this socket is the socket's own.
 func (p *port) knowsHost(r *http.Request) bool {
 	host := hostName(r.Host)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -20,7 +20,7 @@ import (
 
 const (
 	writesPerSecond = 5000                   // of all streams together; about a tenth of a core
-	leastHeld       = 5 * time.Millisecond   // shorter waits are none
+	leastHeld       = 5 * time.Millisecond   // shorter waits are skipped
 	mostHeld        = 250 * time.Millisecond // what a person still reads as flowing
 )
 

@@ -2,8 +2,8 @@
 //
 // What must stay true: the page fetches nothing from elsewhere and runs no script but its own; the
 // policy that is sent with it names the hashes of its one script and one style, so that text of a
-// model that found its way into the page as a script would not run. The page itself needs no key:
-// it asks for it, and everything behind it does.
+// model that found its way into the page as a script would not run. The page needs no key: it asks
+// the user for the key that its requests need.
 
 package openai
 

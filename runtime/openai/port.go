@@ -32,12 +32,12 @@ type Options struct {
 	Log     *slog.Logger // nil: no log
 	// web origins whose pages may use the port besides those of this machine; "*": all
 	Origins []string
-	// Hosts are the names and addresses that requests may be for besides those of loopback: what
-	// the port listens on, and more; "*": all. Any address will do where one is not loopback's.
+	// Hosts are the names and addresses that requests may name besides those of loopback: what the
+	// port listens on, and more; "*": all. If one is not loopback's, any address is accepted.
 	Hosts   []string
 	MaxBody int64 // bytes; 0: 16 MiB
-	// MaxTexts is how many bytes the bodies of all requests may have that are not answered; 0: as
-	// many as MaxWaiting largest ones.
+	// MaxTexts bounds the bodies of all unanswered requests together, in bytes; 0: room for
+	// MaxWaiting of the largest.
 	MaxTexts int64
 	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
 	MaxWaiting int
@@ -50,22 +50,22 @@ type Options struct {
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
 	// max_reasoning_tokens.
 	MaxReasoning int
-	// ReasoningContent has chat completions call the reasoning reasoning_content, as older vLLM and
-	// DeepSeek do, in place of reasoning.
+	// ReasoningContent names the reasoning of chat completions reasoning_content, as older vLLM and
+	// DeepSeek do, instead of reasoning.
 	ReasoningContent bool
 	// AllowLoops is session.Request.AllowLoops of all requests.
 	AllowLoops bool
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
 	// memory.
 	Store session.Store
-	// IgnoreImages leaves the images of a conversation out, with a note to the model in their
-	// place, where they would be refused.
+	// IgnoreImages replaces the images of a conversation with a note to the model, instead of
+	// refusing them.
 	IgnoreImages bool
 	// LogPrompts puts the bodies of requests into the log.
 	LogPrompts bool
 	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
-	// ToolMCP of the server that the request calls label. None: there is no back end for it, and
-	// the turn goes on without. The port closes them. nil: none of any kind.
+	// ToolMCP of the server that the request calls label. If it returns none, there is no back end,
+	// and the turn goes on without. The port closes them. nil: no tools of any kind.
 	Tools func(kind, label string) ([]session.Tool, error)
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error

@@ -64,7 +64,7 @@ func (l *eventLog) add(e *streamEvent) {
 	run.Ends = append(run.Ends, len(run.Text))
 }
 
-// with returns the log as it will be with the event, which nobody sees yet.
+// with returns a copy of the log with the event added. Readers do not see the event yet.
 func (l *eventLog) with(e *streamEvent) *eventLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func wholeEvent(e *streamEvent) loggedEvent {
 	return loggedEvent{Kind: e.Type, Last: e.Sequence, Event: body}
 }
 
-// reopened is a stored log that goes on.
+// reopened returns a stored log that can grow again.
 func (l *eventLog) reopened() *eventLog {
 	return &eventLog{entries: l.entries, changed: make(chan struct{}), held: true, stored: l.last()}
 }
@@ -118,7 +118,7 @@ func (l *eventLog) wake() {
 	l.changed = make(chan struct{})
 }
 
-// eventsAtOnce bounds what a reader who lags behind holds of a log.
+// eventsAtOnce bounds the events that a slow reader gets at a time.
 const eventsAtOnce = 512
 
 // after returns the first events whose sequence number is greater than n. more is closed when there

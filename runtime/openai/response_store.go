@@ -1,8 +1,8 @@
 // The responses that previous_response_id, GET and DELETE find, as records of the session's store.
 //
 // A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor
-// breaks nothing. One that runs in the background is stored while it runs, and says until when that
-// is true: whoever finds it later knows that its process has ended.
+// breaks nothing. A background response is stored while it runs, with the time until which it
+// counts as running: whoever finds it later knows that its process has ended.
 
 package openai
 
@@ -23,15 +23,15 @@ type storedResponse struct {
 	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
 	Talk  conversation               // everything up to the answer, included
 	Log   *eventLog                  `json:",omitempty"`
-	// Until is when a response that runs has its next word in the store at the latest; zero: it has
-	// ended
+	// Until is the latest time of the next update in the store, for a response that runs; zero: it
+	// has ended
 	Until time.Time `json:",omitzero"`
 	// of a response that runs: what another process needs to go on with it
 	Request json.RawMessage `json:",omitempty"`
 	Tokens  []int32         `json:",omitempty"`
 }
 
-// takenUp is how long a response whose process has ended waits for another one.
+// takenUp is how long a response whose process has ended waits for another process.
 const takenUp = 10 * time.Minute
 
 func putResponse(s session.Store, id string, r storedResponse) error {

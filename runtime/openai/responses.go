@@ -23,7 +23,7 @@ type responsesForm struct {
 	log      *eventLog       // nil: the response is not stored
 	job      *job            // nil: it does not run in the background
 	request  json.RawMessage // of a background response, as it came
-	replay   *remade         // of one that another process had begun; nil: of none
+	replay   *remade         // set if another process had begun the response
 }
 
 func (p *port) readResponses(o *object) (*request, form, *fault) {

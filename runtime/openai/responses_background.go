@@ -27,7 +27,7 @@ type job struct {
 	owner string // of the lease
 	lost  bool   // another process has taken it over
 	kept  time.Time
-	took  time.Duration // to keep it
+	took  time.Duration // how long storing it took
 
 	mu      sync.Mutex
 	body    json.RawMessage // the response as it is now
@@ -130,11 +130,11 @@ func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
 	a.run()
 }
 
-// keepEvery is how often a response that runs is stored, if that is quick: what is not stored is
-// not shown.
+// keepEvery is how often a running response is stored, if storing is quick. Events are shown only
+// once they are stored.
 const keepEvery = 250 * time.Millisecond
 
-// keepRunning stores what there is of the response, and that it runs.
+// keepRunning stores the response so far, marked as running.
 func (r *responsesForm) keepRunning() error {
 	last, began := r.log.last(), time.Now()
 	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.port.Silence/3) ||
@@ -155,7 +155,7 @@ func (r *responsesForm) keepRunning() error {
 	return nil
 }
 
-// sampled is what another process can go on from.
+// sampled is the tokens that another process can go on from.
 func (r *responsesForm) sampled() []int32 {
 	if len(r.turns) == 0 || r.req.turns[0].Params.Logprobs >= 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 // wholeContext compacts where the model's context is nearly used up.
 const wholeContext = -1
 
-// readCompaction is from how many tokens on the conversation is compacted; 0: never.
+// readCompaction is the number of tokens from which a conversation is compacted; 0: never.
 func readCompaction(o *object) (threshold int) {
 	for _, v := range o.list("context_management") {
 		entry := v.object()
@@ -32,8 +32,8 @@ func readCompaction(o *object) (threshold int) {
 	return threshold
 }
 
-// compacted is the event of a conversation that goes on from its summary. It is no text, but a
-// session.Event must be one of the session's.
+// compacted is the event that a conversation was compacted. It has no text; it embeds an event of
+// the session, since all events must be the session's.
 type compacted struct {
 	session.Commentary
 	summary  session.Summary
@@ -51,7 +51,7 @@ type compacting struct {
 }
 
 func (c *compacting) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	if c.messages != nil { // a turn behind a call
+	if c.messages != nil { // a turn after a call
 		r.Messages = append(c.messages[:len(c.messages):len(c.messages)],
 			r.Messages[c.before:]...)
 	}
@@ -129,8 +129,8 @@ func (t *compactingTurn) Result() session.Result {
 	return r
 }
 
-// goesOn is a conversation that goes on from its summary: the user's last message is still to be
-// answered.
+// goesOn is the conversation after compacting: the summary and the user's last message, which is
+// still to be answered.
 func goesOn(s session.Summary, all []session.Message) []session.Message {
 	list := []session.Message{s.Message()}
 	if last := all[len(all)-1]; last.Role == harmony.RoleUser {
@@ -142,7 +142,7 @@ func goesOn(s session.Summary, all []session.Message) []session.Message {
 // wholeSeal marks a compaction item that stands for everything before it.
 const wholeSeal = sealVersion + "all."
 
-// compactedTo takes up the summary in the conversation, and adds the item to the response.
+// compactedTo puts the summary into the conversation, and adds the item to the response.
 func (r *responsesForm) compactedTo(c compacted) {
 	r.req.talk.Messages = c.messages
 	r.composer.begin(&compactionItem{r.madeID("cmp_"), "compaction",

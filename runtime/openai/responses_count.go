@@ -65,7 +65,7 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 	}{"response.input_tokens", n})
 }
 
-// readConversation reads a request that has a conversation and no answer.
+// readConversation reads a request that has a conversation and asks for no answer.
 func (p *port) readConversation(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
 	*fault) {
 	body, f := p.readBody(e, r)

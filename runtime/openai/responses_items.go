@@ -1,10 +1,10 @@
 // From a turn's events to output items and the events of their stream.
 //
 // One item is open at a time. What must stay true, for streamed and whole answers alike, since both
-// come from here: every item that is added is done exactly once (Codex would run a command twice),
-// but a call that was cut off never is, since agents run a call once it is done; deltas stand
-// between the opening and the closing of their part, and the finished response holds the very items
-// that were done.
+// come from here: every item that is added is done exactly once (else Codex would run a command
+// twice), except a call that was cut off, which is never done, since agents run a call once it is
+// done; deltas stand between the opening and the closing of their part; the finished response holds
+// the very items that were done.
 
 package openai
 

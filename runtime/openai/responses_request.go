@@ -133,8 +133,8 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 	}
 }
 
-// record completes input, said and the echo of the tools, which may be large: once it is known that
-// the request will be answered. It lets go of the request's body.
+// record completes input, said and the echo of the tools, which may be large, once it is known that
+// the request will be answered. Then it lets go of the request's body.
 func (r *responsesRequest) record() {
 	if source := r.source; source != nil {
 		r.source = nil
@@ -142,7 +142,7 @@ func (r *responsesRequest) record() {
 	}
 }
 
-// leaves is who finds the tools of this response.
+// leaves is the owner that this response leaves its tools to.
 func (r *responsesRequest) leaves() string {
 	if r.conversation == "" && !r.store {
 		return ""
@@ -259,8 +259,8 @@ func echoTools(o *object) []any {
 	return tools
 }
 
-// echoChoice is tool_choice as it was asked for; what stands nested as in chat completions comes
-// back as in responses.
+// echoChoice is tool_choice as the client sent it; a choice nested as in chat completions gets the
+// form of responses.
 func echoChoice(o *object, read toolChoice) any {
 	if o.get("tool_choice").Kind() != jsondoc.Object {
 		return read
@@ -348,7 +348,7 @@ func valuesOf(items []json.RawMessage, path string, c *complaints) (list []value
 	return list
 }
 
-// read returns the types of items that mean nothing here.
+// read reads the input, and returns the types of items that mean nothing here.
 func (in *inputReader) read(o *object) (ignored []string) {
 	v := o.get("input")
 	switch v.Kind() {

@@ -1,4 +1,4 @@
-// A background response whose process has ended is taken up by another one, where it had come to.
+// Another process takes over a background response whose process has ended, and goes on with it.
 //
 // While a response runs its record has the request and the tokens sampled so far, and a small
 // record of kind running says until when its process vouches for it. When that time is over,
@@ -127,8 +127,8 @@ func (p *port) resume(id string, s storedResponse) bool {
 	return true
 }
 
-// remade is how much of a stream is in the log already while it is made again: so many events that
-// are no deltas, and behind the last of them so many bytes of deltas.
+// remade is how much of a stream the log already has while the stream is made again: the number of
+// events that are not deltas, and the bytes of deltas behind the last of them.
 type remade struct{ events, text int }
 
 func (l *eventLog) remade() *remade {
@@ -143,7 +143,7 @@ func (l *eventLog) remade() *remade {
 	return r
 }
 
-// old tells whether the log has the event. It shortens a delta of which the log has the beginning.
+// old tells whether the log has the event. It removes the part of a delta that the log has.
 func (r *remade) old(e *streamEvent) bool {
 	switch {
 	case r == nil:

@@ -27,8 +27,8 @@ func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
 // longestContext is that of the released models.
 const longestContext = 131072
 
-// farTooLong is how many contexts of a prompt are encoded to tell its length; a longer one is
-// refused before its end is known.
+// farTooLong is how many contexts of a prompt are encoded to tell its length. A longer prompt is
+// refused before its whole length is known.
 const farTooLong = 8
 
 func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
@@ -85,7 +85,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
 }
 
-// room is about how many tokens the prompt of a request has, and no more than are encoded.
+// room is about how many tokens a request's prompt has, at most as many as are encoded.
 func (m *Model) room(r Request) int {
 	const system, lettersAToken = 128, 4
 	n := system + 4*len(r.Messages) + r.size()/lettersAToken

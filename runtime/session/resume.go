@@ -1,7 +1,7 @@
-// A turn that an earlier process has begun.
+// Continues a turn that an earlier process has begun.
 //
-// What must stay true: its tokens make the same events and ids again; what is sampled behind them
-// is held to the same rules, and is what would have come, as far as the sampling parameters look at
+// What must stay true: its tokens make the same events and ids again; tokens sampled after them
+// follow the same rules, and are those that would have come if the sampling parameters depend on
 // seed and position only.
 
 package session
@@ -27,7 +27,7 @@ func Sampled(t Turn) []int32 {
 	return nil
 }
 
-// Sampled is what the function of this name asks for.
+// Sampled is the method that the function Sampled looks for.
 func (t *turn) Sampled() []int32 {
 	if p := t.taken.Load(); p != nil {
 		return *p
@@ -35,11 +35,11 @@ func (t *turn) Sampled() []int32 {
 	return nil
 }
 
-// takeUp puts what was sampled behind the prompt, and tells whether nothing is left to be sampled.
+// takeUp adds the sampled tokens to the prompt, and tells whether nothing is left to be sampled.
 func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
 	sampled []int32) (ended bool) {
 	for _, id := range sampled {
-		constraint.Accept(id) // one that is not legal was not when it was sampled
+		constraint.Accept(id) // a token that is illegal now was illegal then
 	}
 	*prompt = append((*prompt)[:len(*prompt):len(*prompt)], sampled...)
 	last := sampled[len(sampled)-1]

@@ -23,8 +23,8 @@ type Store interface {
 	List(kind Kind) []Record
 	// Delete removes the record with this key and tells whether there was one.
 	Delete(kind Kind, key string) bool
-	// Refused is how many records the disk has refused. They are in memory until it takes them:
-	// behind the next record that it takes, or when the store is closed.
+	// Refused is how many records the disk has refused. They stay in memory, and are written after
+	// the next record that the disk takes, or when the store is closed.
 	Refused() int64
 	Close() error
 }

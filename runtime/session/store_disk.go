@@ -63,7 +63,7 @@ type diskStore struct {
 	refused atomic.Int64
 	writing sync.Mutex   // held while a record is written or deleted
 	spare   *memoryStore // what the disk has refused, until it takes it
-	// over is what the disk had in place of each of these: its checksum, see onDisk
+	// over is the checksum that the disk had under the key of each spare record, see onDisk
 	over map[storeKey]int64
 }
 
@@ -125,8 +125,8 @@ func (s *diskStore) open() (err error) {
 	return err
 }
 
-// logIsDamaged looks at what an ended process has left. If another one has the file open, it has
-// looked.
+// logIsDamaged looks at the log that an ended process has left. If another process has the file
+// open, that one has looked.
 func (s *diskStore) logIsDamaged() bool {
 	lock, err := store.TryLock(s.lockPath())
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *diskStore) Put(r Record) {
 	s.settle(settledAtOnce)
 }
 
-// settledAtOnce is how many records that were refused are written behind one that was not.
+// settledAtOnce is how many refused records are written after one that the disk took.
 const settledAtOnce = 8
 
 // settle writes what the disk has refused, if it takes it now. What another process has written or
@@ -344,7 +344,7 @@ func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
 		s.failed(err)
 		return Record{}, false
 	}
-	// a disk that refuses this costs the record's place in the order
+	// if the disk refuses this, only the record's place in the order is out of date
 	_, _ = s.db.Exec("UPDATE record SET used = ? WHERE kind = ? AND key = ?", s.now().UnixNano(),
 		r.Kind, r.Key)
 	return r, true

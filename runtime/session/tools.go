@@ -166,8 +166,8 @@ func (l *toolLoop) Next() (Event, bool) {
 	return nil, false
 }
 
-// ofModel takes the end of a turn of the model: nil if its calls are to be run, else the loop's own
-// end.
+// ofModel handles the end of a turn of the model. It returns nil if its calls are to be run, else
+// the loop's own end.
 func (l *toolLoop) ofModel(d Done) Event {
 	res := l.turn.Result()
 	l.turn = nil
@@ -336,7 +336,7 @@ func joined(a, b Result) Result {
 	a.Done = b.Done
 	a.Done.Faults = first.Faults.Plus(b.Done.Faults)
 	a.Done.Usage = first.Usage.Plus(b.Done.Usage)
-	if first.Timing.Generated > 0 { // when the user saw something is that of the first turn
+	if first.Timing.Generated > 0 { // the user saw the first text in the first turn
 		t := first.Timing
 		t.Decode += b.Done.Timing.Decode
 		t.Generated += b.Done.Timing.Generated

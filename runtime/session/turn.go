@@ -36,7 +36,7 @@ type turn struct {
 	loop   grammar.Loop
 
 	prompt   []int32
-	tried    []int32 // the prompt that the latest tokens stand behind
+	tried    []int32 // the prompt of the latest try
 	pending  []Event
 	tokens   []int32                 // sampled so far
 	taken    atomic.Pointer[[]int32] // the same, for Sampled; nil: the turn cannot be taken up
@@ -76,7 +76,7 @@ var (
 	})
 )
 
-// predicted is an answer as it would come, behind the header that it is recognised by.
+// predicted is the tokens of a predicted answer, with the header that it is recognised by.
 func predicted(answer string) []int32 {
 	if answer == "" {
 		return nil
@@ -248,9 +248,9 @@ func (t *turn) watchLoops() bool {
 	return !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
 }
 
-// endLoop takes a turn that repeats itself on to its answer, or ends it if the answer itself does
-// or it was tried already; an answer that has a form is brought to the form's end first. What was
-// generated so far is kept, but the repeated tokens are not in the prompt of the answer.
+// endLoop handles a turn that repeats itself. It forces the answer, or ends the turn if the answer
+// itself repeats or the answer was forced already; an answer with a form is first brought to the
+// form's end. What was generated is kept, but the repeated tokens are not in the answer's prompt.
 func (t *turn) endLoop() {
 	t.leave()
 	if t.startClosing() {

@@ -105,8 +105,8 @@ func (t *turn) end() {
 }
 
 // startRescue continues a turn that ended without an answer or a call: once, with a forced final
-// header. It returns false if that is not possible: behind a call that was cut, since its beginning
-// has been read and nothing that follows takes it back.
+// header. It returns false if that is not possible, as after a call that was cut: the client has
+// read its beginning, and nothing can take that back.
 func (t *turn) startRescue() bool {
 	if t.result.Done.CallCut {
 		return false
@@ -180,7 +180,7 @@ func (t *turn) finish(f Finish, err error) {
 		timing = continued(*t.first, timing)
 	}
 	t.cancel() // at a stop string the turn ends before the request does
-	// what was sampled before is no prompt
+	// tokens sampled in an earlier try are not part of the prompt
 	t.usage.Cached = min(timing.Cached, t.usage.Prompt)
 	t.usage.Accepted, t.usage.Rejected = timing.Accepted, timing.Rejected
 	t.result.Tokens = t.tokens
@@ -198,8 +198,8 @@ func (t *turn) finish(f Finish, err error) {
 	}
 }
 
-// continued is the timing of a turn in two tries. The prompt of the second one has what the first
-// generated, so only the first one's counts.
+// continued is the timing of a turn in two tries. The second prompt contains what the first try
+// generated, so only the first prompt counts.
 func continued(first, second sched.Timing) sched.Timing {
 	first.Queued += second.Queued
 	first.Decode += second.TTFT + second.Decode

@@ -88,8 +88,8 @@ type Request struct {
 	// ids that end the turn wherever they are sampled; the text of the one that did is left out
 	StopTokens []int32
 
-	// ScorePrompt asks for PromptScored, with PromptTop rivals of each token; PromptOnly for
-	// nothing else, where Prompt is continued.
+	// ScorePrompt asks for PromptScored, with PromptTop rivals of each token. PromptOnly asks for
+	// nothing else, if Prompt is set.
 	ScorePrompt bool
 	PromptTop   int
 	PromptOnly  bool
@@ -190,11 +190,11 @@ func (d Done) Cut() bool { return d.Finish == FinishLength || d.CallCut }
 // their headers and end tokens.
 type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
-	// of Request.Prediction: tokens that were tried and came, and those that did not
+	// tokens of Request.Prediction that were tried and came, and that were tried and did not
 	Accepted, Rejected int
 }
 
-// Plus is both together.
+// Plus is the sum of both.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
 		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,

@@ -1,8 +1,8 @@
 // Package tools gives a conversation the tools that the user chose: the browser, python, and the
 // tools of MCP servers.
 //
-// What must stay true: what was asked for by name and cannot be had is an error that says what to
-// do; what was only looked for, or is another program's, is left out with a note.
+// What must stay true: a tool that was asked for by name and cannot be had is an error that says
+// what to do; one that was only looked for, or is another program's, is left out with a note.
 package tools
 
 import (
@@ -27,7 +27,7 @@ const (
 	MCP     = "mcp"
 )
 
-// Auto, as a name, is each built-in tool that this machine has what it takes for.
+// Auto is the name for every built-in tool that this machine can run.
 const Auto = "auto"
 
 // Options say which tools there are.
@@ -185,8 +185,8 @@ func (t *Tools) For() (list []session.Tool, err error) {
 	return list, nil
 }
 
-// Of makes those of one kind; of MCP those of the server with this name, all where it is "". There
-// may be none.
+// Of makes the tools of one kind; for MCP those of the server with this name, all if it is "".
+// There may be none.
 func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	none := func(string) bool { return false }
 	switch {
@@ -211,7 +211,7 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	return nil, nil
 }
 
-// Close ends what no conversation has.
+// Close ends the connections that no conversation has.
 func (t *Tools) Close() error {
 	if t.servers == nil {
 		return nil

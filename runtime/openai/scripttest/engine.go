@@ -3,8 +3,8 @@
 // its tokens, the port. SDKs and agents are tested against it.
 //
 // The engine remembers each position's token in the KV pages that the scheduler gives it, as a
-// device keeps keys and values, so a row's conversation is read back through its block table and a
-// fault of the tables says something else than the script. What must stay true: a token that the
+// device keeps keys and values. A row's conversation is read back through its block table, so an
+// error in the tables says something else than the script. What must stay true: a token that the
 // grammar forbids is never said; what is said depends on the row's own sequence only.
 package scripttest
 
@@ -40,7 +40,7 @@ type Engine struct {
 	last    []int32 // tokens of the sample before
 	waiting []sampled
 	began   time.Time // when the device began or begins with the step queued last
-	free    time.Time // when it has done what it was given
+	free    time.Time // when the device has done its queued work
 }
 
 // sampled are the tokens of a step, and when the device would have them.
@@ -145,7 +145,7 @@ func (e *Engine) Queue(ctx context.Context, b *engine.Batch, from []int32) error
 	return nil
 }
 
-// next is what a position holds whose token is id.
+// next is the slot of a position whose token is id.
 func (e *Engine) next(w where, id int32) slot {
 	s := slot{token: id}
 	if w.pos == 0 {
@@ -170,7 +170,7 @@ func (e *Engine) Sample(choices []engine.SamplingParams) error {
 		e.last[i] = max(chosen[i].ID, 0)
 		took = max(took, slow)
 	}
-	// a device samples when it has computed, and was told how
+	// a device samples once it has computed and knows how to sample
 	if e.free = e.began.Add(took); e.free.Before(time.Now()) {
 		e.free = time.Now()
 	}
@@ -238,7 +238,7 @@ func (e *Engine) Wait(chosen []engine.SampledToken) error {
 	return nil
 }
 
-// Step is asked for where the host samples, as with many penalties: the token chosen stands out.
+// Step is used where the host samples, as with many penalties: the chosen token's logit is high.
 func (e *Engine) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	if err := e.Queue(ctx, b, nil); err != nil {
 		return err

@@ -104,8 +104,8 @@ const (
 	end   = "<|end|>"
 )
 
-// planFor finds what the turn that ids are in the middle of has still to say, and the place. A turn
-// that has left its script gets nil, unless the message that is open is one of the script's.
+// planFor finds the plan of the turn that ids end in, and the place in it. A turn that has left its
+// script gets nil, unless the message that is open is one of the script's.
 func planFor(ids []int32) (*plan, int32) {
 	text := string(token.Get().Decode(nil, ids))
 	history, said := turnOf(text)

@@ -18,8 +18,8 @@ import (
 	"os"
 )
 
-// PageSize is that of the files this package reads, in bytes. It is a constant, so that a damaged
-// header does not matter.
+// PageSize is the page size of the files that this package reads, in bytes. It is a constant, so
+// that a damaged header does not matter.
 const PageSize = 4096
 
 const (
@@ -51,7 +51,7 @@ func Rows(path string) (iter.Seq[[]any], error) {
 	}, nil
 }
 
-// database is the file and the pages that its log has in their place.
+// database is the file and the newer pages that its log has.
 type database struct {
 	main []byte
 	log  map[uint32][]byte

@@ -23,9 +23,9 @@ func LogIsDamaged(path string) bool {
 	return err == nil && damaged
 }
 
-// committed returns the newest committed content of each page of a log. A frame is checked by the
-// sum that the frame before it has stored, so a damaged one costs itself and the one behind it.
-// damaged tells that a transaction stands behind such a frame: an interrupted write leaves none.
+// committed returns the newest committed content of each page of a log. A frame's checksum
+// continues that of the frame before it, so a damaged frame costs itself and the next one. damaged
+// tells that a transaction follows such a frame: an interrupted write leaves none.
 func committed(log []byte) (pages map[uint32][]byte, damaged bool) {
 	pages = map[uint32][]byte{}
 	if len(log) < walHeader {
@@ -37,7 +37,7 @@ func committed(log []byte) (pages map[uint32][]byte, damaged bool) {
 	}
 	salt := string(log[16:24])
 	sum := [2]uint32{binary.BigEndian.Uint32(log[24:]), binary.BigEndian.Uint32(log[28:])}
-	broken := add([2]uint32{}, log[:24], order) != sum // met so far
+	broken := add([2]uint32{}, log[:24], order) != sum // damage was met
 	if broken && len(log) >= walHeader+frameHeader {
 		salt = string(log[walHeader+8 : walHeader+16]) // a damaged header: the first frame's
 	}

@@ -68,8 +68,7 @@ func pageClient(allow []netip.Prefix) *http.Client {
 	}
 }
 
-// inside are the networks that belong to a machine, a site or a cloud, but for those that netip
-// knows.
+// inside are the networks of a machine, a site or a cloud that netip does not know.
 var inside = prefixes("0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24",
 	"192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001::/23", "2002::/16")
 
@@ -83,7 +82,7 @@ func prefixes(list ...string) (out []netip.Prefix) {
 	return out
 }
 
-// public tells whether an address is anybody's on the Internet.
+// public tells whether an address is a public one on the Internet.
 func public(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
 		ip.Is6() && !outside.Contains(ip) {

@@ -20,12 +20,12 @@ const (
 	foundLines = 4      // lines shown of a match
 )
 
-// page is what a cursor names. It does not change but for losing its text.
+// page is what a cursor names. It never changes, except that it may lose its text.
 type page struct {
 	url, title string
 	lines      []string
 	links      []link   // by id
-	sources    []source // of a page of results: whose a line is
+	sources    []source // of a page of results: where each line is from
 	size       int      // bytes of lines
 }
 
@@ -120,8 +120,8 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 		last, strings.TrimSuffix(body.String(), "\n")), nil
 }
 
-// find makes a page of the places where the pattern stands, in small or capital letters, also
-// across the end of a line.
+// find makes a page of the matches of a pattern, in small or capital letters, also across line
+// ends.
 func (p *page) find(pattern string) *page {
 	found := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
 		p.title)}
@@ -170,7 +170,7 @@ func (p *page) find(pattern string) *page {
 // shownLink is a link as pages have it.
 var shownLink = regexp.MustCompile(`【\d+†([^】†]*)(?:†[^】]*)?】`)
 
-// withoutLinks leaves the links' texts, and every line's end.
+// withoutLinks replaces links by their texts and keeps every line's end.
 func withoutLinks(text string) string {
 	return shownLink.ReplaceAllStringFunc(text, func(l string) string {
 		inside := shownLink.FindStringSubmatch(l)[1]
@@ -207,8 +207,7 @@ func wrap(text string) (lines []string) {
 	return lines
 }
 
-// clean takes from a page's text what would look like the browser's own marks, and what cannot be
-// seen.
+// clean removes from a page's text what looks like the browser's own marks and what cannot be seen.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -109,7 +109,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 		return nil, fmt.Errorf("it does not answer%s", complaint)
 	}
 	go func() {
-		_ = c.Wait() // how it ended is said by the call that it fails
+		_ = c.Wait() // the call that fails says how it ended
 		close(c.ended)
 	}()
 	return c, nil
@@ -146,7 +146,7 @@ const closing = 5 * time.Second
 func (c *connection) close() {
 	done := make(chan struct{})
 	go func() {
-		_ = c.ClientSession.Close() // it is gone, however it says so
+		_ = c.ClientSession.Close() // it is gone, whatever the error says
 		close(done)
 	}()
 	select {
@@ -164,7 +164,7 @@ func (c *connection) kill() {
 	}
 }
 
-// environment is what a server's process sees of ours: no keys but those that it is given.
+// environment is the part of ours that a server's process sees: no keys but those given to it.
 func (s Server) environment() (list []string) {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

@@ -1,7 +1,7 @@
 // What a server says by itself: how far a call is, and that its tools have changed.
 //
-// What must stay true: a server that says too much is cut short, nothing of a call is passed on
-// after it, and a server that cannot keep a stream open for its notices works without one.
+// What must stay true: a server that says too much is cut short, no notice of a call is passed on
+// after the call, and a server that cannot keep a stream open for its notices works without one.
 
 package mcp
 
@@ -74,12 +74,12 @@ func progressLine(n *sdk.ProgressNotificationParams) string {
 	return strings.TrimSpace(text+" "+far) + "\n"
 }
 
-// standing gives the client of a streamable HTTP server the stream of its notices as one that is
-// there at once and never ends by itself: a server need not have it, may answer late, and may end
-// it at any time, which the SDK takes for the end of the session.
+// standing gives the SDK a stream of notices that is there at once and never ends by itself. A
+// streamable HTTP server may have none, answer late, or end it at any time, which the SDK takes for
+// the end of the session.
 type standing struct{ http.RoundTripper }
 
-// noticeRetry is how long a stream that has ended is left alone.
+// noticeRetry is how long to wait before an ended stream is opened again.
 const noticeRetry = 5 * time.Second
 
 func (s standing) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -30,8 +30,8 @@ type Options struct {
 	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
 	Start   time.Duration // of one server, to be there and list its tools; 0: 60 s
 	Time    time.Duration // of one call; 0: 2 minutes
-	// Context is how many tokens the model reads at most. Where the tools would take more than a
-	// tenth, they are described one by one when the model asks. nil: they are always all there.
+	// Context is how many tokens the model reads at most. If the tools would take more than a
+	// tenth, each is described only when the model asks. nil: all are always described.
 	Context func() int
 }
 
@@ -66,7 +66,7 @@ const (
 	mostSchema      = 64 << 10 // bytes
 )
 
-// Open reaches all servers at once and lists their tools. A server that fails is told in a note.
+// Open reaches all servers at once and lists their tools. A note names each server that fails.
 func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []string) {
 	o.Start = cmp.Or(o.Start, time.Minute)
 	o.Time = cmp.Or(o.Time, 2*time.Minute)
@@ -134,7 +134,7 @@ func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error)
 	}
 }
 
-// add takes a server's tools; the notes say what of them cannot be had as it is.
+// add takes a server's tools; the notes say what of them cannot be offered as it is.
 func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 	names := map[string]bool{}
 	for _, t := range list {
@@ -161,7 +161,7 @@ func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 	return append(notes, more...)
 }
 
-// describeAll is a server's tools beside those of the others, and what cannot be had as it is.
+// describeAll describes a server's tools beside those of others; notes are as in add.
 func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool, notes []string) {
 	taken := map[string]bool{describeTool: true}
 	for _, t := range others {
@@ -180,7 +180,7 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 	return tools, notes
 }
 
-// describe is a server's tool in the words of a request; why says what is wrong with its schema.
+// describe turns a server's tool into a request's form; why says what is wrong with its schema.
 func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
 	if letters := []rune(d.Description); len(letters) > mostDescription {
@@ -205,7 +205,7 @@ func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	return d, why
 }
 
-// tokens is how many the model reads of these functions.
+// tokens is how many tokens these functions take in the prompt.
 func tokens(list []harmony.ToolDescription) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -248,7 +248,7 @@ func (s *Servers) Functions() bool { return len(s.tools) > 0 }
 func (s *Servers) Browser() bool { return s.browser != nil }
 func (s *Servers) Python() bool  { return s.python != nil }
 
-// take is the connection that listed a server's tools, for one conversation only.
+// take returns the connection that listed a server's tools, to one conversation only.
 func (s *Servers) take(from *source) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Servers) take(from *source) *connection {
 	return c
 }
 
-// takeChanged is that connection if its server has changed the tools since.
+// takeChanged is take if the server has changed the tools since.
 func (s *Servers) takeChanged(from *source) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,8 +43,8 @@ type Tool struct {
 // shown is a page that a browser has displayed.
 type shown struct{ url, title string }
 
-// Tool is for a new conversation: with the servers that stand in for the built-in tools, and with
-// the functions of the other servers that are wanted, by name.
+// Tool makes the tool of a new conversation, with the servers that stand in for the built-in tools,
+// and the functions of the other servers that functions accepts by name.
 func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
 		deaths: map[*source]int{}, pages: map[int]shown{}}
@@ -83,7 +83,7 @@ func (t *Tool) weigh() {
 // relisting is how long a server may take to list its tools again; it holds up a turn.
 const relisting = 5 * time.Second
 
-// renew reads the tools of servers that have said that theirs are others now. A server that then
+// renew lists the tools of servers again that have said that theirs changed. A server that then
 // does not list them keeps the old ones.
 func (t *Tool) renew() {
 	for _, from := range t.sources {
@@ -105,7 +105,7 @@ func (t *Tool) renew() {
 		}
 		ofIt := func(one *tool) bool { return one.of == from }
 		t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
-		tools, _ := describeAll(from, list, t.tools) // what is amiss is told when a program starts
+		tools, _ := describeAll(from, list, t.tools) // notes are given when a program starts
 		t.tools = append(t.tools, tools...)
 		asked := t.described
 		t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
@@ -227,7 +227,7 @@ func (t *Tool) Citations(answer string) []session.Citation {
 // describe offers a tool from the next step of the turn on.
 func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	var asked struct{ Name string }
-	_ = json.Unmarshal([]byte(arguments), &asked) // no name is no known name
+	_ = json.Unmarshal([]byte(arguments), &asked) // without a name no tool is found
 	for _, one := range t.tools {
 		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
 			continue
@@ -246,7 +246,7 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 // mostDeaths is how often a server may end in a row before it is left alone.
 const mostDeaths = 2
 
-// call asks the user where it must, reaches the server, again if it has ended, and calls its tool.
+// call asks the user if it must, reaches the server (again if it has ended) and calls its tool.
 func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
 	arguments json.RawMessage, output func(string)) (session.ToolResult, error) {
 	var none session.ToolResult
@@ -334,7 +334,7 @@ func (t *Tool) reach(ctx context.Context, from *source) (*connection, error) {
 		t.drop(from)
 	}
 	if t.deaths[from] >= mostDeaths {
-		t.deaths[from]-- // the call after this one tries again: somebody may have helped
+		t.deaths[from]-- // the next call tries again: the server may be back
 		return nil, fmt.Errorf("the server %s has failed %d times in a row, so this call was not "+
 			"made", from.shown, mostDeaths)
 	}

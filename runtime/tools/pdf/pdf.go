@@ -77,7 +77,7 @@ func read(ctx context.Context, document []byte) (_ string, err error) {
 		}
 	}()
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(xdg.CacheHome, "ossrun", "pdf"))
-	if err != nil { // there is no room: it is compiled again
+	if err != nil { // no place on the disk: it is compiled each time
 		cache = wazero.NewCompilationCache()
 	}
 	defer cache.Close(context.WithoutCancel(ctx))
@@ -135,7 +135,7 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 	return strings.TrimRight(all.String(), "\n"), nil
 }
 
-// clean makes line ends ours and leaves out what is no text.
+// clean makes line ends line feeds and removes what is not text.
 func clean(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
 	text = strings.Map(func(r rune) rune {

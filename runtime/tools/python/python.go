@@ -200,7 +200,7 @@ func (r *interpreter) read(out io.Reader) {
 	for lines.Scan() {
 		var f frame
 		if json.Unmarshal(lines.Bytes(), &f) != nil {
-			continue // a cell that found the driver's own descriptor
+			continue // written by a cell that found the driver's descriptor
 		}
 		r.frames <- f
 	}
@@ -241,7 +241,7 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 			why, interrupt = ctx.Err(), nil
 			r.interrupt(clock)
 		case <-clock.C:
-			if why != nil { // it was asked, and goes on
+			if why != nil { // it was interrupted, and still runs
 				r.stop()
 				continue
 			}

@@ -32,7 +32,7 @@ type sandbox struct {
 	host    bool   // its processes are this system's and can be counted
 }
 
-// Names are the sandboxes in the order in which they are looked for, and the way to do without.
+// Names are the sandboxes in the order in which they are looked for; "unsafe" is none at all.
 var Names = []string{"bwrap", "podman", "docker", "unsafe"}
 
 // findSandbox finds the named sandbox, or the first one that is here and is not "unsafe".
@@ -87,7 +87,7 @@ func (b sandbox) limits(o Options) map[string]int64 {
 		l["RLIMIT_NPROC"] = mostProcesses
 	}
 	if runtime.GOOS == "darwin" {
-		delete(l, "RLIMIT_AS") // refused there
+		delete(l, "RLIMIT_AS") // macOS refuses it
 	}
 	return l
 }
@@ -147,7 +147,7 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 func bwrapArguments(python string, o Options) ([]string, error) {
 	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}
-	if os.Getuid() == 0 { // whose settings of the kernel would be open to a cell's root
+	if os.Getuid() == 0 { // else a cell's root could change the kernel's settings
 		for _, path := range []string{"/proc/sys", "/proc/fs", "/proc/irq", "/proc/bus"} {
 			a = append(a, "--ro-bind-try", path, path)
 		}

@@ -23,8 +23,8 @@ var denied = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCE
 
 var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7} // linux/audit.h
 
-// seccomp is a pipe with the filter program, to be read by bwrap; nil on architectures where the
-// namespaces have to do.
+// seccomp is a pipe with the filter program, to be read by bwrap; nil on architectures without one,
+// where the namespaces must suffice.
 func seccomp() (*os.File, error) {
 	arch, known := auditArch[runtime.GOARCH]
 	if !known {

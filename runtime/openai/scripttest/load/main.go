@@ -5,8 +5,8 @@
 //	taskset -c 1 go run ./runtime/openai/scripttest/load -url http://127.0.0.1:8000/v1
 //
 // It decodes nothing but the usage that ends a stream, so that one core is enough for it. With
-// -step on both, as long as a real device's, it says how much longer than that a step took, which
-// is the port's share of it.
+// -step on both, set to a real device's step time, it says how much longer a step took, which is
+// the port's share of it.
 package main
 
 import (
