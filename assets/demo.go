@@ -5,11 +5,6 @@ package assets
 
 import _ "embed"
 
-// DemoPack is model.safetensors in the OSSPACK1 form that package models/pack describes.
-//
-//go:embed demo/model.safetensors.pack
-var DemoPack []byte
-
 // DemoConfig is the demo's config.json.
 //
 //go:embed demo/config.json

@@ -31,7 +31,7 @@ func startWorker(_ context.Context, s engine.Settings, notify func(string)) (wor
 		if len(assets.GPUWorker) == 0 {
 			return nil, errors.New(NoWorker)
 		}
-		b, err = worker.StartEmbedded(assets.GPUWorker, o)
+		b, err = worker.StartEmbedded(assets.GPUWorker, assets.DemoPack, o)
 	} else {
 		self, failed := os.Executable()
 		if failed != nil {

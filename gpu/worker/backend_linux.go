@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 
@@ -24,7 +25,8 @@ type Options struct {
 	Identity  Identity          // the zero value is Here()
 	Deadlines Deadlines
 
-	logits int64 // bytes of shared memory for logits; 0: logitsBytes
+	logits int64    // bytes of shared memory for logits; 0: logitsBytes
+	demo   *os.File // the demo's pack for a worker without one; nil: it has its own
 }
 
 // Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end
@@ -63,7 +65,7 @@ func Start(o Options) (_ *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(o.Program, file, o.Log)
+	p, err := start(o.Program, file, o.demo, o.Log)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the GPU worker: %w", err), s.close())
 	}

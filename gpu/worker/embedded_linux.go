@@ -21,9 +21,9 @@ import (
 // nothing from memory (vm.memfd_noexec=2, no /proc), the worker is written to a folder of the
 // user's once and started from there.
 
-// StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the
-// arguments count, if there are any.
-func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
+// StartEmbedded is Start with a program that lies compressed in memory, and the demo's pack, which
+// it does not have; of o.Program only the arguments count, if there are any.
+func StartEmbedded(compressed, demo []byte, o Options) (*Backend, error) {
 	image, err := unpack(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("the GPU worker inside this program: %w", err)
@@ -34,6 +34,10 @@ func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 				"loader %s is not there", loader)
 		}
 	}
+	if o.demo, err = dataFile(demo); err != nil {
+		return nil, err
+	}
+	defer o.demo.Close()
 	inMemory, memoryErr := memoryFile(image)
 	if memoryErr == nil {
 		defer inMemory.Close()
@@ -136,6 +140,34 @@ func memoryFile(image []byte) (_ *os.File, err error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(high), "worker"), nil
+}
+
+// dataFile is a file without a name, sealed against changes.
+func dataFile(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("ossrun-demo", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("make a file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "demo")
+	_, err = f.Write(data)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|sizeSeals)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write a file into memory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// Handed is the demo's pack that StartEmbedded gave this process.
+func Handed() ([]byte, error) {
+	f := os.NewFile(demoDescriptor, "demo")
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("the demo model that was handed over: %w", err)
+	}
+	return unix.Mmap(demoDescriptor, 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 }
 
 // folders are where a worker may be written: of the session, then of the user.

@@ -44,13 +44,18 @@ func TestStartEmbedded(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compressed, _ := packed(t)
-	dev, err := StartEmbedded(compressed, Options{Program: []string{"", asWorker, "cpu"}})
+	dev, err := StartEmbedded(compressed, []byte("demo"), Options{Program: []string{"", asWorker, "cpu"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	running, err := os.Readlink("/proc/" + strconv.Itoa(dev.c.p.os.Pid) + "/exe")
 	if err != nil || !strings.Contains(running, "memfd:ossrun-gpu-worker") {
 		t.Errorf("the worker runs from %s, %v", running, err)
+	}
+	handed, err := os.ReadFile("/proc/" + strconv.Itoa(dev.c.p.os.Pid) + "/fd/" +
+		strconv.Itoa(demoDescriptor))
+	if err != nil || string(handed) != "demo" {
+		t.Errorf("%q was handed over as the demo, %v", handed, err)
 	}
 	if _, free := dev.Memory(); free == 0 {
 		t.Error("no memory")
@@ -60,7 +65,7 @@ func TestStartEmbedded(t *testing.T) {
 	}
 	for what, bad := range map[string][]byte{"nothing": nil, "half": compressed[:len(compressed)/2],
 		"no program": gzipped(t, "hello")} {
-		if _, err := StartEmbedded(bad, Options{}); err == nil {
+		if _, err := StartEmbedded(bad, nil, Options{}); err == nil {
 			t.Errorf("%s: started", what)
 		}
 	}
@@ -99,7 +104,7 @@ func TestNoLoader(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StartEmbedded(to.Bytes(), Options{}); err == nil ||
+	if _, err := StartEmbedded(to.Bytes(), nil, Options{}); err == nil ||
 		!strings.HasPrefix(err.Error(), "GPUs need the C library glibc on this machine") {
 		t.Error(err)
 	}

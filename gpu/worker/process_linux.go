@@ -25,6 +25,7 @@ import (
 const (
 	socketDescriptor = 3
 	memoryDescriptor = 4
+	demoDescriptor   = 5 // of a worker that a program carries
 )
 
 type process struct {
@@ -47,8 +48,10 @@ const lineBytes = 512
 // dying are the first words of the lines that a crashing Go program prints.
 var dying = []string{"panic: ", "fatal error: ", "SIG", "unexpected fault address"}
 
-// start runs a program as a worker with the shared memory.
-func start(program []string, memory *os.File, log func(line string)) (_ *process, err error) {
+// start runs a program as a worker with the shared memory, and with the demo's pack if that is not
+// nil.
+func start(program []string, memory, demo *os.File, log func(line string)) (_ *process,
+	err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket for the GPU worker: %w", err)
@@ -67,6 +70,9 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdout, cmd.Stderr = says, says
 	cmd.ExtraFiles = []*os.File{theirs, memory} // from descriptor 3 on
+	if demo != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, demo)
+	}
 	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the
 	// worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -8,12 +8,23 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/gpu/worker"
 )
 
 func main() {
-	if err := gpu.RunWorker(); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "ossrun:", err)
 		os.Exit(1)
 	}
+}
+
+func run() (err error) {
+	if len(assets.DemoPack) == 0 { // as it is compiled for a release
+		if assets.DemoPack, err = worker.Handed(); err != nil {
+			return err
+		}
+	}
+	return gpu.RunWorker()
 }
