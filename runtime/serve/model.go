@@ -195,8 +195,8 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	}()
 	defer func() { <-tables }()
 	spec := m.ckpt.Spec
-	if found.GGUF != nil {
-		r.OnDisk = 0 // what is read of it lies in memory of its own
+	if found.GGUF != nil || found.Demo {
+		r.OnDisk = 0 // their weights are unpacked into memory
 	}
 	if spec.Vocab != token.VocabSize {
 		return fmt.Errorf(

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"sort"
 	"strings"
 	"testing"
 
@@ -104,6 +106,40 @@ func TestPlanOnDisk(t *testing.T) {
 	}
 	if onDisk < 100 || whole < 20 || refused < 20 {
 		t.Fatalf("%d on the disk, %d whole, %d refused", onDisk, whole, refused)
+	}
+}
+
+// What docs/guide/hardware.md says that a CPU needs at least: free memory with experts on the disk,
+// in GB, with the settings where nobody changes them and with --dense bf16.
+func TestLeastMemory(t *testing.T) {
+	s := DefaultOptions().settle(false, 0).Settings
+	dev, err := cpu.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, c := range []struct {
+		spec  models.Spec
+		dense string
+		want  string
+	}{
+		{models.Spec20B(), "", "6.4"}, {models.Spec20B(), engine.DenseBF16, "7.6"},
+		{models.Spec120B(), "", "8.5"}, {models.Spec120B(), engine.DenseBF16, "10.1"},
+	} {
+		s.Dense = c.dense
+		s.Dense = DenseFor(c.spec, s, dev.Caps())
+		room, err := engine.On(dev).Room(c.spec, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := sort.Search(64<<10, func(mib int) bool {
+			room.Free = int64(mib) << 20
+			_, err := makePlan(c.spec, s, room)
+			return err == nil
+		})
+		if got := fmt.Sprintf("%.1f", float64(least<<20)/1e9); got != c.want {
+			t.Errorf("%s, dense %q: %s GB, not %s", c.spec.Name, c.dense, got, c.want)
+		}
 	}
 }
 
