@@ -300,6 +300,7 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 		}
 		for i := 0; i < len(set); i += 4 {
 			node := &n.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
+			// One per class and edge, though few of them match: mostWork counts in these units.
 			work += len(pick) + len(pick)*len(node.bytes)
 			for _, e := range node.bytes {
 				for k := class[e.lo]; k <= class[e.hi]; k++ {

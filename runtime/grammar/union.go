@@ -41,28 +41,28 @@ func (m *machine) union(open []int32) []int32 {
 	}
 	byFrame := slices.Clone(open)
 	slices.SortFunc(byFrame, m.compare)
-	together := false
+	merged := false
 	for i := 0; i < len(byFrame); {
 		from := i
 		for i++; i < len(byFrame) && m.alike(byFrame[from], byFrame[i]); i++ {
 		}
 		if i-from > 1 {
-			if !together {
-				together, open = true, append(open[:0], byFrame[:from]...)
+			if !merged {
+				merged, open = true, append(open[:0], byFrame[:from]...)
 			}
-			open = append(open, m.together(byFrame[from:i]))
-		} else if together {
+			open = append(open, m.mergeStacks(byFrame[from:i]))
+		} else if merged {
 			open = append(open, byFrame[from])
 		}
 	}
-	if together {
+	if merged {
 		slices.Sort(open)
 	}
 	return open
 }
 
-// together is one stack for several that differ only below.
-func (m *machine) together(stacks []int32) int32 {
+// mergeStacks makes one stack of several that differ only below.
+func (m *machine) mergeStacks(stacks []int32) int32 {
 	below := make([]int32, len(stacks))
 	for i, id := range stacks {
 		below[i] = m.frames[id].parent
