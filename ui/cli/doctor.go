@@ -202,7 +202,8 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	return w.Flush()
 }
 
-// memoryLine is what the machine has. macOS lets a GPU have two thirds of it, of more than 32 GiB
+// memoryLine says how much memory the machine has, and on a Mac how much of it each device can use.
+// The GPU's part is Metal's recommendedMaxWorkingSetSize as seen on Macs: two thirds, above 32 GiB
 // three quarters.
 func memoryLine(system string, total, free int64) string {
 	line := fmt.Sprintf("%s, %s free", gigabytes(total), gigabytes(free))
@@ -213,7 +214,7 @@ func memoryLine(system string, total, free int64) string {
 	if total > 32<<30 {
 		wired = total / 4 * 3
 	}
-	return line + fmt.Sprintf("; all of it for the CPU, about %s would be for a GPU",
+	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s",
 		gigabytes(wired))
 }
 

@@ -43,10 +43,10 @@ func TestMemoryLine(t *testing.T) {
 		want   string
 	}{
 		{"linux", 16 << 30, "17.2 GB, 1.1 GB free"},
-		{"darwin", 16 << 30, "17.2 GB, 1.1 GB free; all of it for the CPU, about 11.5 GB would be " +
-			"for a GPU"},
-		{"darwin", 64 << 30, "68.7 GB, 1.1 GB free; all of it for the CPU, about 51.5 GB would be " +
-			"for a GPU"},
+		{"darwin", 16 << 30, "17.2 GB, 1.1 GB free; the CPU can use all of it, a GPU about " +
+			"11.5 GB"},
+		{"darwin", 64 << 30, "68.7 GB, 1.1 GB free; the CPU can use all of it, a GPU about " +
+			"51.5 GB"},
 	} {
 		if got := memoryLine(c.system, c.total, 1<<30); got != c.want {
 			t.Errorf("%s: %q, not %q", c.system, got, c.want)

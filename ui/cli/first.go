@@ -127,7 +127,7 @@ func (f firstRun) promise(width int) string {
 			grouped(p.Plan.Context), gb(f.model.DownloadBytes))
 	}
 	if p.Plan.OnDisk > 0 {
-		takes += fmt.Sprintf("; %.1f GB of it have no room and are read from the disk: slow",
+		takes += fmt.Sprintf("; %.1f GB of weights stay on the disk, which is slow",
 			gb(p.Plan.OnDisk))
 	}
 	return where + takes
