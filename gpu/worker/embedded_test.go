@@ -44,7 +44,8 @@ func TestStartEmbedded(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compressed, _ := packed(t)
-	dev, err := StartEmbedded(compressed, []byte("demo"), Options{Program: []string{"", asWorker, "cpu"}})
+	dev, err := StartEmbedded(compressed, []byte("demo"),
+		Options{Program: []string{"", asWorker, "cpu"}})
 	if err != nil {
 		t.Fatal(err)
 	}
