@@ -10,26 +10,31 @@ import (
 	"bytes"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// strung is a token with a quote or a backslash.
-type strung struct {
-	id   int32
-	head []byte // what stands before the closing quote
-	tail int32  // number of the text behind it; -1: no quote closes
-	easy bool   // the head is whole characters without an escape
+// head is what some tokens have inside a string: a text with a backslash, or one before a closing
+// quote.
+type head struct {
+	open   int32 // the token of just that text, -1 if there is none
+	closed []closed
 }
+
+// closed is a token with a closing quote; tail is the number of the text behind the quote.
+type closed struct{ id, tail int32 }
 
 // stringVocabulary is the tokens as they can come inside a string.
 type stringVocabulary struct {
-	bare   trie // no quote, backslash or control
-	ragged trie // of these, those that are not whole characters
-	strung []strung
-	tails  trie // the texts behind closing quotes, without the empty one
+	bare   trie     // no quote, backslash or control
+	ragged trie     // of these, those that are not whole characters
+	cut    []uint64 // of these, those that are text up to somewhere in their last character
+	heads  trie     // the texts of headed, without the empty one, which is number 0
+	headed []head
+	tails  trie // the texts behind closing quotes, likewise
 	// tokens of numberBytes only, and tokens that begin with some of them and go on otherwise
 	numeric, mixed trie
 }
@@ -39,9 +44,11 @@ const numberBytes = "0123456789+-.eE"
 
 func newStringVocabulary(ids []int32) *stringVocabulary {
 	t := token.Get()
-	v := &stringVocabulary{}
+	v := &stringVocabulary{cut: newMask(), headed: []head{{open: -1}}}
 	var bare, ragged, numeric, mixed []int32
-	numberOf := map[string]int32{"": 0}
+	headOf, tailOf := map[string]int32{"": 0}, map[string]int32{"": 0}
+	heads, tails := []string{""}, []string{""}
+	any := &stringSpec{make: anyText, max: -1}
 	for _, id := range ids {
 		b := t.TokenBytes(id)
 		switch rest := bytes.TrimLeft(b, numberBytes); {
@@ -51,37 +58,51 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 			mixed = append(mixed, id)
 		}
 		closing := closingQuote(b)
-		head := b
+		text := b
 		if closing >= 0 {
-			head = b[:closing]
+			text = b[:closing]
 		}
-		switch {
-		case bytes.ContainsFunc(head, func(r rune) bool { return r < 0x20 }):
-		case closing < 0 && bytes.IndexByte(b, '\\') < 0:
-			bare = append(bare, id)
-			if !utf8.Valid(b) {
+		if bytes.ContainsFunc(text, func(r rune) bool { return r < 0x20 }) {
+			continue
+		}
+		if closing < 0 && bytes.IndexByte(b, '\\') < 0 {
+			if bare = append(bare, id); !utf8.Valid(b) {
 				ragged = append(ragged, id)
+				if any.takesToken(inString{}, id) {
+					allow(v.cut, id)
+				}
 			}
-		case closing < 0:
-			v.strung = append(v.strung, strung{id: id, head: head, tail: -1})
-		default:
-			tail := string(b[closing+1:])
-			n, known := numberOf[tail]
-			if !known {
-				n = int32(len(numberOf))
-				numberOf[tail] = n
-			}
-			v.strung = append(v.strung, strung{id, head, n, plainText(head)})
+			continue
 		}
-	}
-	tails := make([][]byte, len(numberOf))
-	for tail, n := range numberOf {
-		tails[n] = []byte(tail)
+		at, taken := any.readAll(inString{}, text)
+		if utf8.Valid(text) && (!taken || closing >= 0 && !any.closes(at)) {
+			continue // an escape that no string has
+		}
+		n := intern(headOf, &heads, string(text))
+		if int(n) == len(v.headed) {
+			v.headed = append(v.headed, head{open: -1})
+		}
+		if h := &v.headed[n]; closing < 0 {
+			h.open = id
+		} else {
+			tail := intern(tailOf, &tails, string(b[closing+1:]))
+			h.closed = append(h.closed, closed{id, tail})
+		}
 	}
 	v.bare, v.ragged = newTrie(bare), newTrie(ragged)
 	v.numeric, v.mixed = newTrie(numeric), newTrie(mixed)
-	v.tails = trieOf(sortedNumbers(tails), func(n int32) []byte { return tails[n] })
+	v.heads, v.tails = trieOfTexts(heads), trieOfTexts(tails)
 	return v
+}
+
+// trieOfTexts lays out all texts but the first, which is empty.
+func trieOfTexts(texts []string) trie {
+	var numbers []int32
+	for n := 1; n < len(texts); n++ {
+		numbers = append(numbers, int32(n))
+	}
+	slices.SortFunc(numbers, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
+	return trieOf(numbers, func(n int32) []byte { return []byte(texts[n]) })
 }
 
 // closingQuote is the index of the quote that ends a string in a token; -1 if there is none.
@@ -153,6 +174,16 @@ func (s *stringSpec) read(at inString, b byte) (inString, bool) {
 	return at, false
 }
 
+// readAll takes some bytes.
+func (s *stringSpec) readAll(at inString, text []byte) (to inString, ok bool) {
+	for _, b := range text {
+		if at, ok = s.read(at, b); !ok {
+			return at, false
+		}
+	}
+	return at, true
+}
+
 // closes tells whether the closing quote can come.
 func (s *stringSpec) closes(at inString) bool {
 	return at.esc == escNone && s.dfa().accept[at.state] && int(at.count) >= s.min
@@ -161,7 +192,7 @@ func (s *stringSpec) closes(at inString) bool {
 // inside is the tokens that may come at a place in a string.
 type inside struct {
 	mask  []uint64 // the tokens without a closing quote
-	heads []int32  // indexes in strung: tokens allowed up to their quote
+	heads []int32  // the heads that a closing quote may follow
 }
 
 // insideKey tells places apart: the state, and how many characters must and may follow (-1: more
@@ -191,26 +222,37 @@ func (c *Grammar) newInside(s *stringSpec, from inString) *inside {
 
 // insideHeads adds the tokens with a quote or a backslash to in.
 func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside {
-	v, d := words().strings, s.dfa()
-	for i := range v.strung {
-		t := &v.strung[i]
-		at, ok := from, true
-		for _, b := range t.head {
-			if t.easy && d.free[at.state] && s.max < 0 && int(at.count) >= s.min {
-				break
-			}
-			if at, ok = s.read(at, b); !ok {
-				break
-			}
+	v, free := words().strings, s.dfa().free
+	add := func(n int32, closes bool) {
+		h := &v.headed[n]
+		if h.open >= 0 {
+			allow(in.mask, h.open)
 		}
-		switch {
-		case !ok:
-		case t.tail < 0:
-			allow(in.mask, t.id)
-		case s.closes(at):
-			in.heads = append(in.heads, int32(i))
+		if closes && len(h.closed) > 0 {
+			in.heads = append(in.heads, n)
 		}
 	}
+	var follow func(k kids, at inString)
+	follow = func(k kids, at inString) {
+		for i := k.at; i < k.end; i++ {
+			to, ok := s.read(at, v.heads.edges[i])
+			n := &v.heads.nodes[i]
+			switch {
+			case !ok:
+			case free[to.state] && s.max < 0 && int(to.count) >= s.min && n.kinds&ragged == 0:
+				for _, h := range v.heads.order[n.first:n.last] {
+					add(h, true)
+				}
+			default:
+				if n.whole {
+					add(v.heads.order[n.first], s.closes(to))
+				}
+				follow(n.below, to)
+			}
+		}
+	}
+	add(0, s.closes(from))
+	follow(v.heads.roots, from)
 	return in
 }
 
@@ -218,21 +260,20 @@ func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside 
 func (c *Grammar) insidePlain(s *stringSpec, from inString, room int) []uint64 {
 	mask, ok := plainOf(s.dfa(), from.state, room,
 		func(id int32) bool { return s.takesToken(from, id) })
-	if !ok {
+	switch v := words().strings; {
+	case !ok:
 		return nil
+	case s.dfa().total[from.state] && room == len(words().plain)-1:
+		allowAll(mask, v.cut)
+	default:
+		c.walkInside(s, &v.ragged, from, mask)
 	}
-	c.walkInside(s, &words().strings.ragged, from, mask)
 	return mask
 }
 
 func (s *stringSpec) takesToken(at inString, id int32) bool {
-	ok := true
-	for _, b := range token.Get().TokenBytes(id) {
-		if at, ok = s.read(at, b); !ok {
-			return false
-		}
-	}
-	return true
+	_, ok := s.readAll(at, token.Get().TokenBytes(id))
+	return ok
 }
 
 // insideShort is the mask of a place that up to most characters can follow. Tokens of up to room
@@ -387,16 +428,20 @@ func otherBare(given []uint64) (others []int32, ok bool) {
 	return others, len(others) <= mostLeaving
 }
 
-// behind is the set of tails that can follow a state, a bit each.
-func (c *Grammar) behind(at int32) []uint64 {
-	s := c.states[at]
-	if s.tails == nil {
+// behind is the set of tails that can follow a string, a bit each; parent is the stack below it.
+func (c *Grammar) behind(parent int32) []uint64 {
+	set := c.tails[parent]
+	if set == nil {
 		t := &words().strings.tails
-		s.tails = make([]uint64, (len(t.order)+64)/64)
-		allow(s.tails, 0)
-		c.follow(t, at, s.tails)
+		set = make([]uint64, (len(t.order)+64)/64)
+		allow(set, 0)
+		c.take(t, t.roots, c.m.after(parent), set)
+		if c.tails == nil {
+			c.tails = map[int32][]uint64{}
+		}
+		c.tails[parent] = set
 	}
-	return s.tails
+	return set
 }
 
 // allowString adds the tokens that may come at a place in a string.
@@ -406,11 +451,12 @@ func (c *Grammar) allowString(mask []uint64, f frame) {
 	if len(in.heads) == 0 {
 		return
 	}
-	c.m.round++
-	tails := c.behind(c.add(c.m.expand(nil, f.parent)))
-	for _, i := range in.heads {
-		if t := &words().strings.strung[i]; tails[t.tail>>6]>>(t.tail&63)&1 == 1 {
-			allow(mask, t.id)
+	tails := c.behind(f.parent)
+	for _, n := range in.heads {
+		for _, t := range words().strings.headed[n].closed {
+			if tails[t.tail>>6]>>(t.tail&63)&1 == 1 {
+				allow(mask, t.id)
+			}
 		}
 	}
 }
@@ -433,16 +479,6 @@ func (c *Grammar) allowNumber(mask []uint64, id int32) {
 	}
 	allowAll(mask, in.mask)
 	if mixed := &words().strings.mixed; len(mixed.nodes) > 0 {
-		c.follow(mixed, c.add([]int32{id}), mask)
+		c.follow(mixed, mixed.roots, c.add([]int32{id}), mask)
 	}
-}
-
-// sortedNumbers are the numbers of all texts but the first in the order of the texts.
-func sortedNumbers(texts [][]byte) []int32 {
-	var out []int32
-	for n := 1; n < len(texts); n++ {
-		out = append(out, int32(n))
-	}
-	slices.SortFunc(out, func(a, b int32) int { return bytes.Compare(texts[a], texts[b]) })
-	return out
 }

@@ -213,6 +213,12 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 	return append(out, id)
 }
 
+// after is the configurations that a stack stands for.
+func (m *machine) after(id int32) []int32 {
+	m.round++
+	return m.union(m.expand(nil, id))
+}
+
 func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	o := m.objects[f.of]
 	count, comma := int(f.b>>1), ""

@@ -5,6 +5,7 @@
 package grammar
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 
@@ -24,6 +25,7 @@ type Grammar struct {
 	age     int     // how many times the states were forgotten
 	insides map[insideKey]*inside
 	staying map[*dfa]*staying
+	tails   map[int32][]uint64 // see behind
 }
 
 // state is a set of configurations.
@@ -35,7 +37,6 @@ type state struct {
 	stays uint64 // the kinds of bytes of which any text can follow, once met is meetings
 	met   uint8  // how often walks came here
 	masks []endedMask
-	tails []uint64 // see behind
 }
 
 type endedMask struct {
@@ -57,8 +58,7 @@ const (
 func newCompiled(p *program, kind frameKind, of int32) *Grammar {
 	c := &Grammar{m: newMachine(p), ids: map[string]int32{}}
 	c.states = []*state{{}}
-	c.m.round++
-	c.add(c.m.expand(nil, c.m.push(kind, of, 0, 0, ended)))
+	c.add(c.m.after(c.m.push(kind, of, 0, 0, ended)))
 	c.first = c.states[firstState].open
 	return c
 }
@@ -70,7 +70,7 @@ func (c *Grammar) bound() {
 		return
 	}
 	c.states, c.ids = []*state{{}}, map[string]int32{}
-	c.insides, c.staying = nil, nil
+	c.insides, c.staying, c.tails = nil, nil, nil
 	c.tables, c.masks = 0, 0
 	c.age++
 	c.add(slices.Clone(c.first))
@@ -273,7 +273,7 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 }
 
 // text makes the mask of a state, without enders. What follows one configuration does not depend on
-// the others, so strings and numbers are handled alone, in faster ways.
+// the others, so literals, strings and numbers are handled alone, in faster ways.
 func (c *Grammar) text(at int32) []uint64 {
 	var rest []int32
 	open := c.states[at].open
@@ -281,6 +281,8 @@ func (c *Grammar) text(at int32) []uint64 {
 	for _, id := range open {
 		switch f := c.m.frames[id]; {
 		case id == ended:
+		case f.kind == readLiteral:
+			c.spell(&words().all, words().all.roots, id, mask)
 		case f.kind == readString && f.b&15 == escNone:
 			c.allowString(mask, f)
 		case f.kind == readDFA && c.m.numbers[f.of].number:
@@ -314,17 +316,54 @@ func (c *Grammar) walk(from int32, mask []uint64) {
 			trie = &w.rest
 		}
 	}
-	c.follow(trie, from, mask)
+	c.follow(trie, trie.roots, from, mask)
 }
 
-// follow allows the tokens of a trie that a state takes.
-func (c *Grammar) follow(trie *trie, from int32, mask []uint64) {
+// spell allows the tokens of a part of a trie that a literal takes, with what may come behind it.
+func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
+	f := c.m.frames[id]
+	text := c.m.literals[f.of]
+	for i := int(f.a); i < len(text); i++ {
+		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])
+		if at < 0 {
+			return
+		}
+		n := &t.nodes[int(part.at)+at]
+		if n.whole {
+			allow(mask, t.order[n.first])
+		}
+		part = n.below
+	}
+	if part.at < part.end {
+		c.take(t, part, c.m.after(f.parent), mask)
+	}
+}
+
+// take allows the tokens of a part of a trie that one of some configurations takes.
+func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
+	var rest []int32
+	for _, id := range open {
+		switch {
+		case id == ended:
+		case c.m.frames[id].kind == readLiteral:
+			c.spell(t, part, id, mask)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	if len(rest) > 0 {
+		c.follow(t, part, c.add(rest), mask)
+	}
+}
+
+// follow allows the tokens of a part of a trie that a state takes.
+func (c *Grammar) follow(trie *trie, part kids, from int32, mask []uint64) {
 	var stack [longestToken + 1]struct {
 		at   int32
 		left kids
 	}
 	depth := 0
-	stack[0].at, stack[0].left = from, trie.roots
+	stack[0].at, stack[0].left = from, part
 	for {
 		top := &stack[depth]
 		if top.left.at == top.left.end {
