@@ -35,10 +35,9 @@ type compiler struct {
 	besides    map[*schema]*schema
 	*rounds
 
-	anyString    *stringSpec            // what every string without keywords shares
-	others       map[string]*stringSpec // by listed names: all names but these
-	variantCount int                    // of all nodes
-	work         int                    // of all automata of text
+	anyString    *stringSpec // what every string without keywords shares
+	variantCount int         // of all nodes
+	work         int         // of all automata of text
 }
 
 func newCompiler(ctx context.Context, d *jsondoc.Value,
@@ -46,7 +45,7 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: newProgram(),
 		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
 		apart: map[*schema]bool{}, enums: map[*jsondoc.Value]map[string]bool{},
-		anyString: &stringSpec{make: anyText, max: -1}, others: map[string]*stringSpec{},
+		anyString: &stringSpec{make: anyText, max: -1},
 		logics:    map[*schema][][]*schema{},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
 		besides: map[*schema]*schema{}, rounds: known}
@@ -78,12 +77,15 @@ const (
 // rounds is what the compilations of one document share.
 type rounds struct {
 	// by schema with a oneOf: the stage of each pair of its alternatives
-	stages map[*jsondoc.Value]map[[2]int]stage
-	effort int // of all compilations, in about nanoseconds
+	stages    map[*jsondoc.Value]map[[2]int]stage
+	others    map[string]*stringSpec // by listed names: all names but these
+	crossings map[crossingKey]crossing
+	effort    int // of all compilations, in about nanoseconds
 }
 
 func newRounds() *rounds {
-	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{}}
+	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{},
+		others: map[string]*stringSpec{}, crossings: map[crossingKey]crossing{}}
 }
 
 // errOverlap asks to compile again, since some pairs have moved to another stage.

@@ -80,25 +80,32 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	d.classes = len(pick)
 	ids := map[S]int32{start: 0}
 	states := []S{start}
+	last := int32(0) // where the last edge led: mostly the next one leads there too
 	for i := 0; i < len(states); i++ {
 		s := states[i]
 		d.accept = append(d.accept, accept(s))
+		if cap(d.next)-len(d.next) < d.classes {
+			d.next = slices.Grow(d.next, len(d.next)+8*d.classes)
+		}
 		for _, b := range pick {
 			to, ok := step(s, b)
 			if !ok {
 				d.next = append(d.next, -1)
 				continue
 			}
-			id, known := ids[to]
-			if !known {
-				if len(states) >= mostStates {
-					return nil, errTooLarge
+			if to != states[last] {
+				id, known := ids[to]
+				if !known {
+					if len(states) >= mostStates {
+						return nil, errTooLarge
+					}
+					id = int32(len(states))
+					ids[to] = id
+					states = append(states, to)
 				}
-				id = int32(len(states))
-				ids[to] = id
-				states = append(states, to)
+				last = id
 			}
-			d.next = append(d.next, id)
+			d.next = append(d.next, last)
 		}
 	}
 	d.work = len(d.next)
@@ -108,17 +115,56 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	return d, nil
 }
 
-// trim removes the edges to states that cannot accept; it reports whether the start can.
-func (d *dfa) trim() bool {
-	n := len(d.accept)
-	back := make([][]int32, n)
-	for i, to := range d.next {
-		if to >= 0 {
-			back[to] = append(back[to], int32(i/d.classes))
+// edges are the indices in next of an automaton's edges, by the state that they lead to.
+type edges struct{ first, index []int32 }
+
+func (e *edges) to(state int32) []int32 { return e.index[e.first[state]:e.first[state+1]] }
+
+// back sorts the edges of the classes that are asked for, nil: of all.
+func (d *dfa) back(asked []bool) edges {
+	e := edges{first: make([]int32, len(d.accept)+1)}
+	class := 0
+	each := func(visit func(i int, to int32)) {
+		for i, to := range d.next {
+			if to >= 0 && (asked == nil || asked[class]) {
+				visit(i, to)
+			}
+			if class++; class == d.classes {
+				class = 0
+			}
 		}
 	}
+	each(func(_ int, to int32) { e.first[to]++ })
+	for state, sum := 0, int32(0); state < len(e.first); state++ {
+		sum += e.first[state]
+		e.first[state] = sum
+	}
+	e.index = make([]int32, e.first[len(d.accept)])
+	each(func(i int, to int32) {
+		e.first[to]--
+		e.index[e.first[to]] = int32(i)
+	})
+	return e
+}
+
+// trim removes the edges to states that cannot accept; it reports whether the start can.
+func (d *dfa) trim() bool {
+	back := d.back(nil)
 	live := slices.Clone(d.accept)
-	spread(live, back)
+	var queue []int32
+	for state, l := range live {
+		if l {
+			queue = append(queue, int32(state))
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		for _, edge := range back.to(queue[i]) {
+			if from := edge / int32(d.classes); !live[from] {
+				live[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
 	for i, to := range d.next {
 		if to >= 0 && !live[to] {
 			d.next[i] = -1
@@ -127,32 +173,12 @@ func (d *dfa) trim() bool {
 	return live[0]
 }
 
-// spread marks all states from which a marked one can be reached; back holds the predecessors of
-// each state.
-func spread(marked []bool, back [][]int32) {
-	var queue []int32
-	for state, m := range marked {
-		if m {
-			queue = append(queue, int32(state))
-		}
-	}
-	for len(queue) > 0 {
-		state := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, from := range back[state] {
-			if !marked[from] {
-				marked[from] = true
-				queue = append(queue, from)
-			}
-		}
-	}
-}
-
 // always is more bytes than a token has.
 const always = longestToken + 1
 
-// distances is the fewest steps from each state to a marked one; always: there is no way.
-func distances(marked []bool, back [][]int32) []uint8 {
+// distances is the fewest steps over some edges from each state to a marked one; always: there is
+// no way.
+func (d *dfa) distances(marked []bool, back edges) []uint8 {
 	steps := make([]uint8, len(marked))
 	var queue []int32
 	for state, m := range marked {
@@ -162,7 +188,8 @@ func distances(marked []bool, back [][]int32) []uint8 {
 		}
 	}
 	for i := 0; i < len(queue); i++ {
-		for _, from := range back[queue[i]] {
+		for _, edge := range back.to(queue[i]) {
+			from := edge / int32(d.classes)
 			if n := steps[queue[i]] + 1; n < steps[from] {
 				steps[from] = n
 				queue = append(queue, from)
@@ -192,22 +219,21 @@ func (d *dfa) markTotal() *dfa {
 			}
 		}
 	}
+	plain := make([]bool, len(pick))
+	for k, b := range pick {
+		plain[k] = b >= 0x20 && b != '"' && b != '\\'
+	}
 	// a state is bad if it has no edge for some byte of plain text
 	bad := make([]bool, len(d.accept))
-	back := make([][]int32, len(d.accept))
 	for _, s := range order {
 		for k, b := range pick {
-			if _, ok := utf8Step(uint8(phase[s]), b); !ok || b < 0x20 || b == '"' || b == '\\' {
-				continue
-			}
-			if to := d.next[int(s)*d.classes+k]; to >= 0 {
-				back[to] = append(back[to], s)
-			} else {
-				bad[s] = true
+			if plain[k] && d.next[int(s)*d.classes+k] < 0 {
+				_, ok := utf8Step(uint8(phase[s]), b)
+				bad[s] = bad[s] || ok
 			}
 		}
 	}
-	d.safe = distances(bad, back)
+	d.safe = d.distances(bad, d.back(plain))
 	d.total = make([]bool, len(d.accept))
 	for i := range d.total {
 		d.total[i] = d.safe[i] == always && phase[i] == 0
@@ -289,16 +315,16 @@ type factor struct {
 	not bool
 }
 
+// mostFactors bounds an intersection.
+const mostFactors = 6
+
 // intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
 // no bound).
 func intersect(factors []factor, min, max int) (*dfa, error) {
 	type pair struct {
-		states [6]int32
+		states [mostFactors]int32
 		u      uint8
 		count  int32
-	}
-	if len(factors) > len(pair{}.states) {
-		return nil, errTooLarge
 	}
 	c := textCuts()
 	for _, f := range factors {

@@ -116,8 +116,11 @@ var formats = map[string]string{
 // heldFormat tells whether a format is enforced or refused; only regex is refused.
 func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
 
-// patterns caches the automata of expressions, since the same few stand in many schemas.
-var patterns = cache[patternKey, *dfa]{most: keptAutomata}
+// The automata of formats and of expressions, which stand in many schemas. All formats fit.
+var (
+	formatAutomata = cache[string, *dfa]{most: len(formats) + 1}
+	patterns       = cache[patternKey, *dfa]{most: keptAutomata}
+)
 
 type patternKey struct {
 	expression string
@@ -128,4 +131,15 @@ type patternKey struct {
 func pattern(ctx context.Context, expression string, search bool) (*dfa, error) {
 	return patterns.get(patternKey{expression, search},
 		func() (*dfa, error) { return patternWithin(ctx, expression, search) })
+}
+
+// patternOf is the texts that match the expression of a schema anywhere.
+func patternOf(ctx context.Context, expression string) (*dfa, error) {
+	return pattern(ctx, expression, true)
+}
+
+// formatOf is the texts of a format.
+func formatOf(ctx context.Context, name string) (*dfa, error) {
+	return formatAutomata.get(name,
+		func() (*dfa, error) { return patternWithin(ctx, formats[name], false) })
 }

@@ -10,18 +10,8 @@ import "unicode/utf8"
 // distancesToEnd is the fewest characters that a text still needs, from each state, before it may
 // end. Inside a character only the characters after it count.
 func (d *dfa) distancesToEnd() []int32 {
-	type edge struct{ from, cost int32 }
 	_, pick := d.picks()
-	back := make([][]edge, len(d.accept))
-	for i, to := range d.next {
-		if to >= 0 {
-			e := edge{int32(i / d.classes), 0}
-			if utf8.RuneStart(pick[i%d.classes]) {
-				e.cost = 1
-			}
-			back[to] = append(back[to], e)
-		}
-	}
+	back := d.back(nil)
 	ends := make([]int32, len(d.accept))
 	var near, next []int32 // states that are n, and n+1, characters from an end
 	for state, accept := range d.accept {
@@ -36,11 +26,12 @@ func (d *dfa) distancesToEnd() []int32 {
 				continue
 			}
 			ends[near[i]] = n
-			for _, e := range back[near[i]] {
-				if ends[e.from] < 0 && e.cost == 0 {
-					near = append(near, e.from)
-				} else if ends[e.from] < 0 {
-					next = append(next, e.from)
+			for _, e := range back.to(near[i]) {
+				from, first := e/int32(d.classes), utf8.RuneStart(pick[int(e)%d.classes])
+				if ends[from] < 0 && !first {
+					near = append(near, from)
+				} else if ends[from] < 0 {
+					next = append(next, from)
 				}
 			}
 		}

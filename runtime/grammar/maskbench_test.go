@@ -47,7 +47,7 @@ func (b *benchTable) file(t *testing.T, path string) {
 	name := filepath.Base(path)
 	b.files++
 	schema := []byte(d.Get("schema").String())
-	clear(patterns.made)
+	clear(patterns.made) // formats stay: they are made once in a process
 	clear(numbers.made)
 	began := threadTime()
 	g, err := compileSchema(t.Context(), schema, false)

@@ -224,8 +224,16 @@ func numberDFA(s numberSpec) (*dfa, error) {
 		true); err != nil {
 		return nil, err
 	}
+	told := "0+-.eE" // the digits that are told apart, and the other bytes of numbers
+	for _, b := range []bounds{r.positive, r.negative} {
+		told += b.low.whole + b.low.fraction + b.high.whole + b.high.fraction
+	}
+	if r.divided {
+		told = "0123456789+-.eE"
+	}
 	var c cuts
-	for _, b := range []byte("0123456789+-.eE") {
+	c.at('0', '9')
+	for _, b := range []byte(told) {
 		c.at(b, b)
 	}
 	d, err := buildDFA(numberAt{}, c, r.step, r.accept)

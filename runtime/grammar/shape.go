@@ -307,13 +307,13 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*dfa
 	if v.Kind != jsondoc.String {
 		return nil, &InvalidError{s.path, keyword + " is a string"}
 	}
-	text := v.Text
+	automaton := patternOf
 	if keyword == "format" {
-		if text = formats[text]; text == "" {
+		if automaton = formatOf; formats[v.Text] == "" {
 			return nil, s.unsupported("format", v.Text+" is no regular language")
 		}
 	}
-	d, err := pattern(c.ctx, text, keyword == "pattern")
+	d, err := automaton(c.ctx, v.Text)
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, errNothing
@@ -406,11 +406,37 @@ func (c *compiler) counted(factors []factor, least, most int) (*stringSpec, erro
 
 // intersect is the automaton of the texts that counted gives.
 func (c *compiler) intersect(factors []factor, least, most int) (*dfa, error) {
-	d, err := intersect(factors, least, most)
+	d, err := c.crossed(factors, least, most)
 	if err == nil {
 		c.effort += 8 * d.work
 	} else {
 		c.effort += 8 << 20
 	}
 	return d, err
+}
+
+// crossing is an intersection that was made: nil and an error if it could not be.
+type crossing struct {
+	d   *dfa
+	err error
+}
+
+type crossingKey struct {
+	factors     [mostFactors]factor
+	least, most int
+}
+
+// crossed is intersect, made once for all compilations of the document.
+func (r *rounds) crossed(factors []factor, least, most int) (*dfa, error) {
+	if len(factors) > mostFactors {
+		return nil, errTooLarge
+	}
+	key := crossingKey{least: least, most: most}
+	copy(key.factors[:], factors)
+	made, known := r.crossings[key]
+	if !known {
+		made.d, made.err = intersect(factors, least, most)
+		r.crossings[key] = made
+	}
+	return made.d, made.err
 }

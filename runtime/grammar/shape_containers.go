@@ -153,7 +153,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 		return nil
 	}
 	for _, m := range d.Members {
-		p, err := pattern(k.ctx, m.Name, true)
+		p, err := patternOf(k.ctx, m.Name)
 		if errors.Is(err, errEmpty) {
 			continue
 		}
@@ -203,34 +203,30 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 // otherNames are the names that are not listed and match just the patterns whose bits are in set;
 // nil if there are none.
 func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
-	switch {
-	case len(k.patterns) > 0:
-	case len(k.names) == 0:
+	if len(k.names)+len(k.patterns) == 0 {
 		return k.anyString, nil
-	default:
-		names := slices.Sorted(slices.Values(k.names))
-		key := fmt.Sprintf("%q", names)
-		spec := k.others[key] // alternatives of one object share it
-		if spec == nil {
-			spec = &stringSpec{max: -1, make: func() *dfa {
-				d, err := otherThan(names)
-				if err != nil {
-					panic("grammar: " + err.Error()) // the names were counted
-				}
-				return d
-			}}
-			k.others[key] = spec
-		}
+	}
+	names := slices.Sorted(slices.Values(k.names))
+	key := fmt.Sprintf("%q", names)
+	spec := k.others[key] // alternatives of one object share it
+	if spec == nil {
+		spec = &stringSpec{max: -1, make: func() *dfa {
+			d, err := otherThan(names)
+			if err != nil {
+				panic("grammar: " + err.Error()) // the names were counted
+			}
+			return d
+		}}
+		k.others[key] = spec
+	}
+	if len(k.patterns) == 0 {
 		return spec, nil
 	}
-	others, err := otherThan(k.names)
-	if err == nil {
-		factors := []factor{{d: others}}
-		for i, p := range k.patterns {
-			factors = append(factors, factor{p.d, set>>i&1 == 0})
-		}
-		others, err = intersect(factors, 0, -1)
+	factors := []factor{{d: spec.dfa()}}
+	for i, p := range k.patterns {
+		factors = append(factors, factor{p.d, set>>i&1 == 0})
 	}
+	others, err := k.crossed(factors, 0, -1)
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, nil
