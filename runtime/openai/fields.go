@@ -18,8 +18,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/harmony/token"
 )
 
 // What one request may be made of: far more than any context holds, and little enough that each
@@ -74,8 +76,15 @@ type object struct {
 
 func parseObject(b []byte) (*object, *fault) { return parseFor(context.Background(), b) }
 
-// parseFor is parseObject for a request.
+// parseFor is parseObject for a request. What is no UTF-8 is refused: it is no JSON, and a byte
+// that became U+FFFD would be three.
 func parseFor(ctx context.Context, b []byte) (*object, *fault) {
+	if !utf8.Valid(b) {
+		at, _ := token.ScanUTF8(b)
+		line, column := position(b, int64(at)+1)
+		return nil, invalid("", "the request body is not valid JSON: it is not UTF-8: %#02x at "+
+			"line %d, column %d (byte %d)", b[at], line, column, at+1)
+	}
 	if !json.Valid(b) {
 		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
 		var syntax *json.SyntaxError
