@@ -197,7 +197,7 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 				}
 				t := &trie.nodes[i]
 				if t.whole {
-					allow(mask, trie.order[t.first])
+					allow(mask, trie.order[trie.first[i]])
 				}
 				walk(to, t.below)
 			}

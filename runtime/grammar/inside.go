@@ -29,12 +29,13 @@ type closed struct{ id, tail int32 }
 
 // stringVocabulary is the tokens as they can come inside a string.
 type stringVocabulary struct {
-	bare   trie     // no quote, backslash or control
-	ragged trie     // of these, those that are not whole characters
-	cut    []uint64 // of these, those that are text up to somewhere in their last character
-	heads  trie     // the texts of headed, without the empty one, which is number 0
-	headed []head
-	tails  trie // the texts behind closing quotes, likewise
+	bare     trie // no quote, backslash or control
+	bareMask []uint64
+	ragged   trie     // of these, those that are not whole characters
+	cut      []uint64 // of these, those that are text up to somewhere in their last character
+	heads    trie     // the texts of headed, without the empty one, which is number 0
+	headed   []head
+	tails    trie // the texts behind closing quotes, likewise
 	// tokens of numberBytes only, and tokens that begin with some of them and go on otherwise
 	numeric, mixed trie
 }
@@ -89,7 +90,7 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 			h.closed = append(h.closed, closed{id, tail})
 		}
 	}
-	v.bare, v.ragged = newTrie(bare), newTrie(ragged)
+	v.bare, v.bareMask, v.ragged = newTrie(bare), only(bare...), newTrie(ragged)
 	v.numeric, v.mixed = newTrie(numeric), newTrie(mixed)
 	v.heads, v.tails = trieOfTexts(heads), trieOfTexts(tails)
 	return v
@@ -240,12 +241,12 @@ func (c *Grammar) insideHeads(s *stringSpec, from inString, in *inside) *inside 
 			switch {
 			case !ok:
 			case free[to.state] && s.max < 0 && int(to.count) >= s.min && n.kinds&ragged == 0:
-				for _, h := range v.heads.order[n.first:n.last] {
+				for _, h := range v.heads.order[v.heads.first[i]:n.last] {
 					add(h, true)
 				}
 			default:
 				if n.whole {
-					add(v.heads.order[n.first], s.closes(to))
+					add(v.heads.order[v.heads.first[i]], s.closes(to))
 				}
 				follow(n.below, to)
 			}
@@ -324,9 +325,11 @@ func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint6
 	var stack [longestToken + 1]struct {
 		state, count int32
 		left         kids
+		last         int32 // behind the tokens of left
 	}
 	depth := 0
 	stack[0].state, stack[0].count, stack[0].left = from.state, from.count, t.roots
+	stack[0].last = int32(len(t.order))
 	for {
 		top := &stack[depth]
 		if top.left.at == top.left.end {
@@ -351,19 +354,26 @@ func (c *Grammar) walkInside(s *stringSpec, t *trie, from inString, mask []uint6
 				stays[to] = staysOf(d, to)
 			}
 		}
-		n := &t.nodes[i]
-		if s.max < 0 && (n.kinds&^stays[to] == 0 || n.deep <= safe[to] && n.kinds&ragged == 0) {
-			for _, id := range t.order[n.first:n.last] {
-				allow(mask, id)
+		if s.max < 0 && t.deeps[i] <= safe[to] {
+			last := top.last
+			if i+1 < top.left.end {
+				last = t.first[i+1]
 			}
+			t.allow(mask, i, last)
+			continue
+		}
+		n := &t.nodes[i]
+		if s.max < 0 && n.kinds&^stays[to] == 0 {
+			t.allow(mask, i, n.last)
 			continue
 		}
 		if n.whole {
-			allow(mask, t.order[n.first])
+			allow(mask, t.order[t.first[i]])
 		}
 		if n.below.at < n.below.end {
 			depth++
-			stack[depth].state, stack[depth].count, stack[depth].left = to, count, n.below
+			below := &stack[depth]
+			below.state, below.count, below.left, below.last = to, count, n.below, n.last
 		}
 	}
 }
@@ -412,20 +422,22 @@ func (c *Grammar) insideOf(s *stringSpec, at, count int32, given []uint64) *insi
 // otherBare are the tokens without quotes and backslashes that are not in given; false if they are
 // too many to look at each.
 func otherBare(given []uint64) (others []int32, ok bool) {
-	v := words().strings
-	n := 0
-	for _, word := range given {
-		n += bits.OnesCount64(word)
-	}
-	if n < len(v.bare.order)-mostLeaving {
+	if given == nil {
 		return nil, false
 	}
-	for _, id := range v.bare.order {
-		if given[id>>6]>>(id&63)&1 == 0 {
-			others = append(others, id)
+	bare, n := words().strings.bareMask, 0
+	for i, word := range bare {
+		n += bits.OnesCount64(word &^ given[i])
+	}
+	if n > mostLeaving {
+		return nil, false
+	}
+	for i, word := range bare {
+		for word &^= given[i]; word != 0; word &= word - 1 {
+			others = append(others, int32(i*64+bits.TrailingZeros64(word)))
 		}
 	}
-	return others, len(others) <= mostLeaving
+	return others, true
 }
 
 // behind is the set of tails that can follow a string, a bit each; parent is the stack below it.

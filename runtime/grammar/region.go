@@ -120,6 +120,33 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	return shape
 }
 
+// loops is the kinds of bytes (trie.go) of which any text leads back to a state.
+func (s *shapes) loops(state int32) (kinds uint64) {
+	some := false // a state inside a character has no loops
+	for kind, bounds := range kindRanges {
+		loop := true
+		for b := int(bounds[0]); b <= int(bounds[1]) && loop; b++ {
+			to := s.d.step(state, byte(b))
+			switch u, ok := utf8Step(0, byte(b)); {
+			case b < utf8.RuneSelf:
+				loop = isPlain[b] && to == state
+			case ok: // the first byte of a character
+				loop = to >= 0 && s.end[to] == state && s.complete[s.shape(to, u)]
+			default:
+				continue
+			}
+			some = some || loop
+		}
+		if loop {
+			kinds |= 1 << kind
+		}
+	}
+	if !some {
+		return 0
+	}
+	return kinds
+}
+
 // region is the states that plain text reaches from a state through states of the same shape.
 type region struct {
 	*shapes

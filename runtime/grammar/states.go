@@ -328,9 +328,10 @@ func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
 		if at < 0 {
 			return
 		}
-		n := &t.nodes[int(part.at)+at]
+		at += int(part.at)
+		n := &t.nodes[at]
 		if n.whole {
-			allow(mask, t.order[n.first])
+			allow(mask, t.order[t.first[at]])
 		}
 		part = n.below
 	}
@@ -394,13 +395,11 @@ func (c *Grammar) follow(trie *trie, part kids, from int32, mask []uint64) {
 		}
 		n := &trie.nodes[i]
 		if n.kinds&^after.loops == 0 || n.kinds&^after.stays == 0 {
-			for _, id := range trie.order[n.first:n.last] {
-				allow(mask, id)
-			}
+			trie.allow(mask, i, n.last)
 			continue
 		}
 		if n.whole {
-			allow(mask, trie.order[n.first])
+			allow(mask, trie.order[trie.first[i]])
 		}
 		if n.below.at < n.below.end {
 			depth++

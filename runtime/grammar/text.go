@@ -268,11 +268,13 @@ func staysOf(d *dfa, from int32) uint64 {
 	if d.total[from] {
 		return plainKinds
 	}
-	r, ok := regionOf(d.shapes, from, mostStaying)
-	if !ok {
-		return 0
+	kinds := d.shapes.loops(from)
+	if r, ok := regionOf(d.shapes, from, mostStaying); ok {
+		if more := r.stays(); bits.OnesCount64(more) > bits.OnesCount64(kinds) {
+			kinds = more
+		}
 	}
-	return r.stays()
+	return kinds
 }
 
 // takesToken tells whether a state takes the bytes of a token.

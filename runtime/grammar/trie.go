@@ -17,14 +17,13 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. It has all that a walk needs at a node, and siblings stand
-// side by side: walks jump, so each further place would be a further wait for memory.
+// trieNode is one byte of some token. Siblings stand side by side: walks jump, so each further
+// place would be a further wait for memory.
 type trieNode struct {
-	whole       bool  // a token ends here, the first of the subtree
-	deep        uint8 // the most bytes that stand below
-	below       kids
-	first, last int32  // the tokens of the subtree are order[first:last]
-	kinds       uint64 // the kinds of the bytes in the subtree, the node's own included
+	whole bool  // a token ends here, the first of the subtree
+	last  int32 // one more than the place of the last token of the subtree
+	below kids
+	kinds uint64 // the kinds of the bytes in the subtree, the node's own included
 }
 
 // kids are the nodes from at to before end: all that follow the same bytes.
@@ -35,9 +34,22 @@ type kids struct{ at, end int32 }
 // once.
 type trie struct {
 	nodes []trieNode
-	edges []byte // of the nodes: most siblings are passed over by their bytes
+	// by node, what most nodes are passed over by: the node itself would be a wait for memory
+	edges []byte  // the byte
+	deeps []uint8 // the most bytes that stand below; broken if a token is not whole characters
+	first []int32 // the place of the first token of the subtree
 	roots kids
 	order []int32
+}
+
+// broken is deeper than any token.
+const broken = 0xff
+
+// allow adds the tokens of the subtree of node i to mask, up to the place last.
+func (t *trie) allow(mask []uint64, i, last int32) {
+	for _, id := range t.order[t.first[i]:last] {
+		allow(mask, id)
+	}
 }
 
 // byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word.
@@ -69,9 +81,13 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add('g', 'z')
 	single('{', 0x7f)
 	add(0x80, 0xbf)
-	add(0xc0, 0xe1)
-	add(0xe2, 0xe2) // a dot does not take the line ends among these
-	add(0xe3, 0xff)
+	// first bytes of characters: those of spaces and line ends stand alone
+	add(0xc0, 0xc2)
+	add(0xc3, 0xe0)
+	single(0xe1, 0xe3)
+	add(0xe4, 0xee)
+	add(0xef, 0xef)
+	add(0xf0, 0xff)
 	return kind, ranges
 }()
 
@@ -181,15 +197,16 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 		edge := texts[i][depth]
 		for i++; i < len(texts) && texts[i][depth] == edge; i++ {
 		}
-		t.edges = append(t.edges, edge)
-		t.nodes = append(t.nodes, trieNode{first: place + int32(from), last: place + int32(i),
+		t.edges, t.deeps = append(t.edges, edge), append(t.deeps, 0)
+		t.first = append(t.first, place+int32(from))
+		t.nodes = append(t.nodes, trieNode{last: place + int32(i),
 			whole: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
 	}
 	k.end = int32(len(t.nodes))
 	for i := k.at; i < k.end; i++ {
-		n := t.nodes[i]
-		under := texts[n.first-place : n.last-place]
-		at := n.first
+		n, deep := t.nodes[i], uint8(0)
+		at := t.first[i]
+		under := texts[at-place : n.last-place]
 		for len(under) > 0 && len(under[0]) == depth+1 { // that end here
 			if !utf8.Valid(under[0]) {
 				n.kinds |= ragged
@@ -199,9 +216,12 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 		n.below = t.layOut(under, at, depth+1)
 		for k := n.below.at; k < n.below.end; k++ {
 			n.kinds |= t.nodes[k].kinds
-			n.deep = max(n.deep, t.nodes[k].deep+1)
+			deep = max(deep, t.deeps[k]+1)
 		}
-		t.nodes[i] = n
+		if n.kinds&ragged != 0 {
+			deep = broken
+		}
+		t.nodes[i], t.deeps[i] = n, deep
 	}
 	return k
 }
