@@ -24,8 +24,8 @@ type compiler struct {
 	nodeOf   map[string]int32
 	strings  map[*stringSpec]int32
 	numbers  map[*dfa]int32
-	apart    map[*schema]bool
-	overlaps []overlap
+	overlaps map[*schema][]overlap              // by schema with a oneOf
+	now      *node                              // whose shapes are being found
 	enums    map[*jsondoc.Value]map[string]bool // see members
 
 	// see logic.go
@@ -44,7 +44,7 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) *compiler {
 	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: newProgram(),
 		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
-		apart: map[*schema]bool{}, enums: map[*jsondoc.Value]map[string]bool{},
+		overlaps: map[*schema][]overlap{}, enums: map[*jsondoc.Value]map[string]bool{},
 		anyString: &stringSpec{make: anyText, max: -1},
 		logics:    map[*schema][][]*schema{},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
@@ -55,13 +55,14 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 type node struct {
 	all    []*schema
 	shapes []shape
-	live   bool // it can be fulfilled
+	known  bool      // the shapes are found
+	oneOf  []*schema // the schemas with a oneOf that the shapes depend on
+	live   bool      // it can be fulfilled
 }
 
 // overlap is a node that must not be fulfillable: two alternatives of a oneOf at once.
 type overlap struct {
-	of   *schema
-	i, k int
+	pair [2]int
 	n    int32
 }
 
@@ -74,7 +75,7 @@ const (
 	negated              // each alternative excludes the other
 )
 
-// rounds is what the compilations of one document share.
+// rounds is what the compilations of one document share, whatever is relaxed.
 type rounds struct {
 	// by schema with a oneOf: the stage of each pair of its alternatives
 	stages    map[*jsondoc.Value]map[[2]int]stage
@@ -88,7 +89,7 @@ func newRounds() *rounds {
 		others: map[string]*stringSpec{}, crossings: map[crossingKey]crossing{}}
 }
 
-// errOverlap asks to compile again, since some pairs have moved to another stage.
+// errOverlap asks to go on compiling, since some pairs have moved to another stage.
 var errOverlap = errors.New("alternatives overlap")
 
 const (
@@ -146,11 +147,17 @@ func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 	return c.ctx.Err() // each may have taken a while
 }
 
-// compile finds the node of the given schemas and all nodes below it, and makes the program.
+// compile finds the node of the given schemas and all nodes below it, and makes the program. After
+// errOverlap it goes on with the nodes that depend on what has moved.
 func (c *compiler) compile(all []*schema) (int32, error) {
-	root, before := all[0], c.effort
+	root, before := all[0], c.effort-c.work
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
+		n := c.nodes[i]
+		if n.known {
+			continue
+		}
+		n.known, c.now = true, n
 		if i > mostSchemaNodes {
 			return 0, root.unsupported("schema",
 				fmt.Sprintf("it is larger than %d places", mostSchemaNodes))
@@ -162,7 +169,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 			return 0, err
 		}
 		c.effort += 2000
-		variants, err := c.variants(c.nodes[i].all)
+		variants, err := c.variants(n.all)
 		if err != nil {
 			return 0, err
 		}
@@ -171,13 +178,14 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 			if err != nil {
 				return 0, err
 			}
-			c.nodes[i].shapes = append(c.nodes[i].shapes, s...)
+			n.shapes = append(n.shapes, s...)
 		}
 	}
+	reached := c.reached(first)
 	for changed := true; changed; {
 		changed = false
 		for i := len(c.nodes) - 1; i >= 0; i-- {
-			if n := c.nodes[i]; !n.live && slices.ContainsFunc(n.shapes, c.live) {
+			if n := c.nodes[i]; reached[i] && !n.live && slices.ContainsFunc(n.shapes, c.live) {
 				n.live, changed = true, true
 			}
 		}
@@ -194,7 +202,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		}
 		var alternatives []symbol
 		for i := range n.shapes {
-			if s := &n.shapes[i]; n.live && c.live(*s) {
+			if s := &n.shapes[i]; n.live && c.live(*s) { // none that is not reached is live
 				a, err := c.emit(s)
 				if err != nil {
 					return 0, err
@@ -207,26 +215,81 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 	return first, nil
 }
 
-// overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
-// was one.
-func (c *compiler) overlap() (some bool) {
-	for _, o := range c.overlaps {
-		if !c.nodes[o.n].live {
-			continue
+// reached tells which nodes are needed for a node: those below it, and those of the pairs that must
+// be apart. What only a node of an earlier round needed is not.
+func (c *compiler) reached(from int32) []bool {
+	reached := make([]bool, len(c.nodes))
+	var todo []int32
+	add := func(id int32) {
+		if !reached[id] {
+			reached[id] = true
+			todo = append(todo, id)
 		}
-		pairs := c.stages[o.of.from]
-		if pairs == nil {
-			pairs = map[[2]int]stage{}
-			c.stages[o.of.from] = pairs
-		}
-		pair := [2]int{o.i, o.k}
-		pairs[pair]++
-		if pairs[pair] == beside && len(o.of.at.Members) == 1 {
-			pairs[pair] = negated
-		}
-		some = true
 	}
-	return some
+	add(from)
+	for len(todo) > 0 {
+		n := c.nodes[todo[len(todo)-1]]
+		todo = todo[:len(todo)-1]
+		for _, s := range n.oneOf {
+			for _, o := range c.overlaps[s] {
+				add(o.n)
+			}
+		}
+		for _, s := range n.shapes {
+			switch {
+			case s.object != nil:
+				for _, p := range s.object.properties {
+					add(p.value)
+				}
+				for _, x := range s.object.extra {
+					add(x.value)
+				}
+			case s.array != nil:
+				for _, item := range s.array.prefix {
+					add(item)
+				}
+				add(s.array.items)
+			}
+		}
+	}
+	return reached
+}
+
+// overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
+// was one. The shapes that depend on it are to be found again.
+func (c *compiler) overlap() bool {
+	moved := map[*schema]bool{}
+	for s, overlaps := range c.overlaps {
+		for _, o := range overlaps {
+			if !c.nodes[o.n].live {
+				continue
+			}
+			pairs := c.stages[s.from]
+			if pairs == nil {
+				pairs = map[[2]int]stage{}
+				c.stages[s.from] = pairs
+			}
+			pairs[o.pair]++
+			if pairs[o.pair] == beside && len(s.at.Members) == 1 {
+				pairs[o.pair] = negated
+			}
+			moved[s] = true
+		}
+	}
+	if len(moved) == 0 {
+		return false
+	}
+	for s := range moved {
+		delete(c.overlaps, s)
+		delete(c.exclusives, s)
+	}
+	for _, n := range c.nodes {
+		n.live = false
+		if slices.ContainsFunc(n.oneOf, func(s *schema) bool { return moved[s] }) {
+			n.known, n.oneOf, n.shapes = false, nil, nil
+		}
+	}
+	return true
 }
 
 // live tells whether a shape can be fulfilled, by what is known of the nodes so far.

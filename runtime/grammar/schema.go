@@ -246,12 +246,12 @@ func compileDocument(ctx context.Context, d *jsondoc.Value, object bool) (*Gramm
 
 func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
 	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) (*Grammar, error) {
+	c := newCompiler(ctx, d, relaxed, known)
+	all := []*schema{c.root}
+	if object {
+		all = append(all, c.at(objectValue(typeMember("object")), ""))
+	}
 	for range mostRounds {
-		c := newCompiler(ctx, d, relaxed, known)
-		all := []*schema{c.root}
-		if object {
-			all = append(all, c.at(objectValue(typeMember("object")), ""))
-		}
 		root, err := c.compile(all)
 		switch {
 		case ctx.Err() != nil: // whatever it says of the schema

@@ -207,10 +207,13 @@ func listedTexts(s *jsondoc.Value) []string {
 // mustBeApart notes that no value may fulfil two of the alternatives: only then is oneOf the same
 // as anyOf.
 func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
-	if c.apart[s] {
+	if !slices.Contains(c.now.oneOf, s) {
+		c.now.oneOf = append(c.now.oneOf, s)
+	}
+	if _, known := c.overlaps[s]; known {
 		return nil
 	}
-	c.apart[s] = true
+	overlaps := []overlap{}
 	if len(subs) > mostOneOf {
 		return s.unsupported("oneOf",
 			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf))
@@ -218,14 +221,16 @@ func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	for i, a := range subs {
 		for k := i + 1; k < len(subs); k++ {
 			all := []*schema{a, subs[k]}
-			switch c.stages[s.from][[2]int{i, k}] {
+			pair := [2]int{i, k}
+			switch c.stages[s.from][pair] {
 			case beside:
 				all = append(all, c.beside(s))
 			case negated:
 				continue
 			}
-			c.overlaps = append(c.overlaps, overlap{s, i, k, c.node(all)})
+			overlaps = append(overlaps, overlap{pair, c.node(all)})
 		}
 	}
+	c.overlaps[s] = overlaps
 	return nil
 }
