@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Field is a value and where it stands: "messages[2].content", "" for the whole text.
@@ -84,8 +85,15 @@ func (f Field) Members() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Text reads a string.
-func (f Field) Text() (string, error) { return read[string](f, String, "a string") }
+// Text reads a string. One as it is written, as most are, is copied and no more: the decoder would
+// pass over it twice and leave as much behind as a short one holds.
+func (f Field) Text() (string, error) {
+	if s := bytes.Trim(f.Raw, " \t\r\n"); len(s) > 1 && s[0] == '"' &&
+		bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
+		return string(s[1 : len(s)-1]), nil
+	}
+	return read[string](f, String, "a string")
+}
 
 // Bool reads a boolean.
 func (f Field) Bool() (bool, error) { return read[bool](f, Bool, "a boolean") }

@@ -57,12 +57,21 @@ func splitAgrees(t *testing.T, raw json.RawMessage) {
 		for _, i := range items {
 			splitAgrees(t, i.Raw)
 		}
+	case String:
+		var want string
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Text(); err != nil || got != want {
+			t.Fatalf("%s: %q, %v, want %q", raw, got, err, want)
+		}
 	}
 }
 
 var splitTexts = []string{`{}`, `[]`, ` { } `, ` [ ] `, `{"a":1,"b":[1, 2 ,{"c":"}"}],"a":2}`,
 	`["a,b","\"","\\","\\\"",[],{},[[]],-1.5e+3,true,null]`, `{"\u0061":1,"a":2,"":3,"é":4}`,
-	"{\n\t\"a\" : [ 1 , 2 ]\r\n, \"b\":{\"c\" :{ } } }", "{\"\xff\":1,\"\ufffd\":2}", `[0]`, `[""]`}
+	"{\n\t\"a\" : [ 1 , 2 ]\r\n, \"b\":{\"c\" :{ } } }", "{\"\xff\":1,\"\ufffd\":2}", `[0]`, `[""]`,
+	"[ \"a\xff\", \"漢\\\\\", \"字 \" ]", " \"\" "}
 
 func FuzzSplit(f *testing.F) {
 	for _, text := range splitTexts {

@@ -189,20 +189,21 @@ func content(m *object, name string, lenient bool) string {
 		v.wrong("a string or an array of content parts")
 		return ""
 	}
-	var all strings.Builder
-	for _, p := range v.list() {
+	list := v.list()
+	all := make([]string, 0, len(list))
+	for _, p := range list {
 		if p.Kind() == jsondoc.String {
-			all.WriteString(p.text())
+			all = append(all, p.text())
 			continue
 		}
 		part := p.object()
 		switch kind := part.text("type"); {
 		case slices.Contains(textParts, kind), kind == "" && part.has("text"):
-			all.WriteString(part.text("text") + part.text("refusal"))
+			all = append(all, part.text("text")+part.text("refusal"))
 		case (kind == "input_file" || kind == "file") && !lenient:
-			all.WriteString(fileText(part))
+			all = append(all, fileText(part))
 		case lenient, m.c.images && slices.Contains(imageParts, kind):
-			all.WriteString(leftOut(kind))
+			all = append(all, leftOut(kind))
 		case kind == "":
 			part.complain(missing(part.at("type")))
 		default:
@@ -210,5 +211,5 @@ func content(m *object, name string, lenient bool) string {
 				"the model reads text only"))
 		}
 	}
-	return all.String()
+	return strings.Join(all, "")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
@@ -218,9 +219,8 @@ func promptIDs(v value, list []value) []int32 {
 
 // tokenID reads an id of the vocabulary.
 func (v value) tokenID() int32 {
-	var id int64
-	if v.Kind() != jsondoc.Number || json.Unmarshal(v.Raw, &id) != nil || id < 0 ||
-		id >= token.VocabSize {
+	id, err := strconv.ParseInt(string(bytes.TrimSpace(v.Raw)), 10, 64)
+	if err != nil || id < 0 || id >= token.VocabSize {
 		v.c.add(invalid(v.Path, "%s is %s, which is not a token id of 0 to %d", v.Path,
 			brief(string(v.Raw)), token.VocabSize-1))
 		return 0

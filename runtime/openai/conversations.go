@@ -97,6 +97,11 @@ func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawM
 	}
 	for i, v := range list {
 		in.appendItem(v, list[i+1:])
+	}
+	if o.c.first != nil {
+		return nil
+	}
+	for _, v := range list { // once nothing holds the texts that were read
 		items = append(items, recordedItem(v.Raw))
 	}
 	return items

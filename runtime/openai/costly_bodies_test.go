@@ -12,7 +12,6 @@ import (
 type costlyBody struct {
 	name, path, begin, end string
 	piece                  func(i int) string
-	grant                  int // times the goals that it misses; 0: once
 }
 
 func (c costlyBody) text(size int) []byte {
@@ -65,7 +64,7 @@ func phases(count int, first, second string) func(int) string {
 func costlyBodies() []costlyBody {
 	var all []costlyBody
 	add := func(name, path, begin, end string, piece func(int) string) {
-		all = append(all, costlyBody{path + ", " + name, path, begin, end, piece, 0})
+		all = append(all, costlyBody{path + ", " + name, path, begin, end, piece})
 	}
 	const chat, responses, claude, ollama = "/v1/chat/completions", "/v1/responses",
 		"/v1/messages", "/api/chat"
@@ -218,14 +217,14 @@ func costlyBodies() []costlyBody {
 			add("few "+c.name, c.route, base+c.field, end, padded(130_000, c.piece))
 		}
 	}
+	add("most ids of long texts", "/detokenize", `{"tokens":[`+strings.Repeat("72056,", mostItems-1),
+		"1]}", func(int) string { return strings.Repeat(" ", standardBody) })
 	tool := strings.Repeat(`"property#":{"type":"string"},`, 125) + `"z":{}`
 	add("large tools", chat, base+`"tools":[`, `]}`, numbered(
 		`{"type":"function","function":{"name":"f#","parameters":{"type":"object",`+
 			`"properties":{`+tool+`}}}}`))
-	all[len(all)-1].grant = 2 // what is compiled is kept
 	add("large tools", claude, base+`"tools":[`, `]}`, numbered(
 		`{"name":"f#","input_schema":{"type":"object","properties":{`+tool+`}}}`))
-	all[len(all)-1].grant = 2
 	words := strings.Repeat("word ", 810)
 	add("described tools", responses, base+`"tools":[`, `]}`, numbered(
 		`{"type":"function","name":"f#","description":"`+words+`"}`))

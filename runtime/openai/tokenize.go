@@ -47,39 +47,73 @@ func (p *port) tokenize(e *exchange, r *http.Request) {
 
 // writeTokens writes the answer piece by piece: there may be many times the text of it.
 func writeTokens(e *exchange, ids []int32, most int, strs bool) {
-	const piece = 64 << 10
-	control := http.NewResponseController(e)
-	e.Header().Set("Content-Type", "application/json")
-	b := make([]byte, 0, piece+1024) // and room for a token
-	send := func(least int) {
-		if len(b) >= least {
-			_ = control.SetWriteDeadline(time.Now().Add(patience)) // or there is none
-			_, _ = e.Write(b)
-			b = b[:0]
-		}
-	}
+	w := newPieceWriter(e)
 	list := func(name string, item func(b []byte, id int32) []byte) {
-		b = append(append(append(b, `,"`...), name...), `":[`...)
+		w.b = append(append(append(w.b, `,"`...), name...), `":[`...)
 		for i, id := range ids {
 			if i > 0 {
-				b = append(b, ',')
+				w.b = append(w.b, ',')
 			}
-			b = item(b, id)
-			send(piece)
+			w.b = item(w.b, id)
+			w.send(piece)
 		}
-		b = append(b, ']')
+		w.b = append(w.b, ']')
 	}
-	b = fmt.Appendf(b, `{"count":%d,"max_model_len":%d`, len(ids), most)
+	w.b = fmt.Appendf(w.b, `{"count":%d,"max_model_len":%d`, len(ids), most)
 	list("tokens", func(b []byte, id int32) []byte { return strconv.AppendInt(b, int64(id), 10) })
 	if strs {
 		list("token_strs", func(b []byte, id int32) []byte {
 			return jsondoc.Quote(b, token.Text(token.Get().TokenBytes(id)))
 		})
 	} else {
-		b = append(b, `,"token_strs":null`...)
+		w.b = append(w.b, `,"token_strs":null`...)
 	}
-	b = append(b, "}\n"...)
-	send(0)
+	w.b = append(w.b, "}\n"...)
+	w.send(0)
+}
+
+// writeText writes the text of ids, which may be twenty times as long as their numbers.
+func writeText(e *exchange, ids []int32) {
+	w := newPieceWriter(e)
+	var text token.StreamDecoder
+	add := func(s string) {
+		from := len(w.b)
+		w.b = jsondoc.Quote(w.b, s)
+		w.b = append(w.b[:from], w.b[from+1:len(w.b)-1]...) // the quotes are around all of it
+		w.send(piece)
+	}
+	w.b = append(w.b, `{"prompt":"`...)
+	for _, id := range ids {
+		add(text.Push(id))
+	}
+	add(text.Flush())
+	w.b = append(w.b, "\"}\n"...)
+	w.send(0)
+}
+
+// piece is how much of a long answer is written at once.
+const piece = 64 << 10
+
+// pieceWriter writes a JSON answer as it is made.
+type pieceWriter struct {
+	b       []byte // not written yet
+	e       *exchange
+	control *http.ResponseController
+}
+
+func newPieceWriter(e *exchange) *pieceWriter {
+	e.Header().Set("Content-Type", "application/json")
+	return &pieceWriter{make([]byte, 0, piece+1024), e, // and room for a token
+		http.NewResponseController(e)}
+}
+
+// send writes what is there if it is least bytes.
+func (w *pieceWriter) send(least int) {
+	if len(w.b) >= least {
+		_ = w.control.SetWriteDeadline(time.Now().Add(patience)) // or there is none
+		_, _ = w.e.Write(w.b)
+		w.b = w.b[:0]
+	}
 }
 
 // promptOf renders the conversation of a chat request.
@@ -109,15 +143,14 @@ func (p *port) detokenize(e *exchange, r *http.Request) {
 	if !o.has("tokens") {
 		o.complain(missing("tokens"))
 	}
-	var ids []int32
-	for _, v := range o.list("tokens") {
-		ids = append(ids, v.tokenID())
+	list := o.list("tokens")
+	ids := make([]int32, len(list))
+	for i, v := range list {
+		ids[i] = v.tokenID()
 	}
 	if f := o.c.first; f != nil {
 		writeFault(e, f)
 		return
 	}
-	writeJSON(e, http.StatusOK, struct {
-		Prompt string `json:"prompt"`
-	}{token.Text(token.Get().Decode(nil, ids))})
+	writeText(e, ids)
 }

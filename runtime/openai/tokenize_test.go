@@ -34,6 +34,13 @@ func TestTokenize(t *testing.T) {
 		!strings.Contains(text, "type get_weather = (_:") {
 		t.Errorf("conversation: %s", text)
 	}
+	odd := strings.Repeat("a \"quoted\" \\ \u6f22\U0001f642\n\x01<|end|>", 5_000)
+	ids = token.Get().EncodeBytes(token.Get().Encode(nil, odd), []byte("\xf0\x9f")) // half a letter
+	list, _ = json.Marshal(ids)
+	m = decode(t, post(t, srv, "/detokenize", `{"tokens":`+string(list)+`}`).body)
+	if m["prompt"] != odd+"\ufffd" {
+		t.Errorf("of %d tokens: %.200v", len(ids), m["prompt"])
+	}
 	for _, c := range []struct{ path, body, param string }{
 		{"/tokenize", `{}`, "prompt"}, {"/detokenize", `{}`, "tokens"},
 		{"/detokenize", `{"tokens":[-1]}`, "tokens[0]"},

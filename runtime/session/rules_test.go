@@ -32,6 +32,7 @@ func legalSoFar(r sched.Request, text string) (allowed int, whole bool) {
 func submitted(t *testing.T, r Request) (sched.Request, error) {
 	t.Helper()
 	m, s := scripted("<|channel|>final<|message|>x<|return|>")
+	m.context = 131072
 	var got sched.Request
 	m.submit = func(ctx context.Context, q sched.Request) (TokenStream, error) {
 		got = q
@@ -130,15 +131,17 @@ func allows(mask []uint64, id int32) bool {
 	return mask == nil || mask[id>>6]>>(id&63)&1 == 1
 }
 
-// A prediction stands behind the header of an answer, where its beginning is looked for.
+// A prediction stands behind the header of an answer, where its beginning is looked for. One that
+// no context holds is left out.
 func TestPredictionIsBehindItsHeader(t *testing.T) {
 	for _, c := range []struct{ says, want string }{{"", ""},
-		{"Hi <|end|>", "<|start|>assistant<|channel|>final<|message|>Hi <|end|>"}} {
+		{"Hi <|end|>", "<|start|>assistant<|channel|>final<|message|>Hi <|end|>"},
+		{strings.Repeat("word ", 200_000), ""}} {
 		got, err := submitted(t, Request{Messages: []Message{User("hi")}, Prediction: c.says})
 		if text := string(token.Get().Decode(nil, got.Prediction)); err != nil || text != c.want {
 			t.Errorf("%q, %v", text, err)
 		}
-		if c.says != "" && got.Prediction[len(got.Prediction)-1] == token.End {
+		if c.want != "" && got.Prediction[len(got.Prediction)-1] == token.End {
 			t.Error("text became a special token")
 		}
 	}

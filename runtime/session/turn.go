@@ -76,12 +76,20 @@ var (
 	})
 )
 
-// predicted is the tokens of a predicted answer, with the header that it is recognised by.
-func predicted(answer string) []int32 {
-	if answer == "" {
+// predicted is the tokens of a predicted answer, with the header that it is recognised by. One that
+// is longer than the context is of no use, and would be encoded for nothing.
+func (t *turn) predicted() []int32 {
+	if t.req.Prediction == "" {
 		return nil
 	}
-	return token.Get().Encode(slices.Concat(assistantStart(), finalHeader()), answer)
+	ids, ok := token.Get().EncodeWhile(slices.Concat(assistantStart(), finalHeader()),
+		t.req.Prediction, func(ids int) bool {
+			return ids <= t.model.context && t.ctx.Err() == nil
+		})
+	if !ok {
+		return nil
+	}
+	return ids
 }
 
 // TokenStream is the tokens of one sequence, read by one goroutine: a *sched.Stream, or another's
@@ -143,7 +151,7 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	stream, err := t.model.submit(ctx, sched.Request{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
-		Prediction: predicted(t.req.Prediction),
+		Prediction: t.predicted(),
 	})
 	if err != nil {
 		leave()
