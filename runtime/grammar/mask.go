@@ -34,6 +34,14 @@ func without(mask, set []uint64) {
 	}
 }
 
+// ones counts the ids of set.
+func ones(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
 // single returns the one id that a mask allows, if it allows just one.
 func single(mask []uint64) (int32, bool) {
 	found := int32(-1)

@@ -18,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// mostLeaving bounds the tokens that are looked at byte by byte.
-const mostLeaving = 1 << 14
+// mostLeaving bounds the tokens that are looked at byte by byte: a walk costs less than more.
+const mostLeaving = 1 << 12
 
 // isPlain tells the characters of ASCII that are plain text.
 var isPlain = func() (plain [utf8.RuneSelf]bool) {
@@ -109,6 +109,8 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 		}
 	}
 	switch shape := r.shape(r.states[0], 0); {
+	case ones(open) > mostLeaving: // too many already
+		return open
 	case r.narrow[shape]:
 		without(mask, c.wide)
 	case r.wide || !r.complete[shape]:
@@ -233,11 +235,7 @@ func plainOf(d *dfa, at int32, room int, takes func(int32) bool) ([]uint64, bool
 			open[i] |= word &^ w.plain[room][i]
 		}
 	}
-	n := 0
-	for _, word := range open {
-		n += bits.OnesCount64(word)
-	}
-	if n > mostLeaving {
+	if ones(open) > mostLeaving {
 		return nil, false
 	}
 	for i, word := range open {
