@@ -72,7 +72,8 @@ func (d *Device) settle(thread int, cpus []int) bool {
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
 func ISAs() []string {
 	var have []string
-	for _, isa := range []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512"} {
+	for _, isa := range []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512",
+		"amx"} {
 		if hasISA(isa) {
 			have = append(have, isa)
 		}

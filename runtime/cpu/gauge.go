@@ -52,6 +52,8 @@ func (d *Device) MultiplyPeak(spend time.Duration) float64 {
 // MultiplyUnit names what MultiplyPeak counts.
 func (d *Device) MultiplyUnit() string {
 	switch d.gaugeISA() {
+	case "amx":
+		return "tdpbf16ps, 16 x 16 x 32"
 	case "avx512":
 		return "vpdpbusd, 512 bit"
 	case "avxvnni":

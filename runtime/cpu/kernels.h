@@ -41,7 +41,7 @@ typedef struct AttentionRow {
 } AttentionRow;
 
 typedef struct Kernels {
-  const char* name;  // "scalar", "avx2", "avxvnni", "avx512", "neon", "i8mm" or "bf16"
+  const char* name;  // "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm" or "bf16"
 
   // y[t*ldy + r] = sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
   //   y     float32 [n, ldy]: only columns r0..r1-1 are written
@@ -182,6 +182,9 @@ const Kernels* kernels_avx2(void);
 const Kernels* kernels_avxvnni(void);
 // AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx512(void);
+// That with AMX's bf16 tiles, and the same bits; null where the CPU or the operating system cannot,
+// or where a product of tiles at the first call was not what it must be.
+const Kernels* kernels_amx(void);
 // ARMv8.2 NEON with the dot product; null where the CPU cannot.
 const Kernels* kernels_neon(void);
 // The same with the 8-bit matrix product, and the same bits; null where the CPU cannot.

@@ -39,6 +39,14 @@ inline bool cpu_has_avx512_vnni() {
   return (b & needed) == needed && (c & bit_AVX512VNNI);
 }
 
+// The system must also be asked before tiles are used: kernels_amx.cpp.
+inline bool cpu_has_amx_bf16() {
+  unsigned a, b, c, d;
+  const uint32_t tiles = 0x60000;  // their shapes and their contents
+  if ((kept_registers() & tiles) != tiles) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1);
+}
+
 }  // namespace
 
 #endif  // __x86_64__

@@ -42,7 +42,7 @@ type Settings struct {
 	// at least this many layers have their experts on the CPU; 0: as few as make the model fit
 	CPUExperts int
 	Threads    int // of the CPU; 0: all
-	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512"
+	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "amx"
 	ISA string
 
 	// What the engine computes with.

@@ -17,17 +17,18 @@ done
 # Weights lie at odd addresses here on purpose, which kernels read byte by byte or with unaligned loads.
 # (gcc 12 sees uninitialised values in its own AVX-512 header once a sanitizer is on.)
 flags="-std=c++20 -g -O1 -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -pthread"
+portable=$(cd ../kerneltest && printf "$PWD/%s.cpp " portable16 portable_amx emulated_vnni elsewhere) # AMX's tiles
 build() { # NAME SANITIZERS...
   name=$1
   shift
-  for source in replay.cpp ../*.cpp; do
+  for source in replay.cpp ../*.cpp $portable; do
     $cxx $flags "$@" -c -o "$out/$name.$(basename "$source").o" "$source"
   done
-  $cxx $flags "$@" -o "$out/$name" "$out/$name".*.o
+  $cxx $flags "$@" -Wl,--wrap=kernels_amx -o "$out/$name" "$out/$name".*.o
 }
 build address -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment
 build thread -fsanitize=thread
-for isa in scalar avx2 avx512; do
+for isa in scalar avx2 avx512 amx; do
   for threads in 1 3; do
     "$out/address" "$isa" "$threads" "$out"/T1.* "$out"/T2.*
   done

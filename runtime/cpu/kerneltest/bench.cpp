@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   Bench bench(argc > 2 ? atoi(argv[2]) : 9);
   for (const Kernels* k : {kernels_scalar(), kernels_neon(), kernels_i8mm(), kernels_bf16(),
-                           kernels_avx2(), kernels_avxvnni(), kernels_avx512()}) {
+                           kernels_avx2(), kernels_avxvnni(), kernels_avx512(), kernels_amx()}) {
     if (k != nullptr && (*only == 0 || strcmp(only, k->name) == 0)) bench.run(*k);
   }
 }

@@ -95,6 +95,8 @@ class Checker {
 
 void test_schedule(Checker& check);
 void test_matmul(const Kernels& k, Checker& check);
+// Its part on 8-bit and 12-bit inputs.
+void test_matmul_q8(const Kernels& k, Checker& check);
 // Where the table has matmul_bf16_halves.
 void test_halves(const Kernels& k, Checker& check);
 void test_rows(const Kernels& k, Checker& check);
@@ -106,5 +108,9 @@ void test_same_bits(const Kernels& one, const Kernels& other, Checker& check);
 const Kernels* kernels_portable16();
 // The table for AVX-VNNI without its instruction (emulated_vnni.cpp); null without AVX2.
 const Kernels* kernels_emulated_vnni();
+// The tables for AMX: in portable C++ above portable16 (portable_amx.cpp), and with its registers
+// as arrays above avx512 (emulated_amx.cpp); the latter null without AVX-512.
+const Kernels* kernels_portable_amx();
+const Kernels* kernels_emulated_amx();
 
 #endif  // OSSRUN_KERNELTEST_CHECK_H_

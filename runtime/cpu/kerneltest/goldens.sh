@@ -1,7 +1,7 @@
 #!/bin/sh
 # The golden checkpoints and the demo model's answers on instruction sets that this machine may lack: AVX-512's
-# templates through the portable 16 lanes, AVX-VNNI with its one instruction emulated, and ARM's tables, built with
-# Debian's cross compiler, under qemu-user. Prompts to 200 tokens; every length, and the demo's answers on ARM too, with
+# templates through the portable 16 lanes, AMX's through portable tiles, AVX-VNNI with its one instruction emulated, and
+# ARM's tables, built with Debian's cross compiler, under qemu-user. Prompts to 200 tokens; every length, and the demo's answers on ARM too, with
 # OSSRUN_LONG=1.
 set -eu
 cd "$(dirname "$0")"
@@ -20,15 +20,16 @@ passed() {
   done
 }
 
-for source in portable16 emulated_vnni elsewhere; do
+for source in portable16 portable_amx emulated_vnni elsewhere; do
   ${CXX:-g++} -std=c++17 -O1 -c -o "$out/$source.o" $source.cpp &
 done
 wait
-wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni $out/portable16.o $out/emulated_vnni.o $out/elsewhere.o'"
+wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni -Wl,--wrap=kernels_amx $out/portable16.o $out/portable_amx.o $out/emulated_vnni.o $out/elsewhere.o'"
 go test -vet=off -c -ldflags "$wrapped" -o "$out/cpu.test" ..
-(cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^avx(512|vnni)$') > "$out/log" || { cat "$out/log"; exit 1; }
+(cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^(avx(512|vnni)|amx)$') > "$out/log" || { cat "$out/log"; exit 1; }
 passed "$out/log" TestGolden/avx512/T1 TestGolden/avx512/T2 TestGolden/avxvnni/T1 TestGolden/avxvnni/T2 \
-  TestGoldenDenseQ8/avx512/T1 TestGoldenDenseQ8/avx512/T2 TestGoldenDenseQ8/avxvnni/T1 TestGoldenDenseQ8/avxvnni/T2
+  TestGoldenDenseQ8/avx512/T1 TestGoldenDenseQ8/avx512/T2 TestGoldenDenseQ8/avxvnni/T1 TestGoldenDenseQ8/avxvnni/T2 \
+  TestGolden/amx/T1 TestGolden/amx/T2 TestGoldenDenseQ8/amx/T1 TestGoldenDenseQ8/amx/T2
 grep -e '  all ' "$out/log"
 cd ../../../ui/cli
 go test -vet=off -c -ldflags "$wrapped" -o "$out/cli.test" .

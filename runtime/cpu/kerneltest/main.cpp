@@ -5,16 +5,46 @@
 //   kernel_test list     the names of those that this machine can run
 #include "check.h"
 
+namespace {
+
+// The table whose products of few tokens one with tiles has; null for a table without.
+const Kernels* below_tiles(const Kernels& k) {
+  return &k == kernels_portable_amx()                          ? kernels_portable16()
+         : &k == kernels_emulated_amx() || &k == kernels_amx() ? kernels_avx512()
+                                                               : nullptr;
+}
+
+// A table with tiles: its products and their bits; all else is that of the table below it.
+void test_above(const Kernels& below, const Kernels& table, Checker& check) {
+  Kernels rest = table;
+  rest.name = below.name;
+  rest.matmul_mxfp4_q8 = below.matmul_mxfp4_q8;
+  rest.matmul_q8 = below.matmul_q8;
+  rest.multiply_peak = below.multiply_peak;
+  check.that(memcmp(&rest, &below, sizeof rest) == 0, "the same functions", 0, 1);
+  test_matmul_q8(table, check);
+  test_same_bits(below, table, check);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const struct {
     const char* name;
     const Kernels* kernels;
   } tables[] = {
-      {"scalar", kernels_scalar()},   {"portable16", kernels_portable16()},
-      {"avx2", kernels_avx2()},       {"emulated vnni", kernels_emulated_vnni()},
-      {"avxvnni", kernels_avxvnni()}, {"avx512", kernels_avx512()},
-      {"neon", kernels_neon()},       {"i8mm", kernels_i8mm()},
+      {"scalar", kernels_scalar()},
+      {"portable16", kernels_portable16()},
+      {"avx2", kernels_avx2()},
+      {"emulated vnni", kernels_emulated_vnni()},
+      {"avxvnni", kernels_avxvnni()},
+      {"avx512", kernels_avx512()},
+      {"neon", kernels_neon()},
+      {"i8mm", kernels_i8mm()},
       {"bf16", kernels_bf16()},
+      {"portable amx", kernels_portable_amx()},
+      {"emulated amx", kernels_emulated_amx()},
+      {"amx", kernels_amx()},
   };
   int64_t failures = 0;
   if (argc == 1) {
@@ -33,7 +63,10 @@ int main(int argc, char** argv) {
       continue;
     }
     Checker check(table.name);
-    if (table.kernels == kernels_bf16()) {
+    const Kernels* below = below_tiles(*table.kernels);
+    if (below != nullptr) {
+      test_above(*below, *table.kernels, check);
+    } else if (table.kernels == kernels_bf16()) {
       Kernels rest = *table.kernels;  // all else is that of the table below it
       rest.name = kernels_i8mm()->name;
       rest.matmul_bf16_halves = nullptr;

@@ -434,7 +434,11 @@ void test_matmul(const Kernels& kernels, Checker& check) {
                130);
   }
   test_every_weight(kernels, check);
+  test_matmul_q8(kernels, check);
+}
 
+void test_matmul_q8(const Kernels& kernels, Checker& check) {
+  Random random(1);
   test_every_quantised(kernels, check, random);
   check.start("matmul mxfp4 q8, every small shape");
   for (int64_t k = 32; k <= 192; k += 32) {

@@ -19,20 +19,22 @@ fi
 if [ "${1:-}" = arm ]; then
   shift
   cross=${CROSS:-aarch64-linux-gnu-g++}
-  $cross $flags -O0 -c -o "$out/portable16.o" portable16.cpp # not run here, and slow to optimise
+  for portable in portable16 portable_amx; do # not run here, and slow to optimise
+    $cross $flags -O0 -c -o "$out/$portable.o" $portable.cpp
+  done
   $cross $flags -O2 -static -o "$out/kernel_test_arm" main.cpp schedule_test.cpp matmul_test.cpp rows_test.cpp \
-    attention_test.cpp same_bits_test.cpp emulated_vnni.cpp "$out/portable16.o" $kernels
+    attention_test.cpp same_bits_test.cpp emulated_vnni.cpp emulated_amx.cpp "$out"/portable*.o $kernels
   emulator=${EMULATOR:-qemu-aarch64}
   # What is chosen where: a core without the dot product, one without matrix products, one with all.
   for pair in "cortex-a72:" "neoverse-n1:neon" "max:neon i8mm bf16"; do
-    have=$("$emulator" -cpu "${pair%%:*}" "$out/kernel_test_arm" list | sed '/^scalar$/d; /^portable16$/d' | paste -sd ' ')
+    have=$("$emulator" -cpu "${pair%%:*}" "$out/kernel_test_arm" list | sed '/^scalar$/d; /^portable/d' | paste -sd ' ')
     [ "$have" = "${pair#*:}" ] || { echo "${pair%%:*} has \"$have\", not \"${pair#*:}\"" >&2; exit 1; }
   done
   for table in ${*:-neon i8mm bf16}; do "$emulator" -cpu max "$out/kernel_test_arm" "$table"; done
   exit
 fi
 sources="main.cpp schedule_test.cpp matmul_test.cpp rows_test.cpp attention_test.cpp same_bits_test.cpp portable16.cpp emulated_vnni.cpp
-$kernels"
+portable_amx.cpp emulated_amx.cpp $kernels"
 
 # build NAME FLAGS...: the tests as an executable, its sources compiled on every core.
 build() {
