@@ -6,12 +6,15 @@ package grammar
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
@@ -326,5 +329,37 @@ func TestDecimalMultiples(t *testing.T) {
 		if some == 0 {
 			t.Errorf("%s: no number fulfils it", schema)
 		}
+	}
+}
+
+// TestAlternativesTakeTooLong: alternatives that refer to each other, of which any two have to be
+// told apart, are given up after a bounded effort.
+func TestAlternativesTakeTooLong(t *testing.T) {
+	const n = 8
+	var levels []string
+	for level := range n {
+		var alternatives []string
+		for i := range n {
+			alternatives = append(alternatives, fmt.Sprintf(
+				`{"properties":{"p%d":{"$ref":"#/$defs/%d"},"all":{"$ref":"#/$defs/%d"}}}`,
+				i, (level+i)%n, (level*i+1)%n))
+		}
+		levels = append(levels, fmt.Sprintf(`"%d":{"oneOf":[%s]}`, level,
+			strings.Join(alternatives, ",")))
+	}
+	schema := fmt.Sprintf(`{"$defs":{%s},"$ref":"#/$defs/0"}`, strings.Join(levels, ","))
+	d, err := jsondoc.Parse([]byte(schema), jsondoc.Lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	known := newRounds()
+	_, err = compileRounds(ctx, d, false, nil, known)
+	if err == nil || !strings.Contains(err.Error(), "take too long to tell apart") {
+		t.Errorf("%v", err)
+	}
+	if known.effort > 4*mostCompileEffort {
+		t.Errorf("it took %d of %d", known.effort, mostCompileEffort)
 	}
 }
