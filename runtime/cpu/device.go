@@ -70,10 +70,11 @@ func (d *Device) settle(thread int, cpus []int) bool {
 }
 
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
+// Nobody has measured amx yet, so it stands below avx512, which is chosen.
 func ISAs() []string {
 	var have []string
-	for _, isa := range []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512",
-		"amx"} {
+	for _, isa := range []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx",
+		"avx512"} {
 		if hasISA(isa) {
 			have = append(have, isa)
 		}
