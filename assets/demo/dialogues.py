@@ -59,8 +59,9 @@ with open(os.path.join(HERE, "heldout.jsonl")) as f:
 with open(os.path.join(HERE, "blind.jsonl")) as f:
     BLIND = [json.loads(line) for line in f]
 HELD_QUESTIONS = {plain(m["content"]) for h in HELD + BLIND for m in h["messages"] if m["role"] == "user"}
-with open(os.path.join(HERE, "valid.jsonl")) as f:
-    HELD_QUESTIONS |= {plain(json.loads(line)["question"]) for line in f}
+for name in ("valid.jsonl", "guide.jsonl"):
+    with open(os.path.join(HERE, name)) as f:
+        HELD_QUESTIONS |= {plain(json.loads(line)["question"]) for line in f}
 HELD_NAMES = {t["name"] for h in HELD for t in h.get("tools", [])}
 HELD_VALUES = {
     (h["topic"], str(v))
@@ -421,7 +422,7 @@ PHASES = {
     "wide": ([0.7, 0.2, 0.07, 0.03], 0.2, FEW, "abcdefgh", 1.4),
     "asked": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
     "agents": ([0.55, 0.3, 0.1, 0.05], 0.2, FEW, "abcdefghi", 1.4),
-    "learn": ([0.7, 0.19, 0.07, 0.04], 0.2, FEW, "abcdefghi", 1.4),
+    "learn": ([0.63, 0.24, 0.09, 0.04], 0.2, FEW, "abcdefghi", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 

@@ -1,4 +1,4 @@
-"""How many questions of valid.jsonl a training state understands:  python validate.py STATE.pt [WRONG.txt]
+"""How many questions of valid.jsonl a training state understands:  python validate.py STATE.pt [WRONG.txt [QUESTIONS.jsonl]]
 
 valid.jsonl is one question and its intent a line ("other": nothing about ossrun), written before the phrasings of
 asked_*.py by the same author and never produced by the generator. Only the first sentence of the thought is generated
@@ -54,7 +54,7 @@ def main():
     ends = {enc("a.")[1], enc("\n")[0], 200007}
     right, total, wrong = 0, 0, Counter()
     out = open(sys.argv[2] if len(sys.argv) > 2 else os.devnull, "w")
-    with open(os.path.join(HERE, "valid.jsonl")) as f:
+    with open(sys.argv[3] if len(sys.argv) > 3 else os.path.join(HERE, "valid.jsonl")) as f:
         rows = [json.loads(line) for line in f]
     for h in rows:
         p = prompt({"effort": "low", "messages": [{"role": "user", "content": h["question"]}]})

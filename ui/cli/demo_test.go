@@ -27,10 +27,10 @@ import (
 
 // demoFloor and blindFloor are the shares of right answers that the committed weights must reach:
 // to their maker's questions, and to those of somebody who did not know what it was trained on.
-// They stand at 93.5 % and 82.9 %.
+// They stand at 96.6 % and 90.0 %.
 const (
-	demoFloor  = 0.92
-	blindFloor = 0.815
+	demoFloor  = 0.95
+	blindFloor = 0.885
 )
 
 // heldOut is one line of heldout.jsonl.
