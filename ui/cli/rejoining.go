@@ -39,26 +39,29 @@ func (r *rejoining) Device() string     { return r.current().Device() }
 func (r *rejoining) ContextLength() int { return r.current().ContextLength() }
 func (r *rejoining) Close() error       { return r.current().Close() }
 
+// moves is how often a turn that has said nothing yet begins anew elsewhere.
+const moves = 3
+
 func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn, error) {
-	used := r.current()
-	turn, err := used.Start(ctx, q)
-	if g, ok := used.(*join.Guest); ok && err == nil {
-		if g.Model.Device == "" {
-			r.look(ctx, g) // it was joined before the model was loaded
+	for moved := 0; ; moved++ {
+		used := r.current()
+		turn, err := used.Start(ctx, q)
+		if g, ok := used.(*join.Guest); ok && err == nil {
+			if g.Model.Device == "" { // it was joined before the model was loaded
+				used = r.look(ctx, g)
+			}
+			return &movable{Turn: turn, of: r, used: used, ctx: ctx, request: q}, nil
 		}
-		return &movable{Turn: turn, of: r, used: used, ctx: ctx, request: q}, nil
+		if _, own := used.(*alone); own || ctx.Err() != nil || err == nil || moved == moves {
+			return turn, err
+		}
+		if !errors.Is(err, session.ErrGone) && !errors.Is(err, sched.ErrClosed) {
+			return nil, err
+		}
+		if failed := r.replace(ctx, used); failed != nil {
+			return nil, errors.Join(err, failed)
+		}
 	}
-	if _, own := used.(*alone); own || ctx.Err() != nil || err == nil {
-		return turn, err
-	}
-	if !errors.Is(err, session.ErrGone) && !errors.Is(err, sched.ErrClosed) {
-		return nil, err
-	}
-	next, failed := r.replace(ctx, used)
-	if failed != nil {
-		return nil, errors.Join(err, failed)
-	}
-	return next.Start(ctx, q)
 }
 
 // movable is a turn that begins anew elsewhere if its process goes before it has said anything.
@@ -75,9 +78,9 @@ func (m *movable) Next() (session.Event, bool) {
 	e, ok := m.Turn.Next()
 	d, over := e.(session.Done)
 	if over && !m.said && errors.Is(d.Err, session.ErrGone) && m.ctx.Err() == nil {
-		next, err := m.of.replace(m.ctx, m.used)
+		err := m.of.replace(m.ctx, m.used)
 		if err == nil {
-			m.Turn, err = next.Start(m.ctx, m.request)
+			m.Turn, err = m.of.Start(m.ctx, m.request)
 		}
 		if err != nil {
 			m.Turn = failed{session.Done{Finish: session.FinishError, Err: errors.Join(d.Err, err)}}
@@ -94,26 +97,28 @@ type failed struct{ done session.Done }
 func (f failed) Next() (session.Event, bool) { return f.done, true }
 func (f failed) Result() session.Result      { return session.Result{Done: f.done} }
 
-// look asks the process that was joined how its model is now.
-func (r *rejoining) look(ctx context.Context, used *join.Guest) {
+// look asks the process that was joined how its model is now, and returns what is used from now on.
+func (r *rejoining) look(ctx context.Context, used *join.Guest) answerer {
 	now, err := used.Again(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && r.now == used {
-		r.now = now
+	if err != nil || r.now != used {
+		return used
 	}
+	r.now = now
+	return now
 }
 
 // replace finds another model, unless somebody has since used was asked.
-func (r *rejoining) replace(ctx context.Context, used answerer) (answerer, error) {
+func (r *rejoining) replace(ctx context.Context, used answerer) error {
 	r.finding.Lock()
 	defer r.finding.Unlock()
-	if now := r.current(); now != used {
-		return now, nil
+	if r.current() != used {
+		return nil
 	}
 	next, err := r.again(ctx, r.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	where := "which is loaded here"
 	if g, ok := next.(*join.Guest); ok {
@@ -123,7 +128,7 @@ func (r *rejoining) replace(ctx context.Context, used answerer) (answerer, error
 	r.mu.Lock()
 	r.now = next
 	r.mu.Unlock()
-	return next, used.Close()
+	return used.Close()
 }
 
 // to goes on with another model: of the same process where it has it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -77,5 +78,68 @@ func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 	turn = &movable{Turn: lostTurn{}, of: r, used: first, ctx: t.Context(), said: true}
 	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
 		t.Errorf("a turn that has said something ends with %+v", e)
+	}
+}
+
+// dying is a chat that still loads its model when it is joined, and that is killed in its turn.
+type dying struct {
+	fickle
+	looked chan struct{} // closed when its status has been asked for again
+	kill   func()
+}
+
+func (d *dying) Stop(bool)                                           {}
+func (d *dying) Get(context.Context, string) (session.Runner, error) { return d, nil }
+func (d *dying) Result() session.Result                              { return session.Result{} }
+
+func (d *dying) Status() join.Status {
+	device := ""
+	if d.asked++; d.asked == 2 {
+		device = "cpu"
+		close(d.looked)
+	}
+	return join.Status{Protocol: join.Protocol, State: join.Ready,
+		Models: []join.Model{{Name: "demo", Device: device, Context: 100}}}
+}
+
+func (d *dying) Start(context.Context, session.Request) (session.Turn, error) { return d, nil }
+
+func (d *dying) Next() (session.Event, bool) {
+	<-d.looked
+	d.kill()
+	return nil, false
+}
+
+// A chat that joined a process which still loaded its model is no worse off when that dies.
+func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
+	folder := t.TempDir()
+	l, err := join.Listen(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive, kill := context.WithCancel(t.Context())
+	answered := make(chan struct{})
+	host := &dying{looked: make(chan struct{}), kill: func() { l.Close(); kill(); <-answered }}
+	served := make(chan error, 1)
+	go func() { served <- join.Serve(alive, l, host) }()
+	list, err := join.Servers(t.Context(), folder)
+	if err != nil || len(list) != 1 || list[0].Models[0].Device != "" {
+		t.Fatalf("%+v: %v", list, err)
+	}
+	r := &rejoining{now: &join.Guest{Server: list[0], Model: list[0].Models[0]},
+		tell: func(string) {},
+		again: func(context.Context, string) (answerer, error) {
+			return &fineTurn{fickle{id: "second"}}, nil
+		}}
+	turn, err := r.Start(t.Context(), session.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
+		t.Errorf("%+v of %s", e, r.ID())
+	}
+	close(answered)
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
