@@ -44,15 +44,18 @@ func Parse(text []byte, d Dialect) (*Value, error) {
 
 type parser struct {
 	Dialect
-	s  string
-	at int
+	s     string
+	at    int
+	fresh []Value // values are made many at a time
 }
 
 var errEnd = errors.New("it ends too early")
 
 func (p *parser) space() {
-	for p.at < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.at]) >= 0 {
-		p.at++
+	for ; p.at < len(p.s); p.at++ {
+		if c := p.s[p.at]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return
+		}
 	}
 }
 
@@ -65,7 +68,11 @@ func (p *parser) peek() byte {
 }
 
 func (p *parser) value(depth int) (_ *Value, err error) {
-	c, v := p.peek(), &Value{}
+	if len(p.fresh) == 0 {
+		p.fresh = make([]Value, min(64, 1+(len(p.s)-p.at)/32))
+	}
+	c, v := p.peek(), &p.fresh[0]
+	p.fresh = p.fresh[1:]
 	from := p.at
 	switch {
 	case c == '{' || c == '[':

@@ -71,8 +71,10 @@ func (v *Value) Member(name string) *Value {
 	if m := v.Get(name); m != nil {
 		return m
 	}
-	return &Value{}
+	return &absent
 }
+
+var absent Value
 
 func (v *Value) place(name string) int {
 	if v.places != nil {
@@ -81,7 +83,12 @@ func (v *Value) place(name string) int {
 		}
 		return -1
 	}
-	return slices.IndexFunc(v.Members, func(m Member) bool { return m.Name == name })
+	for i := range v.Members {
+		if v.Members[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // add puts a member in its place.
