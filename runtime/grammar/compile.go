@@ -8,6 +8,7 @@ package grammar
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type compiler struct {
 	program  *program
 	nodes    []*node
 	nodeOf   map[string]int32
+	key      []byte // see node
 	strings  map[*stringSpec]int32
 	numbers  map[*dfa]int32
 	overlaps map[*schema][]overlap              // by schema with a oneOf
@@ -29,7 +31,6 @@ type compiler struct {
 	enums    map[*jsondoc.Value]map[string]bool // see members
 
 	// see logic.go
-	logics     map[*schema][][]*schema
 	negations  map[*schema]*negation
 	exclusives map[*schema][]*schema
 	besides    map[*schema]*schema
@@ -46,7 +47,6 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
 		overlaps: map[*schema][]overlap{}, enums: map[*jsondoc.Value]map[string]bool{},
 		anyString: &stringSpec{make: anyText, max: -1},
-		logics:    map[*schema][][]*schema{},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
 		besides: map[*schema]*schema{}, rounds: known}
 }
@@ -102,20 +102,25 @@ const (
 func (c *compiler) node(all []*schema) int32 {
 	all = slices.DeleteFunc(all,
 		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
+	if len(all) == 1 && all[0].node > 0 {
+		return all[0].node - 1
+	}
 	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
 	all = slices.Compact(all)
-	ids := make([]int32, len(all))
-	for i, s := range all {
-		ids[i] = s.id
+	c.key = c.key[:0]
+	for _, s := range all {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(s.id))
 	}
-	key := setKey(ids)
-	id, ok := c.nodeOf[key]
+	id, ok := c.nodeOf[string(c.key)]
 	if !ok {
 		id = int32(len(c.nodes))
-		c.nodeOf[key] = id
-		c.nodes = append(c.nodes, &node{all: all})
-		if len(all) == 0 {
+		c.nodeOf[string(c.key)] = id
+		c.nodes = append(c.nodes, &node{all: slices.Clone(all)})
+		switch len(all) {
+		case 0:
 			c.program.anyNode = id
+		case 1:
+			all[0].node = id + 1
 		}
 	}
 	return id
@@ -194,7 +199,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		return 0, errOverlap
 	}
 	if !c.nodes[first].live {
-		return 0, &InvalidError{root.path, "nothing fulfils it"}
+		return 0, &InvalidError{root.path(), "nothing fulfils it"}
 	}
 	for _, n := range c.nodes {
 		if err := c.poll(); err != nil {
@@ -343,6 +348,7 @@ func (c *compiler) emit(s *shape) (symbol, error) {
 	case s.number != nil:
 		return symbol{readDFA, c.addNumber(s.number)}, nil
 	case s.text != nil:
+		s.text.mark()
 		return symbol{readString, c.addString(s.text)}, nil
 	case s.array != nil:
 		a := *s.array
@@ -355,6 +361,9 @@ func (c *compiler) emit(s *shape) (symbol, error) {
 			func(p property) bool { return !c.nodes[p.value].live })
 		o.extra = slices.DeleteFunc(slices.Clone(o.extra),
 			func(x extraKey) bool { return !c.nodes[x.value].live })
+		for _, x := range o.extra {
+			p.strings[x.name].mark()
+		}
 		o.canHave, o.mustHave = make([]int, len(o.properties)+1), make([]int, len(o.properties)+1)
 		for i := len(o.properties) - 1; i >= 0; i-- {
 			o.canHave[i], o.mustHave[i] = o.canHave[i+1]+1, o.mustHave[i+1]

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -19,12 +20,13 @@ type dfa struct {
 	classes int
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
-	total   []bool  // by state: any plain text of a token can be read from it (see markTotal)
-	safe    []uint8 // by state: how many bytes of any plain text can be read from it
-	free    []bool  // by state: any text can be read from it and end anywhere (see markTotal)
-	shapes  *shapes // of an automaton of text (see text.go)
-	number  bool    // it is one of numbers
-	work    int     // what making it took, in nodes and edges looked at
+	marked  sync.Once // see markTotal
+	total   []bool    // by state: any plain text of a token can be read from it (see markTotal)
+	safe    []uint8   // by state: how many bytes of any plain text can be read from it
+	free    []bool    // by state: any text can be read from it and end anywhere (see markTotal)
+	shapes  *shapes   // of an automaton of text (see text.go)
+	number  bool      // it is one of numbers
+	work    int       // what making it took, in nodes and edges looked at
 }
 
 func (d *dfa) step(state int32, b byte) int32 {
@@ -78,7 +80,8 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	var pick []byte
 	d.class, pick = c.classes()
 	d.classes = len(pick)
-	ids := map[S]int32{start: 0}
+	ids := make(map[S]int32, 64)
+	ids[start] = 0
 	states := []S{start}
 	last := int32(0) // where the last edge led: mostly the next one leads there too
 	for i := 0; i < len(states); i++ {
@@ -93,7 +96,11 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 				d.next = append(d.next, -1)
 				continue
 			}
-			if to != states[last] {
+			// or it leads where the edge over the same byte led from the state before
+			if before := len(d.next) - d.classes; to != states[last] && before >= 0 &&
+				d.next[before] >= 0 && to == states[d.next[before]] {
+				last = d.next[before]
+			} else if to != states[last] {
 				id, known := ids[to]
 				if !known {
 					if len(states) >= mostStates {
@@ -200,8 +207,10 @@ func (d *dfa) distances(marked []bool, back edges) []uint8 {
 }
 
 // markTotal finds the states between characters from which every plain text leads to live states:
-// masks need no walk there. It is for automata of text.
-func (d *dfa) markTotal() *dfa {
+// masks need no walk there. It is for the automata of text of a program: many only lead to others.
+func (d *dfa) markTotal() { d.marked.Do(d.findTotal) }
+
+func (d *dfa) findTotal() {
 	_, pick := d.picks()
 	phase := make([]int8, len(d.accept))
 	for i := range phase {
@@ -246,7 +255,6 @@ func (d *dfa) markTotal() *dfa {
 			d.free[i] = d.free[i] && (b >= utf8.RuneSelf || d.next[i*d.classes+k] == int32(i))
 		}
 	}
-	return d
 }
 
 // picks returns the bounds of the classes and a byte of each.
@@ -321,10 +329,9 @@ const mostFactors = 6
 // intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
 // no bound).
 func intersect(factors []factor, min, max int) (*dfa, error) {
-	type pair struct {
-		states [mostFactors]int32
-		u      uint8
-		count  int32
+	type pair struct { // without gaps, so that it is hashed at once
+		states   [mostFactors]int32
+		u, count int32
 	}
 	c := textCuts()
 	for _, f := range factors {
@@ -337,12 +344,13 @@ func intersect(factors []factor, min, max int) (*dfa, error) {
 	if max < 0 {
 		most = int32(min)
 	}
-	d, err := buildDFA(pair{}, c, func(p pair, b byte) (pair, bool) {
+	return buildDFA(pair{}, c, func(p pair, b byte) (pair, bool) {
 		first := p.u == 0
-		var ok bool
-		if p.u, ok = utf8Step(p.u, b); !ok {
+		u, ok := utf8Step(uint8(p.u), b)
+		if !ok {
 			return p, false
 		}
+		p.u = int32(u)
 		if first {
 			if p.count < most {
 				p.count++
@@ -370,10 +378,6 @@ func intersect(factors []factor, min, max int) (*dfa, error) {
 		}
 		return true
 	})
-	if err != nil {
-		return nil, err
-	}
-	return d.markTotal(), nil
 }
 
 // otherThan is the automaton of all texts but those given. It has a state for each prefix of one
@@ -440,6 +444,7 @@ func otherThan(names []string) (*dfa, error) {
 	for i, u := range phase {
 		d.total[i] = u == 0
 	}
+	d.marked.Do(func() {}) // what it finds is known here
 	d.safe = slices.Repeat([]uint8{always}, len(phase))
 	d.free = make([]bool, len(phase))
 	d.free[others] = true
@@ -456,11 +461,10 @@ func setKey(set []int32) string {
 	return string(key)
 }
 
-// keySet returns the set of a key that setKey made.
-func keySet(key string) []int32 {
-	set := make([]int32, len(key)/4)
-	for i := range set {
-		set[i] = int32(binary.LittleEndian.Uint32([]byte(key[4*i : 4*i+4])))
+// appendSet adds to out the set of a key that setKey made.
+func appendSet(out []int32, key string) []int32 {
+	for i := 0; i < len(key); i += 4 {
+		out = append(out, int32(binary.LittleEndian.Uint32([]byte(key[i:i+4]))))
 	}
-	return set
+	return out
 }

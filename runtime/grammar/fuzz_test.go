@@ -71,6 +71,7 @@ func FuzzRegex(f *testing.F) {
 			if err != nil {
 				continue
 			}
+			d.markTotal()
 			if len(d.next) != len(d.accept)*d.classes || len(d.total) != len(d.accept) {
 				t.Fatalf("%q: %d edges of %d states", expression, len(d.next), len(d.accept))
 			}

@@ -51,7 +51,7 @@ func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
 
 // made is the schema of a value that is not in the document.
 func (c *compiler) made(by *owner, v *jsondoc.Value) *schema {
-	s := c.at(v, by.of.path)
+	s := c.at(v, by.of.location)
 	s.by = by
 	return s
 }
@@ -83,21 +83,21 @@ func (s *schema) owns(keyword string) *owner {
 // logic returns what not, if and the dependencies of a schema demand: groups of alternatives, of
 // each of which one must hold. possible is false if nothing can fulfil them.
 func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err error) {
-	if known, ok := c.logics[s]; ok {
-		return known, known != nil, nil
+	if s.reasoned {
+		return s.groups, s.groups != nil, nil
 	}
 	groups = [][]*schema{}
 	for _, m := range s.at.Members {
-		by := s.owns(m.Name)
 		switch m.Name {
 		case "not":
-			n, err := c.negate(by, c.at(m.Value, s.path+"/not"))
+			by := s.owns(m.Name)
+			n, err := c.negate(by, c.at(m.Value, s.under("not")))
 			switch {
 			case err != nil:
 				return nil, false, err
 			case n.all:
 			case len(n.alternatives) == 0:
-				c.logics[s] = nil
+				s.reasoned = true
 				return nil, false, nil
 			default:
 				groups = append(groups, n.alternatives)
@@ -107,21 +107,22 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 			if then == nil && other == nil {
 				continue
 			}
-			c.at(m.Value, s.path+"/if")
+			by := s.owns(m.Name)
+			c.at(m.Value, s.under("if"))
 			yes, no := []*jsondoc.Value{m.Value}, []*jsondoc.Value{c.notOf(by, m.Value)}
 			if then != nil {
-				c.at(then, s.path+"/then")
+				c.at(then, s.under("then"))
 				yes = append(yes, then)
 			}
 			if other != nil {
-				c.at(other, s.path+"/else")
+				c.at(other, s.under("else"))
 				no = append(no, other)
 			}
 			groups = append(groups, []*schema{c.allOf(by, yes...), c.allOf(by, no...)})
 		case "dependentRequired", "dependentSchemas", "dependencies":
+			by := s.owns(m.Name)
 			for _, d := range m.Value.Members {
-				path := s.path + "/" + m.Name + "/" + escape(d.Name)
-				group, err := c.dependency(by, path, d)
+				group, err := c.dependency(by, s.below(m.Name, d.Name), d)
 				if err != nil {
 					return nil, false, err
 				}
@@ -131,12 +132,12 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 			}
 		}
 	}
-	c.logics[s] = groups
+	s.groups, s.reasoned = groups, true
 	return groups, true, nil
 }
 
 // dependency is two alternatives: a name is absent, or what it asks for is there.
-func (c *compiler) dependency(by *owner, path string, d jsondoc.Member) ([]*schema, error) {
+func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*schema, error) {
 	with := []jsondoc.Member{typeMember("object")}
 	names := []*jsondoc.Value{textValue(d.Name)}
 	switch d.Value.Kind {
@@ -148,14 +149,14 @@ func (c *compiler) dependency(by *owner, path string, d jsondoc.Member) ([]*sche
 	case jsondoc.String: // draft 3
 		names = append(names, d.Value)
 	case jsondoc.Object, jsondoc.Bool:
-		c.at(d.Value, path)
+		c.at(d.Value, at)
 		with = append(with, member("allOf", listValue(d.Value)))
 	default:
-		return nil, &InvalidError{path, "a dependency is names or a schema"}
+		return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
 	}
 	for _, n := range names {
 		if n.Kind != jsondoc.String {
-			return nil, &InvalidError{path, "a dependency is names or a schema"}
+			return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
 		}
 	}
 	with = append(with, member("required", listValue(names...)))
@@ -196,7 +197,7 @@ func (c *compiler) beside(s *schema) *schema {
 	v.Members = slices.DeleteFunc(slices.Clone(v.Members),
 		func(m jsondoc.Member) bool { return m.Name == "oneOf" })
 	b := c.made(s.owns("oneOf"), objectValue(v.Members...))
-	b.path, b.strings, b.fractions, b.beyond = s.path, s.strings, s.fractions, s.beyond
+	b.location, b.strings, b.fractions, b.beyond = s.location, s.strings, s.fractions, s.beyond
 	c.besides[s] = b
 	return b
 }
@@ -213,7 +214,7 @@ func (o *owner) refuse(reason string) *UnsupportedError {
 	if o.keyword == "oneOf" {
 		reason = "two alternatives may hold at once; use anyOf"
 	}
-	return &UnsupportedError{Path: o.of.path, Keyword: o.keyword, Reason: reason,
+	return &UnsupportedError{Path: o.of.path(), Keyword: o.keyword, Reason: reason,
 		at: []*schema{o.of}, keywords: []string{o.keyword}}
 }
 

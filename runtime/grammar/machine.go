@@ -10,6 +10,8 @@
 
 package grammar
 
+import "github.com/ossrun/ossrun/harmony/jsondoc"
+
 // frameKind says what a frame is. Those from planValue on are plans.
 type frameKind uint8
 
@@ -57,6 +59,13 @@ func (s *stringSpec) dfa() *dfa {
 	return s.text
 }
 
+// mark finds what masks need of an automaton that is made already.
+func (s *stringSpec) mark() {
+	if s.text != nil {
+		s.text.markTotal()
+	}
+}
+
 // objectShape is an object with its properties in the order in which they are spelled.
 type objectShape struct {
 	properties []property
@@ -69,10 +78,10 @@ type objectShape struct {
 
 type property struct {
 	name     string
-	quoted   string // "name":
 	value    int32
 	required bool
-	spelled  [2]int32 // the literals of quoted, without and with a comma, plus one; 0: not made yet
+	// the literals "name": and ,"name": plus one; 0: not made yet
+	spelled [2]int32
 }
 
 // extraKey is a class of names that are not properties, and the node of their values.
@@ -242,7 +251,8 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 		p := &o.properties[i]
 		if fits(count+1, i+1) {
 			if p.spelled[len(comma)] == 0 {
-				p.spelled[len(comma)] = m.literal(comma+p.quoted) + 1
+				quoted := string(append(jsondoc.Quote([]byte(comma), p.name), ':'))
+				p.spelled[len(comma)] = m.literal(quoted) + 1
 			}
 			value := m.push(planValue, p.value, 0, 0, after(i+1))
 			out = append(out, m.push(readLiteral, p.spelled[len(comma)]-1, 0, 0, value))

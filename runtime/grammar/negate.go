@@ -55,7 +55,6 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 	var out []*schema
 	add := func(members ...jsondoc.Member) { out = append(out, c.makes(by, members...)) }
 	v := m.Value
-	path := x.path + "/" + m.Name
 	switch m.Name {
 	case "$ref":
 		to, err := c.refer(x, v.Text)
@@ -97,9 +96,9 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		}
 		return out, nil
 	case "not":
-		return []*schema{c.at(v, path)}, nil
+		return []*schema{c.at(v, x.under(m.Name))}, nil
 	case "if":
-		c.at(v, path)
+		c.at(v, x.under(m.Name))
 		if then := x.at.Get("then"); then != nil {
 			out = append(out, c.allOf(by, v, c.notOf(by, then)))
 		}
@@ -117,7 +116,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			if isTrue(p.Value) {
 				continue
 			}
-			c.at(p.Value, path+"/"+escape(p.Name))
+			c.at(p.Value, x.below(m.Name, p.Name))
 			add(object, member("required", listValue(textValue(p.Name))),
 				member("properties", named(p.Name, c.notOf(by, p.Value))))
 		}
@@ -126,7 +125,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		for _, d := range v.Members {
 			has := member("required", listValue(textValue(d.Name)))
 			if d.Value.Kind == jsondoc.Object || d.Value.Kind == jsondoc.Bool {
-				c.at(d.Value, path+"/"+escape(d.Name))
+				c.at(d.Value, x.below(m.Name, d.Name))
 				add(object, has, member("not", d.Value))
 				continue
 			}

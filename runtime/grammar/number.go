@@ -106,7 +106,10 @@ func newBound(r *big.Rat, open bool) (bound, error) {
 
 // digit is the order after n digits before the point; c is the last of them.
 func (b *bound) digit(order int8, n int8, c byte) int8 {
-	if b.none || order != 0 || int(n) > len(b.whole) {
+	if b.none || int(n) > len(b.whole) {
+		return 0 // which settle does not ask for
+	}
+	if order != 0 {
 		return order
 	}
 	return int8(cmp.Compare(c, b.whole[n-1]))
@@ -171,18 +174,18 @@ type numberReader struct {
 	exponent           bool // an exponent may come
 }
 
-// numberAt is a place in a number.
+// numberAt is a place in a number. It has no gaps, so that it is hashed at once.
 type numberAt struct {
+	rest      int32
 	part      numberPart
 	minus     bool
 	zero      bool // the digit before the point is 0
 	broken    bool // some digit behind the point is not 0
 	n         int8 // digits of this part
 	low, high int8 // orders against the bounds of the magnitude
-	rest      int32
 }
 
-type numberPart uint8
+type numberPart uint16
 
 const (
 	atSign numberPart = iota
@@ -266,16 +269,19 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 		if a.part == atSign && b == '-' {
 			return numberAt{part: atFirst, minus: true}, true
 		}
+		if !digit {
+			return a, false
+		}
 		a.part, a.zero = inWhole, b == '0'
-		return r.wholeDigit(a, b), digit
+		return r.wholeDigit(a, b)
 	case inWhole:
 		switch {
 		case digit && !a.zero && a.n < mostDigits:
-			return r.wholeDigit(a, b), true
+			return r.wholeDigit(a, b)
 		case b == '.' && !r.integer:
 			a = r.settle(a)
 			a.part, a.n, a.zero = atFraction, 0, false
-			return a, true
+			return a, a.low >= 0 && a.high <= 0
 		}
 		return numberAt{part: atExponent}, exponent
 	case atFraction, inFraction:
@@ -292,7 +298,7 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 			a.part = inFraction
 			a.broken = a.broken || r.broken && b != '0'
 			a.n++
-			return a, true
+			return a, a.low >= 0 && a.high <= 0
 		}
 		return numberAt{part: atExponent}, exponent && a.part == inFraction
 	case atExponent:
@@ -306,12 +312,13 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 	return numberAt{part: inExponent, n: 2}, digit && a.n < 2
 }
 
-func (r *numberReader) wholeDigit(a numberAt, b byte) numberAt {
+// wholeDigit reads a digit before the point; false if the number has become too large.
+func (r *numberReader) wholeDigit(a numberAt, b byte) (numberAt, bool) {
 	of := r.of(a)
 	a.n++
 	a.low, a.high = of.low.digit(a.low, a.n, b), of.high.digit(a.high, a.n, b)
 	a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % r.modulus)
-	return a
+	return a, of.high.settle(a.high, a.n) <= 0
 }
 
 // accept tells whether the number may end here.

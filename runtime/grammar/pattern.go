@@ -118,7 +118,7 @@ func newNFA(program *syntax.Prog) (*nfa, error) {
 	if len(program.Inst) > mostNodes {
 		return nil, errTooLarge
 	}
-	n := &nfa{nodes: make([]nfaNode, len(program.Inst))}
+	n := &nfa{nodes: make([]nfaNode, len(program.Inst), 4*len(program.Inst))}
 	for i, inst := range program.Inst {
 		at, out := int32(i), int32(inst.Out)
 		switch inst.Op {
@@ -279,22 +279,22 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 		slices.Sort(set)
 		return set
 	}
-	type at struct {
-		set   string
-		begin bool
-	}
 	pack := func(set []int32) string {
 		return setKey(slices.DeleteFunc(set, func(s int32) bool {
 			node := &n.nodes[s]
 			return len(node.bytes) == 0 && !node.end && s != match
 		}))
 	}
-	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
+	// by state; the first is where the text begins
+	sets := []string{pack(closure([]int32{start}, true, false))}
+	ids := map[string]int32{}    // the states of sets, but for the first
+	closed := map[string]int32{} // what closure made of a set: several bytes lead to the same
 	class, pick := c.classes()
 	ahead := make([][]int32, len(pick)) // by class: where the set that is looked at leads
-	looked, known := "", false
-	look := func(set string) {
-		looked, known = set, true
+	looked, led := int32(-1), int32(-1) // the state that ahead is of, where its last class led
+	look := func(s int32) {
+		looked = s
+		set := sets[s]
 		for k := range ahead {
 			ahead[k] = ahead[k][:0]
 		}
@@ -310,37 +310,48 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 		}
 	}
 	var raw []byte
-	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c,
-		func(s at, b byte) (at, bool) {
+	var scratch []int32
+	d, err := buildDFA(0, c,
+		func(s int32, b byte) (int32, bool) {
 			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
 				work = mostWork + 1
 			}
 			if work > mostWork {
-				return at{}, false
+				return 0, false
 			}
-			if !known || s.set != looked {
-				look(s.set)
+			k := class[b]
+			if s != looked {
+				look(s)
+			} else if slices.Equal(ahead[k], ahead[k-1]) {
+				return led, led >= 0
 			}
 			round++
 			raw = raw[:0]
-			for _, to := range ahead[class[b]] {
+			for _, to := range ahead[k] {
 				if mark[to] != round {
 					mark[to] = round
 					raw = binary.LittleEndian.AppendUint32(raw, uint32(to))
 				}
 			}
-			if len(raw) == 0 {
-				return at{}, false
+			if led = -1; len(raw) == 0 {
+				return 0, false
 			}
-			to, met := closed[string(raw)]
-			if !met {
+			var met bool
+			if led, met = closed[string(raw)]; !met {
 				key := string(raw)
-				to = pack(closure(keySet(key), false, false))
-				closed[key] = to
+				scratch = closure(appendSet(scratch[:0], key), false, false)
+				set := pack(scratch)
+				if led, met = ids[set]; !met {
+					led = int32(len(sets))
+					ids[set] = led
+					sets = append(sets, set)
+				}
+				closed[key] = led
 			}
-			return at{to, false}, true
-		}, func(s at) bool {
-			return slices.Contains(closure(keySet(s.set), s.begin, true), match)
+			return led, true
+		}, func(s int32) bool {
+			scratch = closure(appendSet(scratch[:0], sets[s]), s == 0, true)
+			return slices.Contains(scratch, match)
 		})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -352,5 +363,5 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error)
 		return nil, err
 	}
 	d.work += work
-	return d.markTotal(), nil
+	return d, nil
 }

@@ -9,7 +9,6 @@ package grammar
 import (
 	"encoding/binary"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -76,14 +75,18 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	if s.of[state] != 0 {
 		return s.of[state]
 	}
-	var key []byte
+	var room [128]byte
+	key := room[:0]
 	end, ends := int32(-1), 0
 	some, complete, narrow := false, true, true
 	if u == 0 {
+		key = append(key, "text"...) // which is no number of a shape
 		for _, b := range s.ascii {
-			taken := s.d.step(state, b) >= 0
-			some = some || taken
-			key = strconv.AppendBool(key, taken)
+			bit := byte(0)
+			if s.d.step(state, b) >= 0 {
+				some, bit = true, 1
+			}
+			key = append(key, bit)
 		}
 	}
 	for _, b := range s.beyond {

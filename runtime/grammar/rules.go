@@ -358,6 +358,7 @@ func (r *ruleReader) expression(e string) (symbol, error) {
 	if err != nil {
 		return symbol{}, fmt.Errorf("/%s/: %w", e, err)
 	}
+	d.markTotal()
 	i := slices.Index(r.program.numbers, d)
 	if i < 0 {
 		i = len(r.program.numbers)

@@ -52,8 +52,15 @@ type schema struct {
 	id   int32
 	at   *jsondoc.Value // the part that is enforced
 	from *jsondoc.Value // as it stands in the document
-	path string
-	by   *owner // nil: it stands in the document
+	location
+	by *owner // nil: it stands in the document
+
+	// what was found of it
+	checked, typed, reasoned bool
+	types                    uint8 // see typesOf
+	integers                 bool
+	groups                   [][]*schema // see logic
+	node                     int32       // that of this schema alone, plus one; 0: not made yet
 
 	// of one that was made, demands that no keyword can express:
 	strings   []factor // what a string must be
@@ -61,31 +68,55 @@ type schema struct {
 	beyond    []string // if not nil: an object has a member with another name
 }
 
+// location says where a schema stands; most are never asked for their path.
+type location struct {
+	above         *schema // nil: name is the path
+	keyword, name string
+	named         bool // it stands below a name or a number under the keyword
+}
+
+func (s *schema) under(keyword string) location { return location{above: s, keyword: keyword} }
+
+func (s *schema) below(keyword, name string) location { return location{s, keyword, name, true} }
+
+// path is a JSON pointer.
+func (l location) path() string {
+	switch {
+	case l.above == nil:
+		return l.name
+	case l.named:
+		return l.above.path() + "/" + l.keyword + "/" + escape(l.name)
+	}
+	return l.above.path() + "/" + l.keyword
+}
+
 // unsupported is the error of a keyword; others are keywords that belong to it.
 func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
 	if s.by != nil {
 		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
 	}
-	return &UnsupportedError{Path: s.path, Keyword: keyword, Reason: reason, at: []*schema{s},
+	return &UnsupportedError{Path: s.path(), Keyword: keyword, Reason: reason, at: []*schema{s},
 		keywords: append(others, keyword)}
 }
 
 // reader finds the schemas of one document.
 type reader struct {
-	root    *schema
-	doc     *jsondoc.Value
-	draft   int                                // 4, 6, 7, 2019 or 2020
-	relaxed map[*jsondoc.Value]map[string]bool // what is not enforced, by place
-	schemas map[*jsondoc.Value]*schema
-	anchors map[string]*jsondoc.Value
-	paths   map[*jsondoc.Value]string
-	base    string // $id of the document
-	count   int32
+	root     *schema
+	doc      *jsondoc.Value
+	draft    int                                // 4, 6, 7, 2019 or 2020
+	relaxed  map[*jsondoc.Value]map[string]bool // what is not enforced, by place
+	schemas  map[*jsondoc.Value]*schema
+	anchors  map[string]*jsondoc.Value
+	paths    map[*jsondoc.Value]string
+	referred map[string]*schema // by $ref
+	base     string             // $id of the document
+	count    int32
 }
 
 // newReader begins to read a document.
 func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *reader {
-	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed}
+	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed,
+		referred: map[string]*schema{}}
 	if said := d.Get("$schema"); said != nil {
 		for text, draft := range map[string]int{"draft-03": 4, "draft-04": 4, "draft-06": 6,
 			"draft-07": 7, "2019-09": 2019} {
@@ -94,18 +125,18 @@ func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *re
 			}
 		}
 	}
-	r.root = r.at(d, "")
+	r.root = r.at(d, location{})
 	if id := d.Get("$id"); id != nil {
 		r.base = strings.TrimSuffix(id.Text, "#")
 	}
 	return r
 }
 
-// at is the schema at a place.
-func (r *reader) at(d *jsondoc.Value, path string) *schema {
+// at is the schema that a value of the document is.
+func (r *reader) at(d *jsondoc.Value, at location) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
-		s = &schema{id: r.count, at: d, from: d, path: path}
+		s = &schema{id: r.count, at: d, from: d, location: at}
 		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
 			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
 		}
@@ -134,11 +165,11 @@ func escape(key string) string {
 // check looks at one schema's keywords, not at those below it.
 func (r *reader) check(s *schema) error {
 	d := s.at
-	if d.Kind == jsondoc.Bool {
+	if d.Kind == jsondoc.Bool || s.checked {
 		return nil
 	}
 	if d.Kind != jsondoc.Object {
-		return &InvalidError{s.path, "a schema is an object, true or false"}
+		return &InvalidError{s.path(), "a schema is an object, true or false"}
 	}
 	for _, m := range d.Members {
 		needs := m.Name // minContains means nothing without what it belongs to
@@ -153,11 +184,15 @@ func (r *reader) check(s *schema) error {
 			return s.unsupported(m.Name, "is supported at the root only")
 		}
 	}
+	s.checked = true
 	return nil
 }
 
 // refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
 func (r *reader) refer(s *schema, ref string) (*schema, error) {
+	if to := r.referred[ref]; to != nil {
+		return to, nil
+	}
 	bad := func(reason string) error {
 		return s.unsupported("$ref", fmt.Sprintf("%q %s", ref, reason))
 	}
@@ -179,7 +214,7 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 			r.findAnchors(r.doc, "")
 		}
 		if d := r.anchors[fragment]; d != nil {
-			return r.at(d, r.paths[d]), nil
+			return r.at(d, location{name: r.paths[d]}), nil
 		}
 		return nil, bad("names no anchor of the document")
 	}
@@ -203,7 +238,9 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 			return nil, bad("leads into a schema with an $id of its own")
 		}
 	}
-	return r.at(at, fragment), nil
+	to := r.at(at, location{name: fragment})
+	r.referred[ref] = to
+	return to, nil
 }
 
 // findAnchors looks for $anchor below a place. enum and const hold values, not schemas.
@@ -249,7 +286,7 @@ func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
 	c := newCompiler(ctx, d, relaxed, known)
 	all := []*schema{c.root}
 	if object {
-		all = append(all, c.at(objectValue(typeMember("object")), ""))
+		all = append(all, c.at(objectValue(typeMember("object")), location{}))
 	}
 	for range mostRounds {
 		root, err := c.compile(all)

@@ -39,11 +39,11 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 		return nil, nil
 	}
 	if d.Kind != jsondoc.Array || len(d.Items) == 0 {
-		return nil, &InvalidError{s.path, keyword + " is a list of schemas"}
+		return nil, &InvalidError{s.path(), keyword + " is a list of schemas"}
 	}
-	var subs []*schema
+	subs := make([]*schema, 0, len(d.Items))
 	for i, item := range d.Items {
-		subs = append(subs, c.at(item, s.path+"/"+keyword+"/"+strconv.Itoa(i)))
+		subs = append(subs, c.at(item, s.below(keyword, strconv.Itoa(i))))
 	}
 	return subs, nil
 }
@@ -59,7 +59,7 @@ func integerOf(s *schema, keyword string) (int, error) {
 			return int(r.Num().Int64()), nil
 		}
 	}
-	return 0, &InvalidError{s.path, keyword + " is a count of 0 or more"}
+	return 0, &InvalidError{s.path(), keyword + " is a count of 0 or more"}
 }
 
 // count intersects two keywords that bound a count; most is -1 if there is no bound.
@@ -89,25 +89,30 @@ var typeNames = map[string]jsondoc.Kind{"null": jsondoc.Null, "boolean": jsondoc
 
 // typesOf reads type: a bit for each jsondoc.Kind, and whether numbers must be integers.
 func typesOf(s *schema) (types uint8, integers bool, err error) {
+	if s.typed {
+		return s.types, s.integers, nil
+	}
 	d := s.at.Get("type")
 	if d == nil {
+		s.types, s.typed = 0xff, true
 		return 0xff, false, nil
 	}
 	names := d.Items
 	if d.Kind == jsondoc.String {
 		names = []*jsondoc.Value{d}
 	} else if d.Kind != jsondoc.Array {
-		return 0, false, &InvalidError{s.path, "type is a name or a list of names"}
+		return 0, false, &InvalidError{s.path(), "type is a name or a list of names"}
 	}
 	integers = true
 	for _, n := range names {
 		kind, ok := typeNames[n.Text]
 		if !ok {
-			return 0, false, &InvalidError{s.path, fmt.Sprintf("%q is no type", n.Text)}
+			return 0, false, &InvalidError{s.path(), fmt.Sprintf("%q is no type", n.Text)}
 		}
 		types |= 1 << kind
 		integers = integers && n.Text != "number"
 	}
+	s.types, s.integers, s.typed = types, integers, true
 	return types, integers, nil
 }
 
@@ -125,7 +130,7 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 		integers = integers || i
 		if e := s.at.Get("enum"); e != nil && !listed {
 			if e.Kind != jsondoc.Array {
-				return nil, &InvalidError{s.path, "enum is a list of values"}
+				return nil, &InvalidError{s.path(), "enum is a list of values"}
 			}
 			values, listed = e.Items, true
 		}
@@ -168,7 +173,7 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 // literals are the listed values that fulfil everything else.
 func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, error) {
 	var out []shape
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(values))
 	for _, v := range values {
 		ok := true
 		for _, s := range own {
@@ -181,7 +186,11 @@ func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, er
 		key := canonical(v, true)
 		if ok && !seen[key] {
 			seen[key] = true
-			out = append(out, shape{literal: canonical(v, false)})
+			literal := key
+			if v.Kind >= jsondoc.Array {
+				literal = canonical(v, false)
+			}
+			out = append(out, shape{literal: literal})
 		}
 	}
 	return out, nil
@@ -203,7 +212,7 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 			}
 			r := rational(m.Value.Text)
 			if m.Value.Kind != jsondoc.Number || r == nil {
-				return spec, &InvalidError{s.path, m.Name + " is a number"}
+				return spec, &InvalidError{s.path(), m.Name + " is a number"}
 			}
 			// open tells whether a bound is exclusive, in the form of drafts before 6 or of later
 			// ones.
@@ -223,7 +232,7 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 				}
 			case "multipleOf":
 				if r.Sign() <= 0 {
-					return spec, &InvalidError{s.path, "multipleOf is more than 0"}
+					return spec, &InvalidError{s.path(), "multipleOf is more than 0"}
 				}
 				n, places := scaled(r)
 				if n == nil || n.BitLen() > 12 {
@@ -279,6 +288,7 @@ var anyText = sync.OnceValue(func() *dfa {
 	if err != nil {
 		panic("grammar: " + err.Error()) // it does not depend on anything
 	}
+	d.markTotal()
 	return d
 })
 
@@ -305,7 +315,7 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 // expression is the automaton of a pattern or a format that is enforced.
 func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*dfa, error) {
 	if v.Kind != jsondoc.String {
-		return nil, &InvalidError{s.path, keyword + " is a string"}
+		return nil, &InvalidError{s.path(), keyword + " is a string"}
 	}
 	automaton := patternOf
 	if keyword == "format" {

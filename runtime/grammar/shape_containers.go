@@ -4,6 +4,7 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,7 +39,7 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 			if i < len(prefixes[k]) {
 				all = append(all, prefixes[k][i])
 			} else if items := s.at.Get("items"); items != nil {
-				all = append(all, c.at(items, s.path+"/items"))
+				all = append(all, c.at(items, s.under("items")))
 			}
 		}
 		return c.node(all)
@@ -57,6 +58,8 @@ type objectKeywords struct {
 	names    []string // of properties and required, each once
 	required map[string]bool
 	patterns []*keyPattern
+	// by schema, nil for none: properties and additionalProperties
+	listed, additional []*jsondoc.Value
 }
 
 // keyPattern is one of patternProperties.
@@ -71,18 +74,23 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &objectKeywords{compiler: c, own: own, required: map[string]bool{}}
+	names := 0
+	for _, s := range own {
+		names += len(s.at.Member("properties").Members)
+	}
+	k := &objectKeywords{compiler: c, own: own, required: make(map[string]bool, names),
+		names: make([]string, 0, names)}
 	if err := k.read(); err != nil {
 		return nil, err
 	}
 	o := &objectShape{min: least, max: most, own: own}
 	letters := 0
+	o.properties = make([]property, 0, len(k.names))
 	for _, name := range k.names {
 		letters += len(name)
 		v := k.value(name, true, func(i int) bool { return k.patterns[i].d.accepts(name) })
-		label := string(append(jsondoc.Quote(nil, name), ':'))
-		o.properties = append(o.properties, property{name: name, quoted: label,
-			value: v, required: k.required[name]})
+		o.properties = append(o.properties, property{name: name, value: v,
+			required: k.required[name]})
 	}
 	if letters > mostStates/2 {
 		return nil, together(own, "their names are too long in all", "properties", "properties",
@@ -107,14 +115,17 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 // read reads properties, patternProperties and required.
 func (k *objectKeywords) read() error {
 	for _, s := range k.own {
-		if d := s.at.Get("properties"); d != nil {
+		d := s.at.Get("properties")
+		if d != nil {
 			if d.Kind != jsondoc.Object {
-				return &InvalidError{s.path, "properties is an object"}
+				return &InvalidError{s.path(), "properties is an object"}
 			}
 			for _, m := range d.Members {
 				k.name(m.Name)
 			}
 		}
+		k.listed = append(k.listed, d)
+		k.additional = append(k.additional, s.at.Get("additionalProperties"))
 		if err := k.readPatterns(s); err != nil {
 			return err
 		}
@@ -130,7 +141,7 @@ func (k *objectKeywords) read() error {
 		}
 		notText := func(n *jsondoc.Value) bool { return n.Kind != jsondoc.String }
 		if d.Kind != jsondoc.Array || slices.ContainsFunc(d.Items, notText) {
-			return &InvalidError{s.path, "required is a list of names"}
+			return &InvalidError{s.path(), "required is a list of names"}
 		}
 		for _, n := range d.Items {
 			k.name(n.Text)
@@ -170,7 +181,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 			k.patterns = append(k.patterns, &keyPattern{p, map[*schema][]*schema{}})
 		}
 		of := k.patterns[i].of
-		of[s] = append(of[s], k.at(m.Value, s.path+"/patternProperties/"+escape(m.Name)))
+		of[s] = append(of[s], k.at(m.Value, s.below("patternProperties", m.Name)))
 	}
 	return nil
 }
@@ -178,23 +189,24 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 // value is the node of a member's value. Each schema adds what properties and the matching patterns
 // say, or if they say nothing what additionalProperties says.
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
-	var all []*schema
-	for _, s := range k.own {
+	var room [8]*schema
+	all := room[:0]
+	for i, s := range k.own {
 		said := false
-		if d := s.at.Get("properties"); d != nil && listed {
+		if d := k.listed[i]; d != nil && listed {
 			if v := d.Get(name); v != nil {
-				all = append(all, k.at(v, s.path+"/properties/"+escape(name)))
+				all = append(all, k.at(v, s.below("properties", name)))
 				said = true
 			}
 		}
-		for i, p := range k.patterns {
-			if subs := p.of[s]; len(subs) > 0 && matches(i) {
+		for n, p := range k.patterns {
+			if subs := p.of[s]; len(subs) > 0 && matches(n) {
 				all = append(all, subs...)
 				said = true
 			}
 		}
-		if d := s.at.Get("additionalProperties"); d != nil && !said {
-			all = append(all, k.at(d, s.path+"/additionalProperties"))
+		if d := k.additional[i]; d != nil && !said {
+			all = append(all, k.at(d, s.under("additionalProperties")))
 		}
 	}
 	return k.node(all)
@@ -206,9 +218,13 @@ func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
 	if len(k.names)+len(k.patterns) == 0 {
 		return k.anyString, nil
 	}
-	names := slices.Sorted(slices.Values(k.names))
-	key := fmt.Sprintf("%q", names)
-	spec := k.others[key] // alternatives of one object share it
+	names := slices.Clone(k.names)
+	slices.Sort(names)
+	var key []byte
+	for _, name := range names {
+		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
+	}
+	spec := k.others[string(key)] // alternatives of one object share it
 	if spec == nil {
 		spec = &stringSpec{max: -1, make: func() *dfa {
 			d, err := otherThan(names)
@@ -217,7 +233,7 @@ func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
 			}
 			return d
 		}}
-		k.others[key] = spec
+		k.others[string(key)] = spec
 	}
 	if len(k.patterns) == 0 {
 		return spec, nil

@@ -143,9 +143,9 @@ func contradicts(s *schema, own []*schema) bool {
 	for _, o := range own {
 		theirs := o.at.Member("properties")
 		for _, p := range properties {
-			v := theirs.Get(p.Name)
-			must := requires(s, p.Name) || requires(o, p.Name)
-			if must && (forbids(p.Value) || v != nil && textsApart(p.Value, v)) {
+			v, never := theirs.Get(p.Name), forbids(p.Value)
+			if (never || v != nil) && (requires(s, p.Name) || requires(o, p.Name)) &&
+				(never || textsApart(p.Value, v)) {
 				return true
 			}
 		}

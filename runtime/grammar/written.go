@@ -27,6 +27,7 @@ func Regex(expression string) (*Grammar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regular expression: %w", err)
 	}
+	d.markTotal()
 	p := newProgram()
 	p.numbers = append(p.numbers, d)
 	return newCompiled(p, readDFA, 0), nil
