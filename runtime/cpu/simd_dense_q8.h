@@ -98,7 +98,7 @@ struct DenseAhead {
   int64_t lines;
 
   SIMD_INLINE void fetch(DenseAhead& a, int64_t lines) {
-    for (; lines > 0; lines--, a.from += 64) __builtin_prefetch(a.from, 0, 2);
+    for (; lines > 0; lines--, a.from += 64) prefetch(a.from);
   }
 };
 

@@ -32,7 +32,8 @@ SIMD_INLINE float with_bias(float sum, const uint16_t* bias, int64_t r) {
   return bias == nullptr ? sum : sum + bf16_value(bias + r);
 }
 
-SIMD_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
+// Into the second cache: the rows ahead and those at work would not both fit into the first.
+SIMD_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 SIMD_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 

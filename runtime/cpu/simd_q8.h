@@ -278,7 +278,7 @@ void batch_q8(float* sums, const PanelRows<S, R>& rows, const float* scales, con
   const int64_t lines = length * R * S::kLanes * 16 / 64;
   for (int64_t i = 0, t = 0; i < tiles; i++) {
     for (int64_t line = i * lines / tiles; line < (i + 1) * lines / tiles; line++) {
-      __builtin_prefetch(ahead + 64 * line, 0, 2);
+      prefetch(ahead + 64 * line);
     }
     const int64_t next = (i + 1) * n / tiles;
     const int8_t* qt[S::kTileTokensQ8];
@@ -310,7 +310,7 @@ void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const*
   memset(sums, 0, n * R * S::kLanes * sizeof *sums);
   const uint8_t* ahead = blocks + (r0 + R * S::kLanes) * nb * 16;
   for (int64_t line = 0; line < R * S::kLanes * nb; line += 64) {
-    __builtin_prefetch(scales + (r0 + R * S::kLanes) * nb + line, 0, 2);
+    prefetch(scales + (r0 + R * S::kLanes) * nb + line);
   }
   for (int64_t b0 = 0; b0 < nb; b0 += kQ8Blocks) {
     const int64_t length = smaller(kQ8Blocks, nb - b0);
