@@ -33,6 +33,9 @@ enum {
   kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
 };
 
+// With it and MXFP4 scales of 2^-63 to 2^7 the product of both is a normal number.
+static const float kLeastQ8Scale = 0x1p-62f;
+
 // A row of attention: its queries, its state, and which tokens of the page at hand it sees.
 typedef struct AttentionRow {
   const float* q;      // [group, dim], after rope
@@ -74,7 +77,7 @@ typedef struct Kernels {
                        int64_t r1, const uint16_t* bias);
 
   // 8-bit activations in blocks of 32: scale = max|x| / 127, q = x / scale rounded to nearest, ties
-  // to even; a block of zeros (or whose scale is below float32's normal range) counts as zero.
+  // to even; a block of zeros (or whose scale is below kLeastQ8Scale) counts as zero.
   //   q  int8 [k]        columns 0 2 4 6 1 3 5 7 of every eight
   //   d  float32 [k/16]  two numbers a block, the table's own: only the same table reads d
   //   x  float32 [k], finite; k a multiple of 32

@@ -87,7 +87,7 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
     for (int64_t i = 0; i < kMxBlock; i++) largest = fmaxf(largest, fabsf(x[i]));
     d[0] = largest / 127.0f;
     d[1] = 0;
-    if (d[0] < 1.17549435e-38f) {  // no normal reciprocal: the block counts as zero
+    if (d[0] < kLeastQ8Scale) {
       d[0] = 0;
       memset(q, 0, kMxBlock);
       continue;

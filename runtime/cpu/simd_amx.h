@@ -25,7 +25,7 @@ struct UpperHalves {
 };
 constexpr UpperHalves kUpperHalves;
 
-struct Amx : Avx512 {
+struct Amx : Avx512AnyScales {
   static inline const Kernels* below = nullptr;
 
   SIMD_INLINE void begin() { _tile_loadconfig(&kTileShapes); }

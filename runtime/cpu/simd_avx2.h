@@ -40,6 +40,8 @@ struct Avx2 {
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileHeads = 4;     // of attention: 4 heads x 2 vectors of sums + 2 + 4
   static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
+  static constexpr int kRowTokens = 1;     // up to here simd_q8_rows.h is faster
+  static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
   SIMD_INLINE F set1(float a) { return _mm256_set1_ps(a); }
@@ -152,13 +154,14 @@ struct Avx2 {
   SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[8], int64_t offset) {
     I d[4];
     turn4(d, rows, offset);
-    const I table = both(kE2m1Plus12), nibble = _mm256_set1_epi8(15);
     SIMD_UNROLL
-    for (int j = 0; j < 4; j++) {
-      const I high = _mm256_and_si256(_mm256_srli_epi32(d[j], 4), nibble);
-      w[2 * j] = _mm256_shuffle_epi8(table, _mm256_and_si256(d[j], nibble));
-      w[2 * j + 1] = _mm256_shuffle_epi8(table, high);
-    }
+    for (int j = 0; j < 4; j++) weights_of(w + 2 * j, d[j]);
+  }
+  // Bytes 2 * e2m1 + 12 of the lower nibbles, and of the upper ones.
+  SIMD_INLINE void weights_of(I w[2], I bytes) {
+    const I table = both(kE2m1Plus12), nibble = _mm256_set1_epi8(15);
+    w[0] = _mm256_shuffle_epi8(table, _mm256_and_si256(bytes, nibble));
+    w[1] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi32(bytes, 4), nibble));
   }
   // 16 bytes of each of kLanes rows turned around: d[j] has bytes 4j to 4j + 3 of every row.
   SIMD_INLINE void turn4(I d[4], const uint8_t* const rows[8], int64_t offset) {
@@ -224,6 +227,27 @@ struct Avx2 {
     return sums;
   }
   SIMD_INLINE I block_end(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+
+  // Of every four lanes of sums the sum, a's first, then b's, c's and d's, after block_end; for
+  // rows that dot4 added up from nothing, 8 bytes a lane: within 8 * 24 * 127 = 24384, an int16.
+  SIMD_INLINE I sum_fours(I a, I b, I c, I d) {
+    return fours_of(block_end(a), block_end(b), block_end(c), block_end(d));
+  }
+  SIMD_INLINE I fours_of(I a, I b, I c, I d) {
+    const I one = _mm256_set1_epi16(1);
+    const F ab = as_float(_mm256_madd_epi16(_mm256_packs_epi32(a, b), one));
+    const F cd = as_float(_mm256_madd_epi16(_mm256_packs_epi32(c, d), one));
+    return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(ab, cd, 0x88)),
+                            _mm256_castps_si256(_mm256_shuffle_ps(ab, cd, 0xdd)));
+  }
+  // to[i] has the i-th four lanes of every vector.
+  SIMD_INLINE void turn_fours(I to[2], const I from[2]) {
+    to[0] = _mm256_permute2x128_si256(from[0], from[1], 0x20);
+    to[1] = _mm256_permute2x128_si256(from[0], from[1], 0x31);
+  }
+  SIMD_INLINE I even_ints(I a, I b) { return _mm256_castps_si256(evens(as_float(a), as_float(b))); }
+  SIMD_INLINE I odd_ints(I a, I b) { return _mm256_castps_si256(odds(as_float(a), as_float(b))); }
+  SIMD_INLINE I add_ints(I a, I b) { return _mm256_add_epi32(a, b); }
 
   // Dense weights: of four bytes a lane the first and third, and the second and fourth, as int16
   // that are 256 times the weight, which one operation makes. kDenseUnit takes the 256 off again. A
@@ -296,12 +320,15 @@ struct Avx2 {
     for (int i = 0; i < 4; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(out) + i, pairs[i]);
   }
 
-  // 2^(scale - 127) of kLanes scale bytes; scale 0 is subnormal.
+  // Of kLanes scale bytes what unit takes; unit is 2^(byte - 128) * size: half the scale, since
+  // weights are doubled. Byte 0 is subnormal.
   SIMD_INLINE F scales(const uint8_t* p) {
     const I wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
     const I bits = _mm256_slli_epi32(wide, 23);
-    return _mm256_castsi256_ps(_mm256_max_epu32(bits, _mm256_set1_epi32(0x00400000)));
+    const F powers = _mm256_castsi256_ps(_mm256_max_epu32(bits, _mm256_set1_epi32(0x00400000)));
+    return _mm256_mul_ps(powers, _mm256_set1_ps(0.5f));
   }
+  SIMD_INLINE F unit(F scale, F size) { return _mm256_mul_ps(scale, size); }
 
   // 32 whole numbers within -127..127 as bytes, in the order that q8_weights gives the weights.
   SIMD_INLINE void store_q8(int8_t* q, const F v[4]) {

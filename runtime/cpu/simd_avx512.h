@@ -13,7 +13,8 @@ namespace {
 
 constexpr E2m1Floats kE2m1Floats;
 
-struct Avx512 {
+// For weights whose scales may be any.
+struct Avx512AnyScales {
   typedef __m512 F;
   typedef __m512i I;
   static constexpr int kLanes = 16;
@@ -24,9 +25,11 @@ struct Avx512 {
   static constexpr int kTileTokensDenseQ8 = 6;  // 12 sums + 12 integer sums + 4 weights + 1 + 2
   static constexpr bool kDenseSumsStay = true;
   static constexpr bool kDenseReady = false;
-  static constexpr int kRowVectors = 2;    // of 8-bit tiles
-  static constexpr int kTileHeads = 8;     // 8 heads x 2 vectors of sums + 2 + 1
-  static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
+  static constexpr int kTileHeads = 8;  // 8 heads x 2 vectors of sums + 2 + 1
+  static constexpr int kRowVectors = 1;
+  static constexpr int kTileTokensQ8 = 1;
+  static constexpr int kRowTokens = 0;
+  static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm512_setzero_ps(); }
   SIMD_INLINE F set1(float a) { return _mm512_set1_ps(a); }
@@ -124,14 +127,15 @@ struct Avx512 {
   SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[16], int64_t offset) {
     I d[4];
     turn4(d, rows, offset);
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) weights_of(w + 2 * j, d[j]);
+  }
+  SIMD_INLINE void weights_of(I w[2], I bytes) {
     const I table = _mm512_maskz_broadcast_i32x4(0xffff, load16(kE2m1Plus12));
     const I nibble = _mm512_set1_epi8(15);
-    SIMD_UNROLL
-    for (int j = 0; j < 4; j++) {
-      const I upper = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, d[j], 4), nibble);
-      w[2 * j] = _mm512_shuffle_epi8(table, _mm512_and_si512(d[j], nibble));
-      w[2 * j + 1] = _mm512_shuffle_epi8(table, upper);
-    }
+    const I upper = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bytes, 4), nibble);
+    w[0] = _mm512_shuffle_epi8(table, _mm512_and_si512(bytes, nibble));
+    w[1] = _mm512_shuffle_epi8(table, upper);
   }
   SIMD_INLINE void turn4(I d[4], const uint8_t* const rows[16], int64_t offset) {
     I a[4];
@@ -266,10 +270,13 @@ struct Avx512 {
     }
   }
   SIMD_INLINE F scales(const uint8_t* p) {
-    const I wide = _mm512_maskz_cvtepu8_epi32(0xffff, load16(p));
-    const I bits = _mm512_maskz_slli_epi32(0xffff, wide, 23);
-    return _mm512_castsi512_ps(_mm512_maskz_max_epu32(0xffff, bits, _mm512_set1_epi32(0x00400000)));
+    const I powers = _mm512_maskz_max_epu32(0xffff, exponents(p), _mm512_set1_epi32(0x00400000));
+    return _mm512_mul_ps(as_float(powers), _mm512_set1_ps(0.5f));
   }
+  SIMD_INLINE I exponents(const uint8_t* p) {
+    return _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu8_epi32(0xffff, load16(p)), 23);
+  }
+  SIMD_INLINE F unit(F scale, F size) { return _mm512_mul_ps(scale, size); }
 
   SIMD_INLINE void store_q8(int8_t* q, const F v[2]) {
     const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
@@ -280,6 +287,56 @@ struct Avx512 {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(q) + i, _mm_shuffle_epi8(bytes, apart));
     }
   }
+};
+
+// For weights whose scales are 2^-63 to 2^7. A product of one with an activation's scale is then a
+// normal number, so it is the sum of exponents, for which more units are free than for products.
+struct Avx512 : Avx512AnyScales {
+  typedef Avx512AnyScales AnyScales;
+  static constexpr bool kUsualScales = true;
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
+  static constexpr int kRowTokens = 2;
+
+  SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {
+    const I least = _mm512_set1_epi8(64), span = _mm512_set1_epi8(134 - 64);
+    __mmask64 others = 0;
+    for (int64_t i = 0; i < n; i += 64) {
+      const __mmask64 there = n - i >= 64 ? ~0ull : (1ull << (n - i)) - 1;
+      const I above = _mm512_sub_epi8(_mm512_maskz_loadu_epi8(there, p + i), least);
+      others |= _mm512_mask_cmpgt_epu8_mask(there, above, span);
+    }
+    return others == 0;
+  }
+  SIMD_INLINE F scales(const uint8_t* p) {
+    return as_float(_mm512_sub_epi32(exponents(p), _mm512_set1_epi32(0x40000000)));
+  }
+  SIMD_INLINE F unit(F scale, F size) {
+    return as_float(_mm512_add_epi32(_mm512_castps_si512(scale), _mm512_castps_si512(size)));
+  }
+
+  SIMD_INLINE I sum_fours(I a, I b, I c, I d) {
+    const I one = _mm512_set1_epi16(1);
+    const F ab = as_float(_mm512_madd_epi16(_mm512_packs_epi32(a, b), one));
+    const F cd = as_float(_mm512_madd_epi16(_mm512_packs_epi32(c, d), one));
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_maskz_shuffle_ps(0xffff, ab, cd, 0x88)),
+                            _mm512_castps_si512(_mm512_maskz_shuffle_ps(0xffff, ab, cd, 0xdd)));
+  }
+  template <int kWhich>
+  SIMD_INLINE I fours(I a, I b) {
+    return _mm512_maskz_shuffle_i32x4(0xffff, a, b, kWhich);
+  }
+  SIMD_INLINE void turn_fours(I to[4], const I from[4]) {
+    const I a = fours<0x44>(from[0], from[1]), b = fours<0xee>(from[0], from[1]);
+    const I c = fours<0x44>(from[2], from[3]), d = fours<0xee>(from[2], from[3]);
+    to[0] = fours<0x88>(a, c);
+    to[1] = fours<0xdd>(a, c);
+    to[2] = fours<0x88>(b, d);
+    to[3] = fours<0xdd>(b, d);
+  }
+  SIMD_INLINE I even_ints(I a, I b) { return _mm512_castps_si512(evens(as_float(a), as_float(b))); }
+  SIMD_INLINE I odd_ints(I a, I b) { return _mm512_castps_si512(odds(as_float(a), as_float(b))); }
+  SIMD_INLINE I add_ints(I a, I b) { return _mm512_add_epi32(a, b); }
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct AvxVnni : Avx2 {
     return sums;
   }
   SIMD_INLINE I block_end(I sums) { return sums; }
+  SIMD_INLINE I sum_fours(I a, I b, I c, I d) { return fours_of(a, b, c, d); }
 
   SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
     sum = _mm256_dpwssd_avx_epi32(sum, w.evens, q.evens);

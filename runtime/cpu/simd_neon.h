@@ -24,6 +24,8 @@ struct Neon {
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileHeads = 8;     // of attention: 8 heads x 2 vectors of sums + 2 + 8
   static constexpr int kTileTokensQ8 = 5;  // 10 sums + 10 integer sums + 2 weights + 1
+  static constexpr int kRowTokens = 0;     // simd_q8_rows.h was not tried
+  static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return vdupq_n_f32(0); }
   SIMD_INLINE F set1(float a) { return vdupq_n_f32(a); }
@@ -256,13 +258,16 @@ struct Neon {
     }
   }
 
-  // 2^(scale - 127) of kLanes scale bytes; scale 0 is subnormal.
+  // 2^(scale - 128) of kLanes scale bytes, half the scale, since weights are doubled; byte 0 is
+  // subnormal.
   SIMD_INLINE F scales(const uint8_t* p) {
     uint8_t padded[8] = {};
     memcpy(padded, p, kLanes);
     const uint32x4_t wide = vmovl_u16(vget_low_u16(vmovl_u8(vld1_u8(padded))));
-    return vreinterpretq_f32_u32(vmaxq_u32(vshlq_n_u32(wide, 23), vdupq_n_u32(0x00400000)));
+    const uint32x4_t bits = vmaxq_u32(vshlq_n_u32(wide, 23), vdupq_n_u32(0x00400000));
+    return vmulq_n_f32(vreinterpretq_f32_u32(bits), 0.5f);
   }
+  SIMD_INLINE F unit(F scale, F size) { return vmulq_f32(scale, size); }
 
   // 32 whole numbers within -127..127 as bytes, columns 0 2 4 6 1 3 5 7 of every eight.
   SIMD_INLINE void store_q8(int8_t* q, const F v[8]) {

@@ -6,6 +6,8 @@
 // sums begin: quantize_q8 leaves it beside the scale, in the form that S::block_start wants.
 //   d[2b] = scale of block b, d[2b+1] = S's bits of -12 * sum of its q
 //
+// Few tokens that S has the registers for go another way: simd_q8_rows.h.
+//
 // A batch goes in tiles of kRowVectors vectors of rows times kTileTokensQ8 tokens: each weight that
 // is loaded meets all tokens of the tile, each activation all its rows. Where an instruction
 // multiplies two rows with two tokens (S::kTokenPairs), the vectors hold eight elements of two rows
@@ -15,6 +17,8 @@
 // blocks in ascending order, one fused multiply-add each, of an exact integer.
 #ifndef OSSRUN_CPU_SIMD_Q8_H_
 #define OSSRUN_CPU_SIMD_Q8_H_
+
+#include "simd_q8_rows.h"
 
 namespace {
 
@@ -36,8 +40,9 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
       largest = S::max(largest, S::abs(v[i]));
     }
     const float scale = S::max_lane(largest) / 127.0f;
-    if (!(scale >= 1.17549435e-38f)) {  // no normal reciprocal: the block counts as zero
-      d[0] = d[1] = 0;
+    if (!(scale >= kLeastQ8Scale)) {
+      d[0] = 1;  // a number that S::unit takes
+      d[1] = 0;
       memset(q, 0, kMxBlock);
       continue;
     }
@@ -124,8 +129,8 @@ SIMD_INLINE void block_q8_pairs(typename S::I products[T][R], const uint8_t* w,
 }
 
 // Adds `blocks` blocks to the sums of R vectors of rows and T tokens. w: as block_q8 (or
-// block_q8_pairs) wants them, block after block. scales: [blocks, R, kLanes], halved. q, d: T
-// pointers each to the first block. sums: [T, R] vectors.
+// block_q8_pairs) wants them, block after block. scales: [blocks, R, kLanes], as turn_scales leaves
+// them. q, d: T pointers each to the first block. sums: [T, R] vectors.
 template <class S, int R, int T>
 void tile_q8(float* sums, const uint8_t* w, const float* scales, const int8_t* const* q,
              const float* const* d, int64_t blocks) {
@@ -153,8 +158,8 @@ void tile_q8(float* sums, const uint8_t* w, const float* scales, const int8_t* c
       const F size = S::set1(dt[t][2 * b]);
       SIMD_UNROLL
       for (int r = 0; r < R; r++) {
-        const F whole = S::to_float(products[t][r]);
-        s[t][r] = S::fma(whole, S::mul(S::load(scales + r * S::kLanes), size), s[t][r]);
+        const F unit = S::unit(S::load(scales + r * S::kLanes), size);
+        s[t][r] = S::fma(S::to_float(products[t][r]), unit, s[t][r]);
       }
     }
   }
@@ -187,7 +192,7 @@ struct PanelRows {
   const uint8_t* scales[R * S::kLanes];
 };
 
-// The scales of blocks [b0, b0 + length) of kLanes rows, halved (weights are doubled), each block's
+// The scales of blocks [b0, b0 + length) of kLanes rows as S::unit takes them, each block's
 // `stride` floats after the one before.
 template <class S>
 void turn_scales(float* out, int64_t stride, const uint8_t* const* rows, int64_t b0,
@@ -198,10 +203,7 @@ void turn_scales(float* out, int64_t stride, const uint8_t* const* rows, int64_t
   for (; b < length; b++) {
     for (int j = 0; j < S::kLanes; j++) bytes[b * S::kLanes + j] = rows[j][b0 + b];
   }
-  for (b = 0; b < length; b++) {
-    const typename S::F powers = S::scales(bytes + b * S::kLanes);
-    S::store(out + b * stride, S::mul(powers, S::set1(0.5f)));
-  }
+  for (b = 0; b < length; b++) S::store(out + b * stride, S::scales(bytes + b * S::kLanes));
 }
 
 // T tokens, few enough that the turned weights stay in registers. `ahead`: where the next rows are.
@@ -233,7 +235,7 @@ void stream_q8(float* sums, const uint8_t* const* rows, const float* scales, con
         products = S::dot4(products, w[i], S::four(qt[t] + kMxBlock * b + 4 * i));
       }
       const F whole = S::to_float(S::block_end(products));
-      sum[t] = S::fma(whole, S::mul(scale, S::set1(dt[t][2 * b])), sum[t]);
+      sum[t] = S::fma(whole, S::unit(scale, S::set1(dt[t][2 * b])), sum[t]);
     }
   }
   SIMD_UNROLL
@@ -318,8 +320,17 @@ void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const*
       turn_scales<S>(powers + r * S::kLanes, R * S::kLanes, at.scales + r * S::kLanes, b0, length);
     }
     if (R == 1 && n <= kQ8Stream) {
-      StreamQ8Of<S, kQ8Stream>::run(n, sums, at.blocks, powers, q, d, b0, length,
-                                    ahead + b0 * S::kLanes * 16);
+      int64_t done = 0;
+      if (n <= S::kRowTokens && rows == S::kLanes) {
+        done = length / (S::kLanes / 4) * (S::kLanes / 4);
+        RowsQ8Of<S, S::kRowTokens>::run(n, sums, at.blocks, powers, q, d, b0, done,
+                                        ahead + b0 * S::kLanes * 16);
+      }
+      if (done < length) {
+        StreamQ8Of<S, kQ8Stream>::run(n, sums, at.blocks, powers + done * S::kLanes, q, d,
+                                      b0 + done, length - done,
+                                      ahead + (b0 + done) * S::kLanes * 16);
+      }
     } else {
       batch_q8<S, R>(sums, at, powers, q, d, n, b0, length, ahead + b0 * R * S::kLanes * 16);
     }
@@ -336,6 +347,13 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
                      int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
                      int64_t r1, const uint16_t* bias) {
   const int64_t nb = k / kMxBlock;
+  if constexpr (S::kUsualScales) {
+    const bool stream = n > S::kRowTokens && n <= kQ8Stream;  // where it does not pay
+    if (stream || !S::usual_scales(scales + r0 * nb, (r1 - r0) * nb)) {
+      typedef typename S::AnyScales Any;
+      return matmul_mxfp4_q8<Any>(y, ldy, q, d, n, blocks, scales, k, r0, r1, bias);
+    }
+  }
   for (int64_t r = r0; r < r1;) {
     const bool wide = n > kQ8Stream && r1 - r > S::kLanes;
     const int64_t rows = smaller((wide ? S::kRowVectors : 1) * S::kLanes, r1 - r);

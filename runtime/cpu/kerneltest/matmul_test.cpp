@@ -448,6 +448,11 @@ void test_matmul_q8(const Kernels& kernels, Checker& check) {
   check.start("matmul mxfp4 q8, scales far apart");
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 0, 3);
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 1, 240);
+  // The scales that AVX-512 adds exponents for, and some of the others among them.
+  for (int64_t k : {32, 128, 352}) {
+    q8_case(kernels, check, random, 50, 9, k, 1, true, 64, 134);
+    q8_case(kernels, check, random, 50, 9, k, 1, true, 63, 135);
+  }
   test_every_12_bits(kernels, check, random);
   check.start("matmul dense q8, every small shape");
   for (int64_t k = 32; k <= 160; k += 32) {

@@ -16,7 +16,7 @@
 
 namespace {
 
-struct PortableAmx : Portable16, PortableTile {
+struct PortableAmx : Portable16AnyScales, PortableTile {
   static inline const Kernels* below = nullptr;
 
   static constexpr int64_t kPeakOperations = 0;  // there is no peak to measure

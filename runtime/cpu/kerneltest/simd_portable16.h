@@ -9,10 +9,10 @@ namespace {
 
 constexpr E2m1Floats kPortableE2m1;
 
-struct Portable16 {
+struct Portable16AnyScales {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;
-  static constexpr int kRowVectors = 2;
+  static constexpr int kRowVectors = 1;
   static constexpr bool kTokenPairs = false;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
@@ -20,7 +20,9 @@ struct Portable16 {
   static constexpr bool kDenseSumsStay = true;
   static constexpr bool kDenseReady = false;
   static constexpr int kTileHeads = 2;
-  static constexpr int kTileTokensQ8 = 6;
+  static constexpr int kTileTokensQ8 = 1;
+  static constexpr int kRowTokens = 0;
+  static constexpr bool kUsualScales = false;
   struct F {
     float lane[kLanes];
   };
@@ -150,6 +152,12 @@ struct Portable16 {
       }
     }
   }
+  static void weights_of(I w[2], I bytes) {
+    for (int i = 0; i < 4 * kLanes; i++) {
+      w[0].byte[i] = kE2m1Plus12[bytes.byte[i] & 15];
+      w[1].byte[i] = kE2m1Plus12[bytes.byte[i] >> 4];
+    }
+  }
   static void turn4(I d[4], const uint8_t* const rows[16], int64_t offset) {
     for (int i = 0; i < 16 * kLanes; i++) {
       d[i % 16 / 4].byte[i / 16 * 4 + i % 4] = rows[i / 16][offset + i % 16];
@@ -258,13 +266,71 @@ struct Portable16 {
     for (int i = 0; i < 8; i++) a[i] = dot4(a[i], a[i], a[i]);
   }
   static F scales(const uint8_t* p) {
-    return each([&](int i) { return ldexpf(1.0f, p[i] - 127); });
+    return each([&](int i) { return ldexpf(1.0f, p[i] - 128); });
   }
+  static F unit(F scale, F size) { return mul(scale, size); }
   static void store_q8(int8_t* q, const F v[2]) {
     for (int e = 0; e < 32; e++) {
       const int place = e / 8 * 8 + e % 2 * 4 + e % 8 / 2;
       q[place] = static_cast<int8_t>(v[e / kLanes].lane[e % kLanes]);
     }
+  }
+};
+
+struct Portable16 : Portable16AnyScales {
+  typedef Portable16AnyScales AnyScales;
+  static constexpr bool kUsualScales = true;
+  static constexpr int kRowVectors = 2;
+  static constexpr int kTileTokensQ8 = 6;
+  static constexpr int kRowTokens = 3;
+
+  static bool usual_scales(const uint8_t* p, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+      if (p[i] < 64 || p[i] > 134) return false;
+    }
+    return true;
+  }
+  static F scales(const uint8_t* p) {
+    return each([&](int i) { return static_cast<float>(p[i] - 128); });
+  }
+  static F unit(F scale, F size) {
+    return each([&](int i) { return ldexpf(size.lane[i], static_cast<int>(scale.lane[i])); });
+  }
+  template <class Value>
+  static I ints(Value value) {
+    I v;
+    for (int i = 0; i < kLanes; i++) {
+      const int32_t n = value(i);
+      memcpy(v.byte + 4 * i, &n, sizeof n);
+    }
+    return v;
+  }
+  static int32_t int_at(const I& a, int i) {
+    int32_t n;
+    memcpy(&n, a.byte + 4 * i, sizeof n);
+    return n;
+  }
+  static I sum_fours(I a, I b, I c, I d) {
+    const I* of[4] = {&a, &b, &c, &d};
+    return ints([&](int i) {
+      int32_t sum = 0;
+      for (int j = 0; j < 4; j++) sum += int_at(*of[i % 4], i / 4 * 4 + j);
+      return sum;
+    });
+  }
+  static void turn_fours(I to[4], const I from[4]) {
+    for (int b = 0; b < 4; b++) {
+      to[b] = ints([&](int i) { return int_at(from[i / 4], 4 * b + i % 4); });
+    }
+  }
+  static I even_ints(I a, I b) {
+    return ints([&](int i) { return int_at(i < 8 ? a : b, 2 * i % kLanes); });
+  }
+  static I odd_ints(I a, I b) {
+    return ints([&](int i) { return int_at(i < 8 ? a : b, 2 * i % kLanes + 1); });
+  }
+  static I add_ints(I a, I b) {
+    return ints([&](int i) { return int_at(a, i) + int_at(b, i); });
   }
 };
 

@@ -1,0 +1,92 @@
+// 8-bit activations of few tokens: rows of MXFP4 weights are multiplied as they lie in memory.
+//
+// A vector has kLanes / 4 blocks of one row, four lanes each. So no weight is turned around; what
+// is turned are the sums: S::sum_fours makes one lane of a block's four, for four rows, and
+// S::turn_fours gives each block a vector with a lane for each of kLanes rows. With few tokens
+// these are fewer vectors than the weights.
+//
+// What must stay true: from there on all is as in simd_q8.h, with the same bits.
+#ifndef OSSRUN_CPU_SIMD_Q8_ROWS_H_
+#define OSSRUN_CPU_SIMD_Q8_ROWS_H_
+
+namespace {
+
+// Adds blocks [b0, b0 + length) to the sums of kLanes rows and T tokens. rows: the first blocks of
+// the rows, all at the same distance from the one before; length: whole vectors of weights. scales:
+// [length, kLanes], as turn_scales leaves them. `ahead`: where the next rows are.
+template <class S, int T>
+void rows_q8(float* sums, const uint8_t* const* rows, const float* scales, const int8_t* const* q,
+             const float* const* d, int64_t b0, int64_t length, const uint8_t* ahead) {
+  typedef typename S::F F;
+  typedef typename S::I I;
+  constexpr int kBlocks = S::kLanes / 4;
+  const int64_t stride = rows[1] - rows[0];
+  F sum[T];
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) sum[t] = S::load(sums + t * S::kLanes);
+  for (int64_t b = b0; b < b0 + length; b += kBlocks, scales += kBlocks * S::kLanes) {
+    SIMD_UNROLL
+    for (int line = 0; line < 16 * kBlocks * S::kLanes; line += 64) prefetch(ahead + line);
+    ahead += 16 * kBlocks * S::kLanes;
+    I low[T], high[T];  // the activations of the bytes' lower and upper nibbles
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      const uint8_t* at = reinterpret_cast<const uint8_t*>(q[t]) + b * kMxBlock;
+      const I first = S::load_bytes(at), second = S::load_bytes(at + 4 * S::kLanes);
+      low[t] = S::even_ints(first, second);
+      high[t] = S::odd_ints(first, second);
+    }
+    I fours[T][kBlocks];
+    const uint8_t* p = rows[0] + b * 16;
+    SIMD_UNROLL
+    for (int f = 0; f < kBlocks; f++, p += 4 * stride) {
+      __asm__("" : "+r"(p));  // one pointer: GCC would keep kLanes of them
+      I s[T][4];
+      SIMD_UNROLL
+      for (int r = 0; r < 4; r++) {
+        I w[2];
+        S::weights_of(w, S::load_bytes(p + r * stride));
+        SIMD_UNROLL
+        for (int t = 0; t < T; t++) {
+          s[t][r] = S::dot4(S::dot4(S::zero_ints(), w[0], low[t]), w[1], high[t]);
+        }
+      }
+      SIMD_UNROLL
+      for (int t = 0; t < T; t++) fours[t][f] = S::sum_fours(s[t][0], s[t][1], s[t][2], s[t][3]);
+    }
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      I products[kBlocks];
+      S::turn_fours(products, fours[t]);
+      SIMD_UNROLL
+      for (int i = 0; i < kBlocks; i++) {
+        const float* block = d[t] + 2 * (b + i);
+        const I start = S::block_end(S::block_start(block + 1));
+        const F unit = S::unit(S::load(scales + i * S::kLanes), S::set1(block[0]));
+        sum[t] = S::fma(S::to_float(S::add_ints(products[i], start)), unit, sum[t]);
+      }
+    }
+  }
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) S::store(sums + t * S::kLanes, sum[t]);
+}
+
+// rows_q8 for a number of tokens known only at run time, 1 <= n <= T.
+template <class S, int T>
+struct RowsQ8Of {
+  static void run(int64_t n, float* sums, const uint8_t* const* rows, const float* scales,
+                  const int8_t* const* q, const float* const* d, int64_t b0, int64_t length,
+                  const uint8_t* ahead) {
+    if (n == T) return rows_q8<S, T>(sums, rows, scales, q, d, b0, length, ahead);
+    RowsQ8Of<S, T - 1>::run(n, sums, rows, scales, q, d, b0, length, ahead);
+  }
+};
+template <class S>
+struct RowsQ8Of<S, 0> {
+  static void run(int64_t, float*, const uint8_t* const*, const float*, const int8_t* const*,
+                  const float* const*, int64_t, int64_t, const uint8_t*) {}
+};
+
+}  // namespace
+
+#endif  // OSSRUN_CPU_SIMD_Q8_ROWS_H_
