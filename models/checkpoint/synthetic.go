@@ -32,6 +32,7 @@ func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes for random weights: %w", s.WeightBytes(), err)
 	}
+	memory.PreferHugePages() // as mapped weights have them
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := newPatterns(random)
 	c := &Checkpoint{Spec: s, tensors: map[string]models.Tensor{}, bytes: s.WeightBytes(),

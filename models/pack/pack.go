@@ -30,6 +30,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // MaxSize is the longest file that is unpacked, in bytes.
@@ -82,7 +84,7 @@ func Reserve(size int64) (*Memory, error) {
 
 // PreferHugePages is for memory that will be written in full: fewer, larger pages where the system
 // has them.
-func (m *Memory) PreferHugePages() { wantHugePages(m.Bytes) }
+func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
 
 // GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written
 // again. False when it stays as it is: the part is smaller than a page, or the system does not do

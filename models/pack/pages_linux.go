@@ -11,9 +11,6 @@ import (
 // written would cost 2 MiB. Kernels built without huge pages refuse, which does no harm.
 func keepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
 
-// wantHugePages asks the kernel for huge pages, as far as it has some.
-func wantHugePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
-
 // giveBack takes the whole pages of data out of memory; they read as zeros then.
 func giveBack(data []byte) bool {
 	page := uintptr(os.Getpagesize())

@@ -2,8 +2,6 @@
 
 package pack
 
-// Only Linux gives huge pages for the asking, and takes pages back at once.
-
-func wantHugePages([]byte) {}
+// Only Linux takes pages back at once.
 
 func giveBack([]byte) bool { return false }

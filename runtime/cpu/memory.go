@@ -5,11 +5,16 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Memory of the host: pools and scratch are anonymous maps, zeroed and page-aligned, that cost
 // nothing until they are touched; weights are views of whatever the checkpoint mapped.
+
+// hugeFrom is how large a map is that gets pages of 2 MiB: what a step reads of it costs fewer
+// address lookups, and little is touched for nothing.
+const hugeFrom = 16 << 20
 
 // region is a piece of memory that C++ may keep pointers into until Free.
 type region struct {
@@ -30,6 +35,9 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if err != nil {
 		d.release()
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
+	}
+	if bytes >= hugeFrom {
+		mapping.PreferHugePages(data)
 	}
 	_ = interleave(data, d.nodes) // advice
 	return &region{dev: d, data: data}, nil
