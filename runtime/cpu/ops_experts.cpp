@@ -165,7 +165,7 @@ class ExpertOp : public Op {
   static constexpr int64_t kChunk = 128;  // slots whose sums wait on the stack
 
   int64_t height(const ossrun_batch& b) const {
-    return b.rows > kFewRows ? kTile : tile_height(&n_, 1, groups_[0], tape_->threads);
+    return b.rows > kFewRows ? kExpertTile : tile_height(&n_, 1, groups_[0], tape_->threads);
   }
 
   Shares shares(int64_t tall) const {
@@ -178,11 +178,11 @@ class ExpertOp : public Op {
     const int64_t begin = a > 0 ? groups_[2 * a] : 0, end = groups_[2 + 2 * a];
     const uint8_t* blocks = w_.blocks + row * (width_ / 2);
     const uint8_t* scales = w_.scales + row * (width_ / kMxBlock);
-    alignas(64) float tile[kChunk * kTile];
+    alignas(64) float tile[kChunk * kExpertTile];
     for (int64_t at = begin; at < end; at += kChunk) {
       const int64_t count = std::min(kChunk, end - at);
       multiply(tile, order_ + at, count, blocks, scales, rows, w_.bias + row);
-      for (int64_t i = 0; i < count; i++) put(order_[at + i], r0, tile + i * kTile, rows);
+      for (int64_t i = 0; i < count; i++) put(order_[at + i], r0, tile + i * kExpertTile, rows);
     }
   }
 
@@ -191,7 +191,7 @@ class ExpertOp : public Op {
     if (x_) {
       const float* x[kChunk];
       for (int64_t i = 0; i < count; i++) x[i] = x_ + slots[i] / slots_per_input_ * width_;
-      k_->matmul_mxfp4(tile, kTile, x, count, blocks, scales, width_, 0, rows, bias);
+      k_->matmul_mxfp4(tile, kExpertTile, x, count, blocks, scales, width_, 0, rows, bias);
       return;
     }
     const int8_t* q[kChunk];
@@ -200,7 +200,7 @@ class ExpertOp : public Op {
       q[i] = q_ + slots[i] / slots_per_input_ * width_;
       d[i] = d_ + slots[i] / slots_per_input_ * (width_ / kMxBlock * 2);
     }
-    k_->matmul_mxfp4_q8(tile, kTile, q, d, count, blocks, scales, width_, 0, rows, bias);
+    k_->matmul_mxfp4_q8(tile, kExpertTile, q, d, count, blocks, scales, width_, 0, rows, bias);
   }
 
   const int32_t *order_, *groups_;

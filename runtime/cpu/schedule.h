@@ -39,9 +39,10 @@ class Shares {
   int64_t units_, parts_;
 };
 
-constexpr int64_t kTile = 64;  // most rows of a weight that a kernel takes at a time
+constexpr int64_t kTile = 64;        // most rows of a weight that a kernel takes at a time
+constexpr int64_t kExpertTile = 96;  // the same of an expert: 2,880 and 5,760 are whole tiles
 constexpr int64_t kLowestTile = 16;
-constexpr int64_t kFewRows = 4;  // of activations; with more, kernels want tiles of kTile
+constexpr int64_t kFewRows = 4;  // of activations; with more, kernels want the tallest
 
 // The height of a tile, in rows: the one with which the thread that has most of `copies` times some
 // matrices has least, a multiple of 8. With few threads that is kTile; with many, 45 tiles of 64

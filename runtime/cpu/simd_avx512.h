@@ -294,8 +294,8 @@ struct Avx512AnyScales {
 struct Avx512 : Avx512AnyScales {
   typedef Avx512AnyScales AnyScales;
   static constexpr bool kUsualScales = true;
-  static constexpr int kRowVectors = 2;    // of 8-bit tiles
-  static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
+  static constexpr int kRowVectors = 3;    // of 8-bit tiles
+  static constexpr int kTileTokensQ8 = 4;  // 12 sums + 12 integer sums + 3 weights
   static constexpr int kRowTokens = 2;
 
   SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {

@@ -280,8 +280,8 @@ struct Portable16AnyScales {
 struct Portable16 : Portable16AnyScales {
   typedef Portable16AnyScales AnyScales;
   static constexpr bool kUsualScales = true;
-  static constexpr int kRowVectors = 2;
-  static constexpr int kTileTokensQ8 = 6;
+  static constexpr int kRowVectors = 3;
+  static constexpr int kTileTokensQ8 = 4;
   static constexpr int kRowTokens = 3;
 
   static bool usual_scales(const uint8_t* p, int64_t n) {
