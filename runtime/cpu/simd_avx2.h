@@ -26,7 +26,8 @@ SIMD_INLINE void turn8x8(__m128i pairs[4], const uint8_t* const rows[8], int64_t
   pairs[3] = _mm_unpackhi_epi32(b, d);
 }
 
-struct Avx2 {
+// For weights whose scales may be any.
+struct Avx2AnyScales {
   typedef __m256 F;
   typedef __m256i I;
   static constexpr int kLanes = 8;
@@ -37,10 +38,10 @@ struct Avx2 {
   static constexpr int kTileTokensDenseQ8 = 5;  // 10 sums + 4 weights + 1; one more in the making
   static constexpr bool kDenseSumsStay = false;
   static constexpr bool kDenseReady = true;
-  static constexpr int kRowVectors = 2;    // of 8-bit tiles
-  static constexpr int kTileHeads = 4;     // of attention: 4 heads x 2 vectors of sums + 2 + 4
-  static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
-  static constexpr int kRowTokens = 1;     // up to here simd_q8_rows.h is faster
+  static constexpr int kTileHeads = 4;  // of attention: 4 heads x 2 vectors of sums + 2 + 4
+  static constexpr int kRowVectors = 1;
+  static constexpr int kTileTokensQ8 = 1;
+  static constexpr int kRowTokens = 0;
   static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
@@ -323,10 +324,12 @@ struct Avx2 {
   // Of kLanes scale bytes what unit takes; unit is 2^(byte - 128) * size: half the scale, since
   // weights are doubled. Byte 0 is subnormal.
   SIMD_INLINE F scales(const uint8_t* p) {
-    const I wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-    const I bits = _mm256_slli_epi32(wide, 23);
-    const F powers = _mm256_castsi256_ps(_mm256_max_epu32(bits, _mm256_set1_epi32(0x00400000)));
-    return _mm256_mul_ps(powers, _mm256_set1_ps(0.5f));
+    const I powers = _mm256_max_epu32(exponents(p), _mm256_set1_epi32(0x00400000));
+    return _mm256_mul_ps(as_float(powers), _mm256_set1_ps(0.5f));
+  }
+  SIMD_INLINE I exponents(const uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23);
   }
   SIMD_INLINE F unit(F scale, F size) { return _mm256_mul_ps(scale, size); }
 
@@ -341,6 +344,36 @@ struct Avx2 {
     const I apart = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15,  //
                                      0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm256_shuffle_epi8(natural, apart));
+  }
+};
+
+// For weights whose scales are 2^-63 to 2^7. A product of one with an activation's scale is then a
+// normal number, so it is the sum of exponents, for which more units are free than for products.
+struct Avx2 : Avx2AnyScales {
+  typedef Avx2AnyScales AnyScales;
+  static constexpr bool kUsualScales = true;
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
+  static constexpr int kRowTokens = 1;     // up to here simd_q8_rows.h is faster
+
+  SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {
+    const I least = _mm256_set1_epi8(64), span = _mm256_set1_epi8(134 - 64);
+    I others = zero_ints();
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+      const I above = _mm256_sub_epi8(load_bytes(p + i), least);
+      others = _mm256_or_si256(others, _mm256_subs_epu8(above, span));
+    }
+    for (; i < n; i++) {
+      if (p[i] < 64 || p[i] > 134) return false;
+    }
+    return _mm256_testz_si256(others, others);
+  }
+  SIMD_INLINE F scales(const uint8_t* p) {
+    return as_float(_mm256_sub_epi32(exponents(p), _mm256_set1_epi32(0x40000000)));
+  }
+  SIMD_INLINE F unit(F scale, F size) {
+    return as_float(_mm256_add_epi32(_mm256_castps_si256(scale), _mm256_castps_si256(size)));
   }
 };
 

@@ -10,7 +10,14 @@
 
 namespace {
 
-struct AvxVnni : Avx2 {
+// Avx2, or Avx2AnyScales, with the two instructions.
+template <class Table>
+struct OnVnni : Table {
+  typedef typename Table::I I;
+  typedef typename Table::DenseSum DenseSum;
+  typedef typename Table::Dense Dense;
+  typedef typename Table::DenseInput DenseInput;
+
   // -4 * sum(q), which is taken three times: the weights are 12 too large.
   SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
     Avx2::store_block_start(to, q);
@@ -30,7 +37,7 @@ struct AvxVnni : Avx2 {
     return sums;
   }
   SIMD_INLINE I block_end(I sums) { return sums; }
-  SIMD_INLINE I sum_fours(I a, I b, I c, I d) { return fours_of(a, b, c, d); }
+  SIMD_INLINE I sum_fours(I a, I b, I c, I d) { return Table::fours_of(a, b, c, d); }
 
   SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
     sum = _mm256_dpwssd_avx_epi32(sum, w.evens, q.evens);
@@ -45,6 +52,10 @@ struct AvxVnni : Avx2 {
     SIMD_UNROLL
     for (int i = 0; i < 8; i++) a[i] = dot4(a[i], one, one);
   }
+};
+
+struct AvxVnni : OnVnni<Avx2> {
+  typedef OnVnni<Avx2AnyScales> AnyScales;
 };
 
 }  // namespace
