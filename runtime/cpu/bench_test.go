@@ -1,10 +1,11 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
 	"os"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
@@ -15,7 +16,7 @@ import (
 //	go test ./runtime/cpu -run '^$' -bench Ops -benchtime 1x
 func BenchmarkOps(b *testing.B) {
 	read := measureBandwidth(b)
-	for _, isa := range ISAs() {
+	for _, isa := range cpu.ISAs() {
 		for _, rows := range []int{1, 8} {
 			b.Run(fmt.Sprintf("%s/%d rows", isa, rows), func(b *testing.B) {
 				for b.Loop() {
@@ -38,7 +39,7 @@ func BenchmarkOps(b *testing.B) {
 
 // measureBandwidth is the best of a few reads of memory that no cache holds, bytes a second.
 func measureBandwidth(b testing.TB) (best float64) {
-	dev := open(b, 0).(*Device)
+	dev := open(b, 0).(*cpu.Device)
 	data := make([]byte, 512<<20)
 	for i := 0; i < len(data); i += 4096 {
 		data[i] = 1 // a page of its own
@@ -46,6 +47,6 @@ func measureBandwidth(b testing.TB) (best float64) {
 	for range 5 {
 		best = max(best, dev.Bandwidth(data))
 	}
-	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, dev.threads)
+	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, cpu.Cores())
 	return best
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/ossrun/ossrun/runtime/cpu/machine"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -35,6 +36,9 @@ type Device struct {
 
 var _ engine.Device = (*Device)(nil)
 
+// Cores is the number of threads worth starting (machine.Cores).
+func Cores() int { return machine.Cores() }
+
 // New starts threads threads; 0 means one for every core this process may use (Cores). On a machine
 // with several memory nodes each thread stays near one of them.
 func New(threads int) (engine.Device, error) {
@@ -49,18 +53,18 @@ func New(threads int) (engine.Device, error) {
 		return nil, fmt.Errorf("the system refuses %d threads", threads)
 	}
 	d := &Device{threads: threads, pool: pool}
-	for i, cpus := range machine().homes(threads) {
-		d.settle(i, cpus)
+	for i, cpus := range machine.Homes(threads) {
+		d.Settle(i, cpus)
 	}
-	if nodes := machine().nodes(); len(nodes) > 1 {
+	if nodes := machine.Nodes(); len(nodes) > 1 {
 		d.nodes = nodes
 	}
 	return d, nil
 }
 
-// settle pins a thread to some processors; false if the system refuses, and the thread then runs
+// Settle pins a thread to some processors; false if the system refuses, and the thread then runs
 // anywhere.
-func (d *Device) settle(thread int, cpus []int) bool {
+func (d *Device) Settle(thread int, cpus []int) bool {
 	list := make([]C.int32_t, len(cpus))
 	for i, cpu := range cpus {
 		list[i] = C.int32_t(cpu)

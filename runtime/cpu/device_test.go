@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -38,17 +39,17 @@ func TestRefusals(t *testing.T) {
 		if err == nil {
 			err = eng.Close()
 		}
-		if have := slices.Contains(ISAs(), isa); have != (err == nil) {
+		if have := slices.Contains(cpu.ISAs(), isa); have != (err == nil) {
 			t.Errorf("%s is here: %v, error: %v", isa, have, err)
 		}
 	}
-	if _, err := New(-1); err == nil {
+	if _, err := cpu.New(-1); err == nil {
 		t.Error("-1 threads: accepted")
 	}
 }
 
 func TestRegions(t *testing.T) {
-	dev, err := New(1)
+	dev, err := cpu.New(1)
 	if err != nil {
 		t.Fatal(err)
 	}

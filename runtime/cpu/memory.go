@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/runtime/cpu/machine"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -24,6 +25,9 @@ type region struct {
 	pinned runtime.Pinner
 }
 
+// Memory is what the machine has and what is free of it, in bytes.
+func (d *Device) Memory() (total, free int64) { return machine.Memory() }
+
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)
@@ -31,7 +35,7 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	data, err := mapZeroed(int(bytes))
+	data, err := machine.Map(int(bytes))
 	if err != nil {
 		d.release()
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
@@ -39,7 +43,7 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if bytes >= hugeFrom {
 		mapping.PreferHugePages(data)
 	}
-	_ = interleave(data, d.nodes) // advice
+	_ = machine.Interleave(data, d.nodes) // advice
 	return &region{dev: d, data: data}, nil
 }
 
@@ -50,7 +54,7 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	_ = interleave(data, d.nodes) // advice
+	_ = machine.Interleave(data, d.nodes) // advice
 	r := &region{dev: d, data: data, view: true}
 	// a mapped file needs none, the demo's unpacked memory does
 	r.pinned.Pin(unsafe.SliceData(data))
@@ -98,7 +102,7 @@ func (r *region) Free() error {
 	if r.view {
 		r.pinned.Unpin()
 	} else {
-		err = unmap(r.data)
+		err = machine.Unmap(r.data)
 	}
 	r.data = nil
 	r.dev.release()

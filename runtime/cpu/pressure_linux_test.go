@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/cpu/machine"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -95,7 +96,7 @@ func decodeRate(t *testing.T, ckpt *checkpoint.Checkpoint, onDisk bool) (rate, r
 // lockAway takes memory that the system cannot take back, until free is called.
 func lockAway(t *testing.T, bytes int64) (free func()) {
 	t.Helper()
-	data, err := mapZeroed(int(bytes))
+	data, err := machine.Map(int(bytes))
 	if err == nil {
 		err = unix.Mlock(data)
 	}
@@ -103,7 +104,7 @@ func lockAway(t *testing.T, bytes int64) (free func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := unmap(data); err != nil {
+		if err := machine.Unmap(data); err != nil {
 			t.Fatal(err)
 		}
 	}

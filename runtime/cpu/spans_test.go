@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"

@@ -1,15 +1,18 @@
-package cpu
+package cpu_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the tests of this folder share.
+// What the tests of this folder share. They stand outside of package cpu: a test file inside would
+// have the go command compile all of the engine's C++ a second time, for the package under test.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -30,7 +33,7 @@ func long(t testing.TB) {
 // open makes a device that the test closes.
 func open(t testing.TB, threads int) engine.Device {
 	t.Helper()
-	dev, err := New(threads)
+	dev, err := cpu.New(threads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func open(t testing.TB, threads int) engine.Device {
 // needISA skips, by name, what this machine cannot run.
 func needISA(t testing.TB, isa string) {
 	t.Helper()
-	if _, err := chooseISA(isa); err != nil {
-		t.Skip(err)
+	if have := cpu.ISAs(); !slices.Contains(have, isa) {
+		t.Skipf("instruction set %q is not to be had here: this machine has %v", isa, have)
 	}
 }

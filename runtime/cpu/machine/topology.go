@@ -1,4 +1,4 @@
-package cpu
+package machine
 
 import (
 	"cmp"
@@ -124,6 +124,13 @@ func cpuList(text string) (list []int) {
 	}
 	return list
 }
+
+// Nodes are this machine's memory nodes, ascending; none where they are not known.
+func Nodes() []int { return machine().nodes() }
+
+// Homes says for each of so many threads which hardware threads of this machine it may run on; nil
+// where it should not be told.
+func Homes(threads int) [][]int { return machine().homes(threads) }
 
 // nodes are the memory nodes of the cores, ascending.
 func (t topology) nodes() (list []int) {

@@ -1,4 +1,4 @@
-package cpu
+package machine
 
 import (
 	"os"
@@ -80,7 +80,7 @@ func TestHostMemory(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			self, root := cgroups(t, test.self, test.files)
-			if total, free := hostMemory(meminfo, self, root); total != test.total ||
+			if total, free := memory(meminfo, self, root); total != test.total ||
 				free != test.free {
 				t.Errorf("%d total, %d free, want %d and %d", total, free, test.total, test.free)
 			}

@@ -1,4 +1,7 @@
-package cpu
+// Package machine knows the host that the CPU engine runs on: its cores, its memory nodes and its
+// memory, within what this process may use. It has no C++, so that the tests of its arithmetic cost
+// no compilation of the engine.
+package machine
 
 import (
 	"math"
@@ -101,11 +104,11 @@ func readLine(file string) string {
 
 // Memory is what the machine has, or the cgroup allows, and what is free of it, in bytes. Cached
 // files count as free: they give way.
-func (d *Device) Memory() (total, free int64) {
-	return hostMemory("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup")
+func Memory() (total, free int64) {
+	return memory("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup")
 }
 
-func hostMemory(meminfo, self, root string) (total, free int64) {
+func memory(meminfo, self, root string) (total, free int64) {
 	data, _ := os.ReadFile(meminfo)
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)

@@ -1,4 +1,4 @@
-package cpu
+package machine
 
 import (
 	"unsafe"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mapZeroed gives zeroed pages, aligned to one. Windows counts them against its commit limit at
+// Map gives zeroed pages, aligned to one. Windows counts them against its commit limit at
 // once, and finds memory for each when it is touched.
-func mapZeroed(bytes int) ([]byte, error) {
+func Map(bytes int) ([]byte, error) {
 	address, err := windows.VirtualAlloc(0, uintptr(bytes), windows.MEM_RESERVE|windows.MEM_COMMIT,
 		windows.PAGE_READWRITE)
 	if err != nil {
@@ -19,7 +19,8 @@ func mapZeroed(bytes int) ([]byte, error) {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), bytes), nil
 }
 
-func unmap(data []byte) error {
+// Unmap gives back what Map gave.
+func Unmap(data []byte) error {
 	return windows.VirtualFree(uintptr(unsafe.Pointer(unsafe.SliceData(data))), 0,
 		windows.MEM_RELEASE)
 }

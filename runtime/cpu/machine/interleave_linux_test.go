@@ -1,4 +1,4 @@
-package cpu
+package machine
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 // TestInterleave: the kernel says of pages, touched and untouched, that they are laid out over the
 // nodes; other memory keeps its own.
 func TestInterleave(t *testing.T) {
-	data, err := mapZeroed(64 << 10)
+	data, err := Map(64 << 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := unmap(data); err != nil {
+		if err := Unmap(data); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -38,7 +38,7 @@ func TestInterleave(t *testing.T) {
 	if nodes == nil {
 		t.Skip("this machine does not tell its topology")
 	}
-	if err := interleave(data[1:len(data)/2], nodes); errors.Is(err, unix.EPERM) ||
+	if err := Interleave(data[1:len(data)/2], nodes); errors.Is(err, unix.EPERM) ||
 		errors.Is(err, unix.ENOSYS) {
 		t.Skipf("not allowed here: %v", err)
 	} else if err != nil {
@@ -51,26 +51,10 @@ func TestInterleave(t *testing.T) {
 	if policy(0) != before || policy(len(data)/2) != before {
 		t.Error("a page outside, or half outside, was taken too")
 	}
-	if err := interleave(data[:10], nodes); err != nil {
+	if err := Interleave(data[:10], nodes); err != nil {
 		t.Errorf("less than a page: %v", err)
 	}
-	if err := interleave(data, nil); err != nil || policy(0) != before {
+	if err := Interleave(data, nil); err != nil || policy(0) != before {
 		t.Errorf("no nodes: %v", err)
-	}
-}
-
-// TestSettle: a thread may be kept on a processor of this machine, and not on one that there is
-// not.
-func TestSettle(t *testing.T) {
-	dev := open(t, 2).(*Device)
-	top := machine()
-	if len(top) == 0 {
-		t.Skip("this machine does not tell its topology")
-	}
-	if !dev.settle(1, top[0].cpus) {
-		t.Error("the system refuses one of its processors")
-	}
-	if dev.settle(0, []int{1 << 20}) || dev.settle(0, []int{-1}) {
-		t.Error("a thread is kept on a processor that cannot be")
 	}
 }

@@ -1,4 +1,4 @@
-package cpu
+package machine
 
 import (
 	"sync"
@@ -28,11 +28,11 @@ const (
 	movePages   = 2 // MPOL_MF_MOVE
 )
 
-// interleave spreads the whole pages of data over the nodes in turn, and moves those that are in
+// Interleave spreads the whole pages of data over the nodes in turn, and moves those that are in
 // memory already. Every step reads all weights and any thread may read any of them, so what counts
 // is that all memory nodes are read at once. It is advice: if the system refuses, pages stay where
 // they are.
-func interleave(data []byte, nodes []int) error {
+func Interleave(data []byte, nodes []int) error {
 	page := uintptr(unix.Getpagesize())
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
 	first := -begin % page

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !windows
 
-package cpu
+package machine
 
 // kernelMemory is not known here.
 func kernelMemory() (total, free int64) { return 0, 0 }
