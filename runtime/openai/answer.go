@@ -85,19 +85,13 @@ type answer struct {
 
 // answering is the handler of a route that generates.
 func (p *port) answering(read reader) handler {
-	return func(e *exchange, r *http.Request) {
-		if f := p.answer(e, r, read); f != nil {
-			writeFault(e, f)
-		}
-	}
+	return p.reading(func(e *exchange, r *http.Request, body *object) (any, *fault) {
+		return nil, p.answer(e, r, body, read)
+	})
 }
 
 // answer returns a fault if it has not sent anything yet.
-func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
-	body, f := p.readBody(e, r)
-	if f != nil {
-		return f
-	}
+func (p *port) answer(e *exchange, r *http.Request, body *object, read reader) *fault {
 	req, form, f := read(body)
 	if f != nil {
 		return f

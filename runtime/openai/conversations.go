@@ -33,10 +33,6 @@ func (s *storedTalk) object(id string) conversationObject {
 	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
 }
 
-func noConversation(param, id string) *fault {
-	return refusal(http.StatusNotFound, param, "", "Conversation with id '"+id+"' not found.")
-}
-
 func getTalk(store session.Store, id string) (s storedTalk, ok bool) {
 	record, ok := store.Get(session.KindConversation, id)
 	ok = ok && json.Unmarshal(record.Value, &s) == nil
@@ -107,153 +103,118 @@ func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawM
 	return items
 }
 
-// talking is the handler of a route whose body is an object.
-func (p *port) talking(do func(e *exchange, r *http.Request, o *object) *fault) handler {
-	return func(e *exchange, r *http.Request) {
-		o, f := p.readBody(e, r)
-		if f == nil {
-			f = do(e, r, o)
-		}
-		if f != nil {
-			writeFault(e, f)
-		}
-	}
-}
-
-func (p *port) createTalk(e *exchange, _ *http.Request, o *object) *fault {
+func (p *port) createTalk(_ *exchange, _ *http.Request, o *object) (any, *fault) {
 	checkMetadata(o)
 	id, s := newID("conv_"), storedTalk{now(), metadata(o), p.readItems(o, nil)}
 	if o.c.first != nil {
-		return o.c.first
+		return nil, o.c.first
 	}
 	if err := putTalk(p.Store, id, s); err != nil {
-		return faultOf(err, "items")
+		return nil, faultOf(err, "items")
 	}
-	writeJSON(e, http.StatusOK, s.object(id))
-	return nil
+	return s.object(id), nil
 }
 
-func (p *port) showTalk(e *exchange, r *http.Request) {
-	id := r.PathValue("id")
+// talkOf is the conversation of the path.
+func (p *port) talkOf(r *http.Request) (id string, s storedTalk, f *fault) {
+	id = r.PathValue("id")
 	s, ok := getTalk(p.Store, id)
 	if !ok {
-		writeFault(e, noConversation("conversation_id", id))
-		return
+		f = notFound("conversation_id", "Conversation", id)
 	}
-	writeJSON(e, http.StatusOK, s.object(id))
+	return id, s, f
 }
 
-func (p *port) updateTalk(e *exchange, r *http.Request, o *object) *fault {
+func (p *port) showTalk(_ *exchange, r *http.Request) (any, *fault) {
+	id, s, f := p.talkOf(r)
+	return s.object(id), f
+}
+
+func (p *port) updateTalk(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	if checkMetadata(o); !o.has("metadata") {
 		o.c.add(missing("metadata"))
 	}
 	if o.c.first != nil {
-		return o.c.first
+		return nil, o.c.first
 	}
-	return p.changed(e, r, func(s *storedTalk) *fault {
+	return p.changed(r, func(s *storedTalk) *fault {
 		s.Metadata = metadata(o)
 		return nil
 	})
 }
 
 // changed changes the conversation of the path and answers with it, or with change's fault.
-func (p *port) changed(e *exchange, r *http.Request, change func(s *storedTalk) *fault) *fault {
+func (p *port) changed(r *http.Request, change func(s *storedTalk) *fault) (any, *fault) {
 	var f *fault
 	id := r.PathValue("id")
 	s, ok, err := p.changeTalk(id, func(s *storedTalk) { f = change(s) })
 	switch {
 	case !ok:
-		return noConversation("conversation_id", id)
-	case f != nil:
-		return f
-	case err != nil:
-		return faultOf(err, "items")
+		f = notFound("conversation_id", "Conversation", id)
+	case f == nil && err != nil:
+		f = faultOf(err, "items")
 	}
-	writeJSON(e, http.StatusOK, s.object(id))
-	return nil
+	return s.object(id), f
 }
 
-func (p *port) deleteTalk(e *exchange, r *http.Request) {
+func (p *port) deleteTalk(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	p.talks.Lock()
 	defer p.talks.Unlock()
 	if !p.Store.Delete(session.KindConversation, id) {
-		writeFault(e, noConversation("conversation_id", id))
-		return
+		return nil, notFound("conversation_id", "Conversation", id)
 	}
-	writeJSON(e, http.StatusOK, deletion{id, "conversation.deleted", true})
+	return deletion{id, "conversation.deleted", true}, nil
 }
 
-func (p *port) listItems(e *exchange, r *http.Request) {
-	id := r.PathValue("id")
-	s, ok := getTalk(p.Store, id)
-	if !ok {
-		writeFault(e, noConversation("conversation_id", id))
-		return
+func (p *port) listItems(_ *exchange, r *http.Request) (any, *fault) {
+	_, s, f := p.talkOf(r)
+	if f != nil {
+		return nil, f
 	}
-	writePage(e, r, s.Items)
+	return pageOf(r, s.Items)
 }
 
-func (p *port) addItems(e *exchange, r *http.Request, o *object) *fault {
+func (p *port) addItems(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	if !o.has("items") {
 		o.c.add(missing("items"))
 	}
-	id := r.PathValue("id")
-	s, _ := getTalk(p.Store, id)
-	items := p.readItems(o, s.Items)
+	_, before, _ := p.talkOf(r)
+	items := p.readItems(o, before.Items)
 	if o.c.first != nil {
-		return o.c.first
+		return nil, o.c.first
 	}
-	_, ok, err := p.changeTalk(id, func(s *storedTalk) { s.Items = append(s.Items, items...) })
-	switch {
-	case !ok:
-		return noConversation("conversation_id", id)
-	case err != nil:
-		return faultOf(err, "items")
-	}
-	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...)}
-	if n := len(items); n > 0 {
-		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
-	}
-	writeJSON(e, http.StatusOK, page)
-	return nil
+	_, f := p.changed(r, func(s *storedTalk) *fault {
+		s.Items = append(s.Items, items...)
+		return nil
+	})
+	return pageWith(items, false), f
 }
 
-func (p *port) showItem(e *exchange, r *http.Request) {
-	id := r.PathValue("id")
-	s, ok := getTalk(p.Store, id)
-	if !ok {
-		writeFault(e, noConversation("conversation_id", id))
-		return
+func (p *port) showItem(_ *exchange, r *http.Request) (any, *fault) {
+	_, s, f := p.talkOf(r)
+	if f != nil {
+		return nil, f
 	}
 	i := slices.IndexFunc(s.Items, itemNamed(r))
 	if i < 0 {
-		writeFault(e, noItem(r))
-		return
+		return nil, notFound("item_id", "Item", r.PathValue("item"))
 	}
-	writeJSON(e, http.StatusOK, s.Items[i])
+	return s.Items[i], nil
 }
 
-func (p *port) deleteItem(e *exchange, r *http.Request) {
-	f := p.changed(e, r, func(s *storedTalk) *fault {
+func (p *port) deleteItem(_ *exchange, r *http.Request) (any, *fault) {
+	return p.changed(r, func(s *storedTalk) *fault {
 		before := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
-			return noItem(r)
+			return notFound("item_id", "Item", r.PathValue("item"))
 		}
 		return nil
 	})
-	if f != nil {
-		writeFault(e, f)
-	}
 }
 
 func itemNamed(r *http.Request) func(json.RawMessage) bool {
 	return func(b json.RawMessage) bool { return idOf(b) == r.PathValue("item") }
-}
-
-func noItem(r *http.Request) *fault {
-	return refusal(http.StatusNotFound, "item_id", "",
-		"Item with id '"+r.PathValue("item")+"' not found.")
 }
 
 // readTalk puts the conversation that a response belongs to in front of its input.
@@ -269,7 +230,7 @@ func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
 	}
 	s, ok := getTalk(in.Store, r.conversation)
 	if !ok && o.c.first == nil {
-		return noConversation("conversation", r.conversation)
+		return notFound("conversation", "Conversation", r.conversation)
 	}
 	in.goesOn = true
 	items := valuesOf(s.Items, "conversation", o.c)

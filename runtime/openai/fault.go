@@ -66,6 +66,11 @@ func missing(param string) *fault {
 		"missing required parameter: "+param)
 }
 
+// notFound is the fault of an id that leads to nothing, in OpenAI's words.
+func notFound(param, what, id string) *fault {
+	return refusal(http.StatusNotFound, param, "", what+" with id '"+id+"' not found.")
+}
+
 // unsupported is the fault of a parameter that OpenAI has and this server has not; instead says
 // what to do.
 func unsupported(param, what, instead string) *fault {

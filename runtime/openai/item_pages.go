@@ -22,18 +22,9 @@ type itemPage struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// writePage answers with a page of items, which are given oldest first. The order is desc if the
-// client names none.
-func writePage(e *exchange, r *http.Request, items []json.RawMessage) {
-	page, f := pageOf(r, items)
-	if f != nil {
-		writeFault(e, f)
-		return
-	}
-	writeJSON(e, http.StatusOK, page)
-}
-
-func pageOf(r *http.Request, items []json.RawMessage) (*itemPage, *fault) {
+// pageOf is a page of items, which are given oldest first. The order is desc if the client names
+// none.
+func pageOf(r *http.Request, items []json.RawMessage) (any, *fault) {
 	query := r.URL.Query()
 	items = slices.Clone(items)
 	switch order := query.Get("order"); order {
@@ -59,12 +50,15 @@ func pageOf(r *http.Request, items []json.RawMessage) (*itemPage, *fault) {
 		}
 		items = items[i+1:]
 	}
-	page := &itemPage{Object: "list", Data: []json.RawMessage{}, HasMore: len(items) > limit}
-	page.Data = append(page.Data, items[:min(limit, len(items))]...)
-	if n := len(page.Data); n > 0 {
-		page.FirstID, page.LastID = idOf(page.Data[0]), idOf(page.Data[n-1])
+	return pageWith(items[:min(limit, len(items))], len(items) > limit), nil
+}
+
+func pageWith(items []json.RawMessage, more bool) itemPage {
+	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...), HasMore: more}
+	if n := len(items); n > 0 {
+		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
 	}
-	return page, nil
+	return page
 }
 
 func idOf(item json.RawMessage) string {

@@ -36,29 +36,16 @@ func (p *port) readMessages(o *object) (*request, form, *fault) {
 }
 
 // countTokens answers POST /v1/messages/count_tokens.
-func (p *port) countTokens(e *exchange, r *http.Request) {
-	n, f := p.messageTokens(e, r)
-	if f != nil {
-		writeFault(e, f)
-		return
-	}
-	writeJSON(e, http.StatusOK, map[string]int{"input_tokens": n})
-}
-
-func (p *port) messageTokens(e *exchange, r *http.Request) (int, *fault) {
-	o, f := p.readBody(e, r)
-	if f != nil {
-		return 0, f
-	}
+func (p *port) countTokens(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	req, f := parseMessages(o, p.MaxReasoning)
 	if f != nil {
-		return 0, f
+		return nil, f
 	}
 	if _, err := p.modelOf(r.Context(), &req.request); err != nil {
-		return 0, unavailable(err)
+		return nil, unavailable(err)
 	}
 	ids, f := p.rendered(r.Context(), &req.request)
-	return len(ids), f
+	return map[string]int{"input_tokens": len(ids)}, f
 }
 
 func (m *messagesForm) open(a *answer) {

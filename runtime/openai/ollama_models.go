@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -34,27 +35,27 @@ type ollamaDetails struct {
 var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
 	Families: []string{"gptoss"}, Quantization: "MXFP4"}
 
-func (p *port) ollamaVersion(e *exchange, _ *http.Request) {
-	writeJSON(e, http.StatusOK, map[string]string{"version": ollamaAPI})
+func (p *port) ollamaVersion(*exchange, *http.Request) (any, *fault) {
+	return map[string]string{"version": ollamaAPI}, nil
 }
 
 // ollamaTags lists every name of every model.
-func (p *port) ollamaTags(e *exchange, _ *http.Request) {
-	p.writeModels(e, func(modelObject) bool { return true })
+func (p *port) ollamaTags(*exchange, *http.Request) (any, *fault) {
+	return p.ollamaModels(func(modelObject) bool { return true }), nil
 }
 
 // ollamaLoaded lists those in memory, under every name too: clients look for the one they use.
-func (p *port) ollamaLoaded(e *exchange, _ *http.Request) {
+func (p *port) ollamaLoaded(*exchange, *http.Request) (any, *fault) {
 	loaded := p.Models.Stats()
-	p.writeModels(e, func(m modelObject) bool {
+	return p.ollamaModels(func(m modelObject) bool {
 		return slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
 			_, ok := loaded[name]
 			return ok
 		})
-	})
+	}), nil
 }
 
-func (p *port) writeModels(e *exchange, shown func(modelObject) bool) {
+func (p *port) ollamaModels(shown func(modelObject) bool) map[string][]ollamaModel {
 	list := []ollamaModel{}
 	for _, m := range p.allModels() {
 		if shown(m) {
@@ -63,41 +64,32 @@ func (p *port) writeModels(e *exchange, shown func(modelObject) bool) {
 				ContextLength: m.Context})
 		}
 	}
-	writeJSON(e, http.StatusOK, map[string][]ollamaModel{"models": list})
+	return map[string][]ollamaModel{"models": list}
 }
 
 // namedModel is the model that a request is about; the name stands in model, or, of older clients,
 // in name.
-func (p *port) namedModel(e *exchange, r *http.Request) (o *object, runner session.Runner) {
-	o, f := p.readBody(e, r)
-	if f == nil {
-		name := o.text("model")
-		if name == "" {
-			name = o.text("name")
-		}
-		if name == "" {
-			o.complain(missing("model"))
-		}
-		if f = o.c.first; f == nil {
-			var err error
-			if runner, err = p.Models.Get(r.Context(), name); err != nil {
-				f = unavailable(err)
-			}
-		}
+func (p *port) namedModel(r *http.Request, o *object) (session.Runner, *fault) {
+	name := cmp.Or(o.text("model"), o.text("name"))
+	if name == "" {
+		o.complain(missing("model"))
 	}
-	if f != nil {
-		writeFault(e, f)
-		return nil, nil
+	if o.c.first != nil {
+		return nil, o.c.first
 	}
-	return o, runner
+	runner, err := p.Models.Get(r.Context(), name)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return runner, nil
 }
 
-func (p *port) ollamaShow(e *exchange, r *http.Request) {
-	_, runner := p.namedModel(e, r)
-	if runner == nil {
-		return
+func (p *port) ollamaShow(_ *exchange, r *http.Request, o *object) (any, *fault) {
+	runner, f := p.namedModel(r, o)
+	if f != nil {
+		return nil, f
 	}
-	writeJSON(e, http.StatusOK, struct {
+	return struct {
 		Modelfile    string         `json:"modelfile"`
 		Parameters   string         `json:"parameters"`
 		Template     string         `json:"template"`
@@ -107,26 +99,21 @@ func (p *port) ollamaShow(e *exchange, r *http.Request) {
 	}{"", "temperature 1", "", gptOSSDetails,
 		map[string]any{"general.architecture": "gptoss",
 			"gptoss.context_length": runner.ContextLength()},
-		[]string{"completion", "tools", "thinking"}})
+		[]string{"completion", "tools", "thinking"}}, nil
 }
 
 // ollamaPull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
 // whose disk and line it is.
-func (p *port) ollamaPull(e *exchange, r *http.Request) {
-	o, runner := p.namedModel(e, r)
-	if runner == nil {
-		return
+func (p *port) ollamaPull(e *exchange, r *http.Request, o *object) (any, *fault) {
+	if _, f := p.namedModel(r, o); f != nil {
+		return nil, f
 	}
-	stream := o.boolean("stream", true)
-	if o.c.first != nil {
-		writeFault(e, o.c.first)
-		return
-	}
-	if !stream {
-		writeJSON(e, http.StatusOK, map[string]string{"status": "success"})
-		return
+	done := map[string]string{"status": "success"}
+	if stream := o.boolean("stream", true); !stream || o.c.first != nil {
+		return done, o.c.first
 	}
 	lines := startLines(e, func() {})
-	lines.event("", map[string]string{"status": "success"})
+	lines.event("", done)
 	_ = lines.flush() // the client is gone, or has its answer
+	return nil, nil
 }

@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
-	"fmt"
 	"html/template"
 	"net/http"
 	"regexp"
@@ -19,7 +18,11 @@ import (
 )
 
 //go:embed page/docs.html
-var docsTemplate string
+var docsPage string
+
+var docsTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("docs").Parse(docsPage))
+})
 
 // schema is a part of the document.
 type schema map[string]any
@@ -40,6 +43,13 @@ func parse(line string) parameter {
 	name, required := strings.CutSuffix(words[0], "!")
 	return parameter{name, required, strings.Join(words[1:], " "), fieldSchema(words[1],
 		words[2:])}
+}
+
+func parseAll(lines []string) (all []parameter) {
+	for _, line := range lines {
+		all = append(all, parse(line))
+	}
+	return all
 }
 
 // fieldSchema is what a field may be. Everywhere null means absent.
@@ -84,9 +94,9 @@ var faults = map[string]string{"400": "refused, with the field that is wrong",
 	"503": "loading or draining; Retry-After"}
 
 // document is OpenAPI 3.1's.
-func document(version string) schema {
+func (p *port) document() schema {
 	paths := map[string]schema{}
-	for _, o := range operations {
+	for _, o := range p.documented() {
 		method, path, _ := strings.Cut(o.route, " ")
 		if paths[path] == nil {
 			paths[path] = schema{}
@@ -95,7 +105,7 @@ func document(version string) schema {
 	}
 	fault := schema{"type": "object", "required": []string{"error"}}
 	return schema{"openapi": "3.1.0",
-		"info": schema{"title": "ossrun", "version": cmp.Or(version, "0"),
+		"info": schema{"title": "ossrun", "version": cmp.Or(p.Version, "0"),
 			"description": "What this server honours. Fields that a route does not know are " +
 				"left out and named in the header X-Ossrun-Ignored."},
 		"paths": paths,
@@ -111,8 +121,7 @@ func (o operation) document(path string) schema {
 		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
 			"schema": schema{"type": "string", "minLength": 1}})
 	}
-	for _, line := range o.query {
-		p := parse(line)
+	for _, p := range parseAll(o.query) {
 		if kind, ok := p.schema["type"].([]string); ok {
 			p.schema["type"] = kind[0] // a query has no null
 		} else if words, ok := p.schema["enum"].([]any); ok {
@@ -141,8 +150,7 @@ func (o operation) document(path string) schema {
 
 func (o operation) bodySchema() schema {
 	properties, required := schema{}, []string{}
-	for _, line := range o.body {
-		p := parse(line)
+	for _, p := range parseAll(o.body) {
 		properties[p.Name] = p.schema
 		if p.Required {
 			required = append(required, p.Name)
@@ -175,42 +183,25 @@ func operationID(route string) string {
 	return strings.Trim(notLetters.ReplaceAllString(strings.ToLower(route), "_"), "_")
 }
 
-func (p *port) showDocument(e *exchange, _ *http.Request) {
-	writeJSON(e, http.StatusOK, document(p.Version))
-}
+func (p *port) showDocument(*exchange, *http.Request) (any, *fault) { return p.document(), nil }
 
-// docsPage is the table as a page.
-var docsPage = sync.OnceValues(func() ([]byte, error) {
-	t, err := template.New("docs").Parse(docsTemplate)
-	if err != nil {
-		return nil, err
-	}
+// showDocs shows the table as a page.
+func (p *port) showDocs(e *exchange, _ *http.Request) (any, *fault) {
 	type row struct {
 		Method, Path, Summary, Stream string
 		Body, Query                   []parameter
 	}
 	var rows []row
-	for _, o := range operations {
-		r := row{Summary: o.summary, Stream: o.stream}
+	for _, o := range p.documented() {
+		r := row{Summary: o.summary, Stream: o.stream, Body: parseAll(o.body),
+			Query: parseAll(o.query)}
 		r.Method, r.Path, _ = strings.Cut(o.route, " ")
-		for _, line := range o.body {
-			r.Body = append(r.Body, parse(line))
-		}
-		for _, line := range o.query {
-			r.Query = append(r.Query, parse(line))
-		}
 		rows = append(rows, r)
 	}
-	var b bytes.Buffer
-	err = t.Execute(&b, rows)
-	return b.Bytes(), err
-})
-
-func (p *port) showDocs(e *exchange, _ *http.Request) {
-	page, err := docsPage()
-	if err != nil {
-		writeFault(e, failure(http.StatusInternalServerError, kindServer, fmt.Sprint(err)))
-		return
+	var page bytes.Buffer
+	if err := docsTemplate().Execute(&page, rows); err != nil {
+		return nil, failure(http.StatusInternalServerError, kindServer, err.Error())
 	}
-	writeHTML(e, page, policyOf(page))
+	writeHTML(e, page.Bytes(), policyOf(page.Bytes()))
+	return nil, nil
 }

@@ -11,7 +11,7 @@ import (
 
 func TestDocumentHasTheRoutes(t *testing.T) {
 	var have, want []string
-	for _, o := range operations {
+	for _, o := range (&port{}).documented() {
 		have = append(have, o.route)
 	}
 	notOffered := []string{"POST /v1/embeddings", "POST /api/embed", "POST /api/embeddings",
@@ -122,7 +122,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 		method, path, _ := strings.Cut(o.route, " ")
 		return ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
 	}
-	for _, o := range operations {
+	for _, o := range (&port{}).documented() {
 		for _, line := range o.body {
 			p := parse(line)
 			if r := send(o, p, right(p)); r.status != 200 {
@@ -153,7 +153,7 @@ func TestDocument(t *testing.T) {
 		t.Error("the document has no bound of temperature")
 	}
 	r := ask(t, "GET", srv.URL+"/docs", "")
-	for _, o := range operations {
+	for _, o := range (&port{}).documented() {
 		_, path, _ := strings.Cut(o.route, " ")
 		if !strings.Contains(r.body, "<code>"+path+"</code>") {
 			t.Errorf("the page lacks %s", path)

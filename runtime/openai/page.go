@@ -36,7 +36,10 @@ func hashOf(page []byte, element string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func (p *port) showPage(e *exchange, _ *http.Request) { writeHTML(e, chatPage, chatPolicy()) }
+func (p *port) showPage(e *exchange, _ *http.Request) (any, *fault) {
+	writeHTML(e, chatPage, chatPolicy())
+	return nil, nil
+}
 
 func writeHTML(e *exchange, page []byte, policy string) {
 	h := e.Header()

@@ -9,6 +9,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -97,21 +98,10 @@ func (h *Handler) Preparing() int64 { return h.port.preparing.Load() }
 
 // NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Silence == 0 {
-		o.Silence = 15 * time.Second
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = standardBody
-	}
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = 2048
-	}
-	if o.MaxTexts == 0 {
-		o.MaxTexts = o.MaxBody * int64(o.MaxWaiting)
-	}
+	o.Silence, o.MaxBody = cmp.Or(o.Silence, 15*time.Second), cmp.Or(o.MaxBody, standardBody)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
+	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Store == nil {
 		o.Store = session.NewStore()
 	}
@@ -128,58 +118,34 @@ func NewHandler(o Options) *Handler {
 	return &Handler{p.around(mux), p}
 }
 
-type handler func(e *exchange, r *http.Request)
+// handler answers a request: with the body of a 200, with a fault, or by itself where both are nil.
+type handler func(e *exchange, r *http.Request) (any, *fault)
+
+// reading is the handler of a route whose body is an object.
+func (p *port) reading(do func(e *exchange, r *http.Request, o *object) (any, *fault)) handler {
+	return func(e *exchange, r *http.Request) (any, *fault) {
+		o, f := p.readBody(e, r)
+		if f != nil {
+			return nil, f
+		}
+		return do(e, r, o)
+	}
+}
 
 // methods are a path's handlers; GET answers HEAD too, "" every method.
 type methods map[string]handler
 
+// routes are the operations by their path.
 func (p *port) routes() map[string]methods {
-	return map[string]methods{
-		"/v1/chat/completions": {"POST": p.answering(p.readChat)},
-		"/v1/completions":      {"POST": p.answering(p.readCompletion)},
-		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
-		"/v1/models":           {"GET": p.listModels},
-		"/v1/models/{id...}":   {"GET": p.showModel},
-
-		"/v1/responses": {"POST": p.answering(p.readResponses),
-			"GET": refuseUpgrade},
-		"/v1/responses/{id}":             {"GET": p.storedResponse, "DELETE": p.deleteResponse},
-		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
-		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
-		"/v1/responses/input_tokens":     {"POST": p.countInput},
-		"/v1/conversations":              {"POST": p.talking(p.createTalk)},
-		"/v1/conversations/{id}": {"GET": p.showTalk, "POST": p.talking(p.updateTalk),
-			"DELETE": p.deleteTalk},
-		"/v1/conversations/{id}/items":        {"GET": p.listItems, "POST": p.talking(p.addItems)},
-		"/v1/conversations/{id}/items/{item}": {"GET": p.showItem, "DELETE": p.deleteItem},
-		"/v1/responses/compact":               {"POST": p.compact},
-
-		"/v1/messages":              {"POST": p.answering(p.readMessages)},
-		"/v1/messages/count_tokens": {"POST": p.countTokens},
-
-		"/api/version":    {"GET": p.ollamaVersion},
-		"/api/tags":       {"GET": p.ollamaTags},
-		"/api/ps":         {"GET": p.ollamaLoaded},
-		"/api/show":       {"POST": p.ollamaShow},
-		"/api/pull":       {"POST": p.ollamaPull},
-		"/api/chat":       {"POST": p.answering(p.readOllamaChat)},
-		"/api/generate":   {"POST": p.answering(p.readOllamaGenerate)},
-		"/api/embed":      {"POST": refuseRoute("gpt-oss makes no embeddings")},
-		"/api/embeddings": {"POST": refuseRoute("gpt-oss makes no embeddings")},
-
-		"/tokenize":   {"POST": p.tokenize},
-		"/detokenize": {"POST": p.detokenize},
-		"/health":     {"GET": p.health},
-		"/ready":      {"GET": p.health},
-		"/version":    {"GET": p.showVersion},
-		"/metrics":    {"GET": p.showMetrics},
-
-		"/openapi.json": {"GET": p.showDocument},
-		"/docs":         {"GET": p.showDocs},
-
-		"/{$}": {"GET": p.showPage, "": refuseRoute(routesHint)},
-		"/":    {"": refuseRoute(routesHint)},
+	all := map[string]methods{}
+	for _, o := range p.operations() {
+		method, path, _ := strings.Cut(o.route, " ")
+		if all[path] == nil {
+			all[path] = methods{}
+		}
+		all[path][method] = o.do
 	}
+	return all
 }
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -187,54 +153,67 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		names = append(names, http.MethodGet)
 	}
+	do := m.refuse
 	for _, name := range append(names, "") {
 		if h := m[name]; h != nil {
-			h(e, r)
-			return
+			do = h
+			break
 		}
 	}
+	switch body, f := do(e, r); {
+	case f != nil:
+		writeFault(e, f)
+	case body != nil:
+		writeJSON(e, http.StatusOK, body)
+	}
+}
+
+// refuse is the handler of the methods that a path has not.
+func (m methods) refuse(e *exchange, r *http.Request) (any, *fault) {
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	e.Header().Set("Allow", allowed)
-	writeFault(e, refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
-		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed)))
+	return nil, refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
+		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed))
 }
 
 const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
 	"models; the chat page is at /"
 
 func refuseRoute(instead string) handler {
-	return func(e *exchange, r *http.Request) {
-		writeFault(e, refusal(http.StatusNotFound, "", "unknown_url",
-			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead)))
+	return func(_ *exchange, r *http.Request) (any, *fault) {
+		return nil, refusal(http.StatusNotFound, "", "unknown_url",
+			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead))
 	}
 }
 
 // refuseUpgrade answers those who ask for a WebSocket: by 426 Codex knows at once that it has to
 // post (at a 404 it tries seven times).
-func refuseUpgrade(e *exchange, r *http.Request) {
+func refuseUpgrade(e *exchange, r *http.Request) (any, *fault) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		methods{"POST": nil}.ServeHTTP(e, r)
-		return
+		return methods{"POST": nil}.refuse(e, r)
 	}
 	e.Header().Set("Upgrade", "HTTP/1.1")
-	writeFault(e, refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
-		"there is no WebSocket here; send the request with POST, and stream true for its events"))
+	return nil, refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
+		"there is no WebSocket here; send the request with POST, and stream true for its events")
 }
 
-func (p *port) health(e *exchange, _ *http.Request) {
+func (p *port) health(e *exchange, _ *http.Request) (any, *fault) {
 	if err := p.Ready(); err != nil {
 		e.Header().Set("Retry-After", "1")
 		writeJSON(e, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
-		return
+		return nil, nil
 	}
-	writeJSON(e, http.StatusOK, map[string]string{"status": "ok"})
+	return map[string]string{"status": "ok"}, nil
 }
 
-func (p *port) showVersion(e *exchange, _ *http.Request) {
-	writeJSON(e, http.StatusOK, map[string]string{"version": p.Version})
+func (p *port) showVersion(*exchange, *http.Request) (any, *fault) {
+	return map[string]string{"version": p.Version}, nil
 }
 
-func (p *port) showMetrics(e *exchange, r *http.Request) { p.metrics.ServeHTTP(e, r) }
+func (p *port) showMetrics(e *exchange, r *http.Request) (any, *fault) {
+	p.metrics.ServeHTTP(e, r)
+	return nil, nil
+}
 
 type modelObject struct {
 	ID          string   `json:"id"`
@@ -264,28 +243,26 @@ func (p *port) allModels() []modelObject {
 	return list
 }
 
-func (p *port) listModels(e *exchange, _ *http.Request) {
-	writeJSON(e, http.StatusOK, struct {
+func (p *port) listModels(*exchange, *http.Request) (any, *fault) {
+	return struct {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
-	}{"list", p.allModels()})
+	}{"list", p.allModels()}, nil
 }
 
-func (p *port) showModel(e *exchange, r *http.Request) {
+func (p *port) showModel(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	for _, m := range p.allModels() {
 		if strings.EqualFold(m.ID, id) {
-			writeJSON(e, http.StatusOK, m)
-			return
+			return m, nil
 		}
 	}
 	// a request may use names that the list does not have
 	runner, err := p.Models.Get(r.Context(), id)
 	if err != nil {
-		writeFault(e, unavailable(err))
-		return
+		return nil, unavailable(err)
 	}
-	writeJSON(e, http.StatusOK, modelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0))
+	return modelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
 }
 
 // newID makes an id that nobody else has: 128 random bits.

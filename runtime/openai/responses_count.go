@@ -38,17 +38,15 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 	return usage.Prompt, nil
 }
 
-func (p *port) countInput(e *exchange, r *http.Request) {
-	req, runner, f := p.readConversation(e, r)
+func (p *port) countInput(_ *exchange, r *http.Request, o *object) (any, *fault) {
+	req, runner, f := p.readConversation(r, o)
 	if f != nil {
-		writeFault(e, f)
-		return
+		return nil, f
 	}
 	turn := req.turns[0]
 	tools, _, err := p.open(req.wanted, "")
 	if err != nil {
-		writeFault(e, faultOf(err, req.history))
-		return
+		return nil, faultOf(err, req.history)
 	}
 	for _, t := range tools {
 		t.Offer(&turn)
@@ -56,23 +54,18 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 	p.release(tools, "")
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
-		writeFault(e, faultOf(err, req.history))
-		return
+		return nil, faultOf(err, req.history)
 	}
-	writeJSON(e, http.StatusOK, struct {
+	return struct {
 		Object string `json:"object"`
 		Tokens int    `json:"input_tokens"`
-	}{"response.input_tokens", n})
+	}{"response.input_tokens", n}, nil
 }
 
 // readConversation reads a request that has a conversation and asks for no answer.
-func (p *port) readConversation(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
+func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, session.Runner,
 	*fault) {
-	body, f := p.readBody(e, r)
-	if f != nil {
-		return nil, nil, f
-	}
-	req, f := parseResponses(body, &p.Options)
+	req, f := parseResponses(o, &p.Options)
 	if f != nil {
 		return nil, nil, f
 	}
@@ -92,16 +85,14 @@ type compactionItem struct {
 
 func (i *compactionItem) itemID() string { return i.ID }
 
-func (p *port) compact(e *exchange, r *http.Request) {
-	req, runner, f := p.readConversation(e, r)
+func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
+	req, runner, f := p.readConversation(r, o)
 	if f != nil {
-		writeFault(e, f)
-		return
+		return nil, f
 	}
 	turn := req.turns[0]
 	if len(turn.Messages) == 0 {
-		writeFault(e, invalid("input", "input has no conversation that could be compacted"))
-		return
+		return nil, invalid("input", "input has no conversation that could be compacted")
 	}
 	turn.Params = sample.Defaults()
 	var summary session.Summary
@@ -110,18 +101,17 @@ func (p *port) compact(e *exchange, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		writeFault(e, faultOf(err, req.history))
-		return
+		return nil, faultOf(err, req.history)
 	}
 	e.usage = summary.Usage
-	writeJSON(e, http.StatusOK, struct {
+	return struct {
 		ID        string           `json:"id"`
 		Object    string           `json:"object"`
 		CreatedAt int64            `json:"created_at"`
 		Output    []compactionItem `json:"output"`
 		Usage     *responseUsage   `json:"usage"`
 	}{newID("resp_"), "response.compaction", now(), []compactionItem{{newID("cmp_"), "compaction",
-		seal(summary.Text)}}, wireResponseUsage(summary.Usage)})
+		seal(summary.Text)}}, wireResponseUsage(summary.Usage)}, nil
 }
 
 // patiently does a job that may take long while it keeps the connection alive.

@@ -409,8 +409,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		id := o.text("id")
 		raw, ok := in.item(id)
 		if !ok {
-			o.c.add(refusal(http.StatusNotFound, o.at("id"), "",
-				"Item with id '"+id+"' not found."))
+			o.c.add(notFound(o.at("id"), "Item", id))
 			return ""
 		}
 		if in.referred += len(raw); in.referred > standardBody {

@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-func (p *port) storedResponse(e *exchange, r *http.Request) {
+func (p *port) storedResponse(e *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	running := p.jobs.get(id)
 	s, ok := getResponse(p.Store, id)
@@ -18,36 +18,33 @@ func (p *port) storedResponse(e *exchange, r *http.Request) {
 		s.Body, s.Log, ok = running.now(), running.log, true
 	}
 	if !ok {
-		writeFault(e, noResponse(id))
-		return
+		return nil, noResponse(id)
 	}
 	if r.URL.Query().Get("stream") != "true" {
-		writeJSON(e, http.StatusOK, s.Body)
-		return
+		return s.Body, nil
 	}
 	after := -1
 	if from := r.URL.Query().Get("starting_after"); from != "" {
 		n, err := strconv.Atoi(from)
 		if err != nil || n < 0 {
-			writeFault(e, invalid("starting_after", "starting_after is %q, it must be the "+
-				"sequence number of an event", from))
-			return
+			return nil, invalid("starting_after", "starting_after is %q, it must be the sequence "+
+				"number of an event", from)
 		}
 		after = n
 	}
 	switch {
 	case running == nil && s.running():
-		writeFault(e, refusal(http.StatusConflict, "stream", "",
-			"another process writes this response; get it without stream until it has ended"))
+		return nil, refusal(http.StatusConflict, "stream", "",
+			"another process writes this response; get it without stream until it has ended")
 	case s.Log == nil:
-		writeFault(e, invalid("stream", "the events of this response were not kept; get it "+
-			"without stream"))
-	default:
-		p.watch(e, r, s.Log, after)
+		return nil, invalid("stream", "the events of this response were not kept; get it without "+
+			"stream")
 	}
+	p.watch(e, r, s.Log, after)
+	return nil, nil
 }
 
-func (p *port) cancelResponse(e *exchange, r *http.Request) {
+func (p *port) cancelResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	if running := p.jobs.get(id); running != nil {
 		running.stop(false)
@@ -55,29 +52,27 @@ func (p *port) cancelResponse(e *exchange, r *http.Request) {
 	s, ok := getResponse(p.Store, id)
 	switch {
 	case !ok:
-		writeFault(e, noResponse(id))
+		return nil, noResponse(id)
 	case s.running():
-		writeFault(e, refusal(http.StatusConflict, "response_id", "",
-			"another process writes this response; cancel it there"))
+		return nil, refusal(http.StatusConflict, "response_id", "",
+			"another process writes this response; cancel it there")
 	case !s.background():
-		writeFault(e, invalid("response_id", "only a response with background true can be "+
-			"cancelled; close the connection of another one"))
-	default:
-		writeJSON(e, http.StatusOK, s.Body)
+		return nil, invalid("response_id", "only a response with background true can be "+
+			"cancelled; close the connection of another one")
 	}
+	return s.Body, nil
 }
 
-func (p *port) deleteResponse(e *exchange, r *http.Request) {
+func (p *port) deleteResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	running := p.jobs.get(id)
 	if running != nil {
 		running.stop(true)
 	}
 	if !p.Store.Delete(session.KindResponse, id) && running == nil {
-		writeFault(e, noResponse(id))
-		return
+		return nil, noResponse(id)
 	}
-	writeJSON(e, http.StatusOK, deletion{id, "response", true})
+	return deletion{id, "response", true}, nil
 }
 
 type deletion struct {
@@ -86,18 +81,15 @@ type deletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-func noResponse(id string) *fault {
-	return refusal(http.StatusNotFound, "response_id", "", "Response with id '"+id+"' not found.")
-}
+func noResponse(id string) *fault { return notFound("response_id", "Response", id) }
 
-func (p *port) inputItems(e *exchange, r *http.Request) {
+func (p *port) inputItems(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	s, ok := getResponse(p.Store, id)
 	if !ok {
-		writeFault(e, noResponse(id))
-		return
+		return nil, noResponse(id)
 	}
-	writePage(e, r, s.Input)
+	return pageOf(r, s.Input)
 }
 
 // now is in seconds since 1970.

@@ -16,19 +16,14 @@ import (
 )
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
-func (p *port) tokenize(e *exchange, r *http.Request) {
-	o, f := p.readBody(e, r)
-	if f != nil {
-		writeFault(e, f)
-		return
-	}
+func (p *port) tokenize(e *exchange, r *http.Request, o *object) (any, *fault) {
 	runner, err := p.Models.Get(r.Context(), o.text("model"))
 	if err != nil {
-		writeFault(e, unavailable(err))
-		return
+		return nil, unavailable(err)
 	}
 	strs := o.flag("return_token_strs")
 	var ids []int32
+	var f *fault
 	if o.has("messages") {
 		ids, f = p.promptOf(o)
 	} else {
@@ -38,11 +33,10 @@ func (p *port) tokenize(e *exchange, r *http.Request) {
 		}
 		f = o.c.first
 	}
-	if f != nil {
-		writeFault(e, f)
-		return
+	if f == nil {
+		writeTokens(e, ids, runner.ContextLength(), strs)
 	}
-	writeTokens(e, ids, runner.ContextLength(), strs)
+	return nil, f
 }
 
 // writeTokens writes the answer piece by piece: there may be many times the text of it.
@@ -134,12 +128,7 @@ func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
 	return ids, nil
 }
 
-func (p *port) detokenize(e *exchange, r *http.Request) {
-	o, f := p.readBody(e, r)
-	if f != nil {
-		writeFault(e, f)
-		return
-	}
+func (p *port) detokenize(e *exchange, _ *http.Request, o *object) (any, *fault) {
 	if !o.has("tokens") {
 		o.complain(missing("tokens"))
 	}
@@ -148,9 +137,8 @@ func (p *port) detokenize(e *exchange, r *http.Request) {
 	for i, v := range list {
 		ids[i] = v.tokenID()
 	}
-	if f := o.c.first; f != nil {
-		writeFault(e, f)
-		return
+	if o.c.first == nil {
+		writeText(e, ids)
 	}
-	writeText(e, ids)
+	return nil, o.c.first
 }

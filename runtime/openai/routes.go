@@ -1,0 +1,180 @@
+// What the port honours, as a table: every route with its handler and its parameters. openapi.go
+// makes OpenAPI's document and a page of it.
+//
+// What must stay true: openapi_test.go compares each field of a body with what the route does: a
+// wrong type is refused by its name, and a right value is not ignored.
+
+package openai
+
+import (
+	"slices"
+	"strings"
+)
+
+// operation is a route with a method.
+type operation struct {
+	route, summary string
+	do             handler
+	fields
+}
+
+// fields are what an operation takes and gives.
+type fields struct {
+	body   []string // as fieldSchema reads them
+	query  []string
+	answer string // the members that every answer has, with blanks between
+	stream string // the type of a streamed answer
+}
+
+const (
+	sse    = "text/event-stream"
+	ndjson = "application/x-ndjson"
+)
+
+// Fields of several routes.
+var (
+	samplingFields = []string{"temperature number 0 2", "top_p number 0 1", "min_p number 0 1",
+		"top_k integer -1", "seed integer", "presence_penalty number -2 2",
+		"frequency_penalty number -2 2", "repetition_penalty number 0.01 100", "logit_bias object",
+		"min_tokens integer 0", "ignore_eos boolean", "bad_words strings",
+		"stop_token_ids integers", "stop text-or-strings"}
+	formFields = []string{"guided_json any", "guided_regex string", "guided_choice strings",
+		"guided_grammar string", "structured_outputs object", "detect_loops boolean",
+		"model string", "stream boolean"}
+	turnFields = []string{"max_reasoning_tokens integer -1", "reasoning_effort effort",
+		"verbosity low|medium|high", "chat_template_kwargs object", "tools objects",
+		"tool_choice any", "metadata object", "user any"}
+	chatFields = []string{"messages! objects", "n integer 1 64", "max_tokens integer -1",
+		"max_completion_tokens integer -1", "logprobs boolean", "top_logprobs integer 0 20",
+		"response_format object", "stream_options object", "include_reasoning boolean",
+		"parallel_tool_calls any", "return_token_ids boolean", "modalities strings",
+		"prediction object"}
+	completionFields = []string{"prompt! any", "n integer 1 64", "max_tokens integer 0",
+		"echo boolean", "logprobs integer 0 20", "best_of integer 1", "response_format object",
+		"stream_options object", "return_token_ids boolean", "allowed_token_ids integers",
+		"return_tokens_as_token_ids boolean", "skip_special_tokens boolean",
+		"truncate_prompt_tokens integer 1"}
+	responsesFields = []string{"input any", "instructions string", "previous_response_id string",
+		"conversation any", "store boolean", "background boolean", "include strings",
+		"max_output_tokens integer -1", "max_tool_calls integer 1", "reasoning object",
+		"text object", "parallel_tool_calls boolean", "truncation auto|disabled",
+		"context_management objects", "top_logprobs integer 0 20", "prompt_cache_key string",
+		"safety_identifier string"}
+	messagesFields = []string{"messages! objects", "max_tokens! integer 1", "model string",
+		"system any", "stream boolean", "stop_sequences strings", "temperature number 0 2",
+		"top_p number 0 1", "top_k integer -1", "tools objects", "tool_choice object",
+		"thinking object", "output_config object"}
+	ollamaFields = []string{"model! string", "stream boolean", "think any", "format any"}
+
+	itemFields = fields{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
+		answer: "object data first_id last_id has_more"}
+	completionObject = "id object created model choices usage"
+)
+
+// operations are the routes with their methods; those without a summary are not documented.
+func (p *port) operations() []operation {
+	noEmbeddings, elsewhere := refuseRoute("gpt-oss makes no embeddings"), refuseRoute(routesHint)
+	return []operation{
+		{"POST /v1/chat/completions", "Answer a conversation", p.answering(p.readChat),
+			fields{body: slices.Concat(chatFields, turnFields, samplingFields, formFields),
+				answer: completionObject, stream: sse}},
+		{"POST /v1/completions", "Continue a text", p.answering(p.readCompletion),
+			fields{body: slices.Concat(completionFields, samplingFields, formFields),
+				answer: completionObject, stream: sse}},
+		{"POST /v1/embeddings", "", noEmbeddings, fields{}},
+
+		{"POST /v1/responses", "Make a response", p.answering(p.readResponses),
+			fields{body: slices.Concat(responsesFields, turnFields, samplingFields, formFields),
+				answer: "id object created_at status model output error usage", stream: sse}},
+		{"GET /v1/responses", "", refuseUpgrade, fields{}},
+		{"GET /v1/responses/{id}", "A stored response, or its events from a number on",
+			p.storedResponse, fields{query: []string{"stream boolean", "starting_after integer 0"},
+				answer: "id object status output", stream: sse}},
+		{"DELETE /v1/responses/{id}", "Delete a response", p.deleteResponse,
+			fields{answer: "id object deleted"}},
+		{"POST /v1/responses/{id}/cancel", "End a background response", p.cancelResponse,
+			fields{answer: "id object status"}},
+		{"GET /v1/responses/{id}/input_items", "What led to a response", p.inputItems, itemFields},
+		{"POST /v1/responses/input_tokens", "Count the tokens of a prompt",
+			p.reading(p.countInput), fields{answer: "object input_tokens",
+				body: []string{"input any", "model string", "instructions string", "tools objects"}}},
+		{"POST /v1/responses/compact", "Make a conversation shorter", p.reading(p.compact),
+			fields{body: []string{"input any", "model string", "previous_response_id string"},
+				answer: "id object output usage"}},
+		{"POST /v1/conversations", "Begin a conversation", p.reading(p.createTalk),
+			fields{body: []string{"items objects", "metadata object"},
+				answer: "id object created_at"}},
+		{"GET /v1/conversations/{id}", "A conversation", p.showTalk,
+			fields{answer: "id object created_at metadata"}},
+		{"POST /v1/conversations/{id}", "Change its metadata", p.reading(p.updateTalk),
+			fields{body: []string{"metadata! object"}, answer: "id object created_at metadata"}},
+		{"DELETE /v1/conversations/{id}", "Delete it", p.deleteTalk,
+			fields{answer: "id object deleted"}},
+		{"GET /v1/conversations/{id}/items", "Its items", p.listItems, itemFields},
+		{"POST /v1/conversations/{id}/items", "Add items to it", p.reading(p.addItems),
+			fields{body: []string{"items! objects"}, answer: itemFields.answer}},
+		{"GET /v1/conversations/{id}/items/{item}", "One item", p.showItem,
+			fields{answer: "id type"}},
+		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.deleteItem,
+			fields{answer: "id"}},
+		{"GET /v1/models", "The models", p.listModels, fields{answer: "object data"}},
+		{"GET /v1/models/{id...}", "A model", p.showModel, fields{
+			answer: "id object created owned_by max_model_len context_length aliases"}},
+
+		{"POST /v1/messages", "Answer a conversation, by Anthropic's API",
+			p.answering(p.readMessages), fields{body: messagesFields,
+				answer: "id type role model content stop_reason usage", stream: sse}},
+		{"POST /v1/messages/count_tokens", "Count the tokens of its prompt",
+			p.reading(p.countTokens), fields{answer: "input_tokens",
+				body: []string{"messages! objects", "model string", "system any", "tools objects"}}},
+
+		{"POST /api/chat", "Answer a conversation, by Ollama's API", p.answering(p.readOllamaChat),
+			fields{body: slices.Concat([]string{"messages objects"}, ollamaFields,
+				[]string{"tools objects", "options object", "keep_alive any"}),
+				answer: "model created_at done", stream: ndjson}},
+		{"POST /api/generate", "Answer a prompt", p.answering(p.readOllamaGenerate),
+			fields{body: slices.Concat([]string{"prompt string", "system string", "raw boolean"},
+				ollamaFields, []string{"options object", "keep_alive any"}),
+				answer: "model created_at done", stream: ndjson}},
+		{"GET /api/version", "The version of Ollama's API", p.ollamaVersion,
+			fields{answer: "version"}},
+		{"GET /api/tags", "The models, as Ollama lists them", p.ollamaTags,
+			fields{answer: "models"}},
+		{"GET /api/ps", "Those in memory", p.ollamaLoaded, fields{answer: "models"}},
+		{"POST /api/show", "A model, as Ollama shows it", p.reading(p.ollamaShow),
+			fields{body: []string{"model! string"}, answer: "details model_info capabilities"}},
+		{"POST /api/pull", "Succeeds for a model that is here", p.reading(p.ollamaPull),
+			fields{body: []string{"model! string", "stream boolean"}, answer: "status",
+				stream: ndjson}},
+		{"POST /api/embed", "", noEmbeddings, fields{}},
+		{"POST /api/embeddings", "", noEmbeddings, fields{}},
+
+		{"POST /tokenize", "A text or a conversation as tokens", p.reading(p.tokenize),
+			fields{body: []string{"prompt string", "messages objects", "tools any", "model string",
+				"return_token_strs boolean"}, answer: "tokens count"}},
+		{"POST /detokenize", "Tokens as text", p.reading(p.detokenize),
+			fields{body: []string{"tokens! integers"}, answer: "prompt"}},
+		{"GET /health", "200 when ready, 503 while loading or draining", p.health,
+			fields{answer: "status"}},
+		{"GET /ready", "The same", p.health, fields{answer: "status"}},
+		{"GET /version", "The version", p.showVersion, fields{answer: "version"}},
+		{"GET /metrics", "Prometheus' text, under vLLM's names", p.showMetrics, fields{}},
+		{"GET /openapi.json", "This document", p.showDocument,
+			fields{answer: "openapi info paths"}},
+		{"GET /docs", "This document as a page", p.showDocs, fields{}},
+		{"GET /{$}", "A chat page", p.showPage, fields{}},
+		{" /{$}", "", elsewhere, fields{}},
+		{" /", "", elsewhere, fields{}},
+	}
+}
+
+// documented are the operations that the document names, by the paths that a client writes.
+func (p *port) documented() (list []operation) {
+	for _, o := range p.operations() {
+		o.route = strings.NewReplacer("...", "", "{$}", "").Replace(o.route)
+		if o.summary != "" {
+			list = append(list, o)
+		}
+	}
+	return list
+}
