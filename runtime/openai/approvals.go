@@ -43,7 +43,7 @@ func readApproval(t *object) (rule approvalRule) {
 		case "always":
 			rule.others = true
 		default:
-			v.c.add(invalid(v.Path, "%s is %q, it must be always, never or an object", v.Path, how))
+			v.must("always, never or an object")
 		}
 	}
 	return rule
@@ -181,9 +181,7 @@ func (in *inputReader) openRequests(output []value, o *object) {
 // checkAnswer complains about an answer to a request that nobody made.
 func (in *inputReader) checkAnswer(o *object) {
 	id := o.text("approval_request_id")
-	if !o.has("approve") {
-		o.c.add(missing(o.at("approve")))
-	}
+	o.need("approve")
 	if !in.requests[id] {
 		o.c.add(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))

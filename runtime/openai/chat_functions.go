@@ -12,13 +12,12 @@ import "github.com/ossrun/ossrun/harmony/jsondoc"
 func (of *offer) readFunctions(o *object) bool {
 	if !o.has("functions") {
 		if o.has("function_call") {
-			o.c.add(invalid("function_call", "function_call needs functions"))
+			o.get("function_call").invalid(" needs functions")
 		}
 		return false
 	}
 	if o.has("tools") || o.has("tool_choice") {
-		o.c.add(invalid("functions", "functions is the deprecated form of tools: only one of both "+
-			"can be given"))
+		o.get("functions").invalid(" is the deprecated form of tools: only one of both can be given")
 	}
 	for _, v := range of.listed(o, "functions") {
 		of.functions = append(of.functions, readFunction(v.object()))
@@ -27,8 +26,7 @@ func (of *offer) readFunctions(o *object) bool {
 	case jsondoc.Null:
 	case jsondoc.String:
 		if how := v.text(); how != "auto" && how != "none" {
-			o.c.add(invalid(v.Path, `function_call is %q, it must be "auto", "none" or an object `+
-				"with a name", how))
+			v.must(`"auto", "none" or an object with a name`)
 		} else {
 			of.mode(v, how)
 		}
@@ -54,13 +52,12 @@ func readFunctionResult(talk *conversation, m *object, ledger *callLedger) {
 	name := m.text("name")
 	switch {
 	case name == "":
-		m.c.add(missing(m.at("name")))
+		m.get("name").missing()
 	case !ledger.open[ledger.path]:
-		m.c.add(invalid(m.path, "%s: no function_call of the assistant waits for this result",
-			m.path))
+		m.value().invalid(": no function_call of the assistant waits for this result")
 	case name != ledger.function:
-		m.c.add(invalid(m.at("name"), "%s is %q, but the function_call before it is of %q",
-			m.at("name"), name, ledger.function))
+		m.get("name").invalid(" is %q, but the function_call before it is of %q", name,
+			ledger.function)
 	}
 	ledger.answer(ledger.path)
 	talk.result(ledger.path, name, content(m, "content", true))

@@ -3,7 +3,6 @@
 package openai
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func prediction(o *object) string {
 		return ""
 	}
 	if kind := p.text("type"); kind != "content" && kind != "" {
-		p.c.add(invalid(p.at("type"), "%s is %q, it must be content", p.at("type"), kind))
+		p.get("type").must("content")
 	}
 	return content(p, "content", false)
 }
@@ -64,7 +63,7 @@ func logprobsWanted(o *object) int {
 		return top
 	}
 	if top > 0 {
-		o.c.add(invalid("top_logprobs", "top_logprobs needs logprobs to be true"))
+		o.get("top_logprobs").invalid(" needs logprobs to be true")
 	}
 	return -1
 }
@@ -78,19 +77,16 @@ func chatConversation(o *object) *conversation {
 	return talk
 }
 
-var chatRoles = []string{"system", "developer", "user", "assistant", "tool", "function"}
-
 func chatMessage(talk *conversation, m *object, calls *callLedger) {
 	if m == nil {
 		return
 	}
-	role := m.text("role")
-	switch role {
+	switch m.text("role") {
 	case "system", "developer":
 		talk.developer(content(m, "content", false))
 	case "user":
 		if why := calls.waiting(); why != "" {
-			m.c.add(invalid(m.path, "%s: %s", m.path, why))
+			m.value().invalid(": %s", why)
 		}
 		needContent(m)
 		talk.Messages = append(talk.Messages, session.User(content(m, "content", false)))
@@ -99,19 +95,17 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 	case "tool":
 		id := m.text("tool_call_id")
 		if id == "" {
-			m.c.add(missing(m.at("tool_call_id")))
+			m.get("tool_call_id").missing()
 		} else if !calls.answer(id) {
-			m.c.add(invalid(m.at("tool_call_id"), "%s: no call with the id %q came before this "+
-				"result", m.at("tool_call_id"), id))
+			m.get("tool_call_id").invalid(": no call with the id %q came before this result", id)
 		}
 		talk.result(id, m.text("name"), content(m, "content", true))
 	case "function":
 		readFunctionResult(talk, m, calls)
 	case "":
-		m.c.add(missing(m.at("role")))
+		m.get("role").missing()
 	default:
-		m.c.add(invalid(m.at("role"), "%s is %q, it must be one of %v", m.at("role"), role,
-			chatRoles))
+		m.get("role").must("one of [system developer user assistant tool function]")
 	}
 }
 
@@ -119,7 +113,7 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 func needContent(m *object) {
 	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
 		kind == jsondoc.Array && m.get("content").Count(1) == 0 {
-		m.c.add(missing(m.at("content")))
+		m.get("content").missing()
 	}
 }
 
@@ -152,12 +146,12 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 			f = call.object("custom")
 		}
 		if f == nil {
-			v.c.add(missing(v.Path + ".function"))
+			call.get("function").missing()
 			return
 		}
 		id := call.text("id")
 		if id == "" {
-			v.c.add(missing(v.Path + ".id"))
+			call.get("id").missing()
 		}
 		ledger.call(id)
 		readCall(talk, f, id)
@@ -205,10 +199,9 @@ func content(m *object, name string, lenient bool) string {
 		case lenient, m.c.images && slices.Contains(imageParts, kind):
 			all = append(all, leftOut(kind))
 		case kind == "":
-			part.complain(missing(part.at("type")))
+			part.get("type").missing()
 		default:
-			part.complain(unsupported(part.at("type"), fmt.Sprintf("content of type %q", kind),
-				"the model reads text only"))
+			part.unreadable("the model reads text only")
 		}
 	}
 	return strings.Join(all, "")

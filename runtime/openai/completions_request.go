@@ -63,18 +63,17 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	r.shown = r.n
 	switch r.n = o.integer("best_of", 1, maxChoices, r.n); {
 	case r.n < r.shown:
-		o.c.add(invalid("best_of", "best_of is %d, it must be at least n, which is %d", r.n,
-			r.shown))
+		o.get("best_of").invalid(" is %d, it must be at least n, which is %d", r.n, r.shown)
 	case r.n > r.shown && r.stream:
-		o.c.add(invalid("best_of", "best_of greater than n cannot be streamed: which choices are "+
-			"the best is known at the end"))
+		o.get("best_of").invalid(" greater than n cannot be streamed: which choices are the best " +
+			"is known at the end")
 	}
 	if len(r.prompts)*r.n > mostTexts {
 		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request",
 			len(r.prompts), r.n, mostTexts))
 	}
 	if o.text("suffix") != "" {
-		o.c.add(unsupported("suffix", "suffix", "the model continues texts and does not fill gaps"))
+		o.get("suffix").unsupported("suffix", "the model continues texts and does not fill gaps")
 	}
 	params := sampling(o)
 	params.Logprobs = -1
@@ -94,8 +93,8 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 		r.promptLogprobs, turn.ScorePrompt = true, true
 		turn.PromptTop = max(n, turn.PromptTop)
 		if r.stream {
-			o.c.add(unsupported("prompt_logprobs", "prompt_logprobs in a stream",
-				"ask for the whole answer"))
+			o.get("prompt_logprobs").unsupported("prompt_logprobs in a stream",
+				"ask for the whole answer")
 		}
 	}
 	if o.has("max_tokens") {
@@ -108,7 +107,7 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 			r.dry = !turn.ScorePrompt // only the echo
 			turn.PromptOnly = turn.ScorePrompt
 		default:
-			o.c.add(invalid("max_tokens", "max_tokens must be at least 1, or 0 with echo"))
+			o.get("max_tokens").invalid(" must be at least 1, or 0 with echo")
 		}
 	}
 	last := o.integer("truncate_prompt_tokens", 1, 1<<30, 1<<30)
@@ -126,8 +125,7 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 // readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text
 // become these tokens, as clients that write Harmony themselves expect.
 func readPrompts(o *object) []textPrompt {
-	if !o.has("prompt") {
-		o.c.add(missing("prompt"))
+	if !o.need("prompt") {
 		return nil
 	}
 	v := o.get("prompt")
@@ -143,7 +141,7 @@ func readPrompts(o *object) []textPrompt {
 		most = mostPrompt
 	}
 	if v.Count(most+1) > most { // each item costs much, so count first
-		o.c.add(invalid("prompt", "prompt has more than %d items", most))
+		v.invalid(" has more than %d items", most)
 		return nil
 	}
 	if flat {
@@ -153,7 +151,7 @@ func readPrompts(o *object) []textPrompt {
 	}
 	list := v.list()
 	if len(list) == 0 {
-		o.c.add(invalid("prompt", "prompt is an empty array"))
+		v.invalid(" is an empty array")
 		return nil
 	}
 	var prompts []textPrompt
@@ -212,7 +210,7 @@ func promptIDs(v value, list []value) []int32 {
 		ids = append(ids, e.tokenID())
 	}
 	if len(ids) == 0 {
-		v.c.add(invalid(v.Path, "%s holds no token", v.Path))
+		v.invalid(" holds no token")
 	}
 	return ids
 }
@@ -221,8 +219,8 @@ func promptIDs(v value, list []value) []int32 {
 func (v value) tokenID() int32 {
 	id, err := strconv.ParseInt(string(bytes.TrimSpace(v.Raw)), 10, 64)
 	if err != nil || id < 0 || id >= token.VocabSize {
-		v.c.add(invalid(v.Path, "%s is %s, which is not a token id of 0 to %d", v.Path,
-			brief(string(v.Raw)), token.VocabSize-1))
+		v.invalid(" is %s, which is not a token id of 0 to %d", brief(string(v.Raw)),
+			token.VocabSize-1)
 		return 0
 	}
 	return int32(id)
@@ -244,7 +242,7 @@ func allowedTokens(o *object) (ids []int32) {
 		ids = append(ids, v.tokenID())
 	}
 	if len(ids) == 0 {
-		o.c.add(invalid("allowed_token_ids", "allowed_token_ids is empty"))
+		o.get("allowed_token_ids").invalid(" is empty")
 	}
 	return ids
 }

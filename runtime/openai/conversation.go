@@ -14,13 +14,12 @@ import (
 
 // messagesOf is the field messages, of which there must be at least one.
 func messagesOf(o *object) []value {
-	if !o.has("messages") {
-		o.c.add(missing("messages"))
+	if !o.need("messages") {
 		return nil
 	}
 	list := o.get("messages").messages()
 	if len(list) == 0 && o.c.first == nil {
-		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
+		o.get("messages").invalid(" is empty: at least one message is needed")
 	}
 	return list
 }

@@ -131,9 +131,8 @@ func (p *port) showTalk(_ *exchange, r *http.Request) (any, *fault) {
 }
 
 func (p *port) updateTalk(_ *exchange, r *http.Request, o *object) (any, *fault) {
-	if checkMetadata(o); !o.has("metadata") {
-		o.c.add(missing("metadata"))
-	}
+	checkMetadata(o)
+	o.need("metadata")
 	if o.c.first != nil {
 		return nil, o.c.first
 	}
@@ -176,9 +175,7 @@ func (p *port) listItems(_ *exchange, r *http.Request) (any, *fault) {
 }
 
 func (p *port) addItems(_ *exchange, r *http.Request, o *object) (any, *fault) {
-	if !o.has("items") {
-		o.c.add(missing("items"))
-	}
+	o.need("items")
 	_, before, _ := p.talkOf(r)
 	items := p.readItems(o, before.Items)
 	if o.c.first != nil {

@@ -45,8 +45,7 @@ func readCustom(o *object) function {
 				return grammar.Regex(definition)
 			})
 		default:
-			format.complain(invalid(format.at("syntax"), "%s is %q, it must be lark or regex",
-				format.at("syntax"), syntax))
+			format.get("syntax").must("lark or regex")
 		}
 		if err != nil {
 			fault := invalid(format.at("definition"), "%s is not supported: %v",
@@ -55,8 +54,7 @@ func readCustom(o *object) function {
 			format.complain(fault)
 		}
 	default:
-		format.complain(invalid(format.at("type"), "%s is %q, it must be text or grammar",
-			format.at("type"), format.text("type")))
+		format.get("type").must("text or grammar")
 	}
 	f.description = &about
 	return f
@@ -66,7 +64,7 @@ func readCustom(o *object) function {
 func (of *offer) readNamespace(o *object) {
 	space := o.text("name")
 	if !toolName(space) {
-		o.complain(invalid(o.at("name"), "%s is %q, which is not a name", o.at("name"), space))
+		o.get("name").invalid(" is %q, which is not a name", space)
 	}
 	for _, v := range of.listed(o, "tools") {
 		t := v.object()

@@ -159,6 +159,29 @@ func (v value) wrong(want string) {
 			kindNames[v.Kind()])))
 }
 
+// invalid complains about the value; what is said stands behind its path.
+func (v value) invalid(format string, a ...any) {
+	v.c.add(invalid(v.Path, "%s", v.Path+fmt.Sprintf(format, a...)))
+}
+
+// must complains about a word, absent or not, that is none of those that are known.
+func (v value) must(be string) {
+	word := ""
+	if v.Kind() != jsondoc.Null {
+		word = v.text()
+	}
+	v.invalid(" is %q, it must be %s", word, be)
+}
+
+func (v value) missing() { v.c.add(missing(v.Path)) }
+
+func (v value) unsupported(what, instead string) { v.c.add(unsupported(v.Path, what, instead)) }
+
+// unreadable complains about a part of a message whose type is not one that is read.
+func (o *object) unreadable(instead string) {
+	o.get("type").unsupported(fmt.Sprintf("content of type %q", o.text("type")), instead)
+}
+
 // object is nil where the value is not an object.
 func (v value) object() *object {
 	if v.c.gone() {
@@ -215,6 +238,14 @@ func (v value) text() string { return read(v, jsondoc.Field.Text, "") }
 // has tells whether a member is there and not null.
 func (o *object) has(name string) bool { return o.get(name).Kind() != jsondoc.Null }
 
+// need is has, and complains about a member that is absent.
+func (o *object) need(name string) bool {
+	if !o.has(name) {
+		o.get(name).missing()
+	}
+	return o.has(name)
+}
+
 // get is the member's value; one that is absent is null.
 func (o *object) get(name string) value {
 	if o == nil {
@@ -225,6 +256,9 @@ func (o *object) get(name string) value {
 	}
 	return value{jsondoc.Field{Raw: o.members.Get(name), Path: o.at(name)}, o.c}
 }
+
+// value is the object itself, to be complained about.
+func (o *object) value() value { return value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
 // at is the path of a member.
 func (o *object) at(name string) string {

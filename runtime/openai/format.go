@@ -50,9 +50,7 @@ func readFormat(o *object, v value, nested string) answerFormat {
 	}
 	for _, g := range guidedFields(o) {
 		if given++; given > 1 {
-			g.value.c.add(invalid(g.value.Path,
-				"%s: the answer can have one format only, and the request names another",
-				g.value.Path))
+			g.value.invalid(": the answer can have one format only, and the request names another")
 			break
 		}
 		f.final, f.section = g.read()
@@ -85,14 +83,12 @@ func namedFormat(o *object, nested string) answerFormat {
 		if nested == "" {
 			return schemaFormat(o)
 		}
-		if !o.has(nested) {
-			o.complain(missing(o.at(nested)))
+		if !o.need(nested) {
 			return free
 		}
 		return schemaFormat(o.object(nested))
 	default:
-		o.complain(invalid(o.at("type"), "%s is %q, it must be text, json_object or json_schema",
-			o.at("type"), kind))
+		o.get("type").must("text, json_object or json_schema")
 	}
 	return free
 }
@@ -102,23 +98,18 @@ func namedFormat(o *object, nested string) answerFormat {
 func schemaFormat(o *object) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
 		Description: o.text("description")}}
-	if !o.has("name") {
-		o.complain(missing(o.at("name")))
-	} else if !formatName(f.wire.Name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 64 letters, digits, _ or -",
-			o.at("name"), f.wire.Name))
+	if o.need("name") && !formatName(f.wire.Name) {
+		o.get("name").must("1 to 64 letters, digits, _ or -")
 	}
 	if o.has("strict") {
 		strict := o.flag("strict")
 		f.wire.Strict = &strict
 	}
 	v := o.get("schema")
-	switch v.Kind() {
-	case jsondoc.Object:
-	case jsondoc.Null:
-		o.complain(missing(v.Path))
+	if !o.need("schema") {
 		return f
-	default:
+	}
+	if v.Kind() != jsondoc.Object {
 		v.wrong("an object")
 		return f
 	}
@@ -248,12 +239,11 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 	case "grammar":
 		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Rules(v.text()) })
 	default: // structural_tag and whitespace_pattern
-		v.c.add(unsupported(v.Path, v.Path, "use a JSON schema, a grammar, a regular expression "+
-			"or a choice"))
+		v.unsupported(v.Path, "use a JSON schema, a grammar, a regular expression or a choice")
 		return nil, ""
 	}
 	if err != nil {
-		v.c.add(invalid(v.Path, "%s is not supported: %v", v.Path, err))
+		v.invalid(" is not supported: %v", err)
 		return nil, ""
 	}
 	return held, ""

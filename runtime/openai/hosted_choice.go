@@ -31,7 +31,7 @@ func (h *hostedChoice) is(w wantedTool) bool {
 func (of *offer) chooseHosted(o, c *object, kind string) {
 	h := &hostedChoice{asked: kind, label: c.text("server_label"), name: c.text("name")}
 	if kind == "mcp" && h.label == "" {
-		c.complain(missing(c.at("server_label")))
+		c.get("server_label").missing()
 	}
 	named := fmt.Sprintf("the tool %q", kind)
 	if kind == "mcp" {

@@ -69,8 +69,8 @@ func documentText(block *object) string {
 	case "content":
 		text = content(source, "content", false)
 	default:
-		block.complain(unsupported(block.at("source"), fmt.Sprintf("a document by %q", kind),
-			"send it in base64 or as text"))
+		block.get("source").unsupported(fmt.Sprintf("a document by %q", kind),
+			"send it in base64 or as text")
 	}
 	if title := block.text("title"); title != "" && text != "" {
 		return title + ":\n" + text

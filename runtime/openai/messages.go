@@ -28,9 +28,7 @@ type messagesForm struct {
 }
 
 func (p *port) readMessages(o *object) (*request, form, *fault) {
-	if !o.has("max_tokens") {
-		o.complain(missing("max_tokens"))
-	}
+	o.need("max_tokens")
 	req, f := parseMessages(o, p.MaxReasoning)
 	return &req.request, &messagesForm{req: req}, f
 }

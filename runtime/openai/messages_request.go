@@ -8,7 +8,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -65,7 +64,7 @@ func ofAnotherMaker(model string) bool {
 func (r *messagesRequest) readThinking(o *object, turn *session.Request) {
 	turn.Effort = "medium"
 	think := o.object("thinking")
-	switch kind := think.text("type"); kind {
+	switch think.text("type") {
 	case "":
 	case "adaptive", "enabled":
 		r.thinking, r.silent = true, think.text("display") == "omitted"
@@ -80,8 +79,7 @@ func (r *messagesRequest) readThinking(o *object, turn *session.Request) {
 	case "disabled":
 		turn.MaxReasoning = -1
 	default:
-		think.complain(invalid("thinking.type",
-			"thinking.type is %q, it must be enabled, adaptive or disabled", kind))
+		think.get("type").must("enabled, adaptive or disabled")
 	}
 	if v := o.object("output_config").get("effort"); v.Kind() != jsondoc.Null {
 		turn.Effort = effortLevel(v)
@@ -112,8 +110,7 @@ func messagesOffer(o *object) offer {
 	case "tool":
 		of.name(v, c.text("name"))
 	default:
-		c.complain(invalid(c.at("type"), "%s is %q, it must be auto, any, tool or none",
-			c.at("type"), kind))
+		c.get("type").must("auto, any, tool or none")
 	}
 	return of
 }
@@ -127,20 +124,19 @@ func messagesConversation(o *object) *conversation {
 	list := messagesOf(o)
 	for i, v := range list {
 		m := v.object()
-		switch role := m.text("role"); role {
+		switch m.text("role") {
 		case "user":
 			messagesUser(talk, m, &calls)
 		case "assistant":
 			messagesAssistant(talk, m, &calls)
 			if i == len(list)-1 {
-				m.complain(unsupported(m.path, "an answer that the client begins",
-					"let the last message be the user's"))
+				m.value().unsupported("an answer that the client begins",
+					"let the last message be the user's")
 			}
 		case "system", "developer":
 			talk.developer(strings.Join(blockTexts(m, "content"), "\n\n"))
 		default:
-			m.complain(invalid(m.at("role"), "%s is %q, it must be user or assistant",
-				m.at("role"), role))
+			m.get("role").must("user or assistant")
 		}
 	}
 	return talk
@@ -154,9 +150,8 @@ func blockTexts(o *object, name string) (texts []string) {
 	case jsondoc.Array:
 		for _, b := range v.list() {
 			block := b.object()
-			if kind := block.text("type"); kind != "text" {
-				block.complain(unsupported(block.at("type"), fmt.Sprintf("content of type %q",
-					kind), "the model reads text only"))
+			if block.text("type") != "text" {
+				block.unreadable("the model reads text only")
 			}
 			texts = append(texts, block.text("text"))
 		}
@@ -185,7 +180,7 @@ func (c *conversation) blocks(m *object) []*object {
 		}
 		return list
 	}
-	m.complain(missing(m.at("content")))
+	m.get("content").missing()
 	return nil
 }
 
@@ -193,7 +188,7 @@ func (c *conversation) blocks(m *object) []*object {
 func messagesUser(talk *conversation, m *object, calls *callLedger) {
 	list := talk.blocks(m)
 	if len(list) == 0 {
-		m.complain(missing(m.at("content")))
+		m.get("content").missing()
 	}
 	isResult := func(b *object) bool { return b.text("type") == "tool_result" }
 	for _, b := range list {
@@ -202,8 +197,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 		}
 		id := b.text("tool_use_id")
 		if !calls.answer(id) {
-			b.complain(invalid(b.at("tool_use_id"), "%s: no tool_use with the id %q came before "+
-				"this result", b.at("tool_use_id"), id))
+			b.get("tool_use_id").invalid(": no tool_use with the id %q came before this result", id)
 		}
 		talk.result(id, "", content(b, "content", true))
 	}
@@ -212,7 +206,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 		return
 	}
 	if why := calls.waiting(); why != "" {
-		m.complain(invalid(m.path, "%s: %s", m.path, why))
+		m.value().invalid(": %s", why)
 	}
 	var texts []string
 	for _, b := range list {
@@ -224,8 +218,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 		case m.c.images && slices.Contains(imageParts, kind):
 			texts = append(texts, leftOut(kind))
 		default:
-			b.complain(unsupported(b.at("type"), fmt.Sprintf("content of type %q", kind),
-				"the model reads text only"))
+			b.unreadable("the model reads text only")
 		}
 	}
 	talk.Messages = append(talk.Messages, session.User(strings.Join(texts, "\n\n")))
@@ -239,7 +232,7 @@ func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
 		last--
 	}
 	for i, b := range list {
-		switch kind := b.text("type"); kind {
+		switch b.text("type") {
 		case "thinking":
 			thought := unseal(b.text("signature"))
 			if thought == "" { // of another server
@@ -256,8 +249,7 @@ func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
 		case "tool_use":
 			messagesCall(talk, b, calls)
 		default:
-			b.complain(unsupported(b.at("type"), fmt.Sprintf("content of type %q", kind),
-				"send text, thinking and tool_use"))
+			b.unreadable("send text, thinking and tool_use")
 		}
 	}
 }
@@ -265,10 +257,10 @@ func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
 func messagesCall(talk *conversation, b *object, calls *callLedger) {
 	id, name, input := b.text("id"), b.text("name"), b.get("input")
 	if id == "" {
-		b.complain(missing(b.at("id")))
+		b.get("id").missing()
 	}
 	if !toolName(name) {
-		b.complain(invalid(b.at("name"), "%s is %q, which is not a tool name", b.at("name"), name))
+		b.get("name").invalid(" is %q, which is not a tool name", name)
 	}
 	if input.Kind() != jsondoc.Object {
 		input.wrong("an object")

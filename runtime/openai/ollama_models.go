@@ -72,7 +72,7 @@ func (p *port) ollamaModels(shown func(modelObject) bool) map[string][]ollamaMod
 func (p *port) namedModel(r *http.Request, o *object) (session.Runner, *fault) {
 	name := cmp.Or(o.text("model"), o.text("name"))
 	if name == "" {
-		o.complain(missing("model"))
+		o.get("model").missing()
 	}
 	if o.c.first != nil {
 		return nil, o.c.first

@@ -26,7 +26,7 @@ func readOllama(o *object, history string) (*ollamaRequest, session.Request) {
 	r := &ollamaRequest{thinking: true, request: request{model: o.text("model"), n: 1,
 		stream: o.boolean("stream", true), lines: true, history: history}}
 	if r.model == "" {
-		o.c.add(missing("model"))
+		o.get("model").missing()
 	}
 	o.get("keep_alive") // the server's own --keep-alive decides
 	options := o.object("options")
@@ -74,7 +74,7 @@ func (r *ollamaRequest) readFormat(v value) {
 		if text := v.text(); text == "json" {
 			r.format.final = grammar.JSONObject()
 		} else if text != "" {
-			v.c.add(invalid(v.Path, `%s is %q, it must be "json" or a schema`, v.Path, text))
+			v.must(`"json" or a schema`)
 		}
 	default:
 		r.format.final, r.format.section = guidedField{v, "json"}.read()
@@ -101,7 +101,7 @@ func ollamaConversation(o *object) *conversation {
 		list = o.get("messages").messages()
 	}
 	if len(list) == 0 {
-		o.c.add(missing("messages"))
+		o.get("messages").missing()
 	}
 	var open openCalls
 	for _, v := range list {
@@ -110,7 +110,7 @@ func ollamaConversation(o *object) *conversation {
 			continue
 		}
 		text := m.text("content") + images(m)
-		switch role := m.text("role"); role {
+		switch m.text("role") {
 		case "system", "developer":
 			talk.developer(text)
 		case "user":
@@ -123,13 +123,12 @@ func ollamaConversation(o *object) *conversation {
 			id, name := m.text("tool_call_id"), m.text("tool_name")
 			call, ok := open.take(id, name)
 			if !ok {
-				m.complain(invalid(m.path, "%s: no call came before this result", m.path))
+				m.value().invalid(": no call came before this result")
 				continue
 			}
 			talk.result(call, name, text)
 		default:
-			m.complain(invalid(m.at("role"), "%s is %q, it must be system, user, assistant or tool",
-				m.at("role"), role))
+			m.get("role").must("system, user, assistant or tool")
 		}
 	}
 	return talk
@@ -214,7 +213,7 @@ func images(o *object) (note string) {
 	if o.c.images {
 		return leftOut("image")
 	}
-	o.complain(unsupported(o.at("images"), "images", "the model reads text only"))
+	o.get("images").unsupported("images", "the model reads text only")
 	return ""
 }
 
@@ -223,13 +222,12 @@ func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
 	r.generate = true
 	for _, name := range []string{"suffix", "template"} {
 		if o.text(name) != "" {
-			o.c.add(unsupported(name, name, "write the whole prompt, with raw"))
+			o.get(name).unsupported(name, "write the whole prompt, with raw")
 		}
 	}
 	prompt, system := o.text("prompt")+images(o), o.text("system")
 	if prompt == "" {
-		o.c.add(invalid("prompt", "prompt is empty; a model is loaded by the first request that "+
-			"has one"))
+		o.get("prompt").invalid(" is empty; a model is loaded by the first request that has one")
 	}
 	if o.flag("raw") {
 		turn.Prompt, turn.Final = encodePrompt(o.get("prompt"), prompt).ids, r.format.final

@@ -123,8 +123,7 @@ func stopList(o *object, name string) []string {
 		list = append(list, s.text())
 	}
 	if len(list) > maxStops {
-		o.c.add(invalid(name, "%s has %d strings, at most %d are possible", name, len(list),
-			maxStops))
+		v.invalid(" has %d strings, at most %d are possible", len(list), maxStops)
 	}
 	return notEmpty(list)
 }
@@ -133,8 +132,7 @@ func stopList(o *object, name string) []string {
 func stopTokens(o *object) (ids []int32) {
 	list := o.list("stop_token_ids")
 	if len(list) > maxStops {
-		o.c.add(invalid("stop_token_ids", "stop_token_ids has %d ids, at most %d are possible",
-			len(list), maxStops))
+		o.get("stop_token_ids").invalid(" has %d ids, at most %d are possible", len(list), maxStops)
 	}
 	for _, v := range list {
 		if id := v.tokenID(); id != token.Return && id != token.Call && id != token.EndOfText {
@@ -152,8 +150,8 @@ func banWords(o *object, p *sample.Params) {
 		for _, spelling := range []string{word, " " + word} {
 			ids := token.Get().Encode(nil, spelling)
 			if word == "" || len(ids) != 1 {
-				v.c.add(unsupported(v.Path, fmt.Sprintf("the bad word %q, which is not one token,",
-					brief(word)), "words of one token can be banned, or use logit_bias"))
+				v.unsupported(fmt.Sprintf("the bad word %q, which is not one token,", brief(word)),
+					"words of one token can be banned, or use logit_bias")
 				return
 			}
 			if p.LogitBias == nil {
@@ -178,7 +176,7 @@ func verbosity(o *object) string {
 		case "high":
 			return "Verbosity: high. Make the final answer detailed."
 		default:
-			v.c.add(invalid(v.Path, "%s is %q, it must be low, medium or high", v.Path, level))
+			v.must("low, medium or high")
 		}
 		return ""
 	}
@@ -201,7 +199,7 @@ func tokenLimit(o *object, names ...string) int {
 		}
 		n := o.integer(name, -1, math.MaxInt32, 0)
 		if n == 0 {
-			o.c.add(invalid(o.at(name), "%s must be at least 1", name))
+			o.get(name).invalid(" must be at least 1")
 		}
 		return max(n, 0)
 	}
@@ -247,7 +245,6 @@ func effortLevel(v value) string {
 	case "high", "xhigh", "max":
 		return "high"
 	}
-	v.c.add(invalid(v.Path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
-		"xhigh, max", v.Path, level))
+	v.must("one of none, minimal, low, medium, high, xhigh, max")
 	return ""
 }

@@ -37,7 +37,7 @@ func (o *object) refuse(list []refusedParameter) {
 	for _, p := range list {
 		if v := o.get(p.name); v.Kind() != jsondoc.Null &&
 			(p.off == "" || string(bytes.TrimSpace(v.Raw)) != p.off) {
-			o.c.add(unsupported(v.Path, p.name, p.instead))
+			v.unsupported(p.name, p.instead)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (o *object) refuse(list []refusedParameter) {
 func textOnly(o *object) {
 	for _, v := range o.list("modalities") {
 		if m := v.text(); m != "text" {
-			o.c.add(unsupported("modalities", "the modality "+m, "the model writes text only"))
+			o.get("modalities").unsupported("the modality "+m, "the model writes text only")
 		}
 	}
 }
@@ -108,8 +108,7 @@ func checkMetadata(o *object) {
 		return
 	}
 	if n := len(meta.members.List); n > mostMetadata {
-		o.c.add(invalid("metadata", "metadata has %d members, at most %d are possible", n,
-			mostMetadata))
+		o.get("metadata").invalid(" has %d members, at most %d are possible", n, mostMetadata)
 	}
 	for _, m := range meta.members.List {
 		key := m.Name

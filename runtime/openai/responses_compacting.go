@@ -23,9 +23,8 @@ const wholeContext = -1
 func readCompaction(o *object) (threshold int) {
 	for _, v := range o.list("context_management") {
 		entry := v.object()
-		if kind := entry.text("type"); kind != "compaction" {
-			entry.complain(invalid(entry.at("type"), "%s is %q, it must be compaction",
-				entry.at("type"), kind))
+		if entry.text("type") != "compaction" {
+			entry.get("type").must("compaction")
 		}
 		threshold = entry.integer("compact_threshold", 1000, math.MaxInt32, wholeContext)
 	}

@@ -48,11 +48,10 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		compactAt: readCompaction(o),
 	}
 	if o.flag("background") && !r.store {
-		o.c.add(invalid("background", "background needs store to be true: the response would be "+
-			"lost"))
+		o.get("background").invalid(" needs store to be true: the response would be lost")
 	}
 	if o.has("prompt") {
-		o.c.add(unsupported("prompt", "prompt", "send its text in instructions or input"))
+		o.get("prompt").unsupported("prompt", "send its text in instructions or input")
 	}
 	tools := readOffer(o)
 	wanted, ignored := readBuiltins(o, tools, options, true)
@@ -201,8 +200,7 @@ func summaryWanted(o *object) string {
 		case "auto", "concise", "detailed":
 			return how
 		default:
-			reasoning.complain(invalid(reasoning.at(name), "%s is %q, it must be one of auto, "+
-				"concise, detailed", reasoning.at(name), how))
+			reasoning.get(name).must("one of auto, concise, detailed")
 		}
 	}
 	return ""
@@ -220,8 +218,7 @@ func includes(o *object) map[string]bool {
 	for _, v := range o.list("include") {
 		what := v.text()
 		if !slices.Contains(includable, what) {
-			v.c.add(invalid(v.Path, "%s is %q, it must be one of %s", v.Path, what,
-				strings.Join(includable, ", ")))
+			v.must("one of " + strings.Join(includable, ", "))
 		}
 		found[what] = true
 	}
@@ -292,12 +289,12 @@ func echoChoice(o *object, read toolChoice) any {
 
 // readTruncation tells whether the oldest messages are dropped where the conversation is too long.
 func readTruncation(o *object) bool {
-	switch how := o.text("truncation"); how {
+	switch o.text("truncation") {
 	case "", "disabled":
 	case "auto":
 		return true
 	default:
-		o.c.add(invalid("truncation", "truncation is %q, it must be auto or disabled", how))
+		o.get("truncation").must("auto or disabled")
 	}
 	return false
 }
@@ -354,7 +351,7 @@ func (in *inputReader) read(o *object) (ignored []string) {
 	switch v.Kind() {
 	case jsondoc.Null:
 		if !in.goesOn {
-			o.c.add(missing("input"))
+			o.get("input").missing()
 		}
 		return nil
 	case jsondoc.String:
@@ -393,7 +390,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	case "function_call", "custom_tool_call":
 		id := o.text("call_id")
 		if id == "" {
-			o.c.add(missing(o.at("call_id")))
+			o.get("call_id").missing()
 		}
 		in.calls.call(id)
 		readCall(talk, o, id)
@@ -453,8 +450,8 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 }
 
 func (in *inputReader) message(o *object, after []value) {
-	talk, role := in.talk, o.text("role")
-	switch role {
+	talk := in.talk
+	switch o.text("role") {
 	case "system", "developer":
 		talk.developer(content(o, "content", false))
 	case "user":
@@ -469,10 +466,9 @@ func (in *inputReader) message(o *object, after []value) {
 			talk.add(session.AssistantAnswer, text)
 		}
 	case "":
-		o.c.add(missing(o.at("role")))
+		o.get("role").missing()
 	default:
-		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, "+
-			"assistant", o.at("role"), role))
+		o.get("role").must("one of system, developer, user, assistant")
 	}
 }
 

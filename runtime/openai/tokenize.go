@@ -29,7 +29,7 @@ func (p *port) tokenize(e *exchange, r *http.Request, o *object) (any, *fault) {
 	} else {
 		// no prompt has a token in front, whatever add_special_tokens says
 		if ids = o.get("prompt").encode(o.text("prompt")); !o.has("prompt") {
-			o.complain(missing("prompt"))
+			o.get("prompt").missing()
 		}
 		f = o.c.first
 	}
@@ -129,9 +129,7 @@ func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
 }
 
 func (p *port) detokenize(e *exchange, _ *http.Request, o *object) (any, *fault) {
-	if !o.has("tokens") {
-		o.complain(missing("tokens"))
-	}
+	o.need("tokens")
 	list := o.list("tokens")
 	ids := make([]int32, len(list))
 	for i, v := range list {

@@ -83,7 +83,7 @@ func readOffer(o *object) offer {
 		case "namespace":
 			of.readNamespace(t)
 		case "":
-			t.complain(missing(t.at("type")))
+			t.get("type").missing()
 		default:
 			of.ignored = append(of.ignored, kind)
 		}
@@ -99,8 +99,7 @@ func (of *offer) listed(o *object, name string) []value {
 	}
 	v := o.get(name)
 	if of.tools += v.Count(mostFunctions + 1); of.tools > mostFunctions {
-		o.complain(invalid(v.Path, "%s is too long, a request has at most %d tools", v.Path,
-			mostFunctions))
+		v.invalid(" is too long, a request has at most %d tools", mostFunctions)
 		return nil
 	}
 	return v.list()
@@ -168,8 +167,7 @@ func readFunctionWith(o *object, parameters string) function {
 
 func (f function) checkName(o *object) {
 	if !toolName(f.name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any "+
-			"of _-.:/", o.at("name"), f.name))
+		o.get("name").must("1 to 128 letters, digits, or any of _-.:/")
 	}
 }
 
@@ -178,7 +176,7 @@ func (f function) checkName(o *object) {
 func readCall(talk *conversation, o *object, id string) {
 	name := spacedName(o.text("namespace"), o.text("name"))
 	if !toolName(name) {
-		o.c.add(invalid(o.at("name"), "%s is %q, which is not a tool name", o.at("name"), name))
+		o.get("name").invalid(" is %q, which is not a tool name", name)
 	}
 	if o.has("input") {
 		talk.Messages = append(talk.Messages, session.TextCall(id, name, o.text("input")))
@@ -239,7 +237,7 @@ func (of *offer) choose(o *object) {
 			of.mode(v, c.text("mode"))
 		}
 	case "":
-		c.complain(missing(c.at("type")))
+		c.get("type").missing()
 	default:
 		of.chooseHosted(o, c, kind)
 	}
@@ -249,8 +247,7 @@ func (of *offer) choose(o *object) {
 func (of *offer) name(v value, name string) {
 	of.choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == name }) {
-		v.c.add(invalid(v.Path, "%s names the function %q, which is not among the tools", v.Path,
-			name))
+		v.invalid(" names the function %q, which is not among the tools", name)
 	}
 }
 
