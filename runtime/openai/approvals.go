@@ -76,14 +76,11 @@ func listed(names []string, function string) bool {
 }
 
 type approvalItem struct {
-	ID          string `json:"id"`
-	Type        string `json:"type"` // mcp_approval_request
+	itemHead           // mcp_approval_request
 	ServerLabel string `json:"server_label"`
 	Name        string `json:"name"`
 	Arguments   string `json:"arguments"`
 }
-
-func (i *approvalItem) itemID() string { return i.ID }
 
 // The id of a request is made of the id of its call, so that nothing but the conversation has to be
 // kept.
@@ -94,8 +91,8 @@ func approvedCall(item string) string { return strings.TrimPrefix(item, approval
 
 // askApproval adds the item that asks for a call.
 func (c *composer) askApproval(call *toolCall, arguments string) {
-	c.begin(&approvalItem{ID: approvalID(call.id), Type: "mcp_approval_request",
-		ServerLabel: call.tool.label, Name: call.name, Arguments: runnable(arguments)})
+	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.label,
+		call.Name, runnable(arguments)})
 	c.close("completed")
 }
 

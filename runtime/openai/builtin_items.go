@@ -1,5 +1,5 @@
-// The output items of calls that this process runs: web_search_call, code_interpreter_call,
-// mcp_call and mcp_list_tools, with their events.
+// The output items of calls, the client's and those that this process runs: web_search_call,
+// code_interpreter_call, mcp_call and mcp_list_tools, with their events.
 //
 // What must stay true: an item is added when its call begins, and done once, when the call has
 // returned or the turn has ended without it.
@@ -16,10 +16,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
+// toolItem begins the items of the tools that this process runs.
+type toolItem struct {
+	itemHead
+	Status string `json:"status"`
+}
+
+func (i *toolItem) state() *string { return &i.Status }
+
+func running(prefix, kind string) toolItem {
+	return toolItem{itemHead{newID(prefix), kind}, "in_progress"}
+}
+
 type webSearchItem struct {
-	ID     string       `json:"id"`
-	Type   string       `json:"type"` // web_search_call
-	Status string       `json:"status"`
+	toolItem
 	Action searchAction `json:"action"`
 }
 
@@ -33,9 +43,7 @@ type searchAction struct {
 }
 
 type codeItem struct {
-	ID          string    `json:"id"`
-	Type        string    `json:"type"` // code_interpreter_call
-	Status      string    `json:"status"`
+	toolItem
 	ContainerID string    `json:"container_id"`
 	Code        string    `json:"code"`
 	Outputs     []codeLog `json:"outputs"` // null unless the client asks for them
@@ -47,9 +55,7 @@ type codeLog struct {
 }
 
 type mcpCallItem struct {
-	ID          string    `json:"id"`
-	Type        string    `json:"type"` // mcp_call
-	Status      string    `json:"status"`
+	toolItem
 	ServerLabel string    `json:"server_label"`
 	Name        string    `json:"name"`
 	Arguments   string    `json:"arguments"`
@@ -64,8 +70,7 @@ type mcpError struct {
 }
 
 type mcpListItem struct {
-	ID          string    `json:"id"`
-	Type        string    `json:"type"` // mcp_list_tools
+	itemHead
 	ServerLabel string    `json:"server_label"`
 	Tools       []mcpTool `json:"tools"`
 	Error       *string   `json:"error"`
@@ -78,20 +83,14 @@ type mcpTool struct {
 	Annotations *struct{}       `json:"annotations"`
 }
 
-func (i *webSearchItem) itemID() string { return i.ID }
-func (i *codeItem) itemID() string      { return i.ID }
-func (i *mcpCallItem) itemID() string   { return i.ID }
-func (i *mcpListItem) itemID() string   { return i.ID }
-
-// toolCall is a call that this process runs, and its item. The item of a search is nil until the
-// arguments are whole, since it says what is searched for.
+// toolCall is a call and its item. The item of a search is nil until the arguments are whole, since
+// it says what is searched for.
 type toolCall struct {
-	item      outputItem
-	at        int // in the response's output
-	tool      *openTool
-	id, name  string
-	recipient string
-	asks      bool // it asks for approval and is not run
+	session.CallStart
+	item outputItem
+	at   int       // in the response's output
+	tool *openTool // nil: the client runs it
+	asks bool      // it asks for approval and is not run
 }
 
 // listTools adds an item for each MCP server with the tools that it offers.
@@ -100,8 +99,8 @@ func (c *composer) listTools() {
 		if t.kind != ToolMCP {
 			continue
 		}
-		item := &mcpListItem{ID: newID("mcpl_"), Type: "mcp_list_tools", ServerLabel: t.label,
-			Tools: []mcpTool{}}
+		item := &mcpListItem{itemHead: itemHead{newID("mcpl_"), "mcp_list_tools"},
+			ServerLabel: t.label, Tools: []mcpTool{}}
 		c.begin(item)
 		c.send("response.mcp_list_tools.in_progress", c.inItem())
 		for _, f := range t.functions {
@@ -117,133 +116,137 @@ func (c *composer) listTools() {
 	}
 }
 
-// toolEvent handles the events of a call that this process runs; false: it is the client's.
-func (c *composer) toolEvent(e session.Event) bool {
-	switch e := e.(type) {
-	case session.CallStart:
-		t := toolOf(c.tools, e.Recipient)
-		if t == nil {
-			return false
-		}
-		c.startTool(e, t)
-	case session.CallArguments:
-		call := c.calls[e.Index]
-		if call == nil {
-			return false
-		}
-		c.toolArguments(call, e.Text)
-	case session.CallEnd:
-		call := c.calls[e.Index]
-		if call == nil {
-			return false
-		}
-		c.runTool(call, e.Arguments)
-	case session.ToolEnd:
-		if call := c.calls[e.Index]; call != nil {
-			delete(c.calls, e.Index)
-			c.endTool(call, e)
-		}
-	case session.ToolOutput:
-	default:
-		return false
-	}
-	return true
-}
-
-func (c *composer) startTool(e session.CallStart, t *openTool) {
-	call := &toolCall{tool: t, id: e.ID, name: e.Name, recipient: e.Recipient,
-		asks: t.needsApproval(e.ID, e.Recipient)}
+func (c *composer) startCall(e session.CallStart) {
+	call := &toolCall{CallStart: e, tool: toolOf(c.tools, e.Recipient)}
 	if c.calls == nil {
 		c.calls = map[int]*toolCall{}
 	}
 	c.calls[e.Index] = call
-	switch {
-	case call.asks:
-		c.close("completed")
+	switch t := call.tool; {
+	case t == nil:
+		call.item = c.callItem(e)
+		c.add(call)
 		return
+	case t.needsApproval(e.ID, e.Recipient):
+		call.asks = true
 	case t.kind == ToolPython:
-		call.item = &codeItem{ID: newID("ci_"), Type: "code_interpreter_call",
-			Status: "in_progress", ContainerID: t.container}
+		call.item = &codeItem{toolItem: running("ci_", "code_interpreter_call"),
+			ContainerID: t.container}
 	case t.kind == ToolMCP:
-		item := &mcpCallItem{ID: newID("mcp_"), Type: "mcp_call", Status: "in_progress",
-			ServerLabel: t.label, Name: e.Name}
+		item := &mcpCallItem{toolItem: running("mcp_", "mcp_call"), ServerLabel: t.label,
+			Name: e.Name}
 		if e.ID == t.approved {
 			id := approvalID(e.ID)
 			item.ApprovalID = &id
 		}
 		call.item = item
-	default:
+	}
+	if call.item == nil {
 		c.close("completed")
 		return
 	}
-	c.addTool(call)
-	c.send("response."+kindOf(call.item)+".in_progress", c.inItem())
+	c.add(call)
+	c.tell(call, "in_progress")
 }
 
-func (c *composer) addTool(call *toolCall) {
+// callItem is the item of a call of the client's.
+func (c *composer) callItem(e session.CallStart) *callItem {
+	shown, ok := c.names[e.Name]
+	if !ok {
+		shown.name = e.Name
+	}
+	item := &callItem{CallID: e.ID, Namespace: shown.space, Name: shown.name, Status: "in_progress"}
+	if shown.custom {
+		item.itemHead, item.Input = itemHead{c.madeID("ctc_"), "custom_tool_call"}, new(string)
+	} else {
+		item.itemHead, item.Arguments = itemHead{c.madeID("fc_"), "function_call"}, new(string)
+	}
+	return item
+}
+
+func (c *composer) add(call *toolCall) {
 	c.begin(call.item)
 	call.at = *c.index()
 }
 
-func kindOf(item outputItem) string {
-	switch item.(type) {
-	case *webSearchItem:
-		return "web_search_call"
-	case *codeItem:
-		return "code_interpreter_call"
-	}
-	return "mcp_call"
+// tell sends the event that a call of a tool has come to a state.
+func (c *composer) tell(call *toolCall, state string) {
+	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
 }
 
-func (c *composer) toolArguments(call *toolCall, text string) {
-	if call.item == nil {
-		return
-	}
-	e := c.ofCall(call)
-	e.Delta = &text
-	switch item := call.item.(type) {
+// become gives the item of a tool's call a status and tells it.
+func (c *composer) become(call *toolCall, status string) {
+	setStatus(call, status)
+	c.tell(call, status)
+}
+
+func setStatus(call *toolCall, status string) {
+	*call.item.(interface{ state() *string }).state() = status
+}
+
+// argumentsOf is the text of an item that a call's arguments go into, and the kind of its events; nil
+// where there is none.
+func argumentsOf(item outputItem) (text *string, kind string) {
+	switch item := item.(type) {
+	case *callItem:
+		if item.Input != nil {
+			return item.Input, "response.custom_tool_call_input"
+		}
+		return item.Arguments, "response.function_call_arguments"
 	case *codeItem:
-		item.Code += text
-		c.send("response.code_interpreter_call_code.delta", e)
+		return &item.Code, "response.code_interpreter_call_code"
 	case *mcpCallItem:
-		item.Arguments += text
-		c.send("response.mcp_call_arguments.delta", e)
+		return &item.Arguments, "response.mcp_call_arguments"
+	}
+	return nil, ""
+}
+
+// write adds to the arguments of a call.
+func (c *composer) write(call *toolCall, text string) {
+	if all, kind := argumentsOf(call.item); all != nil {
+		*all += text
+		e := c.ofCall(call)
+		e.Delta = &text
+		c.send(kind+".delta", e)
 	}
 }
 
-// runTool is called when the arguments are whole and the call begins to run.
-func (c *composer) runTool(call *toolCall, arguments string) {
+// endCall is called when the arguments are whole. A call of a tool begins to run.
+func (c *composer) endCall(call *toolCall, arguments string) {
 	if call.asks {
 		c.askApproval(call, arguments)
 		return
 	}
-	switch item := call.item.(type) {
-	case *codeItem:
-		if n := len(item.Code); n < len(arguments) {
-			c.toolArguments(call, arguments[n:])
+	if item, ok := call.item.(*callItem); ok && item.Input == nil {
+		arguments = runnable(arguments)
+	}
+	if all, _ := argumentsOf(call.item); all != nil {
+		if n := len(*all); n < len(arguments) {
+			c.write(call, arguments[n:])
 		}
-		item.Code = arguments
+		*all = arguments
+	}
+	switch item := call.item.(type) {
+	case *callItem:
+		delete(c.calls, call.Index)
+		c.close("completed")
+		return
+	case *codeItem:
 		done := c.ofCall(call)
 		done.Code = &item.Code
 		c.send("response.code_interpreter_call_code.done", done)
-		item.Status = "interpreting"
-		c.send("response.code_interpreter_call.interpreting", c.ofCall(call))
+		c.become(call, "interpreting")
 	case *mcpCallItem:
-		if n := len(item.Arguments); n < len(arguments) {
-			c.toolArguments(call, arguments[n:])
-		}
 		item.Arguments = runnable(arguments)
 		done := c.ofCall(call)
 		done.Arguments = &item.Arguments
 		c.send("response.mcp_call_arguments.done", done)
 	default:
-		search := &webSearchItem{ID: newID("ws_"), Type: "web_search_call", Status: "in_progress",
-			Action: actionOf(call.recipient, arguments)}
-		call.item = search
-		c.addTool(call)
-		c.send("response.web_search_call.in_progress", c.ofCall(call))
-		search.Status = "searching"
-		c.send("response.web_search_call.searching", c.ofCall(call))
+		call.item = &webSearchItem{running("ws_", "web_search_call"),
+			actionOf(call.Recipient, arguments)}
+		c.add(call)
+		c.tell(call, "in_progress")
+		c.become(call, "searching")
 	}
 	c.open = nil // the item is done when the tool has returned
 }
@@ -279,7 +282,6 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 	}
 	switch item := call.item.(type) {
 	case *codeItem:
-		item.Status = status
 		if c.outputs {
 			text := e.Result.Text
 			if e.Err != nil {
@@ -288,7 +290,6 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 			item.Outputs = []codeLog{{"logs", text}}
 		}
 	case *mcpCallItem:
-		item.Status = status
 		last = status
 		if e.Err != nil {
 			item.Error = &mcpError{"mcp_tool_execution_error",
@@ -296,10 +297,9 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 		} else {
 			item.Output = &e.Result.Text
 		}
-	case *webSearchItem:
-		item.Status = status
 	}
-	c.send("response."+kindOf(call.item)+"."+last, c.ofCall(call))
+	setStatus(call, status)
+	c.tell(call, last)
 	c.doneTool(call)
 }
 
@@ -310,15 +310,13 @@ func (c *composer) doneTool(call *toolCall) {
 // dropTools closes the items of calls that have not returned.
 func (c *composer) dropTools() {
 	for _, call := range c.calls {
-		switch item := call.item.(type) {
-		case nil:
+		switch call.item.(type) {
+		case nil, *callItem:
 			continue // a search whose arguments are not whole has no item yet
-		case *codeItem:
-			item.Status = "incomplete"
-		case *mcpCallItem:
-			item.Status = "incomplete"
 		case *webSearchItem:
-			item.Status = "failed"
+			setStatus(call, "failed")
+		default:
+			setStatus(call, "incomplete")
 		}
 		if c.open == call.item {
 			c.open = nil
@@ -329,7 +327,7 @@ func (c *composer) dropTools() {
 }
 
 func (c *composer) ofCall(call *toolCall) streamEvent {
-	return streamEvent{ItemID: call.item.itemID(), OutputIndex: &call.at}
+	return streamEvent{ItemID: call.item.head().ID, OutputIndex: &call.at}
 }
 
 // cite adds the sources of the answer to its message, which is open.

@@ -17,7 +17,8 @@ func (of *offer) readFunctions(o *object) bool {
 		return false
 	}
 	if o.has("tools") || o.has("tool_choice") {
-		o.get("functions").invalid(" is the deprecated form of tools: only one of both can be given")
+		o.get("functions").invalid(" is the deprecated form of tools: only one of both can " +
+			"be given")
 	}
 	for _, v := range of.listed(o, "functions") {
 		of.functions = append(of.functions, readFunction(v.object()))

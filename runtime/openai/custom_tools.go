@@ -106,16 +106,3 @@ func (of offer) shown() map[string]shownTool {
 	}
 	return names
 }
-
-// customItem is a call of a custom tool.
-type customItem struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"` // custom_tool_call
-	CallID    string `json:"call_id"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Input     string `json:"input"`
-	Status    string `json:"status"`
-}
-
-func (i *customItem) itemID() string { return i.ID }

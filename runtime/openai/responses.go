@@ -222,7 +222,7 @@ func (r *responsesForm) keep(until time.Time, log *eventLog) error {
 	}
 	for _, item := range r.response.Output {
 		if b, err := marshal(item); err == nil {
-			s.Items[item.itemID()] = b
+			s.Items[item.head().ID] = b
 		}
 	}
 	if r.job != nil {

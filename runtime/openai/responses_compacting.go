@@ -144,7 +144,7 @@ const wholeSeal = sealVersion + "all."
 // compactedTo puts the summary into the conversation, and adds the item to the response.
 func (r *responsesForm) compactedTo(c compacted) {
 	r.req.talk.Messages = c.messages
-	r.composer.begin(&compactionItem{r.madeID("cmp_"), "compaction",
+	r.composer.begin(&compactionItem{itemHead{r.madeID("cmp_"), "compaction"},
 		wholeSeal + seal(c.summary.Text)[len(sealVersion):]})
 	r.close("completed")
 }

@@ -76,15 +76,6 @@ func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, 
 	return req, runner, nil
 }
 
-// compactionItem stands for the conversation that it has in few words.
-type compactionItem struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"` // compaction
-	Encrypted string `json:"encrypted_content"`
-}
-
-func (i *compactionItem) itemID() string { return i.ID }
-
 func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
 	req, runner, f := p.readConversation(r, o)
 	if f != nil {
@@ -110,8 +101,8 @@ func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
 		CreatedAt int64            `json:"created_at"`
 		Output    []compactionItem `json:"output"`
 		Usage     *responseUsage   `json:"usage"`
-	}{newID("resp_"), "response.compaction", now(), []compactionItem{{newID("cmp_"), "compaction",
-		seal(summary.Text)}}, wireResponseUsage(summary.Usage)}, nil
+	}{newID("resp_"), "response.compaction", now(), []compactionItem{{
+		itemHead{newID("cmp_"), "compaction"}, seal(summary.Text)}}, wireResponseUsage(summary.Usage)}, nil
 }
 
 // patiently does a job that may take long while it keeps the connection alive.

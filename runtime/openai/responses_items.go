@@ -23,28 +23,24 @@ type composer struct {
 	text     strings.Builder // of the open item
 	logprobs []tokenLogprob  // of the open item
 	open     outputItem      // nil: none; else the last of answer.Output
-	sent     int             // bytes of the open call's arguments
+	calls    map[int]*toolCall
 	names    map[string]shownTool
 	seed     string // of the ids; "": they are random
 	made     int    // ids so far
 
-	tools       []*openTool       // that this process runs
-	calls       map[int]*toolCall // of those that have not returned, by their number
-	outputs     bool              // show what code has printed
-	summary     bool              // reasoning is shown as its own summary
-	annotations []annotation      // of the open message
-	before      int               // characters of the answer in earlier messages
+	tools       []*openTool  // that this process runs
+	outputs     bool         // show what code has printed
+	summary     bool         // reasoning is shown as its own summary
+	annotations []annotation // of the open message
+	before      int          // characters of the answer in earlier messages
 }
 
 func (c *composer) take(e session.Event) {
-	if c.toolEvent(e) {
-		return
-	}
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{ID: c.madeID("rs_"), Type: "reasoning", Summary: []contentPart{},
-				Content: []contentPart{}, Status: "in_progress"})
+			c.begin(&reasoningItem{itemHead: itemHead{c.madeID("rs_"), "reasoning"},
+				Summary: []contentPart{}, Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
 		at := c.inPart()
@@ -55,42 +51,28 @@ func (c *composer) take(e session.Event) {
 	case session.Answer:
 		c.message("final_answer", e.Text, wireLogprobs(e.Logprobs))
 	case session.CallStart:
-		shown, ok := c.names[e.Name]
-		if !ok {
-			shown.name = e.Name
-		}
-		if shown.custom {
-			c.begin(&customItem{ID: c.madeID("ctc_"), Type: "custom_tool_call", CallID: e.ID,
-				Namespace: shown.space, Name: shown.name, Status: "in_progress"})
-			return
-		}
-		c.begin(&callItem{ID: c.madeID("fc_"), Type: "function_call", CallID: e.ID,
-			Namespace: shown.space, Name: shown.name, Status: "in_progress"})
+		c.startCall(e)
 	case session.CallArguments:
-		c.arguments(e.Text)
+		if call := c.calls[e.Index]; call != nil {
+			c.write(call, e.Text)
+		}
 	case session.CallEnd:
-		whole := e.Arguments
-		if _, ok := c.open.(*callItem); ok {
-			whole = runnable(whole)
+		if call := c.calls[e.Index]; call != nil {
+			c.endCall(call, e.Arguments)
 		}
-		if c.sent < len(whole) {
-			c.arguments(whole[c.sent:])
+	case session.ToolEnd:
+		if call := c.calls[e.Index]; call != nil {
+			delete(c.calls, e.Index)
+			c.endTool(call, e)
 		}
-		switch call := c.open.(type) {
-		case *callItem:
-			call.Arguments = whole
-		case *customItem:
-			call.Input = whole
-		}
-		c.close("completed")
 	}
 }
 
 // message adds text to the message of a phase, opening it if need be.
 func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
-		c.begin(&messageItem{ID: c.madeID("msg_"), Type: "message", Role: "assistant", Phase: phase,
-			Content: []contentPart{}, Status: "in_progress"})
+		c.begin(&messageItem{itemHead: itemHead{c.madeID("msg_"), "message"}, Role: "assistant",
+			Phase: phase, Content: []contentPart{}, Status: "in_progress"})
 	}
 	c.text.WriteString(text)
 	c.logprobs = append(c.logprobs, logprobs...)
@@ -99,28 +81,11 @@ func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	c.send("response.output_text.delta", at)
 }
 
-func (c *composer) arguments(text string) {
-	kind := "response.function_call_arguments.delta"
-	switch call := c.open.(type) {
-	case *callItem:
-		call.Arguments += text
-	case *customItem:
-		call.Input += text
-		kind = "response.custom_tool_call_input.delta"
-	default:
-		return
-	}
-	c.sent += len(text)
-	at := c.inItem()
-	at.Delta = &text
-	c.send(kind, at)
-}
-
 // begin opens an item, and its part if it has one.
 func (c *composer) begin(item outputItem) {
 	c.close("completed")
 	c.response.Output = append(c.response.Output, item)
-	c.open, c.sent, c.logprobs, c.annotations = item, 0, nil, nil
+	c.open, c.logprobs, c.annotations = item, nil, nil
 	c.text.Reset()
 	c.send("response.output_item.added", streamEvent{OutputIndex: c.index(), Item: item})
 	if part, ok := c.part(); ok {
@@ -134,11 +99,9 @@ func (c *composer) begin(item outputItem) {
 // out.
 func (c *composer) cut() {
 	c.dropTools()
-	switch c.open.(type) {
-	case *callItem, *customItem:
+	if _, ok := c.open.(*callItem); ok {
 		c.response.Output = c.response.Output[:len(c.response.Output)-1]
 		c.open = nil
-		return
 	}
 	c.close("incomplete")
 }
@@ -170,12 +133,11 @@ func (c *composer) close(status string) {
 			c.before += utf8.RuneCountInString(part.Text)
 		}
 	case *callItem:
-		done.Name, done.Arguments = item.Name, &item.Arguments
-		c.send("response.function_call_arguments.done", done)
-		item.Status = status
-	case *customItem:
-		done.Input = &item.Input
-		c.send("response.custom_tool_call_input.done", done)
+		if done.Arguments, done.Input = item.Arguments, item.Input; item.Input == nil {
+			done.Name = item.Name
+		}
+		_, kind := argumentsOf(item)
+		c.send(kind+".done", done)
 		item.Status = status
 	}
 	if hasPart {
@@ -213,7 +175,7 @@ func (c *composer) index() *int {
 
 // inItem is an event of the open item, inPart one of its part.
 func (c *composer) inItem() streamEvent {
-	return streamEvent{ItemID: c.open.itemID(), OutputIndex: c.index()}
+	return streamEvent{ItemID: c.open.head().ID, OutputIndex: c.index()}
 }
 
 func (c *composer) inPart() streamEvent {

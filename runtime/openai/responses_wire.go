@@ -112,12 +112,19 @@ func wireResponseUsage(u session.Usage) *responseUsage {
 		TotalTokens: u.Prompt + u.Completion}
 }
 
-// outputItem is one of *reasoningItem, *messageItem, *callItem and the items of builtin_items.go.
-type outputItem interface{ itemID() string }
+// outputItem is a *reasoningItem, *messageItem or *callItem, or an item of builtin_items.go.
+type outputItem interface{ head() *itemHead }
+
+// itemHead is what every item begins with.
+type itemHead struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+func (h *itemHead) head() *itemHead { return h }
 
 type reasoningItem struct {
-	ID        string        `json:"id"`
-	Type      string        `json:"type"` // reasoning
+	itemHead
 	Summary   []contentPart `json:"summary"`
 	Content   []contentPart `json:"content"`
 	Encrypted string        `json:"encrypted_content,omitempty"`
@@ -125,27 +132,30 @@ type reasoningItem struct {
 }
 
 type messageItem struct {
-	ID      string        `json:"id"`
-	Type    string        `json:"type"` // message
+	itemHead
 	Role    string        `json:"role"` // assistant
 	Phase   string        `json:"phase"`
 	Content []contentPart `json:"content"`
 	Status  string        `json:"status"`
 }
 
+// callItem is a call of the client's: a function_call with its arguments, or a custom_tool_call
+// with its input.
 type callItem struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"` // function_call
-	CallID    string `json:"call_id"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	Status    string `json:"status"`
+	itemHead
+	CallID    string  `json:"call_id"`
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Arguments *string `json:"arguments,omitempty"`
+	Input     *string `json:"input,omitempty"`
+	Status    string  `json:"status"`
 }
 
-func (i *reasoningItem) itemID() string { return i.ID }
-func (i *messageItem) itemID() string   { return i.ID }
-func (i *callItem) itemID() string      { return i.ID }
+// compactionItem stands for the conversation that it has in few words.
+type compactionItem struct {
+	itemHead
+	Encrypted string `json:"encrypted_content"`
+}
 
 // contentPart is output_text, with its two lists, or reasoning_text or summary_text, without.
 type contentPart struct {
