@@ -184,8 +184,8 @@ func setStatus(call *toolCall, status string) {
 	*call.item.(interface{ state() *string }).state() = status
 }
 
-// argumentsOf is the text of an item that a call's arguments go into, and the kind of its events; nil
-// where there is none.
+// argumentsOf is the text of an item that a call's arguments go into, nil where there is none, and
+// the kind of its events.
 func argumentsOf(item outputItem) (text *string, kind string) {
 	switch item := item.(type) {
 	case *callItem:

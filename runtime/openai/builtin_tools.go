@@ -62,15 +62,13 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 	if of.choice.mode == grammar.None {
 		return nil, of.ignored
 	}
-	allowed := allowedBuiltins(o)
-	for _, v := range o.list("tools") {
-		t := v.object()
+	for _, t := range of.listed {
 		w := wantedTool{asked: t.text("type"), label: t.text("server_label"),
 			approval: readApproval(t)}
 		w.kind = builtinKinds[w.asked]
 		switch {
-		case slices.Contains(offeredTypes, w.asked) || w.kind != "" && allowed != nil &&
-			!slices.ContainsFunc(allowed, func(a wantedTool) bool {
+		case slices.Contains(offeredTypes, w.asked) || w.kind != "" && of.allowed != nil &&
+			!slices.ContainsFunc(of.allowed, func(a wantedTool) bool {
 				return a.asked == w.asked && (a.label == "" || a.label == w.label)
 			}):
 		case w.kind == "" || options.Tools == nil ||
@@ -92,24 +90,6 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 		o.c.add(unavailableChoice(of.hosted.asked))
 	}
 	return wanted, ignored
-}
-
-// allowedBuiltins are the types, and the labels of servers, in tool_choice's allowed_tools, nil if
-// it is something else.
-func allowedBuiltins(o *object) []wantedTool {
-	v := o.get("tool_choice")
-	if v.Kind() != jsondoc.Object || v.object().text("type") != "allowed_tools" {
-		return nil
-	}
-	c, list := v.object(), []wantedTool{}
-	if c.has("allowed_tools") {
-		c = c.object("allowed_tools")
-	}
-	for _, v := range c.list("tools") {
-		t := v.object()
-		list = append(list, wantedTool{asked: t.text("type"), label: t.text("server_label")})
-	}
-	return list
 }
 
 // allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.

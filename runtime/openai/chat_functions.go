@@ -20,7 +20,7 @@ func (of *offer) readFunctions(o *object) bool {
 		o.get("functions").invalid(" is the deprecated form of tools: only one of both can " +
 			"be given")
 	}
-	for _, v := range of.listed(o, "functions") {
+	for _, v := range of.list(o, "functions") {
 		of.functions = append(of.functions, readFunction(v.object()))
 	}
 	switch v := o.get("function_call"); v.Kind() {

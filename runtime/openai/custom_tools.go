@@ -20,17 +20,15 @@ type shownTool struct {
 
 // readCustom reads a custom tool of either API.
 func readCustom(o *object) function {
-	f := function{name: o.text("name"), custom: true,
-		parameters: json.RawMessage(`{"type":"string"}`)}
+	f := function{custom: true, functionTool: functionTool{Name: o.text("name"),
+		Parameters: json.RawMessage(`{"type":"string"}`)}}
 	f.checkName(o)
 	about := o.text("description")
 	switch format := o.object("format"); format.text("type") {
 	case "", "text":
 		about = joinParagraphs(about, "The input is plain text, not JSON.")
 	case "grammar":
-		if format.has("grammar") { // chat completions nest, responses do not
-			format = format.object("grammar")
-		}
+		format = format.inner("grammar")
 		syntax, definition := format.text("syntax"), format.text("definition")
 		about = joinParagraphs(about, "The input is plain text, not JSON. It has this form ("+
 			syntax+"):", definition)
@@ -56,7 +54,7 @@ func readCustom(o *object) function {
 	default:
 		format.get("type").must("text or grammar")
 	}
-	f.description = &about
+	f.Description = &about
 	return f
 }
 
@@ -66,7 +64,7 @@ func (of *offer) readNamespace(o *object) {
 	if !toolName(space) {
 		o.get("name").invalid(" is %q, which is not a name", space)
 	}
-	for _, v := range of.listed(o, "tools") {
+	for _, v := range of.list(o, "tools") {
 		t := v.object()
 		var f function
 		switch kind := t.text("type"); kind {
@@ -78,7 +76,7 @@ func (of *offer) readNamespace(o *object) {
 			of.ignored = append(of.ignored, kind)
 			continue
 		}
-		f.space, f.own, f.name = space, f.name, spacedName(space, f.name)
+		f.space, f.own, f.Name = space, f.Name, spacedName(space, f.Name)
 		f.checkName(t)
 		of.functions = append(of.functions, f)
 	}
@@ -97,11 +95,11 @@ func (of offer) shown() map[string]shownTool {
 	names := map[string]shownTool{}
 	for _, f := range of.functions {
 		if f.custom || f.space != "" {
-			shown := shownTool{f.custom, f.space, f.name}
+			shown := shownTool{f.custom, f.space, f.Name}
 			if f.space != "" {
 				shown.name = f.own
 			}
-			names[f.name] = shown
+			names[f.Name] = shown
 		}
 	}
 	return names

@@ -278,6 +278,14 @@ func (o *object) object(name string) *object {
 	return o.get(name).object()
 }
 
+// inner is the member that holds what o says, where it is nested, as in chat completions; else o.
+func (o *object) inner(name string) *object {
+	if o.has(name) {
+		return o.object(name)
+	}
+	return o
+}
+
 func (o *object) list(name string) []value {
 	if !o.has(name) {
 		return nil

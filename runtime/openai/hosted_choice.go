@@ -23,8 +23,10 @@ type hostedChoice struct {
 	name  string // mcp: of its tool; "": any
 }
 
+func (h *hostedChoice) kind() string { return builtinKinds[h.asked] }
+
 func (h *hostedChoice) is(w wantedTool) bool {
-	return builtinKinds[h.asked] == w.kind && (w.kind != ToolMCP || h.label == w.label)
+	return h.kind() == w.kind && (w.kind != ToolMCP || h.label == w.label)
 }
 
 // chooseHosted reads a choice of this kind.
@@ -37,8 +39,14 @@ func (of *offer) chooseHosted(o, c *object, kind string) {
 	if kind == "mcp" {
 		named = fmt.Sprintf("the MCP server %q", h.label)
 	}
-	for _, v := range o.list("tools") {
-		t := v.object()
+	switch h.kind() {
+	case "":
+	case ToolBrowser:
+		of.choiceEcho = map[string]string{"type": "web_search_preview"} // OpenAI has no other name
+	default:
+		of.choiceEcho = c.raw
+	}
+	for _, t := range of.listed {
 		w := wantedTool{asked: t.text("type"), label: t.text("server_label")}
 		w.kind = builtinKinds[w.asked]
 		switch {

@@ -15,10 +15,7 @@ import (
 // fileText is the text of a file part: input_file of responses, file of chat completions. The model
 // reads text only, and this server keeps no files and fetches none.
 func fileText(part *object) string {
-	holder := part
-	if part.has("file") {
-		holder = part.object("file")
-	}
+	holder := part.inner("file")
 	if !holder.has("file_data") {
 		holder.complain(unsupported(holder.path, "a file by its id or URL",
 			"send its text in file_data"))

@@ -89,7 +89,7 @@ func (r *messagesRequest) readThinking(o *object, turn *session.Request) {
 // messagesOffer reads tools and tool_choice. Tools of Anthropic's own types are left out.
 func messagesOffer(o *object) offer {
 	var of offer
-	for _, v := range of.listed(o, "tools") {
+	for _, v := range of.list(o, "tools") {
 		t := v.object()
 		if kind := t.text("type"); kind != "" && kind != "custom" {
 			of.ignored = append(of.ignored, kind)

@@ -101,8 +101,9 @@ func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
 		CreatedAt int64            `json:"created_at"`
 		Output    []compactionItem `json:"output"`
 		Usage     *responseUsage   `json:"usage"`
-	}{newID("resp_"), "response.compaction", now(), []compactionItem{{
-		itemHead{newID("cmp_"), "compaction"}, seal(summary.Text)}}, wireResponseUsage(summary.Usage)}, nil
+	}{newID("resp_"), "response.compaction", now(),
+		[]compactionItem{{itemHead{newID("cmp_"), "compaction"}, seal(summary.Text)}},
+		wireResponseUsage(summary.Usage)}, nil
 }
 
 // patiently does a job that may take long while it keeps the connection alive.

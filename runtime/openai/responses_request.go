@@ -95,7 +95,6 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 			r.said = recordInput(o, &in)
 			r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
 		}
-		r.response.Tools = echoTools(o)
 	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
 	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
@@ -164,7 +163,8 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 		Store:            r.store,
 		Temperature:      turn.Params.Temperature,
 		Text:             textSettings{r.format.wire, o.object("text").text("verbosity")},
-		ToolChoice:       echoChoice(o, tools.choice),
+		ToolChoice:       cmp.Or(tools.choiceEcho, any(tools.choice)),
+		Tools:            tools.toolsEcho,
 		TopLogprobs:      max(turn.Params.Logprobs, 0),
 		TopP:             turn.Params.TopP,
 		PresencePenalty:  turn.Params.PresencePenalty,
@@ -234,57 +234,6 @@ func metadata(o *object) json.RawMessage {
 		v.wrong("an object")
 	}
 	return slices.Clone(o.members.Get("metadata")) // it outlives the body
-}
-
-// echoTools is what the request offers, whether or not it can be called: OpenAI's fields of
-// functions, other types as they came.
-func echoTools(o *object) []any {
-	tools := []any{}
-	for _, v := range o.list("tools") {
-		t := v.object()
-		if t.text("type") != "function" {
-			tools = append(tools, v.Raw)
-			continue
-		}
-		if t.has("function") {
-			t = t.object("function")
-		}
-		f := readFunction(t)
-		tools = append(tools, functionTool{Type: "function", Name: f.name,
-			Description: f.description, Parameters: f.parameters, Strict: f.strict})
-	}
-	return tools
-}
-
-// echoChoice is tool_choice as the client sent it; a choice nested as in chat completions gets the
-// form of responses.
-func echoChoice(o *object, read toolChoice) any {
-	if o.get("tool_choice").Kind() != jsondoc.Object {
-		return read
-	}
-	c := o.object("tool_choice")
-	switch kind := c.text("type"); {
-	case kind == "allowed_tools":
-	case builtinKinds[kind] == ToolBrowser:
-		return map[string]string{"type": "web_search_preview"} // OpenAI has no other name
-	case builtinKinds[kind] != "":
-		return o.get("tool_choice").Raw
-	default:
-		return read
-	}
-	if c.has("allowed_tools") {
-		c = c.object("allowed_tools")
-	}
-	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.text("mode"), "auto"),
-		Tools: []any{}}
-	for _, v := range c.list("tools") {
-		if f := v.object().object("function"); f != nil {
-			echo.Tools = append(echo.Tools, namedTool{"function", f.text("name")})
-		} else {
-			echo.Tools = append(echo.Tools, v.Raw)
-		}
-	}
-	return echo
 }
 
 // readTruncation tells whether the oldest messages are dropped where the conversation is too long.

@@ -69,14 +69,6 @@ type textSettings struct {
 	Verbosity string     `json:"verbosity,omitempty"`
 }
 
-type functionTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description *string         `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
-}
-
 type allowedTools struct {
 	Type  string `json:"type"` // allowed_tools
 	Mode  string `json:"mode"`

@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -16,26 +17,38 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// function is a tool the client runs.
+// function is a tool the client runs. Without parameters it takes none.
 type function struct {
-	name        string
-	description *string
-	parameters  json.RawMessage // nil: takes none
-	strict      *bool
-
+	functionTool
 	custom     bool             // its call is a text
 	input      *grammar.Grammar // of that text; nil: any
 	space, own string           // its namespace, and its name there
 }
 
+// functionTool is a function as the Responses API echoes it.
+type functionTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
+}
+
+func (f function) strict() bool { return f.Strict != nil && *f.Strict }
+
 // offer is what a request says about tools. ignored are the types of tools that this server cannot
 // offer: clients such as Codex send those along with the functions they need, so they are no fault.
 type offer struct {
 	functions []function
-	tools     int // that were listed
+	listed    []*object // all tools of the request
+	tools     int       // that were listed
 	choice    toolChoice
 	hosted    *hostedChoice // a built-in tool is chosen
+	allowed   []wantedTool  // types, and labels of servers, of allowed_tools; nil: all
 	ignored   []string
+
+	toolsEcho  []any // what is offered: OpenAI's fields of functions, others as they came
+	choiceEcho any   // tool_choice, where it is not echoed as choice
 }
 
 // toolChoice says whether the model may, must or must not call; in JSON it has the form of the
@@ -67,17 +80,16 @@ const mostFunctions = 4096
 
 // readOffer reads tools and tool_choice.
 func readOffer(o *object) offer {
-	var of offer
-	for _, v := range of.listed(o, "tools") {
+	of := offer{toolsEcho: []any{}}
+	for _, v := range of.list(o, "tools") {
 		t := v.object()
 		kind := t.text("type")
-		inner := t
-		if t.has(kind) { // chat completions nest, responses do not
-			inner = t.object(kind)
-		}
+		inner := t.inner(kind)
+		echo := any(v.Raw)
 		switch kind {
 		case "function":
-			of.functions = append(of.functions, readFunction(inner))
+			f := readFunction(inner)
+			of.functions, echo = append(of.functions, f), f.functionTool
 		case "custom":
 			of.functions = append(of.functions, readCustom(inner))
 		case "namespace":
@@ -87,13 +99,14 @@ func readOffer(o *object) offer {
 		default:
 			of.ignored = append(of.ignored, kind)
 		}
+		of.listed, of.toolsEcho = append(of.listed, t), append(of.toolsEcho, echo)
 	}
 	of.choose(o)
 	return of
 }
 
-// listed are the tools in a member, none if there are too many together with those before.
-func (of *offer) listed(o *object, name string) []value {
+// list is the tools in a member, none if there are too many together with those before.
+func (of *offer) list(o *object, name string) []value {
 	if !o.has(name) {
 		return nil
 	}
@@ -109,19 +122,19 @@ func (of *offer) listed(o *object, name string) []value {
 func (of offer) into(r *session.Request) {
 	r.ToolChoice, r.ToolName = of.choice.mode, of.choice.name
 	for _, f := range of.functions {
-		d := harmony.ToolDescription{Name: f.name, Parameters: f.parameters}
-		if f.description != nil {
-			d.Description = *f.description
+		d := harmony.ToolDescription{Name: f.Name, Parameters: f.Parameters}
+		if f.Description != nil {
+			d.Description = *f.Description
 		}
 		r.Functions = append(r.Functions, d)
 		if f.custom {
 			if r.Texts == nil {
 				r.Texts = map[string]*grammar.Grammar{}
 			}
-			r.Texts[f.name] = f.input
+			r.Texts[f.Name] = f.input
 		}
-		if f.strict != nil && *f.strict {
-			r.Strict = append(r.Strict, f.name)
+		if f.strict() {
+			r.Strict = append(r.Strict, f.Name)
 		}
 	}
 }
@@ -130,43 +143,44 @@ func readFunction(o *object) function { return readFunctionWith(o, "parameters")
 
 // readFunctionWith reads a function whose parameters have this name.
 func readFunctionWith(o *object, parameters string) function {
-	f := function{name: o.text("name")}
+	f := function{functionTool: functionTool{Type: "function", Name: o.text("name")}}
 	f.checkName(o)
 	if o.has("description") {
 		d := o.text("description")
-		f.description = &d
+		f.Description = &d
 	}
 	if o.has("strict") {
-		s := o.boolean("strict", false)
-		f.strict = &s
+		s := o.flag("strict")
+		f.Strict = &s
 	}
-	if o.has(parameters) {
-		v := o.get(parameters)
-		if v.Kind() != jsondoc.Object {
-			v.wrong("an object")
-			return f
-		}
-		f.parameters = v.Raw
-		if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
-			o.complain(invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
-				"arrays and objects in them may be nested %d deep: %v", f.name,
-				jsondoc.Serde.Depth, err))
-			return f
-		}
-		if f.strict != nil && *f.strict {
-			if _, err := grammar.ArgumentsWithin(o.c.context(), v.Raw); err != nil {
-				fault := invalid(v.Path, "the parameters of the strict function %q are not "+
-					"supported: %v", f.name, err)
-				fault.code = "invalid_function_parameters"
-				o.complain(fault)
-			}
+	v := o.get(parameters)
+	switch v.Kind() {
+	case jsondoc.Null:
+		return f
+	case jsondoc.Object:
+	default:
+		v.wrong("an object")
+		return f
+	}
+	f.Parameters = v.Raw
+	if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
+		o.complain(invalid(v.Path, "the parameters of the function %q cannot be rendered, arrays "+
+			"and objects in them may be nested %d deep: %v", f.Name, jsondoc.Serde.Depth, err))
+		return f
+	}
+	if f.strict() {
+		if _, err := grammar.ArgumentsWithin(o.c.context(), v.Raw); err != nil {
+			fault := invalid(v.Path, "the parameters of the strict function %q are not "+
+				"supported: %v", f.Name, err)
+			fault.code = "invalid_function_parameters"
+			o.complain(fault)
 		}
 	}
 	return f
 }
 
 func (f function) checkName(o *object) {
-	if !toolName(f.name) {
+	if !toolName(f.Name) {
 		o.get("name").must("1 to 128 letters, digits, or any of _-.:/")
 	}
 }
@@ -214,28 +228,11 @@ func (of *offer) choose(o *object) {
 	c := v.object()
 	switch kind := c.text("type"); kind {
 	case "function", "custom":
-		if c.has(kind) { // chat completions nest, responses do not
-			c = c.object(kind)
-		}
+		c = c.inner(kind)
 		of.name(v, spacedName(c.text("namespace"), c.text("name")))
 		of.choice.custom = kind == "custom"
 	case "allowed_tools":
-		if c.has("allowed_tools") {
-			c = c.object("allowed_tools")
-		}
-		names := map[string]bool{}
-		for _, t := range c.list("tools") {
-			tool := t.object()
-			if kind := tool.text("type"); tool.has(kind) {
-				tool = tool.object(kind)
-			}
-			names[spacedName(tool.text("namespace"), tool.text("name"))] = true
-		}
-		of.functions = slices.DeleteFunc(of.functions,
-			func(f function) bool { return !names[f.name] })
-		if c.has("mode") {
-			of.mode(v, c.text("mode"))
-		}
+		of.allow(v, c.inner("allowed_tools"))
 	case "":
 		c.get("type").missing()
 	default:
@@ -243,10 +240,35 @@ func (of *offer) choose(o *object) {
 	}
 }
 
+// allow leaves out the functions that are not among the allowed tools.
+func (of *offer) allow(v value, c *object) {
+	names := map[string]bool{}
+	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.text("mode"), "auto"),
+		Tools: []any{}}
+	of.allowed, of.choiceEcho = []wantedTool{}, &echo
+	for _, v := range c.list("tools") {
+		t := v.object()
+		kind := t.text("type")
+		of.allowed = append(of.allowed, wantedTool{asked: kind, label: t.text("server_label")})
+		inner := t.inner(kind)
+		names[spacedName(inner.text("namespace"), inner.text("name"))] = true
+		if t.has("function") {
+			name := t.object("function").text("name")
+			echo.Tools = append(echo.Tools, namedTool{"function", name})
+		} else {
+			echo.Tools = append(echo.Tools, v.Raw)
+		}
+	}
+	of.functions = slices.DeleteFunc(of.functions, func(f function) bool { return !names[f.Name] })
+	if c.has("mode") {
+		of.mode(v, c.text("mode"))
+	}
+}
+
 // name chooses a function.
 func (of *offer) name(v value, name string) {
 	of.choice = toolChoice{mode: grammar.Named, name: name}
-	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == name }) {
+	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.Name == name }) {
 		v.invalid(" names the function %q, which is not among the tools", name)
 	}
 }
