@@ -193,25 +193,17 @@ func (in *inputReader) checkApproved(o *object) {
 	}
 }
 
-// approving is a Runner whose first turn is the approved call, as if the model had just made it.
-type approving struct {
-	session.Runner
-	call  session.Call
-	begun bool
-}
-
-func (a *approving) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	if a.begun {
-		return a.Runner.Start(ctx, r)
+// approved begins with the approved call, as if the model had just made it.
+func approved(call session.Call) firstTurn {
+	return func(_ context.Context, r session.Request) (session.Turn, error) {
+		if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
+			return f.Name == call.Name
+		}) {
+			return nil, invalid("tools", "the approved call needs its server: send the mcp tool "+
+				"that offers %s again", call.Name)
+		}
+		return &approvedTurn{call: call}, nil
 	}
-	a.begun = true
-	if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
-		return f.Name == a.call.Name
-	}) {
-		return nil, invalid("tools", "the approved call needs its server: send the mcp tool that "+
-			"offers %s again", a.call.Name)
-	}
-	return &approvedTurn{call: a.call}, nil
 }
 
 // approvedTurn says one call.
@@ -225,10 +217,9 @@ func (t *approvedTurn) Next() (session.Event, bool) {
 		session.CallStart{ID: t.call.ID, Name: t.call.Name, Recipient: t.call.Recipient},
 		session.CallArguments{Text: t.call.Arguments}, session.CallEnd{Arguments: t.call.Arguments},
 		session.Done{Finish: session.FinishToolCalls}}
-	if t.said == len(events) {
+	if t.said++; t.said > len(events) {
 		return nil, false
 	}
-	t.said++
 	return events[t.said-1], true
 }
 

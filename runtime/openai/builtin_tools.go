@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -53,6 +54,7 @@ type openTool struct {
 	approved  string                    // id of the call that the client has allowed
 	owner     string                    // the response or conversation that left it; "": new
 	used      atomic.Bool               // it was called
+	clock     *time.Timer               // closes it while it is kept
 }
 
 // readBuiltins reads the built-in tools of a request and returns the types that are left out.
@@ -176,7 +178,7 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 		tools = append(tools, t)
 	}
 	if how.chosen != nil {
-		runner = &choosing{Runner: runner, what: *how.chosen, tools: open}
+		runner = &begun{runner, how.chosen.chosen(runner, open)}
 	}
 	turn, err := session.StartWithTools(ctx, runner, r, tools,
 		session.ToolLimits{Calls: how.most})

@@ -66,37 +66,47 @@ func unavailableChoice(kind string) *fault {
 		"this server has no such tool")
 }
 
-// choosing is a Runner whose first turn calls the chosen tool.
-type choosing struct {
+// firstTurn starts the first turn of an answer.
+type firstTurn func(ctx context.Context, r session.Request) (session.Turn, error)
+
+// begun is a Runner whose first turn is started in another way.
+type begun struct {
 	session.Runner
-	what  hostedChoice
-	tools []*openTool
-	begun bool
+	first firstTurn // nil: it was started
 }
 
-func (c *choosing) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	if !c.begun {
-		c.begun = true
-		if r.Only = c.callable(r.Functions); len(r.Only) == 0 {
-			return nil, unavailableChoice(c.what.asked)
+func (b *begun) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	start := b.Runner.Start
+	if b.first != nil {
+		start, b.first = b.first, nil
+	}
+	return start(ctx, r)
+}
+
+// chosen begins with a call of the tool that is chosen among those that are open.
+func (h *hostedChoice) chosen(runner session.Runner, tools []*openTool) firstTurn {
+	return func(ctx context.Context, r session.Request) (session.Turn, error) {
+		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
+			return nil, unavailableChoice(h.asked)
 		}
 		r.ToolChoice = grammar.Required
+		return runner.Start(ctx, r)
 	}
-	return c.Runner.Start(ctx, r)
 }
 
 // callable are the recipients of the chosen tool.
-func (c *choosing) callable(functions []harmony.ToolDescription) (names []string) {
-	for _, t := range c.tools {
+func (h *hostedChoice) callable(tools []*openTool, functions []harmony.ToolDescription) (
+	names []string) {
+	for _, t := range tools {
 		switch {
-		case !c.what.is(t.wantedTool):
+		case !h.is(t.wantedTool):
 		case t.kind == ToolBrowser, t.kind == ToolPython:
 			names = append(names, t.kind)
 		default:
 			for _, f := range functions {
 				name := harmony.FunctionsNamespace + "." + f.Name
 				if t.Runs(name) && !slices.Contains(names, name) &&
-					(c.what.name == "" || listed([]string{c.what.name}, f.Name)) {
+					(h.name == "" || listed([]string{h.name}, f.Name)) {
 					names = append(names, name)
 				}
 			}

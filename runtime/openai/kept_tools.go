@@ -24,61 +24,48 @@ const (
 	toolIdle      = 20 * time.Minute
 )
 
-// keptTool is a tool that no turn has.
-type keptTool struct {
-	session.Tool
-	kind, label string
-	container   string // its id, of python
-	owner       string // the response or the conversation that left it
-	clock       *time.Timer
-}
-
-// keptTools is safe for concurrent use.
+// keptTools are tools that no turn has. It is safe for concurrent use.
 type keptTools struct {
 	idle time.Duration
 
 	mu     sync.Mutex
-	list   []*keptTool // the oldest first
+	list   []*openTool // the oldest first
 	closed bool
 }
 
 // take returns the tools of a kind that an owner has left, or the container with this id.
-func (k *keptTools) take(w wantedTool, owner string) (list []*keptTool) {
+func (k *keptTools) take(w wantedTool, owner string) (list []*openTool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.list = slices.DeleteFunc(k.list, func(t *keptTool) bool {
+	k.list = slices.DeleteFunc(k.list, func(t *openTool) bool {
 		mine := t.kind == w.kind && t.label == w.label && owner != "" && t.owner == owner
 		if w.container != "" {
 			mine = t.container == w.container
 		}
-		if mine && t.clock.Stop() { // else it is about to be closed
+		if mine = mine && t.clock.Stop(); mine { // else it is about to be closed
 			list = append(list, t)
-			return true
 		}
-		return false
+		return mine
 	})
 	return list
 }
 
 // put keeps a tool; the oldest ones make room for it.
-func (k *keptTools) put(t *keptTool) {
+func (k *keptTools) put(t *openTool) {
+	over := []*openTool{t}
 	k.mu.Lock()
-	var over []*keptTool
-	if k.closed {
-		over = append(over, t)
-	} else {
+	if !k.closed {
 		t.clock = time.AfterFunc(k.idle, func() { k.end(t) })
-		if k.list = append(k.list, t); len(k.list) > mostKeptTools {
-			over = append(over, k.list[0])
-			k.list = k.list[1:]
-		}
+		k.list = append(k.list, t)
+		n := max(0, len(k.list)-mostKeptTools)
+		over, k.list = k.list[:n:n], k.list[n:]
 	}
 	k.mu.Unlock()
-	closeKept(over)
+	closeTools(over)
 }
 
 // end closes a tool that was idle for too long.
-func (k *keptTools) end(t *keptTool) {
+func (k *keptTools) end(t *openTool) {
 	k.mu.Lock()
 	at := slices.Index(k.list, t)
 	if at >= 0 {
@@ -86,7 +73,7 @@ func (k *keptTools) end(t *keptTool) {
 	}
 	k.mu.Unlock()
 	if at >= 0 {
-		closeKept([]*keptTool{t})
+		closeTools([]*openTool{t})
 	}
 }
 
@@ -107,34 +94,27 @@ func (k *keptTools) close() {
 	list := k.list
 	k.list, k.closed = nil, true
 	k.mu.Unlock()
-	closeKept(list)
-}
-
-func closeKept(list []*keptTool) {
-	for _, t := range list {
-		if t.clock != nil {
-			t.clock.Stop()
-		}
-		_ = t.Close() // nobody uses it any more
-	}
+	closeTools(list)
 }
 
 // release keeps the tools that were used, for owner or, if that is "", for their former owner; it
 // closes the others.
 func (p *port) release(tools []*openTool, owner string) {
 	for _, t := range tools {
-		whose := cmp.Or(owner, t.owner)
-		if !t.used.Load() || whose == "" && t.container == "" {
+		t.owner = cmp.Or(owner, t.owner)
+		if !t.used.Load() || t.owner == "" && t.container == "" {
 			closeTools([]*openTool{t})
-			continue
+		} else {
+			p.kept.put(t)
 		}
-		p.kept.put(&keptTool{Tool: t.Tool, kind: t.kind, label: t.label, container: t.container,
-			owner: whose})
 	}
 }
 
 func closeTools(tools []*openTool) {
 	for _, t := range tools {
+		if t.clock != nil {
+			t.clock.Stop()
+		}
 		_ = t.Close() // nobody uses it any more
 	}
 }

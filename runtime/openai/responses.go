@@ -90,9 +90,7 @@ func (r *responsesForm) show(e *streamEvent) {
 	}
 	if r.job != nil && e.Delta == nil {
 		if body, err := marshal(r.response); err == nil { // else keep fails too, and says so
-			r.job.mu.Lock()
-			r.job.body = body
-			r.job.mu.Unlock()
+			r.job.body.Store(&body)
 		}
 	}
 }
@@ -223,13 +221,6 @@ func (r *responsesForm) keep(until time.Time, log *eventLog) error {
 	for _, item := range r.response.Output {
 		if b, err := marshal(item); err == nil {
 			s.Items[item.head().ID] = b
-		}
-	}
-	if r.job != nil {
-		r.job.mu.Lock()
-		defer r.job.mu.Unlock()
-		if r.job.deleted {
-			return nil
 		}
 	}
 	return putResponse(r.port.Store, r.response.ID, s)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -27,55 +28,27 @@ type job struct {
 	owner string // of the lease
 	lost  bool   // another process has taken it over
 	kept  time.Time
-	took  time.Duration // how long storing it took
-
-	mu      sync.Mutex
-	body    json.RawMessage // the response as it is now
-	deleted bool
+	took  time.Duration                   // how long storing it took
+	body  atomic.Pointer[json.RawMessage] // the response as it is now
 }
 
 func newJob(log *eventLog, cancel context.CancelFunc) *job {
 	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: newID("")}
 }
 
-// jobs are those of this process.
-type jobs struct {
-	mu   sync.Mutex
-	byID map[string]*job
-}
+// jobs are those of this process, by the ids of their responses.
+type jobs struct{ sync.Map }
 
 func (j *jobs) get(id string) *job {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.byID[id]
+	b, _ := j.Load(id)
+	job, _ := b.(*job)
+	return job
 }
 
-func (j *jobs) add(id string, b *job) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.byID == nil {
-		j.byID = map[string]*job{}
-	}
-	j.byID[id] = b
-}
-
-func (j *jobs) remove(id string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.byID, id)
-}
-
-func (b *job) now() json.RawMessage {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.body
-}
+func (b *job) now() json.RawMessage { return *b.body.Load() }
 
 // stop ends the job and returns when it is stored.
-func (b *job) stop(deleted bool) {
-	b.mu.Lock()
-	b.deleted = b.deleted || deleted
-	b.mu.Unlock()
+func (b *job) stop() {
 	b.cancel()
 	<-b.done
 }
@@ -90,11 +63,7 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 	client.released = func() {}
 	r.job = newJob(r.log, cancel)
 	r.log.hold()
-	a.quiet = r.keepRunning
-	r.begin(a)
-	r.sendResponse("response.queued")
-	p.jobs.add(r.response.ID, r.job)
-	_ = r.keepRunning()
+	r.queue(a)
 	queued := r.job.now()
 	go r.runAlone(ctx, req)
 	if a.req.stream {
@@ -102,6 +71,15 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 		return
 	}
 	writeJSON(client, http.StatusOK, queued)
+}
+
+// queue begins the response as a job.
+func (r *responsesForm) queue(a *answer) {
+	a.quiet = r.keepRunning
+	r.begin(a)
+	r.sendResponse("response.queued")
+	a.port.jobs.Store(r.response.ID, r.job)
+	_ = r.keepRunning()
 }
 
 // runAlone runs the job in a goroutine of its own.
@@ -114,7 +92,7 @@ func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
 		}
 		a.cancel()
 		a.exchange.released()
-		a.port.jobs.remove(r.response.ID)
+		a.port.jobs.Delete(r.response.ID)
 		r.log.end()
 		close(r.job.done)
 		a.port.logLine(req, a.exchange, time.Since(began))

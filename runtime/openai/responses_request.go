@@ -116,7 +116,7 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			runner = &compacting{Runner: runner, store: a.port.Store, threshold: r.compactAt}
 		}
 		if r.approved != nil {
-			runner = &approving{Runner: runner, call: *r.approved}
+			runner = &begun{runner, approved(*r.approved)}
 		}
 		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
 			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous),

@@ -106,20 +106,16 @@ func (p *port) resume(id string, s storedResponse) bool {
 	r.replay = r.log.remade()
 	r.sequence = r.log.last() + 1
 	r.job = newJob(r.log, cancel)
-	r.job.body = s.Body
+	r.job.body.Store(&s.Body)
 	a := &answer{req: &req.request, form: r, port: p, runner: runner, ctx: ctx, cancel: cancel,
 		exchange: &exchange{ResponseWriter: nowhere{}, path: "/v1/responses", id: id,
 			released: func() {}},
-		dones: make([]*session.Done, 1), created: before.CreatedAt, model: before.Model,
-		quiet: r.keepRunning}
+		dones: make([]*session.Done, 1), created: before.CreatedAt, model: before.Model}
 	req.background = r.background
 	req.turns[0].AllowLoops = req.loops || p.AllowLoops
 	req.turns[0].Sampled = s.Tokens
 	req.response.ID = id
-	r.begin(a)
-	r.sendResponse("response.queued")
-	p.jobs.add(id, r.job)
-	_ = r.keepRunning()
+	r.queue(a)
 	// for the log line; it is well-formed
 	asked, _ := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/responses", nil)
 	p.Log.Info("a background response goes on", "id", id, "tokens", len(s.Tokens))

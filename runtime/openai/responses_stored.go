@@ -47,7 +47,7 @@ func (p *port) storedResponse(e *exchange, r *http.Request) (any, *fault) {
 func (p *port) cancelResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	if running := p.jobs.get(id); running != nil {
-		running.stop(false)
+		running.stop()
 	}
 	s, ok := getResponse(p.Store, id)
 	switch {
@@ -67,7 +67,7 @@ func (p *port) deleteResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	running := p.jobs.get(id)
 	if running != nil {
-		running.stop(true)
+		running.stop()
 	}
 	if !p.Store.Delete(session.KindResponse, id) && running == nil {
 		return nil, noResponse(id)
