@@ -220,38 +220,34 @@ func (b *run) peak() (rate, perCPU float64) {
 
 // prefill measures prompts of n tokens.
 func (b *run) prefill(n int) error {
-	var rates, perCPU, of, ofCPU, gbs, ofRead, predicted, ofPredicted []float64
-	r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
-	for round := range b.o.Rounds {
+	var rounds []Rate
+	for len(rounds) < b.o.Rounds {
+		r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
 		before, beforeCPU := b.peak()
 		p, err := b.prompt(n)
 		if err != nil {
 			return err
 		}
-		took, used := p.took, p.used
 		after, afterCPU := b.peak()
-		r.Experts, r.BytesPerStep = p.experts, 0
+		r.Experts = p.experts
+		products := 0.0
 		for _, x := range p.steps {
 			r.BytesPerStep += b.bytes(x, r.Experts)
+			products += b.products(x)
 		}
-		operations := float64(operationsOfPrompt(b.ckpt.Spec, n))
-		rates = append(rates, float64(n)/took)
-		perCPU = append(perCPU, over(float64(n), used))
-		of = append(of, over(operations, took*(before+after)/2))
-		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
-		gbs = append(gbs, float64(r.BytesPerStep)/took/1e9)
-		ofRead = append(ofRead, over(gbs[round]*1e9, b.read()))
-		predicted = append(predicted, over(float64(n), p.predicted))
-		ofPredicted = append(ofPredicted, p.predicted/took)
+		r.BytesPerToken = r.BytesPerStep / int64(n)
+		r.TokensPerS, r.PerCPUSecond = float64(n)/p.took, over(float64(n), p.used)
+		r.OfMultiply = over(products, p.took*(before+after)/2)
+		r.OfMulCPU = over(products, p.used*(beforeCPU+afterCPU)/2)
+		r.GBPerS = float64(r.BytesPerStep) / p.took / 1e9
+		r.OfRead = over(r.GBPerS*1e9, b.read())
+		r.PredictedPerS, r.OfPredicted = over(float64(n), p.predicted), p.predicted/p.took
+		rounds = append(rounds, r)
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.1f tok/s, %.0f %% of plain "+
 			"multiplications, %.0f %% by processor time",
-			r.Test, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
+			r.Test, len(rounds), r.TokensPerS, 100*r.OfMultiply, 100*r.OfMulCPU))
 	}
-	r.spread(rates)
-	r.PerCPUSecond, r.OfMultiply, r.OfMulCPU = median(perCPU), median(of), median(ofCPU)
-	r.GBPerS, r.OfRead, r.BytesPerToken = median(gbs), median(ofRead), r.BytesPerStep/int64(n)
-	r.PredictedPerS, r.OfPredicted = median(predicted), median(ofPredicted)
-	b.report.Prefill = append(b.report.Prefill, r)
+	b.report.Prefill = append(b.report.Prefill, medians(rounds))
 	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
 	}
@@ -263,16 +259,15 @@ func (b *run) prefill(n int) error {
 // decode measures steps of one token for each of some sequences. A few steps before warm the
 // caches of translations and branches.
 func (b *run) decode(at decodePoint) error {
-	r := Rate{Test: at.test(&b.o), Tokens: at.sequences, Context: at.context}
 	start, steps := cmp.Or(at.context, firstContext), b.o.stepsOf(at.sequences)
 	for i := range min(steps, fewSteps) {
 		if err := b.step(b.batch(at.sequences, start+i, 1)); err != nil {
 			return err
 		}
 	}
-	var rates, perCPU, of, ofCPU, gbs, predicted, ofPredicted []float64
-	var bytes, experts, counted float64
-	for round := range b.o.Rounds {
+	var rounds []Rate
+	var bytes, experts float64 // of all rounds
+	for len(rounds) < b.o.Rounds {
 		var took, reads, expected []float64
 		var used, readUsed, moved float64
 		for i := range steps {
@@ -291,7 +286,7 @@ func (b *run) decode(at decodePoint) error {
 				return err
 			}
 			moved += float64(b.bytes(x, n))
-			experts, counted = experts+n, counted+1
+			experts += n
 			if i%max(1, steps/excerptSteps) == 0 {
 				seconds, err := b.predict(at.sequences, start+i, 1, true)
 				if err != nil {
@@ -302,26 +297,24 @@ func (b *run) decode(at decodePoint) error {
 		}
 		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
-		one, read := median(took), median(reads)
+		one, tokens := median(took), float64(at.sequences)
 		moved /= float64(steps)
-		rates = append(rates, float64(at.sequences)/one)
-		perCPU = append(perCPU, over(float64(at.sequences*steps), used))
-		gbs = append(gbs, moved/one/1e9)
-		of = append(of, over(moved, one*read))
-		ofCPU = append(ofCPU, over(moved*readUsed, used*float64(len(b.sample()))))
-		// means: other work on the machine stretches some of many short steps and all long ones, so
-		// their medians cannot be set side by side
-		predicted = append(predicted, over(float64(at.sequences), mean(expected)))
-		ofPredicted = append(ofPredicted, over(mean(expected), mean(took)))
+		r := Rate{Test: at.test(&b.o), Tokens: at.sequences, Context: at.context,
+			TokensPerS: tokens / one, PerCPUSecond: over(tokens*float64(steps), used),
+			GBPerS: moved / one / 1e9, OfRead: over(moved, one*median(reads)),
+			OfReadCPU: over(moved*readUsed, used*float64(len(b.sample()))),
+			// means: other work on the machine stretches some of many short steps and all long
+			// ones, so their medians cannot be set side by side
+			PredictedPerS: over(tokens, mean(expected)),
+			OfPredicted:   over(mean(expected), mean(took))}
+		rounds = append(rounds, r)
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.2f tok/s, %.0f %% of plain reads, "+
-			"%.0f %% by processor time", r.Test, round+1, rates[round], 100*of[round],
-			100*ofCPU[round]))
+			"%.0f %% by processor time", r.Test, len(rounds), r.TokensPerS, 100*r.OfRead,
+			100*r.OfReadCPU))
 	}
-	r.spread(rates)
-	r.PerCPUSecond, r.OfRead, r.OfReadCPU = median(perCPU), median(of), median(ofCPU)
-	r.GBPerS, r.Experts, r.BytesPerStep = median(gbs), experts/counted, int64(bytes/counted)
+	r, counted := medians(rounds), float64(len(rounds)*steps)
+	r.Experts, r.BytesPerStep = experts/counted, int64(bytes/counted)
 	r.BytesPerToken = r.BytesPerStep / int64(at.sequences)
-	r.PredictedPerS, r.OfPredicted = median(predicted), median(ofPredicted)
 	b.report.Decode = append(b.report.Decode, r)
 	if b.o.Plain || at.context > 0 {
 		return nil
@@ -340,6 +333,15 @@ func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
 	w := b.program.WorkOf(x)
 	for _, op := range b.program.Ops {
 		sum += b.program.BytesWith(op, w, experts)
+	}
+	return sum
+}
+
+// products is the multiplications and additions of a step's matrices.
+func (b *run) products(x *engine.Batch) (sum float64) {
+	w := b.program.WorkOf(x)
+	for _, op := range b.program.Ops {
+		sum += float64(b.program.Flops(op, w))
 	}
 	return sum
 }
@@ -369,9 +371,25 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// spread sets what the rounds' rates come to.
-func (r *Rate) spread(rates []float64) {
-	r.TokensPerS, r.Least, r.Most = median(rates), slices.Min(rates), slices.Max(rates)
+// medians is what the rounds of a measurement come to.
+func medians(rounds []Rate) Rate {
+	r := rounds[len(rounds)-1]
+	for i, figure := range r.figures() {
+		var all []float64
+		for _, round := range rounds {
+			all = append(all, *round.figures()[i])
+		}
+		if *figure = median(all); i == 0 {
+			r.Least, r.Most = slices.Min(all), slices.Max(all)
+		}
+	}
+	return r
+}
+
+// figures are those of which the rounds' median counts, tokens a second first.
+func (r *Rate) figures() []*float64 {
+	return []*float64{&r.TokensPerS, &r.PerCPUSecond, &r.GBPerS, &r.OfRead, &r.OfReadCPU,
+		&r.PredictedPerS, &r.OfPredicted, &r.OfMultiply, &r.OfMulCPU}
 }
 
 func mean(v []float64) (sum float64) {

@@ -56,15 +56,8 @@ func words(random *rand.Rand, n int) string {
 // piece only behind a small one, so those are safe too, but not needed: there are 30,000 of these.
 var wordTokens = sync.OnceValue(func() (list []int32) {
 	for id := int32(0); id < token.StartOfText; id++ {
-		b := token.Get().TokenBytes(id)
-		if len(b) < 3 || b[0] != ' ' {
-			continue
-		}
-		small := true
-		for _, c := range b[1:] {
-			small = small && c >= 'a' && c <= 'z'
-		}
-		if small {
+		word, spaced := strings.CutPrefix(string(token.Get().TokenBytes(id)), " ")
+		if spaced && len(word) > 1 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
 			list = append(list, id)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ossrun/ossrun/runtime/endpoint"
 )
 
@@ -78,30 +80,31 @@ func Run(ctx context.Context, c *endpoint.Client, requests []Request, o Options)
 			return nil, 0, fmt.Errorf("the first request failed: %w", out.Err)
 		}
 	}
-	var slots chan struct{}
-	if o.MaxConcurrency > 0 {
-		slots = make(chan struct{}, o.MaxConcurrency)
-	}
-	progress := counted(o.Progress, len(requests))
+	var running errgroup.Group
+	running.SetLimit(cmp.Or(o.MaxConcurrency, -1))
+	var mu sync.Mutex
+	ended := 0
 	outcomes := make([]Outcome, len(requests))
 	due := arrivals(len(requests), &o)
-	var running sync.WaitGroup
 	began := time.Now()
 	for i, r := range requests {
-		if !sleepUntil(ctx, began.Add(due[i])) || !take(ctx, slots) {
+		if !sleepUntil(ctx, began.Add(due[i])) {
 			break
 		}
-		running.Add(1)
-		go func() {
-			defer running.Done()
-			outcomes[i] = send(ctx, c, r, &o)
-			if slots != nil {
-				<-slots
+		running.Go(func() error {
+			if ctx.Err() != nil {
+				return nil // it was over while this waited for its turn
 			}
-			progress()
-		}()
+			outcomes[i] = send(ctx, c, r, &o)
+			mu.Lock()
+			defer mu.Unlock()
+			if ended++; o.Progress != nil {
+				o.Progress(ended, len(requests))
+			}
+			return nil
+		})
 	}
-	running.Wait()
+	_ = running.Wait() // none fails
 	return outcomes, time.Since(began), ctx.Err()
 }
 
@@ -146,45 +149,13 @@ func gamma(random *rand.Rand, shape float64) float64 {
 	}
 }
 
+// sleepUntil is false where ctx has ended.
 func sleepUntil(ctx context.Context, at time.Time) bool {
-	wait := time.Until(at)
-	if wait <= 0 {
-		return ctx.Err() == nil
+	if wait := time.Until(at); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// take waits for a slot; a nil channel has no limit.
-func take(ctx context.Context, slots chan struct{}) bool {
-	if slots == nil {
-		return ctx.Err() == nil
-	}
-	select {
-	case slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// counted calls show with how many have ended.
-func counted(show func(done, total int), total int) func() {
-	if show == nil {
-		return func() {}
-	}
-	var mu sync.Mutex
-	done := 0
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		done++
-		show(done, total)
-	}
+	return ctx.Err() == nil
 }

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -72,8 +73,6 @@ func latency(samples []float64) Latency {
 // Goals are times that a good request stays within; zero is no goal.
 type Goals struct{ TTFT, TPOT, E2EL time.Duration }
 
-func (g Goals) any() bool { return g != Goals{} }
-
 func (g Goals) met(o *Outcome) bool {
 	return (g.TTFT == 0 || o.TTFT <= g.TTFT) && (g.TPOT == 0 || o.tpot() <= g.TPOT) &&
 		(g.E2EL == 0 || o.Latency <= g.E2EL)
@@ -91,6 +90,7 @@ func (o *Outcome) tpot() time.Duration {
 func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 	r := Result{Duration: duration.Seconds(), Errors: map[string]int{}}
 	var ttft, tpot, itl, e2el []float64
+	var ended []*Outcome // whole
 	good := 0
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -102,7 +102,7 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 		case o.Sent.IsZero(): // never sent: the run was interrupted
 			continue
 		}
-		r.Completed++
+		ended = append(ended, o)
 		r.InputTokens += o.InputTokens
 		r.OutputTokens += o.OutputTokens
 		r.Retokenized += len(token.Get().Encode(nil, o.Text))
@@ -118,61 +118,46 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 			good++
 		}
 	}
+	r.Completed = len(ended)
 	r.TTFT, r.TPOT, r.ITL, r.E2EL = latency(ttft), latency(tpot), latency(itl), latency(e2el)
 	r.RequestsPerS = float64(r.Completed) / r.Duration
 	r.InputPerS = float64(r.InputTokens) / r.Duration
 	r.OutputPerS = float64(r.OutputTokens) / r.Duration
 	r.TotalPerS = r.InputPerS + r.OutputPerS
-	if goals.any() {
+	if goals != (Goals{}) {
 		rate := float64(good) / r.Duration
 		r.GoodPerS = &rate
 	}
-	r.peaks(outcomes)
+	r.peaks(ended)
 	return r
 }
 
 // peaks finds the best second and the most requests at once. An event's tokens count where the
 // event came; one event has as many as its request's share.
-func (r *Result) peaks(outcomes []Outcome) {
-	type edge struct {
-		at    time.Time
-		opens int
-	}
-	var edges []edge
+func (r *Result) peaks(ended []*Outcome) {
 	var start time.Time
-	for i := range outcomes {
-		o := &outcomes[i]
-		if o.Err != nil || o.Sent.IsZero() {
-			continue
-		}
-		edges = append(edges, edge{o.Sent, 1}, edge{o.Sent.Add(o.Latency), -1})
+	for _, o := range ended {
 		if start.IsZero() || o.Sent.Before(start) {
 			start = o.Sent
 		}
 	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		if c := a.at.Compare(b.at); c != 0 {
-			return c
-		}
-		return a.opens - b.opens
-	})
+	opens := map[time.Duration]int{} // by how many requests more run from then on
+	for _, o := range ended {
+		opens[o.Sent.Sub(start)]++
+		opens[o.Sent.Sub(start)+o.Latency]--
+	}
 	open := 0
-	for _, e := range edges {
-		open += e.opens
+	for _, at := range slices.Sorted(maps.Keys(opens)) {
+		open += opens[at]
 		r.PeakConcurrency = max(r.PeakConcurrency, open)
 	}
-	seconds := map[int]float64{}
-	for i := range outcomes {
-		o := &outcomes[i]
-		if o.Err != nil || o.Sent.IsZero() {
-			continue
-		}
+	seconds := map[time.Duration]float64{}
+	for _, o := range ended {
 		share := float64(o.OutputTokens) / float64(len(o.Gaps)+1)
-		at := o.Sent.Add(o.TTFT)
-		seconds[int(at.Sub(start)/time.Second)] += share
-		for _, gap := range o.Gaps {
-			at = at.Add(gap)
-			seconds[int(at.Sub(start)/time.Second)] += share
+		at := o.Sent.Sub(start) + o.TTFT
+		for _, gap := range append([]time.Duration{0}, o.Gaps...) {
+			at += gap
+			seconds[at/time.Second] += share
 		}
 	}
 	for _, tokens := range seconds {

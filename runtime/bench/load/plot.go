@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -122,7 +123,7 @@ func (p Plot) SVG(w io.Writer) error {
 		"\n", top+height/2, labelY)
 	order := slices.Clone(p.Runs)
 	slices.SortStableFunc(order, func(a, b Saved) int {
-		return int(math.Copysign(1, a.Figures[plotX]-b.Figures[plotX]))
+		return cmp.Compare(a.Figures[plotX], b.Figures[plotX])
 	})
 	b.WriteString(`<polyline fill="none" stroke="#99b" points="`)
 	for _, r := range order {

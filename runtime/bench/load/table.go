@@ -4,8 +4,10 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -29,15 +31,15 @@ func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, g
 	t := table{}
 	t.rule(" Serving Benchmark Result ", "=")
 	if s == Full {
-		t.text("Backend:", o.backendName())
-		t.text("Traffic request rate:", rateText(o.RequestRate))
+		t.value("Backend:", o.backendName())
+		t.value("Traffic request rate:", RateText(o.RequestRate))
 	}
-	t.count("Successful requests:", r.Completed)
+	t.value("Successful requests:", r.Completed)
 	t.value("Benchmark duration (s):", r.Duration)
-	t.count("Total input tokens:", r.InputTokens)
-	t.count("Total generated tokens:", r.OutputTokens)
+	t.value("Total input tokens:", r.InputTokens)
+	t.value("Total generated tokens:", r.OutputTokens)
 	if s == Full {
-		t.count("Total generated tokens (retokenized):", r.Retokenized)
+		t.value("Total generated tokens (retokenized):", r.Retokenized)
 	}
 	t.value("Request throughput (req/s):", r.RequestsPerS)
 	if s == Full {
@@ -53,10 +55,8 @@ func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, g
 	}
 	t.latency("Time to First Token", "TTFT", r.TTFT, percentiles)
 	t.latency("Time per Output Token (excl. 1st token)", "TPOT", r.TPOT, percentiles)
-	if s == Full {
-		t.latency("Inter-token Latency", "ITL", r.ITL, percentiles)
-	} else {
-		t.latency("Inter-token Latency", "ITL", r.ITL, percentiles)
+	t.latency("Inter-token Latency", "ITL", r.ITL, percentiles)
+	if s != Full {
 		t.latency("End-to-end Latency", "E2EL", r.E2EL, percentiles)
 	}
 	t.line(strings.Repeat("=", tableWidth))
@@ -70,31 +70,22 @@ func (t *table) beyond(r *Result, gpus int) {
 	if r.GoodPerS != nil {
 		t.value("Request goodput (req/s):", *r.GoodPerS)
 	}
-	t.count("Peak concurrent requests:", r.PeakConcurrency)
-	t.count("Peak output throughput (tok/s):", r.PeakOutputPerS)
+	t.value("Peak concurrent requests:", r.PeakConcurrency)
+	t.value("Peak output throughput (tok/s):", r.PeakOutputPerS)
 	if gpus > 0 {
 		t.value("Output tok/s per GPU:", r.OutputPerS/float64(gpus))
 		t.value("Total tok/s per GPU:", r.TotalPerS/float64(gpus))
 	}
 	if r.Failed > 0 {
-		t.count("Failed requests:", r.Failed)
-		for _, text := range r.failures() {
-			t.line("  " + text)
-		}
+		t.value("Failed requests:", r.Failed)
+		t.line("  " + strings.Join(r.failures(), "\n  "))
 	}
 }
 
 // failures are what failed requests say, the most frequent first.
 func (r *Result) failures() []string {
-	var list []string
-	for text := range r.Errors {
-		list = append(list, text)
-	}
-	slices.SortFunc(list, func(a, b string) int {
-		if n := r.Errors[b] - r.Errors[a]; n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
+	list := slices.SortedFunc(maps.Keys(r.Errors), func(a, b string) int {
+		return cmp.Or(r.Errors[b]-r.Errors[a], strings.Compare(a, b))
 	})
 	for i, text := range list {
 		list[i] = fmt.Sprintf("%d times: %s", r.Errors[text], text)
@@ -112,9 +103,14 @@ func (t *table) rule(title, mark string) {
 	t.line(strings.Repeat(mark, free/2) + title + strings.Repeat(mark, free-free/2))
 }
 
-func (t *table) text(name, value string)      { t.line(fmt.Sprintf("%-40s %s", name, value)) }
-func (t *table) count(name string, n int)     { t.text(name, strconv.Itoa(n)) }
-func (t *table) value(name string, v float64) { t.text(name, strconv.FormatFloat(v, 'f', 2, 64)) }
+// value is a line of a text, a count, or a figure with two decimals.
+func (t *table) value(name string, v any) {
+	if f, ok := v.(float64); ok {
+		v = strconv.FormatFloat(f, 'f', 2, 64)
+	}
+	t.line(fmt.Sprintf("%-40s %v", name, v))
+}
+
 func (t *table) latency(title, name string, l Latency, percentiles []float64) {
 	t.rule(title, "-")
 	t.value("Mean "+name+" (ms):", l.Mean)
@@ -126,9 +122,10 @@ func (t *table) latency(title, name string, l Latency, percentiles []float64) {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }
 
-func rateText(rate float64) string {
+// RateText is a rate of requests as tables and files of results have it: a number, or inf.
+func RateText(rate float64) string {
 	if math.IsInf(rate, 1) || rate <= 0 {
 		return "inf"
 	}
-	return strconv.FormatFloat(rate, 'f', -1, 64)
+	return percent(rate)
 }
