@@ -60,34 +60,9 @@ func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 	return row
 }
 
-// each calls do(0..n-1), threads of them at once, until ctx ends.
-func each(ctx context.Context, n, threads int, do func(int)) {
-	var running sync.WaitGroup
-	work := make(chan int)
-	for range min(max(threads, 1), n) {
-		running.Add(1)
-		go func() {
-			defer running.Done()
-			for i := range work {
-				do(i)
-			}
-		}()
-	}
-	for i := range n {
-		select {
-		case work <- i:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(work)
-	running.Wait()
-}
-
 // compat runs one task: a call, its result, an answer. It returns why that did not pass.
 func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string, invalid bool) {
-	input := s.firstInput(k.text)
+	input := firstInput(k.text)
 	first, err := s.take(ctx, input, stream)
 	if err != nil {
 		return "the first request: " + err.Error(), refused(err)
@@ -167,29 +142,34 @@ func fits(v any, schema *jsondoc.Value) string {
 		func(e *jsondoc.Value) bool { return e.Text == v }) {
 		return fmt.Sprintf("%v is not offered", v)
 	}
-	switch kind := schema.Member("type").Text; kind {
+	var ok bool
+	kind := schema.Member("type").Text
+	switch kind {
 	case "string":
-		_, ok := v.(string)
-		return unless(ok, v, kind)
+		_, ok = v.(string)
 	case "number":
-		_, ok := v.(float64)
-		return unless(ok, v, kind)
+		_, ok = v.(float64)
 	case "integer":
-		n, ok := v.(float64)
-		return unless(ok && n == math.Trunc(n), v, kind)
+		n, number := v.(float64)
+		ok = number && n == math.Trunc(n)
 	case "array":
-		list, ok := v.([]any)
-		why := unless(ok, v, kind)
-		for _, e := range list {
-			if why == "" {
-				why = fits(e, schema.Member("items"))
-			}
-		}
-		return why
+		_, ok = v.([]any)
+	default:
+		kind = "object"
+		_, ok = v.(map[string]any)
 	}
-	m, ok := v.(map[string]any)
 	if !ok {
-		return unless(false, v, "object")
+		return fmt.Sprintf("%v is not of the type %s", v, kind)
+	}
+	list, _ := v.([]any)
+	for _, e := range list {
+		if why := fits(e, schema.Member("items")); why != "" {
+			return why
+		}
+	}
+	m, object := v.(map[string]any)
+	if !object {
+		return ""
 	}
 	for _, name := range schema.Member("required").Items {
 		if _, ok := m[name.Text]; !ok {
@@ -208,13 +188,6 @@ func fits(v any, schema *jsondoc.Value) string {
 	return ""
 }
 
-func unless(ok bool, v any, kind string) string {
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf("%v is not of the type %s", v, kind)
-}
-
 // Faults is what clients saw in a number of turns that they never should.
 type Faults struct {
 	Turns    int            `json:"turns"`
@@ -230,7 +203,7 @@ func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int
 	f := Faults{Why: map[string]int{}}
 	var mu sync.Mutex
 	each(ctx, turns, threads, func(n int) {
-		t, err := s.take(ctx, s.firstInput(tasks[n%len(tasks)].text), stream)
+		t, err := s.take(ctx, firstInput(tasks[n%len(tasks)].text), stream)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

@@ -13,7 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
 	"github.com/ossrun/ossrun/runtime/jsonlines"
 )
 
@@ -63,56 +67,38 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	var todo, list []Attempt
+	type question struct {
+		Attempt
+		of *Question
+	}
+	var todo []question
+	var list []Attempt
 	for _, effort := range r.Efforts {
 		for n := range r.Attempts {
-			for _, q := range r.Questions {
+			for i := range r.Questions {
+				q := &r.Questions[i]
 				a := Attempt{Eval: r.Eval, Model: r.Sampler.Model, Effort: effort, Seed: r.Seed,
 					Question: q.ID, Number: n}
 				if old, ok := done[a.key()]; ok {
 					list = append(list, old)
 				} else {
-					todo = append(todo, a)
+					todo = append(todo, question{a, q})
 				}
 			}
 		}
-	}
-	questions := map[string]*Question{}
-	for i := range r.Questions {
-		questions[r.Questions[i].ID] = &r.Questions[i]
 	}
 	total, correct := len(list)+len(todo), 0
 	for _, a := range list {
 		correct += one(a.Correct)
 	}
-	results := make(chan Attempt)
-	work := make(chan Attempt)
-	var asking sync.WaitGroup
-	for range min(max(r.Threads, 1), len(todo)) {
-		asking.Add(1)
-		go func() {
-			defer asking.Done()
-			for a := range work {
-				r.ask(ctx, &a, questions[a.Question])
-				results <- a
-			}
-		}()
-	}
-	go func() {
-		defer close(results)
-		defer asking.Wait()
-		defer close(work)
-		for _, a := range todo {
-			select {
-			case work <- a:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	for a := range results {
+	var mu sync.Mutex
+	each(ctx, len(todo), r.Threads, func(i int) {
+		a := todo[i].Attempt
+		r.ask(ctx, &a, todo[i].of)
+		mu.Lock()
+		defer mu.Unlock()
 		if ctx.Err() != nil && a.Error != "" {
-			continue // it was interrupted
+			return // it was interrupted
 		}
 		if a.Error == "" && journal != nil {
 			err = errors.Join(err, journal.Append(&a))
@@ -122,11 +108,26 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 		if r.Progress != nil {
 			r.Progress(len(list), total, correct)
 		}
-	}
+	})
 	if journal != nil {
 		err = errors.Join(err, journal.Close())
 	}
 	return list, errors.Join(err, ctx.Err())
+}
+
+// each calls do(0..n-1), threads of them at once, until ctx ends.
+func each(ctx context.Context, n, threads int, do func(int)) {
+	var running errgroup.Group
+	running.SetLimit(max(threads, 1))
+	for i := range n {
+		running.Go(func() error {
+			if ctx.Err() == nil {
+				do(i)
+			}
+			return nil
+		})
+	}
+	_ = running.Wait() // none fails
 }
 
 func one(b bool) int {
@@ -136,18 +137,24 @@ func one(b bool) int {
 	return 0
 }
 
+var patience = endpoint.Patience{Tries: 8, Pause: time.Second}
+
 // ask makes an attempt.
 func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
 	text, wanted := q.ask(r.Seed, a.Number)
-	reply, err := r.Sampler.Sample(ctx, text, a.Effort)
-	a.Wanted, a.Seconds = wanted, reply.Seconds
+	began := time.Now()
+	var t *turn
+	err := patience.Do(ctx, func() (err error) {
+		t, err = r.Sampler.request(ctx, firstInput(text), a.Effort, false)
+		return err
+	})
+	a.Wanted, a.Seconds = wanted, time.Since(began).Seconds()
 	if err != nil {
 		a.Error = err.Error()
 		return
 	}
-	a.Reply, a.OutputTokens, a.ReasoningTokens = reply.Text, reply.OutputTokens,
-		reply.ReasoningTokens
-	a.Given = q.read(reply.Text)
+	a.Reply, a.OutputTokens, a.ReasoningTokens = t.text, t.used.output, t.used.reasoning
+	a.Given = q.read(t.text)
 	a.Correct = a.Given == wanted
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -105,30 +104,24 @@ func readRows(text []byte) (rows []map[string]string, err error) {
 }
 
 func readJSON(text []byte) (rows []map[string]string, err error) {
-	var list []map[string]any
-	if text[0] == '[' {
-		err = json.Unmarshal(text, &list)
-	} else {
-		for d := json.NewDecoder(bytes.NewReader(text)); ; {
-			var m map[string]any
-			if err = d.Decode(&m); err != nil {
-				break
-			}
-			list = append(list, m)
-		}
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
+	d, list := json.NewDecoder(bytes.NewReader(text)), text[0] == '['
+	if list {
+		_, err = d.Token()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("it is not JSON objects: %w", err)
-	}
-	for _, m := range list {
+	for err == nil && d.More() {
+		var m map[string]any
+		err = d.Decode(&m)
 		row := map[string]string{}
 		for name, v := range m {
 			row[strings.ToLower(name)] = strings.TrimSuffix(fmt.Sprint(v), ".0")
 		}
 		rows = append(rows, row)
+	}
+	if err == nil && list {
+		_, err = d.Token() // its end
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON objects: %w", err)
 	}
 	return rows, nil
 }

@@ -1,5 +1,5 @@
-// One turn with tools, over either API, streamed or whole: what came, and what is wrong with it
-// whatever the model meant to say.
+// One turn over either API, streamed or whole: what came, and what is wrong with it whatever the
+// model meant to say.
 
 package eval
 
@@ -23,7 +23,11 @@ type turn struct {
 	items           []json.RawMessage // to send back: an assistant message, or output items
 	cut             bool              // by the limit of tokens, and the server says so
 	faults          []string
+	used            usage
 }
+
+// usage is tokens, as either API counts them.
+type usage struct{ output, reasoning int }
 
 type call struct{ id, name, arguments string }
 
@@ -60,20 +64,66 @@ func (t *turn) examine() {
 	}
 }
 
-// take makes a turn: input is a list of messages or of items.
+// Sampler asks a port.
+type Sampler struct {
+	Client      *endpoint.Client
+	Model       string
+	API         API
+	Temperature float64
+	MaxTokens   int
+}
+
+// API is the route.
+type API string
+
+// The routes.
+const (
+	Responses API = "responses"
+	Chat      API = "chat"
+)
+
+// take makes a turn with tools: input is a list of messages or of items.
 func (s *Sampler) take(ctx context.Context, input []json.RawMessage, stream bool) (*turn, error) {
-	t := &turn{}
-	var err error
-	if s.API == Chat {
-		err = s.chatTurn(ctx, t, input, stream)
-	} else {
-		err = s.responsesTurn(ctx, t, input, stream)
-	}
+	t, err := s.request(ctx, input, "", stream)
 	if err != nil {
 		return nil, err
 	}
 	t.examine()
 	return t, nil
+}
+
+// request asks for a turn: at an effort, or with the tools on offer where none is given.
+func (s *Sampler) request(ctx context.Context, input []json.RawMessage, effort string,
+	stream bool) (*turn, error) {
+	t, body := &turn{}, map[string]any{"model": s.Model, "temperature": s.Temperature}
+	chat := s.API == Chat
+	switch {
+	case effort == "":
+		body["stream"], body["tools"] = stream, s.offered()
+	case chat:
+		body["reasoning_effort"] = effort
+	default:
+		body["reasoning"] = map[string]string{"effort": effort}
+	}
+	if chat {
+		body["messages"], body["max_completion_tokens"] = input, s.MaxTokens
+		return t, s.chat(ctx, t, body, stream)
+	}
+	body["input"], body["max_output_tokens"], body["store"] = input, s.MaxTokens, false
+	return t, s.responses(ctx, t, body, stream)
+}
+
+// offered are the tools, as the API wants them.
+func (s *Sampler) offered() (list []any) {
+	for _, o := range tools {
+		form := map[string]any{"type": "function", "function": o}
+		if s.API != Chat {
+			form = map[string]any{"type": "function", "name": o.Name, "description": o.Description,
+				"parameters": o.Parameters, "strict": false}
+		}
+		list = append(list, form)
+	}
+	return list
 }
 
 // message is what chat completions send and take.
@@ -96,33 +146,38 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-func (s *Sampler) chatTurn(ctx context.Context, t *turn, input []json.RawMessage,
-	stream bool) error {
-	var offered []any
-	for _, o := range tools {
-		offered = append(offered, map[string]any{"type": "function", "function": o})
+// completion is what chat completions answer, whole or an event of it.
+type completion struct {
+	Choices []struct {
+		Message, Delta message
+		Finish         string `json:"finish_reason"`
 	}
-	body := map[string]any{"model": s.Model, "messages": input, "tools": offered,
-		"temperature": s.Temperature, "max_completion_tokens": s.MaxTokens, "stream": stream}
+	Usage struct {
+		Tokens  int `json:"completion_tokens"`
+		Details struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	}
+}
+
+// chat is a turn over chat completions.
+func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) error {
+	const path = "/v1/chat/completions"
 	var m message
+	var whole completion
 	if stream {
-		if err := s.chatStream(ctx, body, &m, &t.cut); err != nil {
+		if err := events(ctx, s.Client, path, body, func(piece *completion) error {
+			return m.add(piece, &t.cut)
+		}); err != nil {
 			return err
 		}
+	} else if err := s.Client.Call(ctx, "POST", path, body, &whole); err != nil {
+		return err
+	} else if len(whole.Choices) == 0 {
+		return errors.New("the answer has no choices")
 	} else {
-		var answer struct {
-			Choices []struct {
-				Message message
-				Finish  string `json:"finish_reason"`
-			}
-		}
-		if err := s.Client.Call(ctx, "POST", "/v1/chat/completions", body, &answer); err != nil {
-			return err
-		}
-		if len(answer.Choices) == 0 {
-			return errors.New("the answer has no choices")
-		}
-		m, t.cut = answer.Choices[0].Message, answer.Choices[0].Finish == "length"
+		m, t.cut = whole.Choices[0].Message, whole.Choices[0].Finish == "length"
+		t.used = usage{whole.Usage.Tokens, whole.Usage.Details.Reasoning}
 	}
 	t.text, t.reasoning = m.Content, m.Reasoning
 	for _, c := range m.ToolCalls {
@@ -134,53 +189,47 @@ func (s *Sampler) chatTurn(ctx context.Context, t *turn, input []json.RawMessage
 	return err
 }
 
-// chatStream puts the pieces of a streamed message together.
-func (s *Sampler) chatStream(ctx context.Context, body any, m *message, cut *bool) error {
-	return s.events(ctx, "/v1/chat/completions", body, func(data []byte) error {
-		var piece struct {
-			Choices []struct {
-				Delta  message
-				Finish string `json:"finish_reason"`
-			}
-		}
-		if err := json.Unmarshal(data, &piece); err != nil {
-			return fmt.Errorf("an event is not as expected: %w", err)
-		}
-		for _, choice := range piece.Choices {
-			*cut = *cut || choice.Finish == "length"
-			m.Content += choice.Delta.Content
-			m.Reasoning += choice.Delta.Reasoning
-			for _, c := range choice.Delta.ToolCalls {
-				if c.Index < 0 || c.Index > len(m.ToolCalls) {
-					return fmt.Errorf("call %d comes before call %d", c.Index, len(m.ToolCalls))
-				}
-				if c.Index == len(m.ToolCalls) {
-					m.ToolCalls = append(m.ToolCalls, c)
-					continue
-				}
+// add puts a piece of a stream to a message.
+func (m *message) add(piece *completion, cut *bool) error {
+	for _, choice := range piece.Choices {
+		*cut = *cut || choice.Finish == "length"
+		m.Content += choice.Delta.Content
+		m.Reasoning += choice.Delta.Reasoning
+		for _, c := range choice.Delta.ToolCalls {
+			switch n := len(m.ToolCalls); {
+			case c.Index < 0 || c.Index > n:
+				return fmt.Errorf("call %d comes before call %d", c.Index, n)
+			case c.Index == n:
+				m.ToolCalls = append(m.ToolCalls, c)
+			default:
 				m.ToolCalls[c.Index].Function.Arguments += c.Function.Arguments
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-func (s *Sampler) events(ctx context.Context, path string, body any,
-	take func([]byte) error) error {
-	stream, err := s.Client.Stream(ctx, path, body)
+// events gives take each event of a streamed answer.
+func events[E any](ctx context.Context, c *endpoint.Client, path string, body any,
+	take func(*E) error) error {
+	stream, err := c.Stream(ctx, path, body)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
 	for {
-		e, err := stream.Next()
+		raw, err := stream.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil {
-			err = take(e.Data)
-		}
 		if err != nil {
+			return err
+		}
+		var e E
+		if err := json.Unmarshal(raw.Data, &e); err != nil {
+			return fmt.Errorf("an event is not as expected: %w", err)
+		}
+		if err := take(&e); err != nil {
 			return err
 		}
 	}
@@ -191,33 +240,19 @@ type response struct {
 	Status string
 	Error  *struct{ Message string }
 	Output []json.RawMessage
-}
-
-// item is one of its output.
-type item struct {
-	Type      string
-	Content   []struct{ Type, Text string }
-	CallID    string `json:"call_id"`
-	Name      string
-	Arguments string
-}
-
-func (s *Sampler) responsesTurn(ctx context.Context, t *turn, input []json.RawMessage,
-	stream bool) error {
-	var offered []any
-	for _, o := range tools {
-		offered = append(offered, map[string]any{"type": "function", "name": o.Name,
-			"description": o.Description, "parameters": o.Parameters, "strict": false})
+	Usage  struct {
+		Tokens  int `json:"output_tokens"`
+		Details struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	}
-	body := map[string]any{"model": s.Model, "input": input, "tools": offered, "store": false,
-		"temperature": s.Temperature, "max_output_tokens": s.MaxTokens, "stream": stream}
+}
+
+// responses is a turn over the Responses API.
+func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool) error {
 	var r response
-	streamed := map[string]string{}
-	if stream {
-		if err := s.responsesStream(ctx, body, &r, streamed); err != nil {
-			return err
-		}
-	} else if err := s.Client.Call(ctx, "POST", "/v1/responses", body, &r); err != nil {
+	streamed := map[string]string{} // what the deltas of each kind make
+	if err := s.response(ctx, body, stream, &r, streamed); err != nil {
 		return err
 	}
 	if r.Status == "failed" && r.Error != nil {
@@ -225,7 +260,12 @@ func (s *Sampler) responsesTurn(ctx context.Context, t *turn, input []json.RawMe
 	}
 	whole := map[string]string{}
 	for _, raw := range r.Output {
-		var i item
+		var i struct {
+			Type            string
+			Content         []struct{ Type, Text string }
+			CallID          string `json:"call_id"`
+			Name, Arguments string
+		}
 		if err := json.Unmarshal(raw, &i); err != nil {
 			return fmt.Errorf("an item is not as expected: %w", err)
 		}
@@ -252,21 +292,23 @@ func (s *Sampler) responsesTurn(ctx context.Context, t *turn, input []json.RawMe
 		}
 	}
 	t.items, t.cut = r.Output, r.Status == "incomplete"
+	t.used = usage{r.Usage.Tokens, r.Usage.Details.Reasoning}
 	return nil
 }
 
-// responsesStream returns the last event's response, and what the deltas of each kind make.
-func (s *Sampler) responsesStream(ctx context.Context, body any, r *response,
+// response is the answer, or that of a stream's last event.
+func (s *Sampler) response(ctx context.Context, body any, stream bool, r *response,
 	streamed map[string]string) error {
+	const path = "/v1/responses"
+	if !stream {
+		return s.Client.Call(ctx, "POST", path, body, r)
+	}
 	ended := false
-	err := s.events(ctx, "/v1/responses", body, func(data []byte) error {
-		var e struct {
-			Type, Delta string
-			Response    response
-		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			return fmt.Errorf("an event is not as expected: %w", err)
-		}
+	type event struct {
+		Type, Delta string
+		Response    response
+	}
+	err := events(ctx, s.Client, path, body, func(e *event) error {
 		streamed[e.Type] += e.Delta
 		switch e.Type {
 		case "response.completed", "response.incomplete", "response.failed":
@@ -280,8 +322,8 @@ func (s *Sampler) responsesStream(ctx context.Context, body any, r *response,
 	return err
 }
 
-// firstInput is a task's.
-func (s *Sampler) firstInput(text string) []json.RawMessage {
+// firstInput is a text as the first message of either API.
+func firstInput(text string) []json.RawMessage {
 	b, _ := json.Marshal(map[string]string{"role": "user", "content": text})
 	return []json.RawMessage{b}
 }
