@@ -7,6 +7,7 @@
 package vllm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,21 +49,26 @@ type Line struct {
 	Place string // the part of the document that has it
 }
 
+// Lines are of one part of a start.
+type Lines []Line
+
+func (l *Lines) add(text, why, place string) { *l = append(*l, Line{text, why, place}) }
+
 // NotInGuide is the Place of lines that no document asks for.
 const NotInGuide = "none in the guide"
 
 // Plan says how vLLM is started.
 type Plan struct {
-	Prepare  []Line // commands before the start
-	Env      []Line // NAME=VALUE
-	Config   []Line // lines of the YAML file
+	Prepare  Lines  // commands before the start
+	Env      Lines  // NAME=VALUE
+	Config   Lines  // lines of the YAML file
 	File     string // the YAML file's name; "": no file
-	Args     []Line // arguments of `vllm serve`, the model first
-	Docker   []Line // arguments of `docker run`; none: a local installation
+	Args     Lines  // arguments of `vllm serve`, the model first
+	Docker   Lines  // arguments of `docker run`; none: a local installation
 	Image    string // as it is started: a name of this machine
 	Pull     string // the same image as others know it
-	Look     []Line // commands for a person who looks inside, or sets this program's port in front
-	Warnings []Line
+	Look     Lines  // commands for a person who looks inside, or sets this program's port in front
+	Warnings Lines
 
 	Model          string // the repository
 	TensorParallel int
@@ -91,7 +97,7 @@ const (
 type chip struct {
 	names      string // the first is shown; spaces between
 	family     string // ampere, hopper, blackwell, gfx942, gfx950 or other
-	capability string // of CUDA
+	capability string // of CUDA; "": AMD's
 }
 
 var chips = []chip{
@@ -119,31 +125,31 @@ func Hardware() (names []string) {
 // Recognise finds the hardware's name in a GPU's own, such as "NVIDIA H100 80GB HBM3".
 func Recognise(gpu string) (hardware string, ok bool) {
 	gpu = strings.ToUpper(gpu)
-	for _, c := range chips {
-		for _, known := range strings.Fields(c.names) {
-			if strings.Contains(gpu, known) {
-				return known, true
-			}
-		}
+	i := slices.IndexFunc(Hardware(), func(name string) bool { return strings.Contains(gpu, name) })
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	return Hardware()[i], true
 }
 
-func chipOf(name string) (chip, error) {
+func chipOf(gpu string) (chip, error) {
+	name := strings.ToUpper(gpu)
 	for _, c := range chips {
-		for _, known := range strings.Fields(c.names) {
-			if strings.EqualFold(known, name) ||
-				known == "RTX" && strings.HasPrefix(strings.ToUpper(name), "RTX") {
-				return c, nil
-			}
+		if slices.Contains(strings.Fields(c.names), name) ||
+			c.names == "RTX" && strings.HasPrefix(name, "RTX") {
+			return c, nil
 		}
 	}
-	return chip{}, fmt.Errorf("no plan for the hardware %q: use one of %s", name,
+	return chip{}, fmt.Errorf("no plan for the hardware %q: use one of %s", gpu,
 		strings.Join(Hardware(), ", "))
 }
 
-func (c chip) amd() bool {
-	return c.family == "gfx942" || c.family == "gfx950" || c.names == "R9700"
+func (c chip) amd() bool { return c.capability == "" }
+
+// recipe is the place of what a chip's family asks for.
+func (c chip) recipe() string {
+	return cmp.Or(map[string]string{"ampere": placeA100, "gfx942": placeMI300,
+		"gfx950": placeMI355, "other": NotInGuide}[c.family], placeLaunch)
 }
 
 // preset is a balance between throughput and latencies.
@@ -191,39 +197,33 @@ func Make(r Request) (Plan, error) {
 	p.environment()
 	p.lengths()
 	p.address()
-	p.extra()
+	for _, asked := range p.r.Extra { // in vLLM's own words
+		p.replace(asked)
+	}
 	if p.r.Launch == "docker" {
 		p.docker()
 	} else {
 		p.install()
 	}
 	if !p.r.Behind {
-		p.Look = append(p.Look, Line{fmt.Sprintf("ossrun serve %s --engine vllm --upstream "+
-			"http://127.0.0.1:%d --port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
-			"this program's port in front of it", NotInGuide})
+		p.Look.add(fmt.Sprintf("ossrun serve %s --engine vllm --upstream http://127.0.0.1:%d "+
+			"--port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
+			"this program's port in front of it", NotInGuide)
 	}
 	return p.Plan, nil
-}
-
-// extra adds what was asked for in vLLM's own words.
-func (p *planner) extra() {
-	for _, asked := range p.r.Extra {
-		p.replace(asked)
-	}
 }
 
 // replace adds an argument that was asked for, in place of what the recipe has.
 func (p *planner) replace(asked string) {
 	name := func(text string) string {
-		if i := strings.IndexAny(text, "= "); i >= 0 {
-			return text[:i]
-		}
+		text, _, _ = strings.Cut(text, " ")
+		text, _, _ = strings.Cut(text, "=")
 		return text
 	}
 	p.Args = slices.DeleteFunc(p.Args, func(l Line) bool {
 		return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(asked)
 	})
-	p.arg(asked, "as asked", NotInGuide)
+	p.Args.add(asked, "as asked", NotInGuide)
 }
 
 func (p *planner) check() (err error) {
@@ -276,9 +276,7 @@ func (p *planner) check() (err error) {
 		return fmt.Errorf("the command lines of --preset eval and of %s have no draft model",
 			benchmarksVersion)
 	}
-	if p.r.Port == 0 {
-		p.r.Port = 8000
-	}
+	p.r.Port = cmp.Or(p.r.Port, 8000)
 	if p.r.Platform == "" {
 		p.r.Platform = "linux/amd64"
 		if h := strings.ToUpper(p.r.Hardware); strings.HasPrefix(h, "G") { // Grace, an ARM
@@ -307,17 +305,6 @@ func (p *planner) share() error {
 }
 
 func (p *planner) model() {
-	place := placeLaunch
-	switch p.chip.family {
-	case "ampere":
-		place = placeA100
-	case "gfx942":
-		place = placeMI300
-	case "gfx950":
-		place = placeMI355
-	case "other":
-		place = NotInGuide
-	}
 	why := "the released weights"
 	switch {
 	case p.r.Model != "20b" && p.r.Model != "120b":
@@ -327,21 +314,13 @@ func (p *planner) model() {
 	default:
 		p.Model = "openai/gpt-oss-" + p.r.Model
 	}
-	p.arg(p.Model, why, place)
+	p.Args.add(p.Model, why, p.chip.recipe())
 	switch p.chip.family {
 	case "ampere":
-		p.warn("attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
+		p.Warnings.add("attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
 			"nothing has to be set", placeA100)
 	case "other":
-		p.warn("vLLM's documents have no recipe for "+p.r.Hardware,
+		p.Warnings.add("vLLM's documents have no recipe for "+p.r.Hardware,
 			"vLLM's defaults are used", NotInGuide)
 	}
-}
-
-func (p *planner) arg(text, why, place string) { p.Args = append(p.Args, Line{text, why, place}) }
-
-func (p *planner) env(text, why, place string) { p.Env = append(p.Env, Line{text, why, place}) }
-
-func (p *planner) warn(text, why, place string) {
-	p.Warnings = append(p.Warnings, Line{text, why, place})
 }

@@ -4,6 +4,7 @@ package vllm
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -68,30 +69,17 @@ func (p Plan) String() string {
 	return b.String()
 }
 
+// A word of a shell, and a piece of it in quotes.
+var (
+	shellWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^ '"])+`)
+	quoted    = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
+)
+
 // words are the arguments one by one, as a shell would give them.
 func words(lines []Line) (list []string) {
 	for _, l := range lines {
-		var word strings.Builder
-		open, quote := false, rune(0)
-		for _, r := range l.Text {
-			switch {
-			case quote != 0 && r == quote:
-				quote = 0
-			case quote == 0 && (r == '\'' || r == '"'):
-				quote, open = r, true
-			case quote == 0 && r == ' ':
-				if open {
-					list = append(list, word.String())
-				}
-				word.Reset()
-				open = false
-			default:
-				word.WriteRune(r)
-				open = true
-			}
-		}
-		if open {
-			list = append(list, word.String())
+		for _, word := range shellWord.FindAllString(l.Text, -1) {
+			list = append(list, quoted.ReplaceAllString(word, "$1$2"))
 		}
 	}
 	return list

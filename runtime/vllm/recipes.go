@@ -3,6 +3,7 @@
 package vllm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -21,7 +22,7 @@ func (p *planner) config() {
 	if p.r.Preset == "eval" || p.r.Version == benchmarksVersion {
 		return // these have command lines of their own
 	}
-	add := func(text, why string) { p.Config = append(p.Config, Line{text, why, placeConfig}) }
+	add := func(text, why string) { p.Config.add(text, why, placeConfig) }
 	if name == "Blackwell" {
 		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
 	}
@@ -42,7 +43,7 @@ func (p *planner) config() {
 	if p.r.Launch == "docker" {
 		path = "/" + path // where it is mounted
 	}
-	p.arg("--config "+path, "the settings recommended for this architecture", placeLaunch)
+	p.Args.add("--config "+path, "the settings recommended for this architecture", placeLaunch)
 }
 
 // benchmarksVersion is the version of the second document, whose lines have no config file.
@@ -61,28 +62,25 @@ func (p *planner) parallel() {
 			p.replace(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory))
 		}
 		return
-	case p.chip.family == "gfx942":
-		p.arg(tp, "the layers' parts run on this many GPUs", placeMI300)
-		p.amdFlags(placeMI300)
-	case p.chip.family == "gfx950":
-		p.arg(tp, "the layers' parts run on this many GPUs", placeMI355)
-		p.amdFlags(placeMI355)
+	case p.chip.family == "gfx942", p.chip.family == "gfx950":
+		p.Args.add(tp, "the layers' parts run on this many GPUs", p.chip.recipe())
+		p.amdFlags(p.chip.recipe())
 	case p.preset.name != "" && p.r.TensorParallel == 0:
-		p.arg(tp, p.preset.why, placeBalance)
+		p.Args.add(tp, p.preset.why, placeBalance)
 	case p.chip.family == "ampere" && p.TensorParallel == 1:
 	case p.chip.family == "ampere":
-		p.arg(tp, "more GPUs raise the throughput", placeA100)
+		p.Args.add(tp, "more GPUs raise the throughput", placeA100)
 	case p.r.Version == benchmarksVersion:
-		p.arg(tp, "as in its runs", placeBenchmarks)
+		p.Args.add(tp, "as in its runs", placeBenchmarks)
 	default:
-		p.arg(tp, "1 gives the most throughput a GPU, 2 to 8 shorter waits", placeParameters)
+		p.Args.add(tp, "1 gives the most throughput a GPU, 2 to 8 shorter waits", placeParameters)
 	}
 	switch {
 	case p.r.Concurrency > 0:
-		p.arg(fmt.Sprint("--max-num-seqs ", p.r.Concurrency), "the clients' own concurrency",
+		p.Args.add(fmt.Sprint("--max-num-seqs ", p.r.Concurrency), "the clients' own concurrency",
 			placeParameters)
 	case p.preset.sequences > 0:
-		p.arg(fmt.Sprint("--max-num-seqs ", p.preset.sequences), p.preset.why, placeBalance)
+		p.Args.add(fmt.Sprint("--max-num-seqs ", p.preset.sequences), p.preset.why, placeBalance)
 	}
 	p.memory()
 }
@@ -92,16 +90,16 @@ func (p *planner) memory() {
 	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
 	alone := h100 && p.TensorParallel == 1
 	if alone {
-		p.arg("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
+		p.Args.add("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
 			placeLimits)
-		p.arg("--max-num-batched-tokens 1024",
+		p.Args.add("--max-num-batched-tokens 1024",
 			"in place of the file's 8192, for whose scratch memory one H100 has no room",
 			placeLimits)
 	}
 	switch {
 	case alone && p.r.Memory == 0:
 	case h100 && p.TensorParallel == 2 && p.r.Memory >= 0.95:
-		p.warn(fmt.Sprintf("--gpu-memory-utilization %v runs out of memory on two H100",
+		p.Warnings.add(fmt.Sprintf("--gpu-memory-utilization %v runs out of memory on two H100",
 			p.r.Memory), "keep vLLM's default of 0.9", placeLimits)
 		fallthrough
 	case p.r.Memory > 0:
@@ -112,13 +110,13 @@ func (p *planner) memory() {
 // amdFlags are those of MI300X, MI325X and MI355X. Of several -cc flags each is one argument: vLLM
 // reads them into one compilation config.
 func (p *planner) amdFlags(place string) {
-	p.arg("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
-	p.arg("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel", place)
-	p.arg("-cc.use_inductor_graph_partition=True", "lets the fused passes apply", place)
-	p.arg("--gpu-memory-utilization 0.95", "more pages of KV cache", place)
-	p.arg("--block-size=64", "the page size that the kernels are fastest with", place)
+	p.Args.add("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
+	p.Args.add("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel", place)
+	p.Args.add("-cc.use_inductor_graph_partition=True", "lets the fused passes apply", place)
+	p.Args.add("--gpu-memory-utilization 0.95", "more pages of KV cache", place)
+	p.Args.add("--block-size=64", "the page size that the kernels are fastest with", place)
 	if p.r.Version != "" && p.r.Version != "v0.17.0" {
-		p.warn("these settings were validated on vLLM v0.17.0, not on "+p.r.Version,
+		p.Warnings.add("these settings were validated on vLLM v0.17.0, not on "+p.r.Version,
 			"others may lack a flag", placeMI300)
 	}
 }
@@ -128,60 +126,55 @@ func (p *planner) evaluation() {
 	for _, flag := range []string{fmt.Sprint("--tensor-parallel-size ", p.TensorParallel),
 		"--max-model-len 131072", "--max-num-batched-tokens 10240", "--max-num-seqs 128",
 		"--gpu-memory-utilization 0.85", "--no-enable-prefix-caching"} {
-		p.arg(flag, p.preset.why, placeEval)
+		p.Args.add(flag, p.preset.why, placeEval)
 	}
 }
 
 func (p *planner) environment() {
-	switch p.chip.family {
-	case "hopper":
-		if p.r.Version == "v0.12.0" {
-			p.env("VLLM_MXFP4_USE_MARLIN=1", "v0.12.0 alone is slow on Hopper at low concurrency",
-				placeLaunch)
-		}
-	case "blackwell":
-		if p.chip.capability == "10.0" {
-			p.env("VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1",
-				"experts on FlashInfer's MXFP4 and MXFP8 kernels, at compute capability 10.0 only",
-				placeLaunch)
-		}
-	case "gfx942":
-		const check = "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"
-		switch {
-		case p.r.Firmware == 0:
-			p.warn("set HSA_NO_SCRATCH_RECLAIM=1 if this prints less than 177: "+check,
-				"older firmware is slow without it", placeMI300)
-		case p.r.Firmware < 177:
-			p.env("HSA_NO_SCRATCH_RECLAIM=1",
-				fmt.Sprintf("the firmware is %d, older than 177", p.r.Firmware), placeMI300)
-		}
-		p.amdEnvironment(placeMI300)
-	case "gfx950":
-		p.env("HSA_NO_SCRATCH_RECLAIM=1", "as its recipe has it", placeMI355)
-		p.amdEnvironment(placeMI355)
+	switch family := p.chip.family; {
+	case family == "hopper" && p.r.Version == "v0.12.0":
+		p.Env.add("VLLM_MXFP4_USE_MARLIN=1", "v0.12.0 alone is slow on Hopper at low concurrency",
+			placeLaunch)
+	case p.chip.capability == "10.0":
+		p.Env.add("VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1",
+			"experts on FlashInfer's MXFP4 and MXFP8 kernels, at compute capability 10.0 only",
+			placeLaunch)
+	case family == "gfx942", family == "gfx950":
+		p.amdEnvironment(p.chip.recipe())
 	}
 	if p.r.Vocabulary != "" {
-		p.env("TIKTOKEN_ENCODINGS_BASE="+p.r.Vocabulary,
+		p.Env.add("TIKTOKEN_ENCODINGS_BASE="+p.r.Vocabulary,
 			"the vocabulary that ossrun carries, so that vLLM fetches none; of the two files only "+
 				"o200k_base is read, cl100k_base belongs to older models", placeTrouble)
 	}
 	if p.r.Version == benchmarksVersion && p.r.Launch == "docker" {
-		p.env("VLLM_LOGGING_LEVEL=ERROR", "errors only in the log", placeBenchmarks)
-		p.env("TRANSFORMERS_OFFLINE=1", "the weights are in the cache already", placeBenchmarks)
+		p.Env.add("VLLM_LOGGING_LEVEL=ERROR", "errors only in the log", placeBenchmarks)
+		p.Env.add("TRANSFORMERS_OFFLINE=1", "the weights are in the cache already", placeBenchmarks)
 	}
 }
 
 func (p *planner) amdEnvironment(place string) {
-	p.env("AMDGCN_USE_BUFFER_OPS=0", "as its recipe has it", place)
-	p.env("VLLM_ROCM_USE_AITER=1", "AMD's own kernels", place)
-	p.env("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4",
+	const check = "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"
+	switch {
+	case place == placeMI355:
+		p.Env.add("HSA_NO_SCRATCH_RECLAIM=1", "as its recipe has it", place)
+	case p.r.Firmware == 0:
+		p.Warnings.add("set HSA_NO_SCRATCH_RECLAIM=1 if this prints less than 177: "+check,
+			"older firmware is slow without it", place)
+	case p.r.Firmware < 177:
+		p.Env.add("HSA_NO_SCRATCH_RECLAIM=1",
+			fmt.Sprintf("the firmware is %d, older than 177", p.r.Firmware), place)
+	}
+	p.Env.add("AMDGCN_USE_BUFFER_OPS=0", "as its recipe has it", place)
+	p.Env.add("VLLM_ROCM_USE_AITER=1", "AMD's own kernels", place)
+	p.Env.add("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4",
 		"sums over GPUs are compressed on the way", place)
 }
 
 // lengths shortens the context to what is asked for.
 func (p *planner) lengths() {
 	if n := p.r.Input + p.r.Output; p.r.Input > 0 && p.r.Output > 0 && p.r.Preset != "eval" {
-		p.arg(fmt.Sprint("--max-model-len ", n),
+		p.Args.add(fmt.Sprint("--max-model-len ", n),
 			fmt.Sprintf("prompts of %d and answers of %d tokens", p.r.Input, p.r.Output),
 			placeParameters)
 	}
@@ -193,21 +186,21 @@ func (p *planner) address() {
 		host = "0.0.0.0" // inside the container
 	}
 	if host != "" {
-		p.arg("--host "+host, "the address to listen at", placeParameters)
+		p.Args.add("--host "+host, "the address to listen at", placeParameters)
 	}
 	if p.r.Port != 8000 {
-		p.arg(fmt.Sprint("--port ", p.r.Port), "as asked", placeParameters)
+		p.Args.add(fmt.Sprint("--port ", p.r.Port), "as asked", placeParameters)
 	}
 	if p.r.Nodes > 1 {
-		p.arg("--distributed-executor-backend ray", "vLLM's own launch over several machines",
+		p.Args.add("--distributed-executor-backend ray", "vLLM's own launch over several machines",
 			NotInGuide)
-		p.arg(fmt.Sprint("--pipeline-parallel-size ", p.r.Nodes),
+		p.Args.add(fmt.Sprint("--pipeline-parallel-size ", p.r.Nodes),
 			"each machine has its share of the layers", NotInGuide)
 	}
 }
 
 func (p *planner) install() {
-	add := func(text, why, place string) { p.Prepare = append(p.Prepare, Line{text, why, place}) }
+	add := p.Prepare.add
 	if p.chip.amd() {
 		add("uv venv --python 3.12", "an environment with the Python that the wheel is for",
 			placeAMD)
@@ -238,14 +231,10 @@ func (p *planner) install() {
 
 // docker is the container's command line.
 func (p *planner) docker() {
-	add := func(text, why, place string) { p.Docker = append(p.Docker, Line{text, why, place}) }
-	cache := p.r.HFHome
-	if cache == "" {
-		cache = "$HF_HOME"
-	}
+	add, cache := p.Docker.add, cmp.Or(p.r.HFHome, "$HF_HOME")
 	if p.r.Version == benchmarksVersion && !p.chip.amd() {
 		p.Image = p.Pull
-		p.Prepare = append(p.Prepare, Line{"docker pull " + p.Pull, "the image", placeBenchmarks})
+		p.Prepare.add("docker pull "+p.Pull, "the image", placeBenchmarks)
 		add("--runtime nvidia", "NVIDIA's container runtime", placeBenchmarks)
 		add("--gpus all", "all GPUs", placeBenchmarks)
 		add("-v "+cache+":/root/.cache/huggingface_hub", "the cache of weights", placeBenchmarks)
@@ -265,16 +254,15 @@ func (p *planner) docker() {
 	}
 	if p.chip.amd() {
 		p.Image = p.Pull
-		p.Prepare = append(p.Prepare, Line{"docker pull " + p.Pull, "the image for AMD", placeAMD})
+		p.Prepare.add("docker pull "+p.Pull, "the image for AMD", placeAMD)
 		add("--device /dev/kfd --device /dev/dri", "the GPUs", NotInGuide)
 		add("--group-add video --security-opt seccomp=unconfined", "rights to use them", NotInGuide)
 	} else {
 		p.Image = "vllm/vllm-openai:deploy"
-		p.Prepare = append(p.Prepare,
-			Line{"docker pull --platform " + p.r.Platform + " " + p.Pull,
-				"the image for this processor", placeImage},
-			Line{"docker tag " + p.Pull + " " + p.Image,
-				"a name that stays when another is pulled", placeImage})
+		p.Prepare.add("docker pull --platform "+p.r.Platform+" "+p.Pull,
+			"the image for this processor", placeImage)
+		p.Prepare.add("docker tag "+p.Pull+" "+p.Image,
+			"a name that stays when another is pulled", placeImage)
 		add("--gpus all", "all GPUs", placeContainer)
 	}
 	add(`-e HF_TOKEN="$HF_TOKEN"`, "the right to download", placeContainer)
@@ -291,9 +279,9 @@ func (p *planner) docker() {
 	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
 	if !p.chip.amd() {
-		p.Look = append(p.Look, Line{`docker run -e HF_TOKEN="$HF_TOKEN" -e HF_HOME="` + cache +
-			`" --ipc=host --gpus all --entrypoint "/bin/bash" --rm -it ` + p.Image,
-			"a shell inside, where vllm serve can be tried by hand", placeContainer})
+		p.Look.add(`docker run -e HF_TOKEN="$HF_TOKEN" -e HF_HOME="`+cache+
+			`" --ipc=host --gpus all --entrypoint "/bin/bash" --rm -it `+p.Image,
+			"a shell inside, where vllm serve can be tried by hand", placeContainer)
 	}
 }
 
@@ -308,7 +296,7 @@ func (p *planner) published() string {
 // mountVocabulary shows the container the folder that TIKTOKEN_ENCODINGS_BASE names.
 func (p *planner) mountVocabulary() {
 	if v := p.r.Vocabulary; v != "" {
-		p.Docker = append(p.Docker, Line{"-v " + v + ":" + v, "the vocabulary", placeTrouble})
+		p.Docker.add("-v "+v+":"+v, "the vocabulary", placeTrouble)
 	}
 }
 
@@ -318,9 +306,5 @@ func (p *planner) image() {
 	if p.chip.amd() {
 		p.Pull = "vllm/vllm-openai-rocm:"
 	}
-	if p.r.Version == "" {
-		p.Pull += "latest"
-	} else {
-		p.Pull += p.r.Version
-	}
+	p.Pull += cmp.Or(p.r.Version, "latest")
 }

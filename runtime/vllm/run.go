@@ -121,17 +121,16 @@ func (w Watcher) watch(log io.Reader) {
 	told, ready := map[string]bool{}, false
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadString('\n')
-		if w.Log != nil && line != "" {
+		if line != "" {
 			_, _ = io.WriteString(w.Log, line) // a log that cannot be written stops nothing
 		}
-		if t, ok := Diagnose(line); ok && !told[t.Name] && w.Trouble != nil {
+		if t, ok := Diagnose(line); ok && !told[t.Name] {
 			told[t.Name] = true
 			w.Trouble(t)
 		}
 		if !ready && strings.Contains(line, "Application startup complete") {
-			if ready = true; w.Ready != nil {
-				w.Ready()
-			}
+			ready = true
+			w.Ready()
 		}
 		if err != nil {
 			return

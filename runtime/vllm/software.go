@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -45,14 +44,6 @@ func (s Software) wheel() error {
 }
 
 func version(text string) (major, minor int, known bool) {
-	parts := strings.SplitN(text, ".", 3)
-	if len(parts) < 2 {
-		return 0, 0, false
-	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return 0, 0, false
-	}
-	minor, err = strconv.Atoi(parts[1])
-	return major, minor, err == nil
+	n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor)
+	return major, minor, n == 2
 }

@@ -52,10 +52,7 @@ var troubles = []Trouble{
 // TroublesOn are those that the documents know on a GPU, by its own name. None are known on one
 // that they do not name.
 func TroublesOn(gpu string) (list []Trouble) {
-	name, ok := Recognise(gpu)
-	if !ok {
-		return nil
-	}
+	name, _ := Recognise(gpu)
 	c, err := chipOf(name)
 	if err != nil || c.family == "other" {
 		return nil
