@@ -103,6 +103,8 @@ func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string)
 		defer close(model.behind.done)
 		defer stop()
 		err := q8.Make(model.ckpt, folder, func() error {
+			m.loaded.mu.Lock()
+			defer m.loaded.mu.Unlock()
 			m.loaded.awaitAll(ctx)
 			return ctx.Err()
 		})
@@ -183,17 +185,15 @@ func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, li
 			s.mu.Unlock()
 			return
 		}
-		running := e.turns > 0
-		s.mu.Unlock()
-		wait := time.NewTimer(rest - rested)
-		if running { // the end of a turn is told
-			wait.Stop()
+		wait := rest // for the end of a turn, which is told
+		if e.turns == 0 {
+			wait -= rested
 		}
+		s.mu.Unlock()
 		select {
 		case <-changed:
-		case <-wait.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		wait.Stop()
 	}
 }

@@ -100,7 +100,7 @@ func denseOf(t *testing.T, m *Models) string {
 	if err := m.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return m.loaded.find(keyOf(m.first)).(*Model).Dense()
+	return m.loaded.now(keyOf(m.first)).model.(*Model).Dense()
 }
 
 // heard waits until one of the lines that are told contains words.
@@ -274,7 +274,7 @@ func TestRenew(t *testing.T) {
 		turn := start(t, s, "aa")
 		told := make(chan error, 1)
 		renew := func(light bool) {
-			go s.renew(t.Context(), "aa", s.find("aa"), func() bool { return light },
+			go s.renew(t.Context(), "aa", s.now("aa").model, func() bool { return light },
 				time.Hour, func(err error) { told <- err })
 		}
 		renew(true)
@@ -296,7 +296,9 @@ func TestRenew(t *testing.T) {
 		}
 		m.want(t, "load aa", "close aa", "load aa", "close aa", "load aa")
 		renew(false)
-		s.expel(s.entries["aa"])
+		s.mu.Lock()
+		s.leave(s.entries["aa"])
+		s.mu.Unlock()
 		time.Sleep(1000 * time.Hour)
 		if err := s.close(); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,9 @@ type Elsewhere struct {
 // Over is New and Choose for one model elsewhere. Nothing is opened here.
 func Over(ctx context.Context, o Options, e Elsewhere) *Models {
 	o.Keep.SwapSpace, o.Keep.SwapDisk = 0, 0 // the pages are elsewhere
-	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
-		contexts: map[string]int{}, damaged: make(chan error, 1), elsewhere: &e}
-	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
-	m.settled = Settled{Options: o}
-	if m.settled.Settings.MaxWaiting == 0 {
-		m.settled.Settings.MaxWaiting = defaultMaxWaiting
-	}
+	m := newModels(ctx, o)
+	m.elsewhere, m.settled = &e, Settled{Options: o}
+	m.settled.Settings.MaxWaiting = cmp.Or(o.Settings.MaxWaiting, defaultMaxWaiting)
 	found := checkpoint.Found{Name: e.Name, Path: "elsewhere"}
 	if entry, ok := models.Lookup(e.Name); ok {
 		found.Name = entry.ID

@@ -11,10 +11,9 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,21 +44,19 @@ type loadedSet struct {
 	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can
 	// run on a clock of their own.
 	loading chan struct{}
-	ending  chan struct{}
 	work    sync.WaitGroup // loads and closes under way
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	closed  bool
-	changed chan struct{} // closed and made anew when a turn ends
+	closed  bool          // no new turn
+	ended   bool          // whoever waits goes
+	changed chan struct{} // closed and made anew when anything changes that somebody waits for
 }
 
-// entry is one model that is not absent. Its fields are under loadedSet.mu, but for the channels.
+// entry is one model that is not absent. Its fields are under loadedSet.mu.
 type entry struct {
 	key     string
-	ready   chan struct{} // closed when model or err is there
-	gone    chan struct{} // closed when the entry is out of the set
-	model   loadedModel
+	model   loadedModel // nil: it is loading, or err says why it cannot be
 	err     error
 	leaving bool
 	turns   int // that run
@@ -73,7 +70,34 @@ type entry struct {
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
 	keepAlive time.Duration) *loadedSet {
 	return &loadedSet{load: load, keepAlive: keepAlive, loading: make(chan struct{}, 1),
-		ending: make(chan struct{}), entries: map[string]*entry{}, changed: make(chan struct{})}
+		entries: map[string]*entry{}, changed: make(chan struct{})}
+}
+
+// await waits until is says yes, ctx ends or the set does; of the two it returns ctx's error or
+// sched.ErrClosed. s.mu is held, but not while it waits.
+func (s *loadedSet) await(ctx context.Context, is func() bool) error {
+	for !is() {
+		switch {
+		case s.ended:
+			return sched.ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+	return nil
+}
+
+// tell wakes those who wait; s.mu is held.
+func (s *loadedSet) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // start starts a turn of the model that key names, which it loads first where it is not loaded. The
@@ -89,10 +113,12 @@ func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (s
 		if err == nil {
 			return s.follow(ctx, e, t), nil
 		}
-		broken := errors.Is(err, sched.ErrClosed) && !s.isClosed()
+		s.mu.Lock()
+		broken := errors.Is(err, sched.ErrClosed) && !s.closed
 		if broken {
-			s.expel(e) // its engine could not be started again
+			s.leave(e) // its engine could not be started again
 		}
+		s.mu.Unlock()
 		s.release(e)
 		if !broken || !again {
 			return nil, err
@@ -113,64 +139,36 @@ func (s *loadedSet) ensure(ctx context.Context, key string) error {
 // the model from the moment it is there (bring), so that it cannot leave for another before they
 // have been served.
 func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
-	for {
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return nil, sched.ErrClosed
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
 		e := s.entries[key]
 		if e == nil {
-			e = &entry{key: key, ready: make(chan struct{}), gone: make(chan struct{})}
+			e = &entry{key: key}
 			s.entries[key] = e
 			s.work.Go(func() { s.bring(e) })
 		}
 		switch {
 		case e.leaving:
-			s.mu.Unlock()
-			if err := s.await(ctx, e.gone); err != nil {
+			gone := func() bool { return s.entries[key] != e }
+			if err := s.await(ctx, gone); err != nil {
 				return nil, err
 			}
-			continue
 		case e.model != nil:
 			e.turns++
 			s.wake(e)
-			s.mu.Unlock()
 			return e, nil
-		}
-		e.waiting++
-		s.mu.Unlock()
-		err := s.await(ctx, e.ready)
-		s.mu.Lock()
-		held := e.model != nil
-		if !held {
-			e.waiting--
-			if err == nil {
-				err = e.err
+		default:
+			e.waiting++
+			err := s.await(ctx, func() bool { return e.model != nil || e.err != nil })
+			if e.model != nil {
+				return e, nil
 			}
+			e.waiting--
+			return nil, cmp.Or(err, e.err)
 		}
-		s.mu.Unlock()
-		if err == nil {
-			return e, nil
-		}
-		if held {
-			s.release(e)
-		}
-		return nil, err
 	}
-}
-
-// await waits for done, ctx's end or the set's, and says which it was: nil, ctx's error or
-// sched.ErrClosed.
-func (s *loadedSet) await(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.ending:
-		return sched.ErrClosed
-	}
+	return nil, sched.ErrClosed
 }
 
 // release ends what acquire began.
@@ -180,8 +178,7 @@ func (s *loadedSet) release(e *entry) {
 	e.turns--
 	e.used = time.Now()
 	s.rest(e)
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.tell()
 }
 
 // rest starts the clock of a model that nobody uses; s.mu is held.
@@ -210,14 +207,7 @@ func (s *loadedSet) wake(e *entry) {
 	}
 }
 
-// expel makes a model leave after its last turn.
-func (s *loadedSet) expel(e *entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave(e)
-}
-
-// leave is expel under s.mu.
+// leave makes a model leave after its last turn; s.mu is held.
 func (s *loadedSet) leave(e *entry) {
 	if e.leaving {
 		return
@@ -225,7 +215,7 @@ func (s *loadedSet) leave(e *entry) {
 	e.leaving = true
 	s.wake(e)
 	s.work.Go(func() {
-		if !s.awaitTurns(e) {
+		if s.awaitTurns(e) != nil {
 			return // drain closes it
 		}
 		s.loading <- struct{}{}
@@ -234,36 +224,25 @@ func (s *loadedSet) leave(e *entry) {
 	})
 }
 
-// awaitTurns waits until e has no turn; false when the set ends before.
-func (s *loadedSet) awaitTurns(e *entry) bool {
-	for {
-		s.mu.Lock()
-		turns, changed := e.turns, s.changed
-		s.mu.Unlock()
-		if turns == 0 {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-s.ending:
-			return false
-		}
-	}
+// awaitTurns waits until e has no turn; its error says that the set ended before.
+func (s *loadedSet) awaitTurns(e *entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.await(context.Background(), func() bool { return e.turns == 0 })
 }
 
 // remove closes a model and takes it out; s.loading is held.
 func (s *loadedSet) remove(e *entry) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.entries[e.key] != e {
-		s.mu.Unlock()
 		return
 	}
 	s.mu.Unlock()
 	_ = e.model.Close() // what could not be freed cannot be freed by trying again
 	s.mu.Lock()
 	delete(s.entries, e.key)
-	close(e.gone)
-	s.mu.Unlock()
+	s.tell()
 }
 
 // bring loads a model, and makes room for it where it has to.
@@ -273,24 +252,22 @@ func (s *loadedSet) bring(e *entry) {
 	model, err := s.makeRoomFor(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.model, e.err, e.used = model, err, time.Now()
-	if err != nil {
+	if e.model, e.err, e.used = model, err, time.Now(); err != nil {
 		delete(s.entries, e.key)
-		close(e.gone)
 	} else {
 		e.turns, e.waiting = e.waiting, 0
 		s.rest(e)
 	}
-	close(e.ready)
+	s.tell()
 }
 
 // makeRoomFor loads a model. While it has no room, the model that was used least recently leaves.
 func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 	for {
-		others, oldest := s.others(e)
+		others, oldest, closed := s.others(e)
 		err := errNoRoom
 		if len(others) < mostLoaded {
-			if s.isClosed() {
+			if closed {
 				return nil, sched.ErrClosed
 			}
 			var m loadedModel
@@ -305,90 +282,72 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 		oldest.leaving = true // no new turn; the running ones end
 		s.wake(oldest)
 		s.mu.Unlock()
-		if !s.awaitTurns(oldest) {
-			return nil, sched.ErrClosed
+		if err := s.awaitTurns(oldest); err != nil {
+			return nil, err
 		}
 		s.remove(oldest)
 	}
 }
 
 // others lists the other models that are loaded, and the one of them that was used least recently.
-func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry) {
+func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	used := func(e *entry) time.Time {
+		if e.turns > 0 {
+			return time.Now()
+		}
+		return e.used
+	}
 	for _, other := range s.entries {
 		if other == e || other.model == nil {
 			continue
 		}
 		models = append(models, other.model)
-		used := func(e *entry) time.Time {
-			if e.turns > 0 {
-				return time.Now()
-			}
-			return e.used
-		}
 		if oldest == nil || used(other).Before(used(oldest)) {
 			oldest = other
 		}
 	}
-	return models, oldest
-}
-
-func (s *loadedSet) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
+	return models, oldest, s.closed
 }
 
 // drain lets no new turn in (start returns sched.ErrClosed), waits for the running ones until ctx
 // ends, ends what is left then, and closes every model. It returns how many turns it had to end.
 func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	s.mu.Lock()
-	again := s.closed
+	if s.closed {
+		s.mu.Unlock()
+		return 0, nil
+	}
 	s.closed = true
 	for _, e := range s.entries {
 		s.wake(e)
 	}
-	s.mu.Unlock()
-	if again {
-		return 0, nil
-	}
 	cut = s.awaitAll(ctx)
-	close(s.ending) // whoever waits for a model goes
+	s.ended = true
+	s.tell()
+	s.mu.Unlock()
 	s.work.Wait()
 	s.mu.Lock()
-	var models []loadedModel
-	for key, e := range s.entries {
-		models = append(models, e.model)
-		delete(s.entries, key)
-		close(e.gone)
-	}
+	entries := s.entries
+	s.entries = nil
 	s.mu.Unlock()
-	for _, m := range models {
-		err = errors.Join(err, m.Close())
+	for _, e := range entries {
+		err = errors.Join(err, e.model.Close())
 	}
 	return cut, err
 }
 
-// awaitAll waits until no turn runs, or ctx ends, and returns how many do then.
-func (s *loadedSet) awaitAll(ctx context.Context) int {
-	for {
-		s.mu.Lock()
-		turns := 0
+// awaitAll waits until no turn runs, or ctx ends, and returns how many do then; s.mu is held.
+func (s *loadedSet) awaitAll(ctx context.Context) (turns int) {
+	_ = s.await(ctx, func() bool { // its error leaves turns
+		turns = 0
 		for _, e := range s.entries {
 			turns += e.turns
 		}
-		changed := s.changed
-		s.mu.Unlock()
-		if turns == 0 {
-			return 0
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return turns
-		}
-	}
+		return turns == 0
+	})
+	return turns
 }
 
 // close ends everything at once.
@@ -421,43 +380,29 @@ const (
 	Leaving  State = "leaving" // no new turn; it is closed after the last one
 )
 
-// loadedState is one model of the set.
+// loadedState is one model of the set, or one that is not in it.
 type loadedState struct {
-	key   string
 	state State
-	model loadedModel // nil while it is loading
+	model loadedModel // nil where it is not loaded
 	until time.Time   // when it is unloaded if nobody asks for it; zero: not planned
 }
 
-// states lists the models that are not absent, by their keys.
-func (s *loadedSet) states() []loadedState {
+// now is how the model of a key is.
+func (s *loadedSet) now(key string) loadedState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]loadedState, 0, len(s.entries))
-	for _, e := range s.entries {
-		st := loadedState{key: e.key, state: Ready, model: e.model}
-		switch {
-		case e.model == nil:
-			st.state = Loading
-		case e.leaving:
-			st.state = Leaving
-		case e.idle != nil:
-			st.until = e.until
-		}
-		list = append(list, st)
+	switch e := s.entries[key]; {
+	case e == nil:
+		return loadedState{state: Unloaded}
+	case e.model == nil:
+		return loadedState{state: Loading}
+	case e.leaving:
+		return loadedState{state: Leaving, model: e.model}
+	case e.idle != nil:
+		return loadedState{Ready, e.model, e.until}
+	default:
+		return loadedState{state: Ready, model: e.model}
 	}
-	slices.SortFunc(list, func(a, b loadedState) int { return strings.Compare(a.key, b.key) })
-	return list
-}
-
-// find is the loaded model of a key, nil where it is not loaded.
-func (s *loadedSet) find(key string) loadedModel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.entries[key]; e != nil {
-		return e.model
-	}
-	return nil
 }
 
 // heldTurn is a turn that holds its model until it has ended, or until its client is gone and reads

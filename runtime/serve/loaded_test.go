@@ -117,6 +117,13 @@ func start(t *testing.T, s *loadedSet, key string) session.Turn {
 	return turn
 }
 
+// size is how many models are not absent.
+func (s *loadedSet) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.entries)
+}
+
 func (m *machine) want(t *testing.T, events ...string) {
 	t.Helper()
 	m.mu.Lock()
@@ -158,8 +165,8 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		m.want(t, "load aa")
 		turn.Next()
 		time.Sleep(59 * time.Second)
-		if st := s.states(); len(st) != 1 || time.Until(st[0].until) != time.Second ||
-			st[0].state != Ready {
+		if st := s.now("aa"); s.size() != 1 || time.Until(st.until) != time.Second ||
+			st.state != Ready {
 			t.Errorf("%+v", st)
 		}
 		start(t, s, "aa").Next() // starts the minute anew
@@ -168,7 +175,7 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		m.want(t, "load aa", "close aa")
-		if s.find("aa") != nil || len(s.states()) != 0 {
+		if st := s.now("aa"); st.model != nil || st.state != Unloaded || s.size() != 0 {
 			t.Error("it is still listed")
 		}
 		start(t, s, "aa").Next()
@@ -198,8 +205,9 @@ func TestSwapWaitsForTheTurns(t *testing.T) {
 		swapped := make(chan session.Turn)
 		go func() { swapped <- start(t, s, "bbb") }()
 		synctest.Wait()
-		if st := s.states(); len(st) != 2 || st[0].state != Leaving || st[1].state != Loading {
-			t.Errorf("%+v", st)
+		old, next := s.now("aa"), s.now("bbb")
+		if s.size() != 2 || old.state != Leaving || next.state != Loading {
+			t.Errorf("%+v %+v", old, next)
 		}
 		back := make(chan session.Turn)
 		go func() { back <- start(t, s, "aa") }() // comes after the swap, not before it
@@ -240,7 +248,7 @@ func TestBrokenModelIsLoadedAnew(t *testing.T) {
 	s := newLoadedSet(m.load, -1)
 	defer s.close()
 	start(t, s, "aa").Next()
-	s.find("aa").(*fakeModel).broken = true
+	s.now("aa").model.(*fakeModel).broken = true
 	start(t, s, "aa").Next()
 	m.want(t, "load aa", "close aa", "load aa")
 }
@@ -263,7 +271,7 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 		}
 		leave() // and never calls Next
 		time.Sleep(2 * time.Hour)
-		if len(s.states()) != 0 {
+		if s.size() != 0 {
 			t.Error("the turn of a client that is gone keeps the model")
 		}
 		if err := s.close(); err != nil {

@@ -9,7 +9,6 @@ package serve
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"sort"
 
@@ -83,58 +82,54 @@ func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 // sequences of it: up to four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says
 // what the memory is there for, all of it is taken that MaxNumSeqs sequences could use.
 func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) {
-	if engine.PageTokens != kv.PageTokens {
-		return Plan{}, errors.New("the engine's pages are not of the pool's length")
-	}
-	const page = engine.PageTokens
 	pages := func(n int) int { return pagesFor(n, spec, s) }
 	share := s.GPUMemoryUtilization
 	usable := usable(r, share)
-	weights, scratch, pageBytes := r.Need.Weights, r.Need.Scratch+r.Extra, r.Need.PageBytes
-	fixed := weights + scratch
-	most := int(max(usable-fixed, 0) / pageBytes)
+	p := Plan{MaxPosition: spec.MaxPosition, Weights: r.Need.Weights, Free: r.Free,
+		Scratch: r.Need.Scratch + r.Extra, PageBytes: r.Need.PageBytes, logits: r.Extra,
+		Bounded: s.MaxModelLen > 0}
+	fixed := p.Weights + p.Scratch
+	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*p.PageBytes, r, share)
+	most := int(max(usable-fixed, 0) / p.PageBytes)
 	if r.MostPages > 0 {
 		most = min(most, r.MostPages)
 	}
-	asked := s.MaxModelLen > 0
-	want := spec.MaxPosition
-	if asked {
-		want = min(s.MaxModelLen, want)
-	}
+	want := min(cmp.Or(s.MaxModelLen, spec.MaxPosition), spec.MaxPosition)
 	n := want
 	if pages(n) > most {
+		const page = engine.PageTokens
 		n = page * sort.Search(want/page, func(k int) bool { return pages((k+1)*page) > most })
 	}
-	if r.OnDisk > 0 && (n < min(want, diskContext) || asked && n < want) {
-		if p, ok := onDisk(spec, s, r); ok {
+	short := p.Bounded && n < want
+	if r.OnDisk > 0 && (n < min(want, diskContext) || short) {
+		if p, ok := p.onDisk(spec, s, r, usable); ok {
 			return p, nil
 		}
 	}
-	if n < page*8 || asked && n < want {
-		cache := int64(pages(want)) * pageBytes
+	if n < engine.PageTokens*8 || short {
+		cache := int64(pages(want)) * p.PageBytes
 		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
 			"weights take %s, steps of %d tokens %s and a context of %d tokens %s, %s in all: "+
 			"choose a smaller model, --max-model-len or --max-num-batched-tokens", gb(r.Free),
-			gb(usable), gb(weights),
-			s.MaxNumBatchedTokens, gb(scratch), want,
-			gb(cache), gb(fixed+cache))
+			gb(usable), gb(p.Weights), s.MaxNumBatchedTokens, gb(p.Scratch), want, gb(cache),
+			gb(fixed+cache))
 	}
 	each, sequences := pages(n), min(4, s.MaxNumSeqs)
 	if share > 0 {
 		sequences = s.MaxNumSeqs
 	}
-	pool := min(each*max(sequences, 1), max(most, each))
-	if share == 0 {
-		pool = pool / each * each
+	p.Context, p.Pages = n, min(each*max(sequences, 1), max(most, each))
+	if p.Sequences = p.Pages / each; share == 0 {
+		p.Pages = p.Sequences * each
 	}
-	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights,
-		Scratch: scratch, Sequences: pool / each, PageBytes: pageBytes, Free: r.Free,
-		MaxPosition: spec.MaxPosition, Bounded: asked, logits: r.Extra}
+	p.KV = int64(p.Pages) * p.PageBytes
 	p.Total = p.KV + fixed
 	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
-	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*pageBytes, r, share)
 	return p, nil
 }
+
+// One page of the engine is one of the pool.
+var _ [engine.PageTokens]struct{} = [kv.PageTokens]struct{}{}
 
 // diskContext is the context of a model whose experts do not all have room in memory, where nobody
 // asks for another one: what conversations take is not there for experts.
@@ -142,29 +137,28 @@ const diskContext = 8192
 
 // onDisk is the plan with as many experts in memory as have room beside one conversation; false
 // where not even those of two tokens have.
-func onDisk(spec models.Spec, s engine.Settings, r engine.Room) (Plan, bool) {
-	context := min(cmp.Or(s.MaxModelLen, diskContext), spec.MaxPosition)
-	pages := pagesFor(context, spec, s)
-	p := Plan{Context: context, Pages: pages, KV: int64(pages) * r.Need.PageBytes,
-		Weights: r.Need.Weights, Scratch: r.Need.Scratch + r.Extra, Sequences: 1,
-		PageBytes: r.Need.PageBytes, Free: r.Free, MaxPosition: spec.MaxPosition,
-		Bounded: s.MaxModelLen > 0, logits: r.Extra}
-	usable := usable(r, s.GPUMemoryUtilization)
+func (p Plan) onDisk(spec models.Spec, s engine.Settings, r engine.Room, usable int64) (Plan,
+	bool) {
+	p.Context = min(cmp.Or(s.MaxModelLen, diskContext), spec.MaxPosition)
+	p.Pages, p.Sequences = pagesFor(p.Context, spec, s), 1
+	p.KV = int64(p.Pages) * p.PageBytes
 	p.OnDisk = p.Weights + p.KV + p.Scratch - usable
 	p.Total, p.Left = usable, r.Free-usable
-	all := int64(pagesFor(spec.MaxPosition, spec, s)) * p.PageBytes
-	p.FullContext = freeFor(p.Weights+p.Scratch+all, r, s.GPUMemoryUtilization)
 	two := r.OnDisk * int64(2*spec.ExpertsPerToken) / int64(spec.Experts)
 	return p, p.OnDisk > 0 && p.OnDisk <= r.OnDisk-two
 }
 
 // Lines says what the plan is, and what would make the context longer, for people.
 func (p Plan) Lines() []string {
+	several := ""
+	if p.Sequences > 1 {
+		several = fmt.Sprintf(", for %d conversations of that length at once", p.Sequences)
+	}
 	lines := []string{
 		fmt.Sprintf("memory: weights %s + conversations %s + working room %s = %s of %s free; %s "+
 			"stay free",
 			gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
-		fmt.Sprintf("context: %d tokens%s", p.Context, p.several()),
+		fmt.Sprintf("context: %d tokens%s", p.Context, several),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {
 		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be "+
@@ -186,15 +180,6 @@ func (p Plan) Slow() string {
 	return fmt.Sprintf("%s of the %s of weights have no room in memory and are read from the disk "+
 		"as they are needed: answers are slow; free memory, or choose a smaller model",
 		gb(p.OnDisk), gb(p.Weights))
-}
-
-// several says how many conversations of the whole context are held at once, where it is more than
-// one.
-func (p Plan) several() string {
-	if p.Sequences < 2 {
-		return ""
-	}
-	return fmt.Sprintf(", for %d conversations of that length at once", p.Sequences)
 }
 
 func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }

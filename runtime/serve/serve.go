@@ -53,9 +53,7 @@ func New(ctx context.Context, o Options) (*Models, error) {
 	if o.Settings.DenseCache == "" {
 		o.Settings.DenseCache = DenseFolder()
 	}
-	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
-		contexts: map[string]int{}, damaged: make(chan error, 1)}
-	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
+	m := newModels(ctx, o)
 	var err error
 	if m.spare, err = m.open(); err != nil {
 		return nil, err
@@ -67,6 +65,13 @@ func New(ctx context.Context, o Options) (*Models, error) {
 		}
 	}
 	return m, nil
+}
+
+func newModels(ctx context.Context, o Options) *Models {
+	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
+		contexts: map[string]int{}, damaged: make(chan error, 1)}
+	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
+	return m
 }
 
 // Settled are the options with what was left open filled in for the device.
@@ -139,7 +144,7 @@ func (m *Models) First() session.Runner { return &runner{m, m.first} }
 
 // Lines say what was planned for the model that answers by default; none while it is not loaded.
 func (m *Models) Lines() []string {
-	model, ok := m.loaded.find(keyOf(m.first)).(*Model)
+	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
 	if !ok {
 		return nil
 	}
@@ -297,20 +302,13 @@ type Status struct {
 
 // Status is what List lists, with what is loaded of it.
 func (m *Models) Status() []Status {
-	states := map[string]loadedState{}
-	for _, st := range m.loaded.states() {
-		states[st.key] = st
-	}
 	var list []Status
 	for _, f := range m.all() {
-		names := m.names(f)
-		st := Status{State: Unloaded, ModelInfo: session.ModelInfo{ID: names[0], Aliases: names[1:],
-			ContextLength: (&runner{m, f}).ContextLength(), Created: started.Unix()}}
-		if loaded, ok := states[keyOf(f)]; ok {
-			st.State, st.Unloads = loaded.state, loaded.until
-			st.Model, _ = loaded.model.(*Model)
-		}
-		list = append(list, st)
+		names, now := m.names(f), m.loaded.now(keyOf(f))
+		model, _ := now.model.(*Model)
+		list = append(list, Status{session.ModelInfo{ID: names[0], Aliases: names[1:],
+			ContextLength: (&runner{m, f}).ContextLength(), Created: started.Unix()},
+			now.state, model, now.until})
 	}
 	return list
 }
@@ -325,7 +323,7 @@ func (r *runner) ID() string { return r.models.names(r.found)[0] }
 
 // Device is "" while the model is not loaded.
 func (r *runner) Device() string {
-	if model, ok := r.models.loaded.find(keyOf(r.found)).(*Model); ok {
+	if model, ok := r.models.loaded.now(keyOf(r.found)).model.(*Model); ok {
 		return model.Device()
 	}
 	return ""
