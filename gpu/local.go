@@ -174,7 +174,7 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 
 func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
 	progress func(done, total int64)) (engine.Engine, error) {
-	return engine.LoadOn(ctx, l.dev, ckpt, s, progress)
+	return engine.On(l.dev).Load(ctx, ckpt, s, progress)
 }
 
 // placementSettings are the settings that a plan over several devices depends on.

@@ -42,7 +42,7 @@ func (s *step) Start(b *engine.Batch) error {
 	if s.closed() {
 		return engine.ErrClosed
 	}
-	return s.settled(s.queue(b, nil))
+	return s.settled(s.queue(b, nil, s.launchWhole))
 }
 
 // Finish waits for everything that is queued.

@@ -76,7 +76,7 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 				t.Fatal(err)
 			}
 		}
-		if err := step.Forward(b, nil); err != nil {
+		if err := step.Forward(b, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

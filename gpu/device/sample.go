@@ -138,7 +138,7 @@ func (s *step) Queue(b *engine.Batch, from []int32) error {
 	if s.logits == nil {
 		return errors.New("this program gives no logits")
 	}
-	return s.settled(s.queue(b, from))
+	return s.settled(s.queue(b, from, s.launchWhole))
 }
 
 // feed queues the copies of tokens that are already on the card, one copy for each run of adjacent

@@ -137,7 +137,7 @@ func TestMoreSequencesThanRoom(t *testing.T) {
 		t.Error(err)
 	}
 	s := compiled(t, dev, engine.Settings{Pages: 4, MaxNumSeqs: 2}, 3)
-	if err := s.Forward(many, nil); err == nil ||
+	if err := s.Forward(many, nil, nil); err == nil ||
 		err.Error() != "rows of 3 sequences are in a step, this one has room for 2" {
 		t.Error(err)
 	}
@@ -171,7 +171,7 @@ func TestCloseUnderWork(t *testing.T) {
 			all.Wait()
 			for what, err := range map[string]error{"Queue": s.Queue(next(), nil),
 				"Sample": s.Sample(choice), "Start": s.Start(next()), "Finish": s.Finish(),
-				"Forward": s.Forward(next(), nil)} {
+				"Forward": s.Forward(next(), nil, nil)} {
 				if !errors.Is(err, engine.ErrClosed) {
 					t.Errorf("%s of a closed step: %v", what, err)
 				}

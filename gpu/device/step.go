@@ -36,11 +36,7 @@ type step struct {
 
 	phases []phase
 	graph  *driver.Graph
-	whole  *launch         // the step in one launch, where that was chosen and is possible
-	marks  holding         // while profiling
-	events []*driver.Event // marks before each phase and behind the last
-	ns     []int64         // of each operation
-	ran    bool            // ns holds the times of a step
+	whole  *launch // the step in one launch, where that was chosen and is possible
 }
 
 var _ engine.Step = (*step)(nil)
@@ -67,7 +63,7 @@ func (d *Device) compile(s *step) (*step, error) {
 		return nil, err
 	}
 	s.dev, s.layout = d, layoutOf(p)
-	s.holding.d, s.marks.d = d, d
+	s.holding.d = d
 	s.reference = s.reference || d.reference || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -170,13 +166,16 @@ func (s *step) launch(i int) error {
 }
 
 // Forward runs one batch and waits for its logits.
-func (s *step) Forward(b *engine.Batch, logits []float32) error {
+func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.closed() {
+	switch {
+	case s.closed():
 		return engine.ErrClosed
+	case times != nil:
+		return s.timed(b, logits, times)
 	}
-	return s.settled(s.forward(b, logits))
+	return s.settled(s.forward(b, logits, s.launchWhole))
 }
 
 // closed tells that the step or its device was closed; the lock is held.
@@ -191,8 +190,9 @@ func (s *step) settled(err error) error {
 	return err
 }
 
-func (s *step) forward(b *engine.Batch, logits []float32) error {
-	if err := s.queue(b, nil); err != nil {
+// forward queues a batch and waits for its logits.
+func (s *step) forward(b *engine.Batch, logits []float32, launch func() error) error {
+	if err := s.queue(b, nil, launch); err != nil {
 		return err
 	}
 	if len(logits) > 0 && s.logits != nil {
@@ -202,28 +202,28 @@ func (s *step) forward(b *engine.Batch, logits []float32) error {
 	} else if err := s.dev.stream.Synchronize(); err != nil {
 		return fmt.Errorf("run the step: %w", err)
 	}
-	return s.clock()
+	return nil
 }
 
 // queue sends the state and launches the step; from as in Queue.
-func (s *step) queue(b *engine.Batch, from []int32) (err error) {
+func (s *step) queue(b *engine.Batch, from []int32, launch func() error) error {
 	if s.lead == nil {
 		if err := s.sendState(b, from); err != nil {
 			return err
 		}
 	}
-	switch {
-	case s.events != nil:
-		return s.queueTimed()
-	case s.whole != nil:
-		err = s.queueWhole()
-	default:
-		err = s.graph.Launch(s.dev.stream)
-	}
-	if err != nil {
+	if err := launch(); err != nil {
 		return fmt.Errorf("launch the step: %w", err)
 	}
 	return nil
+}
+
+// launchWhole queues the step as one launch.
+func (s *step) launchWhole() error {
+	if s.whole != nil {
+		return s.queueWhole()
+	}
+	return s.graph.Launch(s.dev.stream)
 }
 
 func (s *step) sendState(b *engine.Batch, from []int32) error {
@@ -243,33 +243,38 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 	return s.feed(from)
 }
 
-// queueTimed launches the phases one by one, with a mark before each.
-func (s *step) queueTimed() error {
-	for i := range s.phases {
-		if err := s.events[i].Record(s.dev.stream); err != nil {
-			return err
-		}
-		if err := s.launch(i); err != nil {
-			return err
-		}
+// timed runs a batch phase by phase, with a mark before each and behind the last.
+func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err error) {
+	h := holding{d: s.dev}
+	defer func() { err = errors.Join(s.settled(err), h.close()) }()
+	marks := make([]*driver.Event, len(s.phases)+1)
+	for i := range marks {
+		marks[i] = h.event(true)
 	}
-	return s.events[len(s.phases)].Record(s.dev.stream)
-}
-
-// clock reads the marks of a step that has ended.
-func (s *step) clock() error {
-	if s.events == nil {
-		return nil
+	if h.err != nil {
+		return h.err
 	}
-	clear(s.ns)
+	if err := s.forward(b, logits, func() error {
+		for i := range s.phases {
+			if err := marks[i].Record(s.dev.stream); err != nil {
+				return err
+			}
+			if err := s.launch(i); err != nil {
+				return err
+			}
+		}
+		return marks[len(s.phases)].Record(s.dev.stream)
+	}); err != nil {
+		return err
+	}
+	clear(times)
 	for i, ph := range s.phases {
-		took, err := s.events[i+1].Since(s.events[i])
+		took, err := marks[i+1].Since(marks[i])
 		if err != nil {
 			return fmt.Errorf("read the clock of %s: %w", s.p.Ops[ph.from].Label, err)
 		}
-		s.ns[s.heaviest(ph)] = took.Nanoseconds()
+		times[s.heaviest(ph)] = took.Nanoseconds()
 	}
-	s.ran = true
 	return nil
 }
 
@@ -296,39 +301,6 @@ func bytesOf(v []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
 
-// Profiling makes or frees the marks. Where the driver refuses them there is no profile.
-func (s *step) Profiling(on bool) {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	s.ran = false
-	s.unmark() // nothing depends on an event that was not freed
-	if !on || s.graph == nil {
-		return
-	}
-	s.ns = make([]int64, len(s.p.Ops))
-	for range len(s.phases) + 1 {
-		s.events = append(s.events, s.marks.event(true))
-	}
-	if s.marks.err != nil {
-		s.unmark()
-	}
-}
-
-func (s *step) unmark() error {
-	s.events, s.ns, s.marks.err = nil, nil, nil
-	return s.marks.close()
-}
-
-// Profile is the last step's times.
-func (s *step) Profile() []int64 {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if !s.ran {
-		return nil
-	}
-	return slices.Clone(s.ns)
-}
-
 // Close waits for what is queued, and frees the graph and the state. It may be called more than
 // once.
 func (s *step) Close() error {
@@ -344,7 +316,6 @@ func (s *step) Close() error {
 		errs = append(errs, s.dev.stream.Synchronize(), s.graph.Close())
 		s.graph = nil
 	}
-	errs = append(errs, s.unmark())
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())

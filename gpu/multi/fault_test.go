@@ -36,11 +36,11 @@ func (d brittle) Compile(p *engine.Program) (engine.Step, error) {
 	return brittleStep{s, d.broken}, nil
 }
 
-func (s brittleStep) Forward(b *engine.Batch, logits []float32) error {
+func (s brittleStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	if s.broken.Load() {
 		return errHalf
 	}
-	return s.Step.Forward(b, logits)
+	return s.Step.Forward(b, logits, times)
 }
 
 // TestHostFails: a step ends with the host's error and says which operations were on the way; a

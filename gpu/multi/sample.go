@@ -118,7 +118,7 @@ func (s *samplingStep) forward(b *engine.Batch, from []int32) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return s.run(b, func(last *part) error {
+	return s.run(b, nil, func(last *part) error {
 		if err := s.last.Queue(b, nil); err != nil {
 			return err
 		}

@@ -20,7 +20,6 @@ type step struct {
 
 	bounce []byte // for what crosses through the host
 	bare   engine.Batch
-	timing bool
 	closed bool
 }
 
@@ -33,15 +32,18 @@ type runner interface {
 	Finish() error
 }
 
-func (s *step) Forward(b *engine.Batch, logits []float32) error {
+// Forward gives as times those of the operations on their devices, without the moves between these.
+func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	s.dev.settle()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	return s.run(b, func(last *part) error { return last.step.Forward(b, logits) })
+	return s.run(b, times, func(last *part) error {
+		return last.step.Forward(b, logits, last.own(times))
+	})
 }
 
 // run runs the stretches; last runs the last one. The device's lock is held.
-func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
+func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err error) {
 	if s.closed || s.dev.isClosed() {
 		return engine.ErrClosed
 	}
@@ -67,8 +69,10 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 		x := &s.parts[i]
 		if x.load >= 0 {
 			if running >= 0 {
-				if err := s.finish(&s.parts[running]); err != nil {
-					return s.at(&s.parts[running], err)
+				if r, ok := s.parts[running].step.(runner); ok {
+					if err := r.Finish(); err != nil {
+						return s.at(&s.parts[running], err)
+					}
 				}
 				l.used(s.parts[running].load)
 			}
@@ -84,7 +88,7 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 		case i == len(s.parts)-1:
 			err = last(x)
 		default:
-			err = s.begin(x, b)
+			err = s.begin(x, b, times)
 		}
 		if err != nil {
 			return s.at(x, err)
@@ -100,21 +104,22 @@ func (s *step) at(x *part, err error) error {
 }
 
 // begin starts a part, or runs it to its end where its device cannot only start it.
-func (s *step) begin(x *part, b *engine.Batch) error {
+func (s *step) begin(x *part, b *engine.Batch, times []int64) error {
 	if !x.tables {
 		b = s.withoutTables(b)
 	}
-	if r, ok := x.step.(runner); ok && !s.timing {
+	if r, ok := x.step.(runner); ok && times == nil {
 		return r.Start(b)
 	}
-	return x.step.Forward(b, nil)
+	return x.step.Forward(b, nil, x.own(times))
 }
 
-func (s *step) finish(x *part) error {
-	if r, ok := x.step.(runner); ok && !s.timing {
-		return r.Finish()
+// own is the part of a step's times that is of this part's operations.
+func (x *part) own(times []int64) []int64 {
+	if times == nil {
+		return nil
 	}
-	return nil
+	return times[x.from:x.to]
 }
 
 // rest waits for everything that may be under way.
@@ -135,35 +140,6 @@ func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 		s.bare.Seqs = append(s.bare.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows})
 	}
 	return &s.bare
-}
-
-func (s *step) Profiling(on bool) {
-	s.dev.settle()
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	s.timing = on
-	for _, x := range s.parts {
-		x.step.Profiling(on)
-	}
-}
-
-// Profile is the time of each operation on its device, without the moves between devices.
-func (s *step) Profile() []int64 {
-	s.dev.settle()
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if !s.timing {
-		return nil
-	}
-	var ns []int64
-	for _, x := range s.parts {
-		of := x.step.Profile()
-		if of == nil {
-			return nil
-		}
-		ns = append(ns, of...)
-	}
-	return ns
 }
 
 func (s *step) Close() error {

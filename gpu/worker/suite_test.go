@@ -166,7 +166,7 @@ func (f faulty) Compile(p *engine.Program) (engine.Step, error) {
 
 type faultyStep struct{ engine.Step }
 
-func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
+func (s faultyStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	switch b.Tokens[0] {
 	case 1:
 		os.Exit(3)
@@ -180,7 +180,7 @@ func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
 		return fmt.Errorf("run the step: %w", &driver.Error{Call: "cuGraphLaunch", Code: 700,
 			Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access"})
 	}
-	return s.Step.Forward(b, logits)
+	return s.Step.Forward(b, logits, times)
 }
 
 // said collects a worker's lines.

@@ -44,20 +44,15 @@ type slowStep struct {
 	p *engine.Program
 }
 
-func (s *slowStep) Forward(*engine.Batch, []float32) error {
+func (s *slowStep) Forward(_ *engine.Batch, _ []float32, times []int64) error {
 	s.d.steps++
 	time.Sleep(time.Millisecond)
+	for i := range times {
+		times[i] = 1000
+	}
 	return nil
 }
-func (s *slowStep) Profile() []int64 {
-	ns := make([]int64, len(s.p.Ops))
-	for i := range ns {
-		ns[i] = 1000
-	}
-	return ns
-}
-func (s *slowStep) Profiling(bool) {}
-func (s *slowStep) Close() error   { return nil }
+func (s *slowStep) Close() error { return nil }
 
 // small is a checkpoint of the 20b's shape, but for its size.
 func small(t *testing.T) *checkpoint.Checkpoint {

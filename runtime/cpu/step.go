@@ -19,8 +19,6 @@ type step struct {
 	dev     *Device
 	tape    *C.ossrun_tape
 	threads int
-	ns      []int64
-	timing  bool
 
 	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
 	// size.
@@ -51,8 +49,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	}
 	name, shape := C.CString(isa), shapeOf(p)
 	defer C.free(unsafe.Pointer(name))
-	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape),
-		ns: make([]int64, len(p.Ops))}
+	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape)}
 	if err := s.build(p); err != nil {
 		C.ossrun_tape_free(s.tape)
 		d.release()
@@ -289,20 +286,21 @@ func extent(b *engine.Buffer) C.ossrun_extent {
 	return C.OSSRUN_PER_ROW
 }
 
-func (s *step) Forward(b *engine.Batch, logits []float32) error {
+func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	if s.tape == nil || s.dev.pool == nil {
 		return engine.ErrClosed
 	}
 	s.flatten(b)
+	C.ossrun_profile(s.tape, flag(times != nil))
 	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)),
 		C.int64_t(len(b.LogitRows)),
 		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
 		ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
 	runtime.KeepAlive(s)
-	if s.timing {
-		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(s.ns)))
+	if times != nil {
+		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(times)))
 	}
 	return nil
 }
@@ -326,24 +324,6 @@ func (s *step) flatten(b *engine.Batch) {
 }
 
 func ints(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(s)) }
-
-func (s *step) Profiling(on bool) {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	s.timing = on
-	if s.tape != nil {
-		C.ossrun_profile(s.tape, flag(on))
-	}
-}
-
-func (s *step) Profile() []int64 {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if !s.timing {
-		return nil
-	}
-	return append([]int64(nil), s.ns...)
-}
 
 func (s *step) Close() error {
 	s.dev.mu.Lock()

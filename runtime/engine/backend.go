@@ -94,18 +94,7 @@ func (h host) Room(spec models.Spec, s Settings) (Room, error) {
 
 func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,
 	progress func(done, total int64)) (Engine, error) {
-	return LoadOn(ctx, h.Device, ckpt, s, progress)
-}
-
-// LoadOn is Backend.Load on a device of this process.
-func LoadOn(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, s Settings,
-	progress func(done, total int64)) (Engine, error) {
-	eng, err := Load(dev, ckpt, s, func(done, total int64) error {
-		if progress != nil {
-			progress(done, total)
-		}
-		return ctx.Err()
-	})
+	eng, err := load(ctx, h.Device, ckpt, s, progress)
 	if err != nil {
 		return nil, err // never a nil *InProcess in an interface that is not nil
 	}

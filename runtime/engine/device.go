@@ -37,11 +37,8 @@ type Region interface {
 // A Step is a compiled Program.
 type Step interface {
 	// Forward runs the whole program on a batch that passed Batch.Check. It fills logits
-	// [len(b.LogitRows), vocab] and returns when they are there.
-	Forward(b *Batch, logits []float32) error
-	// Profile is the wall time of each operation of the last Forward, in program order,
-	// nanoseconds. It is nil unless Profiling was asked for.
-	Profile() []int64
-	Profiling(on bool)
+	// [len(b.LogitRows), vocab] and returns when they are there. times is nil, or gets the wall
+	// time of each operation, in program order, nanoseconds.
+	Forward(b *Batch, logits []float32, times []int64) error
 	Close() error
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -67,9 +68,7 @@ func (r *countedRegion) Free() error {
 
 type countedStep struct{ d *counting }
 
-func (s *countedStep) Forward(*Batch, []float32) error { return nil }
-func (s *countedStep) Profile() []int64                { return nil }
-func (s *countedStep) Profiling(bool)                  {}
+func (s *countedStep) Forward(*Batch, []float32, []int64) error { return nil }
 func (s *countedStep) Close() error {
 	s.d.open--
 	return nil
@@ -111,13 +110,12 @@ func TestLoadTellsHowFar(t *testing.T) {
 	defer ckpt.Close()
 	var last, total int64
 	calls := 0
-	e, err := Load(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3},
-		func(done, of int64) error {
+	e, err := On(&counting{}).Load(t.Context(), ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3},
+		func(done, of int64) {
 			if done <= last || done > of || total != 0 && of != total {
 				t.Errorf("%d of %d after %d of %d", done, of, last, total)
 			}
 			last, total, calls = done, of, calls+1
-			return nil
 		})
 	if err != nil {
 		t.Fatal(err)
@@ -126,14 +124,15 @@ func TestLoadTellsHowFar(t *testing.T) {
 	if want := e.Plan().Weights; last != want || total != want || calls < ckpt.Spec.Layers {
 		t.Errorf("%d of %d in %d calls, the weights have %d", last, total, calls, want)
 	}
-	dev, left, enough := &counting{}, 3, errors.New("enough")
-	_, err = Load(dev, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}, func(int64, int64) error {
-		if left--; left == 0 {
-			return enough
-		}
-		return nil
-	})
-	if !errors.Is(err, enough) || left != 0 || dev.open != 0 {
+	dev, left := &counting{}, 3
+	ctx, enough := context.WithCancel(t.Context())
+	_, err = On(dev).Load(ctx, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3},
+		func(int64, int64) {
+			if left--; left == 0 {
+				enough()
+			}
+		})
+	if !errors.Is(err, context.Canceled) || left != 0 || dev.open != 0 {
 		t.Errorf("%v, %d tensors more, %d regions and steps are left", err, -left, dev.open)
 	}
 }

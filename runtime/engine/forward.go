@@ -37,7 +37,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 
 		p.Norm(w.label("norm"), t, x, w.vector("input_layernorm.weight", s.Hidden))
 		p.Tap(w.label("input_layernorm"), t)
-		p.Dense(w.label("qkv"), "norm", qkv, t, false,
+		p.Dense(w.label("qkv"), qkv, t, false,
 			w.dense("self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden),
 			w.dense("self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden),
 			w.dense("self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden))
@@ -46,8 +46,8 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 		p.WriteKV(w.label("kv"), layer, qkv)
 		p.Attend(w.label("attend"), layer, heads, qkv, w.vector("self_attn.sinks", s.Heads))
 		p.Tap(w.label("attn_heads"), heads)
-		p.Dense(w.label("o"), "heads", x, heads, true, w.dense("self_attn.o_proj", s.Hidden,
-			s.Heads*s.HeadDim))
+		p.Dense(w.label("o"), x, heads, true,
+			w.dense("self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim))
 		p.Tap(w.label("after_attn"), x)
 
 		p.Norm(w.label("norm2"), t, x, w.vector("post_attention_layernorm.weight", s.Hidden))
@@ -57,9 +57,9 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 		p.Route(w.label("route"), routes, router)
 		p.Tap(w.label("experts"), routes.Experts)
 		p.Tap(w.label("expert_weights"), routes.Weights)
-		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), "norm", t),
+		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), t),
 			w.experts("gate_up_proj", 2*s.Intermediate, s.Hidden))
-		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), "h", h),
+		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), h),
 			w.experts("down_proj", s.Hidden, s.Intermediate))
 		p.Combine(w.label("combine"), x, y, routes)
 		p.Tap(w.label("out"), x)
@@ -69,7 +69,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	p.Gather(last, x)
 	p.Norm("final_norm", last, last, p.Weight("model.norm.weight", BF16, 1, s.Hidden))
 	p.Tap("final_norm", last)
-	p.Dense("unembed", "last", p.Logits(), last, false,
+	p.Dense("unembed", p.Logits(), last, false,
 		Matrix{Weight: p.denseWeight("lm_head.weight", s.Vocab, s.Hidden)})
 	return p, p.Check()
 }
@@ -128,29 +128,22 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 
 // activations is what an expert matrix reads: the values themselves, or their 8-bit form when the
 // mode asks for it.
-func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
+func (p *Program) activations(label string, x *Buffer) []*Buffer {
 	if p.Settings.Compute != Int8 {
 		return []*Buffer{x}
 	}
-	return p.quantized(label, name, x)
+	return p.quantized(label, x, I8)
 }
 
-func (p *Program) quantized(label, name string, x *Buffer) []*Buffer {
-	q := p.Scratch(name+".q8", I8, x.Extent, x.Width)
-	d := p.Scratch(name+".d", F32, x.Extent, x.Width/16)
-	p.Quantize(label, q, d, x)
-	return []*Buffer{q, d}
-}
-
-// denseInput records the form of x that dense weights in 8 bits are multiplied with.
-func (p *Program) denseInput(label, name string, x *Buffer) []*Buffer {
-	if !p.Settings.Dense12 {
-		return p.quantized(label, name, x)
+// quantized records x in 8 bits or, with I16, in 12.
+func (p *Program) quantized(label string, x *Buffer, t Type) []*Buffer {
+	q, d, block := x.Name+".q8", x.Name+".d", 16
+	if t == I16 {
+		q, d, block = x.Name+".q12", x.Name+".d12", 32
 	}
-	q := p.Scratch(name+".q12", I16, x.Extent, x.Width)
-	d := p.Scratch(name+".d12", F32, x.Extent, x.Width/32)
-	p.Quantize(label, q, d, x)
-	return []*Buffer{q, d}
+	both := list(p.Scratch(q, t, x.Extent, x.Width), p.Scratch(d, F32, x.Extent, x.Width/block))
+	p.Quantize(label, both[0], both[1], x)
+	return both
 }
 
 func (p *Program) Routes() Routes {
@@ -165,100 +158,93 @@ func (p *Program) Routes() Routes {
 
 // Below: one recorder for each operation. Kind says what each computes.
 
-func (p *Program) Embed(x, w *Buffer) {
-	p.Append(Op{Kind: Embed, Label: "embed", Layer: -1, Out: list(x), W: list(w)})
-}
+func (p *Program) Embed(x, w *Buffer) { p.record(Embed, "embed", list(x), nil, w) }
 
 func (p *Program) Angles(a *Buffer) {
-	f, scale := Frequencies(p.Spec)
-	p.Append(Op{Kind: Angles, Label: "angles", Layer: -1, Out: list(a), Frequencies: f,
-		Scale: scale})
+	op := p.record(Angles, "angles", list(a), nil)
+	op.Frequencies, op.Scale = Frequencies(p.Spec)
 }
 
 func (p *Program) Norm(label string, y, x, w *Buffer) {
-	p.Append(Op{Kind: Norm, Label: label, Layer: -1, Out: list(y), In: list(x), W: list(w),
-		Eps: p.Spec.NormEps})
+	p.record(Norm, label, list(y), list(x), w).Eps = p.Spec.NormEps
 }
 
-func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) {
-	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts)})
+func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) *Op {
+	return p.record(Linear, label, list(y), list(x), flat(parts)...)
 }
 
-func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
-	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x),
-		W: flat([]Matrix{m}), Add: true})
-}
-
-func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
-	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts),
-		Add: add}
+// Dense is Linear with weights in the type that Settings.Dense names.
+func (p *Program) Dense(label string, y, x *Buffer, add bool, parts ...Matrix) {
+	kind, in := Linear, list(x)
 	if p.Settings.Dense == DenseQ8 {
-		op.Kind, op.In = LinearQ8, p.denseInput(label, name, x)
+		bits := I8
+		if p.Settings.Dense12 {
+			bits = I16
+		}
+		kind, in = LinearQ8, p.quantized(label, x, bits)
 	}
-	p.Append(op)
+	p.record(kind, label, list(y), in, flat(parts)...).Add = add
 }
 
 func (p *Program) Rope(label string, qkv, angles *Buffer) {
-	p.Append(Op{Kind: Rope, Label: label, Layer: -1, Out: list(qkv), In: list(angles)})
+	p.record(Rope, label, list(qkv), list(angles))
 }
 
 func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
-	place, twin := AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)
-	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv),
-		Window: p.window(layer), CacheLayer: place, Twin: twin})
+	p.record(WriteKV, label, list(p.KV()), list(qkv)).cached(p, layer)
 }
 
 func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
-	place, twin := AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)
-	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()),
-		W:      list(sinks),
-		Window: p.window(layer), CacheLayer: place, Twin: twin,
-		Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
+	op := p.record(Attend, label, list(o), list(qkv, p.KV()), sinks)
+	op.cached(p, layer)
+	op.Scale = float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))
 }
 
 func (p *Program) Route(label string, r Routes, router *Buffer) {
-	p.Append(Op{Kind: Route, Label: label, Layer: -1, Out: list(r.Experts, r.Weights, r.Order,
-		r.Groups), In: list(router)})
+	p.record(Route, label, list(r.Experts, r.Weights, r.Order, r.Groups), list(router))
 }
 
 func (p *Program) Quantize(label string, q, d, x *Buffer) {
-	p.Append(Op{Kind: Quantize, Label: label, Layer: -1, Out: list(q, d), In: list(x)})
+	p.record(Quantize, label, list(q, d), list(x))
 }
 
 func (p *Program) GateUp(label string, h *Buffer, r Routes, x []*Buffer, w ExpertMatrix) {
-	p.Append(Op{Kind: GateUp, Label: label, Layer: -1, Out: list(h),
-		In: append(list(r.Order, r.Groups), x...),
-		W:  list(w.Blocks, w.Scales, w.Bias), Limit: p.Spec.SwigluLimit})
+	p.record(GateUp, label, list(h), append(list(r.Order, r.Groups), x...), w.Blocks, w.Scales,
+		w.Bias).Limit = p.Spec.SwigluLimit
 }
 
 func (p *Program) Down(label string, y *Buffer, r Routes, h []*Buffer, w ExpertMatrix) {
-	p.Append(Op{Kind: Down, Label: label, Layer: -1, Out: list(y),
-		In: append(list(r.Order, r.Groups), h...), W: list(w.Blocks, w.Scales, w.Bias)})
+	p.record(Down, label, list(y), append(list(r.Order, r.Groups), h...), w.Blocks, w.Scales,
+		w.Bias)
 }
 
 func (p *Program) Combine(label string, x, y *Buffer, r Routes) {
-	p.Append(Op{Kind: Combine, Label: label, Layer: -1, Out: list(x), In: list(y, r.Weights)})
+	p.record(Combine, label, list(x), list(y, r.Weights))
 }
 
-func (p *Program) Gather(y, x *Buffer) {
-	p.Append(Op{Kind: Gather, Label: "gather", Layer: -1, Out: list(y), In: list(x)})
-}
+func (p *Program) Gather(y, x *Buffer) { p.record(Gather, "gather", list(y), list(x)) }
 
 // Tap records a copy of x under a name if Settings.Taps asks for that name.
 func (p *Program) Tap(name string, x *Buffer) {
-	if !slices.Contains(p.Settings.Taps, name) {
-		return
+	if slices.Contains(p.Settings.Taps, name) {
+		p.record(Tap, name, list(p.Scratch("tap."+name, x.Type, x.Extent, x.Width)), list(x))
 	}
-	y := p.Scratch("tap."+name, x.Type, x.Extent, x.Width)
-	p.Append(Op{Kind: Tap, Label: name, Layer: -1, Out: list(y), In: list(x)})
 }
 
-// window is how many positions a layer sees; 0: all.
-func (p *Program) window(layer int) int {
+// record appends an operation of the layer that is being recorded.
+func (p *Program) record(k Kind, label string, out, in []*Buffer, w ...*Buffer) *Op {
+	op := &Op{Kind: k, Label: label, Layer: p.recording - 1, Out: out, In: in, W: w}
+	p.Ops = append(p.Ops, op)
+	return op
+}
+
+// cached says where the layer of an operation lies in the cache, and what it sees of it.
+func (op *Op) cached(p *Program, layer int) {
+	op.Layer = layer
+	op.CacheLayer, op.Twin = AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)
 	if p.Spec.Sliding(layer) {
-		return p.Spec.Window
+		op.Window = p.Spec.Window
 	}
-	return 0
 }
 
 func list(b ...*Buffer) []*Buffer { return b }

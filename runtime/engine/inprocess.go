@@ -49,13 +49,12 @@ var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and makes everything ready. On failure nothing is left behind.
 func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error) {
-	return Load(dev, ckpt, o, nil)
+	return load(context.Background(), dev, ckpt, o, nil)
 }
 
-// Load is New with progress, which is called after each tensor with the bytes uploaded so far and
-// the total. progress may be nil, and its error ends the load.
-func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
-	progress func(done, total int64) error) (*InProcess, error) {
+// load is Backend.Load on a device of this process.
+func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settings,
+	progress func(done, total int64)) (*InProcess, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
 			return nil, fmt.Errorf("the 8-bit copy of the dense weights: %w", err)
 		}
 	}
-	if err := e.build(ckpt, progress); err != nil {
+	if err := e.build(ctx, ckpt, progress); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
@@ -86,15 +85,15 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
 
 // build works from the largest bucket down: its program has every weight and the largest arena,
 // which the smaller ones share.
-func (e *InProcess) build(ckpt *checkpoint.Checkpoint,
-	progress func(done, total int64) error) error {
+func (e *InProcess) build(ctx context.Context, ckpt *checkpoint.Checkpoint,
+	progress func(done, total int64)) error {
 	for _, rows := range Buckets(e.settings.MaxNumBatchedTokens) {
 		p, err := Record(e.spec, e.settings, rows)
 		if err != nil {
 			return err
 		}
 		if e.kv == nil {
-			if err := e.allocate(p, ckpt, progress); err != nil {
+			if err := e.allocate(ctx, p, ckpt, progress); err != nil {
 				return err
 			}
 		}
@@ -123,8 +122,8 @@ func (e *InProcess) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint,
-	progress func(done, total int64) error) (err error) {
+func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.Checkpoint,
+	progress func(done, total int64)) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
@@ -157,9 +156,10 @@ func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint,
 			ckpt.Release(b.Name) // the card has a copy
 		}
 		if uploaded += int64(len(data)); progress != nil {
-			if err := progress(uploaded, e.plan.Weights); err != nil {
-				return err
-			}
+			progress(uploaded, e.plan.Weights)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -182,37 +182,65 @@ func (e *InProcess) Caps() Caps         { return e.dev.Caps() }
 func (e *InProcess) Cache() Region      { return e.kv }
 
 func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := b.CheckFor(e.spec, e.settings); err != nil {
-		return err
-	}
-	if want := len(b.LogitRows) * e.spec.Vocab; len(logits) < want {
-		return fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	at, err := e.bucketFor(b)
-	if err != nil {
-		return err
-	}
-	e.last = at
-	err = at.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
-	return cmp.Or(err, mapping.Damaged()) // weights that were cut off read as zeros
+	_, err := e.run(ctx, b, logits, false)
+	return err
 }
 
-// bucketFor returns the smallest bucket with room for the batch's rows.
-func (e *InProcess) bucketFor(b *Batch) (*bucket, error) {
+func (e *InProcess) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
+	return e.run(ctx, b, logits, true)
+}
+
+// Timing is one operation of a measured step.
+type Timing struct {
+	Label       string
+	Kind        Kind
+	Nanoseconds int64
+	Bytes       int64 // the least it had to move
+}
+
+func (e *InProcess) run(ctx context.Context, b *Batch, logits []float32, timed bool) ([]Timing,
+	error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at, err := e.bucketFor(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	want := len(b.LogitRows) * e.spec.Vocab
+	if len(logits) < want {
+		return nil, fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
+	}
+	p, ns := at.program, []int64(nil)
+	if timed {
+		ns = make([]int64, len(p.Ops))
+	}
+	e.last = at
+	err = at.step.Forward(b, logits[:want], ns)
+	if err = cmp.Or(err, mapping.Damaged()); err != nil { // weights that were cut off read as zeros
+		return nil, err
+	}
+	times := make([]Timing, len(ns))
+	work := p.WorkOf(b)
+	for i := range ns {
+		times[i] = Timing{p.Ops[i].Label, p.Ops[i].Kind, ns[i], p.Bytes(p.Ops[i], work)}
+	}
+	return times, nil
+}
+
+// bucketFor checks a batch and returns the smallest bucket with room for its rows. The lock is held.
+func (e *InProcess) bucketFor(ctx context.Context, b *Batch) (*bucket, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if err := b.CheckFor(e.spec, e.settings); err != nil {
+		return nil, err
+	}
 	rows := max(len(b.Tokens), len(b.LogitRows))
 	i := slices.IndexFunc(e.buckets, func(x bucket) bool { return x.program.Rows >= rows })
-	switch {
-	case i < 0:
-		return nil, fmt.Errorf("no program for %d rows", rows)
-	case b.Rebuild:
+	if b.Rebuild {
 		return e.rebuildBucket(&e.buckets[i])
 	}
 	return &e.buckets[i], nil
@@ -238,31 +266,6 @@ func (e *InProcess) Tap(name string, rows int) ([]byte, error) {
 	return data, b.Region.Read(b.Offset, data)
 }
 
-// Timing is one operation of a measured step.
-type Timing struct {
-	Label       string
-	Kind        Kind
-	Nanoseconds int64
-	Bytes       int64 // the least it had to move
-}
-
-func (e *InProcess) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
-	e.profile(true)
-	defer e.profile(false)
-	if err := e.Step(ctx, b, logits); err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p, ns := e.last.program, e.last.step.Profile()
-	work := p.WorkOf(b)
-	times := make([]Timing, len(p.Ops))
-	for i, op := range p.Ops {
-		times[i] = Timing{op.Label, op.Kind, ns[i], p.Bytes(op, work)}
-	}
-	return times, nil
-}
-
 // DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without
 // one.
 func (e *InProcess) DenseBytes() int64 {
@@ -272,31 +275,6 @@ func (e *InProcess) DenseBytes() int64 {
 		return 0
 	}
 	return e.dense.Bytes()
-}
-
-// OpBytes is the least that each operation of a step of b has to move, in program order, when a
-// layer reads that many experts on average.
-func (e *InProcess) OpBytes(b *Batch, experts float64) []int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	at, err := e.bucketFor(b)
-	if err != nil {
-		return nil
-	}
-	w := at.program.WorkOf(b)
-	var bytes []int64
-	for _, op := range at.program.Ops {
-		bytes = append(bytes, at.program.BytesWith(op, w, experts))
-	}
-	return bytes
-}
-
-func (e *InProcess) profile(on bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, b := range slices.Concat(e.buckets, e.rebuild) {
-		b.step.Profiling(on)
-	}
 }
 
 func (e *InProcess) Close() error {

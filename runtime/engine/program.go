@@ -241,13 +241,6 @@ func (p *Program) PageBytes() int64 {
 	return PageBytes(p.Spec, p.Settings.KVCacheDtype)
 }
 
-func (p *Program) Append(op Op) {
-	if op.Layer < 0 {
-		op.Layer = p.recording - 1
-	}
-	p.Ops = append(p.Ops, &op)
-}
-
 // Check checks a program's operands against the table above, so that a device may take shapes for
 // granted.
 func (p *Program) Check() error {

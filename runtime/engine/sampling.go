@@ -95,22 +95,13 @@ func MostEdits(rows int) int { return rows * editsPerRow }
 const mostWaiting = 2
 
 func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := b.CheckFor(e.spec, e.settings); err != nil {
-		return err
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	if err := e.checkFrom(b, from); err != nil {
+	at, err := e.bucketFor(ctx, b)
+	if err != nil {
 		return err
 	}
-	at, err := e.bucketFor(b)
-	if err != nil {
+	if err := e.checkFrom(b, from); err != nil {
 		return err
 	}
 	step, ok := at.step.(SamplingStep)

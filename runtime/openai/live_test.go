@@ -51,7 +51,7 @@ func (s *stage) Compile(p *engine.Program) (engine.Step, error) {
 	return stageStep{step, s}, err
 }
 
-func (s stageStep) Forward(b *engine.Batch, logits []float32) error {
+func (s stageStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	on := s.on
 	on.steps.Add(1)
 	on.mu.Lock()
@@ -71,7 +71,7 @@ func (s stageStep) Forward(b *engine.Batch, logits []float32) error {
 	if fail != nil {
 		return fail
 	}
-	err := s.Step.Forward(b, logits)
+	err := s.Step.Forward(b, logits, times)
 	if poison {
 		for i := range logits {
 			logits[i] = float32(math.NaN())

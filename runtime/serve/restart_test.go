@@ -39,12 +39,12 @@ func (d frail) Compile(p *engine.Program) (engine.Step, error) {
 	return frailStep{s, d.broken}, err
 }
 
-func (s frailStep) Forward(b *engine.Batch, logits []float32) error {
+func (s frailStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	if s.broken.Load() > 0 {
 		s.broken.Add(-1)
 		return errBroken
 	}
-	return s.Step.Forward(b, logits)
+	return s.Step.Forward(b, logits, times)
 }
 
 func loadFrail(t *testing.T, s engine.Settings, reopen func(engine.Backend) (engine.Backend,

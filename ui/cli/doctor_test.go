@@ -178,8 +178,8 @@ func (d faulty) Compile(p *engine.Program) (engine.Step, error) {
 	return faultyStep{s}, err
 }
 
-func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
-	err := s.Step.Forward(b, logits)
+func (s faultyStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
+	err := s.Step.Forward(b, logits, times)
 	if len(logits) > 0 {
 		logits[len(logits)/2] += 1
 	}

@@ -189,18 +189,17 @@ func (r *rig) time(kind engine.Kind) (best time.Duration, bytes, flops int64, er
 	if err := r.batch.Check(r.p.Spec, r.p.Rows, r.p.Settings.Pages); err != nil {
 		return 0, 0, 0, fmt.Errorf("the suite spoilt its batch: %w", err)
 	}
-	r.step.Profiling(true)
-	at := 0
+	at, times := 0, make([]int64, len(r.p.Ops))
 	for i, op := range r.p.Ops {
 		if op.Kind == kind {
 			at = i
 		}
 	}
 	for range 5 {
-		if err := r.step.Forward(r.batch, r.logits); err != nil {
+		if err := r.step.Forward(r.batch, r.logits, times); err != nil {
 			return 0, 0, 0, err
 		}
-		if t := time.Duration(r.step.Profile()[at]); best == 0 || t < best {
+		if t := time.Duration(times[at]); best == 0 || t < best {
 			best = t
 		}
 	}
@@ -343,7 +342,7 @@ func (r *rig) linear(add bool, sizes ...int) (float64, error) {
 	if add {
 		before = r.normal(r.rows * n)
 		r.set(y, before)
-		r.p.AddLinear("add", y, x, parts[0])
+		r.p.Linear("add", y, x, parts[0]).Add = true
 	} else {
 		r.p.Linear("plain", y, x, parts...)
 	}

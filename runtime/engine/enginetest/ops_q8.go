@@ -102,7 +102,7 @@ func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 		before = r.normal(r.rows * n)
 		r.set(y, before)
 	}
-	r.p.Dense("dense", "x", y, x, add, parts...)
+	r.p.Dense("dense", y, x, add, parts...)
 	got, err := r.after(r.plainBatch(), y, r.rows)
 	if err != nil {
 		return 0, err
@@ -127,7 +127,7 @@ func testUnembedQ8(r *rig) (float64, error) {
 	m, ref := r.matrixQ8("w", s.Vocab, s.Hidden, false)
 	b := r.plainBatch()
 	in := r.normal(len(b.LogitRows) * s.Hidden)
-	r.p.Dense("unembed", "x", r.p.Logits(), r.fill("x", engine.PerLogit, s.Hidden, in), false, m)
+	r.p.Dense("unembed", r.p.Logits(), r.fill("x", engine.PerLogit, s.Hidden, in), false, m)
 	if err := r.run(b); err != nil {
 		return 0, err
 	}

@@ -121,7 +121,7 @@ type randomStep struct{ r *Random }
 
 // Forward gives each wanted row another window of the table; the likely ids have a place of their
 // own in it.
-func (s randomStep) Forward(b *engine.Batch, logits []float32) error {
+func (s randomStep) Forward(b *engine.Batch, logits []float32, _ []int64) error {
 	r := s.r
 	for i := range b.LogitRows {
 		n := r.rows.Add(1)
@@ -144,9 +144,5 @@ func scatter(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
-
-func (s randomStep) Profile() []int64 { return nil }
-
-func (s randomStep) Profiling(bool) {}
 
 func (s randomStep) Close() error { return nil }

@@ -191,7 +191,7 @@ func (r *rig) run(b *engine.Batch) error {
 	}
 	r.batch = b
 	r.logits = make([]float32, len(b.LogitRows)*r.p.Spec.Vocab)
-	return r.step.Forward(b, r.logits)
+	return r.step.Forward(b, r.logits, nil)
 }
 
 // read is a buffer's first rows, and checks that the rows after them are as they were before the
