@@ -41,7 +41,7 @@ struct Avx2AnyScales {
   static constexpr int kTileHeads = 4;  // of attention: 4 heads x 2 vectors of sums + 2 + 4
   static constexpr int kRowVectors = 1;
   static constexpr int kTileTokensQ8 = 1;
-  static constexpr int kRowTokens = 0;
+  static constexpr int kRowTokens = 0;  // neither of simd_q8_rows.h
   static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
@@ -174,6 +174,10 @@ struct Avx2AnyScales {
               _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i] + offset))),
           _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 + i] + offset)), 1);
     }
+    turn_dwords(d, a);
+  }
+  // Dword j of every row's four, of four rows after one another in every four lanes, as d[j].
+  SIMD_INLINE void turn_dwords(I d[4], const I a[4]) {
     const I t0 = _mm256_unpacklo_epi32(a[0], a[1]), t1 = _mm256_unpackhi_epi32(a[0], a[1]);
     const I t2 = _mm256_unpacklo_epi32(a[2], a[3]), t3 = _mm256_unpackhi_epi32(a[2], a[3]);
     d[0] = _mm256_unpacklo_epi64(t0, t2);
@@ -193,7 +197,8 @@ struct Avx2AnyScales {
   SIMD_INLINE I load_bytes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  // a in a register: GCC would load it again for each use.
+  // a in a register, and now: GCC would load it again for each use, and turn a chain of additions
+  // into a tree that needs three times the registers there are.
   SIMD_INLINE I kept(I a) {
     __asm__("" : "+x"(a));
     return a;
@@ -220,12 +225,8 @@ struct Avx2AnyScales {
     memcpy(&pair, p, sizeof pair);
     return _mm256_set1_epi32(pair);
   }
-  // The empty assembly keeps the order of the additions: GCC would turn a chain of them into a tree
-  // that needs three times the registers there are.
   SIMD_INLINE I dot4(I sums, I w, I four) {
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w, four));
-    __asm__("" : "+x"(sums));
-    return sums;
+    return kept(_mm256_add_epi16(sums, _mm256_maddubs_epi16(w, four)));
   }
   SIMD_INLINE I block_end(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
 
@@ -354,7 +355,7 @@ struct Avx2 : Avx2AnyScales {
   static constexpr bool kUsualScales = true;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
-  static constexpr int kRowTokens = 1;     // up to here simd_q8_rows.h is faster
+  static constexpr int kRowTokens = 1;     // up to here rows_q8 is faster than blocks_q8
 
   SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {
     const I least = _mm256_set1_epi8(64), span = _mm256_set1_epi8(134 - 64);

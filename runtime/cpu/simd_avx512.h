@@ -146,6 +146,9 @@ struct Avx512AnyScales {
       a[i] = _mm512_maskz_inserti32x4(0xffff, a[i], load16(rows[8 + i] + offset), 2);
       a[i] = _mm512_maskz_inserti32x4(0xffff, a[i], load16(rows[12 + i] + offset), 3);
     }
+    turn_dwords(d, a);
+  }
+  SIMD_INLINE void turn_dwords(I d[4], const I a[4]) {
     const I t0 = unpack_low32(a[0], a[1]), t1 = unpack_high32(a[0], a[1]);
     const I t2 = unpack_low32(a[2], a[3]), t3 = unpack_high32(a[2], a[3]);
     d[0] = unpack_low64(t0, t2);
@@ -242,11 +245,7 @@ struct Avx512AnyScales {
     memcpy(&bytes, q, sizeof bytes);
     return _mm512_set1_epi32(bytes);
   }
-  SIMD_INLINE I dot4(I sums, I w, I four) {
-    sums = _mm512_dpbusd_epi32(sums, w, four);
-    __asm__("" : "+v"(sums));  // in this order, as in simd_avx2.h
-    return sums;
-  }
+  SIMD_INLINE I dot4(I sums, I w, I four) { return _mm512_dpbusd_epi32(sums, w, four); }
   SIMD_INLINE I block_end(I sums) { return sums; }
 
   static constexpr int64_t kPeakOperations = 8 * 64 * 2;
@@ -296,7 +295,7 @@ struct Avx512 : Avx512AnyScales {
   static constexpr bool kUsualScales = true;
   static constexpr int kRowVectors = 3;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 4;  // 12 sums + 12 integer sums + 3 weights
-  static constexpr int kRowTokens = 2;
+  static constexpr int kRowTokens = 2;     // up to here rows_q8 is faster than blocks_q8
 
   SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {
     const I least = _mm512_set1_epi8(64), span = _mm512_set1_epi8(134 - 64);

@@ -6,7 +6,7 @@
 // sums begin: quantize_q8 leaves it beside the scale, in the form that S::block_start wants.
 //   d[2b] = scale of block b, d[2b+1] = S's bits of -12 * sum of its q
 //
-// Few tokens that S has the registers for go another way: simd_q8_rows.h.
+// Few tokens go another way where S::kRowTokens is not 0: simd_q8_rows.h.
 //
 // A batch goes in tiles of kRowVectors vectors of rows times kTileTokensQ8 tokens: each weight that
 // is loaded meets all tokens of the tile, each activation all its rows. Where an instruction
@@ -75,7 +75,7 @@ SIMD_INLINE void block_q8(typename S::I products[T][R], const uint8_t* w, const 
     for (int t = 0; t < T; t++) {
       const typename S::I four = S::four(q[t] + kMxBlock * b + 4 * i);
       SIMD_UNROLL
-      for (int r = 0; r < R; r++) products[t][r] = S::dot4(products[t][r], wi[r], four);
+      for (int r = 0; r < R; r++) products[t][r] = S::kept(S::dot4(products[t][r], wi[r], four));
     }
   }
   SIMD_UNROLL
@@ -232,7 +232,7 @@ void stream_q8(float* sums, const uint8_t* const* rows, const float* scales, con
       typename S::I products = S::block_start(dt[t] + 2 * b + 1);
       SIMD_UNROLL
       for (int i = 0; i < 8; i++) {
-        products = S::dot4(products, w[i], S::four(qt[t] + kMxBlock * b + 4 * i));
+        products = S::kept(S::dot4(products, w[i], S::four(qt[t] + kMxBlock * b + 4 * i)));
       }
       const F whole = S::to_float(S::block_end(products));
       sum[t] = S::fma(whole, S::unit(scale, S::set1(dt[t][2 * b])), sum[t]);
@@ -321,10 +321,10 @@ void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const*
     }
     if (R == 1 && n <= kQ8Stream) {
       int64_t done = 0;
-      if (n <= S::kRowTokens && rows == S::kLanes) {
+      if (S::kRowTokens > 0 && rows == S::kLanes) {
         done = length / (S::kLanes / 4) * (S::kLanes / 4);
-        RowsQ8Of<S, S::kRowTokens>::run(n, sums, at.blocks, powers, q, d, b0, done,
-                                        ahead + b0 * S::kLanes * 16);
+        FewQ8Of<S, S::kRowTokens == 0 ? 0 : kQ8Stream>::run(n, sums, at.blocks, powers, q, d, b0,
+                                                            done, ahead + b0 * S::kLanes * 16);
       }
       if (done < length) {
         StreamQ8Of<S, kQ8Stream>::run(n, sums, at.blocks, powers + done * S::kLanes, q, d,
@@ -348,8 +348,7 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
                      int64_t r1, const uint16_t* bias) {
   const int64_t nb = k / kMxBlock;
   if constexpr (S::kUsualScales) {
-    const bool stream = n > S::kRowTokens && n <= kQ8Stream;  // where it does not pay
-    if (stream || !S::usual_scales(scales + r0 * nb, (r1 - r0) * nb)) {
+    if (!S::usual_scales(scales + r0 * nb, (r1 - r0) * nb)) {
       typedef typename S::AnyScales Any;
       return matmul_mxfp4_q8<Any>(y, ldy, q, d, n, blocks, scales, k, r0, r1, bias);
     }

@@ -1,9 +1,12 @@
-// 8-bit activations of few tokens: rows of MXFP4 weights are multiplied as they lie in memory.
+// 8-bit activations of few tokens with MXFP4 weights, which pass through whole vectors.
 //
-// A vector has kLanes / 4 blocks of one row, four lanes each. So no weight is turned around; what
-// is turned are the sums: S::sum_fours makes one lane of a block's four, for four rows, and
-// S::turn_fours gives each block a vector with a lane for each of kLanes rows. With few tokens
-// these are fewer vectors than the weights.
+// A vector has kLanes / 4 blocks of one row, four lanes each. There are two ways through:
+//   rows_q8    rows are multiplied as they lie, and the sums turned around instead of the weights:
+//              S::sum_fours makes one lane of a block's four, for four rows, and S::turn_fours
+//              gives each block a vector with a lane for each of kLanes rows. For one or two tokens
+//              that is less to turn.
+//   blocks_q8  weights are turned around as in simd_q8.h, but kLanes / 4 blocks at a time, which
+//              takes a fourth of the loads
 //
 // What must stay true: from there on all is as in simd_q8.h, with the same bits.
 #ifndef OSSRUN_CPU_SIMD_Q8_ROWS_H_
@@ -71,18 +74,91 @@ void rows_q8(float* sums, const uint8_t* const* rows, const float* scales, const
   for (int t = 0; t < T; t++) S::store(sums + t * S::kLanes, sum[t]);
 }
 
-// rows_q8 for a number of tokens known only at run time, 1 <= n <= T.
+// The same with weights turned around.
 template <class S, int T>
-struct RowsQ8Of {
+void blocks_q8(float* sums, const uint8_t* const* rows, const float* scales, const int8_t* const* q,
+               const float* const* d, int64_t b0, int64_t length, const uint8_t* ahead) {
+  typedef typename S::F F;
+  typedef typename S::I I;
+  constexpr int kBlocks = S::kLanes / 4;
+  const int64_t stride = rows[1] - rows[0];
+  F sum[T];
+  const int8_t* qt[T];
+  const float* dt[T];
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    sum[t] = S::load(sums + t * S::kLanes);
+    qt[t] = q[t];
+    dt[t] = d[t];
+  }
+  for (int64_t b = b0; b < b0 + length; b += kBlocks, scales += kBlocks * S::kLanes) {
+    SIMD_UNROLL
+    for (int line = 0; line < 16 * kBlocks * S::kLanes; line += 64) prefetch(ahead + line);
+    ahead += 16 * kBlocks * S::kLanes;
+    I dwords[4][kBlocks];
+    const uint8_t* p = rows[0] + b * 16;
+    SIMD_UNROLL
+    for (int f = 0; f < kBlocks; f++, p += 4 * stride) {
+      __asm__("" : "+r"(p));
+      I four[4], turned[4];
+      SIMD_UNROLL
+      for (int r = 0; r < 4; r++) four[r] = S::load_bytes(p + r * stride);
+      S::turn_dwords(turned, four);
+      SIMD_UNROLL
+      for (int j = 0; j < 4; j++) dwords[j][f] = turned[j];
+    }
+    I products[T][kBlocks];
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      SIMD_UNROLL
+      for (int i = 0; i < kBlocks; i++) products[t][i] = S::block_start(dt[t] + 2 * (b + i) + 1);
+    }
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) {
+      I of[kBlocks];
+      S::turn_fours(of, dwords[j]);
+      SIMD_UNROLL
+      for (int i = 0; i < kBlocks; i++) {
+        I w[2];
+        S::weights_of(w, of[i]);
+        SIMD_UNROLL
+        for (int t = 0; t < T; t++) {
+          const int8_t* at = qt[t] + (b + i) * kMxBlock + 8 * j;
+          products[t][i] =
+              S::dot4(S::dot4(products[t][i], w[0], S::four(at)), w[1], S::four(at + 4));
+        }
+      }
+    }
+    SIMD_UNROLL
+    for (int i = 0; i < kBlocks; i++) {
+      const F scale = S::load(scales + i * S::kLanes);
+      SIMD_UNROLL
+      for (int t = 0; t < T; t++) {
+        const F whole = S::to_float(S::block_end(products[t][i]));
+        sum[t] = S::fma(whole, S::unit(scale, S::set1(dt[t][2 * (b + i)])), sum[t]);
+      }
+    }
+  }
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) S::store(sums + t * S::kLanes, sum[t]);
+}
+
+// Of the two the faster one for a number of tokens known only at run time, 1 <= n <= T.
+template <class S, int T>
+struct FewQ8Of {
   static void run(int64_t n, float* sums, const uint8_t* const* rows, const float* scales,
                   const int8_t* const* q, const float* const* d, int64_t b0, int64_t length,
                   const uint8_t* ahead) {
-    if (n == T) return rows_q8<S, T>(sums, rows, scales, q, d, b0, length, ahead);
-    RowsQ8Of<S, T - 1>::run(n, sums, rows, scales, q, d, b0, length, ahead);
+    if (n < T) return FewQ8Of<S, T - 1>::run(n, sums, rows, scales, q, d, b0, length, ahead);
+    if constexpr (T <= S::kRowTokens) {
+      rows_q8<S, T>(sums, rows, scales, q, d, b0, length, ahead);
+    } else {
+      blocks_q8<S, T>(sums, rows, scales, q, d, b0, length, ahead);
+    }
   }
 };
 template <class S>
-struct RowsQ8Of<S, 0> {
+struct FewQ8Of<S, 0> {
   static void run(int64_t, float*, const uint8_t* const*, const float*, const int8_t* const*,
                   const float* const*, int64_t, int64_t, const uint8_t*) {}
 };

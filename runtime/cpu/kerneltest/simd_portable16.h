@@ -282,7 +282,7 @@ struct Portable16 : Portable16AnyScales {
   static constexpr bool kUsualScales = true;
   static constexpr int kRowVectors = 3;
   static constexpr int kTileTokensQ8 = 4;
-  static constexpr int kRowTokens = 3;
+  static constexpr int kRowTokens = 2;
 
   static bool usual_scales(const uint8_t* p, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -317,6 +317,11 @@ struct Portable16 : Portable16AnyScales {
       for (int j = 0; j < 4; j++) sum += int_at(*of[i % 4], i / 4 * 4 + j);
       return sum;
     });
+  }
+  static void turn_dwords(I d[4], const I a[4]) {
+    for (int j = 0; j < 4; j++) {
+      d[j] = ints([&](int i) { return int_at(a[i % 4], i / 4 * 4 + j); });
+    }
   }
   static void turn_fours(I to[4], const I from[4]) {
     for (int b = 0; b < 4; b++) {
