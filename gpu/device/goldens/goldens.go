@@ -1,10 +1,12 @@
 // Package goldens compares a card with what other implementations computed from the same prompts:
 // all of golden/model through the fake driver, which runs the real kernels by emulation. The tests
 // lie in folders below. Each is a process of its own, so that they run side by side and none
-// exceeds go test's time limit on a busy machine. The long ones are here.
+// exceeds go test's time limit on a busy machine. The long ones are here. With OSSRUN_LONG, as in
+// CI's step long-forms, all 48 tokens behind a prompt are decoded, else the first twelve.
 package goldens
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -33,6 +35,9 @@ const Coarsest = "coarsest"
 // that nothing stays allocated.
 func Hold(t *testing.T, o golden.Options, how device.Options, model string, modes []string) {
 	t.Helper()
+	if os.Getenv("OSSRUN_LONG") == "" {
+		o.Greedy = 12
+	}
 	f := open(t, how.Arch)
 	dev, err := device.Open(f.Driver, how)
 	if err != nil {

@@ -19,6 +19,7 @@ type Options struct {
 	Engine engine.Settings // Compute is set for each mode
 	Chunk  int             // rows of prefill in one step; default 256
 	Only   []string        // names of cases; default all
+	Greedy int             // tokens that are read behind a prompt; default all
 	// each mode but Exact also with dense weights in 8 bits, where the device has them
 	Both bool
 }
@@ -56,6 +57,11 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 			func(c Case) bool { return !slices.Contains(o.Only, c.Name) })
 		if len(cases) != len(o.Only) {
 			return false, fmt.Errorf("%s has not all of the cases %v", dir, o.Only)
+		}
+	}
+	for i := range cases {
+		if c := &cases[i]; o.Greedy > 0 && o.Greedy < len(c.Greedy) {
+			c.Greedy, c.Gap = c.Greedy[:o.Greedy], c.Gap[:o.Greedy]
 		}
 	}
 	judge := o // exact judges the golden and the other modes

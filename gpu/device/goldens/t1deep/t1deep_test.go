@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode
-// kernels, as the numbers are and in the mode that rounds, which is a card's own choice.
+// TestGolden: prompts prefilled on the matrix unit and continued by the decode kernels,
+// as the numbers are and in the mode that rounds, which is a card's own choice.
 func TestGolden(t *testing.T) {
 	goldens.Hold(t, golden.Options{Only: goldens.From129}, device.Options{Arch: "sm_90"}, "T1",
 		[]string{engine.Exact, engine.Rounded})

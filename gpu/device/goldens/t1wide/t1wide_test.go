@@ -14,8 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode
-// kernels.
+// TestGolden: prompts prefilled on the matrix unit and continued by the decode kernels.
 func TestGolden(t *testing.T) {
 	goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: "gfx942"}, "T1",
 		[]string{engine.Exact})

@@ -14,9 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode
-// kernels, as the numbers are and, on warps of 32, in the mode that rounds, which is a card's own
-// choice.
+// TestGolden: prompts prefilled on the matrix unit and continued by the decode kernels,
+// as the numbers are and, on warps of 32, in the mode that rounds, which is a card's own choice.
 func TestGolden(t *testing.T) {
 	for arch, modes := range map[string][]string{"sm_90": {engine.Exact, engine.Rounded},
 		"gfx942": {engine.Exact}} {
