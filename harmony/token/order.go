@@ -69,8 +69,10 @@ func (t *Tokenizer) sorted() (ids []int32, heads []uint64) {
 		entries[i] = entry{headOf(t.ordinaryBytes(uint32(i))), int32(i)}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.head, b.head),
-			bytes.Compare(t.ordinaryBytes(uint32(a.id)), t.ordinaryBytes(uint32(b.id))))
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return bytes.Compare(t.ordinaryBytes(uint32(a.id)), t.ordinaryBytes(uint32(b.id)))
 	})
 	for _, e := range entries {
 		ids, heads = append(ids, e.id), append(heads, e.head)

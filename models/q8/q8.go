@@ -53,35 +53,43 @@ func quantize(dst, src []byte, n, k, workers int) {
 	wait.Wait()
 }
 
-// place is where column i of eight stands.
-var place = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
-
 // group writes one group; src begins with its first row.
 func group(dst, src []byte, rows, k int) {
 	clear(dst)
 	for b := range k / BlockSize {
 		block := dst[b*blockBytes : (b+1)*blockBytes]
 		for r := range rows {
-			from := src[2*(r*k+b*BlockSize):]
-			var values [BlockSize]float32
-			var largest float32
-			for i := range values {
-				values[i] = math.Float32frombits(
-					uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
-				largest = max(largest, values[i], -values[i])
+			at := 2 * (r*k + b*BlockSize)
+			from := src[at : at+2*BlockSize]
+			largest := uint32(0)
+			for i := 0; i < len(from); i += 2 {
+				largest = max(largest, uint32(from[i])|uint32(from[i+1]&0x7f)<<8)
 			}
 			// rounded up: no value may exceed 127 scales
-			scale := (math.Float32bits(largest/127) + 0xffff) >> 16
+			scale := (math.Float32bits(math.Float32frombits(largest<<16)/127) + 0xffff) >> 16
 			size := math.Float32frombits(scale << 16)
 			if size < 1.17549435e-38 { // no normal reciprocal: the block counts as zero
 				continue
 			}
 			binary.LittleEndian.PutUint16(block[2*r:], uint16(scale))
-			for i, v := range values {
-				at := i/8*8 + place[i%8]
-				q := math.RoundToEven(float64(v / size))
-				block[2*GroupRows+at/4*4*GroupRows+4*r+at%4] = byte(int8(max(-127, min(127, q))))
+			for c := 0; c < BlockSize; c += 8 {
+				eight := from[2*c : 2*c+16]
+				even := block[2*GroupRows+c*GroupRows+4*r:][:4]
+				odd := block[2*GroupRows+(c+4)*GroupRows+4*r:][:4]
+				for i := range 4 {
+					even[i] = quantized(eight[4*i:], size)
+					odd[i] = quantized(eight[4*i+2:], size)
+				}
 			}
 		}
 	}
+}
+
+// quantized is a bf16 over size to the nearest integer, the even one of two, between -127 and 127:
+// a sum of this magnitude has no room for a fraction.
+func quantized(bf16 []byte, size float32) byte {
+	const whole = 3 << 22
+	v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(bf16)) << 16)
+	q := int32(math.Float32bits(v/size+whole)) - int32(math.Float32bits(whole))
+	return byte(int8(max(-127, min(127, q))))
 }
