@@ -29,7 +29,7 @@ func openPacked(config, generation, packed []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := pack.Unpack(bytes.NewReader(packed))
+	memory, err := pack.Unpack(bytes.NewReader(packed), false)
 	if err != nil {
 		return nil, err
 	}

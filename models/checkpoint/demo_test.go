@@ -4,12 +4,22 @@ package checkpoint
 // weights are.
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/pack"
 )
 
 func TestOpenDemo(t *testing.T) {
+	whole, err := pack.Unpack(bytes.NewReader(assets.DemoPack), true)
+	if err != nil {
+		t.Fatal("the program's own pack, which is opened without its hash: ", err)
+	}
+	if err := whole.Free(); err != nil {
+		t.Error(err)
+	}
 	c, err := OpenDemo()
 	if err != nil {
 		t.Fatal(err)

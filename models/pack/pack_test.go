@@ -115,18 +115,20 @@ func TestUnpack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b builder
 			build(&b)
-			m, err := Unpack(bytes.NewReader(squeeze(b.raw())))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(m.Bytes, b.want) {
-				t.Error("the bytes differ")
-			}
-			if err := m.Free(); err != nil {
-				t.Error(err)
-			}
-			if err := m.Free(); err != nil {
-				t.Errorf("freeing twice: %v", err)
+			for _, hashed := range []bool{true, false} {
+				m, err := Unpack(bytes.NewReader(squeeze(b.raw())), hashed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(m.Bytes, b.want) {
+					t.Error("the bytes differ")
+				}
+				if err := m.Free(); err != nil {
+					t.Error(err)
+				}
+				if err := m.Free(); err != nil {
+					t.Errorf("freeing twice: %v", err)
+				}
 			}
 		})
 	}
@@ -194,13 +196,19 @@ func TestRefusePack(t *testing.T) {
 		{"unknown kind", lie(4, 4), "unpacking at byte 6: record kind 4 is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m, err := Unpack(bytes.NewReader(squeeze(test.raw)))
-			if err == nil {
-				m.Free()
-				t.Fatal("it is unpacked")
-			}
-			if !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("\n got: %s\nwant: %s", err, test.want)
+			for _, hashed := range []bool{true, false} {
+				m, err := Unpack(bytes.NewReader(squeeze(test.raw)), hashed)
+				if err == nil {
+					m.Free()
+					if hashed || !strings.Contains(test.want, "SHA-256") {
+						t.Fatal("it is unpacked")
+					}
+					continue
+				}
+				if !strings.HasPrefix(err.Error(), test.want) ||
+					strings.Contains(err.Error(), "\n") {
+					t.Errorf("\n got: %s\nwant: %s", err, test.want)
+				}
 			}
 		})
 	}
@@ -214,9 +222,11 @@ func TestRefusePack(t *testing.T) {
 			"two streams":  append(append([]byte{}, whole...), whole...),
 			"a tail":       append(append([]byte{}, whole...), "tail"...),
 		} {
-			if m, err := Unpack(bytes.NewReader(packed)); err == nil {
-				m.Free()
-				t.Errorf("%s: it is unpacked", name)
+			for _, hashed := range []bool{true, false} {
+				if m, err := Unpack(bytes.NewReader(packed), hashed); err == nil {
+					m.Free()
+					t.Errorf("%s: it is unpacked", name)
+				}
 			}
 		}
 	})
@@ -238,7 +248,7 @@ func FuzzUnpack(f *testing.F) {
 			return
 		}
 		size := binary.LittleEndian.Uint64(raw[len(magic):])
-		m, err := Unpack(bytes.NewReader(squeeze(raw)))
+		m, err := Unpack(bytes.NewReader(squeeze(raw)), true)
 		if err == nil {
 			if uint64(len(m.Bytes)) != size {
 				t.Errorf("%d bytes, announced %d", len(m.Bytes), size)
@@ -257,7 +267,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		again := append([]byte{}, raw...)
 		copy(again[len(magic)+8:], sum)
-		m, err = Unpack(bytes.NewReader(squeeze(again)))
+		m, err = Unpack(bytes.NewReader(squeeze(again)), true)
 		if err != nil {
 			t.Fatalf("with the right hash: %v", err)
 		}
