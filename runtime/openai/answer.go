@@ -63,8 +63,8 @@ type form interface {
 	whole(usage session.Usage) any
 }
 
-// reader makes a request and its form from the body.
-type reader func(o *object) (*request, form, *fault)
+// reader makes a request and its form from the body; what is wrong is complained about.
+type reader func(o *object) (*request, form)
 
 // answer is one answer while it is generated.
 type answer struct {
@@ -92,8 +92,8 @@ func (p *port) answering(read reader) handler {
 
 // answer returns a fault if it has not sent anything yet.
 func (p *port) answer(e *exchange, r *http.Request, body *object, read reader) *fault {
-	req, form, f := read(body)
-	if f != nil {
+	req, form := read(body)
+	if f := body.c.first; f != nil {
 		return f
 	}
 	runner, err := p.modelOf(r.Context(), req)

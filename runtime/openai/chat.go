@@ -32,16 +32,13 @@ type chatState struct {
 	sent       []int  // bytes of each call's arguments that have been streamed
 }
 
-func (p *port) readChat(o *object) (*request, form, *fault) {
-	req, f := parseChat(o, p.MaxReasoning)
-	if f == nil {
-		var wanted []wantedTool
-		if wanted, req.ignored = readBuiltins(o, req.offer, &p.Options, false); len(wanted) > 0 {
-			req.start = startQuietly(wanted, req.offer.hosted)
-		}
-		f = o.c.first
+func (p *port) readChat(o *object) (*request, form) {
+	req := parseChat(o, p.MaxReasoning)
+	var wanted []wantedTool
+	if wanted, req.ignored = readBuiltins(o, req.offer, &p.Options, false); len(wanted) > 0 {
+		req.start = startQuietly(wanted, req.offer.hosted)
 	}
-	return &req.request, &chatForm{req: req}, f
+	return &req.request, &chatForm{req: req}
 }
 
 func (c *chatForm) open(a *answer) {

@@ -21,7 +21,7 @@ type chatRequest struct {
 }
 
 // parseChat checks a request; bound is the port's limit of reasoning tokens.
-func parseChat(o *object, bound int) (*chatRequest, *fault) {
+func parseChat(o *object, bound int) *chatRequest {
 	r := &chatRequest{
 		choicesRequest: readChoices(o, "messages"),
 		reasoning: o.boolean("include_reasoning", true) &&
@@ -40,7 +40,7 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	r.fill(&turn, o, tools, bound, "max_completion_tokens", "max_tokens")
 	turn.Prediction, r.predicted = prediction(o), o.has("prediction")
 	r.turns = choices(turn, r.n)
-	return r, o.c.first
+	return r
 }
 
 // prediction is what the client expects the answer to be.

@@ -88,11 +88,6 @@ func (s *textState) worth() float64 {
 	return s.likely / float64(s.sampled)
 }
 
-func (p *port) readCompletion(o *object) (*request, form, *fault) {
-	req, f := parseCompletion(o)
-	return &req.request, &textForm{req: req}, f
-}
-
 func (c *textForm) open(a *answer) {
 	c.chunks = chunks{answer: a, id: newID("cmpl-"), object: "text_completion", usage: c.req.usage}
 	for i := range a.dones {

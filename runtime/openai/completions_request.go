@@ -56,7 +56,7 @@ func (p textPrompt) shown() string {
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 
-func parseCompletion(o *object) (*completionRequest, *fault) {
+func (p *port) readCompletion(o *object) (*request, form) {
 	r := &completionRequest{choicesRequest: readChoices(o, "prompt"), echo: o.flag("echo")}
 	r.unpaced = true // it is for measuring
 	r.prompts = readPrompts(o)
@@ -119,7 +119,7 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 		turn.Prompt = p.ids
 		r.turns = append(r.turns, choices(turn, r.n)...)
 	}
-	return r, o.c.first
+	return &r.request, &textForm{req: r}
 }
 
 // readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text

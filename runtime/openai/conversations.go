@@ -215,19 +215,19 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 }
 
 // readTalk puts the conversation that a response belongs to in front of its input.
-func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
+func (r *responsesRequest) readTalk(o *object, in *inputReader) {
 	v := o.get("conversation")
 	switch v.Kind() {
 	case jsondoc.Null:
-		return nil
+		return
 	case jsondoc.Object:
 		r.conversation = v.object().text("id")
 	default:
 		r.conversation = v.text()
 	}
 	s, ok := getTalk(in.Store, r.conversation)
-	if !ok && o.c.first == nil {
-		return notFound("conversation", "Conversation", r.conversation)
+	if !ok {
+		o.c.add(notFound("conversation", "Conversation", r.conversation))
 	}
 	in.goesOn = true
 	items := valuesOf(s.Items, "conversation", o.c)
@@ -239,7 +239,6 @@ func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
 		in.appendItem(it, items[i+1:])
 	}
 	r.input = s.Items
-	return nil
 }
 
 // leave adds what was said to the conversation that the response belongs to.

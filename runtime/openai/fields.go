@@ -53,6 +53,7 @@ func (c *complaints) context() context.Context {
 	return c.ctx
 }
 
+// add adds a fault; nil is none.
 func (c *complaints) add(f *fault) {
 	if c.first == nil {
 		c.first = f

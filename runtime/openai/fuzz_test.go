@@ -90,7 +90,8 @@ func FuzzChatRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *chatRequest
-			if r, bad = parseChat(o, 0); bad == nil {
+			r = parseChat(o, 0)
+			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				return
 			}
@@ -111,7 +112,8 @@ func FuzzResponsesRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *responsesRequest
-			if r, bad = parseResponses(o, &Options{Store: store}); bad == nil {
+			r = parseResponses(o, &Options{Store: store})
+			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				if _, err := marshal(&r.response); err != nil {
 					t.Error(err)
@@ -133,7 +135,8 @@ func FuzzMessagesRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *messagesRequest
-			if r, bad = parseMessages(o, 0); bad == nil {
+			r = parseMessages(o, 0)
+			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				return
 			}
@@ -148,12 +151,12 @@ func FuzzOllamaRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"a","messages":[{"role":"assistant","tool_calls":[{"function":` +
 		`{"name":"f","arguments":{}}}]},{"role":"tool","tool_name":"f"}],"format":"json"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, parse := range []func(*object, int) (*ollamaRequest, *fault){parseOllamaChat,
-			parseOllamaGenerate} {
+		p := &port{}
+		for _, read := range []reader{p.readOllamaChat, p.readOllamaGenerate} {
 			o, bad := parseObject(b)
 			if bad == nil {
-				var r *ollamaRequest
-				if r, bad = parse(o, 0); bad == nil {
+				r, _ := read(o)
+				if bad = o.c.first; bad == nil {
 					startable(t, r.turns[0])
 					continue
 				}

@@ -27,17 +27,17 @@ type messagesForm struct {
 	sent    int    // bytes of the open call's arguments
 }
 
-func (p *port) readMessages(o *object) (*request, form, *fault) {
+func (p *port) readMessages(o *object) (*request, form) {
 	o.need("max_tokens")
-	req, f := parseMessages(o, p.MaxReasoning)
-	return &req.request, &messagesForm{req: req}, f
+	req := parseMessages(o, p.MaxReasoning)
+	return &req.request, &messagesForm{req: req}
 }
 
 // countTokens answers POST /v1/messages/count_tokens.
 func (p *port) countTokens(_ *exchange, r *http.Request, o *object) (any, *fault) {
-	req, f := parseMessages(o, p.MaxReasoning)
-	if f != nil {
-		return nil, f
+	req := parseMessages(o, p.MaxReasoning)
+	if o.c.first != nil {
+		return nil, o.c.first
 	}
 	if _, err := p.modelOf(r.Context(), &req.request); err != nil {
 		return nil, unavailable(err)

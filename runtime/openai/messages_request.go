@@ -26,7 +26,7 @@ type messagesRequest struct {
 const lowBudget, highBudget = 2048, 16384
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
-func parseMessages(o *object, bound int) (*messagesRequest, *fault) {
+func parseMessages(o *object, bound int) *messagesRequest {
 	r := &messagesRequest{request: request{model: o.text("model"), n: 1, stream: o.flag("stream"),
 		history: "messages"}}
 	r.standIn = ofAnotherMaker(r.model)
@@ -50,7 +50,7 @@ func parseMessages(o *object, bound int) (*messagesRequest, *fault) {
 	}
 	r.format.into(&turn)
 	r.turns = []session.Request{turn}
-	return r, o.c.first
+	return r
 }
 
 // ofAnotherMaker tells whether a model is another maker's. Agents use such names by themselves, for

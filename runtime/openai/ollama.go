@@ -62,16 +62,6 @@ type ollamaForm struct {
 	begun             time.Time
 }
 
-func (p *port) readOllamaChat(o *object) (*request, form, *fault) {
-	req, f := parseOllamaChat(o, p.MaxReasoning)
-	return &req.request, &ollamaForm{req: req}, f
-}
-
-func (p *port) readOllamaGenerate(o *object) (*request, form, *fault) {
-	req, f := parseOllamaGenerate(o, p.MaxReasoning)
-	return &req.request, &ollamaForm{req: req}, f
-}
-
 func (l *ollamaForm) open(a *answer) { l.answer, l.begun = a, time.Now() }
 
 func (l *ollamaForm) take(_ int, e session.Event) {

@@ -81,9 +81,9 @@ func (r *ollamaRequest) readFormat(v value) {
 	}
 }
 
-func parseOllamaChat(o *object, bound int) (*ollamaRequest, *fault) {
+func (p *port) readOllamaChat(o *object) (*request, form) {
 	r, turn := readOllama(o, "messages")
-	turn.MaxReasoning = bound
+	turn.MaxReasoning = p.MaxReasoning
 	talk := ollamaConversation(o)
 	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
 	tools := readOffer(o)
@@ -91,7 +91,7 @@ func parseOllamaChat(o *object, bound int) (*ollamaRequest, *fault) {
 	r.ignored = append(r.ignored, tools.ignored...)
 	r.format.into(&turn)
 	r.turns = []session.Request{turn}
-	return r, o.c.first
+	return &r.request, &ollamaForm{req: r}
 }
 
 func ollamaConversation(o *object) *conversation {
@@ -217,7 +217,7 @@ func images(o *object) (note string) {
 	return ""
 }
 
-func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
+func (p *port) readOllamaGenerate(o *object) (*request, form) {
 	r, turn := readOllama(o, "prompt")
 	r.generate = true
 	for _, name := range []string{"suffix", "template"} {
@@ -233,9 +233,9 @@ func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
 		turn.Prompt, turn.Final = encodePrompt(o.get("prompt"), prompt).ids, r.format.final
 	} else {
 		turn.Messages = []session.Message{session.User(prompt)}
-		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), bound
+		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), p.MaxReasoning
 		r.format.into(&turn)
 	}
 	r.turns = []session.Request{turn}
-	return r, o.c.first
+	return &r.request, &ollamaForm{req: r}
 }

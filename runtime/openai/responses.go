@@ -26,11 +26,8 @@ type responsesForm struct {
 	replay   *remade         // set if another process had begun the response
 }
 
-func (p *port) readResponses(o *object) (*request, form, *fault) {
-	req, f := parseResponses(o, &p.Options)
-	if f != nil {
-		return nil, nil, f
-	}
+func (p *port) readResponses(o *object) (*request, form) {
+	req := parseResponses(o, &p.Options)
 	form := &responsesForm{req: req}
 	if req.store {
 		form.log = newEventLog()
@@ -39,7 +36,7 @@ func (p *port) readResponses(o *object) (*request, form, *fault) {
 		req.background = form.background
 		form.request = o.raw
 	}
-	return &req.request, form, nil
+	return &req.request, form
 }
 
 func (r *responsesForm) open(a *answer) {

@@ -65,9 +65,9 @@ func (p *port) countInput(_ *exchange, r *http.Request, o *object) (any, *fault)
 // readConversation reads a request that has a conversation and asks for no answer.
 func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, session.Runner,
 	*fault) {
-	req, f := parseResponses(o, &p.Options)
-	if f != nil {
-		return nil, nil, f
+	req := parseResponses(o, &p.Options)
+	if o.c.first != nil {
+		return nil, nil, o.c.first
 	}
 	runner, err := p.Models.Get(r.Context(), req.model)
 	if err != nil {

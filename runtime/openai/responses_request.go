@@ -41,7 +41,7 @@ type responsesRequest struct {
 
 // parseResponses checks a request; the options' store answers for previous_response_id and item
 // references.
-func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
+func parseResponses(o *object, options *Options) *responsesRequest {
 	r := &responsesRequest{
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
@@ -66,28 +66,26 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	}
 	instructions := o.text("instructions")
 	if o.has("conversation") && o.has("previous_response_id") {
-		return nil, invalid("conversation", "conversation and previous_response_id cannot both "+
-			"be given")
+		o.c.first = invalid("conversation", "conversation and previous_response_id cannot both be "+
+			"given")
+		return r
 	}
 	in := inputReader{talk: &r.talk, Options: options}
 	if previous := o.text("previous_response_id"); previous != "" {
 		in.goesOn, r.previous = true, previous
 		before, f := previousResponse(options.Store, previous)
 		if f != nil {
-			return nil, f
+			o.c.first = f
+			return r
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
 		said := valuesOf(before.output(), "previous_response_id", o.c)
 		in.openCalls(said)
 		in.openRequests(said, o)
 	}
-	if f := r.readTalk(o, &in); f != nil {
-		return nil, f
-	}
+	r.readTalk(o, &in)
 	r.ignored = append(ignored, in.read(o)...)
-	if f := in.calls.overdue(); f != nil {
-		o.c.add(f)
-	}
+	o.c.add(in.calls.overdue())
 	in.checkApproved(o)
 	r.approved = in.approved
 	r.source = func() {
@@ -100,7 +98,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
 	r.turns = []session.Request{turn}
 	r.response = r.echo(o, turn, tools)
-	return r, o.c.first
+	return r
 }
 
 // starter starts the turn with what the request asks for: tools, and a conversation that fits.

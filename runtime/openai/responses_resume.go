@@ -87,8 +87,8 @@ func (p *port) resume(id string, s storedResponse) bool {
 	if f != nil {
 		return false
 	}
-	req, f := parseResponses(o, &p.Options)
-	if f != nil || len(req.wanted) > 0 || req.compactAt != 0 {
+	req := parseResponses(o, &p.Options)
+	if o.c.first != nil || len(req.wanted) > 0 || req.compactAt != 0 {
 		return false
 	}
 	ctx, cancel := context.WithCancel(context.Background())

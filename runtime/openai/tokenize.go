@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -25,15 +26,14 @@ func (p *port) tokenize(e *exchange, r *http.Request, o *object) (any, *fault) {
 	var ids []int32
 	var f *fault
 	if o.has("messages") {
-		ids, f = p.promptOf(o)
-	} else {
-		// no prompt has a token in front, whatever add_special_tokens says
-		if ids = o.get("prompt").encode(o.text("prompt")); !o.has("prompt") {
-			o.get("prompt").missing()
+		if req := parseChat(o, p.MaxReasoning); o.c.first == nil {
+			ids, f = p.rendered(r.Context(), &req.request)
 		}
-		f = o.c.first
+	} else if o.need("prompt") {
+		// no prompt has a token in front, whatever add_special_tokens says
+		ids = o.get("prompt").encode(o.text("prompt"))
 	}
-	if f == nil {
+	if f = cmp.Or(f, o.c.first); f == nil {
 		writeTokens(e, ids, runner.ContextLength(), strs)
 	}
 	return nil, f
@@ -108,15 +108,6 @@ func (w *pieceWriter) send(least int) {
 		_, _ = w.e.Write(w.b)
 		w.b = w.b[:0]
 	}
-}
-
-// promptOf renders the conversation of a chat request.
-func (p *port) promptOf(o *object) ([]int32, *fault) {
-	req, f := parseChat(o, p.MaxReasoning)
-	if f != nil {
-		return nil, f
-	}
-	return p.rendered(o.c.context(), &req.request)
 }
 
 // rendered is the prompt of a request's first turn.
