@@ -1,10 +1,12 @@
-// POST /v1/chat/completions: what a request asks for.
+// POST /v1/chat/completions: what a request asks for, functions and function_call included, which
+// OpenAI has deprecated in favour of tools.
+//
+// A request in that form is answered in it. Its calls have no ids; a call's place in the request
+// serves as its id. What must stay true: a result follows a call of the same function.
 
 package openai
 
 import (
-	"slices"
-	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -158,51 +160,58 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 	}
 }
 
-// textParts are the types of content parts that hold text, of both APIs.
-var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text",
-	"reasoning_text"}
-
-// imageParts are the types of parts that hold images, of all APIs.
-var imageParts = []string{"input_image", "image_url", "image"}
-
-func leftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
-
-// content reads text: a string, parts of text joined as they are, or null. The model reads text
-// only, so images and the like are refused; where a tool returned one (lenient) or the server is
-// told to leave images out, a note stands in its place: refusing would end the agent's whole
-// conversation.
-func content(m *object, name string, lenient bool) string {
-	v := m.get(name)
-	switch v.Kind() {
+// readFunctions reads the deprecated parameters, and tells whether the request has them.
+func (of *offer) readFunctions(o *object) bool {
+	if !o.has("functions") {
+		if o.has("function_call") {
+			o.get("function_call").invalid(" needs functions")
+		}
+		return false
+	}
+	if o.has("tools") || o.has("tool_choice") {
+		o.get("functions").invalid(" is the deprecated form of tools: only one of both can " +
+			"be given")
+	}
+	for _, v := range of.list(o, "functions") {
+		of.functions = append(of.functions, readFunction(v.object()))
+	}
+	switch v := o.get("function_call"); v.Kind() {
 	case jsondoc.Null:
-		return ""
 	case jsondoc.String:
-		return v.text()
-	case jsondoc.Array:
+		if how := v.text(); how != "auto" && how != "none" {
+			v.must(`"auto", "none" or an object with a name`)
+		} else {
+			of.mode(v, how)
+		}
 	default:
-		v.wrong("a string or an array of content parts")
-		return ""
+		of.name(v, v.object().text("name"))
 	}
-	list := v.list()
-	all := make([]string, 0, len(list))
-	for _, p := range list {
-		if p.Kind() == jsondoc.String {
-			all = append(all, p.text())
-			continue
-		}
-		part := p.object()
-		switch kind := part.text("type"); {
-		case slices.Contains(textParts, kind), kind == "" && part.has("text"):
-			all = append(all, part.text("text")+part.text("refusal"))
-		case (kind == "input_file" || kind == "file") && !lenient:
-			all = append(all, fileText(part))
-		case lenient, m.c.images && slices.Contains(imageParts, kind):
-			all = append(all, leftOut(kind))
-		case kind == "":
-			part.get("type").missing()
-		default:
-			part.unreadable("the model reads text only")
-		}
+	return true
+}
+
+// readFunctionCall adds the call of an assistant's message.
+func readFunctionCall(talk *conversation, m *object, ledger *callLedger) {
+	call := m.object("function_call")
+	if call == nil {
+		return
 	}
-	return strings.Join(all, "")
+	ledger.function, ledger.path = call.text("name"), call.path
+	ledger.call(ledger.path)
+	readCall(talk, call, ledger.path)
+}
+
+// readFunctionResult adds what a function has returned.
+func readFunctionResult(talk *conversation, m *object, ledger *callLedger) {
+	name := m.text("name")
+	switch {
+	case name == "":
+		m.get("name").missing()
+	case !ledger.open[ledger.path]:
+		m.value().invalid(": no function_call of the assistant waits for this result")
+	case name != ledger.function:
+		m.get("name").invalid(" is %q, but the function_call before it is of %q", name,
+			ledger.function)
+	}
+	ledger.answer(ledger.path)
+	talk.result(ledger.path, name, content(m, "content", true))
 }

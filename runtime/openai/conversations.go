@@ -1,4 +1,5 @@
-// /v1/conversations: items that outlive one response, and grow with each that names them.
+// /v1/conversations: items that outlive one response, and grow with each that names them; and lists
+// of items, page by page.
 //
 // What must stay true: items keep their order and their ids; two responses that end at the same
 // time both leave theirs; a response that failed or was cancelled leaves none.
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -259,4 +261,62 @@ func (r *responsesForm) leave() error {
 		s.Items = append(s.Items, said...)
 	})
 	return err
+}
+
+const (
+	pageDefault = 20
+	pageMost    = 100
+)
+
+type itemPage struct {
+	Object  string            `json:"object"` // list
+	Data    []json.RawMessage `json:"data"`
+	FirstID string            `json:"first_id"`
+	LastID  string            `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+}
+
+// pageOf is a page of items, which are given oldest first. The order is desc if the client names
+// none.
+func pageOf(r *http.Request, items []json.RawMessage) (any, *fault) {
+	query := r.URL.Query()
+	items = slices.Clone(items)
+	switch order := query.Get("order"); order {
+	case "", "desc":
+		slices.Reverse(items)
+	case "asc":
+	default:
+		return nil, invalid("order", "order is %q, it must be asc or desc", order)
+	}
+	limit := pageDefault
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > pageMost {
+			return nil, invalid("limit", "limit is %q, it must be a number of 1 to %d", text,
+				pageMost)
+		}
+		limit = n
+	}
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(items, func(b json.RawMessage) bool { return idOf(b) == after })
+		if i < 0 {
+			return nil, invalid("after", "after is %q, there is no item with this id", after)
+		}
+		items = items[i+1:]
+	}
+	return pageWith(items[:min(limit, len(items))], len(items) > limit), nil
+}
+
+func pageWith(items []json.RawMessage, more bool) itemPage {
+	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...), HasMore: more}
+	if n := len(items); n > 0 {
+		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
+	}
+	return page
+}
+
+func idOf(item json.RawMessage) string {
+	var it struct{ ID string }
+	_ = json.Unmarshal(item, &it) // it was parsed when it came
+	return it.ID
 }

@@ -178,7 +178,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// writeFault answers with an error. If the headers of a whole answer are sent already (patient.go),
+// writeFault answers with an error. If the headers of a whole answer are sent already (sse.go),
 // it cuts the connection.
 func writeFault(e *exchange, f *fault) {
 	e.fault = brief(f.message)

@@ -1,18 +1,25 @@
-// context_management: a conversation that has more tokens than its client wants is compacted before
-// the turn.
+// Conversations that are too long: context_management compacts one before its turn,
+// /v1/responses/compact does it by itself, truncation "auto" drops its oldest messages;
+// /v1/responses/input_tokens counts.
 //
 // What must stay true: the turn goes on from what the compaction item says and from the user's last
 // message; so does the next response, whether the server has the conversation or the client sends
-// it with the item; a conversation that cannot be compacted goes on as it is.
+// it with the item; a conversation that cannot be compacted goes on as it is. Where messages are
+// dropped the last one stays, a result never loses its call, and the client is told how many.
 
 package openai
 
 import (
 	"context"
+	"errors"
 	"math"
+	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -147,4 +154,152 @@ func (r *responsesForm) compactedTo(c compacted) {
 	r.composer.begin(&compactionItem{itemHead{r.madeID("cmp_"), "compaction"},
 		wholeSeal + seal(c.summary.Text)[len(sealVersion):]})
 	r.close("completed")
+}
+
+// truncatedHeader says how many messages were dropped.
+const truncatedHeader = "X-Ossrun-Truncated"
+
+// truncating is a Runner that drops the oldest messages until a request fits.
+type truncating struct {
+	session.Runner
+	dropped int // of the request that lost most
+}
+
+// tell tells the client what was dropped at the start of its turn.
+func (t *truncating) tell(e *exchange) {
+	if t != nil && t.dropped > 0 {
+		e.tell(truncatedHeader, strconv.Itoa(t.dropped)+
+			" of the oldest messages do not fit into the context and were left out")
+	}
+}
+
+func (t *truncating) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	all := r.Messages
+	dropped := 0
+	for {
+		turn, err := t.Runner.Start(ctx, r)
+		var long *sched.ContextLengthError
+		if !errors.As(err, &long) {
+			t.dropped = max(t.dropped, dropped)
+			return turn, err
+		}
+		next := dropped + max(1, (len(all)-dropped)/8)
+		for next < len(all) && all[next].Role == harmony.RoleTool { // its call is gone
+			next++
+		}
+		if next >= len(all) {
+			return nil, err
+		}
+		dropped = next
+		r.Messages = all[dropped:]
+	}
+}
+
+// countPrompt is how many tokens the prompt of a request has. The turn is cancelled before it
+// generates anything.
+func countPrompt(ctx context.Context, runner session.Runner, r session.Request) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.MaxTokens = 1
+	turn, err := runner.Start(ctx, r)
+	var long *sched.ContextLengthError
+	if errors.As(err, &long) {
+		return long.Asked - 1, nil // it counts the first token of the answer
+	}
+	if err != nil {
+		return 0, err
+	}
+	cancel()
+	var usage session.Usage
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		if d, ok := e.(session.Done); ok {
+			usage = d.Usage
+		}
+	}
+	return usage.Prompt, nil
+}
+
+func (p *port) countInput(_ *exchange, r *http.Request, o *object) (any, *fault) {
+	req, runner, f := p.readConversation(r, o)
+	if f != nil {
+		return nil, f
+	}
+	turn := req.turns[0]
+	tools, _, err := p.open(req.wanted, "")
+	if err != nil {
+		return nil, faultOf(err, req.history)
+	}
+	for _, t := range tools {
+		t.Offer(&turn)
+	}
+	p.release(tools, "")
+	n, err := countPrompt(r.Context(), runner, turn)
+	if err != nil {
+		return nil, faultOf(err, req.history)
+	}
+	return struct {
+		Object string `json:"object"`
+		Tokens int    `json:"input_tokens"`
+	}{"response.input_tokens", n}, nil
+}
+
+// readConversation reads a request that has a conversation and asks for no answer.
+func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, session.Runner,
+	*fault) {
+	req := parseResponses(o, &p.Options)
+	if o.c.first != nil {
+		return nil, nil, o.c.first
+	}
+	runner, err := p.Models.Get(r.Context(), req.model)
+	if err != nil {
+		return nil, nil, unavailable(err)
+	}
+	return req, runner, nil
+}
+
+func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
+	req, runner, f := p.readConversation(r, o)
+	if f != nil {
+		return nil, f
+	}
+	turn := req.turns[0]
+	if len(turn.Messages) == 0 {
+		return nil, invalid("input", "input has no conversation that could be compacted")
+	}
+	turn.Params = sample.Defaults()
+	var summary session.Summary
+	err := p.patiently(e, func() (err error) {
+		summary, err = session.Compact(r.Context(), runner, turn)
+		return err
+	})
+	if err != nil {
+		return nil, faultOf(err, req.history)
+	}
+	e.usage = summary.Usage
+	return struct {
+		ID        string           `json:"id"`
+		Object    string           `json:"object"`
+		CreatedAt int64            `json:"created_at"`
+		Output    []compactionItem `json:"output"`
+		Usage     *responseUsage   `json:"usage"`
+	}{newID("resp_"), "response.compaction", now(),
+		[]compactionItem{{itemHead{newID("cmp_"), "compaction"}, seal(summary.Text)}},
+		wireResponseUsage(summary.Usage)}, nil
+}
+
+// patiently does a job that may take long while it keeps the connection alive.
+func (p *port) patiently(e *exchange, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	patient := patientWriter{e: e}
+	clock := time.NewTicker(p.Silence)
+	defer clock.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-clock.C:
+			_ = patient.quiet() // a client that is gone ends the request's context too
+		}
+	}
 }

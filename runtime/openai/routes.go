@@ -1,4 +1,4 @@
-// What the port honours, as a table: every route with its handler and its parameters. openapi.go
+// What the port honours, as a table: every route with its handler and its parameters. pages.go
 // makes OpenAPI's document and a page of it.
 //
 // What must stay true: openapi_test.go compares each field of a body with what the route does: a

@@ -1,9 +1,9 @@
-// Server-sent events, and Ollama's lines of JSON.
+// Server-sent events, Ollama's lines of JSON, and the beats of a slow whole answer.
 //
 // One stream belongs to one request and one goroutine. Events are collected and sent in one write
 // and one flush: one system call for each batch, not for each token. What must stay true: after a
 // failed write nothing more is written and the turns are cancelled; a client that stops reading
-// cannot block a turn for ever.
+// cannot block a turn for ever; an error of an ordinary whole answer has its status.
 
 package openai
 
@@ -128,4 +128,23 @@ func (s *eventStream) fail(err error) error {
 	s.err = err
 	s.cancel()
 	return err
+}
+
+// patientWriter sends the line feeds of one whole answer.
+type patientWriter struct {
+	e     *exchange
+	beats int
+}
+
+// quiet is called at every heartbeat.
+func (p *patientWriter) quiet() error {
+	if p.beats++; p.beats < 2 {
+		return nil
+	}
+	if p.e.status == 0 {
+		p.e.Header().Set("Content-Type", "application/json")
+		p.e.WriteHeader(http.StatusOK)
+		p.e.beat("\n")
+	}
+	return writeNow(p.e, []byte{'\n'})
 }
