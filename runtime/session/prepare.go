@@ -1,5 +1,9 @@
-// The work of a request before the scheduler knows it: its prompt is rendered and encoded, its
-// schemas are compiled.
+// The work of a request before the scheduler knows it: its prompt is rendered and encoded, and the
+// grammar of its turn is compiled, which says which tokens may be sampled.
+//
+// The grammar enforces a function's parameters. Agents send schemas of every kind. What of one is
+// not supported is not enforced, and Result.Relaxed says so; if nothing is left, the arguments are
+// any JSON object. If the function is strict, the request is refused.
 //
 // What must stay true: this work ends soon after its caller has left; large requests do it a few at
 // a time, so that a small one is ready in milliseconds whatever else comes in.
@@ -8,6 +12,8 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"golang.org/x/sync/semaphore"
 
@@ -66,4 +72,71 @@ func (r Request) size() int {
 		}
 	}
 	return n
+}
+
+// mostSchemas bounds what one request makes the server compile.
+const mostSchemas = 2 * grammar.MostSchemaText
+
+var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
+	mostSchemas>>10)
+
+// Callable tells whether the model may call what is offered under name: python, browser,
+// functions.NAME.
+func (r *Request) Callable(name string) bool {
+	return r.Only == nil || slices.Contains(r.Only, name)
+}
+
+// rules makes the grammar of a request; relaxed lists the functions whose parameters are not
+// enforced, and why.
+func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []string, err error) {
+	out := grammar.TurnRules{Python: r.Python && r.Callable("python"),
+		Browser: r.Browser && r.Callable("browser"), ToolChoice: r.ToolChoice,
+		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
+		SampleBodies: r.Params.Logprobs >= 0}
+	at := make(map[string]int, len(r.Functions)) // where each function is in out
+	schemas := 0                                 // bytes
+	for _, f := range r.Functions {
+		if !r.Callable("functions." + f.Name) {
+			continue
+		}
+		rule := grammar.FunctionRule{Name: f.Name}
+		if text, ok := r.Texts[f.Name]; ok {
+			rule.Body, rule.Text = text, true
+		} else if len(f.Parameters) > 0 {
+			var body *grammar.Grammar
+			var less []string
+			err := errTooMuch
+			strict := slices.Contains(r.Strict, f.Name)
+			schemas += len(f.Parameters)
+			switch {
+			case schemas > mostSchemas:
+			case strict:
+				body, err = grammar.ArgumentsWithin(ctx, f.Parameters)
+			default:
+				body, less, err = grammar.RelaxedWithin(ctx, f.Parameters, true)
+			}
+			switch {
+			case err == nil:
+				rule.Body = body
+				for _, l := range less {
+					relaxed = append(relaxed, f.Name+": "+l)
+				}
+			case ctx.Err() != nil:
+				return out, nil, ctx.Err()
+			case strict:
+				return out, nil, &RequestError{"functions",
+					"the parameters of the strict function " + f.Name + " are not supported: " +
+						err.Error()}
+			default:
+				relaxed = append(relaxed, f.Name+": "+err.Error())
+			}
+		}
+		if i, twice := at[f.Name]; twice {
+			out.Functions[i] = rule // the last one is used
+			continue
+		}
+		at[f.Name] = len(out.Functions)
+		out.Functions = append(out.Functions, rule)
+	}
+	return out, relaxed, nil
 }

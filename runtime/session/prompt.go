@@ -12,9 +12,13 @@ package session
 
 import (
 	"context"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -172,4 +176,51 @@ func systemMessage(r Request) (harmony.Message, error) {
 		s.Tools["browser"] = harmony.BuiltinBrowser()
 	}
 	return harmony.System(s), nil
+}
+
+// cuts returns the lengths of a rendered prompt at which its KV pages are kept longest.
+func cuts(prompt []int32) (at []int) {
+	assistant := assistantStart()
+	others := false // the latest message is not the assistant's
+	for i, id := range prompt {
+		if id != token.Start {
+			continue
+		}
+		if others {
+			at = append(at, i)
+		}
+		end := min(len(prompt), i+len(assistant))
+		others = !slices.Equal(prompt[i:end], assistant)
+	}
+	return at
+}
+
+var billing = regexp.MustCompile(
+	`(?im)^[ \t]*x-anthropic-billing-header:(?:[ \t]*[\w.-]+=[^;\s]*;?)*[ \t]*(?:\r?\n)?`)
+
+// withoutBilling removes such headers from a system text. A header starts at the beginning of a
+// line and ends with its last name=value; the text after it stays.
+func withoutBilling(text string) string {
+	if !strings.Contains(strings.ToLower(text), "x-anthropic-billing-header:") {
+		return text
+	}
+	return billing.ReplaceAllString(text, "")
+}
+
+// withoutBillingIn is withoutBilling for a system or developer message. Other messages are returned
+// unchanged.
+func withoutBillingIn(m harmony.Message) harmony.Message {
+	if m.Role != harmony.RoleSystem && m.Role != harmony.RoleDeveloper {
+		return m
+	}
+	m.Content = slices.Clone(m.Content)
+	for i := range m.Content {
+		c := &m.Content[i]
+		c.Text = withoutBilling(c.Text)
+		if c.Developer != nil && c.Developer.Instructions != nil {
+			d, text := *c.Developer, withoutBilling(*c.Developer.Instructions)
+			d.Instructions, c.Developer = &text, &d
+		}
+	}
+	return m
 }
