@@ -70,8 +70,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Reasoning:
 		if c.req.reasoning {
 			ch.reasoning.WriteString(e.Text)
-			reasoning, other := c.thought(e.Text)
-			c.piece(ch, chatPiece{Reasoning: reasoning, OtherName: other}, nil)
+			c.piece(ch, chatPiece{chatThought: c.thought(e.Text)}, nil)
 		}
 	case session.Commentary:
 		ch.commentary = true
@@ -114,17 +113,16 @@ func (c *chatForm) take(choice int, e session.Event) {
 		if c.failureOf(e) == nil {
 			reason := c.reason(ch)
 			c.send(chatDelta{Index: ch.index, FinishReason: &reason, TokenIDs: c.tokens(ch.index),
-				Own: c.own(ch)})
+				Own: ownPartOf(c.dones[ch.index])})
 		}
 	}
 }
 
-// thought is reasoning under the first or the second of its names.
-func (c *chatForm) thought(text string) (reasoning, content string) {
+func (c *chatForm) thought(text string) chatThought {
 	if c.port.ReasoningContent {
-		return "", text
+		return chatThought{OtherName: text}
 	}
-	return text, ""
+	return chatThought{Reasoning: text}
 }
 
 func (c *chatForm) answered(ch *chatState, e session.Answer) {
@@ -152,9 +150,9 @@ func (c *chatForm) arguments(ch *chatState, index int, text string) {
 func (c *chatForm) callPiece(ch *chatState, call chatCall) {
 	switch {
 	case !c.req.functions:
-		c.piece(ch, chatPiece{ToolCalls: []chatCall{call}}, nil)
+		c.piece(ch, chatPiece{chatCalls: chatCalls{ToolCalls: []chatCall{call}}}, nil)
 	case *call.Index == 0: // the deprecated form has no place for a second call
-		c.piece(ch, chatPiece{FunctionCall: call.Function}, nil)
+		c.piece(ch, chatPiece{chatCalls: chatCalls{FunctionCall: call.Function}}, nil)
 	}
 }
 
@@ -177,15 +175,12 @@ func (c *chatForm) reason(ch *chatState) string {
 	return "stop"
 }
 
-// own tells of a loop that was ended, nil if there was none.
-func (c *chatForm) own(ch *chatState) *ownPart { return ownPartOf(c.dones[ch.index]) }
-
 func (c *chatForm) whole(usage session.Usage) any {
 	c.object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
-		m := chatReply{Role: "assistant", Annotations: []struct{}{}}
-		m.Reasoning, m.OtherName = c.thought(ch.reasoning.String())
+		m := chatReply{Role: "assistant", chatThought: c.thought(ch.reasoning.String()),
+			Annotations: []struct{}{}}
 		for i, call := range ch.calls {
 			if ch.closed[i] { // one that was cut off has no arguments that could be run
 				m.ToolCalls = append(m.ToolCalls, call)
@@ -200,7 +195,7 @@ func (c *chatForm) whole(usage session.Usage) any {
 			m.Content = &text
 		}
 		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
-			TokenIDs: c.tokens(ch.index), Own: c.own(ch)}
+			TokenIDs: c.tokens(ch.index), Own: ownPartOf(c.dones[ch.index])}
 		if c.req.logprobs {
 			choice.Logprobs = &chatLogprobs{Content: *orEmpty(ch.logprobs)}
 		}

@@ -27,6 +27,7 @@ type ownPart struct {
 	Loop string `json:"loop"` // why the turn was ended, see session.ErrLoop
 }
 
+// ownPartOf tells of a loop that was ended, nil if there was none.
 func ownPartOf(done *session.Done) *ownPart {
 	if done.Finish != session.FinishLoop {
 		return nil
@@ -35,14 +36,22 @@ func ownPartOf(done *session.Done) *ownPart {
 }
 
 type chatReply struct {
-	Role        string     `json:"role"`
-	Content     *string    `json:"content"`
-	Reasoning   string     `json:"reasoning,omitempty"`
-	OtherName   string     `json:"reasoning_content,omitempty"` // Options.ReasoningContent
+	Role    string  `json:"role"`
+	Content *string `json:"content"`
+	chatThought
 	Refusal     *string    `json:"refusal"`
 	Annotations []struct{} `json:"annotations"`
-	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
+	chatCalls
+}
 
+// chatThought is reasoning under one of its names.
+type chatThought struct {
+	Reasoning string `json:"reasoning,omitempty"`
+	OtherName string `json:"reasoning_content,omitempty"` // Options.ReasoningContent
+}
+
+type chatCalls struct {
+	ToolCalls    []chatCall    `json:"tool_calls,omitempty"`
 	FunctionCall *chatFunction `json:"function_call,omitempty"` // the deprecated form
 }
 
@@ -83,13 +92,10 @@ type chatDelta struct {
 }
 
 type chatPiece struct {
-	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
-	Reasoning string     `json:"reasoning,omitempty"`
-	OtherName string     `json:"reasoning_content,omitempty"`
-	ToolCalls []chatCall `json:"tool_calls,omitempty"`
-
-	FunctionCall *chatFunction `json:"function_call,omitempty"`
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+	chatThought
+	chatCalls
 }
 
 type chatLogprobs struct {
@@ -99,26 +105,25 @@ type chatLogprobs struct {
 
 // tokenLogprob is one token, in chat completions and in responses.
 type tokenLogprob struct {
-	Token   string     `json:"token"`
-	Logprob float32    `json:"logprob"`
-	Bytes   []int      `json:"bytes"` // numbers: encoding/json would make base64 of []byte
-	Top     []rivalLog `json:"top_logprobs"`
+	rivalLog
+	Top []rivalLog `json:"top_logprobs"`
 }
 
 type rivalLog struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
-	Bytes   []int   `json:"bytes"`
+	Bytes   []int   `json:"bytes"` // numbers: encoding/json would make base64 of []byte
 }
 
 func wireLogprobs(list []session.TokenLogprob) []tokenLogprob {
+	wire := func(l session.TokenLogprob) rivalLog {
+		return rivalLog{l.Token, finite(l.Logprob), numbers(l.Bytes)}
+	}
 	out := make([]tokenLogprob, len(list))
 	for i, l := range list {
-		out[i] = tokenLogprob{Token: l.Token, Logprob: finite(l.Logprob), Bytes: numbers(l.Bytes),
-			Top: make([]rivalLog, len(l.Top))}
+		out[i] = tokenLogprob{wire(l), make([]rivalLog, len(l.Top))}
 		for k, t := range l.Top {
-			out[i].Top[k] = rivalLog{Token: t.Token, Logprob: finite(t.Logprob),
-				Bytes: numbers(t.Bytes)}
+			out[i].Top[k] = wire(t)
 		}
 	}
 	return out

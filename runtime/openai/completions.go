@@ -38,6 +38,13 @@ type textLogprobs struct {
 	TextOffset    []int                `json:"text_offset"` // in characters of the choice's text
 }
 
+func (l *textLogprobs) add(more textLogprobs) {
+	l.Tokens = append(l.Tokens, more.Tokens...)
+	l.TokenLogprobs = append(l.TokenLogprobs, more.TokenLogprobs...)
+	l.TopLogprobs = append(l.TopLogprobs, more.TopLogprobs...)
+	l.TextOffset = append(l.TextOffset, more.TextOffset...)
+}
+
 // promptLogprob is one entry of vLLM's prompt_logprobs.
 type promptLogprob struct {
 	Logprob float32 `json:"logprob"`
@@ -131,33 +138,24 @@ func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogpro
 	var more textLogprobs
 	at := ch.chars
 	for i, l := range logprobs {
-		if i == 0 && ch.first { // nothing is said of the prompt's first token
-			more.Tokens = append(more.Tokens, c.name(l))
-			more.TokenLogprobs = append(more.TokenLogprobs, nil)
-			more.TopLogprobs = append(more.TopLogprobs, nil)
-			more.TextOffset = append(more.TextOffset, at)
-			at += utf8.RuneCount(l.Bytes)
-			continue
+		var logprob *float32 // nothing is said of the prompt's first token
+		var top map[string]float32
+		if i > 0 || !ch.first {
+			logprob, top = new(float32), make(map[string]float32, len(l.Top)+1)
+			*logprob = finite(l.Logprob)
+			for _, t := range l.Top[:min(len(l.Top), c.req.turns[choice].Params.Logprobs)] {
+				top[c.name(t)] = finite(t.Logprob)
+			}
+			top[c.name(l)] = *logprob
 		}
-		logprob := finite(l.Logprob)
-		top := make(map[string]float32, len(l.Top)+1)
-		for _, t := range l.Top[:min(len(l.Top), c.req.turns[choice].Params.Logprobs)] {
-			top[c.name(t)] = finite(t.Logprob)
-		}
-		top[c.name(l)] = logprob
-		more.Tokens = append(more.Tokens, c.name(l))
-		more.TokenLogprobs = append(more.TokenLogprobs, &logprob)
-		more.TopLogprobs = append(more.TopLogprobs, top)
-		more.TextOffset = append(more.TextOffset, at)
+		more.add(textLogprobs{[]string{c.name(l)}, []*float32{logprob}, []map[string]float32{top},
+			[]int{at}})
 		at += utf8.RuneCount(l.Bytes)
 	}
 	ch.first = false
 	ch.text.WriteString(text)
 	ch.chars += utf8.RuneCountInString(text)
-	ch.logprobs.Tokens = append(ch.logprobs.Tokens, more.Tokens...)
-	ch.logprobs.TokenLogprobs = append(ch.logprobs.TokenLogprobs, more.TokenLogprobs...)
-	ch.logprobs.TopLogprobs = append(ch.logprobs.TopLogprobs, more.TopLogprobs...)
-	ch.logprobs.TextOffset = append(ch.logprobs.TextOffset, more.TextOffset...)
+	ch.logprobs.add(more)
 	piece := textChoice{Index: choice, Text: text}
 	if c.req.logprobs && len(logprobs) > 0 {
 		piece.Logprobs = &more

@@ -115,7 +115,7 @@ func fileContents(o *object, at, data string) string {
 	case err != nil:
 		o.complain(invalid(at, "%s is not base64: %v", at, err))
 	case pdf.Is(b):
-		text, err := pdf.Text(o.c.context(), b)
+		text, err := pdf.Text(o.c.ctx, b)
 		if err != nil {
 			o.complain(invalid(at, "%s: %v", at, err))
 		}

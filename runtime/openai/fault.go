@@ -81,34 +81,34 @@ func unsupported(param, what, instead string) *fault {
 // faultOf turns an error of the models or the session into a fault. history is the parameter that
 // holds the conversation: "messages" or "input".
 func faultOf(err error, history string) *fault {
-	var f *fault
-	var tooLong *sched.ContextLengthError
-	var broken *sched.EngineError
-	var busy *session.BusyError
-	var request *session.RequestError
-	var param *sample.ParamError
-	switch {
-	case errors.As(err, &f):
+	if f, ok := errors.AsType[*fault](err); ok {
 		return f
-	case errors.As(err, &tooLong):
+	}
+	if long, ok := errors.AsType[*sched.ContextLengthError](err); ok {
 		f := refusal(http.StatusBadRequest, history, codeContextLength, fmt.Sprintf(
 			"This model's maximum context length is %d tokens. However, you requested %d tokens. "+
-				"Please reduce the length of the %s.", tooLong.Max, tooLong.Asked, history))
-		f.tooLong = tooLong
+				"Please reduce the length of the %s.", long.Max, long.Asked, history))
+		f.tooLong = long
 		return f
-	case errors.As(err, &request):
+	}
+	if request, ok := errors.AsType[*session.RequestError](err); ok {
 		return invalid(parameterOf(request.Param, history), "%s", request.Msg)
-	case errors.As(err, &param):
+	}
+	if param, ok := errors.AsType[*sample.ParamError](err); ok {
 		return invalid(param.Param, "%s", param.Error())
+	}
+	if busy, ok := errors.AsType[*session.BusyError](err); ok {
+		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error",
+			code: "rate_limit_exceeded", retryAfter: int(busy.After / time.Second),
+			message: busy.Error()}
+	}
+	broken, isBroken := errors.AsType[*sched.EngineError](err)
+	switch {
 	case errors.Is(err, sample.ErrNonFinite):
 		return failure(http.StatusInternalServerError, "non_finite_logits", "the model computed "+
 			"NaN or infinite logits, so this request was ended; other requests go on")
-	case errors.As(err, &broken):
+	case isBroken:
 		return failure(http.StatusInternalServerError, "engine_fault", broken.Error())
-	case errors.As(err, &busy):
-		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error",
-			code:       "rate_limit_exceeded",
-			retryAfter: int(busy.After / time.Second), message: busy.Error()}
 	case errors.Is(err, sched.ErrClosed):
 		return failure(http.StatusServiceUnavailable, kindServer, "the server is shutting down")
 	case errors.Is(err, session.ErrUnavailable):

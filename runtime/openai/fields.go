@@ -42,15 +42,7 @@ type complaints struct {
 	first  *fault
 	items  int             // of lists that were read
 	images bool            // images are left out with a note, instead of a fault
-	ctx    context.Context // of the request; nil: nobody waits for it
-}
-
-// context ends when the client has left.
-func (c *complaints) context() context.Context {
-	if c.ctx == nil {
-		return context.Background()
-	}
-	return c.ctx
+	ctx    context.Context // of the request; it ends when the client has left
 }
 
 // add adds a fault; nil is none.
@@ -88,8 +80,7 @@ func parseFor(ctx context.Context, b []byte) (*object, *fault) {
 	}
 	if !json.Valid(b) {
 		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			line, column := position(b, syntax.Offset)
 			return nil, invalid("", "the request body is not valid JSON: %s at line %d, column "+
 				"%d (byte %d)", syntax, line, column, syntax.Offset)
@@ -114,7 +105,7 @@ func position(b []byte, offset int64) (line, column int) {
 // gone tells whether nobody waits for the request any more. That becomes its fault, and the rest of
 // it is not read.
 func (c *complaints) gone() bool {
-	err := c.context().Err()
+	err := c.ctx.Err()
 	if err != nil {
 		c.add(faultOf(err, ""))
 	}
@@ -125,9 +116,9 @@ func (c *complaints) gone() bool {
 // instead is returned.
 func read[T any](v value, by func(jsondoc.Field) (T, error), instead T) T {
 	got, err := by(v.Field)
-	var e *jsondoc.FieldError
+	e, wrong := errors.AsType[*jsondoc.FieldError](err)
 	switch {
-	case !errors.As(err, &e):
+	case !wrong:
 		return got
 	case e.Want != "":
 		value{e.Field, v.c}.wrong(e.Want)
@@ -250,7 +241,7 @@ func (o *object) need(name string) bool {
 // get is the member's value; one that is absent is null.
 func (o *object) get(name string) value {
 	if o == nil {
-		return value{jsondoc.Field{Path: name}, &complaints{}}
+		return value{jsondoc.Field{Path: name}, &complaints{ctx: context.Background()}}
 	}
 	if o.seen != nil {
 		o.seen[name] = true

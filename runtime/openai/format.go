@@ -118,9 +118,9 @@ func schemaFormat(o *object) answerFormat {
 	var less []string
 	var err error
 	if o.flag("strict") {
-		held, err = grammar.SchemaWithin(v.c.context(), v.Raw)
+		held, err = grammar.SchemaWithin(v.c.ctx, v.Raw)
 	} else {
-		held, less, err = grammar.RelaxedWithin(v.c.context(), v.Raw, false)
+		held, less, err = grammar.RelaxedWithin(v.c.ctx, v.Raw, false)
 	}
 	var beyond *grammar.UnsupportedError
 	switch {
@@ -174,7 +174,7 @@ func formatSection(name, description string, schema json.RawMessage) string {
 
 // compile waits for its turn (see grammar.Compiling) and compiles.
 func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
-	done, err := grammar.Compiling(c.context())
+	done, err := grammar.Compiling(c.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.text())
 		}
-		if held, err = grammar.SchemaWithin(v.c.context(), schema); err != nil {
+		if held, err = grammar.SchemaWithin(v.c.ctx, schema); err != nil {
 			v.c.add(schemaFault(v, err))
 			return nil, ""
 		}

@@ -169,7 +169,7 @@ func (m *messagesForm) end(usage session.Usage, f *fault) {
 	m.stop()
 	reason, sequence := m.reason()
 	spent := wireMessageUsage(usage)
-	m.send(messageEvent{Type: "message_delta", Usage: &spent, Own: m.own(),
+	m.send(messageEvent{Type: "message_delta", Usage: &spent, Own: ownPartOf(m.dones[0]),
 		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
 }
@@ -199,12 +199,9 @@ func (m *messagesForm) whole(usage session.Usage) any {
 		m.content = m.content[:len(m.content)-1]
 	}
 	whole := m.message(&reason, sequence, wireMessageUsage(usage))
-	whole.Own = m.own()
+	whole.Own = ownPartOf(m.dones[0])
 	return whole
 }
-
-// own tells of a loop that was ended, nil if there was none.
-func (m *messagesForm) own() *ownPart { return ownPartOf(m.dones[0]) }
 
 func (m *messagesForm) message(reason, sequence *string, usage messageUsage) *message {
 	content := m.content

@@ -135,89 +135,73 @@ func (m *metrics) finished(model string, d session.Done) {
 	}
 }
 
-// state reads the scheduler of every loaded model when the metrics are requested.
+// state reads the scheduler of every loaded model when the metrics are requested. It describes
+// nothing beforehand: all that it has comes with its value.
 type state struct{ models session.Models }
 
-type schedulerMetric struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	of   func(sched.Stats) float64
-}
-
-// schedulerMetrics are read from each scheduler's Stats, under vLLM's names where it has one.
-var schedulerMetrics = []schedulerMetric{
-	gauge("vllm:num_requests_running", "Sequences in the running batch.",
-		func(s sched.Stats) float64 { return float64(s.Running) }),
-	gauge("vllm:num_requests_waiting", "Requests in the queue.",
-		func(s sched.Stats) float64 { return float64(s.Waiting) }),
-	gauge("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.",
-		func(s sched.Stats) float64 { return part(s.PagesUsed, s.PagesTotal) }),
-	gauge("ossrun:kv_cache_cached_perc",
-		"Part of the KV pages that are unused and hold a cached prefix, 0 to 1.",
-		func(s sched.Stats) float64 { return part(s.PagesCached, s.PagesTotal) }),
-	total("vllm:num_preemptions_total",
-		"Sequences that were preempted and computed again.",
-		func(s sched.Stats) uint64 { return s.Preemptions }),
-	total("vllm:prefix_cache_queries_total",
-		"Prompt tokens that were looked up in the prefix cache.",
-		func(s sched.Stats) uint64 { return s.PrefixQueries }),
-	total("vllm:prefix_cache_hits_total",
-		"Prompt tokens that were found in the prefix cache and not computed.",
-		func(s sched.Stats) uint64 { return s.PrefixHits }),
-	total("vllm:spec_decode_num_drafts_total", "Drafts that were tried.",
-		func(s sched.Stats) uint64 { return s.Drafts }),
-	total("vllm:spec_decode_num_draft_tokens_total", "Tokens of these drafts.",
-		func(s sched.Stats) uint64 { return s.DraftTokens }),
-	total("vllm:spec_decode_num_accepted_tokens_total", "Tokens of drafts that were right.",
-		func(s sched.Stats) uint64 { return s.AcceptedTokens }),
-	total("ossrun:prefilled_tokens_total",
-		"Prompt tokens that were computed for the first time.",
-		func(s sched.Stats) uint64 { return s.Prefilled }),
-	total("ossrun:rebuilt_tokens_total",
-		"Tokens that were computed again for the window layers only, whose pages were gone.",
-		func(s sched.Stats) uint64 { return s.Rebuilt }),
-	total("ossrun:recomputed_tokens_total",
-		"Tokens that were computed again after a preemption.",
-		func(s sched.Stats) uint64 { return s.Recomputed }),
-	total("ossrun:kv_pages_swapped_out_total",
-		"KV pages that were copied to host memory or disk.",
-		func(s sched.Stats) uint64 { return s.SwappedOut }),
-	total("ossrun:kv_pages_swapped_in_total",
-		"KV pages that were copied back from host memory or disk.",
-		func(s sched.Stats) uint64 { return s.SwappedIn }),
-	total("ossrun:engine_steps_total", "Steps of the engine.",
-		func(s sched.Stats) uint64 { return s.Steps }),
-	total("ossrun:engine_faults_total",
-		"Steps that failed; the engine was started again after each.",
-		func(s sched.Stats) uint64 { return s.Faults }),
-	total("ossrun:non_finite_logits_total",
-		"Requests that ended because their logits were NaN or infinite.",
-		func(s sched.Stats) uint64 { return s.NonFinite }),
-}
-
-func gauge(name, help string, of func(sched.Stats) float64) schedulerMetric {
-	return schedulerMetric{prometheus.NewDesc(name, help, []string{"model_name"}, nil),
-		prometheus.GaugeValue, of}
-}
-
-func total(name, help string, of func(sched.Stats) uint64) schedulerMetric {
-	m := gauge(name, help, func(s sched.Stats) float64 { return float64(of(s)) })
-	m.kind = prometheus.CounterValue
-	return m
-}
-
-func part(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
-
-func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, g := range schedulerMetrics {
-		ch <- g.desc
-	}
-}
+func (s *state) Describe(chan<- *prometheus.Desc) {}
 
 func (s *state) Collect(ch chan<- prometheus.Metric) {
 	for model, now := range s.models.Stats() {
-		for _, g := range schedulerMetrics {
-			ch <- prometheus.MustNewConstMetric(g.desc, g.kind, g.of(now), model)
+		tell := func(name, help string, kind prometheus.ValueType, value float64) {
+			desc := prometheus.NewDesc(name, help, []string{"model_name"}, nil)
+			ch <- prometheus.MustNewConstMetric(desc, kind, value, model)
 		}
+		for _, m := range gauges(now) {
+			tell(m.name, m.help, prometheus.GaugeValue, m.value)
+		}
+		for _, m := range totals(now) {
+			tell(m.name, m.help, prometheus.CounterValue, float64(m.value))
+		}
+	}
+}
+
+// reading is a metric of a scheduler's, under vLLM's name where it has one.
+type reading[T any] struct {
+	name, help string
+	value      T
+}
+
+func gauges(s sched.Stats) []reading[float64] {
+	pages := float64(max(s.PagesTotal, 1))
+	return []reading[float64]{
+		{"vllm:num_requests_running", "Sequences in the running batch.", float64(s.Running)},
+		{"vllm:num_requests_waiting", "Requests in the queue.", float64(s.Waiting)},
+		{"vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.",
+			float64(s.PagesUsed) / pages},
+		{"ossrun:kv_cache_cached_perc",
+			"Part of the KV pages that are unused and hold a cached prefix, 0 to 1.",
+			float64(s.PagesCached) / pages},
+	}
+}
+
+func totals(s sched.Stats) []reading[uint64] {
+	return []reading[uint64]{
+		{"vllm:num_preemptions_total", "Sequences that were preempted and computed again.",
+			s.Preemptions},
+		{"vllm:prefix_cache_queries_total",
+			"Prompt tokens that were looked up in the prefix cache.", s.PrefixQueries},
+		{"vllm:prefix_cache_hits_total",
+			"Prompt tokens that were found in the prefix cache and not computed.", s.PrefixHits},
+		{"vllm:spec_decode_num_drafts_total", "Drafts that were tried.", s.Drafts},
+		{"vllm:spec_decode_num_draft_tokens_total", "Tokens of these drafts.", s.DraftTokens},
+		{"vllm:spec_decode_num_accepted_tokens_total", "Tokens of drafts that were right.",
+			s.AcceptedTokens},
+		{"ossrun:prefilled_tokens_total",
+			"Prompt tokens that were computed for the first time.", s.Prefilled},
+		{"ossrun:rebuilt_tokens_total",
+			"Tokens that were computed again for the window layers only, whose pages were gone.",
+			s.Rebuilt},
+		{"ossrun:recomputed_tokens_total",
+			"Tokens that were computed again after a preemption.", s.Recomputed},
+		{"ossrun:kv_pages_swapped_out_total",
+			"KV pages that were copied to host memory or disk.", s.SwappedOut},
+		{"ossrun:kv_pages_swapped_in_total",
+			"KV pages that were copied back from host memory or disk.", s.SwappedIn},
+		{"ossrun:engine_steps_total", "Steps of the engine.", s.Steps},
+		{"ossrun:engine_faults_total",
+			"Steps that failed; the engine was started again after each.", s.Faults},
+		{"ossrun:non_finite_logits_total",
+			"Requests that ended because their logits were NaN or infinite.", s.NonFinite},
 	}
 }
