@@ -70,12 +70,11 @@ func batchCommand(t Terminal) *cli.Command {
 			"and /v1/completions are there too. It uses the server that runs, or starts one. " +
 			"What stands in the\n" +
 			"output already is not asked again, so an interrupted batch goes on.",
-		Flags: []cli.Flag{
-			text(&base, "base-url", "", "the server at `URL` (default: the one that runs)"),
-			text(&model, "model", "", "`M` is asked where a body names none, and served where a "+
-				"server is started"),
-			atLeast(&atOnce, "max-concurrency", 1, "", "`N` requests at once"),
-		},
+		Flags: flagTable(
+			text(&base, "base-url", "the server at `URL` (default: the one that runs)"),
+			text(&model, "model", "`M` is asked where a body names none, and served where a server "+
+				"is started"),
+			atLeast(&atOnce, "max-concurrency", 1, "`N` requests at once")),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return fail(exitUsage, "batch needs two files: ossrun batch INPUT.jsonl "+

@@ -35,8 +35,6 @@ type benchVerb struct {
 	resultDir, resultFile, compare string
 }
 
-const groupBenchFile = "A file of the result"
-
 // newBench has the measurements that llama-bench shows.
 func newBench() *benchVerb {
 	v := &benchVerb{options: serve.DefaultOptions(), bench: bench.Options{Rounds: 3, Steps: 128,
@@ -48,19 +46,21 @@ func newBench() *benchVerb {
 
 func benchCommand() *cli.Command {
 	v := newBench()
-	flags := append(v.measured(),
-		atLeast(&v.bench.Steps, "steps", 1, "", "decode steps of a round; batches take as many "+
-			"tokens, in four steps at least"),
-		toggle(&v.bench.Plain, "plain", "", "leave out the profiles of where a step's time goes, "+
-			"which take three steps of each kind"),
-		toggle(&v.copies, "copy", "", "measure drafts instead: a text that is nine tenths quoted, "+
-			"and one whose quotations break off, with and without them in turns"),
-		toggle(&v.save, "save-result", groupBenchFile, "write a JSON file named by processor and "+
-			"model, made to be shared"),
-		text(&v.resultDir, "result-dir", groupBenchFile, "the file's `FOLDER`"),
-		text(&v.resultFile, "result-filename", groupBenchFile, "the file's `NAME`"),
-		text(&v.compare, "compare", groupBenchFile, "measure nothing: put the result in `FILE` "+
-			"and those in the files behind it side by side"))
+	flags := flagTable(v.measured(),
+		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many tokens, "+
+			"in four steps at least"),
+		toggle(&v.bench.Plain, "plain", "leave out the profiles of where a step's time goes, which "+
+			"take three steps of each kind"),
+		toggle(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, and "+
+			"one whose quotations break off, with and without them in turns"),
+		groupBenchFile,
+		toggle(&v.save, "save-result", "write a JSON file named by processor and model, made to "+
+			"be shared"),
+		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
+		text(&v.resultFile, "result-filename", "the file's `NAME`"),
+		text(&v.compare, "compare", "measure nothing: put the result in `FILE` and those in the "+
+			"files behind it side by side"),
+		v.suite.flags())
 	return &cli.Command{
 		Name:  "bench",
 		Usage: "measure tokens per second, and how near they are to what the machine can do",
@@ -70,7 +70,7 @@ func benchCommand() *cli.Command {
 			"the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best one that is here, is " +
 			"measured.",
-		Flags:       append(flags, v.suite.flags()...),
+		Flags:       flags,
 		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand()},
 		Action: func(c *cli.Context) error {
 			if v.compare != "" {
@@ -97,27 +97,23 @@ func (v *benchVerb) measured() []cli.Flag {
 	s, o := &v.options.Settings, &v.bench
 	list := func(to *[]int, name string, least int, usage string) cli.Flag {
 		standard := strings.Trim(strings.ReplaceAll(fmt.Sprint(*to), " ", ","), "[]")
-		return parsed(name, standard, "", usage, func(v string) error {
-			return readNumbers(to, name, v, least, "512,2048")
-		})
+		return wholeNumbers(to, name, standard, least, "512,2048", usage)
 	}
-	return append([]cli.Flag{
-		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or "+
-			"layers x hidden x intermediate x experts, as 2x2880x2880x32"),
-		&cli.IntFlag{Name: "layers", Destination: &v.layers, Value: v.layers,
-			Usage: "with --synthetic: make only so many `LAYERS`, to take less memory; the " +
-				"report says so"},
-		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
-		denseFlag(s, "", "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of "+
-			"a real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
+	return flagTable(
+		text(&v.synthetic, "synthetic", "random weights of this `SHAPE`: 20b, 120b, or layers x "+
+			"hidden x intermediate x experts, as 2x2880x2880x32"),
+		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to take less "+
+			"memory; the report says so"),
+		computeFlag(s, engine.Int8, "activations into the experts: exact or int8"),
+		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of a "+
+			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
 			"what serve comes to"),
-		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
+		text(&s.ISA, "isa", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
 		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
 		list(&o.Contexts, "context", 0, "also measure behind contexts of so many tokens"),
-		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; the median is reported"),
-		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
-	}, engineFlags(&v.options)...)
+		atLeast(&o.Rounds, "rounds", 1, "rounds of each measurement; the median is reported"),
+		mark("json", "as one JSON object"), engineFlags(&v.options))
 }
 
 // benched is what is measured, and where.

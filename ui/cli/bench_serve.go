@@ -65,111 +65,99 @@ func benchServeCommand() *cli.Command {
 	}
 }
 
-// Groups of flags in bench serve's help.
-const (
-	groupServer   = "The server"
-	groupRequests = "The requests"
-	groupResult   = "The result"
-)
-
 func (v *benchServeVerb) flags() []cli.Flag {
 	*v = benchServeVerb{host: "127.0.0.1", port: 8000, dataset: "random", prompts: 1000,
 		random: load.Random{Input: 1024, Output: 128}, percentiles: []float64{99},
 		metadata: map[string]string{}, shape: load.Guide, backend: string(load.Completions)}
 	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1}
 	o := &v.load
-	return append([]cli.Flag{
-		oneOf(&v.backend, "backend", groupServer, "openai is /v1/completions, openai-chat is "+
+	return flagTable(groupServer,
+		oneOf(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
 			"/v1/chat/completions; vllm, sglang and ossrun are openai", "openai", "openai-chat",
 			"vllm", "sglang", "ossrun"),
-		text(&v.baseURL, "base-url", groupServer, "the server's `URL`, in place of host and port"),
-		text(&v.host, "host", groupServer, "the server's `HOST`"),
-		&cli.IntFlag{Name: "port", Category: groupServer, Value: v.port, Destination: &v.port,
-			Usage: "the server's port `N`"},
-		text(&v.endpointPath, "endpoint", groupServer, "the route's `PATH`, as vLLM spells it; "+
-			"it chooses the backend"),
-		text(&o.Model, "model", groupServer, "`M` as the server names it (default: the first "+
-			"that it lists)"),
+		text(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
+		text(&v.host, "host", "the server's `HOST`"),
+		integer(&v.port, "port", "the server's port `N`"),
+		text(&v.endpointPath, "endpoint", "the route's `PATH`, as vLLM spells it; it chooses the "+
+			"backend"),
+		text(&o.Model, "model", "`M` as the server names it (default: the first that it lists)"),
 
-		oneOf(&v.workload, "workload", groupRequests, "requests of published results: guide is "+
-			"the gpt-oss guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is "+
-			"these four one after another, beside the published figures", workloadNames()...),
-		oneOf(&v.dataset, "dataset-name", groupRequests, "random words, or sharegpt: a file of "+
-			"conversations", "random", "sharegpt"),
-		text(&v.datasetPath, "dataset-path", groupRequests, "the `FILE` of conversations"),
-		atLeast(&v.prompts, "num-prompts", 1, groupRequests, "send `N` requests"),
-		atLeast(&v.random.Input, "random-input-len", 1, groupRequests, "tokens of a random prompt"),
-		atLeast(&v.random.Output, "random-output-len", 1, groupRequests, "tokens to ask for"),
-		parsed("random-range-ratio", "0", groupRequests, "draw each length from (1-`R`) to "+
-			"(1+R) times the given one; 0 is exact", v.readRangeRatio),
-		atLeast(&v.random.Prefix, "random-prefix-len", 0, groupRequests, "tokens in front that "+
-			"all prompts share"),
-		atLeast(&v.shareGPTOutput, "sharegpt-output-len", 0, groupRequests, "tokens to ask for "+
-			"(default: as many as the conversation's answer has)"),
-		atLeast(&o.MaxConcurrency, "max-concurrency", 0, groupRequests, "at most `N` requests at "+
-			"once (default: no limit)"),
-		parsed("request-rate", "inf", groupRequests, "begin `RATE` requests a second, at random "+
-			"times (Poisson); inf is all at once", func(s string) (err error) {
-			o.RequestRate, err = readRate("request-rate", s)
-			return err
+		groupRequests,
+		oneOf(&v.workload, "workload", "requests of published results: guide is the gpt-oss "+
+			"guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is these four one "+
+			"after another, beside the published figures", workloadNames()...),
+		oneOf(&v.dataset, "dataset-name", "random words, or sharegpt: a file of conversations",
+			"random", "sharegpt"),
+		text(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
+		atLeast(&v.prompts, "num-prompts", 1, "send `N` requests"),
+		atLeast(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
+		atLeast(&v.random.Output, "random-output-len", 1, "tokens to ask for"),
+		parsed("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the given "+
+			"one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
+		atLeast(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),
+		atLeast(&v.shareGPTOutput, "sharegpt-output-len", 0, "tokens to ask for (default: as many "+
+			"as the conversation's answer has)"),
+		atLeast(&o.MaxConcurrency, "max-concurrency", 0, "at most `N` requests at once (default: "+
+			"no limit)"),
+		parsed("request-rate", "inf", "begin `RATE` requests a second, at random times (Poisson); "+
+			"inf is all at once", "must be a number above 0 or inf", func(s string) bool {
+			r, err := strconv.ParseFloat(s, 64)
+			o.RequestRate = r
+			return err == nil && r > 0
 		}),
 		between(&o.Burstiness, "burstiness", func(b float64) bool { return b > 0 && b <= 1000 },
-			"lie above 0", groupRequests, "1 is Poisson, below it arrivals come in bursts"),
-		&cli.Uint64Flag{Name: "seed", Category: groupRequests, Destination: &o.Seed,
-			Usage: "of lengths, words and times"},
-		toggle(&o.IgnoreEOS, "ignore-eos", groupRequests, "generate every token that was asked "+
-			"for"),
-		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", groupRequests, "let answers of "+
-			"--workload end where they end"),
-		toggle(&o.Whole, "disable-stream", groupRequests, "ask for answers in one piece"),
-		parsed("extra-request-body", "", groupRequests, "members of every request, as a `JSON` "+
-			"object", func(s string) error {
+			"lie above 0", "1 is Poisson, below it arrivals come in bursts"),
+		seedFlag(&o.Seed, "of lengths, words and times"),
+		toggle(&o.IgnoreEOS, "ignore-eos", "generate every token that was asked for"),
+		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end where "+
+			"they end"),
+		toggle(&o.Whole, "disable-stream", "ask for answers in one piece"),
+		&cli.StringFlag{Name: "extra-request-body", Usage: "members of every request, as a `JSON` " +
+			"object", Action: func(_ *cli.Context, s string) error {
 			if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
 				return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
 			}
 			return nil
-		}),
-		toggle(&v.noWarmup, "disable-warmup", groupRequests, "do not send one request first"),
-		toggle(&v.multi, "multi", groupRequests, "one run for each rate of --request-rate-range"),
-		text(&v.rangeOfMulti, "request-rate-range", groupRequests, "rates `FROM,TO,STEP`, TO left "+
-			"out (default: 2,34,2)"),
+		}},
+		toggle(&v.noWarmup, "disable-warmup", "do not send one request first"),
+		toggle(&v.multi, "multi", "one run for each rate of --request-rate-range"),
+		text(&v.rangeOfMulti, "request-rate-range", "rates `FROM,TO,STEP`, TO left out (default: "+
+			"2,34,2)"),
 
-		oneOf((*string)(&v.shape), "table", groupResult, "guide is the table of the gpt-oss "+
-			"guide, full that of the vLLM 0.10.1 benchmarks", "guide", "full"),
-		&cli.StringSliceFlag{Name: "goodput", Category: groupResult, Usage: "count requests that " +
-			"meet `METRIC:MS`, of ttft, tpot and e2el; may be given several times",
+		groupResult,
+		oneOf((*string)(&v.shape), "table", "guide is the table of the gpt-oss guide, full that of "+
+			"the vLLM 0.10.1 benchmarks", "guide", "full"),
+		&cli.StringSliceFlag{Name: "goodput", Usage: "count requests that meet `METRIC:MS`, of " +
+			"ttft, tpot and e2el; may be given several times",
 			Action: func(_ *cli.Context, list []string) error { return v.readGoals(list) }},
-		parsed("metric-percentiles", "99", groupResult, "percentiles `P,...` to report",
-			v.readPercentiles),
-		atLeast(&v.gpus, "gpus", 0, groupResult, "the server has `N` GPUs: throughput of each is "+
-			"shown"),
-		toggle(&v.save, "save-result", groupResult, "write a JSON file in vLLM's fields"),
-		toggle(&v.detailed, "save-detailed", groupResult, "with every request's times in it"),
-		text(&v.resultDir, "result-dir", groupResult, "the file's `FOLDER`"),
-		text(&v.resultFile, "result-filename", groupResult, "the file's `NAME`"),
-		text(&v.outputFile, "output-file", groupResult, "append the JSON object to `FILE` as a "+
-			"line"),
-		&cli.StringSliceFlag{Name: "metadata", Category: groupResult, Usage: "further `KEY=VALUE` " +
-			"in the file; may be given several times",
+		parsed("metric-percentiles", "99", "percentiles `P,...` to report",
+			"must be numbers from 0 to 100", v.readPercentiles),
+		atLeast(&v.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
+		toggle(&v.save, "save-result", "write a JSON file in vLLM's fields"),
+		toggle(&v.detailed, "save-detailed", "with every request's times in it"),
+		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
+		text(&v.resultFile, "result-filename", "the file's `NAME`"),
+		text(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
+		&cli.StringSliceFlag{Name: "metadata", Usage: "further `KEY=VALUE` in the file; may be " +
+			"given several times",
 			Action: func(_ *cli.Context, list []string) error { return v.readMetadata(list) }},
-		text(&v.compare, "compare", groupResult, "measure nothing: put the runs of `FILE` and of "+
-			"those behind it side by side"),
-		text(&v.plot, "plot", groupResult, "draw latency against throughput of the runs, in the "+
-			"terminal and into `FILE.svg`"),
-		toggle(&v.noBar, "disable-tqdm", groupResult, "no progress bar"),
-		&cli.BoolFlag{Name: "json", Category: groupResult, Usage: "print the JSON object " +
-			"in place of the table"},
-	}, ignoredBenchFlags()...)
+		text(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those behind "+
+			"it side by side"),
+		text(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal and "+
+			"into `FILE.svg`"),
+		toggle(&v.noBar, "disable-tqdm", "no progress bar"),
+		mark("json", "print the JSON object in place of the table"), ignoredBenchFlags())
 }
 
 // ignoredBenchFlags are vLLM's that have nothing to do here: prompts are counted with gpt-oss's own
 // vocabulary, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
-	return []cli.Flag{&cli.BoolFlag{Name: "trust-remote-code", Hidden: true},
-		&cli.StringFlag{Name: "tokenizer", Hidden: true},
-		&cli.StringFlag{Name: "tokenizer-mode", Hidden: true},
-		&cli.StringFlag{Name: "served-model-name", Hidden: true},
-		&cli.StringFlag{Name: "percentile-metrics", Hidden: true}}
+	flags := []cli.Flag{&cli.BoolFlag{Name: "trust-remote-code", Hidden: true}}
+	for _, name := range []string{"tokenizer", "tokenizer-mode", "served-model-name",
+		"percentile-metrics"} {
+		flags = append(flags, &cli.StringFlag{Name: name, Hidden: true})
+	}
+	return flags
 }
 
 func workloadNames() []string {
@@ -221,6 +209,14 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 
 // settle makes one of the flags that depend on one another.
 func (v *benchServeVerb) settle(c *cli.Context) error {
+	if v.random.RangeRatio >= 1 {
+		// in the vLLM 0.10.1 benchmarks 1.0 is the exact length, in vLLM's own command it would
+		// draw from 0 to twice the length
+		return fail(exitUsage, "--random-range-ratio %s: lengths are drawn from (1-R) to (1+R) "+
+			"times the given one, as in vLLM, so R is below 1 and 0 is exact; the script behind "+
+			"the vLLM 0.10.1 benchmarks wrote 1.0 for exact: take 0, or --workload",
+			c.String("random-range-ratio"))
+	}
 	v.load.Backend, v.load.BackendName = load.Completions, v.backend
 	if v.backend == string(load.Chat) {
 		v.load.Backend = load.Chat

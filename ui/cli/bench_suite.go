@@ -28,34 +28,28 @@ type benchSuite struct {
 	fraction, lengths                 float64
 }
 
-const groupSuite = "--suite seed"
-
 func (b *benchSuite) flags() []cli.Flag {
 	b.fraction, b.lengths = 1, 1
 	share := func(f float64) bool { return f > 0 && f <= 1 }
-	return []cli.Flag{
-		parsed("suite", "", groupSuite, "seed: measure a server with the requests of the gpt-oss "+
-			"guide for vLLM and of the vLLM 0.10.1 benchmarks, beside what these publish",
-			func(name string) error {
-				if b.name = name; name != "seed" {
-					return fail(exitUsage, "--suite must be seed, not %q", name)
-				}
-				return nil
+	return flagTable(groupSuite,
+		parsed("suite", "", "seed: measure a server with the requests of the gpt-oss guide for "+
+			"vLLM and of the vLLM 0.10.1 benchmarks, beside what these publish", "must be seed",
+			func(name string) bool {
+				b.name = name
+				return name == "seed"
 			}),
-		text(&b.base, "base-url", groupSuite, "the server at `URL` (default: the one that runs, "+
-			"else one is started)"),
-		text(&b.conversations, "dataset-path", groupSuite, "ShareGPT's `FILE` of conversations; "+
-			"without it that run is left out"),
-		atLeast(&b.prompts, "num-prompts", 1, groupSuite, "`N` requests in each run"),
-		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", groupSuite,
-			"this `PART` of each run's requests"),
-		between(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", groupSuite,
-			"this `PART` of each random request's lengths"),
-		atLeast(&b.gpus, "gpus", 0, groupSuite, "the server has `N` GPUs: throughput of each is "+
-			"shown"),
-		text(&b.output, "output-file", groupSuite, "append each run's JSON object to `FILE`; runs "+
-			"that stand there are not made again"),
-	}
+		text(&b.base, "base-url", "the server at `URL` (default: the one that runs, else one is "+
+			"started)"),
+		text(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
+			"that run is left out"),
+		atLeast(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
+		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` of "+
+			"each run's requests"),
+		between(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", "this `PART` "+
+			"of each random request's lengths"),
+		atLeast(&b.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
+		text(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that stand "+
+			"there are not made again"))
 }
 
 // suiteRun is a run of the suite with its place in the file.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -40,40 +39,34 @@ func chatCommand(t Terminal) *cli.Command {
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"",
-		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
-			toolFlags(&chosen, ""), []cli.Flag{
-				&cli.BoolFlag{Name: "alone", Category: groupModel,
-					Usage: "load the model here, even where ossrun serve has loaded it already"},
-				text(&look.endpoint, "endpoint", groupModel, "have the answers from the OpenAI "+
-					"port at `URL`, of any server; OSSRUN_API_KEY or OPENAI_API_KEY is its key"),
-				printConfigFlag(),
-				&cli.BoolFlag{Name: "continue", Aliases: []string{"c"}, Category: groupSessions,
-					Usage: "go on with the latest conversation"},
-				&cli.StringFlag{Name: "resume", Category: groupSessions,
-					Usage: "go on with the conversation `ID|NAME`, which /sessions lists"},
-				&cli.BoolFlag{Name: "no-history", Category: groupSessions,
-					Usage: "keep neither the conversation nor what is typed"},
-				text(&look.schema, "schema", groupSampling,
-					"hold every answer to the JSON Schema in `FILE`"),
-				parsed("theme", "dark", groupScreen, "`T` is dark, light, none, which has no "+
-					"colours (as NO_COLOR), or your own, as light,green=bright-blue",
-					func(text string) (err error) {
-						if bare = text == "none"; !bare {
-							theme, err = term.ParseTheme(text)
-						}
-						if err != nil {
-							err = fail(exitUsage, "--theme: %s", err)
-						}
-						return err
-					}),
-				&cli.BoolFlag{Name: "no-mouse", Category: groupScreen,
-					Usage: "leave the mouse to the terminal, to select text with it"},
-				&cli.BoolFlag{Name: "plain", Category: groupScreen,
-					Usage: "a chat that only prints lines (the default where TERM is dumb)"},
-				&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning " +
-					"on stderr"},
-				&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
-			}),
+		Flags: flagTable(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
+			toolFlags(&chosen, ""), groupModel,
+			mark("alone", "load the model here, even where ossrun serve has loaded it already"),
+			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
+				"any server; OSSRUN_API_KEY or OPENAI_API_KEY is its key"),
+			printConfigFlag(), groupSessions,
+			&cli.BoolFlag{Name: "continue", Aliases: []string{"c"},
+				Usage: "go on with the latest conversation"},
+			&cli.StringFlag{Name: "resume", Usage: "go on with the conversation `ID|NAME`, which " +
+				"/sessions lists"},
+			mark("no-history", "keep neither the conversation nor what is typed"),
+			groupSampling,
+			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
+			groupScreen, &cli.StringFlag{Name: "theme", Value: "dark", Usage: "`T` is dark, light, " +
+				"none, which has no colours (as NO_COLOR), or your own, as light,green=bright-blue",
+				Action: func(_ *cli.Context, text string) (err error) {
+					if bare = text == "none"; !bare {
+						theme, err = term.ParseTheme(text)
+					}
+					if err != nil {
+						err = fail(exitUsage, "--theme: %s", err)
+					}
+					return err
+				}},
+			mark("no-mouse", "leave the mouse to the terminal, to select text with it"),
+			mark("plain", "a chat that only prints lines (the default where TERM is dumb)"),
+			group(""), mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
+			mark("json", "with a PROMPT: print one JSON object")),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
 				m, err := openModels(c.Context, c, t, &options)

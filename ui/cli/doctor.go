@@ -37,18 +37,17 @@ func doctorCommand() *cli.Command {
 			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ " +
 			"with cases.json and\n" +
 			"logits.safetensors.",
-		Flags: append([]cli.Flag{
+		Flags: flagTable(
 			&cli.StringFlag{Name: "golden", Usage: "compare every compute mode with the golden " +
 				"logits in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "compare every operation with plain float64 " +
-				"loops: on the CPU with every instruction set, in about a minute; on a GPU, " +
-				"with its speeds, in less than five"},
-			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
+			mark("selftest", "compare every operation with plain float64 loops: on the CPU with "+
+				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
+				"than five"),
+			mark("json", "as one JSON object"),
 			&cli.StringFlag{Name: "bundle", Usage: "also write the report, the config file and " +
 				"which variables are set to `FILE`.tar.gz, for a bug report: without keys, and " +
 				"without names of people and machines"},
-			configFlag(),
-		}, deviceFlags(&o)...),
+			configFlag(), deviceFlags(&o)),
 		Action: func(c *cli.Context) (err error) {
 			if err := noArguments(c); err != nil {
 				return err

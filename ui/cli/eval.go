@@ -61,17 +61,13 @@ func (v *evalVerb) flags() []cli.Flag {
 	v.sampler = eval.Sampler{Temperature: 1, MaxTokens: 131072}
 	v.run.Threads = 32
 	s := &v.sampler
-	return []cli.Flag{
-		text(&v.baseURL, "base-url", groupServer, "the server's `URL`"),
-		text(&s.Model, "model", groupServer, "`M` as the server names it (default: the first "+
-			"that it lists)"),
-		between(&s.Temperature, "temperature", func(t float64) bool { return t >= 0 && t <= 2 },
-			"lie between 0 and 2", groupRequests, "of the sampling"),
-		atLeast(&s.MaxTokens, "max-tokens", 1, groupRequests, "tokens of an answer at most, "+
-			"reasoning included"),
-		atLeast(&v.run.Threads, "n-threads", 1, groupRequests, "requests at once"),
-		&cli.BoolFlag{Name: "json", Category: groupResult, Usage: "as one JSON object"},
-	}
+	return flagTable(groupServer,
+		text(&v.baseURL, "base-url", "the server's `URL`"),
+		text(&s.Model, "model", "`M` as the server names it (default: the first that it lists)"),
+		groupRequests, temperatureFlag(&s.Temperature, "of the sampling"),
+		atLeast(&s.MaxTokens, "max-tokens", 1, "tokens of an answer at most, reasoning included"),
+		atLeast(&v.run.Threads, "n-threads", 1, "requests at once"),
+		groupResult, mark("json", "as one JSON object"))
 }
 
 // sampler opens the port.
@@ -94,18 +90,17 @@ func (v *evalVerb) open(c *cli.Context) error {
 
 func questionsCommand(kind, usage string, attempts int) *cli.Command {
 	v := &evalVerb{}
-	flags := append(v.flags(),
-		text(&v.data, "data", groupRequests, "the questions' `FILE`: CSV or JSON lines"),
-		text(&v.fetch, "fetch", groupRequests, "a `COMMAND` that prints them, in place of --data"),
-		parsed("reasoning-effort", "low,medium,high", groupRequests, "efforts, with commas between",
-			func(s string) error { return v.readEfforts(s) }),
-		atLeast(&v.run.Attempts, "attempts", 1, groupRequests, fmt.Sprintf(
+	flags := flagTable(v.flags(), groupRequests,
+		text(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
+		text(&v.fetch, "fetch", "a `COMMAND` that prints them, in place of --data"),
+		parsed("reasoning-effort", "low,medium,high", "efforts, with commas between",
+			"must be low, medium or high, with commas between", v.readEfforts),
+		atLeast(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
 			"times to ask each question (default: %d)", attempts)),
-		atLeast(&v.examples, "examples", 0, groupRequests, "ask the first `N` questions only"),
-		&cli.Uint64Flag{Name: "seed", Category: groupRequests, Destination: &v.run.Seed,
-			Usage: "of the choices' order"},
-		oneOf(&v.api, "api", groupRequests, "responses or chat", "responses", "chat"),
-		text(&v.run.Journal, "results", groupResult, "keep every attempt in `FILE`, and go on from "+
+		atLeast(&v.examples, "examples", 0, "ask the first `N` questions only"),
+		seedFlag(&v.run.Seed, "of the choices' order"),
+		oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
+		groupResult, text(&v.run.Journal, "results", "keep every attempt in `FILE`, and go on from "+
 			"what is there"))
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
@@ -121,17 +116,11 @@ func questionsCommand(kind, usage string, attempts int) *cli.Command {
 		}}
 }
 
-func (v *evalVerb) readEfforts(s string) error {
-	v.run.Efforts = nil
-	for _, e := range strings.Split(strings.ToLower(s), ",") {
-		e = strings.TrimSpace(e)
-		if !slices.Contains([]string{"low", "medium", "high"}, e) {
-			return fail(exitUsage, "--reasoning-effort must be low, medium or high, with commas "+
-				"between, not %q", s)
-		}
-		v.run.Efforts = append(v.run.Efforts, e)
-	}
-	return nil
+func (v *evalVerb) readEfforts(s string) bool {
+	v.run.Efforts = strings.Split(strings.ReplaceAll(strings.ToLower(s), " ", ""), ",")
+	return !slices.ContainsFunc(v.run.Efforts, func(e string) bool {
+		return e != "low" && e != "medium" && e != "high"
+	})
 }
 
 func (v *evalVerb) questions(c *cli.Context) error {
@@ -248,7 +237,7 @@ func compatCommand() *cli.Command {
 			"A run passes where the right tool is called with the right arguments, reasoning " +
 			"comes with it, and the\n" +
 			"tool's result is answered. OpenAI's bar: no invalid request, over 90 % on both.",
-		Flags: append(v.flags(), atLeast(&v.k, "k", 1, groupRequests, "runs of each task")),
+		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.k, "k", 1, "runs of each task")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err
@@ -304,9 +293,9 @@ func faultsCommand() *cli.Command {
 		"thousand show a client what it should not see: leaked tokens, tools that do not exist, " +
 		"broken arguments",
 		Description: "Example: ossrun eval harmony --turns 1000 --api chat",
-		Flags: append(v.flags(), atLeast(&v.turns, "turns", 1, groupRequests, "how many"),
-			oneOf(&v.api, "api", groupRequests, "responses or chat", "responses", "chat"),
-			toggle(&stream, "stream", groupRequests, "ask for streams")),
+		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.turns, "turns", 1, "how many"),
+			oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
+			toggle(&stream, "stream", "ask for streams")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err

@@ -70,8 +70,9 @@ func flagHelp(flags []cli.Flag) string {
 		}
 		byGroup[group] = append(byGroup[group], doc)
 	}
-	if i := slices.Index(groups, groupSettings); i >= 0 { // the config file comes last
-		groups = append(slices.Delete(groups, i, i+1), groupSettings)
+	last := string(groupSettings)
+	if i := slices.Index(groups, last); i >= 0 { // the config file comes last
+		groups = append(slices.Delete(groups, i, i+1), last)
 	}
 	var b strings.Builder
 	for _, g := range groups {

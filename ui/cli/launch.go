@@ -97,15 +97,13 @@ func launchCommand(t Terminal) *cli.Command {
 			"         ossrun launch --print opencode\n\n" +
 			"The agent gets the server that runs, or one that is started and ends with it. No " +
 			"file of the agent's is\nchanged. What stands behind AGENT is passed on.",
-		Flags: []cli.Flag{
-			text(&base, "url", "", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
-				"one that runs here)"),
-			text(&model, "model", "", "`M` is one of the server's models (default: its first)"),
-			text(&port.apiKeyFile, "api-key-file", "", "the server's key is in `FILE` (default: "+
+		Flags: flagTable(
+			text(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the one "+
+				"that runs here)"),
+			text(&model, "model", "`M` is one of the server's models (default: its first)"),
+			text(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
-			&cli.BoolFlag{Name: "print", Usage: "print what would be started, for a shell"},
-			configFlag(),
-		},
+			mark("print", "print what would be started, for a shell"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return fail(exitUsage, "launch needs an agent: %s", strings.Join(names, ", "))

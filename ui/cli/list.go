@@ -36,10 +36,7 @@ func listCommand() *cli.Command {
 		Name:        "list",
 		Usage:       "show the models on this machine",
 		Description: "Example: ossrun list --json",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "as a JSON array"},
-			configFlag(),
-		},
+		Flags:       flagTable(mark("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
 				return err

@@ -32,11 +32,9 @@ func mcpCommand(t Terminal) *cli.Command {
 			"start it. With it, SSE\n" +
 			"is at /sse and streamable HTTP at /mcp, and vLLM takes it as " +
 			"--tool-server 127.0.0.1:8001.",
-		Flags: append(backendFlags(&o),
-			text(&host, "host", groupListen, "listen on this `ADDRESS`"),
-			&cli.IntFlag{Name: "port", Category: groupListen, Usage: "listen on port `N`; 0 picks " +
-				"a free one (default: stdin and stdout)", Destination: &port, Value: port},
-			configFlag()),
+		Flags: flagTable(backendFlags(&o), groupListen, text(&host, "host", "listen on this `ADDRESS`"),
+			integer(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
+				"stdout)"), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
 			namespace := harmony.BuiltinPython()

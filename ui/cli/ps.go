@@ -22,10 +22,7 @@ func psCommand() *cli.Command {
 		Name:        "ps",
 		Usage:       "show the servers that run, and their models",
 		Description: "Example: ossrun ps --json",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "as one JSON array"},
-			configFlag(),
-		},
+		Flags:       flagTable(mark("json", "as one JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
 				return err
@@ -101,12 +98,10 @@ func stopCommand(t Terminal) *cli.Command {
 			"         ossrun stop 8000 --now\n\n" +
 			"It returns when the server is gone. Without an argument it stops the only server " +
 			"that runs.",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "now", Usage: "end running requests with an error instead of " +
-				"waiting up to 30 s for them"},
-			&cli.BoolFlag{Name: "all", Usage: "stop every server of this user"},
-			configFlag(),
-		},
+		Flags: flagTable(
+			mark("now", "end running requests with an error instead of waiting up to 30 s for "+
+				"them"),
+			mark("all", "stop every server of this user"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return fail(exitUsage,

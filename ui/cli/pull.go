@@ -36,14 +36,11 @@ func pullCommand(t Terminal) *cli.Command {
 			"something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "progress as one JSON object a line"},
-			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, even those that did not " +
-				"change since the last time"},
-			&cli.BoolFlag{Name: "offline", Usage: "do not ask the hub, only say whether the " +
-				"model is here (as HF_HUB_OFFLINE=1)"},
-			configFlag(),
-		},
+		Flags: flagTable(mark("json", "progress as one JSON object a line"),
+			mark("verify", "hash every file again, even those that did not change since the last "+
+				"time"),
+			mark("offline", "do not ask the hub, only say whether the model is here (as "+
+				"HF_HUB_OFFLINE=1)"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "pull needs one MODEL, such as 20b; see ossrun pull --help")

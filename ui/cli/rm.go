@@ -28,7 +28,7 @@ func rmCommand(t Terminal) *cli.Command {
 			"of other programs stay: ossrun only reads them.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
+		Flags: flagTable(mark("yes", "do not ask"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,

@@ -89,7 +89,7 @@ func (v *serveVerb) flags() []cli.Flag {
 	*o = serve.DefaultOptions()
 	v.engine, v.prefixCaching = "native", true
 	gib := func(to *int64, name string, usage string, aliases ...string) cli.Flag {
-		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,
+		return &cli.Float64Flag{Name: name, Aliases: aliases, Usage: usage,
 			Action: func(_ *cli.Context, gib float64) error {
 				if !(gib >= 0 && gib <= 1<<20) {
 					return fail(exitUsage, "--%s must be a number of GiB from 0 up, not %v", name,
@@ -99,83 +99,77 @@ func (v *serveVerb) flags() []cli.Flag {
 				return nil
 			}}
 	}
-	flags := slices.Concat(engineFlags(o), memoryFlags(o), toolFlags(&v.chosen, tools.Auto))
-	flags = slices.Concat(flags, []cli.Flag{
-		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded "+
-			"models, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan "+
-			"leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
+	return flagTable(engineFlags(o), memoryFlags(o), toolFlags(&v.chosen, tools.Auto), groupMemory,
+		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded models, "+
+			"in `GIB` of host memory; 0 is none (default: up to 4 of what the plan leaves over on "+
+			"the CPU, none on a GPU)", "kv-offloading-size"),
 		gib(&o.Keep.SwapDisk, "swap-disk", "when that is full, keep them in `GIB` of disk, in "+
 			"~/.cache/ossrun/kv, for the next server too (default: none)"),
-		parsed("remember", "24h", groupLife, "keep the tokens of sampled turns, and stored "+
-			"responses, for `TIME` after they were last used, so that reasoning comes back as it "+
-			"was", func(text string) (err error) {
-			if o.Keep.Remember, err = time.ParseDuration(text); err != nil || o.Keep.Remember < 0 {
-				return fail(exitUsage, "--remember must be a time such as 24h or 30m, not %q", text)
-			}
-			return nil
-		}),
-		&cli.BoolFlag{Name: "no-remember-on-disk", Category: groupLife,
-			Usage: "keep these in memory only, until the server ends"},
 
-		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) "+
-			"or throughput (1024); the flags below win", func(name string) error {
-			o.Preset = strings.ToLower(name)
-			if name == "" || slices.Contains(vllm.Presets(), o.Preset) {
-				return nil // run looks again, with the engine in hand
-			}
-			return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", name)
-		}),
-		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch,
-			"compute at most `N` requests at once (default: 256; 1024 on a GPU of 68.7 GB or more)"),
-		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch,
-			"`N` tokens a step; more is a little faster with long prompts and makes the time "+
-				"between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 on one of "+
-				"less than 24.7 GB)"),
-		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch,
-			"let `N` requests wait; the next ones get 429 with Retry-After (default: 2048)"),
-		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch,
-			"reuse what was computed for prompts that begin alike; this is the default"),
-		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch,
-			"compute every prompt from its first token, for instance to measure speed"),
-		text(&v.speculative, "speculative-config", groupBatch, "bound the drafts as vLLM's "+
-			"`JSON` does, {\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix "+
-			"is the same here (default: up to 32 tokens where they pay, on the CPU)"),
-		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch,
-			"send `N` tokens in an event of a stream (default: each by itself, more under load)"),
-	}, v.portFlags.flags(), []cli.Flag{
-		text(&v.servedNames, "served-model-name", groupListen,
-			"serve one model, under these `NAMES` with commas between, and switch to no other"),
-		parsed("keep-alive", "never", groupLife, "unload a model after `TIME` without a request, "+
-			"as 5m; the next request loads it again; 0 is at once", func(text string) (err error) {
-			o.KeepAlive, err = keepAlive(text)
-			return err
-		}),
-		oneOf(&v.engine, "engine", groupVLLM, "`E` is native, or vllm: start vLLM, for what this "+
-			"engine cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
-		maxReasoningFlag(&v.maxReasoning),
-		&cli.BoolFlag{Name: "no-loop-detection", Category: groupSampling,
-			Destination: &v.allowLoops, Usage: "let a model that repeats the same tokens " +
-				"without end go on; without it such a turn is taken on to its answer"},
-		printConfigFlag(),
-	})
-	return slices.Concat(flags, v.vllm.flags(), hiddenVLLMFlags())
+		groupLife,
+		parsed("remember", "24h", "keep the tokens of sampled turns, and stored responses, for "+
+			"`TIME` after they were last used, so that reasoning comes back as it was",
+			"must be a time such as 24h or 30m", func(text string) bool {
+				d, err := time.ParseDuration(text)
+				o.Keep.Remember = d
+				return err == nil && d >= 0
+			}),
+		mark("no-remember-on-disk", "keep these in memory only, until the server ends"),
+
+		groupBatch,
+		parsed("preset", "", "`P` is latency (8 sequences at once), balanced (128) or throughput "+
+			"(1024); the flags below win", "must be latency, balanced or throughput",
+			func(name string) bool {
+				o.Preset = strings.ToLower(name) // run looks again, with the engine in hand
+				return name == "" || slices.Contains(vllm.Presets(), o.Preset)
+			}),
+		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, "compute at most `N` requests at once "+
+			"(default: 256; 1024 on a GPU of 68.7 GB or more)"),
+		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, "`N` tokens a step; "+
+			"more is a little faster with long prompts and makes the time between tokens uneven "+
+			"(default: 512 on the CPU, 8192 on a GPU, 2048 on one of less than 24.7 GB)"),
+		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, "let `N` requests wait; the next ones get "+
+			"429 with Retry-After (default: 2048)"),
+		toggle(&v.prefixCaching, "enable-prefix-caching", "reuse what was computed for prompts "+
+			"that begin alike; this is the default"),
+		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt from "+
+			"its first token, for instance to measure speed"),
+		text(&v.speculative, "speculative-config", "bound the drafts as vLLM's `JSON` does, "+
+			"{\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix is the same "+
+			"here (default: up to 32 tokens where they pay, on the CPU)"),
+		atLeast(&o.StreamInterval, "stream-interval", 1, "send `N` tokens in an event of a stream "+
+			"(default: each by itself, more under load)"),
+
+		v.portFlags.flags(), groupListen,
+		text(&v.servedNames, "served-model-name", "serve one model, under these `NAMES` with "+
+			"commas between, and switch to no other"),
+		groupLife,
+		parsed("keep-alive", "never", "unload a model after `TIME` without a request, as 5m; the "+
+			"next request loads it again; 0 is at once",
+			"must be a time such as 5m or 90s, 0 or never", func(text string) (ok bool) {
+				o.KeepAlive, ok = keepAlive(text)
+				return ok
+			}),
+		groupVLLM,
+		oneOf(&v.engine, "engine", "`E` is native, or vllm: start vLLM, for what this engine "+
+			"cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
+		groupSampling, maxReasoningFlag(&v.maxReasoning),
+		toggle(&v.allowLoops, "no-loop-detection", "let a model that repeats the same tokens "+
+			"without end go on; without it such a turn is taken on to its answer"),
+		printConfigFlag(), v.vllm.flags(), hiddenVLLMFlags())
 }
 
 // keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below
 // 0 for ever.
-func keepAlive(s string) (time.Duration, error) {
+func keepAlive(s string) (d time.Duration, ok bool) {
 	if s = strings.ToLower(s); s == "never" || s == "forever" || s == "" {
-		return -1, nil
+		return -1, true
 	}
 	if n, err := strconv.Atoi(s); err == nil {
 		s = fmt.Sprint(n, "s")
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, fail(exitUsage,
-			"--keep-alive must be a time such as 5m or 90s, 0 or never, not %q", s)
-	}
-	return max(d, -1), nil
+	return max(d, -1), err == nil
 }
 
 // prefixCachingFlags makes one setting of its two flags.

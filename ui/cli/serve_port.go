@@ -42,35 +42,32 @@ type portFlags struct {
 func (p *portFlags) flags() []cli.Flag {
 	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
 		logLevel: "info", logFormat: "text", reasoningField: "reasoning"}
-	return []cli.Flag{
-		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
-		&cli.IntFlag{Name: "port", Category: groupListen, Value: p.port, Destination: &p.port,
-			Usage: "listen on port `N`; 0 picks a free one"},
-		text(&p.uds, "uds", groupListen, "listen on the Unix socket `PATH` instead"),
-		text(&p.certFile, "ssl-certfile", groupListen, "speak TLS with the certificates of `FILE`"),
-		text(&p.keyFile, "ssl-keyfile", groupListen, "and their private key in `FILE`"),
-		text(&p.apiKeyFile, "api-key-file", groupListen, "ask clients for the key that stands in "+
-			"`FILE`; OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
-		text(&p.apiKey, "api-key", groupListen, "ask clients for this `KEY`; others on this "+
-			"machine can read it in /proc/PID/cmdline, so --api-key-file is better"),
-		text(&p.origins, "allowed-origins", groupListen, "web `ORIGINS` whose pages may use the "+
-			"port, with commas between; * is every one (default: pages of this machine)"),
-		text(&p.hosts, "allowed-hosts", groupListen, "further `NAMES` that clients call this "+
-			"server by, with commas between; * is every one (default: localhost and what it "+
-			"listens on)"),
-		atLeast(&p.maxBody, "max-body", 1, groupListen, "refuse request bodies of more than `MIB`"),
-		oneOf(&p.logLevel, "log-level", groupListen, "log from `LEVEL` on: debug, info (a line a "+
-			"request), warning or error", "debug", "info", "warning", "error"),
-		oneOf(&p.logFormat, "log-format", groupListen, "write the log as `FORMAT`: text or json, "+
-			"a JSON object a line", "text", "json"),
-		toggle(&p.logPrompts, "log-prompts", groupListen, "log the whole body of each request, "+
-			"prompts included; without it none is logged"),
-		toggle(&p.ignoreImages, "ignore-images", groupListen, "leave images out, with a note to "+
-			"the model in their place; without it they are refused, since it reads text only"),
-		oneOf(&p.reasoningField, "reasoning-field", groupListen, "call the reasoning of chat "+
-			"completions `NAME`: reasoning, or reasoning_content for clients that read only this",
-			"reasoning", "reasoning_content"),
-	}
+	return flagTable(groupListen,
+		text(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
+		integer(&p.port, "port", "listen on port `N`; 0 picks a free one"),
+		text(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
+		text(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
+		text(&p.keyFile, "ssl-keyfile", "and their private key in `FILE`"),
+		text(&p.apiKeyFile, "api-key-file", "ask clients for the key that stands in `FILE`; "+
+			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
+		text(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
+			"it in /proc/PID/cmdline, so --api-key-file is better"),
+		text(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the port, with "+
+			"commas between; * is every one (default: pages of this machine)"),
+		text(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, with "+
+			"commas between; * is every one (default: localhost and what it listens on)"),
+		atLeast(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
+		oneOf(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
+			"warning or error", "debug", "info", "warning", "error"),
+		oneOf(&p.logFormat, "log-format", "write the log as `FORMAT`: text or json, a JSON object "+
+			"a line", "text", "json"),
+		toggle(&p.logPrompts, "log-prompts", "log the whole body of each request, prompts "+
+			"included; without it none is logged"),
+		toggle(&p.ignoreImages, "ignore-images", "leave images out, with a note to the model in "+
+			"their place; without it they are refused, since it reads text only"),
+		oneOf(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
+			"`NAME`: reasoning, or reasoning_content for clients that read only this",
+			"reasoning", "reasoning_content"))
 }
 
 // log is where the port writes its log.
@@ -185,14 +182,4 @@ func rootCause(err error) error {
 		}
 		err = inner
 	}
-}
-
-// listOf reads a list with commas, or the JSON list of vLLM's command line.
-func listOf(s string) (list []string) {
-	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
-		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
-			list = append(list, o)
-		}
-	}
-	return list
 }

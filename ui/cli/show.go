@@ -19,10 +19,7 @@ func showCommand() *cli.Command {
 		Usage:       "show one model: its shape, and what of it is here",
 		ArgsUsage:   "[flags] MODEL",
 		Description: "Example: ossrun show 20b",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
-			configFlag(),
-		},
+		Flags:       flagTable(mark("json", "as one JSON object"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,8 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
-const groupTools = "Tools"
-
 // toolFlags bind tools.Options. standard is what --tools says where it is not given.
 func toolFlags(o *tools.Options, standard string) []cli.Flag {
 	*o = tools.Options{Names: listOf(standard)}
@@ -23,53 +22,35 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 	if standard != "" {
 		about = "(default: auto on 127.0.0.1, else none)"
 	}
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "tools", Category: groupTools, Value: standard,
-			Usage: "let the model use these `TOOLS`: browser, python, auto for those that can " +
-				"run here, or none " + about,
-			Action: func(_ *cli.Context, v string) error {
-				o.Names = listOf(v)
-				for i, name := range o.Names {
-					o.Names[i] = strings.ToLower(name)
-				}
-				if len(o.Names) == 1 && o.Names[0] == "none" {
-					o.Names = nil
-				}
-				return nil
-			}},
-		parsed("tool-server", "", groupTools, "the tools of MCP servers at `HOST:PORT,...`, as for "+
-			"vLLM; demo is --tools browser,python", func(v string) error {
-			o.Servers = listOf(v)
-			return nil
+	return flagTable(groupTools,
+		parsed("tools", standard, "let the model use these `TOOLS`: browser, python, auto for "+
+			"those that can run here, or none "+about, "", func(v string) bool {
+			o.Names = listOf(strings.ToLower(v))
+			if len(o.Names) == 1 && o.Names[0] == "none" {
+				o.Names = nil
+			}
+			return true
 		}),
-		text(&o.Config, "mcp-config", groupTools, "the tools of the MCP servers in `FILE`, which "+
-			"has mcpServers as for Claude Desktop and Cursor"),
-	}, backendFlags(o)...)
+		list(&o.Servers, "tool-server", "the tools of MCP servers at `HOST:PORT,...`, as for "+
+			"vLLM; demo is --tools browser,python"),
+		text(&o.Config, "mcp-config", "the tools of the MCP servers in `FILE`, which has "+
+			"mcpServers as for Claude Desktop and Cursor"),
+		backendFlags(o))
 }
 
 // backendFlags say what the built-in tools run on.
 func backendFlags(o *tools.Options) []cli.Flag {
-	return []cli.Flag{
-		parsed("python-tool", "", groupTools, "run the model's python in `SANDBOX`: bwrap, podman, "+
-			"docker, or unsafe, which is none (default: the first that is here)",
-			func(v string) error {
+	return flagTable(groupTools,
+		parsed("python-tool", "", "run the model's python in `SANDBOX`: bwrap, podman, docker, or "+
+			"unsafe, which is none (default: the first that is here)",
+			"must be one of "+strings.Join(python.Names, ", "), func(v string) bool {
 				o.Sandbox = strings.ToLower(v)
-				for _, known := range python.Names {
-					if o.Sandbox == known {
-						return nil
-					}
-				}
-				return fail(exitUsage, "--python-tool must be one of %s, not %q",
-					strings.Join(python.Names, ", "), v)
+				return slices.Contains(python.Names, o.Sandbox)
 			}),
-		text(&o.Search, "search", groupTools, "search with `E`: exa, brave, the URL of a SearXNG, "+
-			"or none (default: what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)"),
-		parsed("browser-allow", "", groupTools, "let the browser reach these `NETWORKS` too, as "+
-			"192.168.0.0/16,10.1.2.3 (default: public addresses only)", func(v string) error {
-			o.Allow = listOf(v)
-			return nil
-		}),
-	}
+		text(&o.Search, "search", "search with `E`: exa, brave, the URL of a SearXNG, or none "+
+			"(default: what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)"),
+		list(&o.Allow, "browser-allow", "let the browser reach these `NETWORKS` too, as "+
+			"192.168.0.0/16,10.1.2.3 (default: public addresses only)"))
 }
 
 // openTools finds what the tools need and tells what is missing.

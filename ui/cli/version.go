@@ -91,7 +91,7 @@ func versionCommand() *cli.Command {
 		Name:        "version",
 		Usage:       "print version, commit, kernels and platform",
 		Description: "Example: ossrun version --json",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as one JSON object"}},
+		Flags:       flagTable(mark("json", "as one JSON object")),
 		Action: func(c *cli.Context) error {
 			b, err := wholeBuild()
 			if err != nil {

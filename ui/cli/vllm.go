@@ -25,8 +25,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
-const groupVLLM = "VLLM, WITH --engine vllm"
-
 // vllmSettings are the flags that only --engine vllm has.
 type vllmSettings struct {
 	request vllm.Request
@@ -40,29 +38,26 @@ type vllmSettings struct {
 func (s *vllmSettings) flags() []cli.Flag {
 	r := &s.request
 	s.print = "plan"
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "dry-run", Category: groupVLLM, Destination: &s.dryRun,
-			Usage: "print the plan, with a reason and its place in the guide for each line, and " +
-				"start nothing"},
-		oneOf(&s.print, "print", groupVLLM, "print the plan as `FORM`: plan, shell (one line), k8s "+
-			"or compose; start nothing", "plan", "shell", "k8s", "compose"),
-		text(&r.Hardware, "hardware", groupVLLM, "plan for `NAME`, such as H100, B200 or MI300X "+
-			"(default: what is found here)"),
-		oneOf(&r.Launch, "launch", groupVLLM, "start vLLM by `WAY`: docker, or local for an "+
-			"installed one (default: docker)", "docker", "local"),
-		text(&r.Speculative, "speculative", groupVLLM, "draft tokens by `METHOD`: eagle3"),
-		text(&r.Version, "vllm-version", groupVLLM, "`VERSION` of vLLM, such as v0.12.0"),
-		text(&r.Platform, "platform", groupVLLM, "the image's `PLATFORM`: linux/amd64 or "+
-			"linux/aarch64"),
-		atLeast(&r.Input, "input-len", 1, groupVLLM, "prompts have at most `N` tokens"),
-		atLeast(&r.Output, "output-len", 1, groupVLLM, "answers have at most `N` tokens"),
-		atLeast(&r.Concurrency, "concurrency", 1, groupVLLM, "clients send `N` requests at once"),
-		atLeast(&r.Nodes, "nodes", 1, groupVLLM, "spread the model over `N` machines, by Ray"),
-		text(&s.upstream, "upstream", groupVLLM, "answer through the servers at `URLS`, with "+
-			"commas between, that run already, vLLM's or ones like them, and start none"),
-		text(&s.upstreamModel, "upstream-model", groupVLLM, "what those servers call the model "+
-			"(default: the first that each lists)"),
-	}
+	return flagTable(groupVLLM,
+		toggle(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the guide "+
+			"for each line, and start nothing"),
+		oneOf(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
+			"compose; start nothing", "plan", "shell", "k8s", "compose"),
+		text(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X (default: "+
+			"what is found here)"),
+		oneOf(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
+			"(default: docker)", "docker", "local"),
+		text(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3"),
+		text(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
+		text(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64"),
+		atLeast(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
+		atLeast(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
+		atLeast(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
+		atLeast(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
+		text(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas between, "+
+			"that run already, vLLM's or ones like them, and start none"),
+		text(&s.upstreamModel, "upstream-model", "what those servers call the model (default: the "+
+			"first that each lists)"))
 }
 
 // unused refuses these flags for this program's own engine.

@@ -1,0 +1,162 @@
+// The kinds of flags. What is outside the bounds of one is an error of usage that names the flag;
+// what is not given stays as the field is.
+
+package cli
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+)
+
+// group is a heading of flags in --help.
+type group string
+
+const (
+	groupModel    = group("Model and device")
+	groupMemory   = group("Context and memory")
+	groupBatch    = group("Batching")
+	groupListen   = group("The port")
+	groupLife     = group("Life cycle")
+	groupSampling = group("The answer")
+	groupSessions = group("Conversations")
+	groupScreen   = group("The screen")
+	groupTools    = group("Tools")
+	groupVLLM     = group("VLLM, WITH --engine vllm")
+	groupSettings = group("Settings")
+
+	// of measuring
+	groupServer    = group("The server")
+	groupRequests  = group("The requests")
+	groupResult    = group("The result")
+	groupSuite     = group("--suite seed")
+	groupBenchFile = group("A file of the result")
+)
+
+// flagTable makes a verb's flags of a table: a group's name in front of its flags, and lists of flags
+// that have their groups.
+func flagTable(table ...any) (flags []cli.Flag) {
+	heading := group("")
+	for _, row := range table {
+		switch row := row.(type) {
+		case group:
+			heading = row
+		case []cli.Flag:
+			flags = append(flags, row...)
+		case cli.Flag: // a pointer to a struct with a Category
+			reflect.ValueOf(row).Elem().FieldByName("Category").SetString(string(heading))
+			flags = append(flags, row)
+		}
+	}
+	return flags
+}
+
+// mark is a flag that its verb asks for by name.
+func mark(name, usage string) cli.Flag { return &cli.BoolFlag{Name: name, Usage: usage} }
+
+func toggle(to *bool, name, usage string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+}
+
+func text(to *string, name, usage string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+}
+
+func integer(to *int, name, usage string) *cli.IntFlag {
+	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+}
+
+// atLeast is a whole number from least on.
+func atLeast(to *int, name string, least int, usage string) cli.Flag {
+	f := integer(to, name, usage)
+	f.Action = func(_ *cli.Context, n int) error {
+		if n < least {
+			return fail(exitUsage, "--%s must be at least %d, not %d", name, least, n)
+		}
+		return nil
+	}
+	return f
+}
+
+// between is a number; bounds says which, for people.
+func between(to *float64, name string, ok func(float64) bool, bounds, usage string) cli.Flag {
+	return &cli.Float64Flag{Name: name, Usage: usage, Destination: to, Value: *to,
+		Action: func(_ *cli.Context, v float64) error {
+			if !ok(v) {
+				return fail(exitUsage, "--%s must %s, not %v", name, bounds, v)
+			}
+			return nil
+		}}
+}
+
+// parsed is a text that read takes where it is given; must says for people what it is to be.
+func parsed(name, standard, usage, must string, read func(string) bool) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
+		Action: func(_ *cli.Context, v string) error {
+			if !read(v) {
+				return fail(exitUsage, "--%s %s, not %q", name, must, v)
+			}
+			return nil
+		}}
+}
+
+// offered are the words that a flag can be, by its name: what completion offers.
+var offered sync.Map
+
+// choice is one of some words, in small letters.
+func choice(name, standard, usage string, take func(word string), words ...string) cli.Flag {
+	offered.Store(name, words)
+	last := len(words) - 1
+	return parsed(name, standard, usage, "must be "+strings.Join(words[:last], ", ")+" or "+
+		words[last], func(v string) bool {
+		v = strings.ToLower(v)
+		for _, w := range words {
+			if v == w {
+				take(v)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// oneOf is a choice that a field holds.
+func oneOf(to *string, name, usage string, words ...string) cli.Flag {
+	return choice(name, *to, usage, func(word string) { *to = word }, words...)
+}
+
+// list is texts with commas between.
+func list(to *[]string, name, usage string) cli.Flag {
+	return parsed(name, "", usage, "", func(v string) bool {
+		*to = listOf(v)
+		return true
+	})
+}
+
+// listOf reads a list with commas, or the JSON list of vLLM's command line.
+func listOf(s string) (list []string) {
+	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
+		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// wholeNumbers is whole numbers from least on, with commas between.
+func wholeNumbers(to *[]int, name, standard string, least int, example, usage string) cli.Flag {
+	return parsed(name, standard, usage, "needs numbers such as "+example, func(v string) bool {
+		*to = []int{}
+		for _, f := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' }) {
+			n, err := strconv.Atoi(strings.TrimSpace(f))
+			if err != nil || n < least {
+				return false
+			}
+			*to = append(*to, n)
+		}
+		return true
+	})
+}
