@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -58,7 +57,7 @@ func (v *benchVerb) ops(c *cli.Context, x benched) error {
 			"dense": r.Dense, "kv": r.KV, "read_gb_s": r.ReadGBs, "vnni_tops": r.PeakTOPS,
 			"vnni_unit": r.PeakUnit, "steps": r.Steps}), err)
 	}
-	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	w := columns(c.App.Writer)
 	printHead(w, &r.Report)
 	for _, s := range r.Steps {
 		fmt.Fprintln(w)

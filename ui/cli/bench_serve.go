@@ -11,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,16 +178,11 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	if err := v.settle(c); err != nil {
 		return err
 	}
-	client, err := endpoint.New(v.address(), portKey())
+	client, err := openPort(c.Context, v.address(), &v.load.Model)
 	if err != nil {
-		return fail(exitUsage, "%s", err)
+		return err
 	}
 	defer client.Close()
-	if v.load.Model == "" {
-		if v.load.Model, err = client.FirstModel(c.Context); err != nil {
-			return fail(exitFailure, "%s", err)
-		}
-	}
 	var saved []load.Saved
 	for _, w := range v.workloads() {
 		for _, rate := range v.rates {
@@ -255,7 +250,7 @@ func (v *benchServeVerb) address() string {
 	if host == "0.0.0.0" || host == "::" {
 		host = "127.0.0.1"
 	}
-	return "http://" + joinHostPort(host, v.port)
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(v.port))
 }
 
 // workloads are the runs to make; flags that were given win over a published workload's.
@@ -360,23 +355,14 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 	}
 	name := v.resultFile
 	if name == "" {
-		rate := "inf"
-		if !math.IsInf(o.RequestRate, 1) {
-			rate = strconv.FormatFloat(o.RequestRate, 'f', -1, 64)
-		}
-		name = o.BackendName + "-" + rate + "qps-"
+		name = o.BackendName + "-" + load.RateText(o.RequestRate) + "qps-"
 		if o.MaxConcurrency > 0 {
 			name += fmt.Sprintf("concurrency%d-", o.MaxConcurrency)
 		}
 		name += path.Base(o.Model) + "-" + began.Format("20060102-150405") + ".json"
 	}
-	if v.resultDir != "" {
-		if err := os.MkdirAll(v.resultDir, 0o755); err != nil {
-			return err
-		}
-		name = filepath.Join(v.resultDir, name)
-	}
-	return os.WriteFile(name, append(slices.Clip(encoded), '\n'), 0o644)
+	_, err := writeResult(v.resultDir, name, append(slices.Clip(encoded), '\n'))
+	return err
 }
 
 // beside prints a run next to the published ones of its workload.

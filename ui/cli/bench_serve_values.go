@@ -4,13 +4,15 @@ package cli
 
 import (
 	"cmp"
-	"net"
+	"context"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
 )
 
 func (v *benchServeVerb) readRangeRatio(s string) bool {
@@ -107,8 +109,19 @@ func (v *benchServeVerb) readRest(c *cli.Context) error {
 	return nil
 }
 
-func joinHostPort(host string, port int) string {
-	return net.JoinHostPort(host, strconv.Itoa(port))
+// openPort opens the server at base. Its first model is meant where none is named.
+func openPort(ctx context.Context, base string, model *string) (*endpoint.Client, error) {
+	client, err := endpoint.New(base, portKey())
+	if err != nil {
+		return nil, fail(exitUsage, "%s", err)
+	}
+	if *model == "" {
+		if *model, err = client.FirstModel(ctx); err != nil {
+			client.Close()
+			return nil, err
+		}
+	}
+	return client, nil
 }
 
 // portKey is the key that another server is sent.

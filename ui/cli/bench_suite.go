@@ -109,16 +109,14 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 		return err
 	}
 	defer stop()
-	client, err := endpoint.New(address, portKey())
+	if b.base == "" && len(running) == 0 {
+		model = "" // it was started with it, by whatever name
+	}
+	client, err := openPort(c.Context, address, &model)
 	if err != nil {
-		return fail(exitUsage, "%s", err)
+		return err
 	}
 	defer client.Close()
-	if started := b.base == "" && len(running) == 0; started || model == "" {
-		if model, err = client.FirstModel(c.Context); err != nil {
-			return fail(exitFailure, "%s", err)
-		}
-	}
 	v := &benchServeVerb{}
 	v.flags() // their defaults
 	v.datasetPath, v.outputFile, v.gpus, v.silent = b.conversations, b.output, b.gpus, true

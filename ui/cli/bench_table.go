@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ import (
 )
 
 func printBench(out io.Writer, r *bench.Report) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := columns(out)
 	printHead(w, r)
 	if err := w.Flush(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 	if c.Bool("json") {
 		return writeJSON(c.App.Writer, r)
 	}
-	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	w := columns(c.App.Writer)
 	fmt.Fprintf(w, "machine\t%s, %d cores, %s; ossrun %s\n", about.CPU, about.Cores, about.OS,
 		about.Version)
 	fmt.Fprintf(w, "model\t%s, %d layers\n", r.Model, r.Layers)
@@ -138,21 +139,27 @@ func (v *benchVerb) write(r *bench.Report, t Terminal) error {
 	name := cmp.Or(v.resultFile, strings.Trim(notInNames.ReplaceAllString(strings.ToLower(
 		fmt.Sprintf("%s %d cores %s %s %s", r.About.CPU, r.About.Cores, r.Model, r.Compute,
 			r.Dense)), "-"), "-")+".json")
-	if v.resultDir != "" {
-		if err := os.MkdirAll(v.resultDir, 0o755); err != nil {
-			return fail(exitFailure, "save the result: %s", err)
-		}
-		name = filepath.Join(v.resultDir, name)
+	var text bytes.Buffer
+	err := writeJSON(&text, r.Flat())
+	if err == nil {
+		name, err = writeResult(v.resultDir, name, text.Bytes())
 	}
-	f, err := os.Create(name)
 	if err != nil {
-		return fail(exitFailure, "save the result: %s", err)
-	}
-	if err := cmp.Or(writeJSON(f, r.Flat()), f.Close()); err != nil {
-		return fail(exitFailure, "save the result: %s", err)
+		return fmt.Errorf("save the result: %w", err)
 	}
 	fmt.Fprintln(t.Err, "the result is in", name)
 	return nil
+}
+
+// writeResult writes a file into a folder, which is made where it is not there; "": here.
+func writeResult(folder, name string, text []byte) (string, error) {
+	if folder != "" {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", err
+		}
+		name = filepath.Join(folder, name)
+	}
+	return name, os.WriteFile(name, text, 0o644)
 }
 
 // comparison is --compare.

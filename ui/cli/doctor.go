@@ -10,13 +10,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -122,83 +120,86 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 }
 
 func printReport(out io.Writer, r *doctor.Report) error {
-	m := r.Machine
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "system\t%s\n", m.OS)
-	fmt.Fprintf(w, "cpu\t%s, %s to use, %s\n", m.CPU, count(m.Cores, "core"),
-		strings.Join(m.ISAs, ", "))
-	fmt.Fprintf(w, "memory\t%s\n", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
-	fmt.Fprintf(w, "serving\t%s\n", r.Requests)
-	printGPUs(w, r.GPUs)
-	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
+	m, w := r.Machine, columns(out)
+	to := &report{Writer: w}
+	to.row("system", "%s", m.OS)
+	to.row("cpu", "%s, %s to use, %s", m.CPU, count(m.Cores, "core"), strings.Join(m.ISAs, ", "))
+	to.row("memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
+	to.row("serving", "%s", r.Requests)
+	printGPUs(to, r.GPUs)
+	to.row("device", "%s: %s", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
 	if r.Device.Kernels != "" {
-		fmt.Fprintf(w, "kernels\t%s\n", r.Device.Kernels)
+		to.row("kernels", "%s", r.Device.Kernels)
 	}
-	name := "models"
 	for _, x := range r.Models {
-		verdict := "does not fit"
-		switch {
-		case x.Fits:
-			verdict = "fits"
-		case x.Plan.OnDisk > 0:
-			verdict += " into memory: experts would be read from the disk, slowly"
-		case x.OnGPUs.Fits: // the plan below has room for it
-			verdict += " on this device alone"
-		}
-		state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines()
-		if x.State != "complete" && x.State != "built in" {
-			state += fmt.Sprintf("; needs %s with %d tokens of context, %s", gigabytes(x.Needs),
-				doctor.UsableContext, verdict)
-			plan = nil
-			if x.Fits && x.ReadBound > 0 {
-				plan = []string{speedOf(x)}
-			}
-		} else { // the plan says what it takes, for several sequences at once
-			state += "; " + verdict
-			if x.ReadBound > 0 && x.State == "complete" {
-				plan = append(plan, speedOf(x), copied(x))
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Name, state)
-		for _, line := range plan {
-			fmt.Fprintf(w, "\t  %s\n", line)
-		}
-		printGPUPlan(w, x.OnGPUs)
-		name = ""
+		printModel(to, x)
 	}
-	fmt.Fprintf(w, "cache\t%s: %s in it, %s free\n", r.Cache.Path, gigabytes(r.Cache.Used),
+	to.row("cache", "%s: %s in it, %s free", r.Cache.Path, gigabytes(r.Cache.Used),
 		gigabytes(r.Cache.Free))
-	name = "servers"
 	for _, x := range r.Servers {
-		fmt.Fprintf(w, "%s\t%s (process %d): %s, %s\n", name, x.URL, x.PID,
-			strings.Join(x.Models, ", "), x.State)
-		name = ""
+		to.row("servers", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
+			x.State)
 	}
 	if r.Port.Taken != "" {
-		fmt.Fprintf(w, "port\t%s: %s\n", r.Port.Address, r.Port.Taken)
+		to.row("port", "%s: %s", r.Port.Address, r.Port.Taken)
 	} else {
-		fmt.Fprintf(w, "port\t%s is free\n", r.Port.Address)
+		to.row("port", "%s is free", r.Port.Address)
 	}
-	name = "tools"
 	for _, x := range r.Tools {
-		state := "not here: " + x.Missing
-		if x.Missing == "" {
-			state = x.What
+		if x.Missing != "" {
+			x.What = "not here: " + x.Missing
 		}
-		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Tool, state)
-		name = ""
+		to.row("tools", "%s: %s", x.Tool, x.What)
 	}
 	state := "not there, defaults are used"
 	if r.Config.There {
 		state = "read"
 	}
-	fmt.Fprintf(w, "config\t%s (%s)\n", r.Config.Path, state)
-	name = "vLLM"
+	to.row("config", "%s (%s)", r.Config.Path, state)
 	for _, x := range r.Troubles {
-		fmt.Fprintf(w, "%s\twould meet: %s (%s); not here: %s\n", name, x.Name, x.Place, x.NotHere)
-		name = ""
+		to.row("vLLM", "would meet: %s (%s); not here: %s", x.Name, x.Place, x.NotHere)
 	}
 	return w.Flush()
+}
+
+// printModel says whether a model is here and fits, and what its plan would be.
+func printModel(to *report, x doctor.Model) {
+	verdict := "does not fit"
+	switch {
+	case x.Fits:
+		verdict = "fits"
+	case x.Plan.OnDisk > 0:
+		verdict += " into memory: experts would be read from the disk, slowly"
+	case x.OnGPUs.Fits: // the plan below has room for it
+		verdict += " on this device alone"
+	}
+	state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines()
+	if x.State != "complete" && x.State != "built in" {
+		state += fmt.Sprintf("; needs %s with %d tokens of context, %s", gigabytes(x.Needs),
+			doctor.UsableContext, verdict)
+		plan = nil
+		if x.Fits && x.ReadBound > 0 {
+			plan = []string{speedOf(x)}
+		}
+	} else { // the plan says what it takes, for several sequences at once
+		state += "; " + verdict
+		if x.ReadBound > 0 && x.State == "complete" {
+			plan = append(plan, speedOf(x), copied(x))
+		}
+	}
+	to.row("models", "%s: %s", x.Name, state)
+	for _, line := range plan {
+		to.row("models", "  %s", line)
+	}
+	printGPUPlan(to, x.OnGPUs)
+}
+
+func printGPUPlan(to *report, plan doctor.Placement) {
+	label := "GPUs: "
+	for _, line := range plan.Lines {
+		to.row("models", "  %s%s", label, line)
+		label = "      "
+	}
 }
 
 // memoryLine says how much memory the machine has, and on a Mac how much of it each device can use.
@@ -213,16 +214,7 @@ func memoryLine(system string, total, free int64) string {
 	if total > 32<<30 {
 		wired = total / 4 * 3
 	}
-	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s",
-		gigabytes(wired))
-}
-
-func printGPUPlan(w io.Writer, plan doctor.Placement) {
-	label := "GPUs: "
-	for _, line := range plan.Lines {
-		fmt.Fprintf(w, "\t  %s%s\n", label, line)
-		label = "      "
-	}
+	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s", gigabytes(wired))
 }
 
 // shortWhy is why a device is used, without the problem that stands above it.
@@ -299,26 +291,4 @@ func verdict(ok bool) string {
 		return "passed"
 	}
 	return "FAILED"
-}
-
-// writeJSON writes a report as one JSON object that a person can read too.
-func writeJSON(w io.Writer, report any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report)
-}
-
-// count is a number of things, in words: "1 core", "2 cores".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func gigabytes(n int64) string {
-	if n < 1e9 {
-		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }

@@ -27,7 +27,7 @@ func TestPrintedPlan(t *testing.T) {
 			"\t  GPUs: x does not fit: a; context b\n", `x does not fit: a; context b`},
 	} {
 		var b strings.Builder
-		if printGPUPlan(&b, x.plan); b.String() != x.want {
+		if printGPUPlan(&report{Writer: &b, label: "models"}, x.plan); b.String() != x.want {
 			t.Errorf("%s: %q, not %q", name, b.String(), x.want)
 		}
 		if got := x.plan.String(); got != x.line {

@@ -12,12 +12,10 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
 	"github.com/ossrun/ossrun/runtime/eval"
 	"github.com/ossrun/ossrun/runtime/process"
 )
@@ -70,22 +68,14 @@ func (v *evalVerb) flags() []cli.Flag {
 		groupResult, mark("json", "as one JSON object"))
 }
 
-// sampler opens the port.
-func (v *evalVerb) open(c *cli.Context) error {
+// open opens the port.
+func (v *evalVerb) open(c *cli.Context) (err error) {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	client, err := endpoint.New(v.baseURL, portKey())
-	if err != nil {
-		return fail(exitUsage, "%s", err)
-	}
-	v.sampler.Client, v.sampler.API = client, eval.API(v.api)
-	if v.sampler.Model == "" {
-		if v.sampler.Model, err = client.FirstModel(c.Context); err != nil {
-			return fail(exitFailure, "%s", err)
-		}
-	}
-	return nil
+	v.sampler.API = eval.API(v.api)
+	v.sampler.Client, err = openPort(c.Context, v.baseURL, &v.sampler.Model)
+	return err
 }
 
 func questionsCommand(kind, usage string, attempts int) *cli.Command {
@@ -205,7 +195,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 			model = name
 		}
 	}
-	t := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	t := columns(c.App.Writer)
 	fmt.Fprintf(t, "%s, %s\tscore\t95 %%\tguide\tattempts\tno answer\tfailed\ttokens\treasoning\n",
 		v.run.Eval, v.sampler.Model)
 	for _, s := range scores {
@@ -269,7 +259,7 @@ func (v *evalVerb) compat(c *cli.Context) error {
 		return writeJSON(c.App.Writer, map[string]any{"model": v.sampler.Model, "k": v.k,
 			"rows": rows})
 	}
-	t := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	t := columns(c.App.Writer)
 	fmt.Fprintf(t, "API\tstream\truns\tinvalid\tpass@%d\tpass^%d\n", v.k, v.k)
 	why := map[string]int{}
 	for _, r := range rows {

@@ -124,7 +124,7 @@ func (f firstRun) promise(width int) string {
 	takes := fmt.Sprintf("; takes %.1f GB of memory", gb(p.Plan.Total))
 	if width >= narrow {
 		takes += fmt.Sprintf(" with a context of %s tokens, and %.1f GB of disk",
-			grouped(p.Plan.Context), gb(f.model.DownloadBytes))
+			digits(p.Plan.Context), gb(f.model.DownloadBytes))
 	}
 	if p.Plan.OnDisk > 0 {
 		takes += fmt.Sprintf("; %.1f GB of weights stay on the disk, which is slow",
@@ -171,15 +171,6 @@ func inRange(n int) string {
 		return "1 or 2"
 	}
 	return fmt.Sprintf("1 to %d", n)
-}
-
-// grouped is a number as people write it: 131,072.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 // widthOf is how many columns a terminal has, as far as lines are easy to read.

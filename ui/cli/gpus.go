@@ -4,7 +4,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -14,30 +13,23 @@ import (
 // seeProblems stands where a problem is told already.
 const seeProblems = "see problems"
 
-// printGPUs writes a line for each GPU and for each problem, in doctor's two columns.
-func printGPUs(w io.Writer, r detect.Report) {
-	for i, g := range r.GPUs {
-		name := ""
-		if i == 0 {
-			name = "gpus"
-		}
-		fmt.Fprintf(w, "%s\t%s: %s\n", name, g.Title(), strings.Join(factsOf(g, r), ", "))
+// printGPUs writes a row for each GPU and for each problem.
+func printGPUs(to *report, r detect.Report) {
+	for _, g := range r.GPUs {
+		to.row("gpus", "%s: %s", g.Title(), strings.Join(factsOf(g, r), ", "))
 	}
 	if v := r.DriverVersion; v != "" {
 		if r.OpenModule {
 			v += ", open kernel module"
 		}
-		fmt.Fprintf(w, "driver\tNVIDIA %s\n", v)
+		to.row("driver", "NVIDIA %s", v)
 	}
 	if r.AMDDriver != "" {
-		fmt.Fprintf(w, "driver\tamdgpu %s\n", r.AMDDriver)
+		to.label = "" // both drivers have theirs
+		to.row("driver", "amdgpu %s", r.AMDDriver)
 	}
-	for i, p := range r.Problems {
-		name := ""
-		if i == 0 {
-			name = "problems"
-		}
-		fmt.Fprintf(w, "%s\t%s\n", name, p.Sentence())
+	for _, p := range r.Problems {
+		to.row("problems", "%s", p.Sentence())
 	}
 }
 

@@ -15,12 +15,12 @@ func TestPrintedGPUs(t *testing.T) {
 	list := []detect.GPU{{Name: "RTX 4090", BDF: "0000:1b:00.0", Usable: true, Number: &one},
 		{Name: "H200", BDF: "0000:3b:00.0", Usable: true, Number: &zero}}
 	var text strings.Builder
-	printGPUs(&text, detect.Report{GPUs: list})
+	printGPUs(&report{Writer: &text}, detect.Report{GPUs: list})
 	if want := "gpus\tRTX 4090: --gpu 1, at 0000:1b:00.0\n\tH200: --gpu 0, at 0000:3b:00.0\n"; text.String() != want {
 		t.Errorf("%q, not %q", text.String(), want)
 	}
 	text.Reset()
-	printGPUs(&text, detect.Report{GPUs: list[1:]})
+	printGPUs(&report{Writer: &text}, detect.Report{GPUs: list[1:]})
 	if want := "gpus\tH200: at 0000:3b:00.0\n"; text.String() != want {
 		t.Errorf("%q, not %q", text.String(), want)
 	}
@@ -39,7 +39,7 @@ func TestPrintedFacts(t *testing.T) {
 		{Vendor: detect.NVIDIA, Name: "T4", Reason: "too old"},
 	}}
 	var text strings.Builder
-	printGPUs(&text, r)
+	printGPUs(&report{Writer: &text}, r)
 	want := "gpus\tR9700: about 640 GB/s, 191 bf16 TFLOP/s, nvlink\n\tAMD GPU 1002:74a2: xgmi to " +
 		"2 others, not used, see problems\n\tT4: not used: too old\nproblems\tIt is off: turn it " +
 		"on\n"

@@ -6,7 +6,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,7 +47,7 @@ func listCommand() *cli.Command {
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(rows)
 			}
-			w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+			w := columns(c.App.Writer)
 			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWHERE")
 			for _, r := range rows {
 				fits := "yes"
@@ -140,12 +139,4 @@ func (r listedModel) revision() string {
 		return r.Revision[:min(7, len(r.Revision))] + " (main)"
 	}
 	return r.Revision[:min(7, len(r.Revision))]
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	if n < 1e9 {
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", gb(n))
 }

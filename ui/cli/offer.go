@@ -161,10 +161,3 @@ func instead(t Terminal, target models.Target) (bool, error) {
 	}
 	return false, nil
 }
-
-func minutes(seconds float64) string {
-	if seconds < 90 {
-		return fmt.Sprintf("%.0f s", seconds)
-	}
-	return fmt.Sprintf("%.0f min", seconds/60)
-}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,7 +47,7 @@ func psCommand() *cli.Command {
 }
 
 func printServers(c *cli.Context, list []join.Server) error {
-	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	w := columns(c.App.Writer)
 	fmt.Fprintln(w, "PID\tMODEL\tSTATE\tMEMORY\tCONTEXT\tRUNNING\tWAITING\tKV\tUNLOADS\tUP\tPORT")
 	for _, s := range list {
 		for i, m := range s.Models {
@@ -79,14 +78,6 @@ func printServers(c *cli.Context, list []join.Server) error {
 		}
 	}
 	return w.Flush()
-}
-
-// brief is a time for people, to the second or to the minute.
-func brief(d time.Duration) string {
-	if d < time.Hour {
-		return max(d, 0).Round(time.Second).String()
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
 func stopCommand(t Terminal) *cli.Command {

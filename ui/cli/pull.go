@@ -188,9 +188,6 @@ func howMuch(p hub.Progress) string {
 	return fmt.Sprintf("%.2f of %.2f GB", gb(p.Done), gb(p.Bytes))
 }
 
-// gb is a number of bytes in GB.
-func gb(n int64) float64 { return float64(n) / 1e9 }
-
 // pace is the rate and the time left, or what is being done instead.
 func pace(p hub.Progress) string {
 	switch {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -76,7 +75,7 @@ func showModel(c *cli.Context, name string) error {
 }
 
 func (m shownModel) print(c *cli.Context) error {
-	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	w := columns(c.App.Writer)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
