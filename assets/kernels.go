@@ -11,3 +11,6 @@ import "embed"
 //
 //go:embed kernels
 var Kernels embed.FS
+
+// GPUWorker is empty: this build carries no GPU worker.
+var GPUWorker []byte

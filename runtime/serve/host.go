@@ -1,8 +1,10 @@
-// What is known of the machine and of this build without loading a model.
+// What is known of the machine and of this build without loading a model, and what a model of the
+// catalogue would do here, told before it is downloaded.
 
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -10,6 +12,9 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -67,4 +72,67 @@ func GPUNote() string {
 		return "; " + gpu.NoWorker
 	}
 	return ""
+}
+
+// Preview is a model on what is open. Nothing of it has been tried.
+type Preview struct {
+	Device string
+	OnGPU  bool
+	GPUs   detect.Report // of this machine, used or not
+	Total  int64         // bytes of the device's memory
+	Free   int64         // of it
+	Needs  int64         // of it, with a context of gpu.UsableContext tokens
+	Plan   Plan
+	None   error // why there is no plan
+	// tokens a second of one answer, at most, by the speed of the memory; 0: not known
+	Rate float64
+}
+
+// Preview looks without taking memory for a model; it measures the CPU's memory for a moment.
+func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err error) {
+	b := m.spare
+	p.Device = b.Name()
+	p.OnGPU, p.GPUs = onGPU(b), gpu.Detect(ctx)
+	p.Total, p.Free = b.Memory()
+	found := checkpoint.Found{Name: e.ID}
+	s := settingsOf(b, found, e.Spec, SettingsFor(b, m.options))
+	p.Plan, p.None = PlanOn(b, found, e.Spec, s)
+	s.MaxModelLen = min(gpu.UsableContext, e.Spec.MaxPosition)
+	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {
+		return p, err
+	}
+	if p.Plan.OnDisk > 0 {
+		return p, nil // it goes by the disk, which nobody has measured
+	}
+	bandwidth := 0.0
+	if !p.OnGPU {
+		bandwidth = HostReadRate(b)
+	} else if cards := p.GPUs.Usable(); len(cards) > 0 && cards[0].Figures != nil {
+		bandwidth = cards[0].Figures.Bandwidth * 1e9
+	}
+	p.Rate, err = ReadBound(e.Spec, s, bandwidth)
+	return p, err
+}
+
+// ReadBound is how many tokens a second one answer can have, at most, where memory is read at
+// bandwidth bytes a second.
+func ReadBound(spec models.Spec, s engine.Settings, bandwidth float64) (float64, error) {
+	moved, err := tokenBytes(spec, s)
+	if err != nil {
+		return 0, err
+	}
+	return bandwidth / float64(moved), nil
+}
+
+// tokenBytes is what a step of one token reads and writes at the beginning of a context.
+func tokenBytes(spec models.Spec, s engine.Settings) (n int64, err error) {
+	program, err := engine.Record(spec, s, 1)
+	if err != nil {
+		return 0, err
+	}
+	w := engine.Work{Rows: 1, LogitRows: 1, Experts: spec.ExpertsPerToken, Full: 1, Window: 1}
+	for _, op := range program.Ops {
+		n += program.Bytes(op, w)
+	}
+	return n, nil
 }

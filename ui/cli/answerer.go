@@ -1,5 +1,6 @@
 // Where a chat has its answers from: a server or another chat of this user that has the model
-// loaded, or a model that is loaded here, which other chats can then join.
+// loaded, the OpenAI port of any server (--endpoint), or a model that is loaded here, which other
+// chats can then join.
 //
 // One engine a machine: weights that a process has loaded are not loaded again. A chat that names a
 // device or a memory setting on its command line gets an engine of its own, and so does
@@ -8,10 +9,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +26,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat"
@@ -307,4 +311,43 @@ func anyCached() bool {
 	cached, err := checkpoint.Cached()
 	return err == nil && slices.ContainsFunc(cached,
 		func(f checkpoint.Found) bool { return f.Complete })
+}
+
+// distant is a model of a port for one chat.
+type distant struct {
+	session.Runner
+	port *remote.Port
+}
+
+func (d distant) Close() error {
+	d.port.Close()
+	return nil
+}
+
+// openEndpoint asks the port at url for its models and takes the one that is wanted.
+func openEndpoint(c *cli.Context, url string, tell func(string)) (*distant, error) {
+	for _, name := range ownEngine {
+		if typed(c, name) {
+			return nil, fail(exitUsage, "--endpoint has its model and its settings: leave --%s out",
+				name)
+		}
+	}
+	key := cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
+		os.Getenv("OPENAI_API_KEY"))
+	port, err := remote.Open(c.Context, url, key, tell)
+	if err != nil {
+		return nil, fail(exitFailure, "%s", err)
+	}
+	model, err := port.Get(c.Context, c.String("model"))
+	if err != nil {
+		port.Close()
+		return nil, fail(exitUsage, "%s", err)
+	}
+	return &distant{model, port}, nil
+}
+
+func (d distant) models(context.Context) []session.ModelInfo { return d.port.List() }
+
+func (d distant) to(ctx context.Context, name string) (session.Runner, error) {
+	return d.port.Get(ctx, name)
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // Terminal is where a run reads and writes. In and Out may be files, so that a verb can tell
@@ -73,7 +75,9 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
 			evalCommand(), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
-			workerCommand(),
+			{Name: serve.WorkerVerb, Hidden: true, Description: "Example: ossrun serve --isolate",
+				Usage:  "hold a GPU for another ossrun, which starts this",
+				Action: func(*cli.Context) error { return serve.RunWorker() }},
 		},
 	}
 	app.Action = func(c *cli.Context) error {

@@ -1,15 +1,18 @@
-// Flags may stand anywhere after the verb, as people type them: ossrun chat "hello" --model demo.
-// What a vLLM command line writes differently is put into our form here: underscores for dashes
-// (--tensor_parallel_size 8), and settings inside a setting (-cc.pass_config.x=True,
-// --compilation-config.level 3).
+// What people type, put into the form that the parser reads.
 //
-// urfave/cli/v2 stops reading flags at the first argument that is none, so they are put first here.
+// Flags may stand anywhere after the verb: ossrun chat "hello" --model demo. urfave/cli/v2 stops
+// reading flags at the first argument that is none, so they are put first here. What a vLLM command
+// line writes differently is put into our form: underscores for dashes (--tensor_parallel_size 8),
+// and settings inside a setting (-cc.pass_config.x=True, --compilation-config.level 3). So is what
+// comes out of habit with other programs: help, --version, run.
+//
 // What must stay true: nothing behind a lone -- is moved, nor what launch passes on, and an unknown
 // flag stays where the parser will complain about it.
 
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -101,4 +104,50 @@ func (s flagSet) canonical(written string) (name, inner string) {
 		return outer, inner
 	}
 	return "", ""
+}
+
+// otherSpellings puts a command line into our own words: `help VERB` is `VERB --help`, `--version`
+// is `version`.
+func otherSpellings(app *cli.App, args []string) []string {
+	if len(args) < 2 {
+		return args
+	}
+	switch args[1] {
+	case "--version", "-v", "-version":
+		return append([]string{args[0], "version"}, args[2:]...)
+	case "help":
+		if len(args) > 2 {
+			return []string{args[0], args[2], "--help"}
+		}
+		return []string{args[0], "--help"}
+	}
+	return args
+}
+
+// runCommand is chat with the model as its first argument, as ollama spells it.
+func runCommand(t Terminal) *cli.Command {
+	cmd := chatCommand(t)
+	cmd.Name, cmd.Usage = "run", "chat with MODEL: ossrun run 20b is ossrun chat --model 20b"
+	cmd.ArgsUsage = "[flags] MODEL [PROMPT...]"
+	cmd.Description = "Example: ossrun run 20b\n         ossrun run 20b \"Is 2027 prime?\""
+	chat := cmd.Action
+	cmd.Action = func(c *cli.Context) error {
+		if c.NArg() == 0 {
+			return fail(exitUsage, "run needs a MODEL, such as 20b; see ossrun run --help")
+		}
+		if err := c.Set("model", c.Args().First()); err != nil {
+			return fmt.Errorf("taking the model: %w", err)
+		}
+		return chat(c)
+	}
+	return cmd
+}
+
+// spokenWords are the arguments of chat that make the prompt; the first of run is its model.
+func spokenWords(c *cli.Context) []string {
+	words := c.Args().Slice()
+	if c.Command.Name == "run" {
+		words = words[1:]
+	}
+	return words
 }

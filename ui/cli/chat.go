@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/remote"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
@@ -359,4 +362,36 @@ func printable(s string, terminal bool) string {
 		}
 		return r
 	}, s)
+}
+
+// answerForm is what answers are held to, and how the model is told; the zero value is free text.
+type answerForm struct {
+	final  *grammar.Grammar
+	schema json.RawMessage // for a port, which has its own grammar; nil: for none
+	told   string
+}
+
+func readSchema(path string, port bool) (answerForm, error) {
+	if path == "" {
+		return answerForm{}, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return answerForm{}, fail(exitUsage, "--schema: %s", err)
+	}
+	var flat bytes.Buffer
+	if err := json.Compact(&flat, raw); err != nil {
+		return answerForm{}, fail(exitUsage, "--schema: %s is not JSON: %s", path, err)
+	}
+	form := answerForm{told: "# Response Formats\n\n## answer\n\n" + flat.String()}
+	if port {
+		form.schema = flat.Bytes()
+		err = remote.CheckSchema(form.schema)
+	} else {
+		form.final, err = grammar.Schema(flat.Bytes())
+	}
+	if err != nil {
+		return answerForm{}, fail(exitUsage, "--schema: %s: %s", path, err)
+	}
+	return form, nil
 }

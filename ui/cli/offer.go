@@ -1,4 +1,5 @@
-// The first run: no gpt-oss is in the cache, and a person decides. What other programs on this
+// The models of one verb: opened with what the flags say, with what they have to say on stderr. In
+// the first run no gpt-oss is in the cache, and a person decides. What other programs on this
 // machine have is offered before anything is fetched; the demo is what Enter takes.
 
 package cli
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
@@ -19,6 +22,57 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
+
+// openModels opens the device that the flags ask for.
+// ctx ends what it loads later, too.
+func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options) (*serve.Models,
+	error) {
+	o.Notify = notify(t)
+	if o.Progress == nil {
+		o.Progress = showProgress(t)
+	}
+	m, err := serve.New(ctx, *o)
+	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
+	if err == nil && unwanted && !m.OnGPU() {
+		o.Notify(
+			"--deterministic=false: the CPU engine always gives the same tokens for the same seed")
+	}
+	return m, err
+}
+
+// printSettled is --print-config: the settings as they are on the device.
+func printSettled(out io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
+	settled := m.Settled()
+	*o = settled.Options // the flags are bound to it
+	device := "CPU"
+	if m.OnGPU() {
+		device = "GPU"
+	}
+	return printConfig(out, c, settled, device)
+}
+
+// notify tells the user what runtime/serve has to say.
+func notify(t Terminal) func(string) {
+	return func(line string) { fmt.Fprintf(t.Err, "ossrun: %s\n", line) }
+}
+
+// absentModel is what happens when no model is named and none is here: a person is asked where ask
+// is set, anybody else gets the demo and one line that says so.
+func absentModel(c *cli.Context, t Terminal, m *serve.Models, ask bool) func() (checkpoint.Found,
+	error) {
+	return func() (checkpoint.Found, error) {
+		demo, err := checkpoint.Resolve("demo")
+		if err != nil {
+			return demo, err
+		}
+		if ask && isTerminal(t.In) && isTerminal(t.Out) {
+			return offer(c.Context, t, m, demo)
+		}
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny "+
+			"built-in demo answers; `ossrun pull 20b` gets a real one")
+		return demo, nil
+	}
+}
 
 // offer says what this machine is and would do, asks a person what to do when no model is here, and
 // downloads one if that is wanted.

@@ -12,25 +12,23 @@ import (
 	"io"
 	"os"
 
+	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 )
 
 // holdTyping returns a function that puts the terminal back as it was.
 func holdTyping(in io.Reader) (restore func()) {
 	f, ok := in.(*os.File)
-	if !ok || !isTerminal(in) {
+	if !ok {
 		return func() {}
 	}
-	fd := int(f.Fd())
-	before, err := unix.IoctlGetTermios(fd, getTermios)
-	if err != nil {
+	before, err := term.GetState(f.Fd())
+	if err != nil { // it is no terminal
 		return func() {}
 	}
 	held := *before
 	held.Iflag &^= unix.ICRNL
 	held.Lflag &^= unix.ECHO
-	if unix.IoctlSetTermios(fd, setTermios, &held) != nil {
-		return func() {}
-	}
-	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }
+	_ = term.SetState(f.Fd(), &held) // where it cannot, keys are shown
+	return func() { _ = term.Restore(f.Fd(), before) }
 }

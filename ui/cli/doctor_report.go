@@ -1,0 +1,333 @@
+// What ossrun doctor prints: the machine in rows, and the self-test in tables whose rows come as
+// they are measured.
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
+)
+
+func printReport(out io.Writer, r *doctor.Report) error {
+	m, w := r.Machine, columns(out)
+	to := &report{Writer: w}
+	to.row("system", "%s", m.OS)
+	to.row("cpu", "%s, %s to use, %s", m.CPU, count(m.Cores, "core"), strings.Join(m.ISAs, ", "))
+	to.row("memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
+	to.row("serving", "%s", r.Requests)
+	printGPUs(to, r.GPUs)
+	to.row("device", "%s: %s", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
+	if r.Device.Kernels != "" {
+		to.row("kernels", "%s", r.Device.Kernels)
+	}
+	for _, x := range r.Models {
+		printModel(to, x)
+	}
+	to.row("cache", "%s: %s in it, %s free", r.Cache.Path, gigabytes(r.Cache.Used),
+		gigabytes(r.Cache.Free))
+	for _, x := range r.Servers {
+		to.row("servers", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
+			x.State)
+	}
+	if r.Port.Taken != "" {
+		to.row("port", "%s: %s", r.Port.Address, r.Port.Taken)
+	} else {
+		to.row("port", "%s is free", r.Port.Address)
+	}
+	for _, x := range r.Tools {
+		if x.Missing != "" {
+			x.What = "not here: " + x.Missing
+		}
+		to.row("tools", "%s: %s", x.Tool, x.What)
+	}
+	state := "not there, defaults are used"
+	if r.Config.There {
+		state = "read"
+	}
+	to.row("config", "%s (%s)", r.Config.Path, state)
+	for _, x := range r.Troubles {
+		to.row("vLLM", "would meet: %s (%s); not here: %s", x.Name, x.Place, x.NotHere)
+	}
+	return w.Flush()
+}
+
+// printModel says whether a model is here and fits, and what its plan would be.
+func printModel(to *report, x doctor.Model) {
+	verdict := "does not fit"
+	switch {
+	case x.Fits:
+		verdict = "fits"
+	case x.Plan.OnDisk > 0:
+		verdict += " into memory: experts would be read from the disk, slowly"
+	case x.OnGPUs.Fits: // the plan below has room for it
+		verdict += " on this device alone"
+	}
+	state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines()
+	if x.State != "complete" && x.State != "built in" {
+		state += fmt.Sprintf("; needs %s with %d tokens of context, %s", gigabytes(x.Needs),
+			doctor.UsableContext, verdict)
+		plan = nil
+		if x.Fits && x.ReadBound > 0 {
+			plan = []string{speedOf(x)}
+		}
+	} else { // the plan says what it takes, for several sequences at once
+		state += "; " + verdict
+		if x.ReadBound > 0 && x.State == "complete" {
+			plan = append(plan, speedOf(x), copied(x))
+		}
+	}
+	to.row("models", "%s: %s", x.Name, state)
+	for _, line := range plan {
+		to.row("models", "  %s", line)
+	}
+	printGPUPlan(to, x.OnGPUs)
+}
+
+func printGPUPlan(to *report, plan doctor.Placement) {
+	label := "GPUs: "
+	for _, line := range plan.Lines {
+		to.row("models", "  %s%s", label, line)
+		label = "      "
+	}
+}
+
+// memoryLine says how much memory the machine has, and on a Mac how much of it each device can use.
+// The GPU's part is Metal's recommendedMaxWorkingSetSize as seen on Macs: two thirds, above 32 GiB
+// three quarters.
+func memoryLine(system string, total, free int64) string {
+	line := fmt.Sprintf("%s, %s free", gigabytes(total), gigabytes(free))
+	if system != "darwin" {
+		return line
+	}
+	wired := total / 3 * 2
+	if total > 32<<30 {
+		wired = total / 4 * 3
+	}
+	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s", gigabytes(wired))
+}
+
+// shortWhy is why a device is used, without the problem that stands above it.
+func shortWhy(why string, problems []detect.Problem) string {
+	for _, p := range problems {
+		if before, after, told := strings.Cut(why, ": "+p.Sentence()); told {
+			return before + ", " + seeProblems + after
+		}
+	}
+	return why
+}
+
+// speedOf says what one answer can have: what is expected, and what the memory's speed allows in
+// each mode, with how far the mode is from exact logits.
+func speedOf(x doctor.Model) string {
+	var each []string
+	for i, m := range x.Modes {
+		flags := "--dense " + m.Dense
+		if m.Compute == engine.Exact {
+			flags = "--compute " + m.Compute
+		}
+		if i == 0 {
+			flags += ", the default"
+		}
+		each = append(each, fmt.Sprintf("%.1f tokens a second (%s, KL %.1e)", m.ReadBound, flags,
+			m.KL))
+	}
+	most := "at most " + strings.Join(each, ", ") + ", by how fast this memory reads now"
+	if x.Expected == 0 {
+		return "speed: " + most
+	}
+	return fmt.Sprintf("speed: about %.1f tokens a second, by how fast two layers of this width "+
+		"are computed now; %s", x.Expected, most)
+}
+
+// copied says where the 8-bit copy of a model's dense weights is.
+func copied(m doctor.Model) string {
+	switch {
+	case m.Modes[0].Dense != engine.DenseQ8:
+		return "dense weights: as released"
+	case m.Copy == "":
+		return "dense weights: no 8-bit copy yet; it is made behind the first answers"
+	}
+	return "dense weights: in 8 bits, " + m.Copy
+}
+
+// seeProblems stands where a problem is told already.
+const seeProblems = "see problems"
+
+// printGPUs writes a row for each GPU and for each problem.
+func printGPUs(to *report, r detect.Report) {
+	for _, g := range r.GPUs {
+		to.row("gpus", "%s: %s", g.Title(), strings.Join(factsOf(g, r), ", "))
+	}
+	if v := r.DriverVersion; v != "" {
+		if r.OpenModule {
+			v += ", open kernel module"
+		}
+		to.row("driver", "NVIDIA %s", v)
+	}
+	if r.AMDDriver != "" {
+		to.label = "" // both drivers have theirs
+		to.row("driver", "amdgpu %s", r.AMDDriver)
+	}
+	for _, p := range r.Problems {
+		to.row("problems", "%s", p.Sentence())
+	}
+}
+
+// factsOf is what is known of a GPU of a report, for people.
+func factsOf(g detect.GPU, r detect.Report) (facts []string) {
+	add := func(format string, v any, known bool) {
+		if known {
+			facts = append(facts, fmt.Sprintf(format, v))
+		}
+	}
+	several := len(r.GPUs) > 1
+	if g.Number != nil && several {
+		add("--gpu %d", *g.Number, true)
+	}
+	add("%s", g.Arch, g.Arch != "")
+	add("%s", gigabytes(int64(g.MemoryMiB)<<20), g.MemoryMiB > 0)
+	add("%s free", gigabytes(int64(g.FreeMiB)<<20), g.FreeMiB > 0)
+	add("%d units", g.Units, g.Units > 0)
+	add("MEC firmware %d", g.MECFirmware, g.MECFirmware > 0)
+	if f := g.Figures; f != nil {
+		about := func(name, format string) string {
+			if slices.Contains(f.About, name) {
+				return "about " + format
+			}
+			return format
+		}
+		add(about("bandwidth_gbs", "%.0f GB/s"), f.Bandwidth, f.Bandwidth > 0)
+		add(about("bf16_tflops", "%.0f bf16 TFLOP/s"), f.BF16, f.BF16 > 0)
+		add("%s", f.PeerLink, several && f.PeerLink != "" && len(g.Linked) == 0)
+	}
+	add("xgmi to %d others", len(g.Linked), len(g.Linked) > 0)
+	add("at %s", g.BDF, g.BDF != "")
+	if x := g.Sensors; x != nil {
+		add("%d °C", x.Celsius, x.Celsius > 0)
+		add("%.0f W", x.Watts, x.Watts > 0)
+		add("units at %d MHz", x.ClockMHz, x.ClockMHz > 0)
+		add("memory at %d MHz", x.MemoryMHz, x.MemoryMHz > 0)
+	}
+	told := slices.ContainsFunc(r.Problems,
+		func(p detect.Problem) bool { return p.Vendor == g.Vendor && p.Text == g.Reason })
+	switch {
+	case g.Usable:
+	case told:
+		add("not used, %s", seeProblems, true)
+	default:
+		add("not used: %s", g.Reason, true)
+	}
+	return facts
+}
+
+// selftestScreen prints what the self-test shows.
+type selftestScreen struct {
+	out          io.Writer
+	gpu          bool    // bandwidth and proofs have come: the columns are a GPU's
+	gbs          float64 // of a GPU
+	rows, points int     // operations and whole models so far
+}
+
+func (s *selftestScreen) show(what any) {
+	print := func(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+	switch x := what.(type) {
+	case doctor.Starting:
+		print("\nselftest on %s\n", x)
+	case doctor.Bandwidth:
+		s.gpu, s.gbs = true, float64(x)
+		print("memory: %.0f GB/s in a copy, each byte read and written\n", x)
+	case doctor.Rates: // each unit in a bare loop, and the kernels' products beside it
+		print("%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit",
+			"unit, TFLOP/s in a bare loop")
+		for _, r := range x {
+			print("%-27s %8.1f %7.1f%%  %s, %.1f\n", r.Product, r.TFLOPs, r.Percent, r.Unit,
+				r.UnitTFLOPs)
+		}
+	case doctor.Proofs:
+		print("%-22s %8s %8s %9s  against the reference\n", "kernel", "error", "allowed",
+			"fragments")
+		for _, p := range x {
+			print("%-22s %8.1e %8.1e", p.Variant, p.Error, p.Bound)
+			if p.Fragments != "" {
+				print(" %9s", p.Fragments)
+			}
+			if !p.OK {
+				print("  FAILED, the reference kernels take its place: %s", p.Why)
+			}
+			print("\n")
+		}
+	case doctor.SelftestRow:
+		s.row(x)
+	case doctor.Models:
+		print("%s\n", x)
+	case doctor.Speed:
+		s.speed(x)
+	case doctor.Faster:
+		print("the faster here: OSSRUN_DECODE_KERNEL=%s\n", x)
+	case doctor.Verdict:
+		print("selftest: %s\n", verdict(bool(x)))
+	}
+}
+
+// row is one operation.
+func (s *selftestScreen) row(r doctor.SelftestRow) {
+	if s.rows++; s.rows == 1 {
+		if s.gpu {
+			fmt.Fprintf(s.out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed",
+				"GB/s", "of memory", "TFLOP/s", "of matrix")
+		} else {
+			fmt.Fprintf(s.out, "%-7s %-22s %9s %9s %8s  at the width of the published models\n",
+				"isa", "operation", "error", "allowed", "GB/s")
+		}
+	}
+	worst := "NaN"
+	if r.Error != nil {
+		worst = fmt.Sprintf("%.1e", *r.Error)
+	}
+	if s.gpu {
+		fmt.Fprintf(s.out, "%-22s %8s %8.1e %9.2f %8.1f%%", r.Op, worst, r.Bound, r.GBs, r.Percent)
+		if r.TFLOPs > 0 {
+			fmt.Fprintf(s.out, " %8.3f %8.1f%%", r.TFLOPs, r.PercentOfMatrix)
+		}
+	} else {
+		fmt.Fprintf(s.out, "%-7s %-22s %9s %9.1e %8.2f", r.ISA, r.Op, worst, r.Bound, r.GBs)
+	}
+	if !r.OK {
+		fmt.Fprintf(s.out, "  FAILED: %s", r.Why)
+	}
+	if r.Skipped != "" {
+		fmt.Fprintf(s.out, "  skipped: %s", r.Skipped)
+	}
+	fmt.Fprintln(s.out)
+}
+
+// speed is a whole model at one point, or one stream of it by one decode kernel.
+func (s *selftestScreen) speed(x doctor.Speed) {
+	switch {
+	case x.Wrong:
+		fmt.Fprintf(s.out, "one stream, decode kernel %s: not timed, it was found wrong\n",
+			x.Decode)
+	case x.Decode != "":
+		fmt.Fprintf(s.out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n", x.Decode,
+			x.TokensPerSecond, x.GBs)
+	default:
+		if s.points++; s.points == 1 {
+			fmt.Fprintf(s.out, "%9s %9s %9s %12s %9s %9s %9s\n", "sequences", "rows", "context",
+				"tokens/s", "GB/s", "of memory", "TFLOP/s")
+		}
+		fmt.Fprintf(s.out, "%9d %9d %9d ", x.Sequences, x.Rows, x.Context)
+		if x.Skipped != "" {
+			fmt.Fprintf(s.out, "skipped: %s\n", x.Skipped)
+			return
+		}
+		fmt.Fprintf(s.out, "%12.1f %9.1f %8.1f%% %9.2f\n", x.TokensPerSecond, x.GBs,
+			100*x.GBs/s.gbs, x.TFLOPs)
+	}
+}
