@@ -317,7 +317,8 @@ func (p *planner) model() {
 	p.Args.add(p.Model, why, p.chip.recipe())
 	switch p.chip.family {
 	case "ampere":
-		p.Warnings.add("attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
+		p.Warnings.add(
+			"attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
 			"nothing has to be set", placeA100)
 	case "other":
 		p.Warnings.add("vLLM's documents have no recipe for "+p.r.Hardware,

@@ -111,7 +111,8 @@ func (p *planner) memory() {
 // reads them into one compilation config.
 func (p *planner) amdFlags(place string) {
 	p.Args.add("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
-	p.Args.add("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel", place)
+	p.Args.add("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel",
+		place)
 	p.Args.add("-cc.use_inductor_graph_partition=True", "lets the fused passes apply", place)
 	p.Args.add("--gpu-memory-utilization 0.95", "more pages of KV cache", place)
 	p.Args.add("--block-size=64", "the page size that the kernels are fastest with", place)

@@ -72,8 +72,8 @@ func batchCommand(t Terminal) *cli.Command {
 			"output already is not asked again, so an interrupted batch goes on.",
 		Flags: flagTable(
 			text(&base, "base-url", "the server at `URL` (default: the one that runs)"),
-			text(&model, "model", "`M` is asked where a body names none, and served where a server "+
-				"is started"),
+			text(&model, "model", "`M` is asked where a body names none, and served where a "+
+				"server is started"),
 			atLeast(&atOnce, "max-concurrency", 1, "`N` requests at once")),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {

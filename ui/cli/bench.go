@@ -47,10 +47,10 @@ func newBench() *benchVerb {
 func benchCommand() *cli.Command {
 	v := newBench()
 	flags := flagTable(v.measured(),
-		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many tokens, "+
-			"in four steps at least"),
-		toggle(&v.bench.Plain, "plain", "leave out the profiles of where a step's time goes, which "+
-			"take three steps of each kind"),
+		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
+			"tokens, in four steps at least"),
+		toggle(&v.bench.Plain, "plain", "leave out the profiles of where a step's time goes, "+
+			"which take three steps of each kind"),
 		toggle(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, and "+
 			"one whose quotations break off, with and without them in turns"),
 		groupBenchFile,

@@ -112,8 +112,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end where "+
 			"they end"),
 		toggle(&o.Whole, "disable-stream", "ask for answers in one piece"),
-		&cli.StringFlag{Name: "extra-request-body", Usage: "members of every request, as a `JSON` " +
-			"object", Action: func(_ *cli.Context, s string) error {
+		&cli.StringFlag{Name: "extra-request-body", Usage: "members of every request, as a " +
+			"`JSON` object", Action: func(_ *cli.Context, s string) error {
 			if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
 				return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
 			}
@@ -125,8 +125,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			"2,34,2)"),
 
 		groupResult,
-		oneOf((*string)(&v.shape), "table", "guide is the table of the gpt-oss guide, full that of "+
-			"the vLLM 0.10.1 benchmarks", "guide", "full"),
+		oneOf((*string)(&v.shape), "table", "guide is the table of the gpt-oss guide, full that "+
+			"of the vLLM 0.10.1 benchmarks", "guide", "full"),
 		&cli.StringSliceFlag{Name: "goodput", Usage: "count requests that meet `METRIC:MS`, of " +
 			"ttft, tpot and e2el; may be given several times",
 			Action: func(_ *cli.Context, list []string) error { return v.readGoals(list) }},

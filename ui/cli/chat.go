@@ -55,8 +55,9 @@ func chatCommand(t Terminal) *cli.Command {
 			mark("no-history", "keep neither the conversation nor what is typed"),
 			groupSampling,
 			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
-			groupScreen, &cli.StringFlag{Name: "theme", Value: "dark", Usage: "`T` is dark, light, " +
-				"none, which has no colours (as NO_COLOR), or your own, as light,green=bright-blue",
+			groupScreen, &cli.StringFlag{Name: "theme", Value: "dark", Usage: "`T` is dark, " +
+				"light, none, which has no colours (as NO_COLOR), or your own, as " +
+				"light,green=bright-blue",
 				Action: func(_ *cli.Context, text string) (err error) {
 					if bare = text == "none"; !bare {
 						theme, err = term.ParseTheme(text)

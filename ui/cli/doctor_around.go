@@ -85,8 +85,7 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 	case slices.ContainsFunc(running, at):
 		p.Taken = "one of the servers above has it"
 	case errors.Is(err, syscall.EADDRINUSE):
-		p.Taken = "another program has it; ossrun serve --port takes another, " +
-			"0 any that is free"
+		p.Taken = "another program has it; ossrun serve --port takes another, 0 any that is free"
 	case err != nil:
 		p.Taken = err.Error()
 	}

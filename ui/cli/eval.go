@@ -90,8 +90,8 @@ func questionsCommand(kind, usage string, attempts int) *cli.Command {
 		atLeast(&v.examples, "examples", 0, "ask the first `N` questions only"),
 		seedFlag(&v.run.Seed, "of the choices' order"),
 		oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
-		groupResult, text(&v.run.Journal, "results", "keep every attempt in `FILE`, and go on from "+
-			"what is there"))
+		groupResult, text(&v.run.Journal, "results", "keep every attempt in `FILE`, and go on "+
+			"from what is there"))
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
 		Action: func(c *cli.Context) error {

@@ -36,8 +36,8 @@ const (
 	groupBenchFile = group("A file of the result")
 )
 
-// flagTable makes a verb's flags of a table: a group's name in front of its flags, and lists of flags
-// that have their groups.
+// flagTable makes a verb's flags of a table: a group's name in front of its flags, and lists of
+// flags that have their groups.
 func flagTable(table ...any) (flags []cli.Flag) {
 	heading := group("")
 	for _, row := range table {

@@ -1,5 +1,5 @@
-// What is said to people: rows in columns, lines broken between words, numbers with their units. In a
-// pipe or a file a fact of a report is one line, however long.
+// What is said to people: rows in columns, lines broken between words, numbers with their units.
+// In a pipe or a file a fact of a report is one line, however long.
 
 package cli
 

@@ -100,9 +100,9 @@ func (v *serveVerb) flags() []cli.Flag {
 			}}
 	}
 	return flagTable(engineFlags(o), memoryFlags(o), toolFlags(&v.chosen, tools.Auto), groupMemory,
-		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded models, "+
-			"in `GIB` of host memory; 0 is none (default: up to 4 of what the plan leaves over on "+
-			"the CPU, none on a GPU)", "kv-offloading-size"),
+		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded "+
+			"models, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan leaves "+
+			"over on the CPU, none on a GPU)", "kv-offloading-size"),
 		gib(&o.Keep.SwapDisk, "swap-disk", "when that is full, keep them in `GIB` of disk, in "+
 			"~/.cache/ossrun/kv, for the next server too (default: none)"),
 
@@ -128,12 +128,12 @@ func (v *serveVerb) flags() []cli.Flag {
 		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, "`N` tokens a step; "+
 			"more is a little faster with long prompts and makes the time between tokens uneven "+
 			"(default: 512 on the CPU, 8192 on a GPU, 2048 on one of less than 24.7 GB)"),
-		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, "let `N` requests wait; the next ones get "+
-			"429 with Retry-After (default: 2048)"),
+		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, "let `N` requests wait; the next ones "+
+			"get 429 with Retry-After (default: 2048)"),
 		toggle(&v.prefixCaching, "enable-prefix-caching", "reuse what was computed for prompts "+
 			"that begin alike; this is the default"),
-		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt from "+
-			"its first token, for instance to measure speed"),
+		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt "+
+			"from its first token, for instance to measure speed"),
 		text(&v.speculative, "speculative-config", "bound the drafts as vLLM's `JSON` does, "+
 			"{\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix is the same "+
 			"here (default: up to 32 tokens where they pay, on the CPU)"),

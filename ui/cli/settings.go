@@ -20,9 +20,9 @@ import (
 
 // configFlag is for every verb that has settings.
 func configFlag() []cli.Flag {
-	return flagTable(groupSettings, &cli.StringFlag{Name: "config", Usage: "read defaults for flags " +
-		"from `FILE`; vLLM's YAML files are read too (default: ossrun/config.yaml in the XDG " +
-		"configuration folder)"})
+	return flagTable(groupSettings, &cli.StringFlag{Name: "config", Usage: "read defaults for " +
+		"flags from `FILE`; vLLM's YAML files are read too (default: ossrun/config.yaml in the " +
+		"XDG configuration folder)"})
 }
 
 func printConfigFlag() []cli.Flag {

@@ -223,9 +223,9 @@ func shellWord(s string) string {
 
 // noSpeculationFlag is common to chat and serve.
 func noSpeculationFlag(s *engine.Settings) cli.Flag {
-	return &cli.BoolFlag{Name: "no-speculation", Usage: "compute one token of a request at a time; " +
-		"without it the CPU engine tries what the text may repeat (drafts), where that pays. The " +
-		"text is the same",
+	return &cli.BoolFlag{Name: "no-speculation", Usage: "compute one token of a request at a " +
+		"time; without it the CPU engine tries what the text may repeat (drafts), where that " +
+		"pays. The text is the same",
 		Action: func(_ *cli.Context, off bool) error {
 			if off {
 				s.Drafts = 0
