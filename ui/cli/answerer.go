@@ -9,12 +9,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,15 +51,28 @@ func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func
 		}
 		return &seat{model: d, to: d.to, others: d.models}, nil
 	}
-	find := &finder{c: c, t: t, options: o, ask: open, tell: tell}
+	f := &finder{c: c, t: t, options: o, tell: tell}
 	if open {
-		find.loading = &chat.Loading{}
+		f.loading = &chat.Loading{}
 	}
-	m, notice, err := find.first(chosen)
+	name, notice := c.String("model"), ""
+	now, err := f.find(c.Context, t, name, open, chosen)
 	if err != nil {
 		return nil, err
 	}
-	return &seat{m, notice, m.to, others(m), find.loading}, nil
+	if g, ok := now.(*join.Guest); ok {
+		notice = "joined the server at " + g.Server.URL
+		if g.Server.Kind == join.Chat {
+			notice = fmt.Sprintf("joined the chat of process %d", g.Server.PID)
+		}
+		notice += ", which has the model loaded; --alone loads it here"
+	}
+	m := &rejoining{now: now, tell: tell, name: name,
+		again: func(ctx context.Context, name string) (answerer, error) {
+			quiet := Terminal{In: t.In, Out: io.Discard, Err: io.Discard}
+			return f.find(ctx, quiet, name, false, func() {})
+		}}
+	return &seat{m, notice, m.to, m.others, f.loading}, nil
 }
 
 // answerer is a model for one chat.
@@ -91,31 +102,8 @@ type finder struct {
 	c       *cli.Context
 	t       Terminal
 	options *serve.Options
-	ask     bool          // a person may be asked
 	tell    func(string)  // what happens later
 	loading *chat.Loading // shows what is loaded while the chat is open; nil: it is waited for
-}
-
-// first is the model that the chat begins with; notice is a line for the person about it. It calls
-// chosen between the last question to the person and the long work.
-func (f *finder) first(chosen func()) (a *rejoining, notice string, err error) {
-	name := f.c.String("model")
-	now, err := f.find(f.c.Context, f.t, name, f.ask, chosen)
-	if err != nil {
-		return nil, "", err
-	}
-	if g, ok := now.(*join.Guest); ok {
-		notice = "joined the server at " + g.Server.URL
-		if g.Server.Kind == join.Chat {
-			notice = fmt.Sprintf("joined the chat of process %d", g.Server.PID)
-		}
-		notice += ", which has the model loaded; --alone loads it here"
-	}
-	return &rejoining{now: now, tell: f.tell, name: name,
-		again: func(ctx context.Context, name string) (answerer, error) {
-			quiet := Terminal{In: f.t.In, Out: io.Discard, Err: io.Discard}
-			return f.find(ctx, quiet, name, false, func() {})
-		}}, notice, nil
 }
 
 // find joins who has the model, or loads it.
@@ -191,11 +179,8 @@ func (f *finder) load(ctx context.Context, m *serve.Models, name string) error {
 // meantime, which is then the one to join.
 func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
 	nobody := func() {}
-	if wantsOwn(f.c) {
-		return nil, nobody
-	}
 	folder, err := join.Folder()
-	if err != nil {
+	if err != nil || wantsOwn(f.c) {
 		return nil, nobody
 	}
 	var lock *store.Lock // between looking and listening
@@ -221,12 +206,12 @@ func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
 
 // chatHost is a chat that others have joined.
 type chatHost struct {
-	models  *serve.Models
+	*serve.Models
 	loading *chat.Loading
 }
 
 func (h chatHost) Status() join.Status {
-	st := statusOf(h.models)
+	st := statusOf(h.Models)
 	st.Kind, st.State = join.Chat, join.Ready
 	if h.loading.Busy() {
 		st.State = join.Loading
@@ -234,27 +219,8 @@ func (h chatHost) Status() join.Status {
 	return st
 }
 
-func (h chatHost) Get(ctx context.Context, model string) (session.Runner, error) {
-	return h.models.Get(ctx, model)
-}
-
 // Stop is not for a chat, which a person leaves.
 func (h chatHost) Stop(bool) {}
-
-// others are the models that the chat of a can go to.
-func others(a *rejoining) func(context.Context) []session.ModelInfo {
-	return func(context.Context) (list []session.ModelInfo) {
-		switch now := a.current().(type) {
-		case *alone:
-			return now.models.List()
-		case *join.Guest:
-			for _, m := range now.Server.Models {
-				list = append(list, session.ModelInfo{ID: m.Name, ContextLength: m.Context})
-			}
-		}
-		return list
-	}
-}
 
 // ownEngine are flags that only an engine of one's own can follow.
 var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads",
@@ -271,14 +237,7 @@ func serverFor(c *cli.Context, name string) *join.Guest {
 	if wantsOwn(c) {
 		return nil
 	}
-	folder, err := join.Folder()
-	if err != nil {
-		return nil // then no server has made a socket either
-	}
-	list, err := join.Servers(c.Context, folder)
-	if err != nil {
-		return nil
-	}
+	list, _ := runningServers(c.Context) // without a folder no server has made a socket either
 	for _, s := range list {
 		if s.Protocol != join.Protocol || s.State == join.Draining {
 			continue
@@ -296,7 +255,10 @@ func serverFor(c *cli.Context, name string) *join.Guest {
 // first or another one.
 func wantsModel(name string, first bool, m join.Model) bool {
 	if name == "" { // the best that is here: not the demo beside a real one
-		return first && (m.Name != models.Demo || !anyCached())
+		cached, err := checkpoint.Cached()
+		real := err == nil && slices.ContainsFunc(cached,
+			func(f checkpoint.Found) bool { return f.Complete })
+		return first && (m.Name != models.Demo || !real)
 	}
 	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases,
 		func(a string) bool { return strings.EqualFold(a, name) }) {
@@ -305,12 +267,6 @@ func wantsModel(name string, first bool, m join.Model) bool {
 	asked, ok := models.Lookup(name)
 	served, known := models.Lookup(m.Name)
 	return ok && known && asked.ID == served.ID
-}
-
-func anyCached() bool {
-	cached, err := checkpoint.Cached()
-	return err == nil && slices.ContainsFunc(cached,
-		func(f checkpoint.Found) bool { return f.Complete })
 }
 
 // distant is a model of a port for one chat.
@@ -332,11 +288,9 @@ func openEndpoint(c *cli.Context, url string, tell func(string)) (*distant, erro
 				name)
 		}
 	}
-	key := cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
-		os.Getenv("OPENAI_API_KEY"))
-	port, err := remote.Open(c.Context, url, key, tell)
+	port, err := remote.Open(c.Context, url, portKey(), tell)
 	if err != nil {
-		return nil, fail(exitFailure, "%s", err)
+		return nil, err
 	}
 	model, err := port.Get(c.Context, c.String("model"))
 	if err != nil {

@@ -7,13 +7,11 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -22,6 +20,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/runtime/endpoint"
 	"github.com/ossrun/ossrun/runtime/jsonlines"
@@ -114,21 +113,19 @@ type batch struct {
 
 	mu             sync.Mutex
 	ended, refused int
-	failed         error
 }
 
 // read reads the requests and drops those that the output has.
 func (b *batch) read(input, output string) error {
-	f, err := os.Open(input)
+	text, err := os.ReadFile(input)
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}
-	defer f.Close()
-	all, err := readBatch(f)
+	all, err := readBatch(text)
 	if err != nil {
 		return fail(exitUsage, "%s: %s", input, err)
 	}
-	before, err := f.Stat()
+	before, err := os.Stat(input)
 	if after, none := os.Stat(output); err == nil && none == nil && os.SameFile(before, after) {
 		err = fail(exitUsage, "input and output are the same file")
 	}
@@ -136,57 +133,44 @@ func (b *batch) read(input, output string) error {
 		return err
 	}
 	had, err := b.open(output)
-	if err != nil {
-		return err
-	}
-	for _, line := range all {
-		if had[line.CustomID] {
-			b.done++
-		} else {
-			b.todo = append(b.todo, line)
-		}
-	}
-	return nil
+	b.todo = slices.DeleteFunc(all, func(line batchLine) bool { return had[line.CustomID] })
+	b.done = len(all) - len(b.todo)
+	return err
 }
 
 // readBatch reads and checks every line, before anything is sent.
-func readBatch(r io.Reader) (list []batchLine, err error) {
-	in, ids := bufio.NewReaderSize(r, 1<<20), map[string]bool{}
-	for number := 1; ; number++ {
-		text, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
+func readBatch(text []byte) (list []batchLine, err error) {
+	ids, number := map[string]bool{}, 0
+	for text := range bytes.Lines(text) {
+		if number++; len(bytes.TrimSpace(text)) == 0 {
+			continue
 		}
-		if len(bytes.TrimSpace(text)) > 0 {
-			var line batchLine
-			var body map[string]json.RawMessage
-			wrong := json.Unmarshal(text, &line)
-			switch {
-			case wrong != nil:
-			case line.CustomID == "":
-				wrong = errors.New("it has no custom_id")
-			case ids[line.CustomID]:
-				wrong = fmt.Errorf("the custom_id %q came before", line.CustomID)
-			case !strings.EqualFold(line.Method, http.MethodPost):
-				wrong = fmt.Errorf("its method must be POST, not %q", line.Method)
-			case !slices.Contains(batchRoutes, line.URL):
-				wrong = fmt.Errorf("its url must be one of %s, not %q",
-					strings.Join(batchRoutes, ", "), line.URL)
-			case json.Unmarshal(line.Body, &body) != nil:
-				wrong = errors.New("its body must be an object")
-			case string(bytes.TrimSpace(body["stream"])) == "true":
-				wrong = errors.New("its body asks for a stream")
-			}
-			if wrong != nil {
-				return nil, fmt.Errorf("line %d: %w", number, wrong)
-			}
-			ids[line.CustomID] = true
-			list = append(list, line)
+		var line batchLine
+		var body map[string]json.RawMessage
+		wrong := json.Unmarshal(text, &line)
+		switch {
+		case wrong != nil:
+		case line.CustomID == "":
+			wrong = errors.New("it has no custom_id")
+		case ids[line.CustomID]:
+			wrong = fmt.Errorf("the custom_id %q came before", line.CustomID)
+		case !strings.EqualFold(line.Method, http.MethodPost):
+			wrong = fmt.Errorf("its method must be POST, not %q", line.Method)
+		case !slices.Contains(batchRoutes, line.URL):
+			wrong = fmt.Errorf("its url must be one of %s, not %q",
+				strings.Join(batchRoutes, ", "), line.URL)
+		case json.Unmarshal(line.Body, &body) != nil:
+			wrong = errors.New("its body must be an object")
+		case string(bytes.TrimSpace(body["stream"])) == "true":
+			wrong = errors.New("its body asks for a stream")
 		}
-		if err != nil {
-			return list, nil
+		if wrong != nil {
+			return nil, fmt.Errorf("line %d: %w", number, wrong)
 		}
+		ids[line.CustomID] = true
+		list = append(list, line)
 	}
+	return list, nil
 }
 
 // open reads the custom ids of the output and gets ready to append.
@@ -208,37 +192,25 @@ func (b *batch) open(name string) (had map[string]bool, err error) {
 }
 
 func (b *batch) run() error {
-	bar := newCountBar(b.c, "requests")
-	ctx, cancel := context.WithCancel(b.c.Context)
-	defer cancel()
-	work := make(chan batchLine)
-	var running sync.WaitGroup
-	for range min(b.atOnce, len(b.todo)) {
-		running.Add(1)
-		go func() {
-			defer running.Done()
-			for line := range work {
-				if b.take(ctx, b.ask(ctx, line)) != nil {
-					cancel() // the disk takes no more
-				}
-				b.mu.Lock()
-				bar.count(b.ended, len(b.todo))
-				b.mu.Unlock()
-			}
-		}()
-	}
+	bar, all := newCountBar(b.c, "requests"), len(b.todo)
+	running, ctx := errgroup.WithContext(b.c.Context)
+	running.SetLimit(b.atOnce)
 	for _, line := range b.todo {
-		select {
-		case work <- line:
-			continue
-		case <-ctx.Done():
-		}
-		break
+		running.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			r := b.ask(ctx, line)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			err := b.take(ctx, r) // of the disk, which takes no more
+			bar.count(b.ended, all)
+			return err
+		})
 	}
-	close(work)
-	running.Wait()
+	failed := running.Wait()
 	bar.remove()
-	err := errors.Join(b.failed, b.out.Close())
+	err := errors.Join(failed, b.out.Close())
 	name := b.out.Name()
 	switch {
 	case err != nil:
@@ -270,14 +242,14 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	var refused *endpoint.Error
 	switch {
 	case err == nil:
-		r.Response = &batchResponse{StatusCode: http.StatusOK, RequestID: idOf(answer),
-			Body: answer}
+		var named struct{ ID string }
+		_ = json.Unmarshal(answer, &named) // an answer without an id has none
+		r.Response = &batchResponse{http.StatusOK, named.ID, answer}
 	case errors.As(err, &refused):
 		text, _ := json.Marshal(map[string]any{"error": map[string]string{
 			"message": refused.Message, "type": refused.Type, "code": refused.Code,
 			"param": refused.Param}})
-		r.Response = &batchResponse{StatusCode: refused.Status, RequestID: refused.RequestID,
-			Body: text}
+		r.Response = &batchResponse{refused.Status, refused.RequestID, text}
 	default:
 		r.Error = &batchError{"connection", err.Error()}
 	}
@@ -291,33 +263,20 @@ func withModel(body json.RawMessage, model string) json.RawMessage {
 		return body
 	}
 	members["model"], _ = json.Marshal(model)
-	with, err := json.Marshal(members)
-	if err != nil {
-		return body
-	}
-	return with
+	body, _ = json.Marshal(members) // a text beside what was JSON before
+	return body
 }
 
-// idOf is what the answer calls itself.
-func idOf(answer json.RawMessage) string {
-	var named struct{ ID string }
-	_ = json.Unmarshal(answer, &named) // an answer without an id has none
-	return named.ID
-}
-
-// take writes a line. What was interrupted is none.
+// take writes a line. What was interrupted is none. b.mu is held.
 func (b *batch) take(ctx context.Context, r batchResult) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failed != nil || ctx.Err() != nil && (r.Response == nil ||
-		r.Response.StatusCode != http.StatusOK) {
-		return b.failed
+	whole := r.Response != nil && r.Response.StatusCode == http.StatusOK
+	if ctx.Err() != nil && !whole {
+		return nil
 	}
-	if b.failed = b.out.Append(r); b.failed != nil {
-		return b.failed
+	if err := b.out.Append(r); err != nil {
+		return err
 	}
-	b.ended++
-	if r.Response == nil || r.Response.StatusCode != http.StatusOK {
+	if b.ended++; !whole {
 		b.refused++
 	}
 	return nil

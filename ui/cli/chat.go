@@ -113,10 +113,9 @@ func chatCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
-			claim := claimChat
-			if kept == nil {
-				claim = nil
-			} else {
+			var claim func(string) (func(), bool)
+			if kept != nil {
+				claim = claimChat
 				defer kept.Close()
 			}
 			defer func() { restore() }()
@@ -153,6 +152,10 @@ func chatCommand(t Terminal) *cli.Command {
 					Params:       params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
 				}, given.now)
 			}
+			history := filepath.Join(xdg.StateHome, "ossrun", "history")
+			if c.Bool("no-history") {
+				history = ""
+			}
 			talk := chat.Run
 			if plain {
 				talk = chat.RunPlain
@@ -167,7 +170,7 @@ func chatCommand(t Terminal) *cli.Command {
 				Models: seat.others, Loading: seat.loading,
 				NoMouse: c.Bool("no-mouse"), Theme: theme,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
-				HistoryPath: historyPath(c), Store: kept, Resume: resume,
+				HistoryPath: history, Store: kept, Resume: resume,
 				NoColor: os.Getenv("NO_COLOR") != "" || bare,
 			})
 		},
@@ -200,14 +203,11 @@ func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store
 	if err != nil {
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), kept.Close())
 	}
-	if c.IsSet("model") || c.IsSet("endpoint") {
-		return kept, resume, nil
-	}
-	if _, err := checkpoint.Resolve(model); err == nil {
+	_, gone := checkpoint.Resolve(model)
+	if gone == nil && !c.IsSet("model") && !c.IsSet("endpoint") {
 		err = c.Set("model", model)
-		return kept, resume, err
 	}
-	return kept, resume, nil
+	return kept, resume, err
 }
 
 // claimChat keeps a conversation from being written by two chats, until release.
@@ -226,18 +226,10 @@ func claimChat(id string) (release func(), ok bool) {
 	}, true
 }
 
-// historyPath is where what is typed is kept.
-func historyPath(c *cli.Context) string {
-	if c.Bool("no-history") {
-		return ""
-	}
-	return filepath.Join(xdg.StateHome, "ossrun", "history")
-}
-
 // promptText joins the arguments and what is piped in.
 func promptText(c *cli.Context, t Terminal) (string, error) {
 	prompt := strings.Join(spokenWords(c), " ")
-	if t.In == nil || isTerminal(t.In) || !piped(t.In) {
+	if t.In == nil || !piped(t.In) {
 		return prompt, nil
 	}
 	text, err := io.ReadAll(t.In)
@@ -251,15 +243,13 @@ func promptText(c *cli.Context, t Terminal) (string, error) {
 	switch {
 	case piece == "" && prompt == "":
 		return "", fail(exitUsage, "nothing to answer: stdin is empty and there is no PROMPT")
-	case prompt == "":
-		return piece, nil
-	case piece == "":
-		return prompt, nil
+	case piece != "" && prompt != "":
+		prompt += "\n\n"
 	}
-	return prompt + "\n\n" + piece, nil
+	return prompt + piece, nil
 }
 
-// piped tells a pipe or a file from /dev/null and from a closed stdin, which say nothing.
+// piped tells a pipe or a file from a terminal, /dev/null and a closed stdin, which say nothing.
 func piped(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/bench"
-	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
@@ -48,15 +47,13 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 // lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
 	d.Servers, d.Troubles = []doctor.Server{}, []doctor.Trouble{}
-	if folder, err := join.Folder(); err == nil {
-		list, _ := join.Servers(ctx, folder) // a folder that cannot be read has none of ours
-		for _, s := range list {
-			one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
-			for _, m := range s.Models {
-				one.Models = append(one.Models, m.Name)
-			}
-			d.Servers = append(d.Servers, one)
+	list, _ := runningServers(ctx) // a folder that cannot be read has none of ours
+	for _, s := range list {
+		one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
+		for _, m := range s.Models {
+			one.Models = append(one.Models, m.Name)
 		}
+		d.Servers = append(d.Servers, one)
 	}
 	d.Port = portFor(defaultAddress, d.Servers)
 	told := map[string]bool{}

@@ -168,14 +168,15 @@ func chosenServers(list []join.Server, which string, all bool) ([]join.Server, e
 	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
 }
 
+// runningServers are the servers and chats of this user.
 func runningServers(ctx context.Context) ([]join.Server, error) {
 	folder, err := join.Folder()
 	if err != nil {
-		return nil, fail(exitFailure, "%s", err)
+		return nil, err
 	}
 	list, err := join.Servers(ctx, folder)
 	if err != nil {
-		return nil, fail(exitFailure, "looking for servers: %s", err)
+		return nil, fmt.Errorf("looking for servers: %w", err)
 	}
 	return list, nil
 }

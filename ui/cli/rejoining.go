@@ -39,6 +39,19 @@ func (r *rejoining) Device() string     { return r.current().Device() }
 func (r *rejoining) ContextLength() int { return r.current().ContextLength() }
 func (r *rejoining) Close() error       { return r.current().Close() }
 
+// others are the models that the chat can go to.
+func (r *rejoining) others(context.Context) (list []session.ModelInfo) {
+	switch now := r.current().(type) {
+	case *alone:
+		return now.models.List()
+	case *join.Guest:
+		for _, m := range now.Server.Models {
+			list = append(list, session.ModelInfo{ID: m.Name, ContextLength: m.Context})
+		}
+	}
+	return list
+}
+
 // moves is how often a turn that has said nothing yet begins anew elsewhere.
 const moves = 3
 
@@ -125,10 +138,14 @@ func (r *rejoining) replace(ctx context.Context, used answerer) error {
 		where = fmt.Sprintf("which process %d has", g.Server.PID)
 	}
 	r.tell("the process that had the model is gone: goes on with " + next.ID() + ", " + where)
-	r.mu.Lock()
-	r.now = next
-	r.mu.Unlock()
+	r.take(next, r.name)
 	return used.Close()
+}
+
+func (r *rejoining) take(next answerer, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.name = next, name
 }
 
 // to goes on with another model: of the same process where it has it.
@@ -157,9 +174,7 @@ func (r *rejoining) to(ctx context.Context, name string) (session.Runner, error)
 			return nil, err
 		}
 	}
-	r.mu.Lock()
-	r.now, r.name = next, name
-	r.mu.Unlock()
+	r.take(next, name)
 	if old != nil {
 		return r, old.Close()
 	}

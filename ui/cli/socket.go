@@ -22,10 +22,10 @@ var started = time.Now()
 
 // openSocket makes it and returns what closes it. A server without one serves all the same.
 func (s *server) openSocket() (closeIt func()) {
+	s.sayOthers()
 	folder, err := join.Folder()
 	var l net.Listener
 	if err == nil {
-		s.sayOthers(folder)
 		l, err = join.Listen(folder)
 	}
 	if err != nil {
@@ -52,11 +52,8 @@ func serveSocket(l net.Listener, h join.Host) (closeIt func()) {
 }
 
 // sayOthers tells that the weights are in memory already.
-func (s *server) sayOthers(folder string) {
-	list, err := join.Servers(s.c.Context, folder)
-	if err != nil {
-		return
-	}
+func (s *server) sayOthers() {
+	list, _ := runningServers(s.c.Context) // none that can be asked
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
@@ -73,16 +70,9 @@ func (s *server) sayOthers(folder string) {
 
 // whoListens names the server of this user that has a port.
 func whoListens(port int) string {
-	folder, err := join.Folder()
-	if err != nil {
-		return ""
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	list, err := join.Servers(ctx, folder)
-	if err != nil {
-		return ""
-	}
+	list, _ := runningServers(ctx) // none that can be asked
 	for _, s := range list {
 		if strings.HasSuffix(s.URL, ":"+strconv.Itoa(port)) {
 			return fmt.Sprintf(" (ossrun stop %d does)", s.PID)
