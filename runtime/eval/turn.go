@@ -349,6 +349,6 @@ func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 
 // refused tells whether an error is the server's no to a request.
 func refused(err error) bool {
-	var e *endpoint.Error
-	return errors.As(err, &e)
+	_, no := errors.AsType[*endpoint.Error](err)
+	return no
 }

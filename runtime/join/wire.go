@@ -116,14 +116,14 @@ type wireError struct {
 }
 
 func errorToWire(err error) *wireError {
-	var request *session.RequestError
-	var tooLong *sched.ContextLengthError
+	request, wrong := errors.AsType[*session.RequestError](err)
+	tooLong, long := errors.AsType[*sched.ContextLengthError](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &request):
+	case wrong:
 		return &wireError{Kind: "request", Text: request.Msg, Param: request.Param}
-	case errors.As(err, &tooLong):
+	case long:
 		return &wireError{Kind: "context", Max: tooLong.Max, Asked: tooLong.Asked}
 	case errors.Is(err, sched.ErrQueueFull):
 		return &wireError{Kind: "full"}

@@ -124,8 +124,7 @@ func (m *Models) Store() session.Store { return m.kept.store }
 // Ensure loads the model that answers by default.
 func (m *Models) Ensure(ctx context.Context) error {
 	err := m.loaded.ensure(ctx, keyOf(m.first))
-	var u *unavailable
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*unavailable](err); ok {
 		return u.error
 	}
 	return err

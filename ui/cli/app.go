@@ -80,50 +80,22 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 				Action: func(*cli.Context) error { return serve.RunWorker() }},
 		},
 	}
+	var verbs []string
+	for _, cmd := range app.Commands {
+		verbs = append(verbs, cmd.Name)
+		cmd.Before = func(c *cli.Context) error { return applyConfig(app, c) }
+		for _, each := range append(cmd.Subcommands, cmd) { // errors and help in our form
+			each.OnUsageError, each.HideHelpCommand = usageError, true
+			each.CustomHelpTemplate = helpTemplate(each.Flags)
+		}
+	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
-			return &exitError{exitUsage, unknownName("command", name, verbs(app)) + "; see " +
-				"ossrun --help"}
+			return fail(exitUsage, "%s; see ossrun --help", unknownName("command", name, verbs))
 		}
 		return cli.ShowAppHelp(c)
 	}
-	for _, cmd := range app.Commands {
-		finishCommand(app, cmd)
-	}
 	return app
-}
-
-// finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our
-// form.
-func finishCommand(app *cli.App, cmd *cli.Command) {
-	finishHelp(cmd)
-	before := cmd.Before
-	cmd.Before = func(c *cli.Context) error {
-		if err := applyConfig(app, c); err != nil {
-			return err
-		}
-		if before != nil {
-			return before(c)
-		}
-		return nil
-	}
-	for _, sub := range cmd.Subcommands {
-		finishHelp(sub)
-	}
-}
-
-func finishHelp(cmd *cli.Command) {
-	cmd.OnUsageError = usageError
-	cmd.CustomHelpTemplate = helpTemplate(cmd)
-	cmd.HideHelpCommand = true
-}
-
-func verbs(app *cli.App) []string {
-	var names []string
-	for _, c := range app.Commands {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // isTerminal tells whether a person is at the other end of f.

@@ -239,13 +239,13 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	err := endpoint.Patience{Tries: 6, Pause: time.Second}.Do(ctx, func() error {
 		return b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
 	})
-	var refused *endpoint.Error
+	refused, no := errors.AsType[*endpoint.Error](err)
 	switch {
 	case err == nil:
 		var named struct{ ID string }
 		_ = json.Unmarshal(answer, &named) // an answer without an id has none
 		r.Response = &batchResponse{http.StatusOK, named.ID, answer}
-	case errors.As(err, &refused):
+	case no:
 		text, _ := json.Marshal(map[string]any{"error": map[string]string{
 			"message": refused.Message, "type": refused.Type, "code": refused.Code,
 			"param": refused.Param}})

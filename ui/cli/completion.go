@@ -88,23 +88,18 @@ func completeValue(app *cli.App, args []string) bool {
 	if cmd == nil {
 		return false
 	}
-	if name, dashed := strings.CutPrefix(args[last-1], "--"); dashed {
-		if !flagNames(cmd)[name] {
-			return false
-		}
-		words := valuesOf(name)
-		for _, w := range words {
-			fmt.Fprintln(app.Writer, w)
-		}
-		return len(words) > 0
+	var words []string
+	name, dashed := strings.CutPrefix(args[last-1], "--")
+	switch {
+	case dashed && flagNames(cmd)[name]:
+		words = valuesOf(name)
+	case !dashed && last == 2 && takesModel(cmd):
+		words = modelNames()
 	}
-	if last > 2 || !takesModel(cmd) {
-		return false
-	}
-	for _, w := range modelNames() {
+	for _, w := range words {
 		fmt.Fprintln(app.Writer, w)
 	}
-	return true
+	return len(words) > 0
 }
 
 func takesModel(cmd *cli.Command) bool { return strings.Contains(cmd.ArgsUsage, "MODEL") }

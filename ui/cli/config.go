@@ -170,9 +170,8 @@ func leftOpen(f cli.Flag) string {
 func readConfig(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			return nil, pe.Err
+		if inner := errors.Unwrap(err); inner != nil { // without the path
+			err = inner
 		}
 		return nil, err
 	}

@@ -43,14 +43,13 @@ func fail(code int, format string, args ...any) error {
 }
 
 func exitCode(err error) int {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
-	var unknown *models.UnknownModelError
-	var missing *checkpoint.NotCachedError
-	var unfit *serve.ModelError
-	if errors.As(err, &unknown) || errors.As(err, &missing) || errors.As(err, &unfit) {
+	_, unknown := errors.AsType[*models.UnknownModelError](err)
+	_, missing := errors.AsType[*checkpoint.NotCachedError](err)
+	_, unfit := errors.AsType[*serve.ModelError](err)
+	if unknown || missing || unfit {
 		return exitModel
 	}
 	return exitFailure

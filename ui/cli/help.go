@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,50 +43,40 @@ const (
 	flagColumn = 33 // where the descriptions start
 )
 
-// helpTemplate is commandHelp with the flags of cmd in it.
-func helpTemplate(cmd *cli.Command) string {
-	return strings.Replace(commandHelp, "FLAGS", templateText(flagHelp(cmd.Flags)), 1)
+// shownFlag is a flag as help sees it.
+type shownFlag interface {
+	cli.DocGenerationFlag
+	cli.VisibleFlag
+	cli.CategorizableFlag
 }
 
-// templateText is s as a template that prints s.
-func templateText(s string) string { return strings.ReplaceAll(s, "{{", `{{"{{"}}`) }
-
-func flagHelp(flags []cli.Flag) string {
+// helpTemplate is commandHelp with flags in it.
+func helpTemplate(flags []cli.Flag) string {
 	var groups []string
-	byGroup := map[string][]cli.DocGenerationFlag{}
+	of := map[string]*strings.Builder{}
 	for _, f := range flags {
-		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+		f := f.(shownFlag)
+		if !f.IsVisible() {
 			continue
 		}
-		doc, ok := f.(cli.DocGenerationFlag)
-		if !ok {
-			continue
-		}
-		group := ""
-		if c, ok := f.(cli.CategorizableFlag); ok {
-			group = c.GetCategory()
-		}
-		if byGroup[group] == nil {
+		group := f.GetCategory()
+		if of[group] == nil {
+			of[group] = &strings.Builder{}
+			fmt.Fprintf(of[group], "\n%s:\n", cmp.Or(group, "Flags"))
 			groups = append(groups, group)
 		}
-		byGroup[group] = append(byGroup[group], doc)
+		writeFlag(of[group], f)
 	}
-	last := string(groupSettings)
-	if i := slices.Index(groups, last); i >= 0 { // the config file comes last
+	const last = string(groupSettings) // the config file
+	if i := slices.Index(groups, last); i >= 0 {
 		groups = append(slices.Delete(groups, i, i+1), last)
 	}
 	var b strings.Builder
 	for _, g := range groups {
-		title := g
-		if title == "" {
-			title = "Flags"
-		}
-		fmt.Fprintf(&b, "\n%s:\n", title)
-		for _, f := range byGroup[g] {
-			writeFlag(&b, f)
-		}
+		b.WriteString(of[g].String())
 	}
-	return b.String()
+	text := strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`) // what prints them
+	return strings.Replace(commandHelp, "FLAGS", text, 1)
 }
 
 func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {

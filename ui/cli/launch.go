@@ -156,8 +156,7 @@ func (l launcher) run(base, model, key string) error {
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = l.t.In, l.t.Out, l.t.Err
 	err = cmd.Run() // Ctrl-C is the agent's: it has the terminal
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &exitError{failed.ExitCode(), ""}
 	}
 	return err

@@ -146,13 +146,13 @@ func look(ctx context.Context, base, model, key string) (agentPort, error) {
 		}
 	}
 	err = client.Call(ctx, http.MethodGet, "/v1/models", nil, &list)
-	var refused *endpoint.Error
+	refused, no := errors.AsType[*endpoint.Error](err)
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+	case no && refused.Status == http.StatusUnauthorized:
 		return agentPort{}, fail(exitFailure, "the server at %s wants its key: set "+
 			"OSSRUN_API_KEY or give --api-key-file", base)
-	case errors.As(err, &refused):
-		return agentPort{}, fail(exitFailure, "%s", refused)
+	case no:
+		return agentPort{}, refused
 	case err != nil:
 		return agentPort{}, fail(exitFailure, "the server at %s: %s", base, rootCause(err))
 	case len(list.Data) == 0:

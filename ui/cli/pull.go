@@ -104,27 +104,21 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		// however the context ended, the exit code is that of an interruption
 		return context.Canceled
 	}
-	var unreachable *hub.UnreachableError
-	if errors.As(err, &unreachable) {
-		return fail(exitFailure, "%s", outOfReach(unreachable, target, root))
+	if e, ok := errors.AsType[*hub.UnreachableError](err); ok {
+		return fail(exitFailure, "%s cannot be reached: %s (%d tries). What was fetched is kept. "+
+			"Behind a proxy, set HTTPS_PROXY; with a mirror, HF_ENDPOINT. On a machine with a "+
+			"network, `ossrun pull %s` there and copy its folder %s here (or the model's files "+
+			"anywhere, and give --model FOLDER); --offline then uses what is here", e.Host,
+			hub.Cause(e.Err), e.Tries, target.Name,
+			filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
 	}
-	var access *hub.AccessError
-	var missing *hub.NotFoundError
-	var offline *hub.OfflineError
-	code := exitFailure
-	if errors.As(err, &access) || errors.As(err, &missing) || errors.As(err, &offline) {
-		code = exitModel
+	_, access := errors.AsType[*hub.AccessError](err)
+	_, missing := errors.AsType[*hub.NotFoundError](err)
+	_, offline := errors.AsType[*hub.OfflineError](err)
+	if access || missing || offline {
+		return &exitError{exitModel, err.Error()}
 	}
-	return &exitError{code, err.Error()}
-}
-
-// outOfReach says what to do where the hub cannot be reached.
-func outOfReach(e *hub.UnreachableError, target models.Target, root string) string {
-	return fmt.Sprintf("%s cannot be reached: %s (%d tries). What was fetched is kept. Behind a "+
-		"proxy, set HTTPS_PROXY; with a mirror, HF_ENDPOINT. On a machine with a network, `ossrun "+
-		"pull %s` there and copy its folder %s here (or the model's files anywhere, and give "+
-		"--model FOLDER); --offline then uses what is here", e.Host, hub.Cause(e.Err), e.Tries,
-		target.Name, filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
+	return err
 }
 
 // pullScreen shows a pull: a bar for a person, JSON lines for a program, or only the end.

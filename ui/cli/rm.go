@@ -41,9 +41,9 @@ func rmCommand(t Terminal) *cli.Command {
 			}
 			target, err := models.ParseTarget(name)
 			if err != nil {
-				var related *models.UnknownModelError
+				related, unknown := errors.AsType[*models.UnknownModelError](err)
 				repo, ok := store.ParseRepo(strings.TrimPrefix(name, "hf:"))
-				if !errors.As(err, &related) || related.Is == "" || !ok {
+				if !unknown || related.Is == "" || !ok {
 					return &exitError{exitModel, err.Error()}
 				}
 				// what cannot be run can still be deleted
