@@ -35,14 +35,9 @@ type benchServeVerb struct {
 	prompts, shareGPTOutput             int
 	disableIgnoreEOS, noBar, noWarmup   bool
 	goals                               load.Goals
-	percentiles                         []float64
-	save, detailed                      bool
+	save, multi                         bool
 	resultDir, resultFile, outputFile   string
-	metadata                            map[string]string
-	multi                               bool
 	rates                               []float64
-	shape                               load.Shape
-	gpus                                int
 	compare, plot                       string
 	silent                              bool // nothing on stdout of a single run
 	backend, endpointPath, rangeOfMulti string
@@ -67,9 +62,9 @@ func benchServeCommand() *cli.Command {
 
 func (v *benchServeVerb) flags() []cli.Flag {
 	*v = benchServeVerb{host: "127.0.0.1", port: 8000, dataset: "random", prompts: 1000,
-		random: load.Random{Input: 1024, Output: 128}, percentiles: []float64{99},
-		metadata: map[string]string{}, shape: load.Guide, backend: string(load.Completions)}
-	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1}
+		random: load.Random{Input: 1024, Output: 128}, backend: string(load.Completions)}
+	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1, Percentiles: []float64{99},
+		Metadata: map[string]string{}, Shape: load.Guide}
 	o := &v.load
 	return flagTable(groupServer,
 		oneOf(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
@@ -125,16 +120,16 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			"2,34,2)"),
 
 		groupResult,
-		oneOf((*string)(&v.shape), "table", "guide is the table of the gpt-oss guide, full that "+
+		oneOf((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full that "+
 			"of the vLLM 0.10.1 benchmarks", "guide", "full"),
 		&cli.StringSliceFlag{Name: "goodput", Usage: "count requests that meet `METRIC:MS`, of " +
 			"ttft, tpot and e2el; may be given several times",
 			Action: func(_ *cli.Context, list []string) error { return v.readGoals(list) }},
 		parsed("metric-percentiles", "99", "percentiles `P,...` to report",
 			"must be numbers from 0 to 100", v.readPercentiles),
-		atLeast(&v.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
+		atLeast(&o.GPUs, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
 		toggle(&v.save, "save-result", "write a JSON file in vLLM's fields"),
-		toggle(&v.detailed, "save-detailed", "with every request's times in it"),
+		toggle(&o.Detailed, "save-detailed", "with every request's times in it"),
 		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
 		text(&v.resultFile, "result-filename", "the file's `NAME`"),
 		text(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
@@ -193,8 +188,9 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 			}
 			saved = append(saved, run)
 		}
-		if v.workload == "seed" {
-			if err := v.beside(c, saved[len(saved)-1], w.Name); err != nil {
+		if v.workload == "seed" && !c.Bool("json") {
+			runs := append([]load.Saved{saved[len(saved)-1]}, load.Published(w.Name)...)
+			if err := load.Compare(c.App.Writer, runs); err != nil {
 				return err
 			}
 		}
@@ -229,7 +225,7 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	if v.workload != "" { // the published runs took every token that they asked for
 		v.load.IgnoreEOS = !v.disableIgnoreEOS
 		if !c.IsSet("table") && v.workload != "guide" {
-			v.shape = load.Full
+			v.load.Shape = load.Full
 		}
 	}
 	v.load.Warmup = !v.noWarmup
@@ -255,12 +251,11 @@ func (v *benchServeVerb) address() string {
 
 // workloads are the runs to make; flags that were given win over a published workload's.
 func (v *benchServeVerb) workloads() []load.Workload {
-	own := load.Workload{Dataset: v.dataset, Random: v.random, Prompts: v.prompts,
-		Most: v.load.MaxConcurrency}
-	if v.workload == "" {
-		return []load.Workload{own}
-	}
 	var list []load.Workload
+	if v.workload == "" {
+		list = []load.Workload{{Dataset: v.dataset, Random: v.random, Prompts: v.prompts,
+			Most: v.load.MaxConcurrency}}
+	}
 	for _, w := range load.Workloads {
 		if w.Name == v.workload || v.workload == "seed" && w.Name != "guide" {
 			list = append(list, w)
@@ -288,7 +283,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 		var err error
 		requests, err = load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, o.Seed)
 		if err != nil {
-			return none, fail(exitFailure, "%s", err)
+			return none, err
 		}
 	}
 	bar := newCountBar(c, "requests")
@@ -298,35 +293,28 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 	outcomes, took, err := load.Run(c.Context, client, requests, o)
 	bar.remove()
 	if err != nil && c.Context.Err() == nil {
-		return none, fail(exitFailure, "%s", err)
-	}
-	err = c.Context.Err() // the first request's error says it in other words
-	if outcomes == nil && err != nil {
 		return none, err
 	}
-	result := load.Measure(outcomes, took, v.goals)
-	about := load.About{Date: began, Model: o.Model, Percentiles: v.percentiles,
-		Detailed: v.detailed, Metadata: v.metadata, GPUs: v.gpus}
-	encoded, failed := result.Encode(&o, about, outcomes)
-	if failed != nil {
-		return none, failed
+	interrupted := c.Context.Err() // the first request's error says it in other words
+	if interrupted != nil && (outcomes == nil || v.silent) {
+		return none, interrupted
 	}
+	result := load.Measure(outcomes, took, v.goals)
+	encoded, err := result.Encode(&o, began, outcomes)
 	switch {
+	case err != nil:
+		return none, err
 	case v.silent:
 	case c.Bool("json"):
 		fmt.Fprintf(c.App.Writer, "%s\n", encoded)
 	default:
-		failed = load.Print(c.App.Writer, &result, v.shape, &o, v.percentiles, v.gpus)
+		err = load.Print(c.App.Writer, &result, &o)
 	}
-	if failed != nil {
-		return none, failed
-	}
-	if err != nil && v.silent {
-		return none, err
-	}
-	if err != nil {
+	if interrupted != nil {
 		fmt.Fprintf(c.App.ErrWriter, "interrupted: the figures are of %d of %d requests\n",
 			result.Completed, len(requests))
+	}
+	if err = errors.Join(err, interrupted); err != nil {
 		return none, err
 	}
 	if err := v.write(encoded, &o, began); err != nil {
@@ -363,14 +351,6 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 	}
 	_, err := writeResult(v.resultDir, name, append(slices.Clip(encoded), '\n'))
 	return err
-}
-
-// beside prints a run next to the published ones of its workload.
-func (v *benchServeVerb) beside(c *cli.Context, run load.Saved, workload string) error {
-	if c.Bool("json") {
-		return nil
-	}
-	return load.Compare(c.App.Writer, append([]load.Saved{run}, load.Published(workload)...))
 }
 
 // comparison is --compare.

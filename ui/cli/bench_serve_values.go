@@ -67,13 +67,13 @@ func (v *benchServeVerb) readGoals(list []string) error {
 }
 
 func (v *benchServeVerb) readPercentiles(s string) bool {
-	v.percentiles = nil
+	v.load.Percentiles = nil
 	for part := range strings.SplitSeq(s, ",") {
 		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || !(p >= 0 && p <= 100) {
 			return false
 		}
-		v.percentiles = append(v.percentiles, p)
+		v.load.Percentiles = append(v.load.Percentiles, p)
 	}
 	return true
 }
@@ -84,7 +84,7 @@ func (v *benchServeVerb) readMetadata(list []string) error {
 		if !ok || name == "" {
 			return fail(exitUsage, "--metadata must be KEY=VALUE, not %q", m)
 		}
-		v.metadata[name] = value
+		v.load.Metadata[name] = value
 	}
 	return nil
 }

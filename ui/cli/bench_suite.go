@@ -119,7 +119,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	defer client.Close()
 	v := &benchServeVerb{}
 	v.flags() // their defaults
-	v.datasetPath, v.outputFile, v.gpus, v.silent = b.conversations, b.output, b.gpus, true
+	v.datasetPath, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
 	v.load.Backend, v.load.Model, v.load.IgnoreEOS = load.Completions, model, true
 	v.prompts = b.prompts
 	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
@@ -176,7 +176,7 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *endpoint.Cli
 		fmt.Fprintf(out, "left out: %s\n", result.Skipped)
 		return result, nil
 	}
-	v.metadata = map[string]string{"suite": b.name, "workload": r.Name, "requests": r.requests}
+	v.load.Metadata = map[string]string{"suite": b.name, "workload": r.Name, "requests": r.requests}
 	run, found, err := b.saved(v.load.Model, r)
 	if err != nil {
 		return result, err

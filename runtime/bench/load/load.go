@@ -36,6 +36,13 @@ type Options struct {
 	Extra          map[string]any // members of the request's body
 	Warmup         bool           // one request first, which is not counted
 	Progress       func(done, total int)
+
+	// what is reported
+	Shape       Shape // of the table
+	Percentiles []float64
+	GPUs        int  // of the server; 0: not known
+	Detailed    bool // in the file: every request's lengths, times and text too
+	Metadata    map[string]string
 }
 
 // Backend is the route that requests go to.

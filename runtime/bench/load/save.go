@@ -10,23 +10,13 @@ import (
 	"time"
 )
 
-// About is what a saved run says besides its figures.
-type About struct {
-	Date        time.Time
-	Model       string
-	Percentiles []float64
-	Detailed    bool // every request's lengths, times and text too
-	Metadata    map[string]string
-	GPUs        int
-}
-
 type member struct {
 	name  string
 	value any
 }
 
 // Encode makes the run's JSON object on one line.
-func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error) {
+func (r *Result) Encode(o *Options, began time.Time, outcomes []Outcome) ([]byte, error) {
 	var rate any = o.RequestRate
 	if math.IsInf(o.RequestRate, 1) || o.RequestRate <= 0 {
 		rate = "inf"
@@ -35,10 +25,10 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 	if o.MaxConcurrency > 0 {
 		most = o.MaxConcurrency
 	}
-	list := []member{{"date", a.Date.Format("20060102-150405")}, {"endpoint_type", o.Backend},
-		{"backend", o.backendName()}, {"label", nil}, {"model_id", a.Model},
+	list := []member{{"date", began.Format("20060102-150405")}, {"endpoint_type", o.Backend},
+		{"backend", o.backendName()}, {"label", nil}, {"model_id", o.Model},
 		{"tokenizer_id", "o200k_harmony"}}
-	for name, value := range a.Metadata {
+	for name, value := range o.Metadata {
 		list = append(list, member{name, value})
 	}
 	list = append(list, []member{
@@ -53,8 +43,8 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 		{"max_output_tokens_per_s", r.PeakOutputPerS},
 		{"max_concurrent_requests", r.PeakConcurrency},
 	}...)
-	if a.GPUs > 0 {
-		list = append(list, member{"num_gpus", a.GPUs})
+	if o.GPUs > 0 {
+		list = append(list, member{"num_gpus", o.GPUs})
 	}
 	for _, m := range []struct {
 		name string
@@ -63,12 +53,12 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 		list = append(list, member{"mean_" + m.name + "_ms", m.l.Mean},
 			member{"median_" + m.name + "_ms", m.l.Median},
 			member{"std_" + m.name + "_ms", m.l.Std})
-		for _, p := range a.Percentiles {
+		for _, p := range o.Percentiles {
 			list = append(list, member{"p" + percent(p) + "_" + m.name + "_ms",
 				m.l.Percentile(p)})
 		}
 	}
-	if a.Detailed {
+	if o.Detailed {
 		list = append(list, details(outcomes)...)
 	}
 	return object(list)

@@ -26,9 +26,9 @@ const (
 
 const tableWidth = 50
 
-// Print writes a run's table. gpus is how many the server has; 0: not known.
-func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, gpus int) error {
-	t := table{}
+// Print writes a run's table.
+func Print(w io.Writer, r *Result, o *Options) error {
+	t, s := table{percentiles: o.Percentiles}, o.Shape
 	t.rule(" Serving Benchmark Result ", "=")
 	if s == Full {
 		t.value("Backend:", o.backendName())
@@ -53,14 +53,14 @@ func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, g
 	} else {
 		t.value("Total Token throughput (tok/s):", r.TotalPerS)
 	}
-	t.latency("Time to First Token", "TTFT", r.TTFT, percentiles)
-	t.latency("Time per Output Token (excl. 1st token)", "TPOT", r.TPOT, percentiles)
-	t.latency("Inter-token Latency", "ITL", r.ITL, percentiles)
+	t.latency("Time to First Token", "TTFT", r.TTFT)
+	t.latency("Time per Output Token (excl. 1st token)", "TPOT", r.TPOT)
+	t.latency("Inter-token Latency", "ITL", r.ITL)
 	if s != Full {
-		t.latency("End-to-end Latency", "E2EL", r.E2EL, percentiles)
+		t.latency("End-to-end Latency", "E2EL", r.E2EL)
 	}
 	t.line(strings.Repeat("=", tableWidth))
-	t.beyond(r, gpus)
+	t.beyond(r, o.GPUs)
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
@@ -93,7 +93,10 @@ func (r *Result) failures() []string {
 	return list
 }
 
-type table struct{ b strings.Builder }
+type table struct {
+	b           strings.Builder
+	percentiles []float64
+}
 
 func (t *table) line(s string) { t.b.WriteString(s + "\n") }
 
@@ -111,11 +114,11 @@ func (t *table) value(name string, v any) {
 	t.line(fmt.Sprintf("%-40s %v", name, v))
 }
 
-func (t *table) latency(title, name string, l Latency, percentiles []float64) {
+func (t *table) latency(title, name string, l Latency) {
 	t.rule(title, "-")
 	t.value("Mean "+name+" (ms):", l.Mean)
 	t.value("Median "+name+" (ms):", l.Median)
-	for _, p := range percentiles {
+	for _, p := range t.percentiles {
 		t.value("P"+percent(p)+" "+name+" (ms):", l.Percentile(p))
 	}
 }

@@ -85,7 +85,8 @@ func TestTables(t *testing.T) {
 	o := everything()
 	for shape, want := range map[Shape]string{Guide: guideTable, Full: fullTable} {
 		var b strings.Builder
-		if err := Print(&b, &r, shape, &o, []float64{99}, 2); err != nil {
+		o.Shape, o.Percentiles, o.GPUs = shape, []float64{99}, 2
+		if err := Print(&b, &r, &o); err != nil {
 			t.Fatal(err)
 		}
 		got, ok := strings.CutPrefix(b.String(), want)
@@ -112,8 +113,9 @@ var vllmFields = strings.Fields(`date endpoint_type backend label model_id token
 func TestEncode(t *testing.T) {
 	r, outcomes := some()
 	o := everything()
-	b, err := r.Encode(&o, About{Date: time.Now(), Model: "openai/gpt-oss-20b", Detailed: true,
-		Percentiles: []float64{99, 99.9}, Metadata: map[string]string{"host": "a"}}, outcomes)
+	o.Model, o.Detailed, o.Metadata = "openai/gpt-oss-20b", true, map[string]string{"host": "a"}
+	o.Percentiles = []float64{99, 99.9}
+	b, err := r.Encode(&o, time.Now(), outcomes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestEncode(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	o.RequestRate, o.MaxConcurrency = 2.5, 8
-	if b, _ = r.Encode(&o, About{}, nil); !strings.Contains(string(b),
+	if b, _ = r.Encode(&o, time.Time{}, nil); !strings.Contains(string(b),
 		`"request_rate":2.5,"burstiness":1,"max_concurrency":8`) {
 		t.Errorf("%s", b)
 	}
