@@ -162,7 +162,6 @@ func newRun(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoin
 		random: rand.New(rand.NewPCG(1, 2))}
 }
 
-// decodePoint is one measurement of decoding.
 type decodePoint struct{ sequences, context int }
 
 // points are one sequence, the batches, and one sequence behind each context.
@@ -181,7 +180,6 @@ func (o *Options) points() []decodePoint {
 	return list
 }
 
-// fewSteps are enough for a median.
 const fewSteps = 4
 
 // stepsOf is how many steps a round of a batch has: as many tokens as a round of one sequence, but
@@ -190,7 +188,6 @@ func (o *Options) stepsOf(sequences int) int {
 	return min(o.Steps, max(fewSteps, o.Steps/sequences))
 }
 
-// test is the measurement's name.
 func (at decodePoint) test(o *Options) string {
 	name := fmt.Sprintf("tg%d", o.stepsOf(at.sequences))
 	if at.sequences > 1 {

@@ -127,7 +127,6 @@ func tests(reports []*Report) (names []string) {
 	return names
 }
 
-// rate is the measurement of that name; nil where there is none.
 func (r *Report) rate(test string) *Rate {
 	for _, list := range [][]Rate{r.Prefill, r.Decode} {
 		for i := range list {

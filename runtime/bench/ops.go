@@ -83,7 +83,6 @@ func RunOps(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoin
 	return report, b.close()
 }
 
-// known refuses names that no operation has.
 func known(p *engine.Program, only []string) error {
 	var names []string
 	for _, op := range p.Ops {

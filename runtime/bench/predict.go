@@ -26,7 +26,6 @@ const (
 	excerptSteps = 32
 )
 
-// excerptOf is the shape of a model's excerpt.
 func excerptOf(s models.Spec) models.Spec {
 	s.Layers = min(s.Layers, excerptLayers)
 	s.Vocab /= excerptVocab
@@ -69,7 +68,6 @@ type pace struct {
 	seconds, bytes map[string]float64
 }
 
-// paceOf times a step.
 func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
 	timings, err := b.eng.Measure(b.ctx, x, b.logits)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// profiled is how often a step of bench is timed.
 const profiled = 3
 
 // measured times every operation of a step some times and adds up those of one name; medians count.

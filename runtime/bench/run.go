@@ -146,7 +146,6 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 
 func (b *run) step(x *engine.Batch) error { return b.eng.Step(b.ctx, x, b.logits) }
 
-// prompted is what a prompt took.
 type prompted struct {
 	steps              []*engine.Batch
 	took, used         float64 // seconds, and those of the processor
@@ -218,7 +217,6 @@ func (b *run) peak() (rate, perCPU float64) {
 	return rate, over(rate*took, used)
 }
 
-// prefill measures prompts of n tokens.
 func (b *run) prefill(n int) error {
 	var rounds []Rate
 	for len(rounds) < b.o.Rounds {
@@ -337,7 +335,6 @@ func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
 	return sum
 }
 
-// products is the multiplications and additions of a step's matrices.
 func (b *run) products(x *engine.Batch) (sum float64) {
 	w := b.program.WorkOf(x)
 	for _, op := range b.program.Ops {
@@ -371,7 +368,6 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// medians is what the rounds of a measurement come to.
 func medians(rounds []Rate) Rate {
 	r := rounds[len(rounds)-1]
 	for i, figure := range r.figures() {

@@ -5,7 +5,6 @@ package eval
 
 import "encoding/json"
 
-// tool is a function that is offered.
 type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -13,7 +12,6 @@ type tool struct {
 	result      string          // what it gives back, whatever it is called with
 }
 
-// task wants one call of a tool.
 type task struct {
 	tool   string
 	text   string

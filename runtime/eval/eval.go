@@ -40,7 +40,6 @@ type Attempt struct {
 	Seconds         float64 `json:"seconds"`
 }
 
-// key tells attempts apart.
 func (a *Attempt) key() string {
 	return fmt.Sprint(a.Eval, "\x00", a.Model, "\x00", a.Effort, "\x00", a.Seed, "\x00", a.Question,
 		"\x00", a.Number)
@@ -139,7 +138,6 @@ func one(b bool) int {
 
 var patience = endpoint.Patience{Tries: 8, Pause: time.Second}
 
-// ask makes an attempt.
 func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
 	text, wanted := q.ask(r.Seed, a.Number)
 	began := time.Now()

@@ -16,7 +16,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/endpoint"
 )
 
-// turn is what an answer holds.
 type turn struct {
 	text, reasoning string
 	calls           []call
@@ -26,7 +25,6 @@ type turn struct {
 	used            usage
 }
 
-// usage is tokens, as either API counts them.
 type usage struct{ output, reasoning int }
 
 type call struct{ id, name, arguments string }
@@ -113,7 +111,6 @@ func (s *Sampler) request(ctx context.Context, input []json.RawMessage, effort s
 	return t, s.responses(ctx, t, body, stream)
 }
 
-// offered are the tools, as the API wants them.
 func (s *Sampler) offered() (list []any) {
 	for _, o := range tools {
 		form := map[string]any{"type": "function", "function": o}
@@ -126,7 +123,6 @@ func (s *Sampler) offered() (list []any) {
 	return list
 }
 
-// message is what chat completions send and take.
 type message struct {
 	Role      string     `json:"role"`
 	Content   string     `json:"content"`
@@ -146,7 +142,6 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// completion is what chat completions answer, whole or an event of it.
 type completion struct {
 	Choices []struct {
 		Message, Delta message
@@ -160,7 +155,6 @@ type completion struct {
 	}
 }
 
-// chat is a turn over chat completions.
 func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) error {
 	const path = "/v1/chat/completions"
 	var m message
@@ -189,7 +183,6 @@ func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) erro
 	return err
 }
 
-// add puts a piece of a stream to a message.
 func (m *message) add(piece *completion, cut *bool) error {
 	for _, choice := range piece.Choices {
 		*cut = *cut || choice.Finish == "length"
@@ -235,7 +228,6 @@ func events[E any](ctx context.Context, c *endpoint.Client, path string, body an
 	}
 }
 
-// response is what the Responses API sends.
 type response struct {
 	Status string
 	Error  *struct{ Message string }
@@ -248,7 +240,6 @@ type response struct {
 	}
 }
 
-// responses is a turn over the Responses API.
 func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool) error {
 	var r response
 	streamed := map[string]string{} // what the deltas of each kind make
@@ -296,7 +287,6 @@ func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool)
 	return nil
 }
 
-// response is the answer, or that of a stream's last event.
 func (s *Sampler) response(ctx context.Context, body any, stream bool, r *response,
 	streamed map[string]string) error {
 	const path = "/v1/responses"
@@ -347,7 +337,6 @@ func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 	return list
 }
 
-// refused tells whether an error is the server's no to a request.
 func refused(err error) bool {
 	_, no := errors.AsType[*endpoint.Error](err)
 	return no

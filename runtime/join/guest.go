@@ -121,7 +121,6 @@ func (t *guestTurn) Next() (session.Event, bool) {
 	}
 }
 
-// lost ends a turn whose server is gone.
 func (t *guestTurn) lost(err error) session.Event {
 	t.leave()
 	t.result.Done = session.Done{Finish: session.FinishError,

@@ -96,7 +96,6 @@ func Listen(folder string) (net.Listener, error) {
 	return &listener{l, path}, nil
 }
 
-// listener removes its socket when it is closed.
 type listener struct {
 	*net.UnixListener
 	path string
@@ -193,7 +192,6 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// ask sends one order and reads one answer.
 func ask(ctx context.Context, path string, o order, answer any) error {
 	conn, err := dial(ctx, path)
 	if err != nil {

@@ -71,7 +71,6 @@ func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {
 	return &host{engine.On(dev), dev}, nil
 }
 
-// host is the CPU.
 type host struct {
 	engine.Backend
 	device engine.Device
@@ -115,7 +114,6 @@ func (g cardGauge) Bandwidth([]byte) float64         { return float64(g) }
 func (cardGauge) MultiplyPeak(time.Duration) float64 { return 0 }
 func (cardGauge) MultiplyUnit() string               { return "" }
 
-// onGPU tells GPUs from the CPU.
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
 
 // SettingsFor is what options come to on a backend.
@@ -131,7 +129,6 @@ func settledFor(b engine.Backend, o Options) Settled {
 	return o.settle(onGPU(b), total)
 }
 
-// open opens the backend, and says why the CPU computes where there is a reason.
 func (m *Models) open() (engine.Backend, error) {
 	b, why, err := Open(m.ctx, m.options.Settings, m.options.Notify)
 	if err == nil && !onGPU(b) && why != "" && m.options.Settings.Device != "cpu" {

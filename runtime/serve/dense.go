@@ -79,7 +79,6 @@ func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked,
 	return released, room, len(found.FileStates().Files) > 0
 }
 
-// behind is the making of a model's copy.
 type behind struct {
 	folder string
 	stop   context.CancelFunc
@@ -98,6 +97,7 @@ func (b *behind) end() {
 // with it.
 func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string) {
 	ctx, stop := context.WithCancel(m.ctx)
+	later := m.options.Later
 	model.behind = &behind{folder, stop, make(chan struct{})}
 	go func() {
 		defer close(model.behind.done)
@@ -111,39 +111,28 @@ func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			m.later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
+			later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
 				"cannot be made: %s; --dense bf16 asks for no copy", found.Name, err))
 		case q8.Ready(found, folder) == "" || found.GGUF != nil:
 			// files that were just written have no record yet; those of a GGUF file are read for
 			// half a minute: the next load takes the copy
-			m.later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
+			later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
 		default:
 			m.loaded.renew(ctx, keyOf(found), model,
 				func() bool { return model.Stats().Rows <= lightWork }, restBefore,
-				func(err error) { m.renewed(found, err) })
+				func(err error) {
+					switch {
+					case m.ctx.Err() != nil:
+					case err != nil:
+						later(fmt.Sprintf("loading %s again, with 8-bit dense weights: %s",
+							found.Name, err))
+					default:
+						later(found.Name + " has 8-bit dense weights now, which it reads faster; " +
+							"--dense bf16 keeps the released ones")
+					}
+				})
 		}
 	}()
-}
-
-// renewed tells how it went.
-func (m *Models) renewed(found checkpoint.Found, err error) {
-	switch {
-	case m.ctx.Err() != nil:
-	case err != nil:
-		m.later(fmt.Sprintf("loading %s again, with 8-bit dense weights: %s", found.Name, err))
-	default:
-		m.later(fmt.Sprintf("%s has 8-bit dense weights now, which it reads faster; --dense bf16 "+
-			"keeps the released ones", found.Name))
-	}
-}
-
-// later tells the user what happens while turns may run.
-func (m *Models) later(line string) {
-	if m.options.Later != nil {
-		m.options.Later(line)
-	} else {
-		m.options.Notify(line)
-	}
 }
 
 // Dense is the type of a loaded model's dense weights, "" where they are not here.

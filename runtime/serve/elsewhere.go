@@ -40,7 +40,6 @@ func Over(ctx context.Context, o Options, e Elsewhere) *Models {
 	return m
 }
 
-// loadElsewhere starts the servers, where that is to be done, and takes them in.
 func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	var e servers
 	if m.elsewhere.Start != nil {

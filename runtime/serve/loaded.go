@@ -31,7 +31,6 @@ type loadedModel interface {
 // others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
-// mostLoaded is how many models are loaded at once.
 const mostLoaded = 2
 
 // loadedSet is the models of one process. It is safe for concurrent use.
@@ -66,7 +65,6 @@ type entry struct {
 	until   time.Time   // when idle ends
 }
 
-// newLoadedSet makes a set without a model in it.
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
 	keepAlive time.Duration) *loadedSet {
 	return &loadedSet{load: load, keepAlive: keepAlive, loading: make(chan struct{}, 1),
@@ -126,7 +124,6 @@ func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (s
 	}
 }
 
-// ensure loads a model without starting a turn.
 func (s *loadedSet) ensure(ctx context.Context, key string) error {
 	e, err := s.acquire(ctx, key)
 	if err == nil {
@@ -171,7 +168,6 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	return nil, sched.ErrClosed
 }
 
-// release ends what acquire began.
 func (s *loadedSet) release(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,7 +346,6 @@ func (s *loadedSet) awaitAll(ctx context.Context) (turns int) {
 	return turns
 }
 
-// close ends everything at once.
 func (s *loadedSet) close() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -358,7 +353,6 @@ func (s *loadedSet) close() error {
 	return err
 }
 
-// busy tells whether a turn runs or waits for its model.
 func (s *loadedSet) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

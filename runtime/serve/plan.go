@@ -167,7 +167,13 @@ func (p Plan) Lines() []string {
 			p.MaxPosition, gb(p.FullContext)))
 	}
 	if p.Ceiling > 0 {
-		lines = append(lines, p.ceiling())
+		what := "in all"
+		if p.discrete {
+			what = "of host memory beside the weights"
+		}
+		lines = append(lines, fmt.Sprintf("at most %s %s: %s for the program and its requests, %s "+
+			"for conversations that are pushed out", gb(p.Ceiling), what, gb(p.Requests),
+			gb(p.Swap)))
 	}
 	return lines
 }

@@ -81,16 +81,6 @@ func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 // spareSwap is the host memory for pages where nothing was asked for.
 func (p Plan) spareSwap() int64 { return min(p.Spare, mostSpareSwap) }
 
-// ceiling says it for people.
-func (p Plan) ceiling() string {
-	what := "in all"
-	if p.discrete {
-		what = "of host memory beside the weights"
-	}
-	return fmt.Sprintf("at most %s %s: %s for the program and its requests, %s for conversations "+
-		"that are pushed out", gb(p.Ceiling), what, gb(p.Requests), gb(p.Swap))
-}
-
 // Requests is the plan of a server; nothing where Options.MaxBody is 0.
 func (m *Models) Requests() Requests { return m.requests }
 

@@ -68,6 +68,9 @@ func New(ctx context.Context, o Options) (*Models, error) {
 }
 
 func newModels(ctx context.Context, o Options) *Models {
+	if o.Later == nil {
+		o.Later = o.Notify
+	}
 	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
 		contexts: map[string]int{}, damaged: make(chan error, 1)}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)

@@ -50,7 +50,6 @@ type kept struct {
 	planned bool
 }
 
-// openKept opens the folders, and tells what cannot be kept there.
 func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 	k := &kept{space: o.SwapSpace}
 	refused := func(what string, err error) {

@@ -75,7 +75,6 @@ func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func
 	return &seat{m, notice, m.to, m.others, f.loading}, nil
 }
 
-// answerer is a model for one chat.
 type answerer interface {
 	session.Runner
 	Close() error
@@ -97,7 +96,6 @@ func (a *alone) Close() error {
 // loadsAtOnce is how long a model may take before the chat opens without it.
 const loadsAtOnce = 700 * time.Millisecond
 
-// finder gets models for one chat.
 type finder struct {
 	c       *cli.Context
 	t       Terminal
@@ -106,7 +104,6 @@ type finder struct {
 	loading *chat.Loading // shows what is loaded while the chat is open; nil: it is waited for
 }
 
-// find joins who has the model, or loads it.
 func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 	chosen func()) (answerer, error) {
 	if g := serverFor(f.c, name); g != nil {
@@ -269,7 +266,6 @@ func wantsModel(name string, first bool, m join.Model) bool {
 	return ok && known && asked.ID == served.ID
 }
 
-// distant is a model of a port for one chat.
 type distant struct {
 	session.Runner
 	port *remote.Port

@@ -142,12 +142,3 @@ func runCommand(t Terminal) *cli.Command {
 	}
 	return cmd
 }
-
-// spokenWords are the arguments of chat that make the prompt; the first of run is its model.
-func spokenWords(c *cli.Context) []string {
-	words := c.Args().Slice()
-	if c.Command.Name == "run" {
-		words = words[1:]
-	}
-	return words
-}

@@ -29,7 +29,6 @@ import (
 // batchRoutes are the urls that a request may have.
 var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
 
-// batchLine is a request of the input.
 type batchLine struct {
 	CustomID string          `json:"custom_id"`
 	Method   string          `json:"method"`
@@ -37,7 +36,6 @@ type batchLine struct {
 	Body     json.RawMessage `json:"body"`
 }
 
-// batchResult is a line of the output.
 type batchResult struct {
 	ID       string         `json:"id"`
 	CustomID string         `json:"custom_id"`
@@ -101,7 +99,6 @@ func batchCommand(t Terminal) *cli.Command {
 	}
 }
 
-// batch is one run.
 type batch struct {
 	c      *cli.Context
 	client *endpoint.Client
@@ -173,7 +170,6 @@ func readBatch(text []byte) (list []batchLine, err error) {
 	return list, nil
 }
 
-// open reads the custom ids of the output and gets ready to append.
 func (b *batch) open(name string) (had map[string]bool, err error) {
 	had = map[string]bool{}
 	b.out, err = jsonlines.Open(name, func(text []byte) error {

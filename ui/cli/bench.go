@@ -92,7 +92,6 @@ func benchCommand() *cli.Command {
 	}
 }
 
-// measured are the flags that say what is measured, and how often.
 func (v *benchVerb) measured() []cli.Flag {
 	s, o := &v.options.Settings, &v.bench
 	list := func(to *[]int, name string, least int, usage string) cli.Flag {
@@ -116,7 +115,6 @@ func (v *benchVerb) measured() []cli.Flag {
 		mark("json", "as one JSON object"), engineFlags(&v.options))
 }
 
-// benched is what is measured, and where.
 type benched struct {
 	on    engine.Backend
 	gauge bench.Gauge
@@ -124,7 +122,6 @@ type benched struct {
 	about bench.About
 }
 
-// onDevice opens the device and the model.
 func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) error) (err error) {
 	m, err := openModels(c.Context, c, t, &v.options)
 	if err != nil {
@@ -187,7 +184,6 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 	return v.write(report, t)
 }
 
-// checkpoint opens the model, or makes one of random weights.
 func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*checkpoint.Checkpoint,
 	error) {
 	shape := v.synthetic
@@ -226,7 +222,6 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 	return ckpt, nil
 }
 
-// syntheticSpec reads --synthetic and --layers.
 func syntheticSpec(shape string, layers int) (models.Spec, error) {
 	var s models.Spec
 	switch shape {

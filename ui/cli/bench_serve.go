@@ -326,7 +326,6 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 	return load.NewSaved(cmp.Or(w.Name, "this run"), encoded)
 }
 
-// write saves a run where the flags say.
 func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time) error {
 	if v.outputFile != "" {
 		f, err := os.OpenFile(v.outputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)

@@ -52,7 +52,6 @@ func (b *benchSuite) flags() []cli.Flag {
 			"there are not made again"))
 }
 
-// suiteRun is a run of the suite with its place in the file.
 type suiteRun struct {
 	load.Workload
 	requests string // how many of what: a run is known by its name and this
@@ -131,7 +130,12 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	for _, r := range b.runs() {
 		result, err := b.one(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
-			fmt.Fprintln(t.Err, b.resume())
+			how := "interrupted; with --output-file the suite can go on where it was"
+			if b.output != "" {
+				how = "interrupted; the same command goes on with the first run that is not in " +
+					b.output
+			}
+			fmt.Fprintln(t.Err, how)
 			return err
 		}
 		if err != nil {
@@ -150,13 +154,6 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 		return fail(exitFailure, "%d runs of the suite failed", failed)
 	}
 	return nil
-}
-
-func (b *benchSuite) resume() string {
-	if b.output == "" {
-		return "interrupted; with --output-file the suite can go on where it was"
-	}
-	return "interrupted; the same command goes on with the first run that is not in " + b.output
 }
 
 // one makes a run, or takes it from the file, and prints it.
@@ -198,7 +195,6 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *endpoint.Cli
 	return result, load.Compare(out, append([]load.Saved{run}, load.Published(r.Name)...))
 }
 
-// saved finds a run in the output file.
 func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, err error) {
 	if b.output == "" {
 		return s, false, nil

@@ -118,7 +118,6 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 	return w.Flush()
 }
 
-// aboutBench says where and with what this run is made.
 func aboutBench(b engine.Backend) (bench.About, error) {
 	program, err := wholeBuild()
 	m := doctor.MachineOf(b)

@@ -177,7 +177,6 @@ func chatCommand(t Terminal) *cli.Command {
 	}
 }
 
-// openChats opens what earlier chats have kept, and finds the one to go on with.
 func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store, resume string,
 	err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
@@ -226,9 +225,12 @@ func claimChat(id string) (release func(), ok bool) {
 	}, true
 }
 
-// promptText joins the arguments and what is piped in.
 func promptText(c *cli.Context, t Terminal) (string, error) {
-	prompt := strings.Join(spokenWords(c), " ")
+	words := c.Args().Slice()
+	if c.Command.Name == "run" {
+		words = words[1:] // the first is its model
+	}
+	prompt := strings.Join(words, " ")
 	if t.In == nil || !piped(t.In) {
 		return prompt, nil
 	}
@@ -283,7 +285,6 @@ type onceUsage struct {
 	Reasoning  int `json:"reasoning_tokens"`
 }
 
-// answerOnce streams one answer to stdout.
 func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request,
 	given []session.Tool) error {
 	r.Params.Logprobs = -1

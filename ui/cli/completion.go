@@ -114,7 +114,6 @@ func valuesOf(flag string) []string {
 	return list
 }
 
-// modelNames are the catalogue's models and those in the cache.
 func modelNames() []string {
 	var names []string
 	for _, e := range models.Catalogue() {

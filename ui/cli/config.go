@@ -80,7 +80,6 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	return nil
 }
 
-// typed tells whether a flag was given on the command line.
 func typed(c *cli.Context, name string) bool {
 	return c.IsSet(name) && origin(c, name) == commandLine
 }

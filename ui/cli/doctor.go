@@ -116,7 +116,6 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 	return nil
 }
 
-// runGolden holds the device to a golden folder.
 func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, d.Device.Name)
 	fmt.Fprintf(out, "%-26s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",

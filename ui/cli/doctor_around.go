@@ -68,7 +68,6 @@ func lookAround(ctx context.Context, d *doctor.Doctor) {
 	}
 }
 
-// defaultAddress is where ossrun serve listens.
 const defaultAddress = "127.0.0.1:8000"
 
 // portFor says whether a server could listen at an address now.
@@ -89,7 +88,6 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 	return p
 }
 
-// writeBundle is --bundle.
 func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
 	config, _ := os.ReadFile(d.Config.Path) // it need not be there
 	info, err := wholeBuild()

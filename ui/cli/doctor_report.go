@@ -180,7 +180,6 @@ func printGPUs(to *report, r detect.Report) {
 	}
 }
 
-// factsOf is what is known of a GPU of a report, for people.
 func factsOf(g detect.GPU, r detect.Report) (facts []string) {
 	add := func(format string, v any, known bool) {
 		if known {
@@ -227,7 +226,6 @@ func factsOf(g detect.GPU, r detect.Report) (facts []string) {
 	return facts
 }
 
-// selftestScreen prints what the self-test shows.
 type selftestScreen struct {
 	out          io.Writer
 	gpu          bool    // bandwidth and proofs have come: the columns are a GPU's
@@ -276,7 +274,6 @@ func (s *selftestScreen) show(what any) {
 	}
 }
 
-// row is one operation.
 func (s *selftestScreen) row(r doctor.SelftestRow) {
 	if s.rows++; s.rows == 1 {
 		if s.gpu {

@@ -68,7 +68,6 @@ func (v *evalVerb) flags() []cli.Flag {
 		groupResult, mark("json", "as one JSON object"))
 }
 
-// open opens the port.
 func (v *evalVerb) open(c *cli.Context) (err error) {
 	if err := noArguments(c); err != nil {
 		return err
@@ -155,7 +154,6 @@ func (v *evalVerb) questions(c *cli.Context) error {
 	return err
 }
 
-// read takes the questions from where the flags say.
 func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	var raw []byte
 	var err error
@@ -212,7 +210,6 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 	}
 }
 
-// printCounts lists texts by how often they came, on stderr.
 func printCounts(c *cli.Context, counts map[string]int) {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(c.App.ErrWriter, "  %d times: %s\n", counts[text], text)

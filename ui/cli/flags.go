@@ -123,12 +123,10 @@ func choice(name, standard, usage string, take func(word string), words ...strin
 	})
 }
 
-// oneOf is a choice that a field holds.
 func oneOf(to *string, name, usage string, words ...string) cli.Flag {
 	return choice(name, *to, usage, func(word string) { *to = word }, words...)
 }
 
-// list is texts with commas between.
 func list(to *[]string, name, usage string) cli.Flag {
 	return parsed(name, "", usage, "", func(v string) bool {
 		*to = listOf(v)

@@ -43,7 +43,6 @@ const (
 	flagColumn = 33 // where the descriptions start
 )
 
-// shownFlag is a flag as help sees it.
 type shownFlag interface {
 	cli.DocGenerationFlag
 	cli.VisibleFlag

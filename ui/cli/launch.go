@@ -19,14 +19,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// agent is a program that can be launched.
 type agent struct {
 	name, install string
 	// settings are what the program is started with for a server.
 	settings func(s agentPort) (arguments, environment []string)
 }
 
-// agentPort is what an agent must know of a server.
 type agentPort struct {
 	URL     string // without /v1
 	Key     string // never empty: agents ask for one where they have none
@@ -123,7 +121,6 @@ func launchCommand(t Terminal) *cli.Command {
 	}
 }
 
-// launcher starts one agent.
 type launcher struct {
 	c     *cli.Context
 	t     Terminal

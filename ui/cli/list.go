@@ -103,7 +103,6 @@ func listed() ([]listedModel, error) {
 		Complete: true, Fits: true}), nil
 }
 
-// listedElsewhere gathers the GGUF files of other programs.
 func listedElsewhere(free int64) (rows []listedModel) {
 	for _, e := range checkpoint.ListElsewhere() {
 		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
@@ -117,7 +116,6 @@ func listedElsewhere(free int64) (rows []listedModel) {
 	return rows
 }
 
-// state says how much of a model is here.
 func (r listedModel) state() string {
 	switch {
 	case r.Program != "" && r.Complete:
@@ -159,7 +157,6 @@ func showCommand() *cli.Command {
 	}
 }
 
-// shownModel is what show --json prints.
 type shownModel struct {
 	Name    string        `json:"name"`
 	HF      string        `json:"repository,omitempty"`

@@ -24,7 +24,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// neededServer is what a verb asks for.
 type neededServer struct {
 	t        Terminal
 	whom     string // the verb or program that needs it
@@ -126,7 +125,6 @@ func ready(ctx context.Context, pid int, gone <-chan struct{}) (string, error) {
 	}
 }
 
-// look asks a server for its models.
 func look(ctx context.Context, base, model, key string) (agentPort, error) {
 	base, err := reachable(base)
 	if err != nil {

@@ -40,7 +40,6 @@ func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Option
 	return m, err
 }
 
-// printSettled is --print-config: the settings as they are on the device.
 func printSettled(out io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
 	settled := m.Settled()
 	*o = settled.Options // the flags are bound to it
@@ -168,7 +167,6 @@ func readAnswer(t Terminal) (string, error) {
 	}
 }
 
-// usable leaves those out that cannot be used.
 func usable(list []checkpoint.Elsewhere) (out []checkpoint.Elsewhere) {
 	for _, e := range list {
 		if e.Model != nil {

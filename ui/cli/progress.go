@@ -40,7 +40,6 @@ func (d *drawing) erase() {
 	}
 }
 
-// remove ends the bar.
 func (d *drawing) remove() {
 	d.erase()
 	d.shown = nil
@@ -49,15 +48,13 @@ func (d *drawing) remove() {
 // barAfter is how long work has to take before a bar is worth drawing.
 const barAfter = time.Second
 
-// showProgress draws a bar for a person.
 func showProgress(t Terminal) func(what string) (show func(done, total int64), done func()) {
 	return func(what string) (show func(done, total int64), done func()) {
-		s := newWorkScreen(t, what)
+		s := &workScreen{terminal: t, what: what, now: time.Now, start: time.Now()}
 		return s.progress, s.clear
 	}
 }
 
-// countBar is a bar for a person over things that are counted.
 type countBar struct {
 	drawing
 	c     *cli.Context
@@ -83,7 +80,6 @@ func (b *countBar) count(done, total int) {
 		b.what, rate, b.note)), int64(done), int64(total))
 }
 
-// workScreen is a bar for a person, from a while after the work began.
 type workScreen struct {
 	terminal Terminal
 	what     string
@@ -92,10 +88,6 @@ type workScreen struct {
 	mu    sync.Mutex
 	start time.Time
 	drawing
-}
-
-func newWorkScreen(t Terminal, what string) *workScreen {
-	return &workScreen{terminal: t, what: what, now: time.Now, start: time.Now()}
 }
 
 func (s *workScreen) progress(done, total int64) {

@@ -168,7 +168,6 @@ func chosenServers(list []join.Server, which string, all bool) ([]join.Server, e
 	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
 }
 
-// runningServers are the servers and chats of this user.
 func runningServers(ctx context.Context) ([]join.Server, error) {
 	folder, err := join.Folder()
 	if err != nil {

@@ -66,7 +66,6 @@ func pullCommand(t Terminal) *cli.Command {
 	}
 }
 
-// download fetches a target and says how it went.
 func download(ctx context.Context, client *hub.Client, target models.Target, verify bool,
 	show *pullScreen) error {
 	client.UserAgent = "ossrun/" + build().Version
@@ -134,7 +133,6 @@ type pullScreen struct {
 	drawing
 }
 
-// pullEvent is a line of --json.
 type pullEvent struct {
 	Event       string  `json:"event"` // progress, note, done
 	Model       string  `json:"model"`
@@ -174,7 +172,6 @@ func (s *pullScreen) progress(p hub.Progress) {
 	}
 }
 
-// howMuch is how far a pull is, in a unit that fits its size.
 func howMuch(p hub.Progress) string {
 	if p.Bytes < 1e9 {
 		return fmt.Sprintf("%.1f of %.1f MB", float64(p.Done)/1e6, float64(p.Bytes)/1e6)
@@ -217,7 +214,6 @@ func (s *pullScreen) retry(text string) {
 	}
 }
 
-// clear takes the bar away.
 func (s *pullScreen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,6 @@ func (r *rejoining) Device() string     { return r.current().Device() }
 func (r *rejoining) ContextLength() int { return r.current().ContextLength() }
 func (r *rejoining) Close() error       { return r.current().Close() }
 
-// others are the models that the chat can go to.
 func (r *rejoining) others(context.Context) (list []session.ModelInfo) {
 	switch now := r.current().(type) {
 	case *alone:
@@ -104,7 +103,6 @@ func (m *movable) Next() (session.Event, bool) {
 	return e, ok
 }
 
-// failed is a turn that could not be begun anew.
 type failed struct{ done session.Done }
 
 func (f failed) Next() (session.Event, bool) { return f.done, true }

@@ -48,7 +48,6 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// digits is a number as people write it: 131,072.
 func digits(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -57,7 +56,6 @@ func digits(n int) string {
 	return text
 }
 
-// gb is a number of bytes in GB.
 func gb(n int64) float64 { return float64(n) / 1e9 }
 
 // gigabytes is a number of bytes, as much of it as a plan needs.
@@ -68,7 +66,6 @@ func gigabytes(n int64) string {
 	return fmt.Sprintf("%.1f GB", gb(n))
 }
 
-// size is the number of bytes of a file.
 func size(n int64) string {
 	if n < 1e9 {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
@@ -76,7 +73,6 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f GB", gb(n))
 }
 
-// minutes is a time that something takes.
 func minutes(seconds float64) string {
 	if seconds < 90 {
 		return fmt.Sprintf("%.0f s", seconds)
@@ -84,7 +80,6 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.0f min", seconds/60)
 }
 
-// brief is a time to the second or to the minute.
 func brief(d time.Duration) string {
 	if d < time.Hour {
 		return max(d, 0).Round(time.Second).String()

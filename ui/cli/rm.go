@@ -77,7 +77,6 @@ func rmCommand(t Terminal) *cli.Command {
 	}
 }
 
-// agreed asks a person.
 func agreed(t Terminal, question string) (bool, error) {
 	if !isTerminal(t.In) {
 		return false, fail(exitUsage,

@@ -284,7 +284,6 @@ func modelArgument(c *cli.Context) error {
 	return c.Set("model", c.Args().First())
 }
 
-// server is one ossrun serve.
 type server struct {
 	*serveVerb
 	models   *serve.Models
@@ -322,7 +321,6 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	return s
 }
 
-// ready is what /health asks.
 func (s *server) ready() error {
 	switch s.state.Load().(join.State) {
 	case join.Loading:
@@ -343,18 +341,16 @@ func (s *server) url() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-func (s *server) serve() error {
-	if s.secure {
-		return s.http.ServeTLS(s.listener, "", "")
-	}
-	return s.http.Serve(openai.HalfOpen(s.http, s.listener))
-}
-
-// run serves until something ends it.
 func (s *server) run(ctx context.Context) (err error) {
 	defer s.port.Close()
 	failed := make(chan error, 1)
-	go func() { failed <- s.serve() }()
+	go func() {
+		if s.secure {
+			failed <- s.http.ServeTLS(s.listener, "", "")
+		} else {
+			failed <- s.http.Serve(openai.HalfOpen(s.http, s.listener))
+		}
+	}()
 	closeSocket := s.openSocket()
 	defer closeSocket()
 	ctx, end := context.WithCancel(ctx)
@@ -460,7 +456,6 @@ func (s *server) paste() string {
 		"  ossrun launch codex        # or claude, opencode\n\n", base, key)
 }
 
-// announce says where the port is and what was planned for it.
 func (s *server) announce() {
 	lines := s.models.Lines()
 	if lines == nil {

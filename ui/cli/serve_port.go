@@ -24,7 +24,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// portFlags is what the flags say about the port.
 type portFlags struct {
 	host, uds          string
 	port               int
@@ -70,7 +69,6 @@ func (p *portFlags) flags() []cli.Flag {
 			"reasoning", "reasoning_content"))
 }
 
-// log is where the port writes its log.
 func (p *portFlags) log(to io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug,
 		"warning": slog.LevelWarn, "error": slog.LevelError}[p.logLevel]}
@@ -99,7 +97,6 @@ func (p *portFlags) key() (string, error) {
 	return key, nil
 }
 
-// allowedHosts are the names that a request may be for.
 func (p *portFlags) allowedHosts() []string {
 	names := append(listOf(p.hosts), p.host)
 	if ip, err := netip.ParseAddr(p.host); err == nil && ip.IsUnspecified() {
@@ -110,7 +107,6 @@ func (p *portFlags) allowedHosts() []string {
 	return names
 }
 
-// listen takes the address or the socket.
 func (p *portFlags) listen() (net.Listener, error) {
 	if p.uds != "" {
 		return listenUnix(p.uds)

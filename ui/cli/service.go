@@ -27,7 +27,6 @@ const (
 	taskName  = "ossrun"
 )
 
-// service is how one system keeps a server.
 type service struct {
 	file    string     // where the definition stands
 	text    string     // the definition
@@ -41,7 +40,15 @@ func serviceCommand() *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "[-- FLAGS OF SERVE]",
 			Description: "Example: ossrun service " + name,
 			Action: func(c *cli.Context) error {
-				s, err := serviceHere(c.Args().Slice())
+				self, err := os.Executable()
+				if err == nil {
+					self, err = filepath.EvalSymlinks(self)
+				}
+				if err != nil {
+					return fmt.Errorf("the path of this program: %w", err)
+				}
+				words := append([]string{self, "serve"}, c.Args().Slice()...)
+				s, err := serviceFor(runtime.GOOS, words)
 				if err != nil {
 					return err
 				}
@@ -72,18 +79,6 @@ func serviceCommand() *cli.Command {
 			return cli.ShowSubcommandHelp(c)
 		},
 	}
-}
-
-// serviceHere is that of this system, with arguments for serve.
-func serviceHere(arguments []string) (service, error) {
-	self, err := os.Executable()
-	if err == nil {
-		self, err = filepath.EvalSymlinks(self)
-	}
-	if err != nil {
-		return service{}, fmt.Errorf("the path of this program: %w", err)
-	}
-	return serviceFor(runtime.GOOS, append([]string{self, "serve"}, arguments...))
 }
 
 func serviceFor(system string, words []string) (service, error) {
@@ -252,7 +247,6 @@ func serviceStatus(c *cli.Context, s service) error {
 	return nil
 }
 
-// tell runs one of the system's commands.
 func tell(c *cli.Context, words []string) error {
 	out, err := exec.CommandContext(c.Context, words[0], words[1:]...).CombinedOutput()
 	if err != nil {

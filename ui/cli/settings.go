@@ -18,7 +18,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// configFlag is for every verb that has settings.
 func configFlag() []cli.Flag {
 	return flagTable(groupSettings, &cli.StringFlag{Name: "config", Usage: "read defaults for " +
 		"flags from `FILE`; vLLM's YAML files are read too (default: ossrun/config.yaml in the " +
@@ -115,7 +114,6 @@ func denseFlag(s *engine.Settings, usage string) cli.Flag {
 	}, "auto", engine.DenseBF16, engine.DenseQ8)
 }
 
-// answering is what the flags of a chat say about its answers.
 type answering struct {
 	effort, system    string
 	temperature, topP float64
@@ -124,7 +122,6 @@ type answering struct {
 	maxReasoning      int // tokens; -1: no bound
 }
 
-// samplingFlags are the defaults of a request.
 func samplingFlags(a *answering) []cli.Flag {
 	*a = answering{effort: "medium", temperature: 1, topP: 1}
 	return flagTable(groupSampling,

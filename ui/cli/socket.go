@@ -17,7 +17,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// started is when this process began.
 var started = time.Now()
 
 // openSocket makes it and returns what closes it. A server without one serves all the same.
@@ -36,7 +35,6 @@ func (s *server) openSocket() (closeIt func()) {
 	return serveSocket(l, s)
 }
 
-// serveSocket answers on a socket and returns what closes it.
 func serveSocket(l net.Listener, h join.Host) (closeIt func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -88,7 +86,6 @@ func (s *server) Status() join.Status {
 	return st
 }
 
-// statusOf is this process with its models.
 func statusOf(models *serve.Models) join.Status {
 	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(),
 		Started: started}

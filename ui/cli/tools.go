@@ -76,7 +76,6 @@ type chatTools struct {
 	now  []session.Tool
 }
 
-// toolsOfChat opens them, with those of the first conversation.
 func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) (*chatTools, error) {
 	t, err := openTools(ctx, o, tell)
 	if err != nil {
@@ -111,7 +110,6 @@ func (c *chatTools) close() {
 	_ = c.from.Close() // what no conversation has is another program's
 }
 
-// toolLine is a call that has ended, for a person.
 func toolLine(e session.ToolEnd, so session.Result) string {
 	line := e.Result.Title
 	if line == "" && e.Index < len(so.Calls) {

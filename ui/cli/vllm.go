@@ -25,7 +25,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
-// vllmSettings are the flags that only --engine vllm has.
 type vllmSettings struct {
 	request vllm.Request
 	dryRun  bool
@@ -60,7 +59,6 @@ func (s *vllmSettings) flags() []cli.Flag {
 			"first that each lists)"))
 }
 
-// unused refuses these flags for this program's own engine.
 func (s *vllmSettings) unused(c *cli.Context) error {
 	for _, f := range s.flags() {
 		if name := f.Names()[0]; c.IsSet(name) && origin(c, name) == commandLine {
@@ -170,7 +168,6 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	return e, false, nil
 }
 
-// freePort is a port of this machine that nobody listens at.
 func freePort() (host string, port int, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,8 +239,9 @@ func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) err
 // words.
 func vllmWords(c *cli.Context) (list []string) {
 	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		if !c.IsSet(name) || ours[name] {
+		name, own := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
+		if !c.IsSet(name) || own && !slices.Contains(shared, name) ||
+			name == "tensor-parallel-size" { // which the plan knows by itself
 			continue
 		}
 		switch v := c.Value(name).(type) {
@@ -267,25 +265,11 @@ func vllmWords(c *cli.Context) (list []string) {
 	return list
 }
 
-// ours are flags that vLLM does not have, or that the plan knows by itself.
-var ours = map[string]bool{
-	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true,
-	"preset": true, "config": true, "print-config": true, "keep-alive": true, "host": true,
-	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
-	"swap-disk": true, "tools": true, "no-speculation": true,
-	"mcp-config": true, "python-tool": true, "search": true, "browser-allow": true,
-	"remember": true, "no-remember-on-disk": true, "port": true,
-	"max-reasoning-tokens": true, "no-loop-detection": true, "tensor-parallel-size": true,
-	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
-	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
-	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
-	"upstream": true, "upstream-model": true, "api-key": true, "cpu-experts": true,
-	"tool-server": true, "uds": true, "ssl-certfile": true, "ssl-keyfile": true,
-	"allowed-origins": true,
-	"api-key-file":    true, "allowed-hosts": true, "max-body": true, "log-level": true,
-	"log-format": true, "log-prompts": true, "ignore-images": true,
-	"reasoning-field": true,
-}
+// shared are the flags of serve that are handed to vLLM, which has them too. The hidden ones are
+// vLLM's own.
+var shared = []string{"max-model-len", "kv-cache-dtype", "swap-space", "max-num-batched-tokens",
+	"enable-prefix-caching", "no-enable-prefix-caching", "speculative-config", "stream-interval",
+	"served-model-name"}
 
 // vllmModel is a model's name as the plan knows it: 20b, 120b or a repository.
 func vllmModel(name string) string {

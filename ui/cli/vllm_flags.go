@@ -24,16 +24,18 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// vllmFlag is one flag of vLLM.
 type vllmFlag struct {
-	names   string // the first is vLLM's own
+	names   string // the first is vLLM's own; of several flags with a bar between
 	boolean bool
 	many    bool                      // may be given several times
 	here    string                    // what this engine does instead
 	refuse  func(value string) string // why it cannot be had, "" if here answers it; nil: never
 }
 
-const elsewhere = "--engine vllm --dry-run shows how vLLM is started with it"
+const (
+	elsewhere  = "--engine vllm --dry-run shows how vLLM is started with it"
+	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
+)
 
 // only accepts some values.
 func only(accepted ...string) func(string) string {
@@ -70,100 +72,90 @@ func notAboveZero(what string) func(string) string {
 	}
 }
 
+func atMost20Logprobs(v string) string {
+	if n, err := strconv.Atoi(v); err != nil || n > 20 {
+		return "at most 20 log probabilities a token are given"
+	}
+	return ""
+}
+
+// noted is a flag with a value, valued one that is not had with every value, switched one without,
+// refused one that is never had.
+func noted(names, here string) vllmFlag { return vllmFlag{names: names, here: here} }
+
+func valued(names, here string, refuse func(string) string) vllmFlag {
+	return vllmFlag{names: names, here: here, refuse: refuse}
+}
+
+func switched(names, here string) vllmFlag {
+	return vllmFlag{names: names, here: here, boolean: true}
+}
+
+func refused(names, why string) vllmFlag { return vllmFlag{names: names, refuse: never(why)} }
+
 var vllmFlags = []vllmFlag{
-	{names: "tool-call-parser",
-		here:   "calls are always parsed, from Harmony's tokens",
-		refuse: only("openai")},
-	{names: "enable-auto-tool-choice", boolean: true, here: "always on"},
-	{names: "reasoning-parser",
-		here:   "reasoning is always told apart, by Harmony's channels",
-		refuse: only("openai_gptoss", "openai", "gptoss", "gpt_oss")},
-	{names: "enable-reasoning", boolean: true, here: "always on"},
-
-	{names: "tensor-parallel-size tp", here: "one device, as here", refuse: oneDevice},
-	{names: "pipeline-parallel-size pp", here: "one device, as here", refuse: oneDevice},
-	{names: "data-parallel-size dp", here: "one device, as here", refuse: oneDevice},
-	{names: "enable-expert-parallel", boolean: true, here: "has no effect on one device"},
-	{names: "distributed-executor-backend", here: "has no effect on one device"},
+	valued("tool-call-parser", "calls are always parsed, from Harmony's tokens", only("openai")),
+	switched("enable-auto-tool-choice", "always on"),
+	valued("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
+		only("openai_gptoss", "openai", "gptoss", "gpt_oss")),
+	switched("enable-reasoning", "always on"),
+	valued("tensor-parallel-size tp", "one device, as here", oneDevice),
+	valued("pipeline-parallel-size pp", "one device, as here", oneDevice),
+	valued("data-parallel-size dp", "one device, as here", oneDevice),
+	switched("enable-expert-parallel", "has no effect on one device"),
+	noted("distributed-executor-backend", "has no effect on one device"),
 	{names: "enable-lora", boolean: true, refuse: never("adapters cannot be loaded; " + elsewhere)},
-	{names: "lora-modules", refuse: never("adapters cannot be loaded; " + elsewhere)},
-
-	{names: "max-cudagraph-capture-size max-seq-len-to-capture", here: "steps are compiled for " +
-		"buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the size"},
-	{names: "cuda-graph-sizes cudagraph-capture-sizes", here: "steps are compiled for buckets of " +
-		"rows, the powers of two up to --max-num-batched-tokens, whatever the sizes"},
-	{names: "compilation-config cc O", many: true,
-		here: "the step is compiled once, at start; there is nothing to set"},
-	{names: "enforce-eager", boolean: true, here: "the step is compiled once, at start; there is " +
-		"nothing to set"},
-	{names: "async-scheduling", boolean: true, here: "the scheduler is this engine's own and " +
-		"needs no switch"},
-	{names: "no-async-scheduling", boolean: true, here: "the scheduler is this engine's own and " +
-		"needs no switch"},
-	{names: "enable-chunked-prefill", boolean: true, here: "always on, in chunks of " +
-		"--max-num-batched-tokens"},
-	{names: "no-enable-chunked-prefill", boolean: true, refuse: never(
-		"prefill always comes in chunks; --max-num-batched-tokens sets their size")},
-	{names: "scheduling-policy", here: "first come, first served", refuse: only("fcfs")},
-	{names: "num-scheduler-steps", here: "every step is scheduled by itself", refuse: only("1")},
-	{names: "attention-backend", here: "the device has one attention, with sinks and windows"},
-	{names: "block-size", here: "pages of the KV cache hold 32 tokens"},
-	{names: "kv-offloading-backend",
-		here:   "--swap-space and --swap-disk have their own",
-		refuse: only("native")},
-	{names: "cpu-offload-gb", here: "nothing is offloaded", refuse: notAboveZero(
-		"weights are not split between GPU and CPU in this version; " + elsewhere)},
-	{names: "num-gpu-blocks-override", refuse: never(
-		"the plan counts the pages; --gpu-memory-utilization and --max-model-len change it")},
-	{names: "enable-prompt-tokens-details", boolean: true, here: "cached_tokens is always in the " +
-		"usage"},
-	{names: "prefix-caching-hash-algo", here: "pages are hashed with one algorithm"},
-
-	{names: "dtype",
-		here:   "weights are used as released: MXFP4 experts, bf16 for the rest",
-		refuse: only("auto", "bfloat16", "bf16")},
-	{names: "quantization q",
-		here:   "weights are used as released: MXFP4 experts, bf16 for the rest",
-		refuse: only("mxfp4", "gpt_oss_mxfp4", "none")},
-	{names: "load-format", here: "weights are mapped from safetensors",
-		refuse: only("auto", "safetensors")},
-	{names: "trust-remote-code", boolean: true, here: "code that comes with a model is never run"},
-	{names: "tokenizer", here: "the vocabulary o200k_harmony is built in"},
-	{names: "tokenizer-mode", here: "the vocabulary o200k_harmony is built in"},
-	{names: "skip-tokenizer-init", boolean: true, refuse: never(
-		"the port speaks text; the vocabulary o200k_harmony is built in")},
-	{names: "hf-token", refuse: never(
-		"set the environment variable HF_TOKEN, or run hf auth login")},
-	{names: "hf-config-path", refuse: never("config.json is read from the model's own folder")},
-	{names: "revision", refuse: never("name it with the model: --model hf:OWNER/NAME@REVISION")},
-	{names: "download-dir", refuse: never(
-		"set the environment variable HF_HUB_CACHE to that folder")},
-	{names: "chat-template", refuse: never("prompts are rendered as Harmony, which is built in")},
-	{names: "chat-template-content-format", here: "prompts are rendered as Harmony, which is " +
-		"built in"},
-	{names: "response-role", here: "the role is assistant", refuse: only("assistant")},
-	{names: "generation-config",
-		here:   "without a client's word: temperature 1, top-p 1",
-		refuse: only("auto", "vllm")},
-	{names: "override-generation-config", refuse: never("clients set sampling in their requests")},
-	{names: "max-logprobs", here: "up to 20, as at OpenAI", refuse: func(v string) string {
-		if n, err := strconv.Atoi(v); err != nil || n > 20 {
-			return "at most 20 log probabilities a token are given"
-		}
-		return ""
-	}},
-	{names: "seed", here: "a request without a seed draws its own"},
-	{names: "disable-log-requests", boolean: true, here: "the log has one line a request, " +
-		"without its text"},
-	{names: "no-enable-log-requests", boolean: true, here: "the log has one line a request, " +
-		"without its text"},
-	{names: "enable-log-requests", boolean: true, here: "the log has one line a request, without " +
-		"its text"},
-	{names: "disable-log-stats", boolean: true, here: "figures are in /metrics and ossrun ps"},
-	{names: "disable-uvicorn-access-log", boolean: true, here: "the log has one line a request, " +
-		"without its text"},
-	{names: "uvicorn-log-level", here: "the log has one line a request, without its text"},
-	{names: "root-path", refuse: never("the API is under /v1: let the proxy strip the prefix")},
+	refused("lora-modules", "adapters cannot be loaded; "+elsewhere),
+	noted("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
+		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
+	noted("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
+		"the powers of two up to --max-num-batched-tokens, whatever the sizes"),
+	{names: "compilation-config cc O", many: true, here: "the step is compiled once, at start; " +
+		"there is nothing to set"},
+	switched("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
+	switched("async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	switched("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	switched("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
+	{names: "no-enable-chunked-prefill", boolean: true, refuse: never("prefill always comes in " +
+		"chunks; --max-num-batched-tokens sets their size")},
+	valued("scheduling-policy", "first come, first served", only("fcfs")),
+	valued("num-scheduler-steps", "every step is scheduled by itself", only("1")),
+	noted("attention-backend", "the device has one attention, with sinks and windows"),
+	noted("block-size", "pages of the KV cache hold 32 tokens"),
+	valued("kv-offloading-backend", "--swap-space and --swap-disk have their own", only("native")),
+	valued("cpu-offload-gb", "nothing is offloaded", notAboveZero(
+		"weights are not split between GPU and CPU in this version; "+elsewhere)),
+	refused("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization and "+
+		"--max-model-len change it"),
+	switched("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
+	noted("prefix-caching-hash-algo", "pages are hashed with one algorithm"),
+	valued("dtype", asReleased, only("auto", "bfloat16", "bf16")),
+	valued("quantization q", asReleased, only("mxfp4", "gpt_oss_mxfp4", "none")),
+	valued("load-format", "weights are mapped from safetensors", only("auto", "safetensors")),
+	switched("trust-remote-code", "code that comes with a model is never run"),
+	noted("tokenizer", "the vocabulary o200k_harmony is built in"),
+	noted("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
+	{names: "skip-tokenizer-init", boolean: true, refuse: never("the port speaks text; the " +
+		"vocabulary o200k_harmony is built in")},
+	refused("hf-token", "set the environment variable HF_TOKEN, or run hf auth login"),
+	refused("hf-config-path", "config.json is read from the model's own folder"),
+	refused("revision", "name it with the model: --model hf:OWNER/NAME@REVISION"),
+	refused("download-dir", "set the environment variable HF_HUB_CACHE to that folder"),
+	refused("chat-template", "prompts are rendered as Harmony, which is built in"),
+	noted("chat-template-content-format", "prompts are rendered as Harmony, which is built in"),
+	valued("response-role", "the role is assistant", only("assistant")),
+	valued("generation-config", "without a client's word: temperature 1, top-p 1",
+		only("auto", "vllm")),
+	refused("override-generation-config", "clients set sampling in their requests"),
+	valued("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
+	noted("seed", "a request without a seed draws its own"),
+	switched("disable-log-requests", "the log has one line a request, without its text"),
+	switched("no-enable-log-requests", "the log has one line a request, without its text"),
+	switched("enable-log-requests", "the log has one line a request, without its text"),
+	switched("disable-log-stats", "figures are in /metrics and ossrun ps"),
+	switched("disable-uvicorn-access-log", "the log has one line a request, without its text"),
+	noted("uvicorn-log-level", "the log has one line a request, without its text"),
+	refused("root-path", "the API is under /v1: let the proxy strip the prefix"),
 }
 
 // hiddenVLLMFlags are vLLM's flags as flags of serve that --help does not show.
@@ -171,16 +163,15 @@ func hiddenVLLMFlags() []cli.Flag {
 	var flags []cli.Flag
 	for _, w := range vllmFlags {
 		names := strings.Fields(w.names)
-		if w.boolean {
-			flags = append(flags, &cli.BoolFlag{Name: names[0], Aliases: names[1:], Hidden: true})
-			continue
+		name, aliases := names[0], names[1:]
+		var f cli.Flag = &cli.StringFlag{Name: name, Aliases: aliases, Hidden: true}
+		switch {
+		case w.boolean:
+			f = &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
+		case w.many:
+			f = &cli.StringSliceFlag{Name: name, Aliases: aliases, Hidden: true}
 		}
-		if w.many {
-			flags = append(flags, &cli.StringSliceFlag{Name: names[0], Aliases: names[1:],
-				Hidden: true})
-			continue
-		}
-		flags = append(flags, &cli.StringFlag{Name: names[0], Aliases: names[1:], Hidden: true})
+		flags = append(flags, f)
 	}
 	return flags
 }
@@ -198,10 +189,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 		if !w.boolean {
 			value = c.String(name)
 		}
-		shown := "--" + name
-		if from := origin(c, name); from != commandLine {
-			shown = from + ": " + name
-		}
+		shown := written(c, name)
 		if w.refuse != nil {
 			if why := w.refuse(value); why != "" {
 				return nil, fail(exitUsage, "%s: %s", shown, why)
@@ -210,6 +198,14 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 		notes = append(notes, shown+": "+w.here)
 	}
 	return notes, nil
+}
+
+// written is a setting as it was given.
+func written(c *cli.Context, name string) string {
+	if from := origin(c, name); from != commandLine {
+		return from + ": " + name
+	}
+	return "--" + name
 }
 
 // shellWord quotes a word for a shell where it has to be.
@@ -221,7 +217,6 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// noSpeculationFlag is common to chat and serve.
 func noSpeculationFlag(s *engine.Settings) cli.Flag {
 	return &cli.BoolFlag{Name: "no-speculation", Usage: "compute one token of a request at a " +
 		"time; without it the CPU engine tries what the text may repeat (drafts), where that " +
@@ -237,14 +232,10 @@ func noSpeculationFlag(s *engine.Settings) cli.Flag {
 // speculation reads --speculative-config, which the native engine was given, and says what of it is
 // done otherwise.
 func speculation(c *cli.Context, config string, o *serve.Options) (notes []string, err error) {
-	const name = "speculative-config"
 	if config == "" || c.Bool("no-speculation") {
 		return nil, nil
 	}
-	shown := "--" + name
-	if from := origin(c, name); from != commandLine {
-		shown = from + ": " + name
-	}
+	shown := written(c, "speculative-config")
 	var keys map[string]json.RawMessage
 	var read struct {
 		Model, Method string
@@ -256,11 +247,12 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 				`"num_speculative_tokens":8}: %s`, shown, err)
 		}
 	}
+	methods := []string{"", "ngram", "suffix"}
 	switch {
-	case read.Model != "" && read.Model != "ngram" && read.Model != "suffix":
+	case !slices.Contains(methods, read.Model):
 		return nil, fail(exitUsage, "%s: speculative decoding with %s is not in this version; %s",
 			shown, read.Model, elsewhere)
-	case read.Method != "" && read.Method != "ngram" && read.Method != "suffix":
+	case !slices.Contains(methods, read.Method):
 		return nil, fail(exitUsage, "%s: the methods are ngram and suffix, which are one here, "+
 			"not %q; %s", shown, read.Method, elsewhere)
 	}

@@ -175,12 +175,40 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	}
 }
 
+// ours are flags that vLLM does not have, or that the plan knows by itself.
+var ours = map[string]bool{
+	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true,
+	"preset": true, "config": true, "print-config": true, "keep-alive": true, "host": true,
+	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
+	"swap-disk": true, "tools": true, "no-speculation": true,
+	"mcp-config": true, "python-tool": true, "search": true, "browser-allow": true,
+	"remember": true, "no-remember-on-disk": true, "port": true,
+	"max-reasoning-tokens": true, "no-loop-detection": true, "tensor-parallel-size": true,
+	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
+	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
+	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
+	"upstream": true, "upstream-model": true, "api-key": true, "cpu-experts": true,
+	"tool-server": true, "uds": true, "ssl-certfile": true, "ssl-keyfile": true,
+	"allowed-origins": true,
+	"api-key-file":    true, "allowed-hosts": true, "max-body": true, "log-level": true,
+	"log-format": true, "log-prompts": true, "ignore-images": true,
+	"reasoning-field": true,
+}
+
 // Every flag of serve is either ours, and kept from vLLM, or one that vLLM has too.
 func TestFlagsThatVLLMGets(t *testing.T) {
 	both := map[string]bool{"max-model-len": true, "kv-cache-dtype": true, "swap-space": true,
 		"max-num-batched-tokens": true, "enable-prefix-caching": true,
 		"no-enable-prefix-caching": true, "stream-interval": true, "served-model-name": true,
 		"speculative-config": true}
+	for _, name := range shared {
+		if ours[name] || !both[name] {
+			t.Errorf("vLLM has no %s", name)
+		}
+	}
+	if len(shared) != len(both) {
+		t.Errorf("%d of %d flags are handed on", len(shared), len(both))
+	}
 	var unknown []string
 	for _, f := range serveCommand(Terminal{}).Flags {
 		name := f.Names()[0]

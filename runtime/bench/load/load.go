@@ -156,7 +156,6 @@ func gamma(random *rand.Rand, shape float64) float64 {
 	}
 }
 
-// sleepUntil is false where ctx has ended.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	if wait := time.Until(at); wait > 0 {
 		select {

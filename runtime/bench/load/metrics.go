@@ -97,7 +97,8 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 		switch {
 		case o.Err != nil:
 			r.Failed++
-			r.Errors[firstLine(o.Err.Error())]++
+			line, _, _ := strings.Cut(o.Err.Error(), "\n")
+			r.Errors[line]++
 			continue
 		case o.Sent.IsZero(): // never sent: the run was interrupted
 			continue
@@ -166,8 +167,3 @@ func (r *Result) peaks(ended []*Outcome) {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}

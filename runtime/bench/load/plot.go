@@ -94,7 +94,6 @@ func (p Plot) Text(w io.Writer, width, height int) error {
 	return err
 }
 
-// number is a figure of an axis.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // SVG draws a picture for a report.

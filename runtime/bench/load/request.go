@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/endpoint"
 )
 
-// body is the request as the route wants it.
 func (b Backend) body(r Request, o *Options) (path string, body map[string]any) {
 	body = map[string]any{"model": o.Model, "max_tokens": r.OutputTokens, "stream": !o.Whole}
 	if !o.Whole {
@@ -50,7 +49,6 @@ type chunk struct {
 	}
 }
 
-// said is what a chat says in a piece.
 type said struct {
 	Content          string
 	Reasoning        string
@@ -74,7 +72,6 @@ func (c *chunk) add(text []byte) ([]byte, bool) {
 	return text, len(text) > before || calls > 0
 }
 
-// send sends a request and times its answer.
 func send(ctx context.Context, c *endpoint.Client, r Request, o *Options) Outcome {
 	path, body := o.Backend.body(r, o)
 	out := Outcome{InputTokens: r.InputTokens, OutputTokens: -1, Sent: time.Now()}
@@ -89,7 +86,6 @@ func send(ctx context.Context, c *endpoint.Client, r Request, o *Options) Outcom
 	return out
 }
 
-// whole asks for an answer in one piece.
 func (o *Outcome) whole(ctx context.Context, c *endpoint.Client, path string, body any) {
 	var answer chunk
 	o.Err = c.Call(ctx, "POST", path, body, &answer)
@@ -100,7 +96,6 @@ func (o *Outcome) whole(ctx context.Context, c *endpoint.Client, path string, bo
 	o.count(&answer)
 }
 
-// stream follows an answer's events.
 func (o *Outcome) stream(ctx context.Context, c *endpoint.Client, path string, body any,
 	expected int) {
 	s, err := c.Stream(ctx, path, body)

@@ -84,7 +84,6 @@ var (
 	address  = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
 )
 
-// redactor knows what names the user and the machine.
 type redactor struct{ words [][2]string }
 
 func newRedactor() *redactor {

@@ -257,7 +257,6 @@ func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config s
 	})
 }
 
-// lookAtCache adds up what the cache has.
 func (d *Doctor) lookAtCache() (err error) {
 	if d.Cache.Path, err = store.Root(); err != nil {
 		return err
@@ -333,7 +332,6 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 	return nil
 }
 
-// foundOf is a model of the catalogue as if it were here.
 func foundOf(e models.Entry) checkpoint.Found {
 	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 }
@@ -410,7 +408,6 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// osName is the distribution where there is one, and the platform.
 func osName() string {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if name := strings.Trim(fieldOf("/etc/os-release", "PRETTY_NAME", "="), `"`); name != "" {
