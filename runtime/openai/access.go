@@ -235,15 +235,11 @@ func (p *port) knowsHost(r *http.Request) bool {
 	if host == "" || local != nil && local.Network() == "unix" || isLoopback(host) {
 		return true
 	}
+	opened := slices.ContainsFunc(p.Hosts, func(name string) bool { return !isLoopback(name) })
 	_, err := netip.ParseAddr(host)
-	return err == nil && p.opened() || slices.ContainsFunc(p.Hosts, func(name string) bool {
+	return err == nil && opened || slices.ContainsFunc(p.Hosts, func(name string) bool {
 		return name == "*" || strings.EqualFold(hostName(name), host)
 	})
-}
-
-// opened tells whether the port listens beyond loopback.
-func (p *port) opened() bool {
-	return slices.ContainsFunc(p.Hosts, func(name string) bool { return !isLoopback(name) })
 }
 
 // hostName is a host without its port, its brackets and the dot that may end it.

@@ -142,17 +142,16 @@ func (a *answer) tellIgnored() {
 		strings.Join(slices.Compact(slices.Clone(a.req.ignored)), ", "))
 }
 
-func (a *answer) startTurn(ctx context.Context, r session.Request) (session.Turn, error) {
-	if a.req.start != nil {
-		return a.req.start(ctx, a, r)
-	}
-	return a.runner.Start(ctx, r)
-}
-
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
 func (a *answer) startTurns(ctx context.Context) error {
+	start := a.req.start
+	if start == nil {
+		start = func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
+			return a.runner.Start(ctx, r)
+		}
+	}
 	for _, r := range a.req.turns {
-		t, err := a.startTurn(ctx, r)
+		t, err := start(ctx, a, r)
 		if err != nil {
 			a.cancel()
 			for _, t := range a.turns {

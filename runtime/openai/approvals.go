@@ -35,10 +35,11 @@ func readApproval(t *object) (rule approvalRule) {
 	case jsondoc.Object:
 		filter := v.object()
 		always, never := filter.object("always"), filter.object("never")
-		rule = approvalRule{named(always), named(never), always == nil || never != nil ||
-			!always.has("tool_names")} // what read_only says of a tool is not known here
+		rule = approvalRule{textsOf(always.list("tool_names")),
+			textsOf(never.list("tool_names")), always == nil || never != nil ||
+				!always.has("tool_names")} // what read_only says of a tool is not known here
 	default:
-		switch how := v.text(); how {
+		switch v.text() {
 		case "never":
 		case "always":
 			rule.others = true
@@ -47,14 +48,6 @@ func readApproval(t *object) (rule approvalRule) {
 		}
 	}
 	return rule
-}
-
-// named are the tool_names of a filter.
-func named(filter *object) (names []string) {
-	for _, n := range filter.list("tool_names") {
-		names = append(names, n.text())
-	}
-	return names
 }
 
 func (r approvalRule) asks(function string) bool {
@@ -86,8 +79,7 @@ type approvalItem struct {
 // kept.
 const approvalPrefix = "mcpr_"
 
-func approvalID(call string) string   { return approvalPrefix + call }
-func approvedCall(item string) string { return strings.TrimPrefix(item, approvalPrefix) }
+func approvalID(call string) string { return approvalPrefix + call }
 
 // askApproval adds the item that asks for a call.
 func (c *composer) askApproval(call *toolCall, arguments string) {
@@ -100,7 +92,7 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 // decides: its answer, or the call that was made for it.
 func (in *inputReader) readAnswer(o *object, after []value) {
 	id, name := o.text("id"), o.text("name")
-	call := approvedCall(id)
+	call := strings.TrimPrefix(id, approvalPrefix)
 	made, answer := in.following(id, after)
 	if made {
 		return // the call is in the input, with its result
@@ -120,46 +112,22 @@ func (in *inputReader) readAnswer(o *object, after []value) {
 	}
 }
 
-// requestAnswers is what an input says of an approval request: the last call made for it and the
-// last answer to it, each with the number of items from there to the end.
-type requestAnswers struct {
-	answer             *object
-	called             bool
-	behindCall, behind int
-}
-
 // following tells whether after has the call that was made for a request, and the last answer to
-// it. All lists that it is given end alike, so only the longest one is searched, once.
+// it. All lists that it is given end alike, and what is said of a request stands behind it, so only
+// the longest list is searched, once.
 func (in *inputReader) following(id string, after []value) (made bool, answer *object) {
 	if len(after) > in.answersOf {
-		in.answers, in.answersOf = map[string]*requestAnswers{}, len(after)
-		for i, v := range after {
-			next := v.object()
-			kind := next.text("type")
-			if kind != "mcp_call" && kind != "mcp_approval_response" {
-				continue
-			}
-			request := next.text("approval_request_id")
-			f := in.answers[request]
-			if f == nil {
-				f = &requestAnswers{}
-				in.answers[request] = f
-			}
-			if kind == "mcp_call" {
-				f.called, f.behindCall = true, len(after)-i
-			} else {
-				f.answer, f.behind = next, len(after)-i
+		in.made, in.answers, in.answersOf = map[string]bool{}, map[string]*object{}, len(after)
+		for _, v := range after {
+			switch o := v.object(); o.text("type") {
+			case "mcp_call":
+				in.made[o.text("approval_request_id")] = true
+			case "mcp_approval_response":
+				in.answers[o.text("approval_request_id")] = o
 			}
 		}
 	}
-	f := in.answers[id]
-	if f == nil {
-		return false, nil
-	}
-	if f.answer != nil && f.behind <= len(after) {
-		answer = f.answer
-	}
-	return f.called && f.behindCall <= len(after), answer
+	return in.made[id], in.answers[id]
 }
 
 // openRequests handles the approval requests that a stored response ended in.
@@ -177,19 +145,10 @@ func (in *inputReader) openRequests(output []value, o *object) {
 
 // checkAnswer complains about an answer to a request that nobody made.
 func (in *inputReader) checkAnswer(o *object) {
-	id := o.text("approval_request_id")
 	o.need("approve")
-	if !in.requests[id] {
+	if id := o.text("approval_request_id"); !in.requests[id] {
 		o.c.add(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
-	}
-}
-
-// checkApproved complains where an approved call is not the last thing that was said.
-func (in *inputReader) checkApproved(o *object) {
-	if last := in.talk.last(); in.approved != nil && last.CallID != in.approved.ID {
-		o.c.add(invalid("input", "the approved call %s must be run before anything else is said: "+
-			"send the answer alone", in.approved.Name))
 	}
 }
 

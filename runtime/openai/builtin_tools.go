@@ -98,22 +98,15 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 }
 
 // allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
-func allowedNames(t *object) (names []string) {
+func allowedNames(t *object) []string {
 	v := t.get("allowed_tools")
-	var list []value
 	switch v.Kind() {
 	case jsondoc.Array:
-		list = v.list()
+		return append([]string{}, textsOf(v.list())...)
 	case jsondoc.Object:
-		list = v.object().list("tool_names")
-	default:
-		return nil
+		return append([]string{}, textsOf(v.object().list("tool_names"))...)
 	}
-	names = []string{}
-	for _, n := range list {
-		names = append(names, n.text())
-	}
-	return names
+	return nil
 }
 
 // Offer leaves out what the client does not allow. Servers' tools may carry the server's name in

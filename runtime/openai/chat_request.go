@@ -36,7 +36,10 @@ func parseChat(o *object, bound int) *chatRequest {
 	turn := session.Request{Params: sampling(o)}
 	turn.Params.Logprobs = logprobsWanted(o)
 	r.logprobs = turn.Params.Logprobs >= 0
-	talk := chatConversation(o)
+	talk, calls := &conversation{}, &callLedger{}
+	for _, v := range messagesOf(o) {
+		chatMessage(talk, v.object(), calls)
+	}
 	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
 	r.fill(&turn, o, tools, bound, "max_completion_tokens", "max_tokens")
 	turn.Prediction, r.predicted = prediction(o), o.has("prediction")
@@ -67,15 +70,6 @@ func logprobsWanted(o *object) int {
 		o.get("top_logprobs").invalid(" needs logprobs to be true")
 	}
 	return -1
-}
-
-func chatConversation(o *object) *conversation {
-	talk := &conversation{}
-	var calls callLedger
-	for _, v := range messagesOf(o) {
-		chatMessage(talk, v.object(), &calls)
-	}
-	return talk
 }
 
 func chatMessage(talk *conversation, m *object, calls *callLedger) {

@@ -186,13 +186,13 @@ func (v value) encode(text string) []int32 {
 // tokenIDs reads an array of ids at once; nil if something in it is none.
 func (v value) tokenIDs() (ids []int32) {
 	if v.Kind() != jsondoc.Array || bytes.IndexByte(v.Raw, 'n') >= 0 || // null would be read as 0
-		json.Unmarshal(v.Raw, &ids) != nil || slices.ContainsFunc(ids, noToken) {
+		json.Unmarshal(v.Raw, &ids) != nil || slices.ContainsFunc(ids, func(id int32) bool {
+		return id < 0 || id >= token.VocabSize
+	}) {
 		return nil
 	}
 	return ids
 }
-
-func noToken(id int32) bool { return id < 0 || id >= token.VocabSize }
 
 // encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
 // <|endoftext|>.
@@ -205,12 +205,17 @@ func encodePrompt(v value, text string) textPrompt {
 }
 
 func promptIDs(v value, list []value) []int32 {
-	ids := make([]int32, 0, len(list))
-	for _, e := range list {
-		ids = append(ids, e.tokenID())
-	}
+	ids := idsOf(list)
 	if len(ids) == 0 {
 		v.invalid(" holds no token")
+	}
+	return ids
+}
+
+func idsOf(list []value) []int32 {
+	ids := make([]int32, len(list))
+	for i, v := range list {
+		ids[i] = v.tokenID()
 	}
 	return ids
 }
@@ -227,22 +232,19 @@ func (v value) tokenID() int32 {
 }
 
 // allowedTokens reads vLLM's allowed_token_ids.
-func allowedTokens(o *object) (ids []int32) {
+func allowedTokens(o *object) []int32 {
 	if !o.has("allowed_token_ids") {
 		return nil
 	}
-	// there may be as many as the vocabulary has
 	v := o.get("allowed_token_ids")
-	if v.Count(token.VocabSize+1) <= token.VocabSize {
-		if ids = v.tokenIDs(); len(ids) > 0 {
+	if v.Count(token.VocabSize+1) <= token.VocabSize { // there may be more than other lists have
+		if ids := v.tokenIDs(); len(ids) > 0 {
 			return ids
 		}
 	}
-	for _, v := range v.list() {
-		ids = append(ids, v.tokenID())
-	}
+	ids := idsOf(v.list())
 	if len(ids) == 0 {
-		o.get("allowed_token_ids").invalid(" is empty")
+		v.invalid(" is empty")
 	}
 	return ids
 }

@@ -89,11 +89,6 @@ func (c *conversation) calls(v value) []value {
 	return v.list()
 }
 
-// startOver puts other messages in the place of all that were said.
-func (c *conversation) startOver(messages []session.Message) {
-	c.Messages, c.names, c.named = messages, nil, 0
-}
-
 // result adds what a tool returned; name is used only if the call is not part of the conversation.
 func (c *conversation) result(id, name, output string) {
 	if called, ok := c.called(id); ok {

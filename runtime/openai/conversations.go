@@ -85,7 +85,7 @@ func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bo
 // readItems reads the member items, and complains about those that a response could not read behind
 // the items before.
 func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawMessage) {
-	in := &inputReader{talk: &conversation{}, Options: &p.Options}
+	in := &inputReader{talk: &conversation{}, Options: &p.Options, requests: map[string]bool{}}
 	for _, v := range valuesOf(before, "conversation", &complaints{ctx: o.c.ctx}) {
 		in.appendItem(v, nil)
 	}

@@ -219,6 +219,13 @@ func (v value) listOf(most int, code string) []value {
 	return list
 }
 
+func textsOf(list []value) (texts []string) {
+	for _, v := range list {
+		texts = append(texts, v.text())
+	}
+	return texts
+}
+
 func (v value) tooMany(code string) {
 	v.c.add(refusal(http.StatusBadRequest, v.Path, code, fmt.Sprintf("%s is too long: a request "+
 		"has at most %d messages or items of input, calls included, and %d items in all its lists",

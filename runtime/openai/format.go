@@ -229,10 +229,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 	case "regex":
 		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Regex(v.text()) })
 	case "choice":
-		var texts []string
-		for _, t := range v.list() {
-			texts = append(texts, t.text())
-		}
+		texts := textsOf(v.list())
 		held, err = v.c.compile(func() (*grammar.Grammar, error) {
 			return grammar.TextChoice(texts)
 		})

@@ -168,10 +168,6 @@ type ollamaDetails struct {
 var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
 	Families: []string{"gptoss"}, Quantization: "MXFP4"}
 
-func (p *port) ollamaVersion(*exchange, *http.Request) (any, *fault) {
-	return map[string]string{"version": ollamaAPI}, nil
-}
-
 // ollamaTags lists every name of every model.
 func (p *port) ollamaTags(*exchange, *http.Request) (any, *fault) {
 	return p.ollamaModels(func(modelObject) bool { return true }), nil

@@ -67,8 +67,6 @@ var docsTemplate = sync.OnceValue(func() *template.Template {
 // schema is a part of the document.
 type schema map[string]any
 
-func refTo(name string) schema { return schema{"$ref": "#/components/schemas/" + name} }
-
 // parameter is a field of a body or of a query, taken apart from a line of the table.
 type parameter struct {
 	Name     string
@@ -155,7 +153,8 @@ func (p *port) document() schema {
 }
 
 func (o operation) document(path string) schema {
-	d := schema{"summary": o.summary, "operationId": operationID(o.route)}
+	id := strings.Trim(notLetters.ReplaceAllString(strings.ToLower(o.route), "_"), "_")
+	d := schema{"summary": o.summary, "operationId": id}
 	var parameters []schema
 	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
 		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
@@ -177,9 +176,10 @@ func (o operation) document(path string) schema {
 			"content": schema{"application/json": schema{"schema": o.bodySchema()}}}
 	}
 	responses := schema{"200": schema{"description": "done", "content": o.content()}}
+	fault := schema{"$ref": "#/components/schemas/Fault"}
 	for status, why := range faults {
 		responses[status] = schema{"description": why,
-			"content": schema{"application/json": schema{"schema": refTo("Fault")}}}
+			"content": schema{"application/json": schema{"schema": fault}}}
 	}
 	if o.answer == "status" && o.body == nil { // health has a body of its own
 		responses["503"] = responses["200"]
@@ -218,10 +218,6 @@ func (o operation) content() schema {
 }
 
 var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
-
-func operationID(route string) string {
-	return strings.Trim(notLetters.ReplaceAllString(strings.ToLower(route), "_"), "_")
-}
 
 func (p *port) showDocument(*exchange, *http.Request) (any, *fault) { return p.document(), nil }
 

@@ -69,16 +69,18 @@ func (r *request) fill(turn *session.Request, o *object, tools offer, bound int,
 // different words.
 func sampling(o *object) sample.Params {
 	p := sample.Defaults()
-	p.Temperature = float32(o.number("temperature", 0, 2, float64(p.Temperature)))
-	p.TopP = float32(o.number("top_p", 0, 1, float64(p.TopP)))
-	p.MinP = float32(o.number("min_p", 0, 1, float64(p.MinP)))
+	number := func(name string, low, high float64, to *float32) {
+		*to = float32(o.number(name, low, high, float64(*to)))
+	}
+	number("temperature", 0, 2, &p.Temperature)
+	number("top_p", 0, 1, &p.TopP)
+	number("min_p", 0, 1, &p.MinP)
 	p.TopK = max(0, o.integer("top_k", -1, math.MaxInt32, p.TopK)) // 0 and -1 both mean no limit
-	p.PresencePenalty = float32(o.number("presence_penalty", -2, 2, float64(p.PresencePenalty)))
-	p.FrequencyPenalty = float32(o.number("frequency_penalty", -2, 2, float64(p.FrequencyPenalty)))
-	p.RepetitionPenalty = float32(o.number("repetition_penalty", 0.01, 100,
-		float64(p.RepetitionPenalty)))
+	number("presence_penalty", -2, 2, &p.PresencePenalty)
+	number("frequency_penalty", -2, 2, &p.FrequencyPenalty)
+	number("repetition_penalty", 0.01, 100, &p.RepetitionPenalty)
 	p.MinTokens = o.integer("min_tokens", 0, math.MaxInt32, 0)
-	p.IgnoreEOS = o.boolean("ignore_eos", false)
+	p.IgnoreEOS = o.flag("ignore_eos")
 	p.LogitBias = logitBias(o)
 	banWords(o, &p)
 	p.Seed = member(o, "seed", jsondoc.Field.Bits, p.Seed)
@@ -121,10 +123,7 @@ func stopList(o *object, name string) []string {
 		v.wrong("a string or an array of strings")
 		return nil
 	}
-	var list []string
-	for _, s := range v.list() {
-		list = append(list, s.text())
-	}
+	list := textsOf(v.list())
 	if len(list) > maxStops {
 		v.invalid(" has %d strings, at most %d are possible", len(list), maxStops)
 	}
@@ -168,22 +167,30 @@ func banWords(o *object, p *sample.Params) {
 // verbosity is what the model is told of verbosity (chat) or text.verbosity (responses); medium is
 // what it does by itself.
 func verbosity(o *object) string {
-	for _, v := range []value{o.get("verbosity"), o.object("text").get("verbosity")} {
-		if v.Kind() == jsondoc.Null {
-			continue
-		}
-		switch level := v.text(); level {
-		case "low":
-			return "Verbosity: low. Keep the final answer short."
-		case "medium":
-		case "high":
-			return "Verbosity: high. Make the final answer detailed."
-		default:
-			v.must("low, medium or high")
-		}
+	v := given(o.get("verbosity"), o.object("text").get("verbosity"))
+	if v.Kind() == jsondoc.Null {
 		return ""
 	}
+	switch v.text() {
+	case "low":
+		return "Verbosity: low. Keep the final answer short."
+	case "medium":
+	case "high":
+		return "Verbosity: high. Make the final answer detailed."
+	default:
+		v.must("low, medium or high")
+	}
 	return ""
+}
+
+// given is the first value that is there, else the last.
+func given(values ...value) value {
+	for _, v := range values[:len(values)-1] {
+		if v.Kind() != jsondoc.Null {
+			return v
+		}
+	}
+	return values[len(values)-1]
 }
 
 // joinParagraphs joins what is not empty.
@@ -228,19 +235,16 @@ func reasoningLimit(o *object, bound int) int {
 // effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the
 // model's three.
 func effort(o *object) string {
-	for _, v := range []value{o.get("reasoning_effort"), o.object("reasoning").get("effort"),
-		o.object(templateKwargs).get("reasoning_effort")} {
-		if v.Kind() == jsondoc.Null {
-			continue
-		}
-		return effortLevel(v)
+	v := given(o.get("reasoning_effort"), o.object("reasoning").get("effort"),
+		o.object(templateKwargs).get("reasoning_effort"))
+	if v.Kind() == jsondoc.Null {
+		return "medium"
 	}
-	return "medium"
+	return effortLevel(v)
 }
 
 func effortLevel(v value) string {
-	level := v.text()
-	switch strings.ToLower(level) {
+	switch strings.ToLower(v.text()) {
 	case "none", "minimal", "low":
 		return "low"
 	case "medium":

@@ -206,8 +206,9 @@ func (p *port) health(e *exchange, _ *http.Request) (any, *fault) {
 	return map[string]string{"status": "ok"}, nil
 }
 
-func (p *port) showVersion(*exchange, *http.Request) (any, *fault) {
-	return map[string]string{"version": p.Version}, nil
+func version(v string) handler {
+	body := map[string]string{"version": v}
+	return func(*exchange, *http.Request) (any, *fault) { return body, nil }
 }
 
 func (p *port) showMetrics(e *exchange, r *http.Request) (any, *fault) {

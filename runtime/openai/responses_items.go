@@ -153,7 +153,7 @@ func (c *composer) close(status string) {
 func (c *composer) part() (contentPart, bool) {
 	switch c.open.(type) {
 	case *reasoningItem:
-		part := reasoningText(c.text.String())
+		part := contentPart{Type: "reasoning_text", Text: c.text.String()}
 		if c.summary {
 			part.Type = "summary_text"
 		}

@@ -70,7 +70,7 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 			"given")
 		return r
 	}
-	in := inputReader{talk: &r.talk, Options: options}
+	in := inputReader{talk: &r.talk, Options: options, requests: map[string]bool{}}
 	if previous := o.text("previous_response_id"); previous != "" {
 		in.goesOn, r.previous = true, previous
 		before, f := previousResponse(options.Store, previous)
@@ -86,7 +86,10 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 	r.readTalk(o, &in)
 	r.ignored = append(ignored, in.read(o)...)
 	o.c.add(in.calls.overdue())
-	in.checkApproved(o)
+	if last := r.talk.last(); in.approved != nil && last.CallID != in.approved.ID {
+		o.c.add(invalid("input", "the approved call %s must be run before anything else is said: "+
+			"send the answer alone", in.approved.Name))
+	}
 	r.approved = in.approved
 	r.source = func() {
 		if r.store || r.conversation != "" {
@@ -267,11 +270,12 @@ type inputReader struct {
 	goesOn bool // there is a conversation already, so the input may be absent
 
 	calls     callLedger
-	requests  map[string]bool            // ids of requests for approval
-	approved  *session.Call              // in the end
-	answers   map[string]*requestAnswers // to requests for approval
-	answersOf int                        // items that answers was made of
-	referred  int                        // bytes of items that were referred to
+	requests  map[string]bool    // ids of requests for approval
+	approved  *session.Call      // in the end
+	made      map[string]bool    // requests for approval whose calls were made
+	answers   map[string]*object // to requests for approval
+	answersOf int                // items that made and answers are of
+	referred  int                // bytes of items that were referred to
 }
 
 // openCalls takes up the calls that a stored response ended in.
@@ -372,9 +376,6 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		readServerCall(talk, o)
 	case "mcp_list_tools":
 	case "mcp_approval_request":
-		if in.requests == nil {
-			in.requests = map[string]bool{}
-		}
 		in.requests[o.text("id")] = true
 		in.readAnswer(o, after)
 	case "mcp_approval_response":
@@ -386,7 +387,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		}
 		s := session.Summary{Text: text}
 		if whole && len(talk.Messages) > 0 {
-			talk.startOver(goesOn(s, talk.Messages))
+			talk.Messages, talk.names, talk.named = goesOn(s, talk.Messages), nil, 0
 		} else {
 			talk.Messages = append(talk.Messages, s.Message())
 		}

@@ -174,10 +174,6 @@ func outputText(text string, logprobs []tokenLogprob) contentPart {
 		Logprobs: &logprobs}
 }
 
-func reasoningText(text string) contentPart {
-	return contentPart{Type: "reasoning_text", Text: text}
-}
-
 // streamEvent is one event of the stream; a field that its type does not have is nil or "".
 type streamEvent struct {
 	Type         string       `json:"type"`

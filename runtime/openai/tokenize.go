@@ -121,11 +121,7 @@ func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
 
 func (p *port) detokenize(e *exchange, _ *http.Request, o *object) (any, *fault) {
 	o.need("tokens")
-	list := o.list("tokens")
-	ids := make([]int32, len(list))
-	for i, v := range list {
-		ids[i] = v.tokenID()
-	}
+	ids := idsOf(o.list("tokens"))
 	if o.c.first == nil {
 		writeText(e, ids)
 	}
