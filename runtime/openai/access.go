@@ -116,7 +116,6 @@ func printable(r rune) rune {
 	return r
 }
 
-// around is the outermost handler.
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {},

@@ -83,7 +83,6 @@ type answer struct {
 	quiet    func() error    // nil: what the kind of answer needs to stay connected
 }
 
-// answering is the handler of a route that generates.
 func (p *port) answering(read reader) handler {
 	return p.reading(func(e *exchange, r *http.Request, body *object) (any, *fault) {
 		return nil, p.answer(e, r, body, read)
@@ -135,7 +134,6 @@ func (p *port) modelOf(ctx context.Context, r *request) (session.Runner, error) 
 	return runner, err
 }
 
-// tellIgnored names what has no effect.
 func (a *answer) tellIgnored() {
 	slices.Sort(a.req.ignored)
 	a.exchange.ignored = a.exchange.tell("X-Ossrun-Ignored",
@@ -316,7 +314,6 @@ func unavailable(err error) *fault {
 	return f
 }
 
-// choices are n requests that differ in their seed.
 func choices(r session.Request, n int) []session.Request {
 	list := make([]session.Request, n)
 	for i := range list {

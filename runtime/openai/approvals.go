@@ -81,7 +81,6 @@ const approvalPrefix = "mcpr_"
 
 func approvalID(call string) string { return approvalPrefix + call }
 
-// askApproval adds the item that asks for a call.
 func (c *composer) askApproval(call *toolCall, arguments string) {
 	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.label,
 		call.Name, runnable(arguments)})
@@ -143,7 +142,6 @@ func (in *inputReader) openRequests(output []value, o *object) {
 	}
 }
 
-// checkAnswer complains about an answer to a request that nobody made.
 func (in *inputReader) checkAnswer(o *object) {
 	o.need("approve")
 	if id := o.text("approval_request_id"); !in.requests[id] {
@@ -165,7 +163,6 @@ func approved(call session.Call) firstTurn {
 	}
 }
 
-// approvedTurn says one call.
 type approvedTurn struct {
 	call session.Call
 	said int

@@ -78,7 +78,6 @@ func (t *timedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads a request body that must be one JSON object.
 func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 	b, err := readAll(r.Body, r.ContentLength)
 	var tooLarge *http.MaxBytesError

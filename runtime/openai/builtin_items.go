@@ -93,7 +93,6 @@ type toolCall struct {
 	asks bool      // it asks for approval and is not run
 }
 
-// listTools adds an item for each MCP server with the tools that it offers.
 func (c *composer) listTools() {
 	for _, t := range c.tools {
 		if t.kind != ToolMCP {
@@ -149,7 +148,6 @@ func (c *composer) startCall(e session.CallStart) {
 	c.tell(call, "in_progress")
 }
 
-// callItem is the item of a call of the client's.
 func (c *composer) callItem(e session.CallStart) *callItem {
 	shown, ok := c.names[e.Name]
 	if !ok {
@@ -169,7 +167,6 @@ func (c *composer) add(call *toolCall) {
 	call.at = *c.index()
 }
 
-// tell sends the event that a call of a tool has come to a state.
 func (c *composer) tell(call *toolCall, state string) {
 	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
 }
@@ -201,7 +198,6 @@ func argumentsOf(item outputItem) (text *string, kind string) {
 	return nil, ""
 }
 
-// write adds to the arguments of a call.
 func (c *composer) write(call *toolCall, text string) {
 	if all, kind := argumentsOf(call.item); all != nil {
 		*all += text
@@ -271,7 +267,6 @@ func actionOf(recipient, arguments string) searchAction {
 	return searchAction{Type: "search", Query: a.Query, Queries: []string{a.Query}}
 }
 
-// endTool closes the item of a call that has returned.
 func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 	if call.asks {
 		return
@@ -401,7 +396,6 @@ func (c *conversation) toolCall(id, recipient, text, returned string) {
 		session.Message{CallID: id, Message: result})
 }
 
-// readServerCall adds an earlier call of an MCP server's tool.
 func readServerCall(talk *conversation, o *object) {
 	id := o.text("id")
 	readCall(talk, o, id)

@@ -39,7 +39,6 @@ var builtinKinds = map[string]string{
 // offeredTypes are the types of tools that the client runs.
 var offeredTypes = []string{"function", "custom", "namespace"}
 
-// wantedTool is a built-in tool that a request names.
 type wantedTool struct {
 	asked     string // its type in the request
 	kind      string
@@ -49,7 +48,6 @@ type wantedTool struct {
 	container string       // of python: its id; in a request "": a new one
 }
 
-// openTool is a built-in tool that the turn has.
 type openTool struct {
 	session.Tool
 	wantedTool
@@ -145,7 +143,6 @@ func (t *openTool) Citations(answer string) []session.Citation {
 	return nil
 }
 
-// toolSettings say how a turn uses its tools.
 type toolSettings struct {
 	most     int           // calls; 0: the session's own bound
 	chosen   *hostedChoice // must be called first; nil: any or none
@@ -155,7 +152,6 @@ type toolSettings struct {
 	left func() string
 }
 
-// startWithTools starts a turn with the tools that are wanted.
 func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r session.Request,
 	wanted []wantedTool, how toolSettings) (session.Turn, []*openTool, error) {
 	open, missing, err := a.port.open(wanted, how.before)
@@ -274,7 +270,6 @@ func (t *quietTurn) number(index int) (int, bool) {
 	return n, ok
 }
 
-// hostedChoice is the tool that is chosen.
 type hostedChoice struct {
 	asked string // the type in the request
 	label string // mcp: of the server
@@ -287,7 +282,6 @@ func (h *hostedChoice) is(w wantedTool) bool {
 	return h.kind() == w.kind && (w.kind != ToolMCP || h.label == w.label)
 }
 
-// chooseHosted reads a choice of this kind.
 func (of *offer) chooseHosted(o, c *object, kind string) {
 	h := &hostedChoice{asked: kind, label: c.text("server_label"), name: c.text("name")}
 	if kind == "mcp" && h.label == "" {
@@ -324,7 +318,6 @@ func unavailableChoice(kind string) *fault {
 		"this server has no such tool")
 }
 
-// firstTurn starts the first turn of an answer.
 type firstTurn func(ctx context.Context, r session.Request) (session.Turn, error)
 
 // begun is a Runner whose first turn is started in another way.
@@ -341,7 +334,6 @@ func (b *begun) Start(ctx context.Context, r session.Request) (session.Turn, err
 	return start(ctx, r)
 }
 
-// chosen begins with a call of the tool that is chosen among those that are open.
 func (h *hostedChoice) chosen(runner session.Runner, tools []*openTool) firstTurn {
 	return func(ctx context.Context, r session.Request) (session.Turn, error) {
 		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
@@ -352,7 +344,6 @@ func (h *hostedChoice) chosen(runner session.Runner, tools []*openTool) firstTur
 	}
 }
 
-// callable are the recipients of the chosen tool.
 func (h *hostedChoice) callable(tools []*openTool, functions []harmony.ToolDescription) (
 	names []string) {
 	for _, t := range tools {

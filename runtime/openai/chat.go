@@ -13,7 +13,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// chatForm writes the answer of a chat completion.
 type chatForm struct {
 	chunks
 	req     *chatRequest
@@ -162,7 +161,6 @@ func (c *chatForm) piece(ch *chatState, piece chatPiece, logprobs *chatLogprobs)
 
 func (c *chatForm) beat() { c.beatWith(func(choice int) any { return chatDelta{Index: choice} }) }
 
-// reason is the finish reason in OpenAI's words.
 func (c *chatForm) reason(ch *chatState) string {
 	switch {
 	case c.dones[ch.index].Cut():

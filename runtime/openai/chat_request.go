@@ -12,7 +12,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// chatRequest is a request that has been checked.
 type chatRequest struct {
 	choicesRequest
 	reasoning bool // show it
@@ -104,7 +103,6 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 	}
 }
 
-// needContent complains about a user's message that has none.
 func needContent(m *object) {
 	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
 		kind == jsondoc.Array && m.get("content").Count(1) == 0 {
@@ -182,7 +180,6 @@ func (of *offer) readFunctions(o *object) bool {
 	return true
 }
 
-// readFunctionCall adds the call of an assistant's message.
 func readFunctionCall(talk *conversation, m *object, ledger *callLedger) {
 	call := m.object("function_call")
 	if call == nil {
@@ -193,7 +190,6 @@ func readFunctionCall(talk *conversation, m *object, ledger *callLedger) {
 	readCall(talk, call, ledger.path)
 }
 
-// readFunctionResult adds what a function has returned.
 func readFunctionResult(talk *conversation, m *object, ledger *callLedger) {
 	name := m.text("name")
 	switch {

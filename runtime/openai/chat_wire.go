@@ -69,7 +69,6 @@ type chatCustom struct {
 	Input string `json:"input"`
 }
 
-// callOf is a call, or a piece of one.
 func callOf(custom bool, name, arguments string) chatCall {
 	if custom {
 		return chatCall{Custom: &chatCustom{name, arguments}}
@@ -145,7 +144,6 @@ func finite(f float32) float32 {
 	return -9999
 }
 
-// completion is a whole answer or one chunk of a stream.
 type completion struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -166,7 +164,6 @@ type chunks struct {
 	usage  bool   // the client asked for it at the end of the stream
 }
 
-// send streams one choice.
 func (c *chunks) send(choice any) {
 	c.emit("", c.completion([]any{choice}, c.noUsage()))
 }

@@ -45,7 +45,6 @@ func (l *textLogprobs) add(more textLogprobs) {
 	l.TextOffset = append(l.TextOffset, more.TextOffset...)
 }
 
-// promptLogprob is one entry of vLLM's prompt_logprobs.
 type promptLogprob struct {
 	Logprob float32 `json:"logprob"`
 	Rank    int     `json:"rank,omitempty"` // 1 is the most probable; 0: behind those that are shown
@@ -67,7 +66,6 @@ func wirePromptLogprobs(ids []int32, list []session.TokenLogprob) []map[string]p
 	return out
 }
 
-// textForm writes the answer of a completion.
 type textForm struct {
 	chunks
 	req     *completionRequest

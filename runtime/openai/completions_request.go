@@ -16,7 +16,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// mostTexts is how many choices one request may have, all prompts together.
 const mostTexts = 256
 
 // mostPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
@@ -25,7 +24,6 @@ const mostPrompt = 1 << 20
 // textDefault is the number of tokens if a request names none: OpenAI's default.
 const textDefault = 16
 
-// completionRequest is a request that has been checked.
 type completionRequest struct {
 	choicesRequest
 	prompts []textPrompt
@@ -220,7 +218,6 @@ func idsOf(list []value) []int32 {
 	return ids
 }
 
-// tokenID reads an id of the vocabulary.
 func (v value) tokenID() int32 {
 	id, err := strconv.ParseInt(string(bytes.TrimSpace(v.Raw)), 10, 64)
 	if err != nil || id < 0 || id >= token.VocabSize {
@@ -231,7 +228,6 @@ func (v value) tokenID() int32 {
 	return int32(id)
 }
 
-// allowedTokens reads vLLM's allowed_token_ids.
 func allowedTokens(o *object) []int32 {
 	if !o.has("allowed_token_ids") {
 		return nil

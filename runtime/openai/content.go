@@ -24,7 +24,6 @@ import (
 // elsewhere) cannot be read.
 const sealVersion = "ossrun1."
 
-// seal makes encrypted_content of a reasoning text.
 func seal(text string) string {
 	return sealVersion + base64.RawURLEncoding.EncodeToString([]byte(text))
 }
@@ -65,7 +64,6 @@ func thought(o *object) string {
 	return ""
 }
 
-// thoughtOf finds the reasoning of a reasoning item of responses.
 func thoughtOf(o *object) string {
 	if text := texts(o.list("content")); text != "" {
 		return text
@@ -76,7 +74,6 @@ func thoughtOf(o *object) string {
 	return texts(o.list("summary"))
 }
 
-// texts joins the text of parts that have one.
 func texts(parts []value) string {
 	var list []string
 	for _, p := range parts {
@@ -108,7 +105,6 @@ func fileText(part *object) string {
 	return text
 }
 
-// fileContents is the text of a file in base64.
 func fileContents(o *object, at, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
@@ -129,7 +125,6 @@ func fileContents(o *object, at, data string) string {
 	return ""
 }
 
-// documentText is the text of a document of Anthropic's API.
 func documentText(block *object) string {
 	source := block.object("source")
 	var text string

@@ -14,7 +14,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// messagesOf is the field messages, of which there must be at least one.
 func messagesOf(o *object) []value {
 	if !o.need("messages") {
 		return nil
@@ -35,7 +34,6 @@ type conversation struct {
 	named int               // messages that are in names already
 }
 
-// last is the last message, nil if there is none.
 func (c *conversation) last() *session.Message {
 	if len(c.Messages) == 0 {
 		return nil

@@ -117,7 +117,6 @@ func (p *port) createTalk(_ *exchange, _ *http.Request, o *object) (any, *fault)
 	return s.object(id), nil
 }
 
-// talkOf is the conversation of the path.
 func (p *port) talkOf(r *http.Request) (id string, s storedTalk, f *fault) {
 	id = r.PathValue("id")
 	s, ok := getTalk(p.Store, id)

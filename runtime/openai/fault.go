@@ -46,7 +46,6 @@ const (
 	codeContextLength = "context_length_exceeded"
 )
 
-// refusal is the fault of a request that the client has to change.
 func refusal(status int, param, code, message string) *fault {
 	return &fault{status: status, kind: kindInvalid, param: param, code: code, message: message}
 }
@@ -121,7 +120,6 @@ func faultOf(err error, history string) *fault {
 	return failure(http.StatusInternalServerError, kindServer, err.Error())
 }
 
-// parameterOf translates a field of session.Request into the client's parameter.
 func parameterOf(field, history string) string {
 	switch field {
 	case "Messages", "messages":
@@ -170,7 +168,6 @@ func brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// orNull is a string that becomes null in JSON if it is empty.
 func orNull(s string) *string {
 	if s == "" {
 		return nil

@@ -191,7 +191,6 @@ func (v value) object() *object {
 // list is the items of an array; none if the value is not an array, or one that is too long.
 func (v value) list() []value { return v.listOf(mostItems, tooLong) }
 
-// messages is list for the field that holds a conversation.
 func (v value) messages() []value { return v.listOf(mostMessages, codeContextLength) }
 
 func (v value) listOf(most int, code string) []value {
@@ -259,7 +258,6 @@ func (o *object) get(name string) value {
 // value is the object itself, to be complained about.
 func (o *object) value() value { return value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
-// at is the path of a member.
 func (o *object) at(name string) string {
 	if o == nil || o.path == "" {
 		return name
@@ -299,7 +297,6 @@ func (o *object) boolean(name string, otherwise bool) bool {
 // flag is a boolean member that is false where it, or the whole object, is absent.
 func (o *object) flag(name string) bool { return o.boolean(name, false) }
 
-// number reads a number of [low, high].
 func (o *object) number(name string, low, high, otherwise float64) float64 {
 	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
 		otherwise)

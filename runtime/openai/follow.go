@@ -193,7 +193,6 @@ func (p *pace) enter() (leave func()) {
 	return func() { p.open.Add(-1) }
 }
 
-// gap is the time between two writes of one stream.
 func (p *pace) gap() time.Duration {
 	d := time.Duration(p.open.Load()) * time.Second / writesPerSecond
 	if d < leastHeld {

@@ -182,7 +182,6 @@ func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Gr
 	return what()
 }
 
-// guidedField is one of vLLM's fields for the format of the answer.
 type guidedField struct {
 	value value
 	kind  string // json, regex, choice, grammar, json_object, or one that is not supported

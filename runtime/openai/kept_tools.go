@@ -64,7 +64,6 @@ func (k *keptTools) put(t *openTool) {
 	closeTools(over)
 }
 
-// end closes a tool that was idle for too long.
 func (k *keptTools) end(t *openTool) {
 	k.mu.Lock()
 	at := slices.Index(k.list, t)

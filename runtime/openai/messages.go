@@ -17,7 +17,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// messagesForm writes a message.
 type messagesForm struct {
 	*answer
 	req     *messagesRequest
@@ -35,7 +34,6 @@ func (p *port) readMessages(o *object) (*request, form) {
 	return &req.request, &messagesForm{req: req}
 }
 
-// countTokens answers POST /v1/messages/count_tokens.
 func (p *port) countTokens(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	req := parseMessages(o, p.MaxReasoning)
 	if o.c.first != nil {
@@ -271,7 +269,6 @@ type messageDelta struct {
 	StopSequence **string `json:"stop_sequence,omitempty"` // null where there was none
 }
 
-// anthropicFault is an error of /v1/messages.
 type anthropicFault struct {
 	Type  string `json:"type"` // error
 	Error struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// messagesRequest is a request that has been checked.
 type messagesRequest struct {
 	request
 	thinking bool // show thinking blocks; clients that do not ask for them read the first block

@@ -113,13 +113,11 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 	return m
 }
 
-// streamed counts one stream.
 func (m *metrics) streamed(model string, s *eventStream) {
 	m.events.WithLabelValues(model).Add(float64(s.events))
 	m.writes.WithLabelValues(model).Add(float64(s.writes))
 }
 
-// finished counts one turn.
 func (m *metrics) finished(model string, d session.Done) {
 	m.success.WithLabelValues(model, string(d.Finish)).Inc()
 	m.prompt.WithLabelValues(model).Add(float64(d.Usage.Prompt))

@@ -18,7 +18,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// ollamaAnswer is a whole answer or a line of a stream.
 type ollamaAnswer struct {
 	Model     string         `json:"model"`
 	CreatedAt string         `json:"created_at"`
@@ -56,7 +55,6 @@ type ollamaEnd struct {
 	EvalDuration   time.Duration `json:"eval_duration"`
 }
 
-// ollamaForm writes an answer.
 type ollamaForm struct {
 	*answer
 	req               *ollamaRequest
@@ -104,7 +102,6 @@ func (l *ollamaForm) piece(m ollamaMessage) { l.emit("", l.line(m)) }
 
 func (l *ollamaForm) beat() { l.piece(ollamaMessage{}) }
 
-// line has the message in the form of the route.
 func (l *ollamaForm) line(m ollamaMessage) ollamaAnswer {
 	a := ollamaAnswer{Model: l.model, CreatedAt: time.Now().UTC().Format(time.RFC3339Nano)}
 	if l.req.generate {

@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// ollamaRequest is a request that has been checked.
 type ollamaRequest struct {
 	request
 	thinking bool // show it
@@ -53,7 +52,6 @@ func readOllama(o *object, history string) (*ollamaRequest, session.Request) {
 var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
 	"use_mmap", "use_mlock", "numa", "low_vram"}
 
-// readThink reads whether thinking is shown, and how long it is.
 func (r *ollamaRequest) readThink(o *object, turn *session.Request) {
 	switch v := o.get("think"); v.Kind() {
 	case jsondoc.Null:
@@ -66,7 +64,6 @@ func (r *ollamaRequest) readThink(o *object, turn *session.Request) {
 	}
 }
 
-// readFormat reads "json" or a JSON schema.
 func (r *ollamaRequest) readFormat(v value) {
 	switch v.Kind() {
 	case jsondoc.Null:

@@ -64,7 +64,6 @@ var docsTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("docs").Parse(docsPage))
 })
 
-// schema is a part of the document.
 type schema map[string]any
 
 // parameter is a field of a body or of a query, taken apart from a line of the table.
@@ -131,7 +130,6 @@ var faults = map[string]string{"400": "refused, with the field that is wrong",
 	"429": "the queue is full; Retry-After", "500": "a fault of the server",
 	"503": "loading or draining; Retry-After"}
 
-// document is OpenAPI 3.1's.
 func (p *port) document() schema {
 	paths := map[string]schema{}
 	for _, o := range p.documented() {
@@ -199,7 +197,6 @@ func (o operation) bodySchema() schema {
 	return schema{"type": "object", "properties": properties, "required": required}
 }
 
-// content is what an answer is made of.
 func (o operation) content() schema {
 	c := schema{}
 	switch {
@@ -221,7 +218,6 @@ var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
 
 func (p *port) showDocument(*exchange, *http.Request) (any, *fault) { return p.document(), nil }
 
-// showDocs shows the table as a page.
 func (p *port) showDocs(e *exchange, _ *http.Request) (any, *fault) {
 	type row struct {
 		Method, Path, Summary, Stream string

@@ -193,7 +193,6 @@ func given(values ...value) value {
 	return values[len(values)-1]
 }
 
-// joinParagraphs joins what is not empty.
 func joinParagraphs(texts ...string) string { return strings.Join(notEmpty(texts), "\n\n") }
 
 func notEmpty(list []string) []string {
@@ -284,7 +283,6 @@ func (o *object) refuse(list []refusedParameter) {
 	}
 }
 
-// textOnly refuses the modality audio.
 func textOnly(o *object) {
 	for _, v := range o.list("modalities") {
 		if m := v.text(); m != "text" {
@@ -343,7 +341,6 @@ const (
 	longestMetaString = 512
 )
 
-// checkMetadata complains about metadata that OpenAI would refuse.
 func checkMetadata(o *object) {
 	meta := o.object("metadata")
 	if meta == nil {

@@ -105,7 +105,6 @@ func (l *eventLog) release(n int) {
 	}
 }
 
-// end says that no more events come.
 func (l *eventLog) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +146,6 @@ func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
 
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// sentEvent is an event as a stream sends it.
 type sentEvent struct {
 	kind     string
 	sequence int
@@ -190,7 +188,6 @@ func (l *eventLog) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.entries)
 }
 
-// last is the sequence number of the last event, -1 if there is none.
 func (l *eventLog) last() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

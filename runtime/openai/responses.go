@@ -14,7 +14,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// responsesForm writes a response.
 type responsesForm struct {
 	*answer
 	composer
@@ -64,7 +63,6 @@ func (r *responsesForm) begin(a *answer) {
 	r.sendResponse("response.created")
 }
 
-// send writes one event of the stream.
 func (r *responsesForm) send(kind string, e streamEvent) {
 	e.Type = kind
 	if r.replay.old(&e) {

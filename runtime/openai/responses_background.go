@@ -28,7 +28,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// job is a response that runs in the background.
 type job struct {
 	log    *eventLog
 	cancel context.CancelFunc
@@ -177,7 +176,6 @@ func (p *port) watch(e *exchange, req *http.Request, log *eventLog, n int) {
 	}
 }
 
-// nowhere is the client of a background response.
 type nowhere struct{}
 
 func (nowhere) Header() http.Header         { return http.Header{} }

@@ -165,7 +165,6 @@ type truncating struct {
 	dropped int // of the request that lost most
 }
 
-// tell tells the client what was dropped at the start of its turn.
 func (t *truncating) tell(e *exchange) {
 	if t != nil && t.dropped > 0 {
 		e.tell(truncatedHeader, strconv.Itoa(t.dropped)+

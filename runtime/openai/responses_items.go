@@ -81,7 +81,6 @@ func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	c.send("response.output_text.delta", at)
 }
 
-// begin opens an item, and its part if it has one.
 func (c *composer) begin(item outputItem) {
 	c.close("completed")
 	c.response.Output = append(c.response.Output, item)
@@ -188,7 +187,6 @@ func (c *composer) inPart() streamEvent {
 	return e
 }
 
-// summarizing tells that the open part is a summary.
 func (c *composer) summarizing() bool {
 	_, ok := c.open.(*reasoningItem)
 	return ok && c.summary

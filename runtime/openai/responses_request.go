@@ -17,7 +17,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// responsesRequest is a request that has been checked.
 type responsesRequest struct {
 	request
 	wanted       []wantedTool
@@ -249,7 +248,6 @@ func readTruncation(o *object) bool {
 	return false
 }
 
-// previousResponse is the response that a request goes on from.
 func previousResponse(store session.Store, id string) (storedResponse, *fault) {
 	before, ok := getResponse(store, id)
 	switch {
@@ -263,7 +261,6 @@ func previousResponse(store session.Store, id string) (storedResponse, *fault) {
 	return before, nil
 }
 
-// inputReader appends the items of a request to a conversation.
 type inputReader struct {
 	*Options
 	talk   *conversation
@@ -296,7 +293,6 @@ func valuesOf(items []json.RawMessage, path string, c *complaints) (list []value
 	return list
 }
 
-// read reads the input, and returns the types of items that mean nothing here.
 func (in *inputReader) read(o *object) (ignored []string) {
 	v := o.get("input")
 	switch v.Kind() {
@@ -323,7 +319,6 @@ func (in *inputReader) read(o *object) (ignored []string) {
 	return ignored
 }
 
-// item finds an output item of a stored response.
 func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.Store, id) }
 
 // appendItem appends one item; after is what follows it. It returns the item's type if it was left

@@ -97,14 +97,12 @@ func (r *storedResponse) background() bool {
 	return body.Background
 }
 
-// output is the items of the answer.
 func (r *storedResponse) output() []json.RawMessage {
 	var body struct{ Output []json.RawMessage }
 	_ = json.Unmarshal(r.Body, &body) // our own
 	return body.Output
 }
 
-// getItem finds an output item of any stored response.
 func getItem(s session.Store, id string) (json.RawMessage, bool) {
 	var r storedResponse
 	record, ok := s.Get(session.KindResponse, id)

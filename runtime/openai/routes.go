@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// operation is a route with a method.
 type operation struct {
 	route, summary string
 	do             handler
 	fields
 }
 
-// fields are what an operation takes and gives.
 type fields struct {
 	body   []string // as fieldSchema reads them
 	query  []string

@@ -86,7 +86,6 @@ func (s *eventStream) line(data string) { s.buf.WriteString("data: " + data + "\
 // comment adds a line that readers skip.
 func (s *eventStream) comment(text string) { s.buf.WriteString(": " + text + "\n\n") }
 
-// flush sends what was added.
 func (s *eventStream) flush() error {
 	if s.err != nil || s.buf.Len() == 0 {
 		return s.err
@@ -136,7 +135,6 @@ type patientWriter struct {
 	beats int
 }
 
-// quiet is called at every heartbeat.
 func (p *patientWriter) quiet() error {
 	if p.beats++; p.beats < 2 {
 		return nil

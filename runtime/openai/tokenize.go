@@ -110,7 +110,6 @@ func (w *pieceWriter) send(least int) {
 	}
 }
 
-// rendered is the prompt of a request's first turn.
 func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
 	ids, err := session.Prompt(ctx, p.Store, req.turns[0])
 	if err != nil {

@@ -82,7 +82,6 @@ func (c toolChoice) MarshalJSON() ([]byte, error) {
 
 const mostFunctions = 4096
 
-// readOffer reads tools and tool_choice.
 func readOffer(o *object) offer {
 	of := offer{toolsEcho: []any{}}
 	for _, v := range of.list(o, "tools") {
@@ -269,7 +268,6 @@ func (of *offer) allow(v value, c *object) {
 	}
 }
 
-// name chooses a function.
 func (of *offer) name(v value, name string) {
 	of.choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.Name == name }) {
@@ -296,7 +294,6 @@ type shownTool struct {
 	space, name string
 }
 
-// readCustom reads a custom tool of either API.
 func readCustom(o *object) function {
 	f := function{custom: true, functionTool: functionTool{Name: o.text("name"),
 		Parameters: json.RawMessage(`{"type":"string"}`)}}

@@ -316,12 +316,10 @@ func (p *Port) field() string {
 	return p.reasoning
 }
 
-// raw is a JSON text in a body.
 type raw = json.RawMessage
 
 const formField = "response_format"
 
-// form checks answers against a schema.
 type form struct{ schema *jsonschema.Resolved }
 
 // readForm reads a schema; nil for none.

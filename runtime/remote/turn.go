@@ -17,7 +17,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// chunk is what is read of one event.
 type chunk struct {
 	Choices []struct {
 		Delta struct {
@@ -104,7 +103,6 @@ func (t *turn) Next() (session.Event, bool) {
 	}
 }
 
-// take makes events of a chunk.
 func (t *turn) take(c chunk) {
 	if u := c.Usage; u != nil && u.Completion > 0 {
 		t.told = true

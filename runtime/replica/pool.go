@@ -50,7 +50,6 @@ type Pool struct {
 	counts sched.Counts
 }
 
-// server is one of them.
 type server struct {
 	client *endpoint.Client
 
@@ -377,7 +376,6 @@ func (a *affinity) find(ids []int32) (last *server) {
 	return last
 }
 
-// add notes that a server has ids.
 func (a *affinity) add(ids []int32, s *server) {
 	a.keys(ids, func(key uint64) bool {
 		if len(a.younger) >= mostKnown {

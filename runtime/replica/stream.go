@@ -302,7 +302,6 @@ func isEnd(id int32) bool {
 	return id == token.Return || id == token.Call || id == token.EndOfText
 }
 
-// leave ends the piece that is under way.
 func (s *stream) leave() {
 	if s.piece == nil {
 		return

@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// body asks for the next piece.
 func (s *stream) body(from *server) map[string]any {
 	p, made := s.r.Params, len(s.ids)-len(s.r.Prompt)
 	b := map[string]any{
@@ -116,7 +115,6 @@ func (s *stream) scorePrompt() error {
 	return nil
 }
 
-// chunk is one event.
 type chunk struct {
 	Choices []choice
 	Usage   *usage
@@ -135,7 +133,6 @@ func parseChunk(data []byte) (c chunk, err error) {
 	return c, nil
 }
 
-// choice is the part of an answer.
 type choice struct {
 	TokenIDs     []int32 `json:"token_ids"`
 	FinishReason string  `json:"finish_reason"`
@@ -153,7 +150,6 @@ func (c *choice) stoppedAt() (int32, bool) {
 	return int32(n), ok && n >= 0 && n < token.VocabSize
 }
 
-// tokens are the choice's, with logprobs where they were asked for.
 func (c *choice) tokens(asLogs bool, logprobs int) ([]engine.SampledToken, error) {
 	ids := c.TokenIDs
 	if asLogs {

@@ -44,7 +44,6 @@ func answerKey(text string) string {
 // callKey is the key of a turn that ended in a call.
 func callKey(id string) string { return "call:" + id }
 
-// remember stores a turn.
 func remember(s Store, key string, t sampledTurn) {
 	kept := keptTurn{Arguments: t.arguments}
 	for _, seg := range t.segments {
@@ -58,7 +57,6 @@ func remember(s Store, key string, t sampledTurn) {
 	s.Put(Record{Kind: KindTurn, Key: key, Value: value})
 }
 
-// recall finds a stored turn, nil if there is none.
 func recall(s Store, key string) *sampledTurn {
 	r, ok := s.Get(KindTurn, key)
 	if !ok {

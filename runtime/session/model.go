@@ -110,7 +110,6 @@ func Over(tokens Generator, o Options) *Model {
 	return m
 }
 
-// scheduler is a Generator.
 type scheduler struct{ *sched.Scheduler }
 
 func (s scheduler) Submit(ctx context.Context, r sched.Request) (TokenStream, error) {

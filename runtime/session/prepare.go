@@ -45,7 +45,6 @@ func (g Gate) Enter(ctx context.Context, bytes int) (leave func(), err error) {
 	return func() { g.Release(weight) }, nil
 }
 
-// prepare makes the prompt and the rules of a request.
 func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out grammar.TurnRules,
 	relaxed []string, err error) {
 	leave, err := m.gate.Enter(ctx, r.size())

@@ -11,7 +11,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// continueText submits Request.Prompt.
 func (t *turn) continueText() error {
 	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop}
@@ -34,7 +33,6 @@ func (t *turn) continueText() error {
 	return nil
 }
 
-// acceptText adds one token to the text.
 func (t *turn) acceptText(tok sched.Token) {
 	if t.req.PromptOnly {
 		return

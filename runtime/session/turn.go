@@ -22,7 +22,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// turn is a Turn of this process.
 type turn struct {
 	ctx    context.Context
 	cancel context.CancelFunc

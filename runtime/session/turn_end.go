@@ -314,7 +314,6 @@ func (t *turn) callID() string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// endedStream has no more tokens.
 type endedStream Finish
 
 func (e endedStream) Next(context.Context) (sched.Token, bool) { return sched.Token{}, false }

@@ -58,7 +58,6 @@ type database struct {
 	log  map[uint32][]byte
 }
 
-// pages yields the numbers of all pages, from 1.
 func (d database) pages() iter.Seq[uint32] {
 	last := uint32(len(d.main) / PageSize)
 	for n := range d.log {
@@ -70,7 +69,6 @@ func (d database) pages() iter.Seq[uint32] {
 	}
 }
 
-// page is page n, nil if there is none.
 func (d database) page(n uint32) []byte {
 	if p, ok := d.log[n]; ok {
 		return p
@@ -81,7 +79,6 @@ func (d database) page(n uint32) []byte {
 	return d.main[uint64(n-1)*PageSize:][:PageSize]
 }
 
-// rows yields the rows of page n; false if yield wants no more.
 func (d database) rows(n uint32, yield func([]any) bool) bool {
 	page, start := d.page(n), 0
 	if n == 1 {
@@ -138,7 +135,6 @@ func (d database) payload(cell []byte) []byte {
 	return content
 }
 
-// columns reads a row, nil if it is damaged.
 func columns(payload []byte) (row []any) {
 	size, types := varint(payload)
 	before := int64(len(payload) - len(types))
@@ -159,7 +155,6 @@ func columns(payload []byte) (row []any) {
 	return row
 }
 
-// width is the bytes of a column of a serial type.
 func width(kind int64) int64 {
 	switch {
 	case kind >= 12:
