@@ -43,8 +43,7 @@ func Compact(ctx context.Context, r Runner, req Request) (Summary, error) {
 			Messages:   append(withoutOrphans(all[dropped:]), User(compactInstructions)),
 			ToolChoice: grammar.None}
 		turn, err := r.Start(ctx, ask)
-		var long *sched.ContextLengthError
-		if errors.As(err, &long) {
+		if _, long := errors.AsType[*sched.ContextLengthError](err); long {
 			continue
 		}
 		if err != nil {

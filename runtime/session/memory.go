@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,14 +26,38 @@ import (
 
 // segment is one message of the assistant as it was sampled.
 type segment struct {
-	reasoning bool    // analysis without a recipient: left out once the turn has its answer
-	tokens    []int32 // those after <|start|>assistant, with the end token
+	Reasoning bool   `json:",omitempty"` // left out once the turn has its answer
+	Tokens    tokens // those after <|start|>assistant, with the end token
+}
+
+// tokens are stored as varints.
+type tokens []int32
+
+func (t tokens) MarshalJSON() ([]byte, error) {
+	var b []byte
+	for _, id := range t {
+		b = binary.AppendUvarint(b, uint64(id))
+	}
+	return json.Marshal(b)
+}
+
+func (t *tokens) UnmarshalJSON(text []byte) error {
+	var b []byte
+	err := json.Unmarshal(text, &b)
+	for len(b) > 0 {
+		id, n := binary.Uvarint(b)
+		if n <= 0 || id >= token.VocabSize {
+			return errors.New("what is stored is no token")
+		}
+		*t, b = append(*t, int32(id)), b[n:]
+	}
+	return err
 }
 
 // sampledTurn is a run of assistant messages: all between two messages of others.
 type sampledTurn struct {
-	arguments string // of the call that ended it, "" for an answer
-	segments  []segment
+	Arguments string `json:",omitempty"` // of the call that ended it, "" for an answer
+	Segments  []segment
 }
 
 // answerKey is the key of a turn that ended in an answer.
@@ -45,52 +70,18 @@ func answerKey(text string) string {
 func callKey(id string) string { return "call:" + id }
 
 func remember(s Store, key string, t sampledTurn) {
-	kept := keptTurn{Arguments: t.arguments}
-	for _, seg := range t.segments {
-		k := keptSegment{Reasoning: seg.reasoning}
-		for _, id := range seg.tokens {
-			k.Tokens = binary.AppendUvarint(k.Tokens, uint64(id))
-		}
-		kept.Segments = append(kept.Segments, k)
-	}
-	value, _ := json.Marshal(kept) // strings, bools and bytes
+	value, _ := json.Marshal(t) // strings, bools and bytes
 	s.Put(Record{Kind: KindTurn, Key: key, Value: value})
 }
 
+// recall finds a stored turn, nil if there is none.
 func recall(s Store, key string) *sampledTurn {
 	r, ok := s.Get(KindTurn, key)
-	if !ok {
+	var t sampledTurn
+	if !ok || json.Unmarshal(r.Value, &t) != nil {
 		return nil
 	}
-	var kept keptTurn
-	if json.Unmarshal(r.Value, &kept) != nil {
-		return nil
-	}
-	t := &sampledTurn{arguments: kept.Arguments}
-	for _, k := range kept.Segments {
-		seg := segment{reasoning: k.Reasoning}
-		for b := k.Tokens; len(b) > 0; {
-			id, n := binary.Uvarint(b)
-			if n <= 0 || id >= token.VocabSize {
-				return nil
-			}
-			seg.tokens = append(seg.tokens, int32(id))
-			b = b[n:]
-		}
-		t.segments = append(t.segments, seg)
-	}
-	return t
-}
-
-// keptTurn is the stored form of a sampledTurn.
-type keptTurn struct {
-	Arguments string `json:",omitempty"`
-	Segments  []keptSegment
-}
-
-type keptSegment struct {
-	Reasoning bool   `json:",omitempty"`
-	Tokens    []byte // ids, as varints
+	return &t
 }
 
 // sameArguments tells whether two argument texts are equal, as JSON or as trimmed texts.
@@ -115,11 +106,11 @@ func saysTheSame(r *sampledTurn, run []Message) bool {
 			said = append(said, m.Text())
 		}
 	}
-	if r.arguments != "" && len(said) == 0 {
+	if r.Arguments != "" && len(said) == 0 {
 		return true
 	}
 	var kept []string
-	for _, s := range r.segments {
+	for _, s := range r.Segments {
 		if text, shown := s.shown(); shown {
 			kept = append(kept, text)
 		}
@@ -129,12 +120,12 @@ func saysTheSame(r *sampledTurn, run []Message) bool {
 
 // shown returns the text of a segment that the user sees; false for reasoning and calls.
 func (s segment) shown() (text string, ok bool) {
-	body := slices.Index(s.tokens, token.Message)
-	if s.reasoning || body < 0 || len(s.tokens) == 0 || s.tokens[len(s.tokens)-1] == token.Call {
+	body := slices.Index(s.Tokens, token.Message)
+	if s.Reasoning || body < 0 || len(s.Tokens) == 0 || s.Tokens[len(s.Tokens)-1] == token.Call {
 		return "", false
 	}
-	if strings.Contains(string(token.Get().Decode(nil, s.tokens[:body])), " to=") {
+	if strings.Contains(string(token.Get().Decode(nil, s.Tokens[:body])), " to=") {
 		return "", false
 	}
-	return string(token.Get().Decode(nil, s.tokens[body+1:len(s.tokens)-1])), true
+	return string(token.Get().Decode(nil, s.Tokens[body+1:len(s.Tokens)-1])), true
 }

@@ -105,11 +105,11 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool,
 	opts harmony.RenderOptions) ([]int32, error) {
 	last := run[len(run)-1]
 	if r := m.recall(run, last); r != nil {
-		for _, s := range r.segments {
-			if finished && s.reasoning {
+		for _, s := range r.Segments {
+			if finished && s.Reasoning {
 				continue
 			}
-			ids = append(harmony.RenderTurn(ids, harmony.RoleAssistant), s.tokens...)
+			ids = append(harmony.RenderTurn(ids, harmony.RoleAssistant), s.Tokens...)
 		}
 		return ids, nil
 	}
@@ -131,7 +131,7 @@ func (m *Model) recall(run []Message, last Message) *sampledTurn {
 	var r *sampledTurn
 	switch {
 	case last.CallID != "":
-		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.arguments,
+		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.Arguments,
 			last.Text()) {
 			return nil
 		}

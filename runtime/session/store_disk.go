@@ -160,16 +160,15 @@ func (s *diskStore) check() error {
 	}
 	var is, want, verdict string
 	const statements = "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_schema ORDER BY name)"
-	if err := memory.QueryRow(statements).Scan(&want); err != nil {
-		return err
+	err = errors.Join(memory.QueryRow(statements).Scan(&want),
+		s.db.QueryRow(statements).Scan(&is))
+	if err == nil && is != want {
+		err = fmt.Errorf("%w: its schema is another", errDamaged)
 	}
-	if err := s.db.QueryRow(statements).Scan(&is); err != nil {
-		return err
+	if err == nil {
+		err = s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict)
 	}
-	if is != want {
-		return fmt.Errorf("%w: its schema is another", errDamaged)
-	}
-	if err := s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+	if err != nil {
 		return err
 	}
 	if verdict != "ok" {
@@ -292,17 +291,18 @@ func (s *diskStore) add(tx *sql.Tx, r Record) error {
 	}
 	list, _ := json.Marshal(r.Also) // strings
 	also := string(list)
-	if _, err := tx.Exec("DELETE FROM record WHERE kind = ? AND key = ?", r.Kind,
-		r.Key); err != nil {
-		return err
-	}
-	if _, err := tx.Exec("INSERT INTO record("+recordColumns+") VALUES(?, ?, ?, ?, ?, ?)", r.Kind,
-		r.Key, also, r.Used.UnixNano(), checksum(r, also), []byte(r.Value)); err != nil {
-		return err
-	}
-	if _, err := tx.Exec("DELETE FROM record WHERE kind = ? AND used < ?", r.Kind,
-		s.oldest(r.Kind)); err != nil {
-		return err
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{"DELETE FROM record WHERE kind = ? AND key = ?", []any{r.Kind, r.Key}},
+		{"INSERT INTO record(" + recordColumns + ") VALUES(?, ?, ?, ?, ?, ?)", []any{r.Kind, r.Key,
+			also, r.Used.UnixNano(), checksum(r, also), []byte(r.Value)}},
+		{"DELETE FROM record WHERE kind = ? AND used < ?", []any{r.Kind, s.oldest(r.Kind)}},
+	} {
+		if _, err := tx.Exec(step.sql, step.args...); err != nil {
+			return err
+		}
 	}
 	bound := s.o.Bounds[r.Kind]
 	for {

@@ -18,11 +18,11 @@ import (
 )
 
 func call(id int) (key string, t sampledTurn) {
-	return callKey(fmt.Sprint("call_", id)), sampledTurn{arguments: fmt.Sprintf(`{"n":%d}`, id),
-		segments: []segment{
-			{reasoning: true, tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought "+
+	return callKey(fmt.Sprint("call_", id)), sampledTurn{Arguments: fmt.Sprintf(`{"n":%d}`, id),
+		Segments: []segment{
+			{Reasoning: true, Tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought "+
 				"%d.<|end|>", id))},
-			{tokens: encode(fmt.Sprintf(
+			{Tokens: encode(fmt.Sprintf(
 				`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))},
 		}}
 }
@@ -40,10 +40,10 @@ func known(t *testing.T, s Store, id int) bool {
 	if got == nil {
 		return false
 	}
-	if got.arguments != want.arguments || len(got.segments) != 2 || !got.segments[0].reasoning ||
-		got.segments[1].reasoning ||
-		text(got.segments[0].tokens) != text(want.segments[0].tokens) ||
-		text(got.segments[1].tokens) != text(want.segments[1].tokens) {
+	if got.Arguments != want.Arguments || len(got.Segments) != 2 || !got.Segments[0].Reasoning ||
+		got.Segments[1].Reasoning ||
+		text(got.Segments[0].Tokens) != text(want.Segments[0].Tokens) ||
+		text(got.Segments[1].Tokens) != text(want.Segments[1].Tokens) {
 		t.Fatalf("call %d came back as %+v", id, got)
 	}
 	return true

@@ -9,6 +9,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,15 +101,8 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 		cancel()
 		return nil, err
 	}
-	if limits.Calls == 0 {
-		limits.Calls = 100
-	}
-	if limits.Time == 0 {
-		limits.Time = 5 * time.Minute
-	}
-	if limits.Result == 0 {
-		limits.Result = 60_000
-	}
+	limits = ToolLimits{cmp.Or(limits.Calls, 100), cmp.Or(limits.Time, 5*time.Minute),
+		cmp.Or(limits.Result, 60_000)}
 	return &toolLoop{ctx: ctx, cancel: cancel, runner: r, req: req, tools: tools, limits: limits,
 		turn: turn}, nil
 }

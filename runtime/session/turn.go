@@ -226,7 +226,9 @@ func (t *turn) accept(tok sched.Token) {
 		}
 		t.said(m, t.reader.Delta())
 	}
-	if t.watchLoops() && t.loop.Push(tok.ID) && !t.ended {
+	p := t.req.Params
+	watched := !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
+	if watched && t.loop.Push(tok.ID) && !t.ended {
 		t.endLoop()
 	}
 }
@@ -248,11 +250,6 @@ func (t *turn) stopToken(id int32) bool {
 	}
 	t.stopAt(name)
 	return true
-}
-
-func (t *turn) watchLoops() bool {
-	p := t.req.Params
-	return !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
 }
 
 // endLoop handles a turn that repeats itself. It forces the answer, or ends the turn if the answer

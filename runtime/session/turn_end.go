@@ -52,7 +52,7 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 	if n := len(kept) - 1; n >= 0 && kept[n] == token.Return {
 		kept[n] = token.End
 	}
-	t.segments = append(t.segments, segment{reasoning: reasoning, tokens: kept})
+	t.segments = append(t.segments, segment{reasoning, kept})
 	message := Message{Message: m.Message}
 	switch {
 	case m.Calls():
@@ -131,7 +131,7 @@ func (t *turn) startRescue() bool {
 	}
 	prompt := append([]int32(nil), t.prompt...)
 	for _, s := range t.segments {
-		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
+		prompt = harmony.RenderTurn(append(prompt, s.Tokens...), harmony.RoleAssistant)
 	}
 	if !t.again(prompt, most, nil) {
 		return false
@@ -261,12 +261,6 @@ func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	return l
 }
 
-func newCallID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return "call_" + hex.EncodeToString(b[:])
-}
-
 // Sampled is the tokens of a turn so far, from which another process can go on: Request.Sampled.
 // It is safe for concurrent use. nil: the turn cannot be taken up.
 func Sampled(t Turn) []int32 {
@@ -308,7 +302,9 @@ func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
 // callID is the id of the next call.
 func (t *turn) callID() string {
 	if t.req.ID == "" {
-		return newCallID()
+		var b [12]byte
+		_, _ = rand.Read(b[:])
+		return "call_" + hex.EncodeToString(b[:])
 	}
 	sum := sha256.Sum256([]byte(t.req.ID + " " + strconv.Itoa(len(t.result.Calls))))
 	return "call_" + hex.EncodeToString(sum[:12])
