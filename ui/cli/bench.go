@@ -147,7 +147,7 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 	v.bench.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
 	gauge, err := serve.GaugeOf(c.Context, m.Backend())
 	if err != nil {
-		return fail(exitFailure, "%s", err)
+		return err
 	}
 	about, err := aboutBench(m.Backend())
 	if err != nil {
@@ -162,13 +162,10 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 	}
 	report, err := bench.Run(c.Context, x.on, x.gauge, x.ckpt, v.bench)
 	interrupted := errors.Is(err, context.Canceled)
-	if err != nil && !interrupted {
-		return fail(exitFailure, "%s", err)
+	if err != nil && (!interrupted || report == nil) {
+		return err
 	}
 	if interrupted {
-		if report == nil {
-			return err
-		}
 		fmt.Fprintln(t.Err, "interrupted: what was measured before follows")
 	}
 	report.About = x.about
@@ -285,12 +282,8 @@ func benchOpsCommand() *cli.Command {
 
 func (v *benchVerb) ops(c *cli.Context, x benched) error {
 	r, err := bench.RunOps(c.Context, x.on, x.gauge, x.ckpt, v.bench, c.Args().Slice())
-	interrupted := errors.Is(err, context.Canceled)
-	if err != nil && (!interrupted || r == nil) {
-		if interrupted {
-			return err
-		}
-		return fail(exitFailure, "%s", err)
+	if err != nil && (!errors.Is(err, context.Canceled) || r == nil) {
+		return err
 	}
 	r.About = x.about
 	if c.Bool("json") {

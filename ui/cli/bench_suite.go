@@ -204,7 +204,7 @@ func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, 
 		return s, false, nil
 	}
 	if err != nil {
-		return s, false, fail(exitFailure, "%s", err)
+		return s, false, err
 	}
 	for line := range bytes.Lines(text) {
 		var about struct {

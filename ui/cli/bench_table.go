@@ -98,7 +98,7 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 	about := x.about
 	r, err := bench.Copy(c.Context, x.on, x.ckpt, v.bench)
 	if err != nil {
-		return fail(exitFailure, "%s", err)
+		return err
 	}
 	r.About = about
 	if c.Bool("json") {

@@ -30,14 +30,22 @@ is done. A line that cannot be read gives {"error": "line N: ..."}; the rest goe
 code is 1 at the end.`
 
 func harmonyCommand() *cli.Command {
-	verb := func(name, usage, about string, answer func([]byte) (any, error)) *cli.Command {
-		return &cli.Command{
-			Name:        name,
-			Usage:       usage,
-			ArgsUsage:   "[FILE]",
-			Description: about[1:] + "\n" + harmonyHelp,
-			Action:      func(c *cli.Context) error { return answerLines(c, answer) },
-		}
+	verbs := []struct {
+		name, usage, about string
+		answer             func([]byte) (any, error)
+	}{
+		{"encode", "text to token ids", encodeHelp, encodeLine},
+		{"decode", "token ids to text", decodeHelp, decodeLine},
+		{"render", "messages to the tokens of a prompt", renderHelp, renderLine},
+		{"parse", "sampled tokens to messages", parseHelp, parseLine},
+	}
+	var names []string
+	var commands []*cli.Command
+	for _, v := range verbs {
+		names = append(names, v.name)
+		commands = append(commands, &cli.Command{Name: v.name, Usage: v.usage,
+			ArgsUsage: "[FILE]", Description: v.about[1:] + "\n" + harmonyHelp,
+			Action: func(c *cli.Context) error { return answerLines(c, v.answer) }})
 	}
 	return &cli.Command{
 		Name:      "harmony",
@@ -46,20 +54,13 @@ func harmonyCommand() *cli.Command {
 		Description: harmonyHelp[1:] + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | " +
 			"ossrun harmony encode\n" +
 			"         {\"ids\":[13225,11,2375,0]}",
-		Subcommands: []*cli.Command{
-			verb("encode", "text to token ids", encodeHelp, encodeLine),
-			verb("decode", "token ids to text", decodeHelp, decodeLine),
-			verb("render", "messages to the tokens of a prompt", renderHelp, renderLine),
-			verb("parse", "sampled tokens to messages", parseHelp, parseLine),
-		},
+		Subcommands: commands,
 		Action: func(c *cli.Context) error {
+			wrong := "harmony needs a command: encode, decode, render or parse"
 			if name := c.Args().First(); name != "" {
-				known := []string{"encode", "decode", "render", "parse"}
-				return fail(exitUsage, "%s; see ossrun harmony --help",
-					unknownName("command", name, known))
+				wrong = unknownName("command", name, names)
 			}
-			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse; "+
-				"see ossrun harmony --help")
+			return fail(exitUsage, "%s; see ossrun harmony --help", wrong)
 		},
 	}
 }
@@ -73,7 +74,7 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	if name := c.Args().First(); name != "" && name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return fail(exitFailure, "%s", err)
+			return err
 		}
 		defer f.Close()
 		in = f
@@ -102,7 +103,7 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		out, err := answer(line.text)
 		if err != nil {
 			bad++
-			out = harmonyError{fmt.Sprintf("line %d: %s", total, err)}
+			out = object{"error": fmt.Sprintf("line %d: %s", total, err)}
 		}
 		if err := write.Encode(out); err != nil {
 			return fmt.Errorf("writing: %w", err)
@@ -140,13 +141,8 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 	}
 }
 
-type harmonyError struct {
-	Error string `json:"error"`
-}
-
-type harmonyIDs struct {
-	IDs []int32 `json:"ids"`
-}
+// object is an answer whose names are in the order of the alphabet.
+type object = map[string]any
 
 const encodeHelp = `
 A line is one of
@@ -179,28 +175,27 @@ func encodeLine(line []byte) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("bytes_b64: %w", err)
 		}
-		return harmonyIDs{t.EncodeBytes(ids, b)}, nil
+		return object{"ids": t.EncodeBytes(ids, b)}, nil
 	}
 	if (in.Text == nil) == (in.Unit == nil) {
 		return nil, errors.New("one of text, unit and bytes_b64 is needed")
 	}
-	text := ""
-	if in.Text != nil {
-		text = *in.Text
-	} else {
+	text := in.Text
+	if in.Unit != nil {
 		if in.Count < 0 || in.Count > maxRepeat/max(1, len(*in.Unit)) {
 			return nil, fmt.Errorf("count is not between 0 and %d bytes' worth", maxRepeat)
 		}
-		text = strings.Repeat(*in.Unit, in.Count)
+		repeated := strings.Repeat(*in.Unit, in.Count)
+		text = &repeated
 	}
 	special, allowed, err := allowedSpecials(in.Special)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case special:
+		return object{"ids": t.EncodeSpecial(ids, *text, allowed)}, nil
 	}
-	if special {
-		return harmonyIDs{t.EncodeSpecial(ids, text, allowed)}, nil
-	}
-	return harmonyIDs{t.Encode(ids, text)}, nil
+	return object{"ids": t.Encode(ids, *text)}, nil
 }
 
 // allowedSpecials reads true, false or a list of names. A nil allowed is all of them.
@@ -275,7 +270,7 @@ func renderLine(line []byte) (any, error) {
 	}
 	var messages []harmony.Message
 	if err := json.Unmarshal(in.Messages, &messages); err != nil {
-		return harmonyError{err.Error()}, nil
+		return object{"error": err.Error()}, nil
 	}
 	var ids []int32
 	var err error
@@ -290,12 +285,9 @@ func renderLine(line []byte) (any, error) {
 		return nil, fmt.Errorf("unknown fn %q", in.Fn)
 	}
 	if err != nil {
-		return harmonyError{err.Error()}, nil
+		return object{"error": err.Error()}, nil
 	}
-	return struct {
-		IDs  []int32 `json:"ids"`
-		Text string  `json:"text"`
-	}{ids, token.Text(token.Get().Decode(nil, ids))}, nil
+	return object{"ids": ids, "text": token.Text(token.Get().Decode(nil, ids))}, nil
 }
 
 const parseHelp = `
@@ -321,7 +313,7 @@ func parseLine(line []byte) (any, error) {
 	role, strict := harmony.Role(""), true
 	if in.Role != nil {
 		if role = *in.Role; !role.Known() {
-			return harmonyError{fmt.Sprintf("unknown role: %q", role)}, nil
+			return object{"error": fmt.Sprintf("unknown role: %q", role)}, nil
 		}
 	}
 	// A case of testdata/harmony may be given as it is: strict is its expected result then, an
@@ -336,11 +328,9 @@ func parseLine(line []byte) (any, error) {
 	}
 	messages, err := harmony.Parse(signed(in.IDs), role, strict)
 	if err != nil {
-		return harmonyError{err.Error()}, nil
+		return object{"error": err.Error()}, nil
 	}
-	return struct {
-		Messages []harmony.Message `json:"messages"`
-	}{append([]harmony.Message{}, messages...)}, nil
+	return object{"messages": append([]harmony.Message{}, messages...)}, nil
 }
 
 func parseTotal(ids []int32, role harmony.Role) any {

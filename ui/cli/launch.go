@@ -115,61 +115,49 @@ func launchCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
-			l := launcher{c, t, agents[i]}
-			return l.run(base, model, key)
+			return launch(c, t, agents[i], base, model, key)
 		},
 	}
 }
 
-type launcher struct {
-	c     *cli.Context
-	t     Terminal
-	agent agent
-}
-
-func (l launcher) run(base, model, key string) error {
-	program, missing := exec.LookPath(l.agent.name)
-	show := l.c.Bool("print")
+// launch starts an agent, or prints how; agents take the settings of this run, so that can be kept.
+func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error {
+	program, missing := exec.LookPath(a.name)
+	show := c.Bool("print")
 	if missing != nil && !show {
-		return fail(exitFailure, "%s is not installed: npm install -g %s", l.agent.name,
-			l.agent.install)
+		return fail(exitFailure, "%s is not installed: npm install -g %s", a.name, a.install)
 	}
-	needed := neededServer{t: l.t, whom: l.agent.name, model: model, mayStart: !show}
-	base, stop, err := needed.find(l.c.Context, base)
+	needed := neededServer{t: t, whom: a.name, model: model, mayStart: !show}
+	base, stop, err := needed.find(c.Context, base)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	s, err := look(l.c.Context, base, model, key)
+	s, err := look(c.Context, base, model, key)
 	if err != nil {
 		return err
 	}
-	arguments, environment := l.agent.settings(s)
-	arguments = append(arguments, l.c.Args().Tail()...)
+	arguments, environment := a.settings(s)
+	arguments = append(arguments, c.Args().Tail()...)
 	if show {
-		return l.print(arguments, environment)
+		var words []string
+		for _, v := range environment {
+			name, value, _ := strings.Cut(v, "=")
+			words = append(words, name+"="+shellWord(value))
+		}
+		words = append(words, a.name)
+		for _, word := range arguments {
+			words = append(words, shellWord(word))
+		}
+		fmt.Fprintln(t.Out, strings.Join(words, " "))
+		return nil
 	}
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), environment...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = l.t.In, l.t.Out, l.t.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.In, t.Out, t.Err
 	err = cmd.Run() // Ctrl-C is the agent's: it has the terminal
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &exitError{failed.ExitCode(), ""}
 	}
 	return err
-}
-
-// print writes the command line; agents take the settings of this run, so it can be kept.
-func (l launcher) print(arguments, environment []string) error {
-	var words []string
-	for _, v := range environment {
-		name, value, _ := strings.Cut(v, "=")
-		words = append(words, name+"="+shellWord(value))
-	}
-	words = append(words, l.agent.name)
-	for _, a := range arguments {
-		words = append(words, shellWord(a))
-	}
-	fmt.Fprintln(l.t.Out, strings.Join(words, " "))
-	return nil
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,12 +99,6 @@ func listed() ([]listedModel, error) {
 		}
 		rows = append(rows, row)
 	}
-	rows = append(rows, listedElsewhere(free)...)
-	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes,
-		Complete: true, Fits: true}), nil
-}
-
-func listedElsewhere(free int64) (rows []listedModel) {
 	for _, e := range checkpoint.ListElsewhere() {
 		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
 		if e.Model == nil {
@@ -113,7 +108,8 @@ func listedElsewhere(free int64) (rows []listedModel) {
 		}
 		rows = append(rows, row)
 	}
-	return rows
+	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes,
+		Complete: true, Fits: true}), nil
 }
 
 func (r listedModel) state() string {
@@ -131,13 +127,11 @@ func (r listedModel) state() string {
 }
 
 func (r listedModel) revision() string {
-	switch {
-	case r.Revision == "":
-		return "-"
-	case r.Main:
-		return r.Revision[:min(7, len(r.Revision))] + " (main)"
+	short := r.Revision[:min(7, len(r.Revision))]
+	if r.Main && short != "" {
+		short += " (main)"
 	}
-	return r.Revision[:min(7, len(r.Revision))]
+	return cmp.Or(short, "-")
 }
 
 func showCommand() *cli.Command {

@@ -175,6 +175,14 @@ func readAnswer(t Terminal) (string, error) {
 	}
 }
 
+// yes asks a person; standard is what Enter means.
+func yes(t Terminal, question string, standard bool) (bool, error) {
+	fmt.Fprint(t.Err, question)
+	answer, err := readAnswer(t)
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes" || answer == "" && standard, err
+}
+
 func usable(list []checkpoint.Elsewhere) (out []checkpoint.Elsewhere) {
 	for _, e := range list {
 		if e.Model != nil {
@@ -205,19 +213,13 @@ func instead(t Terminal, target models.Target) (bool, error) {
 				e.Program, use)
 			return false, nil
 		}
-		fmt.Fprintf(t.Err,
+		taken, err := yes(t, fmt.Sprintf(
 			"%s has %s here.\nUse that where it lies instead of downloading %.1f GB? [Y/n] ",
-			e.Program, e.Name, gb(entry.DownloadBytes))
-		answer, err := readAnswer(t)
-		if err != nil {
-			return false, err
+			e.Program, e.Name, gb(entry.DownloadBytes)), true)
+		if taken && err == nil {
+			_, err = fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
 		}
-		switch strings.ToLower(answer) {
-		case "", "y", "yes":
-			_, err := fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
-			return true, err
-		}
-		return false, nil
+		return taken, err
 	}
 	return false, nil
 }

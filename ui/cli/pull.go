@@ -71,7 +71,7 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	client.UserAgent = "ossrun/" + build().Version
 	root, err := store.Root()
 	if err != nil {
-		return fail(exitFailure, "%s", err)
+		return err
 	}
 	if client.Offline {
 		if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {

@@ -51,7 +51,7 @@ func rmCommand(t Terminal) *cli.Command {
 			}
 			root, err := store.Root()
 			if err != nil {
-				return fail(exitFailure, "%s", err)
+				return err
 			}
 			removal, err := store.PlanRemoval(root, target.Repo, target.Revision)
 			if err != nil {
@@ -62,9 +62,17 @@ func rmCommand(t Terminal) *cli.Command {
 			}
 			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots),
 				"snapshot"), size(removal.Bytes))
+			if !c.Bool("yes") && !isTerminal(t.In) {
+				return fail(exitUsage,
+					"rm asks before it deletes, and nobody is here to answer: give --yes")
+			}
 			if !c.Bool("yes") {
-				if ok, err := agreed(t, "Delete "+what+" from "+root+"?"); err != nil || !ok {
+				agreed, err := yes(t, fmt.Sprintf("Delete %s from %s? [y/N] ", what, root), false)
+				if err != nil {
 					return err
+				}
+				if !agreed {
+					return fail(exitFailure, "nothing was deleted")
 				}
 			}
 			if err := removal.Run(); err != nil {
@@ -75,21 +83,4 @@ func rmCommand(t Terminal) *cli.Command {
 			return err
 		},
 	}
-}
-
-func agreed(t Terminal, question string) (bool, error) {
-	if !isTerminal(t.In) {
-		return false, fail(exitUsage,
-			"rm asks before it deletes, and nobody is here to answer: give --yes")
-	}
-	fmt.Fprintf(t.Err, "%s [y/N] ", question)
-	answer, err := readAnswer(t)
-	if err != nil {
-		return false, err
-	}
-	switch strings.ToLower(answer) {
-	case "y", "yes":
-		return true, nil
-	}
-	return false, fail(exitFailure, "nothing was deleted")
 }

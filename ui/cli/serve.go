@@ -184,22 +184,21 @@ func (v *serveVerb) prefixCachingFlags() error {
 	return nil
 }
 
-func (v *serveVerb) run() error {
+func (v *serveVerb) run() (err error) {
 	c, t, o := v.c, v.t, &v.options
 	if err := modelArgument(c); err != nil {
 		return err
 	}
 	var elsewhere *serve.Elsewhere
+	shown := false
 	if v.engine == "vllm" {
-		e, shown, err := v.elsewhere()
-		if err != nil || shown {
-			return err
-		}
-		elsewhere = e
-	} else if err := v.native(); err != nil {
+		elsewhere, shown, err = v.elsewhere()
+	} else {
+		err = v.native()
+	}
+	if err != nil || shown {
 		return err
 	}
-	var err error
 	if v.apiKey, err = v.key(); err != nil {
 		return err
 	}
@@ -217,38 +216,37 @@ func (v *serveVerb) run() error {
 	} else if m, err = openModels(c.Context, c, t, o); err != nil {
 		return err
 	}
-	closeAll := func(err error) error {
+	defer func() {
 		failed, lost := m.Close()
-		if lost != nil {
-			fmt.Fprintf(t.Err,
-				"ossrun: not everything could be kept for the next start: %s\n", lost)
+		if err = errors.Join(err, failed); lost != nil {
+			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n",
+				lost)
 		}
-		return errors.Join(err, failed)
-	}
+	}()
 	if c.Bool("print-config") {
-		return closeAll(printSettled(t.Out, c, o, m))
+		return printSettled(t.Out, c, o, m)
 	}
 	for _, n := range append(v.notes, m.Settled().Notes...) {
 		o.Notify(n)
 	}
 	listener, err := v.listen()
 	if err != nil {
-		return closeAll(err)
+		return err
 	}
 	defer listener.Close()
 	if elsewhere == nil {
 		found, err := m.Find(absentModel(c, t, m, false))
 		if err != nil {
-			return closeAll(err)
+			return err
 		}
 		m.Choose(found)
 	}
 	given, err := v.openTools(m, listener)
 	if err != nil {
-		return closeAll(err)
+		return err
 	}
 	err = newServer(v, m, listener, secure, given).run(c.Context)
-	return closeAll(errors.Join(err, given.Close()))
+	return errors.Join(err, given.Close())
 }
 
 // openTools opens what requests may name. Without a flag that is what this machine has, and nothing
@@ -273,11 +271,10 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() == 0:
 		return nil
 	case c.NArg() > 1:
-		return fail(exitUsage,
-			"serve takes one model, not also %q; see ossrun serve --help", c.Args().Get(1))
+		return fail(exitUsage, "serve takes one model, not also %q; see ossrun serve --help",
+			c.Args().Get(1))
 	case typed(c, "model") && c.String("model") != c.Args().First():
-		return fail(exitUsage,
-			"two models are named: %s and, with --model, %s; leave one out",
+		return fail(exitUsage, "two models are named: %s and, with --model, %s; leave one out",
 			c.Args().First(), c.String("model"))
 	}
 	noteOrigin(c, "model", commandLine)
@@ -303,21 +300,16 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	s.state.Store(join.Loading)
 	log, o := v.log(v.t.Err), m.Settled()
 	s.port = openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
-		Version: build().Version, Log: log,
-		Origins: listOf(v.origins), Hosts: v.allowedHosts(),
+		Version: build().Version, Log: log, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
 		MaxBody: o.MaxBody, MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
 		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-		ReasoningContent: v.reasoningField == "reasoning_content",
-		MaxWaiting:       o.Settings.MaxWaiting,
-		Store:            m.Store(), Tools: given.Of, Ready: s.ready})
-	s.http = &http.Server{
-		Handler:           s.port,
-		TLSConfig:         secure,
+		ReasoningContent: v.reasoningField == "reasoning_content", Ready: s.ready,
+		MaxWaiting: o.Settings.MaxWaiting, Store: m.Store(), Tools: given.Of})
+	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	return s
 }
 
@@ -395,35 +387,29 @@ func (s *server) run(ctx context.Context) (err error) {
 // signal comes or now is set.
 func (s *server) drain(now bool) error {
 	s.state.Store(join.Draining)
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
+	limit, cancel := context.WithTimeout(context.Background(), drainTime)
+	ctx, ignore := signal.NotifyContext(limit, os.Interrupt, syscall.SIGTERM)
+	defer ignore()
 	if now {
 		cancel()
 	} else {
 		fmt.Fprintln(s.t.Err,
 			"ossrun: stopping; running requests have 30 s to end, a second Ctrl-C ends them now")
 	}
-	done := make(chan struct{})
-	second := false
 	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
 	watch.Go(func() {
 		select {
-		case <-again:
-			second = true
-			cancel()
 		case now := <-s.stop:
 			if now {
 				cancel()
 			}
-		case <-done:
+		case <-ctx.Done():
 		}
 	})
 	cut, err := s.models.Drain(ctx)
-	close(done)
-	watch.Wait()
+	second := ctx.Err() != nil && limit.Err() == nil
 	last, end := context.WithTimeout(context.Background(), lastWords)
 	defer end()
 	if shut := s.http.Shutdown(last); shut != nil {
@@ -442,20 +428,6 @@ func (s *server) drain(now bool) error {
 	return nil
 }
 
-// paste is what a person needs next: the variables of OpenAI's SDKs, and the agents.
-func (s *server) paste() string {
-	base, err := reachable(s.url())
-	if err != nil {
-		return ""
-	}
-	key := "none"
-	if s.apiKey != "" {
-		key = "THE-KEY"
-	}
-	return fmt.Sprintf("\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
-		"  ossrun launch codex        # or claude, opencode\n\n", base, key)
-}
-
 func (s *server) announce() {
 	lines := s.models.Lines()
 	if lines == nil {
@@ -468,15 +440,19 @@ func (s *server) announce() {
 		s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
 	}
 	m := s.models.First()
-	fmt.Fprintf(s.t.Err,
-		"ossrun: %s on %s, context %d tokens: %s/v1\n",
-		m.ID(), m.Device(), m.ContextLength(), s.url())
+	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", m.ID(), m.Device(),
+		m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
 			"asks for one")
 	}
-	if isTerminal(s.t.Err) && s.uds == "" {
-		fmt.Fprint(s.t.Err, s.paste())
+	if base, err := reachable(s.url()); err == nil && isTerminal(s.t.Err) && s.uds == "" {
+		key := "none"
+		if s.apiKey != "" {
+			key = "THE-KEY"
+		}
+		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
+			"  ossrun launch codex        # or claude, opencode\n\n", base, key)
 	}
 	// scripts that start vLLM wait for these words
 	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")

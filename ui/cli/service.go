@@ -202,16 +202,17 @@ func escapeXML(s string) string {
 }
 
 func installService(c *cli.Context, s service) error {
-	if err := os.MkdirAll(filepath.Dir(s.file), 0o755); err != nil {
-		return fail(exitFailure, "%s", err)
-	}
-	if err := os.WriteFile(s.file, []byte(s.text), 0o600); err != nil {
-		return fail(exitFailure, "%s", err)
+	err := os.MkdirAll(filepath.Dir(s.file), 0o755)
+	if err == nil {
+		err = os.WriteFile(s.file, []byte(s.text), 0o600)
 	}
 	for _, words := range s.install {
-		if err := tell(c, words); err != nil {
-			return err
+		if err == nil {
+			err = tell(c, words)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(c.App.ErrWriter, "the server starts with your session; %s has it, ossrun service "+
 		"remove takes it away\n", s.file)
@@ -229,10 +230,7 @@ func removeService(c *cli.Context, s service) error {
 	for _, words := range s.remove {
 		failed = errors.Join(failed, tell(c, words))
 	}
-	if err := os.Remove(s.file); err != nil {
-		return fail(exitFailure, "%s", err)
-	}
-	return failed
+	return errors.Join(failed, os.Remove(s.file))
 }
 
 func serviceStatus(c *cli.Context, s service) error {

@@ -84,7 +84,7 @@ func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) (*chat
 	c := &chatTools{from: t, tell: tell}
 	if _, err := c.renew(); err != nil {
 		c.close()
-		return nil, fail(exitFailure, "%s", err)
+		return nil, err
 	}
 	return c, nil
 }

@@ -39,30 +39,16 @@ type buildInfo struct {
 func build() buildInfo {
 	b := buildInfo{Version: Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if b.Version == "" {
-			b.Version = info.Main.Version
-		}
-		dirty := ""
+		settings := map[string]string{}
 		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = s.Value
-			case "vcs.modified":
-				if s.Value == "true" {
-					dirty = "+changes"
-				}
-			}
+			settings[s.Key] = s.Value
 		}
-		if b.Commit != "" {
-			b.Commit += dirty
+		b.Version, b.Commit = cmp.Or(b.Version, info.Main.Version), settings["vcs.revision"]
+		if b.Commit != "" && settings["vcs.modified"] == "true" {
+			b.Commit += "+changes"
 		}
 	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
-	if b.Commit == "" {
-		b.Commit = "unknown"
-	}
+	b.Version, b.Commit = cmp.Or(b.Version, "(devel)"), cmp.Or(b.Commit, "unknown")
 	return b
 }
 
