@@ -2,6 +2,5 @@
 
 package assets
 
-// DemoPack is empty until the program that carries this GPU worker hands its own over: the pack is
-// the largest part of both, and one of them is enough.
+// DemoPack is empty until the program that carries this worker hands its own over: it is large.
 var DemoPack []byte

@@ -4,6 +4,5 @@ package assets
 
 import "embed"
 
-// Kernels is empty: a static executable loads no GPU driver, and its worker, which does, carries
-// the kernels.
+// Kernels is empty: a static executable's worker, which loads the GPU's driver, carries them.
 var Kernels embed.FS

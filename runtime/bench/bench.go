@@ -13,19 +13,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
-
-// Gauge measures what the hardware can do.
-type Gauge interface {
-	Bandwidth(data []byte) float64 // bytes a second of plain reads, all threads
-	// 8-bit operations a second, all threads; 0 where that is not measured
-	MultiplyPeak(spend time.Duration) float64
-	MultiplyUnit() string // the instruction it counts
-}
 
 // Options say what is measured.
 type Options struct {
@@ -129,7 +121,7 @@ type Report struct {
 // Run measures ckpt on a backend. Beside the weights it needs memory for the cache of the longest
 // measurement, and for two layers to predict by. When ctx ends it returns what it has, and the
 // error.
-func Run(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options) (*Report, error) {
 	b := newRun(ctx, on, gauge, ckpt, o)
 	defer b.close()
@@ -156,7 +148,7 @@ func Run(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.C
 	return &b.report, b.close()
 }
 
-func newRun(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+func newRun(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options) *run {
 	return &run{ctx: ctx, o: o, on: on, gauge: gauge, ckpt: ckpt,
 		random: rand.New(rand.NewPCG(1, 2))}
@@ -182,8 +174,7 @@ func (o *Options) points() []decodePoint {
 
 const fewSteps = 4
 
-// stepsOf is how many steps a round of a batch has: as many tokens as a round of one sequence, but
-// a few steps at least.
+// stepsOf is the steps of a batch's round: as many tokens as one sequence has, but a few steps.
 func (o *Options) stepsOf(sequences int) int {
 	return min(o.Steps, max(fewSteps, o.Steps/sequences))
 }

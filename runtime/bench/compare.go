@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Flat is the report as one object: what Report holds, and the figures that scripts compare under
-// names of their own.
+// Flat is the report as one object, with the figures that scripts compare under names of their own.
 func (r *Report) Flat() map[string]any {
 	flat, fields := map[string]any{}, reflect.ValueOf(*r)
 	for i := range fields.NumField() {
@@ -56,8 +55,7 @@ func Read(file string) (*Report, error) {
 	return &r, nil
 }
 
-// Compare prints reports by the names of their files; behind each rate stands its ratio to the
-// first report's.
+// Compare prints reports side by side; behind each rate stands its ratio to the first report's.
 func Compare(w io.Writer, files []string, reports []*Report) error {
 	var b strings.Builder
 	const narrow, wide = 22, 30

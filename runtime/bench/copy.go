@@ -47,8 +47,7 @@ type CopyRate struct {
 	Accepted uint64 `json:"accepted_tokens"`
 }
 
-// perStep is how many tokens of a text of Copy are generated for each of Options.Steps: the gate
-// learns in the first ones.
+// perStep is the tokens of a text for each of Options.Steps: the gate learns in the first ones.
 const perStep = 4
 
 // Copy measures texts behind a prompt of Options.Prefill[0] tokens.
@@ -115,8 +114,7 @@ func Copy(ctx context.Context, on engine.Backend, ckpt *checkpoint.Checkpoint,
 	return r, nil
 }
 
-// generate makes a prescribed text and gives the tokens a second from its first to its last, and
-// the processor's seconds.
+// generate makes a prescribed text: tokens a second behind its first, and the processor's seconds.
 func generate(ctx context.Context, eng sched.Engine, s engine.Settings, drafts int, prompt,
 	text []int32) (speed, cpu float64, stats sched.Stats, err error) {
 	s.Drafts = drafts

@@ -32,8 +32,7 @@ func excerptOf(s models.Spec) models.Spec {
 	return s
 }
 
-// openExcerpt makes the excerpt, with room for the same measurements. Where memory is short nothing
-// is predicted.
+// openExcerpt has room for the same measurements. Where memory is short nothing is predicted.
 func (b *run) openExcerpt() error {
 	s := excerptOf(b.ckpt.Spec)
 	if _, free := b.on.Memory(); s.WeightBytes() > free {
@@ -86,8 +85,7 @@ func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
 	return p, nil
 }
 
-// of is how many seconds the same step of another program takes at this pace. Routing is taken as
-// even.
+// of is the seconds of the same step of another program at this pace. Routing is taken as even.
 func (p pace) of(program *engine.Program) (seconds float64) {
 	s, bytes := program.Spec, map[string]float64{}
 	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
@@ -101,8 +99,7 @@ func (p pace) of(program *engine.Program) (seconds float64) {
 	return seconds
 }
 
-// predict is how many seconds a step of so many rows for each of some sequences, from a position
-// on, is expected to take; 0 where nothing is predicted.
+// predict is the seconds that a step is expected to take; 0 where nothing is predicted.
 func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64, err error) {
 	if b.excerpt == nil {
 		return 0, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 const profiled = 3
@@ -130,7 +131,7 @@ type StepProfile struct {
 // RunOps measures the operations of steps: one and more sequences decoding, one behind each
 // context, and a prompt's step at the start and behind each context. only are the operations to
 // report, by name; none is all. When ctx ends it returns what it has, and the error.
-func RunOps(ctx context.Context, on engine.Backend, gauge Gauge, ckpt *checkpoint.Checkpoint,
+func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options, only []string) (*OpsReport, error) {
 	o.Steps = fewSteps
 	b := newRun(ctx, on, gauge, ckpt, o)

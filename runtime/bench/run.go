@@ -14,13 +14,14 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 type run struct {
 	ctx   context.Context
 	o     Options
 	on    engine.Backend
-	gauge Gauge
+	gauge serve.Gauge
 	ckpt  *checkpoint.Checkpoint
 	eng   engine.Engine
 	// what the engine's steps do, for counting; its operations are those of every bucket
@@ -104,8 +105,7 @@ func (b *run) close() (err error) {
 
 func pagesOf(tokens int) int { return (tokens + engine.PageTokens - 1) / engine.PageTokens }
 
-// fillCache writes every page: memory that was never written would be read from one page of zeros
-// that all caches hold.
+// fillCache writes every page: what was never written would be read from one page of zeros.
 func (b *run) fillCache() error {
 	pattern := make([]byte, samplePattern)
 	for i := 0; i < len(pattern); i += 4 {
@@ -121,8 +121,7 @@ func (b *run) fillCache() error {
 	return nil
 }
 
-// batch is rows tokens from position start on for each of several sequences; logits of each one's
-// last.
+// batch is rows tokens from position start on for each sequence, with logits of each one's last.
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
 	pages := pagesOf(start + rows)
@@ -198,8 +197,7 @@ func (b *run) sample() []byte {
 	return data[:min(len(data), readSample)]
 }
 
-// read measures the bandwidth over a stretch of the weights: the best of a few passes, since what
-// is asked for is the machine's limit.
+// read measures the bandwidth over the weights: the best of a few passes, the machine's limit.
 func (b *run) read() (rate float64) {
 	for range readPasses {
 		rate = max(rate, b.gauge.Bandwidth(b.sample()))
@@ -254,8 +252,7 @@ func (b *run) prefill(n int) error {
 	return err
 }
 
-// decode measures steps of one token for each of some sequences. A few steps before warm the
-// caches of translations and branches.
+// decode measures steps of one token a sequence. A few before warm translations and branches.
 func (b *run) decode(at decodePoint) error {
 	start, steps := cmp.Or(at.context, firstContext), b.o.stepsOf(at.sequences)
 	for i := range min(steps, fewSteps) {

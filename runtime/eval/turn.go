@@ -29,8 +29,7 @@ type usage struct{ output, reasoning int }
 
 type call struct{ id, name, arguments string }
 
-// marks stand in no text that a client gets: Harmony's own tokens, and what is left of headers that
-// were not understood.
+// marks stand in no text that a client gets: Harmony's tokens, and what is left of broken headers.
 var marks = []string{"<|", "|>", "to=functions", "assistantcommentary", "assistantanalysis",
 	"commentary to="}
 

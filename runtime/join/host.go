@@ -52,8 +52,7 @@ func Serve(ctx context.Context, l net.Listener, h Host) error {
 	}
 }
 
-// answer obeys one order. An error of the connection means that the client is gone, who is the one
-// to be told.
+// answer obeys one order. An error of the connection means that the client is gone.
 func answer(ctx context.Context, conn net.Conn, h Host) {
 	read, write := json.NewDecoder(conn), json.NewEncoder(conn)
 	write.SetEscapeHTML(false)

@@ -30,8 +30,7 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// Protocol is the version of what is spoken on the socket. Processes of different versions do not
-// join.
+// Protocol is the version of what is spoken; processes of different versions do not join.
 const Protocol = 3
 
 const (

@@ -38,8 +38,7 @@ const (
 	Draining State = "draining"
 )
 
-// Chat is the Kind of a chat that has loaded a model: others may join it, but it has no port and is
-// not stopped by others.
+// Chat is the Kind of a chat that others may join: it has no port and is not stopped by others.
 const Chat = "chat"
 
 // Status is what a server says of itself. It is also what ossrun ps --json prints.

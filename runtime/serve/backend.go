@@ -44,8 +44,7 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 	return b, why, err
 }
 
-// Hardware is the name of the first usable GPU, "" without one, the number of those with its name
-// and, of AMD's, the version of its MEC firmware.
+// Hardware is the first usable GPU's name, how many have it, and the version of AMD's MEC firmware.
 func Hardware(ctx context.Context) (name string, gpus, firmware int) {
 	for _, g := range gpu.Detect(ctx).GPUs {
 		switch {
@@ -76,8 +75,7 @@ type host struct {
 	device engine.Device
 }
 
-// HostDevice is the CPU of a backend that was opened here, for checks of single operations and for
-// measurements; nil where GPUs compute.
+// HostDevice is the CPU of a backend, for checks and measurements; nil where GPUs compute.
 func HostDevice(b engine.Backend) engine.Device {
 	if h, ok := b.(*host); ok {
 		return h.device
@@ -85,11 +83,12 @@ func HostDevice(b engine.Backend) engine.Device {
 	return nil
 }
 
-// Gauge measures what the hardware can do, see bench.Gauge.
+// Gauge measures what the hardware can do.
 type Gauge interface {
-	Bandwidth(data []byte) float64
+	Bandwidth(data []byte) float64 // bytes a second of plain reads, all threads
+	// 8-bit operations a second, all threads; 0 where that is not measured
 	MultiplyPeak(spend time.Duration) float64
-	MultiplyUnit() string
+	MultiplyUnit() string // the instruction it counts
 }
 
 // GaugeOf is the gauge of a backend on which nothing is loaded yet: of a GPU it is read now.
@@ -202,8 +201,7 @@ func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Roo
 	return b.Room(spec, s)
 }
 
-// PlanOn is the plan that a model of shape spec would be loaded with on what is open, and its error
-// where there is no room. Nothing is taken.
+// PlanOn is the plan of a load on what is open, or why there is none. Nothing is taken.
 func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
 	error) {
 	s = settingsOf(b, found, spec, s)

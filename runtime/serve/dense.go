@@ -24,8 +24,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// worthACopy is the least that a copy must save of memory, and of the reads of every token. Tests
-// change it.
+// worthACopy is the least that a copy must save of every token's reads. Tests change it.
 var worthACopy int64 = 256 << 20
 
 const (
@@ -39,8 +38,7 @@ const (
 // DenseFolder is where copies are kept where nobody says it.
 func DenseFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "dense") }
 
-// DenseFor is the type of the dense weights of a model of shape spec. Who asks for exact products
-// keeps the released weights.
+// DenseFor is their type for a shape. Who asks for exact products keeps the released weights.
 func DenseFor(spec models.Spec, s engine.Settings, caps engine.Caps) string {
 	_, saves := q8.Size(spec)
 	switch {

@@ -45,14 +45,12 @@ type Plan struct {
 	logits    int64 // of Scratch, what the scheduler has for them in Go's memory
 }
 
-// reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least
-// 256 MiB and at most 4 GiB.
+// reserve is left to the machine: a tenth of what is free, 256 MiB at least and 4 GiB at most.
 func reserve(free int64) int64 {
 	return min(max(free/10, 256<<20), 4<<30)
 }
 
-// usable is what a plan may take, with the share of the memory that the user allows (0: all but a
-// reserve).
+// usable is what a plan may take; share is the user's, 0: all but a reserve.
 func usable(r engine.Room, share float64) int64 {
 	if share > 0 {
 		// As vLLM counts: a share of the whole card, of which others may have taken some.
@@ -61,8 +59,7 @@ func usable(r engine.Room, share float64) int64 {
 	return r.Free - cmp.Or(r.Reserve, reserve(r.Free))
 }
 
-// freeFor is the least free memory of which so many bytes are usable; of a card, what an empty one
-// has to have.
+// freeFor is the least free memory of which so many bytes are usable; of a card, of an empty one.
 func freeFor(bytes int64, r engine.Room, share float64) int64 {
 	return int64(sort.Search(1<<24, func(mib int) bool { // 16 TiB
 		r.Free = int64(mib) << 20

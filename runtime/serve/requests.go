@@ -62,8 +62,7 @@ func (r Requests) String() string {
 		gb(r.Ceiling), r.AtOnce, gb(r.Texts))
 }
 
-// Beside completes a plan for b with what is not the model's: pages that are pushed out (below 0:
-// as many as where nobody says otherwise), and requests.
+// Beside adds requests and pushed-out pages (below 0: as many as where nobody says otherwise).
 func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 	if p.discrete = onGPU(b); swap < 0 {
 		swap = p.spareSwap()

@@ -26,8 +26,7 @@ import (
 // started is when this process began.
 var started = time.Now()
 
-// Models are the models that this process can answer with. It is safe for concurrent use once
-// Choose has returned.
+// Models are those that this process answers with, safe for concurrent use once Choose returned.
 type Models struct {
 	ctx     context.Context // ends the loads
 	options Options
@@ -86,8 +85,7 @@ func (m *Models) Backend() engine.Backend { return m.spare }
 // OnGPU tells whether that is a GPU.
 func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
-// Find finds the model of the options: the best that is here and fits where none is named, what
-// absent says where there is none.
+// Find finds the model of the options, else the best that is here and fits, else what absent says.
 func (m *Models) Find(absent func() (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		return checkpoint.Resolve(m.options.Model)

@@ -97,26 +97,23 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	s := &out.Settings
 	tokens, seqs := deviceDefaults(onGPU, memory)
 	if p, ok := presets[o.Preset]; ok {
-		given := map[string]bool{"max-num-seqs": s.MaxNumSeqs > 0,
-			"max-num-batched-tokens": s.MaxNumBatchedTokens > 0,
-			"stream-interval":        o.StreamInterval > 0}
-		take := func(name string) {
-			if !given[name] {
+		take := func(name string, given int) {
+			if given == 0 {
 				out.FromPreset = append(out.FromPreset, name)
 			}
 		}
-		take("max-num-seqs")
+		take("max-num-seqs", s.MaxNumSeqs)
 		if p.streamInterval > 0 {
-			take("stream-interval")
+			take("stream-interval", o.StreamInterval)
 		}
 		seqs, out.StreamInterval = p.maxNumSeqs, cmp.Or(o.StreamInterval, p.streamInterval)
 		if onGPU {
 			tokens = guideTokens
-			take("max-num-batched-tokens")
+			take("max-num-batched-tokens", s.MaxNumBatchedTokens)
 		} else {
 			if seqs > tokens { // each sequence that decodes is a token of the step
 				tokens = seqs
-				take("max-num-batched-tokens")
+				take("max-num-batched-tokens", s.MaxNumBatchedTokens)
 			}
 			note("preset %s: steps have %d tokens on the CPU, not the guide's %d, which would "+
 				"hold every decode up for the length of a prompt", o.Preset, tokens, guideTokens)

@@ -23,8 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// mostSpareSwap is the most of the spare host memory that is used for pages where nothing was asked
-// for.
+// mostSpareSwap is the most of spare host memory for pages where nothing was asked for.
 const mostSpareSwap = 4 << 30
 
 // KeepOptions say what outlives a model. The zero value keeps nothing beyond the process.
@@ -84,8 +83,7 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 	return k
 }
 
-// spill is where the pages of a model go that was planned so, nil for nowhere. What the first plan
-// leaves over is used for all models.
+// spill is where a model's pages go, nil for nowhere. What the first plan leaves over is for all.
 func (k *kept) spill(p Plan) *kv.Spill {
 	k.mu.Lock()
 	defer k.mu.Unlock()

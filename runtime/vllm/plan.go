@@ -330,8 +330,7 @@ func (p *planner) model() {
 	}
 }
 
-// Software are versions found on a machine, "" where unknown. Python is not among them: uv fetches
-// the one that is needed.
+// Software are versions found on a machine, "" where unknown. uv fetches the Python that is needed.
 type Software struct {
 	ROCm  string // such as 7.0.2
 	Glibc string // such as 2.39

@@ -85,8 +85,7 @@ func words(lines []Line) (list []string) {
 	return list
 }
 
-// environment are the variables that mean something on any machine: not the folder of this one's
-// vocabulary.
+// environment are variables that mean something on any machine: not this one's vocabulary.
 func (p Plan) environment(each func(name, value string)) {
 	for _, l := range p.Env {
 		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {

@@ -55,8 +55,7 @@ type Watcher struct {
 // stopping is how long vLLM may take to end after it was asked to.
 const stopping = 30 * time.Second
 
-// Run writes the config file to a folder, runs the plan's command there and returns when it has
-// ended. When ctx ends it asks vLLM to stop.
+// Run runs the plan's command in a folder with its config, until it ends. ctx asks vLLM to stop.
 func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	if p.File != "" {
 		err := os.WriteFile(filepath.Join(folder, p.File), []byte(p.YAML()), 0o644)

@@ -49,8 +49,7 @@ var troubles = []Trouble{
 		"guide, Known Issues", oneThing},
 }
 
-// TroublesOn are those that the documents know on a GPU, by its own name. None are known on one
-// that they do not name.
+// TroublesOn are those that the documents know on a GPU of this name.
 func TroublesOn(gpu string) (list []Trouble) {
 	name, _ := Recognise(gpu)
 	c, err := chipOf(name)

@@ -172,8 +172,7 @@ func (f *finder) load(ctx context.Context, m *serve.Models, name string) error {
 	}
 }
 
-// share lets other chats join this one, unless one has begun to load the same model in the
-// meantime, which is then the one to join.
+// share lets other chats join this one, unless one began to load the model first: that is joined.
 func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
 	nobody := func() {}
 	folder, err := join.Folder()
@@ -248,8 +247,7 @@ func serverFor(c *cli.Context, name string) *join.Guest {
 	return nil
 }
 
-// wantsModel tells whether a chat for which name was given can be had with m, which is the server's
-// first or another one.
+// wantsModel tells whether a chat for name can be had with m, the server's first or another model.
 func wantsModel(name string, first bool, m join.Model) bool {
 	if name == "" { // the best that is here: not the demo beside a real one
 		cached, err := checkpoint.Cached()

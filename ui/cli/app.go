@@ -23,8 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// Terminal is where a run reads and writes. In and Out may be files, so that a verb can tell
-// whether a person is there.
+// Terminal is where a run reads and writes; of files a verb can tell whether a person is there.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -90,8 +90,7 @@ func flagNames(cmd *cli.Command) flagSet {
 	return known
 }
 
-// canonical is the flag that a written name means, "" if there is none, and what it names inside
-// that flag's value.
+// canonical is the flag that a written name means, "" for none, and what it names inside its value.
 func (s flagSet) canonical(written string) (name, inner string) {
 	for _, n := range []string{written, strings.ReplaceAll(written, "_", "-")} {
 		if _, ok := s[n]; ok {
@@ -106,8 +105,7 @@ func (s flagSet) canonical(written string) (name, inner string) {
 	return "", ""
 }
 
-// otherSpellings puts a command line into our own words: `help VERB` is `VERB --help`, `--version`
-// is `version`.
+// otherSpellings makes `help VERB` to `VERB --help`, and `--version` to `version`.
 func otherSpellings(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args

@@ -117,7 +117,7 @@ func (v *benchVerb) measured() []cli.Flag {
 
 type benched struct {
 	on    engine.Backend
-	gauge bench.Gauge
+	gauge serve.Gauge
 	ckpt  *checkpoint.Checkpoint
 	about bench.About
 }

@@ -144,8 +144,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		mark("json", "print the JSON object in place of the table"), ignoredBenchFlags())
 }
 
-// ignoredBenchFlags are vLLM's that have nothing to do here: prompts are counted with gpt-oss's own
-// vocabulary, and every metric is reported.
+// ignoredBenchFlags have nothing to do: gpt-oss's vocabulary counts, every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.BoolFlag{Name: "trust-remote-code", Hidden: true}}
 	for _, name := range []string{"tokenizer", "tokenizer-mode", "served-model-name",

@@ -89,8 +89,7 @@ func (v *benchServeVerb) readMetadata(list []string) error {
 	return nil
 }
 
-// readRest takes the arguments behind the first of --goodput and --metadata, which vLLM reads as
-// lists.
+// readRest takes further arguments of --goodput and --metadata, which vLLM reads as lists.
 func (v *benchServeVerb) readRest(c *cli.Context) error {
 	for _, a := range c.Args().Slice() {
 		var err error

@@ -77,8 +77,7 @@ func completionCommand() *cli.Command {
 	}
 }
 
-// completeValue prints what a flag can be, or the models that a verb takes, where that is what a
-// shell asks for.
+// completeValue prints what a flag can be, or a verb's models, where a shell asks for that.
 func completeValue(app *cli.App, args []string) bool {
 	last := len(args) - 1
 	if last < 2 || args[last] != "--generate-bash-completion" {
@@ -131,8 +130,7 @@ func modelNames() []string {
 	return names
 }
 
-// fishValues completes the values of flags and the models for fish, which asks the program only for
-// the models.
+// fishValues completes flags' values for fish, which asks the program only for the models.
 func fishValues(app *cli.App) string {
 	var b strings.Builder
 	names := "(ossrun show --generate-bash-completion)"

@@ -86,8 +86,7 @@ func typed(c *cli.Context, name string) bool {
 
 const commandLine = "command line"
 
-// opposite is the flag that takes back what a flag of two forms says: enable-prefix-caching of
-// no-enable-prefix-caching.
+// opposite takes back what a flag says: enable-prefix-caching of no-enable-prefix-caching.
 func opposite(name string) string {
 	if bare, ok := strings.CutPrefix(name, "no-"); ok {
 		return bare

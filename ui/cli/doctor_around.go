@@ -21,8 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
-// expectSpeeds adds the speed that models of the catalogue can be expected to have on the CPU: of
-// those that fit, so that there is memory to measure with.
+// expectSpeeds adds what models that fit can be expected to do on the CPU.
 func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	var list []*doctor.Model
 	var specs []models.Spec

@@ -123,8 +123,7 @@ func shortWhy(why string, problems []detect.Problem) string {
 	return why
 }
 
-// speedOf says what one answer can have: what is expected, and what the memory's speed allows in
-// each mode, with how far the mode is from exact logits.
+// speedOf says what is expected, and what memory allows in each mode, with its distance from exact.
 func speedOf(x doctor.Model) string {
 	var each []string
 	for i, m := range x.Modes {

@@ -316,8 +316,7 @@ func parseLine(line []byte) (any, error) {
 			return object{"error": fmt.Sprintf("unknown role: %q", role)}, nil
 		}
 	}
-	// A case of testdata/harmony may be given as it is: strict is its expected result then, an
-	// object.
+	// a case of testdata/harmony may be given as it is: its strict is an object, the result
 	if in.Strict != nil && in.Strict[0] != '{' {
 		if err := json.Unmarshal(in.Strict, &strict); err != nil {
 			return nil, errors.New("strict is neither true nor false")

@@ -97,8 +97,7 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
 
-// shownDefault is the default worth showing: not one that the usage explains itself, and not an
-// empty one.
+// shownDefault is a default that is not empty and that the usage does not explain itself.
 func shownDefault(f cli.DocGenerationFlag) string {
 	if strings.Contains(f.GetUsage(), "(default") {
 		return ""

@@ -50,8 +50,7 @@ func codexSettings(s agentPort) (arguments, environment []string) {
 	return arguments, []string{"OSSRUN_API_KEY=" + s.Key}
 }
 
-// claudeSettings name one model for all that Claude Code would ask several for. What it sends home
-// beside the conversation has no use here.
+// claudeSettings name one model for all uses. What it sends home otherwise has no use here.
 func claudeSettings(s agentPort) (arguments, environment []string) {
 	environment = []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_AUTH_TOKEN=" + s.Key,
 		"ANTHROPIC_API_KEY=", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}

@@ -49,8 +49,7 @@ func (o neededServer) find(ctx context.Context, base string) (_ string, stop fun
 	return o.start(ctx)
 }
 
-// start starts a server that ends with what asked for it. Its log is kept in a file, since that may
-// have the screen.
+// start starts a server that ends with what asked for it. Its log is a file: the screen is taken.
 func (o neededServer) start(ctx context.Context) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +30,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
-// openModels opens the device that the flags ask for.
-// ctx ends what it loads later, too.
+// openModels opens the device that the flags ask for. ctx ends what it loads later, too.
 func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options) (*serve.Models,
 	error) {
 	o.Notify = notify(t)
@@ -63,8 +61,7 @@ func notify(t Terminal) func(string) {
 	return func(line string) { fmt.Fprintf(t.Err, "ossrun: %s\n", line) }
 }
 
-// absentModel is what happens when no model is named and none is here: a person is asked where ask
-// is set, anybody else gets the demo and one line that says so.
+// absentModel asks a person where ask is set; anybody else gets the demo and a line that says so.
 func absentModel(c *cli.Context, t Terminal, m *serve.Models, ask bool) func() (checkpoint.Found,
 	error) {
 	return func() (checkpoint.Found, error) {
@@ -81,8 +78,7 @@ func absentModel(c *cli.Context, t Terminal, m *serve.Models, ask bool) func() (
 	}
 }
 
-// offer says what this machine is and would do, asks a person what to do when no model is here, and
-// downloads one if that is wanted.
+// offer says what this machine is and would do, asks a person, and downloads what is wanted.
 func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Found) (
 	checkpoint.Found, error) {
 	client := hub.FromEnvironment()
@@ -150,17 +146,14 @@ func freeOnDisk() int64 {
 	if err != nil {
 		return -1
 	}
-	for filepath.Dir(root) != root {
-		if free, err := store.Free(root); err == nil {
-			return free
-		}
-		root = filepath.Dir(root) // it is made by the first download
+	free, err := doctor.FreeAt(root)
+	if err != nil {
+		return -1
 	}
-	return -1
+	return free
 }
 
-// readAnswer reads the line that a person answers a question with, and nothing behind it; at the
-// end of input it is "".
+// readAnswer reads the line of a person's answer and nothing behind it; at the end of input "".
 func readAnswer(t Terminal) (string, error) {
 	var line []byte
 	for one := make([]byte, 1); ; {

@@ -15,8 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// rejoining is the model that answers now, and how to get another: when its server is gone, or the
-// person wants another one.
+// rejoining is the model that answers now, and how to get another.
 type rejoining struct {
 	again func(ctx context.Context, name string) (answerer, error)
 	tell  func(string) // a line for the person

@@ -159,8 +159,7 @@ func (v *serveVerb) flags() []cli.Flag {
 		printConfigFlag(), v.vllm.flags(), hiddenVLLMFlags())
 }
 
-// keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below
-// 0 for ever.
+// keepAlive reads Ollama's durations: 5m, seconds, 0 for at once, anything below 0 for ever.
 func keepAlive(s string) (d time.Duration, ok bool) {
 	if s = strings.ToLower(s); s == "never" || s == "forever" || s == "" {
 		return -1, true
@@ -249,8 +248,7 @@ func (v *serveVerb) run() (err error) {
 	return errors.Join(err, given.Close())
 }
 
-// openTools opens what requests may name. Without a flag that is what this machine has, and nothing
-// where other machines reach the port.
+// openTools opens what requests may name: by default what is here, nothing for other machines.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
 	o, tell := v.chosen, v.options.Notify
 	o.Context = func() int { return m.First().ContextLength() }

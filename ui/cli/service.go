@@ -171,8 +171,7 @@ func windowsTask(words []string) string {
 `
 }
 
-// windowsWord quotes an argument as programs on Windows read it: a backslash counts only in front
-// of a quote.
+// windowsWord quotes as Windows reads it: a backslash counts only in front of a quote.
 func windowsWord(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t\"") {
 		return w

@@ -61,8 +61,7 @@ func engineFlags(o *serve.Options) []cli.Flag {
 		configFlag())
 }
 
-// memoryFlags say how a model's numbers are kept and how much memory it takes: common to chat and
-// serve.
+// memoryFlags say how numbers are kept and how much memory they take: common to chat and serve.
 func memoryFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupMemory,
@@ -95,8 +94,7 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "bf16", "f32": "f32",
 	"float32": "f32", "float": "f32", "fp8": engine.KVFP8, "fp8_e4m3": engine.KVFP8}
 
-// computeFlag chooses the kind of numbers that the engine computes with. Auto leaves it to the
-// device.
+// computeFlag chooses what the engine computes with. Auto leaves it to the device.
 func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
 	return parsed("compute", standard, usage, "must be auto, exact, bf16, mx or int8",
 		func(v string) bool {
@@ -157,8 +155,7 @@ func (a *answering) params(c *cli.Context) sample.Params {
 	return p
 }
 
-// maxReasoningFlag bounds the reasoning of a chat, or of a server's requests that do not bound it
-// themselves.
+// maxReasoningFlag bounds a chat's reasoning, or that of requests that do not bound it themselves.
 func maxReasoningFlag(to *int) cli.Flag {
 	*to = -1
 	return integer(to, "max-reasoning-tokens", "let the model reason for at most `N` tokens, then "+

@@ -68,8 +68,7 @@ func openTools(ctx context.Context, o tools.Options, tell func(string)) (*tools.
 	return t, nil
 }
 
-// chatTools are the tools of a chat: those of one conversation at a time. It is not safe for
-// concurrent use.
+// chatTools are those of one conversation at a time, not safe for concurrent use.
 type chatTools struct {
 	from *tools.Tools
 	tell func(string)

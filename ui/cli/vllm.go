@@ -235,8 +235,7 @@ func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) err
 	return nil
 }
 
-// vllmWords are the flags that vLLM has too and that the plan does not know by itself, in vLLM's
-// words.
+// vllmWords are the flags for vLLM that the plan does not know by itself, in vLLM's words.
 func vllmWords(c *cli.Context) (list []string) {
 	for _, f := range c.Command.Flags {
 		name, own := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
@@ -265,8 +264,7 @@ func vllmWords(c *cli.Context) (list []string) {
 	return list
 }
 
-// shared are the flags of serve that are handed to vLLM, which has them too. The hidden ones are
-// vLLM's own.
+// shared are the flags of serve that vLLM is handed too, beside the hidden ones, its own.
 var shared = []string{"max-model-len", "kv-cache-dtype", "swap-space", "max-num-batched-tokens",
 	"enable-prefix-caching", "no-enable-prefix-caching", "speculative-config", "stream-interval",
 	"served-model-name"}

@@ -176,8 +176,7 @@ func hiddenVLLMFlags() []cli.Flag {
 	return flags
 }
 
-// vllmNotes says in a line for each of vLLM's flags that was given what this engine does, or fails
-// with the first one that it cannot do.
+// vllmNotes says in a line for each of vLLM's flags what is done, or fails with the first refused.
 func vllmNotes(c *cli.Context) ([]string, error) {
 	var notes []string
 	for _, w := range vllmFlags {
@@ -229,8 +228,7 @@ func noSpeculationFlag(s *engine.Settings) cli.Flag {
 		}}
 }
 
-// speculation reads --speculative-config, which the native engine was given, and says what of it is
-// done otherwise.
+// speculation reads --speculative-config and says what of it is done otherwise.
 func speculation(c *cli.Context, config string, o *serve.Options) (notes []string, err error) {
 	if config == "" || c.Bool("no-speculation") {
 		return nil, nil

@@ -79,8 +79,7 @@ type Outcome struct {
 	Text         string
 }
 
-// Run sends the requests and returns when the last has ended, and how long that took. An error
-// means that nothing was measured.
+// Run sends the requests and says how long that took. An error means that nothing was measured.
 func Run(ctx context.Context, c *endpoint.Client, requests []Request, o Options) ([]Outcome,
 	time.Duration, error) {
 	if len(requests) == 0 {
@@ -140,8 +139,7 @@ func arrivals(n int, o *Options) []time.Duration {
 	return due
 }
 
-// gamma draws from a gamma distribution of a shape above 0 and scale 1 (Marsaglia and Tsang, "A
-// simple method for generating gamma variables", 2000).
+// gamma draws at a shape above 0 and scale 1 (Marsaglia and Tsang, 2000).
 func gamma(random *rand.Rand, shape float64) float64 {
 	if shape == 1 {
 		return random.ExpFloat64()
@@ -211,8 +209,7 @@ type said struct {
 	ToolCalls        []json.RawMessage `json:"tool_calls"`
 }
 
-// add appends the piece's text to the answer and tells whether it has anything of the model: an
-// event that only opens a message has nothing.
+// add appends the piece's text and tells whether the model said anything in it.
 func (c *chunk) add(text []byte) ([]byte, bool) {
 	before, calls := len(text), 0
 	for _, choice := range c.Choices {

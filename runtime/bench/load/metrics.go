@@ -37,8 +37,7 @@ type Latency struct {
 	sorted            []float64
 }
 
-// Percentile is the value below which p percent lie, between two samples by their distance, as
-// numpy has it; 0 without samples.
+// Percentile lies between two samples by their distance, as numpy has it; 0 without samples.
 func (l Latency) Percentile(p float64) float64 {
 	n := len(l.sorted)
 	if n == 0 {

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Plot is what is drawn: output tokens a second from left to right, upwards the median time per
-// output token in milliseconds.
+// Plot has output tokens a second to the right, upwards the median time per output token in ms.
 type Plot struct{ Runs []Saved }
 
 const (

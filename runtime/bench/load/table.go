@@ -20,8 +20,7 @@ import (
 // Shape is a table's.
 type Shape string
 
-// The tables. Full is that of the vLLM 0.10.1 benchmarks: backend, rate, input tokens a second and
-// retokenized counts too.
+// The tables. Full has backend, rate, input tokens a second and retokenized counts too.
 const (
 	Guide Shape = "guide"
 	Full  Shape = "full"

@@ -271,17 +271,18 @@ func (d *Doctor) lookAtCache() (err error) {
 		return nil
 	}
 	_ = filepath.WalkDir(d.Cache.Path, walk) // walk returns no error
-	existing := d.Cache.Path
-	for existing != filepath.Dir(existing) {
-		if _, err := os.Stat(existing); err == nil {
-			break
-		}
-		existing = filepath.Dir(existing)
-	}
-	if d.Cache.Free, err = store.Free(existing); err != nil {
+	if d.Cache.Free, err = FreeAt(d.Cache.Path); err != nil {
 		return fmt.Errorf("room for weights: %w", err)
 	}
 	return nil
+}
+
+// FreeAt is the bytes of disk free for a folder, be it there or not yet.
+func FreeAt(folder string) (int64, error) {
+	if _, err := os.Stat(folder); err != nil && folder != filepath.Dir(folder) {
+		return FreeAt(filepath.Dir(folder))
+	}
+	return store.Free(folder)
 }
 
 // lookAtModels goes through the catalogue: what is here, what each model needs on the device, and
