@@ -227,7 +227,7 @@ func (e *InProcess) run(ctx context.Context, b *Batch, logits []float32, timed b
 	return times, nil
 }
 
-// bucketFor checks a batch and returns the smallest bucket with room for its rows. The lock is held.
+// bucketFor checks a batch and returns the smallest bucket with its rows. The lock is held.
 func (e *InProcess) bucketFor(ctx context.Context, b *Batch) (*bucket, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -89,8 +89,7 @@ func FuzzChatRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := parseObject(b)
 		if bad == nil {
-			var r *chatRequest
-			r = parseChat(o, 0)
+			r := parseChat(o, 0)
 			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				return
@@ -111,8 +110,7 @@ func FuzzResponsesRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := parseObject(b)
 		if bad == nil {
-			var r *responsesRequest
-			r = parseResponses(o, &Options{Store: store})
+			r := parseResponses(o, &Options{Store: store})
 			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				if _, err := marshal(&r.response); err != nil {
@@ -134,8 +132,7 @@ func FuzzMessagesRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := parseObject(b)
 		if bad == nil {
-			var r *messagesRequest
-			r = parseMessages(o, 0)
+			r := parseMessages(o, 0)
 			if bad = o.c.first; bad == nil {
 				startable(t, r.turns[0])
 				return
