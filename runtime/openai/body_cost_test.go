@@ -38,7 +38,7 @@ func TestBodiesCostLittle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("times say nothing under the race detector")
 	}
-	size := 4 << 20
+	size := 2 << 20
 	if os.Getenv("OSSRUN_LONG") != "" {
 		size = standardBody
 	}

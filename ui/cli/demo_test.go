@@ -186,7 +186,7 @@ func loadDemo(t *testing.T, s engine.Settings) *serve.Model {
 // as in a step of CI, it asks all and plays 500: a minute and a half of a processor.
 func TestDemoModel(t *testing.T) {
 	t.Parallel()
-	every, turns := 8, 500
+	every, turns := 16, 500
 	if os.Getenv("OSSRUN_LONG") != "" {
 		every = 1
 	}

@@ -35,7 +35,7 @@ func TestKilledServerLosesNoBackgroundResponse(t *testing.T) {
 	s := serveIn(t, home)
 	r, err := s.web.Post(s.url+"/v1/responses", "application/json", strings.NewReader(
 		`{"input":"How do I serve an OpenAI API?","background":true,"stream":true,`+
-			`"ignore_eos":true,"max_output_tokens":3000,"seed":3}`))
+			`"ignore_eos":true,"max_output_tokens":1200,"seed":3}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	one, two := serveDemo(t), serveDemo(t)
 	front := serveDemo(t, "--engine", "vllm", "--upstream", one.url+","+two.url)
 	var clients sync.WaitGroup
-	for i := range 24 {
+	for i := range 12 {
 		clients.Go(func() {
 			for round := range 2 {
 				q := question{text: fmt.Sprint("Tell me about number ", i, "."), seed: i*2 + round,
