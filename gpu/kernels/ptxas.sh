@@ -54,5 +54,5 @@ if mode == "--write":
 elif have[i:j] != text:
     sys.exit("the table in docs/gpu-kernels.md is not this one: run gpu/kernels/ptxas.sh --write")
 PYTHON
-seen=$(go test -count=1 -v -run 'TestDisassembly|TestCodeObjects' . 2>&1) || { echo "$seen" >&2; exit 1; }
+seen=$(OSSRUN_LONG=1 go test -count=1 -v -run 'TestDisassembly|TestCodeObjects' . 2>&1) || { echo "$seen" >&2; exit 1; }
 ! grep -q -e '--- SKIP' <<< "$seen" || { echo "$seen" >&2; exit 1; }

@@ -20,6 +20,7 @@ const noticedWaits = 95
 // are told of; and the reading notices where it would not. Run by ptxas.sh, as the other tests of
 // disassembly are.
 func TestDisassemblyWaits(t *testing.T) {
+	long(t)
 	objdump := tool(t, "llvm-objdump-22")
 	for _, a := range Archs {
 		if a.Vendor != AMD {

@@ -18,7 +18,7 @@ import (
 // TestDemoOnEachISA asks one held-out question of 48, all of them with OSSRUN_LONG.
 func TestDemoOnEachISA(t *testing.T) {
 	t.Parallel()
-	every := 48
+	every := 96
 	if os.Getenv("OSSRUN_LONG") != "" {
 		every = 1
 	}

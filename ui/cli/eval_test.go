@@ -167,13 +167,13 @@ func TestEvalOfOurPort(t *testing.T) {
 	t.Parallel()
 	s := serveDemo(t)
 	for _, api := range []string{"chat", "responses"} {
-		code, out, errs := runEval(t, "harmony", "--base-url", s.url, "--turns", "24", "--json",
+		code, out, errs := runEval(t, "harmony", "--base-url", s.url, "--turns", "16", "--json",
 			"--max-tokens", "200", "--n-threads", "8", "--api", api, "--stream")
 		var f struct {
 			Turns, Faulty, Failed int
 			Why                   map[string]int
 		}
-		if err := json.Unmarshal([]byte(out), &f); code != 0 || err != nil || f.Turns != 24 ||
+		if err := json.Unmarshal([]byte(out), &f); code != 0 || err != nil || f.Turns != 16 ||
 			f.Failed != 0 || f.Faulty != 0 {
 			t.Errorf("%s: %d %s %s", api, code, out, errs)
 		}

@@ -2,8 +2,8 @@
 // all of golden/model through the fake driver, which runs the real kernels by emulation. The tests
 // lie in folders below. Each is a process of its own, so that they run side by side and none
 // exceeds go test's time limit on a busy machine. The long ones are here. With OSSRUN_LONG, as in
-// CI's step long-forms, all 48 tokens behind a prompt are decoded, else the first twelve; and warps
-// of 64 get all prompts, else those to 128 tokens.
+// CI's step long-forms, all 48 tokens behind a prompt are decoded, else the first twelve; warps of
+// 64 get all prompts, else those to 128 tokens.
 package goldens
 
 import (

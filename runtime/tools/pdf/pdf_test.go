@@ -45,7 +45,7 @@ func TestHostile(t *testing.T) {
 		"cut off":       good[:len(good)/2],
 		"no objects":    []byte("%PDF-1.7\n%%EOF"),
 		"only a header": []byte("%PDF-1.4"),
-		"bomb":          page(pdftest.Compressed(bytes.Repeat([]byte{' '}, 1<<29)), font),
+		"bomb":          page(pdftest.Compressed(bytes.Repeat([]byte{' '}, 1<<28)), font),
 		"much text": page(pdftest.Compressed([]byte("BT /F1 12 Tf 20 700 Td "+long+"ET")),
 			font),
 		"pages in a circle": pdftest.Objects("<</Type/Catalog/Pages 2 0 R>>",
