@@ -10,6 +10,9 @@ type Caps struct {
 	Dense12  bool     // inputs of such weights have 12 bits, not 8
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Samples  bool     // it samples tokens: its steps are SamplingSteps
+	// Alike: steps of up to so many rows give a row the same bits, larger ones others unless the
+	// settings are Deterministic; 0: all steps do
+	Alike int
 
 	Discrete   bool    // it has a memory of its own, as a card has; else Memory is the host's
 	Integrated bool    // a GPU that shares the host's memory

@@ -12,6 +12,9 @@
 // safe: the device runs steps one after another, pages get a new owner only between two steps, and
 // the tokens sampled for such rows are ignored.
 //
+// A draft begins with tokens that the host must know. So a step that may have one is not queued
+// ahead, and where it has one the host samples its tokens (step.go).
+//
 // What must stay true: a request gets the tokens that the host would sample from the same logits.
 
 package sched
@@ -36,7 +39,9 @@ type onDevice struct {
 // samplesOnDevice tells whether this step's tokens can be sampled on the engine's device.
 func (s *Scheduler) samplesOnDevice() bool {
 	return s.eng.Caps().Samples && !s.batch.Rebuild && len(s.sampling) > 0 &&
-		s.editable(s.sampling) && !slices.ContainsFunc(s.running, (*sequence).scores)
+		s.editable(s.sampling) && !slices.ContainsFunc(s.running, func(q *sequence) bool {
+		return q.scores() || len(q.draft.tokens) > 0
+	})
 }
 
 // editable tells whether the device has room for the changes to the logits of these sequences
@@ -52,6 +57,7 @@ func (s *Scheduler) editable(list []*sequence) bool {
 // computeOnDevice runs the batch, and further steps for as long as each can be queued before the
 // tokens of the previous one are known. After an error every sequence that was running has ended.
 func (s *Scheduler) computeOnDevice() {
+	began := s.o.now()
 	err := s.queue(nil)
 	for err == nil {
 		rows := len(s.batch.Tokens)
@@ -71,6 +77,8 @@ func (s *Scheduler) computeOnDevice() {
 		}
 		s.counts.Steps++
 		s.counts.Rows += uint64(rows)
+		s.observe(rows, began)
+		began = s.o.now()
 		s.advance()
 		if !ahead {
 			return
@@ -128,7 +136,7 @@ func (s *Scheduler) choices() error {
 // assembleAhead writes the planned rows of the next step to s.batch. It returns false if the step
 // cannot be queued now. The sequences count as if the running step were over.
 func (s *Scheduler) assembleAhead() bool {
-	if s.plan == none || s.ctx.Err() != nil {
+	if s.plan == none || s.ctx.Err() != nil || s.mayDraft() {
 		return false
 	}
 	edits := 0

@@ -30,24 +30,54 @@ type drafting struct {
 	beside     float64 // tokens that the step gives without the draft
 }
 
-// addDrafts adds guesses to the planned step, where sequences decode and rows are left. With a
-// device that samples there are no drafts: it queues the next step before the tokens of this one
-// are known.
+// addDrafts adds guesses to the planned step, where sequences decode and rows are left.
 func (s *Scheduler) addDrafts() {
-	if s.o.Drafts == 0 || s.rebuild || s.eng.Caps().Samples {
+	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (n int, more float64) {
+		n, more = s.worth(q, most, rows, tokens)
+		if n > 0 && !s.pool.Reserve(&q.table, q.computed+1+n) {
+			n = min(n, q.table.Room()-q.computed-1)
+		}
+		if n <= 0 {
+			return 0, 0
+		}
+		d := &q.draft
+		d.tokens, d.rows, d.beside = d.from.Tokens[:n], rows, tokens
+		s.counts.Drafts++
+		s.counts.DraftTokens += uint64(n)
+		return n, more
+	})
+}
+
+// mayDraft tells, while a step runs, whether the next one may have a draft. The text that it is
+// judged by lacks the token that the running step samples.
+func (s *Scheduler) mayDraft() (may bool) {
+	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (int, float64) {
+		n, more := s.worth(q, most, rows, tokens)
+		may = may || n > 0
+		return n, more
+	})
+	return may
+}
+
+// forDrafts calls try for each sequence of the planned step that may have a draft of at most most
+// tokens, in a step that has rows rows and is expected to give tokens tokens so far. try returns
+// how many it drafted, and how many more tokens are expected of the step with them.
+func (s *Scheduler) forDrafts(try func(q *sequence, most, rows int, tokens float64) (int,
+	float64)) {
+	if s.o.Drafts == 0 || s.rebuild {
 		return
 	}
-	rows, tokens := 0, 0
+	rows, sampled := 0, 0
 	for _, q := range s.running {
 		if q.scores() {
 			return
 		}
 		if rows += q.rows; q.rows > 0 && q.rows == q.left() {
-			tokens++
+			sampled++
 		}
 	}
-	room := min(s.o.MaxNumBatchedTokens-rows, s.mostLogits()-tokens)
-	expected := float64(tokens)
+	room := min(s.alikeRows()-rows, s.mostLogits()-sampled)
+	tokens := float64(sampled)
 	for _, q := range s.running {
 		if room <= 0 {
 			return
@@ -55,9 +85,18 @@ func (s *Scheduler) addDrafts() {
 		if q.rows != 1 || !q.decodes() {
 			continue
 		}
-		n, more := s.guess(q, min(s.o.Drafts, room, q.maxTokens-len(q.tokens)-2), rows, expected)
-		rows, room, expected = rows+n, room-n, expected+more
+		n, more := try(q, min(s.o.Drafts, room, q.maxTokens-q.known()-2), rows, tokens)
+		rows, room, tokens = rows+n, room-n, tokens+more
 	}
+}
+
+// alikeRows is how many rows a step with drafts may have. A device whose larger steps give a row
+// other bits would not give the text that it gives without drafts.
+func (s *Scheduler) alikeRows() int {
+	if n := s.eng.Caps().Alike; n > 0 && !s.eng.Settings().Deterministic {
+		return min(n, s.o.MaxNumBatchedTokens)
+	}
+	return s.o.MaxNumBatchedTokens
 }
 
 // mostLogits is how many rows of logits the engine can give.
@@ -68,35 +107,23 @@ func (s *Scheduler) mostLogits() int {
 	return s.o.MaxNumBatchedTokens
 }
 
-// guess drafts at most most tokens for q in a step that has rows rows and is expected to give
-// expected tokens. It returns how many it drafted, and how many more tokens are expected of the
-// step with them.
-func (s *Scheduler) guess(q *sequence, most, rows int, expected float64) (n int, more float64) {
+// worth proposes at most most tokens behind those of q and says how many of them to try, and how
+// many more tokens they promise.
+func (s *Scheduler) worth(q *sequence, most, rows int, tokens float64) (n int, more float64) {
 	d := &q.draft
 	if most <= 0 {
 		return 0, 0
 	}
 	if s.o.propose != nil {
 		d.from = draft.Proposal{Tokens: s.o.propose(q.tokens, most)}
-		n = len(d.from.Tokens)
-	} else {
-		if d.index == nil {
-			d.index = draft.NewIndex(d.prediction)
-		}
-		d.index.Add(q.tokens)
-		d.from = d.index.Propose(d.tokens[:0], most)
-		n, more = s.gate.Worth(d.from, &d.fare, rows, expected)
+		return len(d.from.Tokens), 0
 	}
-	if n > 0 && !s.pool.Reserve(&q.table, q.computed+1+n) {
-		n = min(n, q.table.Room()-q.computed-1)
+	if d.index == nil {
+		d.index = draft.NewIndex(d.prediction)
 	}
-	if n <= 0 {
-		return 0, 0
-	}
-	d.tokens, d.rows, d.beside = d.from.Tokens[:n], rows, expected
-	s.counts.Drafts++
-	s.counts.DraftTokens += uint64(n)
-	return n, more
+	d.index.Add(q.tokens)
+	d.from = d.index.Propose(d.tokens[:0], most)
+	return s.gate.Worth(d.from, &d.fare, rows, tokens)
 }
 
 // rate says how many tokens of q's draft were right, and notes it.
@@ -124,8 +151,9 @@ func (q *sequence) right() (n int) {
 	return n
 }
 
-// observe tells the gate how long the step took that began at the time began.
-func (s *Scheduler) observe(began time.Time) {
+// observe tells the gate how long the running step of so many rows took, which began at the time
+// began.
+func (s *Scheduler) observe(rows int, began time.Time) {
 	if s.o.Drafts == 0 || s.batch.Rebuild {
 		return
 	}
@@ -133,7 +161,7 @@ func (s *Scheduler) observe(began time.Time) {
 	for _, q := range s.running[:s.launched] {
 		decode = decode && (q.inFlight == 0 || q.inFlight == 1+len(q.draft.tokens))
 	}
-	s.gate.Observe(len(s.batch.Tokens), s.o.now().Sub(began), decode)
+	s.gate.Observe(rows, s.o.now().Sub(began), decode)
 }
 
 // predicted counts tokens of the prediction.

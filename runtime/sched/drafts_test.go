@@ -22,6 +22,7 @@ type guesses struct {
 	sim   *simtest.Engine
 	texts [][]int32 // prompts with their answers
 	rng   *rand.Rand
+	none  int // the larger, the more often nothing is proposed
 }
 
 // knows notes what a request will say.
@@ -34,9 +35,37 @@ func (g *guesses) knows(context int, r Request) {
 	g.texts = append(g.texts, text)
 }
 
+// wrote notes what requests have said.
+func (g *guesses) wrote(requests []Request, answers [][]Token) {
+	for i, r := range requests {
+		text := slices.Clone(r.Prompt)
+		for _, tok := range answers[i] {
+			text = append(text, tok.ID)
+		}
+		g.texts = append(g.texts, text)
+	}
+}
+
+// answers submits all requests and reads what they say.
+func answers(t *testing.T, s *Scheduler, requests []Request) (texts [][]Token) {
+	t.Helper()
+	var streams []*Stream
+	for _, r := range requests {
+		streams = append(streams, submit(t, s, t.Context(), r))
+	}
+	for _, st := range streams {
+		var text []Token
+		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
+			text = append(text, tok)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 // propose is Options.propose.
 func (g *guesses) propose(tokens []int32, most int) []int32 {
-	n := g.rng.IntN(most + 1)
+	n := max(0, g.rng.IntN(most+1+g.none)-g.none)
 	var guess []int32
 	for _, text := range g.texts {
 		if len(text) > len(tokens) && slices.Equal(text[:len(tokens)], tokens) {
@@ -90,9 +119,17 @@ func drafted(rng *rand.Rand) func(*Options, *guesses, []*job) {
 
 // With OSSRUN_LONG these are 10,000 turns.
 func TestDraftsChangeNothing(t *testing.T) {
+	changeNothing(t, 60, func(e *simtest.Engine) Engine { return e })
+}
+
+// A device that samples has drafts in the steps that are not queued ahead.
+func TestDraftsChangeNothingOnDevice(t *testing.T) {
+	changeNothing(t, 30, func(e *simtest.Engine) Engine { return simtest.NewDevice(e) })
+}
+
+func changeNothing(t *testing.T, scenarios int, on func(*simtest.Engine) Engine) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var all Stats
-	scenarios := 60
 	switch {
 	case os.Getenv("OSSRUN_LONG") != "":
 		scenarios = 1700
@@ -101,7 +138,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 	}
 	turns := uint64(0)
 	for range scenarios {
-		stats := scenarioOn(t, rng, drafted(rng), func(e *simtest.Engine) Engine { return e })
+		stats := scenarioOn(t, rng, drafted(rng), on)
 		turns += stats.Stopped + stats.Length + stats.Cancelled
 		all.Drafts += stats.Drafts
 		all.DraftTokens += stats.DraftTokens
@@ -257,29 +294,12 @@ func TestDraftsOnTheCPU(t *testing.T) {
 	run := func(o Options) (texts [][]Token, stats Stats) {
 		s, end := real(t, dev, ckpt, o)
 		defer end()
-		var streams []*Stream
-		for _, r := range requests {
-			streams = append(streams, submit(t, s, t.Context(), r))
-		}
-		for _, st := range streams {
-			var text []Token
-			for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
-				text = append(text, tok)
-			}
-			texts = append(texts, text)
-		}
-		return texts, s.Stats()
+		return answers(t, s, requests), s.Stats()
 	}
 	want, _ := run(Options{Settings: engine.Settings{Pages: 100, MaxNumBatchedTokens: 128,
 		MaxNumSeqs: 1}})
 	g := guesses{sim: newSim(Options{}, ckpt.Spec.Vocab, 128), rng: rand.New(rand.NewPCG(8, 8))}
-	for i, r := range requests {
-		text := slices.Clone(r.Prompt)
-		for _, tok := range want[i] {
-			text = append(text, tok.ID)
-		}
-		g.texts = append(g.texts, text)
-	}
+	g.wrote(requests, want)
 	for _, o := range []Options{
 		{Settings: engine.Settings{Pages: 100, MaxNumBatchedTokens: 64, MaxNumSeqs: 1, Drafts: 32}},
 		{Settings: engine.Settings{Pages: 200, MaxNumBatchedTokens: 128, MaxNumSeqs: 12,

@@ -24,7 +24,7 @@ func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Option
 	close func()) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
-		MaxNumBatchedTokens: o.MaxNumBatchedTokens})
+		MaxNumBatchedTokens: o.MaxNumBatchedTokens, Deterministic: o.Deterministic})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (s *Scheduler) compute() {
 	s.counts.Rows += uint64(len(s.batch.Tokens))
 	s.scorePrompts()
 	s.choose()
-	s.observe(began)
+	s.observe(len(s.batch.Tokens), began)
 	s.advance()
 }
 

@@ -144,9 +144,8 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	} else {
 		s.Compute = cmp.Or(s.Compute, engine.Rounded)
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
-		if s.Drafts = 0; o.Speculate {
-			note("--speculative-config: only the CPU engine makes drafts; a GPU computes one " +
-				"token of a request at a time")
+		if !o.Speculate { // no card has shown yet that they pay there
+			s.Drafts = 0
 		}
 		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
 			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 " +

@@ -51,4 +51,10 @@ func TestBenchOnAGPU(t *testing.T) {
 	if err != nil || len(ops.Steps) != 1 || ops.Steps[0].Operations[0].OfRead <= 0 {
 		t.Errorf("%+v, %v", ops, err)
 	}
+	copied, err := bench.Copy(t.Context(), on, ckpt, bench.Options{Prefill: []int{40}, Rounds: 1,
+		Steps: 4, Settings: engine.Settings{Drafts: 8}, Progress: func(string) {}})
+	if err != nil || len(copied.Texts) != 2 || copied.Texts[0].With <= 0 ||
+		copied.Texts[0].Without <= 0 {
+		t.Errorf("%+v, %v", copied, err)
+	}
 }

@@ -134,9 +134,9 @@ func (v *serveVerb) flags() []cli.Flag {
 			"that begin alike; this is the default"),
 		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt "+
 			"from its first token, for instance to measure speed"),
-		text(&v.speculative, "speculative-config", "bound the drafts as vLLM's `JSON` does, "+
+		text(&v.speculative, "speculative-config", "draft, bounded as vLLM's `JSON` does, "+
 			"{\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix is the same "+
-			"here (default: up to 32 tokens where they pay, on the CPU)"),
+			"here (default: up to 32 tokens where they pay, on the CPU; none on a GPU)"),
 		atLeast(&o.StreamInterval, "stream-interval", 1, "send `N` tokens in an event of a stream "+
 			"(default: each by itself, more under load)"),
 
