@@ -54,6 +54,7 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 		if err != nil {
 			return nil, err
 		}
+		memory.PreferHugePages()
 		fill(memory.Bytes, list, ckpt)
 		return view(memory.Bytes, list, memory.Free), nil
 	}
