@@ -126,7 +126,7 @@ func (i intermediate) compare(eng engine.Engine, arrays *golden.Arrays, rows int
 	if err != nil {
 		return math.Inf(1), err
 	}
-	got := golden.Floats(data)
+	got := engine.Numbers[float32](data)
 	width := len(got) / rows
 	to := i.to
 	if to == 0 {

@@ -1,15 +1,15 @@
 package golden
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Reading a golden folder.
@@ -116,23 +116,10 @@ func (a *Arrays) Bytes(name string, t safetensors.DType) ([]byte, error) {
 
 func (a *Arrays) Int32(name string) ([]int32, error) {
 	data, err := a.Bytes(name, safetensors.I32)
-	out := make([]int32, len(data)/4)
-	for i := range out {
-		out[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
-	}
-	return out, err
+	return slices.Clone(engine.Numbers[int32](data)), err
 }
 
 func (a *Arrays) Float32(name string) ([]float32, error) {
 	data, err := a.Bytes(name, safetensors.F32)
-	return Floats(data), err
-}
-
-// Floats reads little-endian float32 values.
-func Floats(data []byte) []float32 {
-	out := make([]float32, len(data)/4)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-	}
-	return out
+	return slices.Clone(engine.Numbers[float32](data)), err
 }

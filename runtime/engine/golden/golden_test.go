@@ -110,10 +110,10 @@ func TestWrongWeights(t *testing.T) {
 func TestWhatCannotRun(t *testing.T) {
 	dev := device(t)
 	ignore := func(golden.CaseResult) {}
-	if _, err := golden.Run(t.Context(), t.TempDir(), engine.On(dev), nil, ignore); err == nil {
+	if _, err := (golden.Options{}).Run(t.Context(), t.TempDir(), engine.On(dev), nil, ignore); err == nil {
 		t.Error("an empty folder runs")
 	}
-	if _, err := golden.Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
+	if _, err := (golden.Options{}).Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
 		t.Error("an unknown mode runs")
 	}
 	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, engine.On(dev), nil,
@@ -122,14 +122,14 @@ func TestWhatCannotRun(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := golden.Run(ctx, t2, engine.On(dev), nil, ignore); !errors.Is(err,
+	if _, err := (golden.Options{}).Run(ctx, t2, engine.On(dev), nil, ignore); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for _, array := range []string{"len31.logits", "len31.positions", "len31.greedy_gap"} {
 		dir := copyGolden(t)
 		rename(t, dir, array)
-		if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil ||
+		if _, err := (golden.Options{}).Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil ||
 			!strings.Contains(err.Error(), array) {
 			t.Errorf("without %s: %v", array, err)
 		}
@@ -139,7 +139,7 @@ func TestWhatCannotRun(t *testing.T) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil {
+	if _, err := (golden.Options{}).Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil {
 		t.Error("no cases: passes")
 	}
 }

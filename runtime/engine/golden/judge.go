@@ -29,6 +29,8 @@ type CaseResult struct {
 	GapLost float64
 	Elapsed time.Duration //
 	Misses  []string      // what is outside the bounds; empty: passed
+
+	kl []float64 // by position
 }
 
 // OK tells whether everything lies within the bounds.
@@ -85,21 +87,14 @@ const (
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.
 const kvFP8 = ", kv " + engine.KVFP8
 
-// measured is what one case gave in one mode.
-type measured struct {
-	result CaseResult
-	kl     []float64
-}
-
 // compare measures one case: the engine's logits at the prompt's positions, and its choice at every
 // greedy step.
-func compare(mode string, c *Case, out *output) measured {
-	m := measured{result: CaseResult{Mode: mode, Case: c.Name, Positions: len(c.Positions),
-		GreedyOf: len(c.Greedy), Elapsed: out.elapsed}}
-	r := &m.result
+func compare(c *Case, out *output) CaseResult {
+	r := CaseResult{Case: c.Name, Positions: len(c.Positions), GreedyOf: len(c.Greedy),
+		Elapsed: out.elapsed}
 	for i, want := range c.Logits {
 		r.MaxAbs = largest(r.MaxAbs, maxAbs(want, out.logits[i]))
-		m.kl = append(m.kl, divergence(want, out.logits[i]))
+		r.kl = append(r.kl, divergence(want, out.logits[i]))
 		best, gap := lead(want)
 		r.count(best == argmax(out.logits[i]), gap)
 	}
@@ -109,8 +104,8 @@ func compare(mode string, c *Case, out *output) measured {
 		}
 		r.count(out.greedy[i] == want, float64(c.Gap[i]))
 	}
-	r.summarize(m.kl)
-	return m
+	r.summarize()
+	return r
 }
 
 func (r *CaseResult) count(agrees bool, gap float64) {
@@ -122,17 +117,16 @@ func (r *CaseResult) count(agrees bool, gap float64) {
 	r.GapLost = largest(r.GapLost, gap)
 }
 
-func (r *CaseResult) summarize(kl []float64) {
-	if len(kl) == 0 {
+func (r *CaseResult) summarize() {
+	if len(r.kl) == 0 {
 		return
 	}
-	sorted := slices.Clone(kl)
-	slices.Sort(sorted) // NaN first, so it must be looked for
+	sorted := slices.Sorted(slices.Values(r.kl)) // NaN first, so it must be looked for
 	sum := 0.0
-	for _, v := range kl {
+	for _, v := range r.kl {
 		sum += v
 	}
-	r.KLMean, r.KLMedian, r.KLMax = sum/float64(len(kl)), sorted[len(sorted)/2],
+	r.KLMean, r.KLMedian, r.KLMax = sum/float64(len(r.kl)), sorted[len(sorted)/2],
 		sorted[len(sorted)-1]
 	if math.IsNaN(sum) {
 		r.KLMedian, r.KLMax = sum, sum
@@ -140,7 +134,7 @@ func (r *CaseResult) summarize(kl []float64) {
 }
 
 // judgeCase notes the limits that a single case misses.
-func judgeCase(r *CaseResult, exact []measured, at int) {
+func judgeCase(r *CaseResult, exact CaseResult) {
 	b := bounds[r.Mode]
 	if b.maxAbs > 0 && !(r.MaxAbs <= b.maxAbs) {
 		r.miss("a logit is off by %.3g, allowed %.3g", r.MaxAbs, b.maxAbs)
@@ -148,30 +142,28 @@ func judgeCase(r *CaseResult, exact []measured, at int) {
 	if b.everyGreedyEquals && r.Greedy != r.GreedyOf {
 		r.miss("%d of %d greedy tokens", r.Greedy, r.GreedyOf)
 	}
-	if r.Mode != engine.Exact && !(exact[at].result.MaxAbs <= goldenBound) {
-		r.miss("the golden itself is off by %.3g from exact arithmetic", exact[at].result.MaxAbs)
+	if r.Mode != engine.Exact && !(exact.MaxAbs <= goldenBound) {
+		r.miss("the golden itself is off by %.3g from exact arithmetic", exact.MaxAbs)
 	}
 }
 
 // together puts a mode's cases into one result and judges it by the bounds over all positions.
-func together(mode string, all []measured) CaseResult {
+func together(mode string, all []CaseResult) CaseResult {
 	r := CaseResult{Mode: mode, Case: "all"}
-	var kl []float64
 	missed := 0
-	for _, m := range all {
-		c := m.result
+	for _, c := range all {
 		r.Positions += c.Positions
 		r.MaxAbs = largest(r.MaxAbs, c.MaxAbs)
 		r.Agree, r.Of = r.Agree+c.Agree, r.Of+c.Of
 		r.Greedy, r.GreedyOf = r.Greedy+c.Greedy, r.GreedyOf+c.GreedyOf
 		r.GapLost = largest(r.GapLost, c.GapLost)
 		r.Elapsed += c.Elapsed
-		kl = append(kl, m.kl...)
+		r.kl = append(r.kl, c.kl...)
 		if !c.OK() {
 			missed++
 		}
 	}
-	r.summarize(kl)
+	r.summarize()
 	b := bounds[mode]
 	if !(r.KLMean <= b.klMean) {
 		r.miss("mean KL %.3g, allowed %.3g", r.KLMean, b.klMean)

@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,8 @@ type Options struct {
 // Run compares modes of a device (default: all it has) with the golden in dir. Each case and, after
 // a mode's cases, the mode as a whole ("all") goes to report as soon as it is known. ok is whether
 // everything passed; err says what could not be run at all.
-func Run(ctx context.Context, dir string, b engine.Backend, modes []string,
-	report func(CaseResult)) (ok bool, err error) {
-	return Options{}.Run(ctx, dir, b, modes, report)
-}
-
 func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	report func(CaseResult)) (ok bool, err error) {
-	o.Engine = o.Engine.On(b)
 	if len(modes) == 0 {
 		modes = b.Caps().Computes
 	}
@@ -64,92 +59,90 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 			c.Greedy, c.Gap = c.Greedy[:o.Greedy], c.Gap[:o.Greedy]
 		}
 	}
-	judge := o // exact judges the golden and the other modes
-	judge.Engine.Dense = engine.DenseBF16
+	judge := o.with(engine.Exact, engine.DenseBF16, b) // of the golden and of the other modes
 	if judge.Engine.KVCacheDtype == engine.KVFP8 {
 		judge.Engine.KVCacheDtype = "f32"
 	}
-	exact, err := judge.runMode(ctx, engine.Exact, ckpt, b, cases)
+	exact, err := judge.run(ctx, ckpt, b, cases)
 	if err != nil {
 		return false, err
 	}
 	ok = true
-	variants := make([]variant, 0, 2*len(modes))
-	for _, mode := range modes {
-		variants = append(variants, variant{mode, o})
-		if o.Both && mode != engine.Exact && b.Caps().DenseQ8 {
-			also := o
-			also.Engine.Dense = engine.DenseQ8
-			also.Engine = also.Engine.On(b)
-			variants = append(variants, variant{mode, also})
-		}
-	}
-	for _, v := range variants {
-		results, mode, o := exact, v.mode, v.with
-		if mode != engine.Exact || o.Engine.KVCacheDtype == engine.KVFP8 {
-			if results, err = o.runMode(ctx, mode, ckpt, b, cases); err != nil {
+	for _, v := range o.variants(b, modes) {
+		results, name := exact, v.name()
+		if name != engine.Exact {
+			if results, err = v.run(ctx, ckpt, b, cases); err != nil {
 				return false, err
 			}
-			mode = o.nameOf(mode)
 		}
 		for i := range results {
-			results[i].result.Mode = mode
-			judgeCase(&results[i].result, exact, i)
-			report(results[i].result)
+			results[i].Mode = name
+			judgeCase(&results[i], exact[i])
+			report(results[i])
 		}
-		all := together(mode, results)
+		all := together(name, results)
 		report(all)
 		ok = ok && all.OK()
 	}
 	return ok, nil
 }
 
-// variant is a compute mode and what else it is run with.
-type variant struct {
-	mode string
-	with Options
+// with are the options for a compute mode and a type of dense weights.
+func (o Options) with(mode, dense string, b engine.Backend) Options {
+	o.Engine.Compute, o.Engine.Dense = mode, dense
+	o.Engine = o.Engine.On(b)
+	return o
 }
 
-// nameOf is how a compute mode with these options is called in the bounds.
-func (o Options) nameOf(mode string) string {
-	if mode != engine.Exact && o.Engine.Dense == engine.DenseQ8 {
-		mode += denseQ8
+// variants are the runs of some compute modes.
+func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
+	for _, mode := range modes {
+		if mode == engine.Exact {
+			list = append(list, o.with(mode, engine.DenseBF16, b))
+			continue
+		}
+		list = append(list, o.with(mode, o.Engine.Dense, b))
+		if o.Both && b.Caps().DenseQ8 {
+			list = append(list, o.with(mode, engine.DenseQ8, b))
+		}
+	}
+	return list
+}
+
+// name is how a run is called in the bounds.
+func (o Options) name() string {
+	name := o.Engine.Compute
+	if o.Engine.Dense == engine.DenseQ8 {
+		name += denseQ8
 		if o.Engine.Dense12 {
-			mode += inputs12
+			name += inputs12
 		}
 	}
 	if o.Engine.KVCacheDtype == engine.KVFP8 {
-		mode += kvFP8
+		name += kvFP8
 	}
-	return mode
+	return name
 }
 
-func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint,
-	b engine.Backend, cases []Case) (results []measured, err error) {
-	chunk := o.Chunk
-	if chunk == 0 {
-		chunk = 256
-	}
-	options := o.Engine
-	options.Compute, options.MaxNumBatchedTokens = mode, chunk
-	if mode == engine.Exact {
-		options.Dense = engine.DenseBF16
-	}
+func (o Options) run(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.Backend,
+	cases []Case) (results []CaseResult, err error) {
+	chunk, options := cmp.Or(o.Chunk, 256), o.Engine
+	options.MaxNumBatchedTokens = chunk
 	if options.Pages == 0 {
 		options.Pages = pagesFor(cases) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
 	}
 	eng, err := b.Load(ctx, ckpt, options, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", mode, err)
+		return nil, fmt.Errorf("%s: %w", options.Compute, err)
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
 	pages := NewPages(options.Pages).WithTwins(options.KVCacheDtype)
 	for i := range cases {
 		out, err := feed(ctx, eng, pages, &cases[i], chunk)
 		if err != nil {
-			return nil, fmt.Errorf("%s: case %s: %w", mode, cases[i].Name, err)
+			return nil, fmt.Errorf("%s: case %s: %w", options.Compute, cases[i].Name, err)
 		}
-		results = append(results, compare(mode, &cases[i], out))
+		results = append(results, compare(&cases[i], out))
 	}
 	return results, nil
 }

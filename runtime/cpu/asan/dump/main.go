@@ -16,7 +16,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"io"
@@ -226,9 +225,9 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 		p.Spec.Vocab, tolerance)
 	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.Twins,
 		b.LogitRows} {
-		binary.Write(w, binary.LittleEndian, list)
+		w.Write(engine.Bytes(list))
 	}
 	for _, row := range want {
-		binary.Write(w, binary.LittleEndian, row)
+		w.Write(engine.Bytes(row))
 	}
 }
