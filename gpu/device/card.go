@@ -1,9 +1,12 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -12,7 +15,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A GPU as a user names it: a number counted across vendors, or none for the first that works.
+// GPUs as a user names them: numbers counted across vendors, or none for the first that works.
+//
+// What must stay true: a user who names cards for one model gets all of them, in that order, or an
+// error and no card; the environment that AMD's runtime needs is set before the library is loaded,
+// because the runtime reads it once; what the user has set stays.
 
 // Card is a device and the driver under it.
 type Card struct {
@@ -55,14 +62,6 @@ func (c *Card) describe() *Card {
 	return c
 }
 
-// Close closes the device and its driver.
-func (c *Card) Close() error {
-	if err := c.Device.Close(); err != nil {
-		return err
-	}
-	return c.Driver.Close()
-}
-
 // Libraries lists the variables that name a driver library other than the machine's own, in the
 // order in which vendors are counted.
 var Libraries = []struct {
@@ -82,63 +81,139 @@ type none struct{}
 func (none) Error() string        { return "no GPU driver is on this machine" }
 func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 
+// listing walks through the devices that the vendors' drivers show, NVIDIA's before AMD's.
+type listing struct {
+	count   int      // of devices so far
+	refused []string // what the drivers say instead
+}
+
+func (l *listing) each(yield func(d *driver.Driver, index int) bool) {
+	for _, v := range Libraries {
+		path := os.Getenv(v.Variable)
+		d, err := openVendor(v.API, path)
+		if err != nil {
+			if !errors.Is(err, driver.ErrNoLibrary) || path != "" {
+				l.refused = append(l.refused, err.Error())
+			}
+			continue
+		}
+		n, err := d.DeviceCount()
+		if err != nil {
+			l.refused = append(l.refused, fmt.Sprintf("%s: %s", v.API, err))
+		}
+		for i := range n {
+			if l.count++; !yield(d, i) {
+				return
+			}
+		}
+	}
+}
+
+// Count is how many GPUs the drivers show.
+func Count() int {
+	var l listing
+	for range l.each {
+	}
+	return l.count
+}
+
 // OpenCard opens the first GPU of a list, all of which must exist; with an empty list, the first
-// GPU that works. NVIDIA's are counted before AMD's. ErrNone is the only expected error.
+// GPU that works. ErrNone is the only expected error.
 func OpenCard(list []int) (*Card, error) {
 	if len(list) > 1 {
-		n, err := Count()
-		if err != nil {
-			return nil, err
-		}
-		if most := slices.Max(list); n > 0 && most >= n {
+		if most, n := slices.Max(list), Count(); n > 0 && most >= n {
 			return nil, missing(most, n)
 		}
-		list = list[:1]
 	}
 	decode, err := ParseDecodeKernel(os.Getenv(decodeKernel))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", decodeKernel, err)
 	}
-	var refused []string
-	seen := 0
-	for _, l := range Libraries {
-		d, err := openVendor(l.API, os.Getenv(l.Variable))
-		if err != nil {
-			if !errors.Is(err, driver.ErrNoLibrary) || os.Getenv(l.Variable) != "" {
-				refused = append(refused, err.Error())
-			}
+	var l listing
+	for d, i := range l.each {
+		number := l.count - 1
+		if len(list) > 0 && list[0] != number {
 			continue
 		}
-		count, err := d.DeviceCount()
-		if err != nil {
-			refused = append(refused, fmt.Sprintf("%s: %s", l.API, err))
+		options := Options{Index: i, DecodeKernel: decode}
+		dev, err := Open(d, options)
+		if err == nil {
+			c := &Card{Device: dev, Driver: d, Number: number, options: options}
+			return c.describe(), nil
 		}
-		for i := range count {
-			if len(list) == 1 && list[0] != seen+i {
-				continue
-			}
-			options := Options{Index: i, DecodeKernel: decode}
-			dev, err := Open(d, options)
-			if err == nil {
-				c := &Card{Device: dev, Driver: d, Number: seen + i, options: options}
-				return c.describe(), nil
-			}
-			refused = append(refused, err.Error())
-		}
-		seen += count
-		if err := d.Close(); err != nil {
-			refused = append(refused, err.Error())
-		}
+		l.refused = append(l.refused, err.Error())
 	}
 	switch {
-	case len(refused) > 0:
-		return nil, errors.New(strings.Join(refused, "; "))
-	case seen == 0:
+	case len(l.refused) > 0:
+		return nil, errors.New(strings.Join(l.refused, "; "))
+	case l.count == 0:
 		return nil, ErrNone
 	}
-	return nil, missing(list[0], seen)
+	return nil, missing(list[0], l.count)
 }
 
 func missing(number, shown int) error {
 	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, shown)
+}
+
+// OpenCards opens the GPUs of a list, in its order, each as OpenCard does. With an empty list it
+// opens all that work; those that do not are left out.
+func OpenCards(list []int) (cards []*Card, _ error) {
+	named := len(list) > 0
+	if !named {
+		for i := range max(1, Count()) { // if no driver shows a GPU, OpenCard knows why
+			list = append(list, i)
+		}
+	}
+	var refused []error
+	for _, i := range list {
+		c, err := OpenCard([]int{i})
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		cards = append(cards, c)
+	}
+	if len(cards) > 0 && (!named || len(refused) == 0) {
+		return cards, nil
+	}
+	for _, c := range cards {
+		refused = append(refused, c.Close())
+	}
+	return nil, errors.Join(refused...)
+}
+
+// machineFiles gives the machine's files; nil where there are none to look at.
+var machineFiles = func() fs.FS {
+	if runtime.GOOS == "linux" {
+		return os.DirFS("/")
+	}
+	return nil
+}()
+
+// openVendor opens one of Libraries.
+func openVendor(api driver.API, path string) (*driver.Driver, error) {
+	if api == driver.HIP {
+		SetEnvironment()
+	}
+	return driver.Open(api, path)
+}
+
+// SetEnvironment sets the environment variables that this machine's cards need. Call it before
+// opening AMD's library.
+func SetEnvironment() { settle(machineFiles) }
+
+// settle sets what the cards of a machine need, from its files alone: it loads nothing and runs no
+// tool.
+func settle(files fs.FS) {
+	if files == nil {
+		return
+	}
+	for name, value := range detect.Detect(context.Background(),
+		detect.Machine{Files: files}).Environment() {
+		if _, set := os.LookupEnv(name); !set {
+			// sets C's environment too; it fails only for invalid names, and this one is valid
+			os.Setenv(name, value)
+		}
+	}
 }

@@ -37,25 +37,17 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 
 // Start queues a batch and returns at once. The device runs later requests after it.
 func (s *step) Start(b *engine.Batch) error {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if s.closed() {
-		return engine.ErrClosed
-	}
-	return s.settled(s.queue(b, nil, s.launchWhole))
+	return s.locked(func() error { return s.queue(b, nil, s.launchWhole) })
 }
 
 // Finish waits for everything that is queued.
 func (s *step) Finish() error {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if s.closed() {
-		return engine.ErrClosed
-	}
-	if err := s.dev.stream.Synchronize(); err != nil {
-		return fmt.Errorf("run the step: %w", err)
-	}
-	return nil
+	return s.locked(func() error {
+		if err := s.dev.stream.Synchronize(); err != nil {
+			return fmt.Errorf("run the step: %w", err)
+		}
+		return nil
+	})
 }
 
 // Take copies bytes from another card's memory through the driver that both share, without the

@@ -143,7 +143,7 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Embed:
 		return one(t.Embed(r, out(0), s.array(tokensArray), w(0), spec.Hidden))
 	case engine.Angles:
-		return one(t.Angles(r, out(0), s.array(positionsArray), s.frequencies.at, spec.HeadDim/2,
+		return one(t.Angles(r, out(0), s.array(positionsArray), s.frequencies, spec.HeadDim/2,
 			op.Scale))
 	case engine.Norm:
 		return one(t.Norm(r, out(0), in(0), w(0), op.In[0].Width, op.Eps))

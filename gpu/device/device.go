@@ -40,8 +40,7 @@ type Device struct {
 	mu       sync.Mutex // held while work is queued and waited for
 	loading  *loader
 	disabled map[Variant]bool
-	sampler  *sampler // that chose the last tokens; nil once it is freed
-	users    int      // regions and steps not freed yet
+	users    int // regions and steps not freed yet
 	closed   bool
 
 	sharing sync.Mutex // held while shared changes; before mu where both are

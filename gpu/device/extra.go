@@ -42,7 +42,7 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))
-	return bytes + logits*int64(s.Vocab)*4 + choosing(logits, s.Vocab), nil
+	return bytes + logits*int64(s.Vocab)*4 + choosing(int(logits), s.Vocab), nil
 }
 
 // largest is memory that steps of all buckets use in turn. The largest bucket comes first; a
@@ -60,10 +60,7 @@ func (l *largest) more(bytes int64) int64 {
 // choosing is the sampling memory for so many rows. It holds the statistics and the top logits that
 // logprobs report. Because one sample may be under way while another is waited for, it holds twice
 // the parameters, the changes to logits, the masks and the tokens.
-func choosing(rows int64, vocab int) int64 {
-	const rivals = 20
-	mask := 8 * ((int64(vocab) + 63) / 64)
-	in := rows*kernels.SampleRowBytes + 16 + int64(engine.MostEdits(int(rows)))*
-		kernels.LogitEditBytes + rows*mask
-	return rows*(kernels.LogitStatsBytes+2*4*rivals) + 2*(in+4*rows)
+func choosing(rows, vocab int) int64 {
+	x := sampler{rows: rows, words: (vocab + 63) / 64}
+	return int64(rows*(kernels.LogitStatsBytes+2*4*mostRivals) + 2*(x.bytes()+4*rows))
 }

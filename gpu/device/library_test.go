@@ -63,8 +63,8 @@ func TestEnvironmentOfACard(t *testing.T) {
 		}
 		t.Setenv(scratch, "")
 		os.Unsetenv(scratch)
-		if n, err := Count(); err != nil || n != 1 {
-			t.Fatalf("%s: %d cards, %v", api, n, err)
+		if n := Count(); n != 1 {
+			t.Fatalf("%s: %d cards", api, n)
 		}
 		// The other vendor's library is asked for as well, and is not there.
 		if got := os.Getenv(scratch); got != "1" {

@@ -327,14 +327,7 @@ func (v *prover) round(ph phase) error {
 	if err := x.Region.Read(x.Offset, data); err != nil {
 		return err
 	}
-	values := make([]float32, len(data)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.NativeEndian.Uint32(data[4*i:]))
-	}
-	to(values)
-	for i, x := range values {
-		binary.NativeEndian.PutUint32(data[4*i:], math.Float32bits(x))
-	}
+	to(engine.Numbers[float32](data))
 	return x.Region.Write(x.Offset, data)
 }
 
@@ -350,16 +343,9 @@ func (v *prover) putBack() error {
 
 // read reads the live rows of buffers.
 func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
-	rows := len(v.batch.Tokens)
+	rows := len(v.batch.Tokens) // fewer may be live than fit
 	for _, b := range buffers {
-		n := v.p.BytesOf(b)
-		switch b.Extent { // fewer rows may be live than fit
-		case engine.PerRow, engine.PerLogit:
-			n = int64(rows) * int64(b.Width) * b.Type.Size()
-		case engine.PerSlot:
-			n = int64(rows*v.p.Spec.ExpertsPerToken) * int64(b.Width) * b.Type.Size()
-		}
-		data := make([]byte, n)
+		data := make([]byte, int64(v.p.RowsIn(b, rows, rows)*b.Width)*b.Type.Size())
 		from, at := b.Region, b.Offset
 		if b.Home == engine.Logits {
 			from, at = v.fast.logits, 0
@@ -406,11 +392,7 @@ func (v *prover) differenceOfPages(want, got []byte) float64 {
 	most, page := 0.0, v.p.PageBytes()
 	for at := int64(0); at < int64(len(want)); at += page {
 		t := v.typeOf(at)
-		a, b := want[at:at+page], got[at:at+page]
-		if t == engine.U8 {
-			t, a, b = engine.F32, fromE4M3(a), fromE4M3(b)
-		}
-		most = max(most, difference(t, a, b)*roundingStep[v.typeOf(at)])
+		most = max(most, difference(t, want[at:at+page], got[at:at+page])*roundingStep[t])
 	}
 	return most
 }

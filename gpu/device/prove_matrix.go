@@ -1,12 +1,13 @@
 package device
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Proves fragment layouts on the card: each unit multiplies matrices of integers, whose products
@@ -43,20 +44,30 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	return wrong, nil
 }
 
+// variantsOf lists the variants that multiply with a unit.
+func variantsOf(u kernels.Unit) (list []Variant) {
+	for _, f := range Variants() {
+		if strings.HasPrefix(string(f), "prefill_") && unitOf(f) == u {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // productBF16 is k = 16 in bf16, for MMA or WGMMA.
 func productBF16(unit kernels.Unit, m, n int) product {
 	const k = 16
 	p := product{unit: unit, m: m, n: n, k: k,
 		a: func(row, column int) float64 { return float64((row*k+column)*7%31 - 15) },
 		b: func(row, column int) float64 { i := row*k + column; return float64((i*i+row)%29 - 14) }}
-	pack := func(rows int, at func(int, int) float64) (data []byte) {
+	pack := func(rows int, at func(int, int) float64) []byte {
+		var data []uint16
 		for row := range rows {
 			for column := range k {
-				data = binary.NativeEndian.AppendUint16(data,
-					uint16(math.Float32bits(float32(at(row, column)))>>16))
+				data = append(data, uint16(math.Float32bits(float32(at(row, column)))>>16))
 			}
 		}
-		return data
+		return engine.Bytes(data)
 	}
 	p.operand = [][]byte{pack(m, p.a), pack(n, p.b)}
 	return p
@@ -99,7 +110,7 @@ func productMX() product {
 func (d *Device) multiply(p product) (wrong, err error) {
 	h := holding{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
-	sums, to := make([]byte, p.m*p.n*4), h.region(int64(p.m*p.n*4))
+	sums, to := make([]float32, p.m*p.n), h.region(int64(p.m*p.n*4))
 	var operands []kernels.Pointer
 	for _, o := range p.operand {
 		operands = append(operands, h.upload(o))
@@ -114,7 +125,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 	if err := d.wait(func() error { return one.queue(d.stream) }); err != nil {
 		return nil, err
 	}
-	if err := to.Read(0, sums); err != nil {
+	if err := to.Read(0, engine.Bytes(sums)); err != nil {
 		return nil, err
 	}
 	for i := range p.m {
@@ -123,8 +134,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 			for k := range p.k {
 				want += p.a(i, k) * p.b(j, k)
 			}
-			if got := math.Float32frombits(binary.NativeEndian.Uint32(sums[4*(i*p.n+
-				j):])); float64(got) != want {
+			if got := sums[i*p.n+j]; float64(got) != want {
 				return fmt.Errorf("a product of integers is wrong at row %d, column %d: %v, not "+
 					"%v: the fragments lie elsewhere on this card", i, j, got, want), nil
 			}

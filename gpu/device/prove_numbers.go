@@ -1,7 +1,6 @@
 package device
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -42,46 +41,46 @@ func toMXFP4(x []float32) {
 	}
 }
 
-// fromE4M3 turns codes of 8 bits (4 of exponent with bias 7, 3 of mantissa) into float32.
-func fromE4M3(codes []byte) []byte {
-	values := make([]byte, 0, 4*len(codes))
-	for _, c := range codes {
-		x := math.Float32frombits(uint32(c&0x7f)<<20) * 0x1p120
-		values = binary.NativeEndian.AppendUint32(values, math.Float32bits(x)|uint32(c&0x80)<<24)
-	}
-	return values
-}
-
 // difference is the largest between two buffers, relative to the largest value; integers are equal
 // or off by everything.
 func difference(t engine.Type, want, got []byte) float64 {
-	if t != engine.F32 && t != engine.BF16 {
-		if slices.Equal(want, got) {
-			return 0
-		}
+	a, b := values(t, want), values(t, got)
+	if a == nil && !slices.Equal(want, got) {
 		return math.Inf(1)
 	}
-	size := int(t.Size())
-	value := func(data []byte, i int) float64 {
-		if size == 2 {
-			bits := uint32(binary.NativeEndian.Uint16(data[2*i:]))
-			return float64(math.Float32frombits(bits << 16))
-		}
-		return float64(math.Float32frombits(binary.NativeEndian.Uint32(data[4*i:])))
-	}
 	var most, off float64
-	for i := range len(want) / size {
-		a, b := value(want, i), value(got, i)
-		if math.IsNaN(a) != math.IsNaN(b) || math.IsInf(b-a, 0) {
+	for i := range a {
+		if math.IsNaN(a[i]) != math.IsNaN(b[i]) || math.IsInf(b[i]-a[i], 0) {
 			return math.Inf(1)
 		}
-		if math.IsNaN(a) {
+		if math.IsNaN(a[i]) {
 			continue
 		}
-		most, off = math.Max(most, math.Abs(a)), math.Max(off, math.Abs(a-b))
+		most, off = math.Max(most, math.Abs(a[i])), math.Max(off, math.Abs(a[i]-b[i]))
 	}
 	if off == 0 {
 		return 0
 	}
 	return off / most
+}
+
+// values are the numbers of a buffer, nil where they are integers. 8 bits without a sign of their
+// own are e4m3: 4 bits of exponent with bias 7, 3 of mantissa.
+func values(t engine.Type, data []byte) (list []float64) {
+	switch t {
+	case engine.F32:
+		for _, v := range engine.Numbers[float32](data) {
+			list = append(list, float64(v))
+		}
+	case engine.BF16:
+		for _, v := range engine.Numbers[uint16](data) {
+			list = append(list, float64(math.Float32frombits(uint32(v)<<16)))
+		}
+	case engine.U8:
+		for _, c := range data {
+			v := float64(math.Float32frombits(uint32(c&0x7f)<<20) * 0x1p120)
+			list = append(list, math.Copysign(v, float64(int8(c))))
+		}
+	}
+	return list
 }

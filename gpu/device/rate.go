@@ -1,7 +1,6 @@
 package device
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -10,10 +9,10 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Measures the best rate at which the card multiplies: each matrix unit in a bare loop
-// (unit_rate.go), and each of the kernels for many rows in a square product of random numbers,
+// Measures the best rate at which the card multiplies: each matrix unit in a bare loop, and each of the kernels for many rows in a square product of random numbers,
 // large enough to fill the card and to read each number often.
 
 // Rate is a kind of product and the rate that it reached.
@@ -114,19 +113,14 @@ func squareBytes(side int) int64 { n := int64(side); return 3*4*n*n + 64*n + 409
 func (d *Device) timeSquare(s square, side int) (best time.Duration, err error) {
 	h := holding{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
-	ints := func(v ...uint32) (data []byte) {
-		for _, v := range v {
-			data = binary.NativeEndian.AppendUint32(data, v)
-		}
-		return data
-	}
-	var order []byte
-	for i := range side {
-		order = append(order, ints(uint32(i))...)
+	ints := func(v ...int32) kernels.Pointer { return h.upload(engine.Bytes(v)) }
+	order := make([]int32, side)
+	for i := range order {
+		order[i] = int32(i)
 	}
 	n := int64(side)
-	o := operands{count: h.upload(ints(uint32(side))), order: h.upload(order),
-		groups: h.upload(ints(1, 0, uint32(side))), bias: h.random(2 * n),
+	o := operands{count: ints(int32(side)), order: ints(order...),
+		groups: ints(1, 0, int32(side)), bias: h.random(2 * n),
 		scales: h.random(2 * n * n), x: h.random(4 * n * n), w: h.random(2 * n * n),
 		y: h.region(4 * n * n).at}
 	return h.time(s.launch(side, o))
@@ -144,15 +138,15 @@ func (h *holding) random(bytes int64) kernels.Pointer {
 
 func (d *Device) scatter(r *region) error {
 	random := rand.New(rand.NewPCG(7, 7))
-	piece := make([]byte, 0, 1<<20)
-	for len(piece) < min(1<<20, int(r.bytes)&^1) {
-		piece = binary.NativeEndian.AppendUint16(piece, randomBF16(random))
+	piece := make([]uint16, min(1<<19, r.bytes/2))
+	for i := range piece {
+		piece[i] = randomBF16(random)
 	}
-	if err := r.Write(0, piece); err != nil {
+	if err := r.Write(0, engine.Bytes(piece)); err != nil {
 		return err
 	}
 	return d.wait(func() error {
-		for have := int64(len(piece)); have < r.bytes; have *= 2 {
+		for have := int64(2 * len(piece)); have < r.bytes; have *= 2 {
 			if err := d.stream.Copy(r.at+driver.Pointer(have), r.at,
 				min(have, r.bytes-have)); err != nil {
 				return err
@@ -165,4 +159,65 @@ func (d *Device) scatter(r *region) error {
 // randomBF16 is a number between -2 and 2.
 func randomBF16(random *rand.Rand) uint16 {
 	return uint16(math.Float32bits(random.Float32()*4-2) >> 16)
+}
+
+// The rate of a matrix unit that nothing keeps waiting: a loop of products of random numbers that
+// stay where the unit reads them (gpu/kernels/matrix_rate.cu). The kernels' rates are shown as a
+// percentage of it. The loop uses the same instruction as the kernels: a card with a wider one can
+// reach more with that.
+
+var unitNames = map[kernels.Unit]string{kernels.MMA: "bf16 by a warp",
+	kernels.WGMMA: "bf16 by a warpgroup", kernels.MX: "MXFP4 by MXFP4"}
+
+// unitRate counts multiplications and additions a second. Launches grow until one takes long
+// enough: first to more blocks, until they fill the card, then to more rounds. In emulation a few
+// blocks are enough.
+func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, err error) {
+	// share: blocks per multiprocessor, more than it holds at once
+	const share, grow, mostRounds = 4, 4, 1 << 24
+	loop, all := d.target.Rate(u), share*max(d.target.Processors, 1)
+	for blocks, rounds := 1, 1; rounds <= mostRounds; {
+		took, err := d.timeUnit(u, loop, blocks, rounds)
+		if err != nil {
+			return 0, err
+		}
+		if took > 0 {
+			rate = max(rate, 2*float64(loop.Multiplications)*float64(blocks)*float64(rounds)/
+				took.Seconds())
+		}
+		if took >= enough {
+			return rate, nil
+		}
+		if blocks < all {
+			blocks = min(grow*blocks, all)
+		} else {
+			rounds *= grow
+		}
+	}
+	return 0, fmt.Errorf("%d rounds of the loop took less than %v: it did not run", mostRounds,
+		enough)
+}
+
+func (d *Device) timeUnit(u kernels.Unit, loop kernels.Rate, blocks,
+	rounds int) (best time.Duration, err error) {
+	h := holding{d: d}
+	defer func() { err = errors.Join(err, h.close()) }()
+	random := rand.New(rand.NewPCG(5, 5))
+	var at []kernels.Pointer
+	for i, bytes := range loop.Operands {
+		data := make([]uint16, bytes/2)
+		for j := range data {
+			switch {
+			case u == kernels.MX && i%2 == 1: // scales of 2^-2 to 2^2
+				data[j] = uint16(126+j%4) | uint16(125+j%3)<<8
+			case u == kernels.MX:
+				data[j] = uint16(random.Uint32())
+			default:
+				data[j] = randomBF16(random)
+			}
+		}
+		at = append(at, h.upload(engine.Bytes(data)))
+	}
+	sums := h.region(int64(blocks) * int64(loop.Sums))
+	return h.time(d.target.MatrixRate(u, blocks, sums.at, at, rounds))
 }

@@ -1,7 +1,7 @@
 package device
 
 import (
-	"encoding/binary"
+	"fmt"
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -63,53 +63,93 @@ const (
 )
 
 // write fills the state of a batch and returns how many bytes of it are in use.
-func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
-	put := func(at int, v int32) { binary.NativeEndian.PutUint32(state[4*at:], uint32(v)) }
-	put(0, int32(len(b.Tokens)))
-	put(1, int32(len(b.LogitRows)))
-	put(2, int32(len(b.Tokens)*perToken))
-	for i, t := range b.Tokens {
-		put(l.at(tokensArray)+i, t)
-	}
-	for i, r := range b.LogitRows {
-		put(l.at(logitArray)+i, r)
-	}
-	row, tables, used, alone := 0, l.at(tablesArray), 0, 0
+func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
+	state := engine.Numbers[int32](to)
+	array := func(i int) []int32 { return state[l.at(i):][:l.bucket] }
+	positions, fullAt, windowAt := array(positionsArray), array(fullArray), array(windowArray)
+	copy(array(tokensArray), b.Tokens)
+	copy(array(logitArray), b.LogitRows)
+	tables, alone := state[l.at(tablesArray):][:0], array(aloneArray)[:0]
+	row := 0
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		need := (int(q.Start+q.Rows) + engine.PageTokens - 1) / engine.PageTokens
 		first := engine.FirstVisible(int(q.Start), window) / engine.PageTokens
-		fullAt := int32(used)
-		for _, page := range q.Full[:need] {
-			put(tables+used, page)
-			used++
-		}
-		windowAt := int32(used - first)
-		for _, page := range q.Window[first:need] {
-			put(tables+used, page)
-			used++
-		}
 		if q.Rows == 1 {
-			put(l.at(aloneArray)+alone, int32(row))
-			alone++
+			alone = append(alone, int32(row))
 		}
-		twinAt := int32(used - first)
+		full := int32(len(tables))
+		tables = append(tables, q.Full[:need]...)
+		windowed := int32(len(tables) - first)
+		tables = append(tables, q.Window[first:need]...)
+		twins := int32(len(tables) - first)
 		if l.twins && b.Twins != nil { // without them the cache is not read
 			for _, page := range q.Window[first:need] {
-				put(tables+used, b.Twins[page])
-				used++
+				tables = append(tables, b.Twins[page])
 			}
 		}
 		for r := range q.Rows {
-			put(l.at(positionsArray)+row, q.Start+r)
-			put(l.at(fullArray)+row, fullAt)
-			put(l.at(windowArray)+row, windowAt)
+			positions[row], fullAt[row], windowAt[row] = q.Start+r, full, windowed
 			if l.twins {
-				put(l.at(twinArray)+row, twinAt)
+				array(twinArray)[row] = twins
 			}
 			row++
 		}
 	}
-	put(3, int32(alone))
-	return 4 * (tables + used)
+	copy(state, []int32{int32(len(b.Tokens)), int32(len(b.LogitRows)),
+		int32(len(b.Tokens) * perToken), int32(len(alone))})
+	return 4 * (l.at(tablesArray) + len(tables))
+}
+
+// The memory of a state: on the card, and twice in pinned memory for the copies. Long sequences make
+// the tables large, so all steps of a device share it.
+//
+// What must stay true: the queue that runs a step also writes its state, so the state is valid
+// while the step runs and no longer. Code that needs to know something of a step that was queued
+// before others (sampling) gets it elsewhere.
+
+// stateMemory is shared by the steps of a device.
+type stateMemory struct {
+	shared
+	*region
+	pinned [2]pinned // in turn: one is written while the device reads the other
+	turn   int
+}
+
+// pinned is memory that a queue copies from while the host goes on. It is neither written nor freed
+// before the event after its last copy has passed.
+type pinned struct {
+	memory *driver.HostMemory
+	copied *driver.Event
+}
+
+// pin makes pinned memory of so many bytes.
+func (h *holding) pin(bytes int) pinned { return pinned{h.host(bytes), h.event(false)} }
+
+// joinState gives a step memory for so many bytes of state.
+func (d *Device) joinState(bytes int) (*stateMemory, error) {
+	return share(d, stateSharing, int64(bytes), func(s shared) (*stateMemory, error) {
+		m := &stateMemory{shared: s}
+		m.region = m.holding.region(int64(bytes))
+		m.pinned = [2]pinned{m.pin(bytes), m.pin(bytes)}
+		return m, m.made()
+	})
+}
+
+// send queues the copy of a state that write fills in; the lock is held.
+func (m *stateMemory) send(write func(state []byte) (used int)) error {
+	p := &m.pinned[m.turn]
+	m.turn = 1 - m.turn
+	if err := p.copied.Synchronize(); err != nil {
+		return fmt.Errorf("wait for the state's memory: %w", err)
+	}
+	used := write(p.memory.Bytes())
+	err := m.d.stream.CopyIn(m.at, p.memory, 0, used)
+	if err == nil {
+		err = p.copied.Record(m.d.stream)
+	}
+	if err != nil {
+		return fmt.Errorf("send the step's state: %w", err)
+	}
+	return nil
 }

@@ -1,13 +1,9 @@
 package device
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"sync"
-	"unsafe"
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/kernels"
@@ -27,9 +23,8 @@ type step struct {
 	holding     // what belongs to this step alone
 	state       *stateMemory
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
-	frequencies *region
-	joining     sync.Mutex // held, and the device's lock as well, while sampler changes
-	sampler     *sampler   // once it has sampled
+	frequencies kernels.Pointer
+	sampler     *sampler // nil where logits is
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
 	terms            *sharedRegion // of MXFP4 activations; may be nil too
@@ -83,6 +78,11 @@ func (s *step) build() (err error) {
 			return operationError(i, op, err)
 		}
 	}
+	if s.logits != nil {
+		if err := s.joinSampler(); err != nil {
+			return err
+		}
+	}
 	if err := s.shareScratch(); err != nil {
 		return err
 	}
@@ -112,17 +112,11 @@ func (s *step) prepare(op *engine.Op) (err error) {
 			}
 		}
 	}
-	if op.Kind != engine.Angles || s.frequencies != nil {
+	if op.Kind != engine.Angles || s.frequencies != 0 {
 		return nil
 	}
-	data := make([]byte, 0, 4*len(op.Frequencies))
-	for _, f := range op.Frequencies {
-		data = binary.NativeEndian.AppendUint32(data, math.Float32bits(f))
-	}
-	if s.frequencies = s.region(int64(len(data))); s.err != nil {
-		return s.err
-	}
-	return s.frequencies.Write(0, data)
+	s.frequencies = s.upload(engine.Bytes(op.Frequencies))
+	return s.err
 }
 
 // shareScratch gets the shared memory that kernels need besides the program's own.
@@ -167,23 +161,23 @@ func (s *step) launch(i int) error {
 
 // Forward runs one batch and waits for its logits.
 func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	switch {
-	case s.closed():
-		return engine.ErrClosed
-	case times != nil:
-		return s.timed(b, logits, times)
-	}
-	return s.settled(s.forward(b, logits, s.launchWhole))
+	return s.locked(func() error {
+		if times != nil {
+			return s.timed(b, logits, times)
+		}
+		return s.forward(b, logits, s.launchWhole)
+	})
 }
 
-// closed tells that the step or its device was closed; the lock is held.
-func (s *step) closed() bool { return s.graph == nil || s.dev.closed }
-
-// settled passes an error on once nothing of what failed is under way: what comes next writes into
-// the same pinned memory. The lock is held.
-func (s *step) settled(err error) error {
+// locked does work while nothing else is asked of the device. It passes an error on once nothing of
+// what failed is under way: what comes next writes into the same pinned memory.
+func (s *step) locked(work func() error) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.graph == nil || s.dev.closed {
+		return engine.ErrClosed
+	}
+	err := work()
 	if err != nil {
 		s.dev.stream.Synchronize() // report the error above
 	}
@@ -196,7 +190,7 @@ func (s *step) forward(b *engine.Batch, logits []float32, launch func() error) e
 		return err
 	}
 	if len(logits) > 0 && s.logits != nil {
-		if err := s.dev.read(s.logits.at, bytesOf(logits)); err != nil {
+		if err := s.dev.read(s.logits.at, engine.Bytes(logits)); err != nil {
 			return fmt.Errorf("read the logits: %w", err)
 		}
 	} else if err := s.dev.stream.Synchronize(); err != nil {
@@ -246,7 +240,12 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 // timed runs a batch phase by phase, with a mark before each and behind the last.
 func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err error) {
 	h := holding{d: s.dev}
-	defer func() { err = errors.Join(s.settled(err), h.close()) }()
+	defer func() {
+		if err != nil {
+			s.dev.stream.Synchronize() // the marks are not freed before; report the first error
+		}
+		err = errors.Join(err, h.close())
+	}()
 	marks := make([]*driver.Event, len(s.phases)+1)
 	for i := range marks {
 		marks[i] = h.event(true)
@@ -296,11 +295,6 @@ func (s *step) heaviest(ph phase) (at int) {
 	return at
 }
 
-// bytesOf gives float32 values as bytes.
-func bytesOf(v []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
-}
-
 // Close waits for what is queued, and frees the graph and the state. It may be called more than
 // once.
 func (s *step) Close() error {
@@ -318,7 +312,9 @@ func (s *step) Close() error {
 	}
 	s.dev.users--
 	s.dev.mu.Unlock()
-	errs = append(errs, s.leaveSampler())
+	if s.sampler != nil {
+		errs = append(errs, s.sampler.leave())
+	}
 	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived, s.terms} {
 		if r != nil {
 			errs = append(errs, r.leave())

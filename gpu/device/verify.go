@@ -17,6 +17,8 @@ import (
 	"github.com/adrg/xdg"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // Checks before a model is loaded whether the fast kernels are right on this very card. Each is
@@ -55,6 +57,29 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 	}
 	c.folder = folder
 	c.verification = establish(ctx, folder, c.about(), c.proving())
+}
+
+// A variant may be so wrong on a card that the card is lost: it uses a wrong address or an
+// instruction that the card does not have. NVIDIA's drivers then do nothing more for the process on
+// that card, not even for the reference kernels, until its context is made anew; so the caller of
+// the proof must know which variant it was. AMD's runtime ends the process.
+
+// CrashError says that the card was lost during a proof.
+type CrashError struct {
+	Variants []Variant // that were tried; one of them did it
+	Err      error
+}
+
+func (e *CrashError) Error() string { return fmt.Sprintf("%v: %v", e.Variants, e.Err) }
+func (e *CrashError) Unwrap() error { return e.Err }
+
+// crashed adds the variants that were tried to an error; it returns the error itself where the card
+// is not lost.
+func crashed(err error, variants ...Variant) error {
+	if !errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	return &CrashError{variants, err}
 }
 
 // revived is a card whose variants are proved even if one of them loses the card: that variant is
@@ -196,26 +221,7 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	if err != nil {
 		return
 	}
-	_ = write(t.file(folder), data)
-}
-
-// write writes a file under another name and renames it, so that nobody reads half of one.
-func write(path string, data []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "record-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	_ = store.WriteFile(t.file(folder), data)
 }
 
 func (t *Verification) say(kernels string) (summary string, wrong []string) {

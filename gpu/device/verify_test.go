@@ -205,7 +205,7 @@ func TestDamagedRecord(t *testing.T) {
 			t.Errorf("%q stays", text)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(folder, "record-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -1,0 +1,18 @@
+package engine
+
+import "unsafe"
+
+// Numbers and the bytes that they lie in. The machine's order of bytes is that of checkpoints, of
+// cards and of the other processes on it: the lowest first.
+
+// Bytes is the memory of v.
+func Bytes[T any](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(size[T]()))
+}
+
+// Numbers are those that lie in b, which must begin where one may lie.
+func Numbers[T any](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(size[T]()))
+}
+
+func size[T any]() uintptr { return unsafe.Sizeof(*new(T)) }
