@@ -40,8 +40,7 @@ type Device struct {
 	mu       sync.Mutex // held while work is queued and waited for
 	loading  *loader
 	disabled map[Variant]bool
-	users    int // regions and steps not freed yet
-	closed   bool
+	users    engine.Users
 
 	sharing sync.Mutex // held while shared changes; before mu where both are
 	shared  map[sharing]sharer
@@ -161,17 +160,11 @@ func (d *Device) Caps() engine.Caps {
 
 // Close gives the card back.
 func (d *Device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil
-	}
-	if d.users > 0 {
-		return fmt.Errorf("%s is closed with %d regions and steps in use", d.ctx.Device().Name,
-			d.users)
-	}
-	d.closed = true
-	return d.shut()
+	return d.users.Close(d.Title(), func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.shut()
+	})
 }
 
 // shut frees what open and the first upload made, however far they came.
@@ -185,15 +178,4 @@ func (d *Device) shut() error {
 		errs = append(errs, d.kernels.close())
 	}
 	return errors.Join(append(errs, d.ctx.Close())...)
-}
-
-// use counts something that must be freed before Close.
-func (d *Device) use(n int) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return fmt.Errorf("%s is closed", d.ctx.Device().Name)
-	}
-	d.users += n
-	return nil
 }

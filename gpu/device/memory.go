@@ -48,21 +48,15 @@ func (d *Device) alloc(bytes int64) (*region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)
 	}
-	if err := d.use(1); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	p, err := d.ctx.Alloc(bytes)
 	if err != nil {
-		d.release()
+		d.users.Release()
 		return nil, err
 	}
 	return &region{d, p, bytes}, nil
-}
-
-func (d *Device) release() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.users--
 }
 
 func (r *region) Bytes() int64 { return r.bytes }
@@ -71,29 +65,21 @@ func (r *region) check(offset int64, n int) error {
 	if r.at == 0 {
 		return errors.New("this region has been freed")
 	}
-	if offset < 0 || offset > r.bytes-int64(n) {
-		return fmt.Errorf("%d bytes at %d of a region of %d", n, offset, r.bytes)
-	}
-	return nil
+	return engine.Inside(offset, n, r.bytes)
 }
 
 // Read waits for the running step.
 func (r *region) Read(offset int64, dst []byte) error {
-	return r.dev.ReadPieces([]engine.Piece{{Region: r, Offset: offset, Host: dst}})
+	return r.dev.Pass([]engine.Piece{{Region: r, Offset: offset, Host: dst}}, true)
 }
 
 // Write waits for the running step.
 func (r *region) Write(offset int64, src []byte) error {
-	return r.dev.WritePieces([]engine.Piece{{Region: r, Offset: offset, Host: src}})
+	return r.dev.Pass([]engine.Piece{{Region: r, Offset: offset, Host: src}}, false)
 }
 
-// ReadPieces reads several pieces with one wait.
-func (d *Device) ReadPieces(list []engine.Piece) error { return d.passPieces(list, true) }
-
-// WritePieces writes several pieces with one wait.
-func (d *Device) WritePieces(list []engine.Piece) error { return d.passPieces(list, false) }
-
-func (d *Device) passPieces(list []engine.Piece, out bool) error {
+// Pass moves several pieces, out of the card's memory or into it, with one wait.
+func (d *Device) Pass(list []engine.Piece, out bool) error {
 	pieces := make([]piece, len(list))
 	for i, x := range list {
 		r, ok := x.Region.(*region)
@@ -175,6 +161,6 @@ func (r *region) Free() error {
 	}
 	at := r.at
 	r.at = 0
-	r.dev.release()
+	r.dev.users.Release()
 	return r.dev.ctx.Free(at)
 }

@@ -16,8 +16,8 @@ import (
 // Two samples may be under way, each in a slot of its own, since the host writes one while the
 // device still reads the other.
 
-// sampler is shared by the steps of a device that choose from one vocabulary. They run one after the
-// other.
+// sampler is shared by the steps of a device that choose from one vocabulary: they run one after
+// the other.
 type sampler struct {
 	shared
 	rows, words int // room: logit rows, 64-bit words of a mask
@@ -51,8 +51,8 @@ func (s *sampler) bytes() int { return s.masksAt() + 8*s.rows*s.words }
 
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler of its vocabulary, or a new one where the step has
-// more rows. The steps before keep theirs.
+// joinSampler gives the step the device's sampler of its vocabulary, or a new one where the step
+// has more rows. The steps before keep theirs.
 func (s *step) joinSampler() (err error) {
 	vocab := s.p.Spec.Vocab
 	what := sharing(fmt.Sprintf("room to choose of %d tokens in", vocab))

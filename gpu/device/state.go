@@ -101,8 +101,8 @@ func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 	return 4 * (l.at(tablesArray) + len(tables))
 }
 
-// The memory of a state: on the card, and twice in pinned memory for the copies. Long sequences make
-// the tables large, so all steps of a device share it.
+// The memory of a state: on the card, and twice in pinned memory for the copies. Long sequences
+// make the tables large, so all steps of a device share it.
 //
 // What must stay true: the queue that runs a step also writes its state, so the state is valid
 // while the step runs and no longer. Code that needs to know something of a step that was queued

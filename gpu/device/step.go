@@ -54,7 +54,7 @@ func (d *Device) compile(s *step) (*step, error) {
 	if err := fits(p); err != nil {
 		return nil, err
 	}
-	if err := d.use(1); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	s.dev, s.layout = d, layoutOf(p)
@@ -174,7 +174,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 func (s *step) locked(work func() error) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.graph == nil || s.dev.closed {
+	if s.graph == nil {
 		return engine.ErrClosed
 	}
 	err := work()
@@ -310,8 +310,8 @@ func (s *step) Close() error {
 		errs = append(errs, s.dev.stream.Synchronize(), s.graph.Close())
 		s.graph = nil
 	}
-	s.dev.users--
 	s.dev.mu.Unlock()
+	defer s.dev.users.Release()
 	if s.sampler != nil {
 		errs = append(errs, s.sampler.leave())
 	}

@@ -30,15 +30,15 @@ func TestUnreadableWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(mapped)
-	before := dev.users
+	before := taken(t, dev)
 	if err := file.Truncate(pieceBytes + 3<<20); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dev.Upload(mapped); !errors.Is(err, errUnreadable) {
 		t.Fatal(err)
 	}
-	if dev.users != before {
-		t.Errorf("%d regions are left", dev.users-before)
+	if left := taken(t, dev) - before; left != 0 {
+		t.Errorf("%d bytes are left", left)
 	}
 	want, got := []byte("weights"), make([]byte, 7)
 	r, err := dev.Upload(want)

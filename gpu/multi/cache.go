@@ -3,6 +3,7 @@ package multi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
@@ -44,11 +45,10 @@ type home struct {
 
 // cache is the pool of all cards.
 type cache struct {
-	dev   *Device
+	memory
 	spec  models.Spec
 	page  int64             // bytes, to the engine
 	own   []int64           // the same by card
-	parts []engine.Region   // by card
 	homes [pageKinds][]home // in the order of the pool
 
 	mu      sync.Mutex
@@ -61,16 +61,11 @@ func (d *Device) layersOf(card int, s models.Spec, kv string) engine.CacheLayers
 	return engine.CacheLayers{Spec: s, KV: kv, From: d.spans[card].from, To: d.spans[card].to}
 }
 
-func (d *Device) newCache(p *engine.Program) (*cache, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
+func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 	s, kv, pages := p.Spec, p.Settings.KVCacheDtype, p.Settings.Pages
-	c := &cache{dev: d, spec: s, page: p.PageBytes(), parts: make([]engine.Region, len(d.spans)),
-		waiting: map[int32][]byte{}, kind: make([]uint8, pages), partner: make([]int32, pages)}
-	for i := range c.partner {
-		c.partner[i] = -1
-	}
+	c := &cache{memory: d.memory(int64(pages) * p.PageBytes()), spec: s, page: p.PageBytes(),
+		waiting: map[int32][]byte{}, kind: make([]uint8, pages),
+		partner: slices.Repeat([]int32{-1}, pages)}
 	for card, span := range d.spans {
 		layers := d.layersOf(card, s, kv)
 		for layer := span.from; layer < span.to; layer++ {
@@ -173,8 +168,6 @@ func (c *cache) spread(page int32, within int64, data []byte,
 	return nil
 }
 
-func (c *cache) Bytes() int64 { return int64(len(c.kind)) * c.page }
-
 // Read gathers bytes from the cards; bytes of no layer are 0.
 func (c *cache) Read(offset int64, dst []byte) error {
 	return c.walk(offset, dst, c.read)
@@ -213,8 +206,8 @@ func (c *cache) walk(offset int64, data []byte, do func(page int32, within int64
 	if c.parts == nil {
 		return errors.New("this region has been freed")
 	}
-	if offset < 0 || offset > c.Bytes()-int64(len(data)) {
-		return fmt.Errorf("%d bytes at %d of a region of %d", len(data), offset, c.Bytes())
+	if err := engine.Inside(offset, len(data), c.bytes); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,25 +220,4 @@ func (c *cache) walk(offset int64, data []byte, do func(page int32, within int64
 		data, offset = data[n:], offset+n
 	}
 	return nil
-}
-
-func (c *cache) Free() error {
-	if c.parts == nil {
-		return nil
-	}
-	err := freeAll(c.parts)
-	c.parts, c.waiting = nil, nil
-	c.dev.release()
-	return err
-}
-
-// freeAll frees the parts that exist.
-func freeAll(parts []engine.Region) error {
-	var errs []error
-	for _, r := range parts {
-		if r != nil {
-			errs = append(errs, r.Free())
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package multi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -44,7 +45,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if err := d.suits(p.Spec); err != nil {
 		return nil, err
 	}
-	if err := d.use(); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	s := &step{dev: d, p: p, pool: c.pool}
@@ -86,8 +87,7 @@ func (c *compiler) compile(s *step) error {
 	if c.pool.dev != d || c.pool.parts == nil || c.arena.dev != d || c.arena.parts == nil {
 		return errors.New("the program's memory is not that of these devices")
 	}
-	streamed := d.streams != nil && len(d.hosted) > 0 && d.streams(p.Rows)
-	places := d.places(p, streamed)
+	places := d.places(p, d.streams != nil && len(d.hosted) > 0 && d.streams(p.Rows))
 	list, err := cut(p, places)
 	if err != nil {
 		return err
@@ -96,28 +96,27 @@ func (c *compiler) compile(s *step) error {
 	c.turns = map[int]int{}
 	programs := make([][]*engine.Program, len(d.devices))
 	of := make([][]int, len(d.devices)) // the parts of each device
-	area := map[engine.Region]int{}     // the load that had a staging area last
+	last := map[engine.Region]int{}     // by staging area: the load that had it last
 	for i, st := range list {
 		made, load, err := c.program(st)
 		if err != nil {
 			return err
 		}
-		x := part{stretch: st, load: -1, tables: made.uses(engine.Cache)}
+		x := part{stretch: st, load: -1, tables: slices.ContainsFunc(made.Buffers,
+			func(b *engine.Buffer) bool { return b.Home == engine.Cache })}
 		if load != nil {
-			x.load = len(s.loads)
-			before, again := area[load.area]
-			if !again {
-				before = -1
+			if before, again := last[load.area]; again {
+				load.before = before
 			}
-			area[load.area] = x.load
-			s.loads, s.before = append(s.loads, load), append(s.before, before)
+			x.load = len(s.loads)
+			last[load.area], s.loads = x.load, append(s.loads, load)
 		}
 		for _, b := range st.bring {
 			x.bring = append(x.bring, transfer{b.buffer, c.end(b.from, b.buffer),
 				c.end(st.on, b.buffer)})
 		}
 		s.parts = append(s.parts, x)
-		programs[st.on], of[st.on] = append(programs[st.on], made.Program), append(of[st.on], i)
+		programs[st.on], of[st.on] = append(programs[st.on], made), append(of[st.on], i)
 	}
 	for on, list := range programs {
 		steps, err := compileAll(d.devices[on], list)
@@ -150,24 +149,9 @@ func (c *compiler) end(on int, b *engine.Buffer) end {
 	return end{on, c.arena.parts[on], c.offsets[on][b]}
 }
 
-// stretchProgram is a stretch as its device sees it.
-type stretchProgram struct {
-	*engine.Program
-	clones map[*engine.Buffer]*engine.Buffer
-}
-
-func (s *stretchProgram) uses(home engine.Home) bool {
-	for _, b := range s.Buffers {
-		if b.Home == home {
-			return true
-		}
-	}
-	return false
-}
-
 // program copies a stretch's operations, with every buffer where the device has it, and gives the
 // load that must be done first.
-func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
+func (c *compiler) program(st stretch) (*engine.Program, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
 		o.ISA, o.Threads = "", 0 // the host's
@@ -175,40 +159,41 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
 		o.Compute = engine.Exact // the operations are the same
 	}
-	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows},
-		map[*engine.Buffer]*engine.Buffer{}}
+	made := &engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}
 	var l *load
 	if st.streams >= 0 {
-		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas]}
+		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas], before: -1}
 		c.turns[st.on]++
 	}
 	var filled int64
-	copies := func(list []*engine.Buffer, streamed bool) ([]*engine.Buffer, error) {
-		var copied []*engine.Buffer
+	clones := map[*engine.Buffer]*engine.Buffer{nil: nil}
+	var failed error
+	copies := func(list []*engine.Buffer) (copied []*engine.Buffer) {
 		for _, b := range list {
-			clone, err := c.clone(st.on, made, b)
-			if err != nil {
-				return nil, err
-			}
-			if streamed && clone.Region == nil {
-				w := b.Region.(*weight)
-				clone.Region, clone.Offset = l.area, filled
-				l.parts = append(l.parts, piece{filled, w.data})
-				filled += (w.bytes + stagingAlign - 1) / stagingAlign * stagingAlign
+			clone, there := clones[b]
+			if !there {
+				var err error
+				if clone, err = c.clone(st.on, b); err != nil {
+					failed = errors.Join(failed, err)
+					continue
+				}
+				if w, ok := b.Region.(*weight); ok && clone.Region == nil && l != nil { // streamed
+					clone.Region, clone.Offset = l.area, filled
+					l.parts = append(l.parts, piece{filled, w.data})
+					filled += (w.bytes + stagingAlign - 1) / stagingAlign * stagingAlign
+				}
+				clones[b] = clone
+				made.Buffers = append(made.Buffers, clone)
 			}
 			copied = append(copied, clone)
 		}
-		return copied, nil
+		return copied
 	}
 	for _, op := range c.p.Ops[st.from:st.to] {
 		x := *op
-		experts := st.streams == op.Layer && (op.Kind == engine.GateUp || op.Kind == engine.Down)
-		var err1, err2, err3 error
-		x.Out, err1 = copies(op.Out, false)
-		x.In, err2 = copies(op.In, false)
-		x.W, err3 = copies(op.W, experts)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", op.Label, err)
+		x.Out, x.In, x.W = copies(op.Out), copies(op.In), copies(op.W)
+		if failed != nil {
+			return nil, nil, fmt.Errorf("%s: %w", op.Label, failed)
 		}
 		switch op.Kind {
 		case engine.WriteKV, engine.Attend:
@@ -219,7 +204,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 		made.Ops = append(made.Ops, &x)
 	}
 	for _, b := range st.keep {
-		if clone := made.clones[b]; clone != nil {
+		if clone := clones[b]; clone != nil {
 			made.Keep = append(made.Keep, clone)
 		}
 	}
@@ -228,13 +213,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 
 // clone is a buffer as a device has it. A weight that the device does not have has no region: it is
 // streamed.
-func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engine.Buffer, error) {
-	if b == nil {
-		return nil, nil
-	}
-	if have := made.clones[b]; have != nil {
-		return have, nil
-	}
+func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
 	x := *b
 	switch b.Home {
 	case engine.Scratch:
@@ -244,15 +223,12 @@ func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engin
 		if !ok || w.dev != c.d || w.parts == nil {
 			return nil, fmt.Errorf("%s does not lie in the memory of these devices", b.Name)
 		}
-		x.Region = w.parts[on]
-		if x.Region == nil && w.data == nil {
+		if x.Region = w.parts[on]; x.Region == nil && w.data == nil {
 			return nil, fmt.Errorf("%s lies on another device", b.Name)
 		}
 	case engine.Cache:
 		x.Region, x.Offset = c.pool.parts[on], 0
 		x.Width = int(c.pool.own[on] / b.Type.Size())
 	}
-	made.clones[b] = &x
-	made.Buffers = append(made.Buffers, &x)
 	return &x, nil
 }

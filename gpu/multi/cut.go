@@ -126,7 +126,7 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 		}
 		on := l.cardOf(seen)
 		if op.Layer < 0 && seen >= 0 { // behind the layers
-			on = len(l.ends) - 1
+			on = l.host() - 1
 		}
 		if op.Kind == engine.Route && l.hosted[seen] {
 			experts = seen
@@ -147,19 +147,17 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 
 // layout is which device has which layers.
 type layout struct {
-	ends   []int        // the layer behind the last one of each card
+	spans  []span       // by card
 	hosted map[int]bool // layers whose experts lie with the host
 }
 
+// span is the layers [from, to) of a card.
+type span struct{ from, to int }
+
 // host is the number of the device behind the cards.
-func (l *layout) host() int { return len(l.ends) }
+func (l *layout) host() int { return len(l.spans) }
 
 // cardOf is the card of a layer; what stands before the layers belongs to the first.
 func (l *layout) cardOf(layer int) int {
-	for i, end := range l.ends {
-		if layer < end {
-			return i
-		}
-	}
-	return len(l.ends) - 1
+	return slices.IndexFunc(l.spans, func(s span) bool { return layer < s.to })
 }

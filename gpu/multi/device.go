@@ -36,20 +36,15 @@ type Device struct {
 	// the cards in the order of their layers, then the host, which may be nil
 	devices []engine.Device
 	streams func(rows int) bool
-	spans   []span
+	users   engine.Users
 
 	mu     sync.Mutex // held while a step runs
 	left   runner     // the last stretch of a pass that nobody has waited for
 	tokens fifo
 
-	counting sync.Mutex
-	pass     *pass // the forward pass queued last
-	users    int   // regions and steps not freed yet
-	closed   bool
+	passing sync.Mutex
+	pass    *pass // the forward pass queued last
 }
-
-// span is a card's layers, for people.
-type span struct{ from, to int }
 
 var _ engine.Placer = (*Device)(nil)
 
@@ -60,25 +55,25 @@ var _ engine.Placer = (*Device)(nil)
 func New(plan Plan, cards []engine.Device, host engine.Device,
 	streams func(rows int) bool) (_ *Device, err error) {
 	d := &Device{layout: layout{hosted: map[int]bool{}}, streams: streams}
-	taken := map[int]bool{}
+	taken, next := map[int]bool{}, 0
 	for _, share := range plan.Shares {
 		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] ||
 			share.To <= share.From {
 			return nil, fmt.Errorf("a plan with layers %d to %d on card %d of %d", share.From,
 				share.To-1, share.Card, len(cards))
 		}
-		if n := len(d.ends); n > 0 && d.ends[n-1] != share.From || n == 0 && share.From != 0 {
+		if share.From != next {
 			return nil, fmt.Errorf("a plan whose layers do not follow each other: %d to %d",
 				share.From, share.To-1)
 		}
-		taken[share.Card] = true
-		d.devices, d.ends = append(d.devices, cards[share.Card]), append(d.ends, share.To)
+		taken[share.Card], next = true, share.To
+		d.devices = append(d.devices, cards[share.Card])
 		d.spans = append(d.spans, span{share.From, share.To})
 		for _, layer := range share.CPUExperts {
 			d.hosted[layer] = true
 		}
 	}
-	if len(d.ends) == 0 {
+	if next == 0 {
 		return nil, errors.New("a plan without layers")
 	}
 	if len(d.hosted) > 0 && host == nil {
@@ -154,25 +149,18 @@ func (d *Device) AllocFor(p *engine.Program, home engine.Home) (engine.Region, e
 	if err := d.suits(p.Spec); err != nil {
 		return nil, err
 	}
-	var r engine.Region
-	var err error
-	switch home {
-	case engine.Cache:
-		r, err = d.newCache(p)
-	case engine.Scratch:
-		r, err = d.newArena(p)
-	default:
-		err = fmt.Errorf("memory for buffers of home %d", home)
-	}
-	if err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
-	return r, nil
+	if home == engine.Cache {
+		return d.newCache(p)
+	}
+	return d.newArena(p)
 }
 
 // suits refuses a model that the plan was not made for.
 func (d *Device) suits(s models.Spec) error {
-	if end := d.ends[len(d.ends)-1]; s.Layers != end {
+	if end := d.spans[d.host()-1].to; s.Layers != end {
 		return fmt.Errorf("%s has %d layers, the devices were planned for %d", s.Name, s.Layers,
 			end)
 	}
@@ -181,15 +169,8 @@ func (d *Device) suits(s models.Spec) error {
 
 // streamsUpTo tells whether any step of up to rows rows streams experts.
 func (d *Device) streamsUpTo(rows int) bool {
-	if d.streams == nil || len(d.hosted) == 0 {
-		return false
-	}
-	for _, n := range engine.Buckets(rows) {
-		if d.streams(n) {
-			return true
-		}
-	}
-	return false
+	return d.streams != nil && len(d.hosted) > 0 &&
+		slices.ContainsFunc(engine.Buckets(rows), d.streams)
 }
 
 // MostPages asks every card: its memory less its weights, its scratch, what steps take besides and
@@ -210,9 +191,9 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 			used[i] += stagingAreas * bytes
 		}
 	}
-	for i := range d.ends {
+	for i := range d.spans {
 		own := o
-		if i < len(d.ends)-1 {
+		if i < d.host()-1 {
 			own.MaxLogits = 1 // it has no logits: one row is little
 		}
 		beside, err := device.Extra(s, own)
@@ -221,14 +202,15 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		}
 		used[i] += beside
 	}
-	seen := map[int]map[*engine.Buffer]bool{}
+	type copied struct {
+		on     int
+		weight *engine.Buffer
+	}
+	seen := map[copied]bool{}
 	for i, at := range d.places(p, false) {
-		if seen[at.on] == nil {
-			seen[at.on] = map[*engine.Buffer]bool{}
-		}
 		for _, b := range p.Ops[i].W {
-			if b != nil && !seen[at.on][b] {
-				seen[at.on][b] = true
+			if x := (copied{at.on, b}); b != nil && !seen[x] {
+				seen[x] = true
 				used[at.on] += p.BytesOf(b)
 			}
 		}
@@ -242,38 +224,13 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 	return int(pages), nil
 }
 
-// use counts something that must be freed before Close.
-func (d *Device) use() error {
-	d.counting.Lock()
-	defer d.counting.Unlock()
-	if d.closed {
-		return errors.New("the devices are closed")
-	}
-	d.users++
-	return nil
-}
-
-func (d *Device) release() {
-	d.counting.Lock()
-	defer d.counting.Unlock()
-	d.users--
-}
-
 func (d *Device) Close() error {
-	d.counting.Lock()
-	defer d.counting.Unlock()
-	if d.closed {
-		return nil
-	}
-	if d.users > 0 {
-		return fmt.Errorf("several devices are closed with %d regions and steps in use", d.users)
-	}
-	d.closed = true
-	var errs []error
-	for _, dev := range d.devices {
-		if dev != nil {
-			errs = append(errs, dev.Close())
+	return d.users.Close("several devices", func() (err error) {
+		for _, dev := range d.devices {
+			if dev != nil {
+				err = errors.Join(err, dev.Close())
+			}
 		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }

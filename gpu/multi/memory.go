@@ -10,21 +10,48 @@ import (
 
 // Weights and scratch over several devices: each has what it reads, and nothing else.
 
-type weight struct {
+// memory is regions of several devices that are one to the engine.
+type memory struct {
 	dev   *Device
-	parts []engine.Region // by device; nil where no device reads it
-	data  []byte          // the host's, where the tensor may have to be streamed; else nil
+	parts []engine.Region // by device, nil where it has none; then the staging areas
 	bytes int64
+}
+
+func (d *Device) memory(bytes int64) memory {
+	return memory{d, make([]engine.Region, len(d.devices)), bytes}
+}
+
+func (m *memory) Bytes() int64 { return m.bytes }
+
+// Free frees the parts that exist.
+func (m *memory) Free() error {
+	if m.parts == nil {
+		return nil
+	}
+	var errs []error
+	for _, r := range m.parts {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	m.parts = nil
+	m.dev.users.Release()
+	return errors.Join(errs...)
+}
+
+type weight struct {
+	memory
+	data []byte // the host's, where the tensor may have to be streamed; else nil
 }
 
 // UploadFor gives a weight to the devices that read it. The experts that the host computes stay
 // where they are, and are streamed from there.
 func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region,
 	error) {
-	if err := d.use(); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
-	w := &weight{dev: d, parts: make([]engine.Region, len(d.devices)), bytes: int64(len(data))}
+	w := &weight{memory: d.memory(int64(len(data)))}
 	for i, at := range d.places(p, false) {
 		if w.parts[at.on] != nil || !slices.Contains(p.Ops[i].W, b) {
 			continue
@@ -39,8 +66,6 @@ func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (en
 	}
 	return w, nil
 }
-
-func (w *weight) Bytes() int64 { return w.bytes }
 
 // Read reads the copy of the first device that has one.
 func (w *weight) Read(offset int64, dst []byte) error {
@@ -62,55 +87,41 @@ func (w *weight) Write(offset int64, src []byte) error {
 	return errors.Join(errs...)
 }
 
-func (w *weight) Free() error {
-	if w.parts == nil {
-		return nil
-	}
-	err := freeAll(w.parts)
-	w.parts = nil
-	w.dev.release()
-	return err
-}
-
 // arena is the scratch of all devices, and the staging areas of those to which experts are
 // streamed.
 type arena struct {
-	dev     *Device
-	parts   []engine.Region   // by device; nil where nothing is written
+	memory
 	staging [][]engine.Region // by device: areas, see stage.go
-	bytes   int64
 }
 
 // newArena makes room for p and so for every smaller program, whether the host computes the experts
 // of hosted layers or they are streamed.
-func (d *Device) newArena(p *engine.Program) (*arena, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
-	a := &arena{dev: d, parts: make([]engine.Region, len(d.devices)),
-		staging: make([][]engine.Region, len(d.devices))}
-	for i, bytes := range d.arenas(p) {
-		if bytes == 0 {
-			continue
+func (d *Device) newArena(p *engine.Program) (_ engine.Region, err error) {
+	a := &arena{d.memory(0), make([][]engine.Region, len(d.devices))}
+	alloc := func(on int, bytes int64) engine.Region {
+		if bytes == 0 || err != nil {
+			return nil
 		}
-		var err error
-		if a.parts[i], err = d.devices[i].Alloc(bytes); err != nil {
-			return nil, errors.Join(err, a.Free())
+		var r engine.Region
+		if r, err = d.devices[on].Alloc(bytes); err != nil {
+			return nil
 		}
 		a.bytes += bytes
+		return r
 	}
-	if !d.streamsUpTo(p.Rows) {
-		return a, nil
+	for i, bytes := range d.arenas(p) {
+		a.parts[i] = alloc(i, bytes)
 	}
-	for i, bytes := range d.stagingBytes(p) {
-		if bytes == 0 {
-			continue
+	if d.streamsUpTo(p.Rows) {
+		for i, bytes := range d.stagingBytes(p) {
+			for range stagingAreas {
+				a.staging[i] = append(a.staging[i], alloc(i, bytes))
+			}
+			a.parts = append(a.parts, a.staging[i]...)
 		}
-		var err error
-		if a.staging[i], err = newStaging(d.devices[i], bytes); err != nil {
-			return nil, errors.Join(err, a.Free())
-		}
-		a.bytes += stagingAreas * bytes
+	}
+	if err != nil {
+		return nil, errors.Join(err, a.Free())
 	}
 	return a, nil
 }
@@ -159,22 +170,7 @@ func arrange(p *engine.Program, places []place, devices int) (offsets []map[*eng
 	return offsets, sizes
 }
 
-func (a *arena) Bytes() int64 { return a.bytes }
-
 var errArena = errors.New("the scratch of several devices is not read or written as one")
 
 func (a *arena) Read(int64, []byte) error  { return errArena }
 func (a *arena) Write(int64, []byte) error { return errArena }
-
-func (a *arena) Free() error {
-	if a.parts == nil {
-		return nil
-	}
-	err := freeAll(a.parts)
-	for _, areas := range a.staging {
-		err = errors.Join(err, freeAll(areas))
-	}
-	a.parts, a.staging = nil, nil
-	a.dev.release()
-	return err
-}

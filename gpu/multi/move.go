@@ -14,15 +14,10 @@ type taker interface {
 	Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error)
 }
 
-// reader and writer are devices that move several pieces with one wait.
-type (
-	reader interface {
-		ReadPieces([]engine.Piece) error
-	}
-	writer interface {
-		WritePieces([]engine.Piece) error
-	}
-)
+// passer is a device that moves several pieces, out of its memory or into it, with one wait.
+type passer interface {
+	Pass(list []engine.Piece, out bool) error
+}
 
 // move brings the buffers of a stretch.
 func (s *step) move(b *engine.Batch, list []transfer) error {
@@ -40,16 +35,14 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 		if n == 0 {
 			continue
 		}
-		taken := false
 		if dev, ok := s.dev.devices[t.to.on].(taker); ok {
-			var err error
-			if taken, err = dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset,
-				n); err != nil {
+			taken, err := dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n)
+			if err != nil {
 				return fmt.Errorf("take over %s: %w", t.buffer.Name, err)
 			}
-		}
-		if taken {
-			continue
+			if taken {
+				continue
+			}
 		}
 		out[t.from.on] = append(out[t.from.on], engine.Piece{Region: t.from.region,
 			Offset: t.from.offset, Host: free[:n]})
@@ -57,14 +50,14 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 		free = free[n:]
 	}
 	for on, pieces := range out {
-		if err := s.readPieces(on, pieces); err != nil {
+		if err := movePieces(s.dev.devices[on], pieces, true); err != nil {
 			return fmt.Errorf("fetch what crosses: %w", err)
 		}
 	}
 	if len(in) == 0 {
 		return nil
 	}
-	if err := s.writePieces(list[0].to.on, in); err != nil {
+	if err := movePieces(s.dev.devices[list[0].to.on], in, false); err != nil {
 		return fmt.Errorf("send what crosses: %w", err)
 	}
 	return nil
@@ -75,24 +68,17 @@ func (s *step) bytesOf(x *engine.Buffer, b *engine.Batch) int64 {
 	return int64(rows) * int64(x.Width) * x.Type.Size()
 }
 
-func (s *step) readPieces(on int, list []engine.Piece) error {
-	if dev, ok := s.dev.devices[on].(reader); ok && len(list) > 0 {
-		return dev.ReadPieces(list)
+// movePieces moves pieces out of a device's memory or into it.
+func movePieces(dev engine.Device, list []engine.Piece, out bool) error {
+	if d, ok := dev.(passer); ok && len(list) > 0 {
+		return d.Pass(list, out)
 	}
 	for _, x := range list {
-		if err := x.Region.Read(x.Offset, x.Host); err != nil {
-			return err
+		move := x.Region.Write
+		if out {
+			move = x.Region.Read
 		}
-	}
-	return nil
-}
-
-func (s *step) writePieces(on int, list []engine.Piece) error {
-	if dev, ok := s.dev.devices[on].(writer); ok {
-		return dev.WritePieces(list)
-	}
-	for _, x := range list {
-		if err := x.Region.Write(x.Offset, x.Host); err != nil {
+		if err := move(x.Offset, x.Host); err != nil {
 			return err
 		}
 	}

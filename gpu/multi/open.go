@@ -105,7 +105,7 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 		rates := measure(cards[0], host)
 		machine.Bandwidth = rates.Bandwidth
 		from := StreamFrom(spec, rates, cmp.Or(s.MaxNumBatchedTokens, Rows))
-		plan, err = makePlan(spec, planned, machine, options{s, 1, from > 0})
+		plan, err = makePlan(spec, planned, machine, s, from > 0)
 		if err == nil && from > 0 {
 			streams = func(rows int) bool { return rows >= from }
 		} else if plan, err = PlanFor(spec, planned, machine, s); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/gpu/device"
@@ -36,13 +37,6 @@ type Card struct {
 type Host struct {
 	Free      int64   // bytes
 	Bandwidth float64 // byte/s; 0: not known
-}
-
-// options are what a plan is made for: a user's settings, and what the loader decides.
-type options struct {
-	engine.Settings
-	sequences int  // sequences of MaxModelLen tokens at once
-	staging   bool // a card with experts on the CPU keeps room to stream two layers of them through
 }
 
 // Rows is the largest step unless the settings name another.
@@ -98,43 +92,48 @@ const Reserve = 512 << 20
 // shortest is the least context that is worth a start.
 const shortest = 4096
 
-// sizes are the parts of a model in bytes.
-type sizes struct {
+// planner is what a plan is made for, and the parts of the model in bytes.
+type planner struct {
+	spec  models.Spec
+	cards []Card
+	host  Host
+	o     engine.Settings
+
 	embedding, unembedding int64
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
 	kv                     engine.CacheLayers
 	scratch                int64 // of every card, with Extra
 	choosing               int64 // logits and the choice of tokens, on the last card
+	staging                int64 // of a card that streams experts: two areas for a layer's
 }
 
-func measure(s models.Spec, o options) (sizes, error) {
-	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers),
-		kv:     engine.AllLayers(s, o.KVCacheDtype),
-		active: float64(s.ExpertsPerToken) / float64(s.Experts)}
+// measure fills in the sizes.
+func (z *planner) measure() error {
+	s, o := z.spec, z.o
+	z.dense, z.experts = make([]int64, s.Layers), make([]int64, s.Layers)
+	z.kv = engine.AllLayers(s, o.KVCacheDtype)
+	z.active = float64(s.ExpertsPerToken) / float64(s.Experts)
 	eo := engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: o.MaxNumBatchedTokens,
 		MaxLogits: min(o.MaxNumSeqs, o.MaxNumBatchedTokens), MaxNumSeqs: o.MaxNumSeqs, Pages: 1,
 		Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense, Deterministic: o.Deterministic}
 	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {
-		return z, err
+		return err
 	}
 	z.weigh(p)
 	all, err := device.Extra(s, eo)
 	if err != nil {
-		return z, err
+		return err
 	}
 	eo.MaxLogits = 1
 	// a card that does not sample holds the logits of no row; one row is little
 	fewest, err := device.Extra(s, eo)
-	if err != nil {
-		return z, err
-	}
 	z.scratch, z.choosing = p.Layout()+fewest, all-fewest
-	return z, nil
+	return err
 }
 
-func (z *sizes) weigh(p *engine.Program) {
+func (z *planner) weigh(p *engine.Program) {
 	for _, b := range p.Buffers {
 		if b.Home != engine.Weight {
 			continue
@@ -154,69 +153,66 @@ func (z *sizes) weigh(p *engine.Program) {
 }
 
 // pool is the KV of the layers [from, to) in every page.
-func (z sizes) pool(pages, from, to int) int64 {
+func (z planner) pool(pages, from, to int) int64 {
 	z.kv.From, z.kv.To = from, to
 	return int64(pages) * z.kv.PageBytes()
 }
 
-// staging is two areas for a layer's experts.
-func (z sizes) staging() (most int64) {
-	for _, n := range z.experts {
-		most = max(most, n)
-	}
-	return 2 * most
-}
-
-// pages is the pool for a number of sequences: the full layers hold all positions, the window
-// layers the window and a step's rows.
-func pages(s models.Spec, o options, context int) int {
+// pages is the pool for a sequence: the full layers hold all positions, the window layers the
+// window and a step's rows.
+func (z *planner) pages(context int) int {
 	full := (context + engine.PageTokens - 1) / engine.PageTokens
-	window := min(full, (s.Window+o.MaxNumBatchedTokens+engine.PageTokens-1)/engine.PageTokens+2)
-	return (full + window*engine.WindowPages(o.KVCacheDtype)) * o.sequences
+	window := (z.spec.Window+z.o.MaxNumBatchedTokens+engine.PageTokens-1)/engine.PageTokens + 2
+	return full + min(full, window)*engine.WindowPages(z.o.KVCacheDtype)
 }
 
 // PlanFor plans a model of shape s. Of the settings it reads the context, the step's rows and
 // sequences, the modes, the utilization and the layers on the CPU; what is left open takes the
 // defaults of a GPU.
 func PlanFor(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
-	return makePlan(s, cards, host, options{Settings: o, sequences: 1})
+	return makePlan(s, cards, host, o, false)
 }
 
-func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
+// makePlan is PlanFor; with staging, a card with experts on the CPU keeps room to stream two layers
+// of them through.
+func makePlan(s models.Spec, cards []Card, host Host, o engine.Settings, staging bool) (Plan,
+	error) {
 	if len(cards) == 0 {
 		return Plan{}, fmt.Errorf("there is no GPU to place %s on", s.Name)
 	}
 	o.MaxNumBatchedTokens = cmp.Or(o.MaxNumBatchedTokens, Rows)
 	o.MaxNumSeqs = cmp.Or(o.MaxNumSeqs, 256)
 	o.KVCacheDtype = cmp.Or(o.KVCacheDtype, "bf16")
-	z, err := measure(s, o)
-	if err != nil {
+	z := &planner{spec: s, cards: cards, host: host, o: o}
+	if err := z.measure(); err != nil {
 		return Plan{}, err
 	}
-	asked := o.MaxModelLen
+	if staging {
+		z.staging = stagingAreas * slices.Max(z.experts)
+	}
 	longest := min(s.MaxPosition, maxContext)
-	if asked > longest {
+	if o.MaxModelLen > longest {
 		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)",
-			asked, s.Name, longest)
+			o.MaxModelLen, s.Name, longest)
 	}
 	if o.CPUExperts < 0 || o.CPUExperts > s.Layers {
 		return Plan{}, fmt.Errorf("the experts of %d layers are wanted on the CPU, %s has %d",
 			o.CPUExperts, s.Name, s.Layers)
 	}
-	if asked > 0 {
-		return z.place(s, cards, host, o, asked)
+	if o.MaxModelLen > 0 {
+		return z.place(o.MaxModelLen)
 	}
 	// No context is given: plan the longest that fits. A long context is worth less than experts on
 	// the card, so first the fewest experts on the CPU, then the longest context.
-	least, err := z.place(s, cards, host, o, min(shortest, longest))
+	least, err := z.place(min(shortest, longest))
 	if err != nil {
 		return Plan{}, err
 	}
 	best, step := least, 1024
 	for low, high := least.Context/step, longest/step; low < high; {
 		mid := (low + high + 1) / 2
-		p, err := z.place(s, cards, host, o, mid*step)
-		if err == nil && p.CPUExpertLayers() <= max(least.CPUExpertLayers(), 0) &&
+		p, err := z.place(mid * step)
+		if err == nil && p.CPUExpertLayers() <= least.CPUExpertLayers() &&
 			len(p.Shares) <= len(least.Shares) {
 			best, low = p, mid
 		} else {
@@ -238,80 +234,72 @@ func Room(total, free int64, utilization float64) int64 {
 	return max(0, free-Reserve)
 }
 
-func room(c Card, o options) int64 {
+func room(c Card, o engine.Settings) int64 {
 	return Room(cmp.Or(c.Total, c.Free), c.Free, o.GPUMemoryUtilization)
 }
 
 // place tries one context: on as few cards as hold it, then with experts on the CPU.
-func (z sizes) place(s models.Spec, cards []Card, host Host, o options, context int) (Plan, error) {
-	for n := 1; n <= len(cards) && o.CPUExperts == 0; n++ {
-		if p, ok := z.spread(s, cards[:n], o, context, 0); ok {
-			return z.finish(p, cards, host), nil
+func (z *planner) place(context int) (Plan, error) {
+	for n := 1; n <= len(z.cards) && z.o.CPUExperts == 0; n++ {
+		if p, ok := z.spread(n, context, 0); ok {
+			return z.finish(p), nil
 		}
 	}
 	// bytes of experts that the host would have to hold
 	var hostNeed int64
 	// the last layers' experts first
-	for onCPU := 1; onCPU <= s.Layers && !cards[0].Shared; onCPU++ {
-		hostNeed += z.experts[s.Layers-onCPU]
-		if onCPU < o.CPUExperts {
+	for onCPU := 1; onCPU <= z.spec.Layers && !z.cards[0].Shared; onCPU++ {
+		hostNeed += z.experts[z.spec.Layers-onCPU]
+		if onCPU < z.o.CPUExperts {
 			continue
 		}
-		p, ok := z.spread(s, cards, o, context, onCPU)
+		p, ok := z.spread(len(z.cards), context, onCPU)
 		if !ok {
 			continue
 		}
-		if hostNeed+p.shared(cards) > host.Free {
-			return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
+		if hostNeed+p.shared(z.cards) > z.host.Free {
+			break
 		}
 		p.HostUsed = hostNeed
-		return z.finish(p, cards, host), nil
+		return z.finish(p), nil
 	}
-	return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
+	return Plan{}, z.noRoom(context, hostNeed)
 }
 
-// spread fills the cards in order with layers; the experts of the last onCPU layers take no room.
-func (z sizes) spread(s models.Spec, cards []Card, o options, context, onCPU int) (Plan, bool) {
-	p := Plan{Context: context, Pages: pages(s, o, context)}
-	layer := 0
-	for i, c := range cards {
-		share := Share{Card: i, From: layer, Scratch: z.scratch, Embedding: layer == 0}
-		left := room(c, o) - z.scratch
-		if share.Embedding {
-			share.Weights += z.embedding
+// spread fills the first n cards in order with layers; the experts of the last onCPU layers take no
+// room.
+func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
+	p := Plan{Context: context, Pages: z.pages(context)}
+	layer, layers := 0, z.spec.Layers
+	for i, c := range z.cards[:n] {
+		share := Share{Card: i, From: layer, Scratch: z.scratch}
+		left := room(c, z.o) - z.scratch
+		if layer == 0 {
+			share.Embedding, share.Weights = true, z.embedding
 		}
-		for ; layer < s.Layers; layer++ {
-			need := z.dense[layer]
-			cpu := layer >= s.Layers-onCPU
-			if !cpu {
-				need += z.experts[layer]
+		for ; layer < layers; layer++ {
+			next := share // with this layer
+			next.Weights += z.dense[layer]
+			next.KV = z.pool(p.Pages, share.From, layer+1)
+			if layer >= layers-onCPU {
+				next.CPUExperts, next.Staging = append(next.CPUExperts, layer), z.staging
+			} else {
+				next.Weights += z.experts[layer]
 			}
-			last := int64(0)
-			if layer == s.Layers-1 {
-				last = z.unembedding + z.choosing
+			if layer == layers-1 {
+				next.Weights, next.Scratch = next.Weights+z.unembedding, next.Scratch+z.choosing
 			}
-			pool, staging := z.pool(p.Pages, share.From, layer+1), share.Staging
-			if cpu && o.staging {
-				staging = z.staging()
-			}
-			if share.Weights+need+last+pool+staging > left {
+			if next.Bytes()-z.scratch > left {
 				break
 			}
-			share.Weights += need
-			if layer == s.Layers-1 {
-				share.Weights, share.Scratch = share.Weights+z.unembedding, share.Scratch+z.choosing
-			}
-			share.KV, share.Staging = pool, staging
-			if cpu {
-				share.CPUExperts = append(share.CPUExperts, layer)
-			}
+			share = next
 		}
 		share.To = layer
-		share.Unembedding = layer == s.Layers
+		share.Unembedding = layer == layers
 		if share.To > share.From {
 			p.Shares = append(p.Shares, share)
 		}
-		if layer == s.Layers {
+		if layer == layers {
 			return p, true
 		}
 	}
@@ -320,17 +308,13 @@ func (z sizes) spread(s models.Spec, cards []Card, o options, context, onCPU int
 
 // finish computes what memory bandwidth allows: a token reads all dense weights, the unembedding
 // and its share of every layer's experts, one card after the other.
-func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
+func (z *planner) finish(p Plan) Plan {
 	var seconds float64
 	for _, s := range p.Shares {
 		var onCard, onHost float64
-		cpu := map[int]bool{}
-		for _, l := range s.CPUExperts {
-			cpu[l] = true
-		}
 		for l := s.From; l < s.To; l++ {
 			onCard += float64(z.dense[l])
-			if cpu[l] {
+			if slices.Contains(s.CPUExperts, l) {
 				onHost += float64(z.experts[l]) * z.active
 			} else {
 				onCard += float64(z.experts[l]) * z.active
@@ -339,9 +323,9 @@ func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
 		if s.Unembedding {
 			onCard += float64(z.unembedding)
 		}
-		seconds += onCard / cards[s.Card].Bandwidth // +Inf where it is not known
+		seconds += onCard / z.cards[s.Card].Bandwidth // +Inf where it is not known
 		if onHost > 0 {
-			seconds += onHost / host.Bandwidth
+			seconds += onHost / z.host.Bandwidth
 		}
 	}
 	if !math.IsInf(seconds, 0) && seconds > 0 {

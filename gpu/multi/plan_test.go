@@ -97,8 +97,8 @@ func TestSeveralTable(t *testing.T) {
 					describe(PlanFor(s, slices.Repeat([]Card{card}, n), desktop,
 						engine.Settings{}))))
 			}
-			if p, err := makePlan(s, []Card{card}, desktop,
-				options{sequences: 1, staging: true}); err == nil && p.CPUExpertLayers() > 0 {
+			if p, err := makePlan(s, []Card{card}, desktop, engine.Settings{},
+				true); err == nil && p.CPUExpertLayers() > 0 {
 				lines = append(lines, fmt.Sprintf("1 %-30s %-12s %s", c.ID, s.Name,
 					describe(p, nil)))
 			}
@@ -210,9 +210,9 @@ func TestNeverOverruns(t *testing.T) {
 				Bandwidth: 1e12}
 		}
 		host := Host{Free: int64(r.Float64() * 128e9), Bandwidth: 5e10}
-		o := options{sequences: 1 + r.IntN(4), staging: r.IntN(2) == 0}
+		var o engine.Settings
 		o.GPUMemoryUtilization, o.CPUExperts = 0.5+r.Float64()/2, max(0, r.IntN(8)-4)
-		p, err := makePlan(s, cards, host, o)
+		p, err := makePlan(s, cards, host, o, r.IntN(2) == 0)
 		if err != nil {
 			var e *NoRoom
 			if !errors.As(err, &e) {
@@ -334,16 +334,16 @@ func TestPagesOf8Bits(t *testing.T) {
 	if len(half.Shares) != 1 || half.Context == maxContext || eight.Context < half.Context*3/2 {
 		t.Errorf("in 8 bits a context of %d, in bf16 %d", eight.Context, half.Context)
 	}
-	o := options{sequences: 4}
-	o.MaxModelLen, o.MaxNumBatchedTokens, o.KVCacheDtype = 65536, 512, engine.KVFP8
+	o := engine.Settings{MaxModelLen: 65536, MaxNumBatchedTokens: 512,
+		KVCacheDtype: engine.KVFP8}
 	// By hand: a slot is K and V of 32 positions of 8 heads of 64, one byte each; the full layers
-	// take 2,048 pages a sequence, the window of 640 positions 22 and their twins as many.
-	slot, pages := int64(2*32*8*64), int64(4*(2048+2*22))
+	// take 2,048 pages, the window of 640 positions 22 and their twins as many.
+	slot, pages := int64(2*32*8*64), int64(2048+2*22)
 	for _, x := range []struct {
 		free  int64
 		cards int
 	}{{40 << 30, 1}, {10 << 30, 2}} {
-		p, err := makePlan(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o)
+		p, err := makePlan(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o, false)
 		if err != nil {
 			t.Fatal(err)
 		}

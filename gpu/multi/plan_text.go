@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+// A plan, or why there is none, for people.
+
 // Line is the plan in a line, for people. numbers[i] is the number that people know card i by; with
 // nil the cards are numbered as they were given.
 func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
@@ -33,4 +35,65 @@ func (p Plan) Lines(numbers []int) (lines []string) {
 		line += fmt.Sprintf("; at most %.0f tokens/s by the memories' speed", p.Ceiling)
 	}
 	return append(lines, line)
+}
+
+// NoRoom says why a model cannot be placed, in the figures that a person can act on: more memory, a
+// shorter context, another model.
+type NoRoom struct {
+	Model string
+	// bytes on the cards together: of all of the model, or of all but the experts where the host
+	// could hold those
+	Need, Have   int64
+	Cards        int
+	Largest      int64 // bytes of Have on the card with most
+	Steps        int64 // bytes that steps take on each card
+	HostNeed     int64 // bytes of experts that would have to lie in host memory; 0: they cannot
+	HostHave     int64
+	AskedContext int // tokens; 0: the least that is worth a start
+}
+
+func (e *NoRoom) Error() string {
+	s := fmt.Sprintf("%s does not fit: it needs %s on the GPU", e.Model, gb(e.Need))
+	if e.HostNeed > 0 && e.HostNeed <= e.HostHave {
+		s += ", even with all of its experts in the host's memory,"
+	}
+	s += fmt.Sprintf(" and %s is there", gb(e.Have))
+	if e.Need <= e.Have && e.Cards > 1 {
+		s += fmt.Sprintf(", on %d GPUs with %s at most, where steps take %s of each", e.Cards,
+			gb(e.Largest), gb(e.Steps))
+	}
+	if e.HostNeed > e.HostHave {
+		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s",
+			gb(e.HostNeed), gb(e.HostHave))
+	}
+	if e.AskedContext > 0 {
+		s += fmt.Sprintf("; a context below %d tokens needs less (--max-model-len)", e.AskedContext)
+	}
+	return s
+}
+
+func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }
+
+// noRoom is the error of a context that does not fit; hostNeed is how many bytes of experts would
+// lie with the host.
+func (z *planner) noRoom(context int, hostNeed int64) *NoRoom {
+	e := &NoRoom{Model: z.spec.Name, Cards: len(z.cards), Steps: z.scratch, HostNeed: hostNeed,
+		HostHave: z.host.Free}
+	e.Need = z.embedding + z.unembedding + z.scratch + z.choosing +
+		z.pool(z.pages(context), 0, z.spec.Layers)
+	withHost := hostNeed > 0 && hostNeed <= z.host.Free
+	for i := range z.dense {
+		e.Need += z.dense[i]
+		if !withHost {
+			e.Need += z.experts[i]
+		}
+	}
+	for _, c := range z.cards {
+		r := room(c, z.o)
+		e.Have, e.Largest = e.Have+r, max(e.Largest, r)
+	}
+	if context > shortest {
+		e.AskedContext = context
+	}
+	return e
 }

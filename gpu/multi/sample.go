@@ -34,9 +34,9 @@ type pass struct {
 
 // settle waits for the pass under way and gives its error, if it has any.
 func (d *Device) settle() error {
-	d.counting.Lock()
+	d.passing.Lock()
 	p := d.pass
-	d.counting.Unlock()
+	d.passing.Unlock()
 	if p == nil {
 		return nil
 	}
@@ -52,12 +52,6 @@ func (d *Device) drain() error {
 		return nil
 	}
 	return left.Finish()
-}
-
-func (d *Device) isClosed() bool {
-	d.counting.Lock()
-	defer d.counting.Unlock()
-	return d.closed
 }
 
 // sampled is one Sample, and its tokens when they have been waited for.
@@ -93,16 +87,16 @@ func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 	d := s.dev
 	d.settle() // Sample reports its error
 	d.mu.Lock()
-	closed := s.closed || d.isClosed()
+	closed := s.closed
 	d.mu.Unlock()
 	if closed {
 		return engine.ErrClosed
 	}
 	b, from = copied(b), slices.Clone(from)
 	p := &pass{done: make(chan struct{})}
-	d.counting.Lock()
+	d.passing.Lock()
 	d.pass = p
-	d.counting.Unlock()
+	d.passing.Unlock()
 	go func() {
 		defer close(p.done)
 		p.err = s.forward(b, from)
@@ -157,7 +151,7 @@ func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.closed || d.isClosed() {
+	if s.closed {
 		return engine.ErrClosed
 	}
 	if err := s.last.Sample(choices); err != nil {

@@ -1,7 +1,6 @@
 package multi
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -20,18 +19,6 @@ const stagingAreas = 2
 // refiller is a region that can be written while its device runs steps, without waiting for them.
 type refiller interface {
 	Refill(offset int64, data []byte) error
-}
-
-func newStaging(dev engine.Device, bytes int64) (areas []engine.Region, err error) {
-	for range stagingAreas {
-		r, err := dev.Alloc(bytes)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("room to stream experts through: %w", err),
-				freeAll(areas))
-		}
-		areas = append(areas, r)
-	}
-	return areas, nil
 }
 
 // stagingAlign aligns a tensor in its area as a card's allocations are aligned.
@@ -55,8 +42,9 @@ func (d *Device) stagingBytes(p *engine.Program) []int64 {
 
 // load is the experts of one stretch on their way into an area.
 type load struct {
-	area  engine.Region
-	parts []piece
+	area   engine.Region
+	parts  []piece
+	before int // the load that has the area before it; -1: none
 }
 
 // piece is a tensor and its place in the area.
@@ -87,8 +75,8 @@ type loading struct {
 	ended chan struct{}
 }
 
-// start begins the loads; before[i] is the load that has the area of load i before it, -1: none.
-func start(loads []*load, before []int) *loading {
+// start begins the loads.
+func start(loads []*load) *loading {
 	l := &loading{stop: make(chan struct{}), ended: make(chan struct{})}
 	for range loads {
 		l.ready, l.freed = append(l.ready, make(chan error, 1)),
@@ -97,9 +85,9 @@ func start(loads []*load, before []int) *loading {
 	go func() {
 		defer close(l.ended)
 		for i, x := range loads {
-			if before[i] >= 0 {
+			if x.before >= 0 {
 				select {
-				case <-l.freed[before[i]]:
+				case <-l.freed[x.before]:
 				case <-l.stop:
 					return
 				}

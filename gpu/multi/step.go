@@ -11,12 +11,11 @@ import (
 // crosses.
 
 type step struct {
-	dev    *Device
-	p      *engine.Program
-	pool   *cache
-	parts  []part
-	loads  []*load
-	before []int // the load that has the area of each load before it
+	dev   *Device
+	p     *engine.Program
+	pool  *cache
+	parts []part
+	loads []*load
 
 	bounce []byte // for what crosses through the host
 	bare   engine.Batch
@@ -44,7 +43,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 
 // run runs the stretches; last runs the last one. The device's lock is held.
 func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err error) {
-	if s.closed || s.dev.isClosed() {
+	if s.closed {
 		return engine.ErrClosed
 	}
 	if err := s.dev.drain(); err != nil {
@@ -55,7 +54,7 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	}
 	var l *loading
 	if len(s.loads) > 0 {
-		l = start(s.loads, s.before)
+		l = start(s.loads)
 		defer l.end()
 	}
 	running := -1 // the part whose experts are read from a staging area
@@ -157,6 +156,6 @@ func (s *step) Close() error {
 			errs = append(errs, x.Close())
 		}
 	}
-	s.dev.release()
+	s.dev.users.Release()
 	return errors.Join(errs...)
 }

@@ -1,11 +1,15 @@
 package multi
 
 import (
-	"fmt"
 	"math"
+	"os"
 	"strings"
+	"time"
 
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Decides where experts in host memory are computed: few rows on the CPU, which reads only the
@@ -27,8 +31,10 @@ func StreamFrom(s models.Spec, r Rates, most int) int {
 		return 0
 	}
 	var bytes float64 // of a layer's experts
-	for _, n := range expertBytes(s) {
-		bytes = max(bytes, float64(n))
+	for _, t := range s.Tensors() {
+		if strings.HasPrefix(t.Name, "model.layers.0.mlp.experts.") {
+			bytes += float64(t.Bytes())
+		}
 	}
 	for rows := 1; rows <= most; rows *= 2 {
 		if r.cpu(s, bytes, rows) > bytes/r.Link {
@@ -48,15 +54,44 @@ func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
 	return max(bytes*(1-missed)/r.Bandwidth, operations/r.Multiply)
 }
 
-// expertBytes are the bytes of each layer's experts.
-func expertBytes(s models.Spec) []int64 {
-	n := make([]int64, s.Layers)
-	for _, t := range s.Tensors() {
-		var layer int
-		if _, err := fmt.Sscanf(t.Name, "model.layers.%d.", &layer); err == nil &&
-			strings.Contains(t.Name, ".mlp.experts.") {
-			n[layer] += t.Bytes()
-		}
+// touched is memory whose pages are resident.
+func touched() []byte {
+	data := make([]byte, 256<<20)
+	for i := 0; i < len(data); i += os.Getpagesize() {
+		data[i] = 1
 	}
-	return n
+	return data
 }
+
+// ReadRate is what the host's memory delivers, byte/s; 0: not known.
+func ReadRate(host engine.Device) float64 {
+	dev, ok := host.(*cpu.Device)
+	if !ok {
+		return 0
+	}
+	return dev.Bandwidth(touched())
+}
+
+// ratesOf measures, in about a second, what decides between computing experts on the CPU and
+// copying them to a card.
+func ratesOf(first *device.Card, host engine.Device) (r Rates) {
+	data := touched()
+	if dev, ok := host.(*cpu.Device); ok {
+		r.Bandwidth, r.Multiply = dev.Bandwidth(data), dev.MultiplyPeak(100*time.Millisecond)*
+			expertShare
+	}
+	start := time.Now()
+	region, err := first.Upload(data)
+	if err != nil {
+		return r // not known: nothing is streamed
+	}
+	r.Link = float64(len(data)) / time.Since(start).Seconds()
+	if region.Free() != nil {
+		r.Link = 0
+	}
+	return r
+}
+
+// expertShare is how much of the peak of its 8-bit multiplications the CPU's expert kernels are
+// assumed to reach.
+const expertShare = 0.5

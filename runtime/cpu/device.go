@@ -15,6 +15,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -29,9 +30,9 @@ type Device struct {
 	// memory nodes, if there are several: allocations and uploads are spread over them
 	nodes []int
 
-	mu    sync.Mutex // held while a step runs
-	pool  *C.ossrun_pool
-	users int // regions and steps not freed yet
+	mu    sync.Mutex     // held while a step runs
+	pool  *C.ossrun_pool // nil once it is closed
+	users engine.Users
 }
 
 var _ engine.Device = (*Device)(nil)
@@ -76,20 +77,12 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
 // Nobody has measured amx yet, so it stands below avx512, which is chosen.
 func ISAs() []string {
-	var have []string
-	for _, isa := range []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx",
-		"avx512"} {
-		if hasISA(isa) {
-			have = append(have, isa)
-		}
-	}
-	return have
-}
-
-func hasISA(isa string) bool {
-	name := C.CString(isa)
-	defer C.free(unsafe.Pointer(name))
-	return C.ossrun_isa(name) != nil
+	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512"}
+	return slices.DeleteFunc(all, func(isa string) bool {
+		name := C.CString(isa)
+		defer C.free(unsafe.Pointer(name))
+		return C.ossrun_isa(name) == nil
+	})
 }
 
 // chooseISA turns Options.ISA into the name of a set this machine has.
@@ -98,10 +91,8 @@ func chooseISA(asked string) (string, error) {
 	if asked == "" {
 		return have[len(have)-1], nil
 	}
-	for _, isa := range have {
-		if isa == asked {
-			return isa, nil
-		}
+	if slices.Contains(have, asked) {
+		return asked, nil
 	}
 	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", asked,
 		strings.Join(have, ", "))
@@ -123,26 +114,11 @@ func (d *Device) Caps() engine.Caps {
 }
 
 func (d *Device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.pool == nil {
+	return d.users.Close("the cpu device", func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		C.ossrun_pool_free(d.pool)
+		d.pool = nil
 		return nil
-	}
-	if d.users > 0 {
-		return fmt.Errorf("the cpu device is closed with %d regions and steps in use", d.users)
-	}
-	C.ossrun_pool_free(d.pool)
-	d.pool = nil
-	return nil
-}
-
-// use counts something that must be freed before Close.
-func (d *Device) use(n int) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.pool == nil {
-		return fmt.Errorf("the cpu device is closed")
-	}
-	d.users += n
-	return nil
+	})
 }

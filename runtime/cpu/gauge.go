@@ -49,24 +49,14 @@ func (d *Device) MultiplyPeak(spend time.Duration) float64 {
 	}
 }
 
-// MultiplyUnit names what MultiplyPeak counts.
-func (d *Device) MultiplyUnit() string {
-	switch d.gaugeISA() {
-	case "amx":
-		return "tdpbf16ps, 16 x 16 x 32"
-	case "avx512":
-		return "vpdpbusd, 512 bit"
-	case "avxvnni":
-		return "vpdpbusd, 256 bit"
-	case "i8mm", "bf16":
-		return "smmla, 128 bit"
-	case "neon":
-		return "sdot, 128 bit"
-	case "avx2":
-		return "vpmaddubsw and vpaddw, 256 bit (no VNNI on this machine)"
-	}
-	return "scalar multiplications"
-}
+// units names what MultiplyPeak counts, by instruction set.
+var units = map[string]string{"amx": "tdpbf16ps, 16 x 16 x 32", "avx512": "vpdpbusd, 512 bit",
+	"avxvnni": "vpdpbusd, 256 bit", "i8mm": "smmla, 128 bit", "bf16": "smmla, 128 bit",
+	"neon":   "sdot, 128 bit",
+	"avx2":   "vpmaddubsw and vpaddw, 256 bit (no VNNI on this machine)",
+	"scalar": "scalar multiplications"}
+
+func (d *Device) MultiplyUnit() string { return units[d.gaugeISA()] }
 
 func (d *Device) gaugeISA() string {
 	isa, _ := chooseISA("") // the empty name never fails

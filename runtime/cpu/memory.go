@@ -32,12 +32,12 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)
 	}
-	if err := d.use(1); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	data, err := machine.Map(int(bytes))
 	if err != nil {
-		d.release()
+		d.users.Release()
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
 	}
 	if bytes >= hugeFrom {
@@ -51,7 +51,7 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("upload nothing")
 	}
-	if err := d.use(1); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	_ = machine.Interleave(data, d.nodes) // advice
@@ -59,12 +59,6 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	// a mapped file needs none, the demo's unpacked memory does
 	r.pinned.Pin(unsafe.SliceData(data))
 	return r, nil
-}
-
-func (d *Device) release() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.users--
 }
 
 func (r *region) Bytes() int64 { return int64(len(r.data)) }
@@ -88,8 +82,8 @@ func (r *region) Write(offset int64, src []byte) error {
 }
 
 func (r *region) slice(offset int64, n int) ([]byte, error) {
-	if offset < 0 || offset > int64(len(r.data)-n) {
-		return nil, fmt.Errorf("%d bytes at %d of a region of %d", n, offset, len(r.data))
+	if err := engine.Inside(offset, n, r.Bytes()); err != nil {
+		return nil, err
 	}
 	return r.data[offset : offset+int64(n)], nil
 }
@@ -105,6 +99,6 @@ func (r *region) Free() error {
 		err = machine.Unmap(r.data)
 	}
 	r.data = nil
-	r.dev.release()
+	r.dev.users.Release()
 	return err
 }

@@ -44,7 +44,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if err := fits(p); err != nil {
 		return nil, err
 	}
-	if err := d.use(1); err != nil {
+	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
 	name, shape := C.CString(isa), shapeOf(p)
@@ -52,7 +52,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape)}
 	if err := s.build(p); err != nil {
 		C.ossrun_tape_free(s.tape)
-		d.release()
+		d.users.Release()
 		return nil, err
 	}
 	return s, nil
@@ -289,7 +289,7 @@ func extent(b *engine.Buffer) C.ossrun_extent {
 func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.tape == nil || s.dev.pool == nil {
+	if s.tape == nil {
 		return engine.ErrClosed
 	}
 	s.flatten(b)
@@ -331,7 +331,7 @@ func (s *step) Close() error {
 	if s.tape != nil {
 		C.ossrun_tape_free(s.tape)
 		s.tape = nil
-		s.dev.users--
+		s.dev.users.Release()
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "fmt"
+
 // What a machine must offer to run a Program. runtime/cpu and, later, gpu/device implement it;
 // enginetest checks that all behave the same.
 
@@ -32,6 +34,14 @@ type Region interface {
 	Read(offset int64, dst []byte) error
 	Write(offset int64, src []byte) error
 	Free() error
+}
+
+// Inside refuses n bytes at offset that do not lie in a region of so many bytes.
+func Inside(offset int64, n int, bytes int64) error {
+	if offset < 0 || offset > bytes-int64(n) {
+		return fmt.Errorf("%d bytes at %d of a region of %d", n, offset, bytes)
+	}
+	return nil
 }
 
 // A Step is a compiled Program.

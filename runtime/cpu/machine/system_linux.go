@@ -2,10 +2,24 @@ package machine
 
 import (
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// What Linux says of its memory and its cores, and where it puts memory of several nodes.
+
+// kernelMemory asks the kernel itself, which needs no /proc. The kernel does not count cached files
+// as free.
+func kernelMemory() (total, free int64) {
+	var s syscall.Sysinfo_t
+	if syscall.Sysinfo(&s) != nil {
+		return 0, 0
+	}
+	unit := int64(s.Unit)
+	return int64(s.Totalram) * unit, (int64(s.Freeram) + int64(s.Bufferram)) * unit
+}
 
 // machine is the topology of this machine within the affinity mask the process started with.
 var machine = sync.OnceValue(func() topology {
