@@ -57,9 +57,8 @@ func (l *local) openOne(ctx context.Context) error {
 		c.Verify(ctx, Records)
 	}
 	l.dev, l.card = c, c
-	_, wrong := c.Verified()
-	for _, w := range wrong {
-		l.notify(c.Name() + ": " + w)
+	for _, line := range multi.WrongOn(c) {
+		l.notify(line)
 	}
 	return nil
 }
@@ -152,14 +151,12 @@ func (l *local) reopen() error {
 }
 
 func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, err error) {
-	s = s.On(l.dev)
-	s.Pages = 1
-	if r.Need, err = engine.PlanFor(spec, s); err != nil {
+	if r, err = engine.On(l.dev).Room(spec, s); err != nil {
 		return r, err
 	}
-	r.Total, r.Free = l.dev.Memory()
-	r.Reserve = multi.Reserve
-	if r.Extra, err = device.Extra(spec, s); err != nil {
+	r.Total, _ = l.dev.Memory()
+	r.Reserve, r.OnDisk = multi.Reserve, 0
+	if r.Extra, err = device.Extra(spec, s.On(l.dev)); err != nil {
 		return r, err
 	}
 	if d, ok := l.dev.(engine.Placer); ok {

@@ -57,21 +57,24 @@ func ask[T any](ctx context.Context, b *Backend, c check, take func(T)) error {
 	})
 }
 
-func (b *Backend) Bandwidth(ctx context.Context) (rate float64, err error) {
-	err = ask(ctx, b, check{What: checkBandwidth}, func(v float64) { rate = v })
-	return rate, err
+// one is a check with one result.
+func one[T any](ctx context.Context, b *Backend, what string) (result T, err error) {
+	err = ask(ctx, b, check{What: what}, func(v T) { result = v })
+	return result, err
 }
 
-func (b *Backend) MatrixRates(ctx context.Context) (rates []device.Rate, err error) {
-	err = ask(ctx, b, check{What: checkRates}, func(v []device.Rate) { rates = v })
-	return rates, err
+func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
+	return one[float64](ctx, b, checkBandwidth)
+}
+
+func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
+	return one[[]device.Rate](ctx, b, checkRates)
 }
 
 // Prove compares the fast kernels with the reference kernels, whatever was found before. Wrong
 // kernels are taken out of use.
-func (b *Backend) Prove(ctx context.Context) (proofs []device.Proof, err error) {
-	err = ask(ctx, b, check{What: checkProofs}, func(v []device.Proof) { proofs = v })
-	return proofs, err
+func (b *Backend) Prove(ctx context.Context) ([]device.Proof, error) {
+	return one[[]device.Proof](ctx, b, checkProofs)
 }
 
 // Ops compares every operation with plain loops on all shapes; see enginetest.Ops.
@@ -149,17 +152,18 @@ func (l *local) Test(ctx context.Context, request json.RawMessage,
 	return err
 }
 
-func (l *local) run(ctx context.Context, c check, tell func(any)) error {
+func (l *local) run(ctx context.Context, c check, tell func(any)) (err error) {
+	var result any
 	switch c.What {
 	case checkBandwidth:
-		return told(l.card.Bandwidth())(tell)
+		result, err = l.card.Bandwidth()
 	case checkRates:
-		return told(l.card.MatrixRates())(tell)
+		result, err = l.card.MatrixRates()
 	case checkProofs:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
 		// the step in one launch is timed too, so prove it as well: a wrong kernel gets no speed
 		l.card.UseDecodeKernel(device.DecodePersistent)
-		return told(l.card.Prove(ctx))(tell)
+		result, err = l.card.Prove(ctx)
 	case checkOps:
 		// Failures of operations are in their results.
 		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed,
@@ -167,18 +171,13 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) error {
 		return ctx.Err()
 	case checkWhole:
 		return l.whole(ctx, c, tell)
+	default:
+		return fmt.Errorf("there is no check %q of a GPU", c.What)
 	}
-	return fmt.Errorf("there is no check %q of a GPU", c.What)
-}
-
-// told reports a result, or returns the error instead.
-func told[T any](v T, err error) func(tell func(any)) error {
-	return func(tell func(any)) error {
-		if err == nil {
-			tell(v)
-		}
-		return err
+	if err == nil {
+		tell(result)
 	}
+	return err
 }
 
 // whole times a model, and one stream of it with each decode kernel: only running both shows which

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -99,19 +101,12 @@ func readInto(dst, src []byte) error {
 	const least = 1 << 20
 	readers := max(1, min(2*runtime.NumCPU(), len(src)/least))
 	share := (len(src) + readers - 1) / readers
-	failed := make([]error, readers)
-	var all sync.WaitGroup
+	var all errgroup.Group
 	for i := range readers {
 		at, end := min(i*share, len(src)), min((i+1)*share, len(src))
-		all.Go(func() { failed[i] = readMapped(dst[at:end], src[at:end]) })
+		all.Go(func() error { return readMapped(dst[at:end], src[at:end]) })
 	}
-	all.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err // the others say the same
-		}
-	}
-	return nil
+	return all.Wait() // the first error; the others say the same
 }
 
 // errUnreadable means that the system could not read a page of a mapping: the disk failed, or

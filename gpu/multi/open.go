@@ -49,7 +49,7 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 		if records != "" {
 			c.Verify(ctx, records)
 		}
-		notes = append(notes, wrongOn(c)...)
+		notes = append(notes, WrongOn(c)...)
 	}
 	host, err := x.host(s.Threads)
 	if err != nil {
@@ -62,8 +62,8 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 	return dev, append(notes, spec.Name+": "+line), nil
 }
 
-// wrongOn says for which kernels a card uses slower ones.
-func wrongOn(c interface {
+// WrongOn says for which kernels a card uses slower ones.
+func WrongOn(c interface {
 	Name() string
 	Verified() (string, []string)
 }) (notes []string) {

@@ -298,7 +298,7 @@ func (wrongCard) Verified() (string, []string) {
 func TestWrongKernelsAreSaid(t *testing.T) {
 	want := []string{"gpu 1, H200, sm_90: decode_down is wrong",
 		"gpu 1, H200, sm_90: prefill_down is wrong"}
-	if got := wrongOn(wrongCard{}); !slices.Equal(got, want) {
+	if got := WrongOn(wrongCard{}); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

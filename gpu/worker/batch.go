@@ -45,7 +45,7 @@ type copied interface {
 
 // values moves numbers.
 func values[T copied](c *codec, v []T) {
-	data := bytesOf(v)
+	data := engine.Bytes(v)
 	switch c.bad = c.bad || len(data) > len(c.slot); {
 	case c.bad:
 		return
@@ -55,12 +55,6 @@ func values[T copied](c *codec, v []T) {
 		copy(c.slot, data)
 	}
 	c.slot = c.slot[len(data):]
-}
-
-// bytesOf gives numbers as bytes.
-func bytesOf[T copied](v []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))),
-		len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
 // value is values for one number, without a call to copy: a step has thousands.

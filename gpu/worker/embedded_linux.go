@@ -34,11 +34,11 @@ func StartEmbedded(compressed, demo []byte, o Options) (*Backend, error) {
 				"loader %s is not there", loader)
 		}
 	}
-	if o.demo, err = dataFile(demo); err != nil {
+	if o.demo, err = dataFile("ossrun-demo", 0, demo); err != nil {
 		return nil, err
 	}
 	defer o.demo.Close()
-	inMemory, memoryErr := memoryFile(image)
+	inMemory, memoryErr := programFile(image)
 	if memoryErr == nil {
 		defer inMemory.Close()
 		dev, err := o.startAt(fmt.Sprintf("/proc/self/fd/%d", inMemory.Fd()))
@@ -63,11 +63,7 @@ func StartEmbedded(compressed, demo []byte, o Options) (*Backend, error) {
 }
 
 func (o Options) startAt(path string) (*Backend, error) {
-	program := []string{path}
-	if len(o.Program) > 1 {
-		program = append(program, o.Program[1:]...)
-	}
-	o.Program = program
+	o.Program = append([]string{path}, o.Program[min(1, len(o.Program)):]...)
 	return Start(o)
 }
 
@@ -79,11 +75,7 @@ func unpack(compressed []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := io.ReadAll(io.LimitReader(z, mostImage))
-	if err != nil {
-		return nil, err
-	}
-	return image, z.Close()
+	return io.ReadAll(io.LimitReader(z, mostImage))
 }
 
 // loaderOf is the dynamic loader that an executable names, "" when it names none.
@@ -115,26 +107,17 @@ func refusedToRun(err error) bool {
 // the new process.
 const firstDescriptor = 64
 
-// memoryFile is an executable file without a name, sealed against changes.
-func memoryFile(image []byte) (_ *os.File, err error) {
+// programFile is an executable file without a name, sealed against changes.
+func programFile(image []byte) (*os.File, error) {
 	const executable = 0x10 // MFD_EXEC, from Linux 6.3 on; before it, every such file is
-	fd, err := unix.MemfdCreate("ossrun-gpu-worker",
-		unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|executable)
+	low, err := dataFile("ossrun-gpu-worker", executable, image)
 	if errors.Is(err, unix.EINVAL) {
-		fd, err = unix.MemfdCreate("ossrun-gpu-worker", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		low, err = dataFile("ossrun-gpu-worker", 0, image)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a program in memory: %w", err)
+		return nil, err
 	}
-	low := os.NewFile(uintptr(fd), "worker")
 	defer low.Close()
-	if _, err := low.Write(image); err != nil {
-		return nil, fmt.Errorf("write a program into memory: %w", err)
-	}
-	if _, err := unix.FcntlInt(low.Fd(), unix.F_ADD_SEALS,
-		unix.F_SEAL_WRITE|sizeSeals); err != nil {
-		return nil, fmt.Errorf("seal a program in memory: %w", err)
-	}
 	high, err := unix.FcntlInt(low.Fd(), unix.F_DUPFD_CLOEXEC, firstDescriptor)
 	if err != nil {
 		return nil, err
@@ -143,20 +126,11 @@ func memoryFile(image []byte) (_ *os.File, err error) {
 }
 
 // dataFile is a file without a name, sealed against changes.
-func dataFile(data []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("ossrun-demo", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("make a file in memory: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "demo")
-	_, err = f.Write(data)
-	if err == nil {
-		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|sizeSeals)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write a file into memory: %w", err), f.Close())
-	}
-	return f, nil
+func dataFile(name string, flags int, data []byte) (*os.File, error) {
+	return memoryFile(name, flags, unix.F_SEAL_WRITE, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
 }
 
 // Handed is the demo's pack that StartEmbedded gave this process.

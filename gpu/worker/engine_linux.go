@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,22 +101,22 @@ func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []flo
 	return err
 }
 
-// Tap reads a piece at a time.
+// Tap reads it from where a step leaves logits.
 func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 	if err := e.open(); err != nil {
 		return nil, err
 	}
-	for {
-		var t bytesText
-		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, into: &t,
-			take: func(answer []byte) error {
-				data = append(data, answer...)
-				return nil
-			}})
-		if err != nil || int64(len(data)) >= t.Bytes {
-			return data, err
+	var t bytesText
+	take := func([]byte) error {
+		area := e.b.c.shared.bytes[slotsBytes:]
+		if t.Bytes < 0 || t.Bytes > int64(len(area)) {
+			return fmt.Errorf("a tap of %d bytes in %d", t.Bytes, len(area))
 		}
+		data = bytes.Clone(area[:t.Bytes])
+		return nil
 	}
+	err = e.b.c.call(request{kind: tap, ask: tapText{name, rows}, into: &t, take: take})
+	return data, err
 }
 
 // Queue sends a batch, and in front of it the choice that is pending.
@@ -173,42 +175,32 @@ func (p pool) Bytes() int64 { return p.e.text.CacheBytes }
 // Free fails: the engine frees the pool.
 func (p pool) Free() error { return errors.New("a KV pool is freed with its engine") }
 
-// Read copies a piece at a time.
-func (p pool) Read(offset int64, dst []byte) error {
-	return p.pieces(offset, dst, func(at int64, piece []byte) error {
-		ask := bytesText{at, int64(len(piece))}
-		return p.e.b.c.call(request{kind: readCache, ask: ask, take: func(answer []byte) error {
-			if len(answer) != len(piece) {
-				return fmt.Errorf("%d of %d bytes were read", len(answer), len(piece))
-			}
-			copy(piece, answer)
-			return nil
-		}})
-	})
-}
+func (p pool) Read(offset int64, dst []byte) error { return p.copy(readCache, offset, dst) }
 
-// Write copies a piece at a time.
-func (p pool) Write(offset int64, src []byte) error {
-	return p.pieces(offset, src, func(at int64, piece []byte) error {
-		ask := bytesText{at, int64(len(piece))}
-		return p.e.b.c.call(request{kind: writeCache, ask: ask,
-			fill: func(slot []byte) int { return copy(slot, piece) }})
-	})
-}
+func (p pool) Write(offset int64, src []byte) error { return p.copy(writeCache, offset, src) }
 
-func (p pool) pieces(offset int64, data []byte, do func(at int64, piece []byte) error) error {
-	if err := p.e.open(); err != nil {
+// copy reads or writes a piece at a time.
+func (p pool) copy(k kind, offset int64, data []byte) error {
+	if err := cmp.Or(p.e.open(), engine.Inside(offset, len(data), p.Bytes())); err != nil {
 		return err
 	}
-	if offset < 0 || offset > p.Bytes()-int64(len(data)) {
-		return fmt.Errorf("%d bytes at %d of a region of %d", len(data), offset, p.Bytes())
-	}
 	for len(data) > 0 {
-		n := min(len(data), pieceBytes)
-		if err := do(offset, data[:n]); err != nil {
+		piece := data[:min(len(data), pieceBytes)]
+		r := request{kind: k, ask: bytesText{offset, int64(len(piece))}}
+		if k == writeCache {
+			r.fill = func(slot []byte) int { return copy(slot, piece) }
+		} else {
+			r.take = func(answer []byte) error {
+				if copy(piece, answer) < len(piece) {
+					return fmt.Errorf("%d of %d bytes were read", len(answer), len(piece))
+				}
+				return nil
+			}
+		}
+		if err := p.e.b.c.call(r); err != nil {
 			return err
 		}
-		data, offset = data[n:], offset+int64(n)
+		data, offset = data[len(piece):], offset+int64(len(piece))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 // Protocol is the version of the messages; it goes up with every change of this package's files
 // about messages.
-const Protocol = 5
+const Protocol = 6
 
 type Identity struct {
 	Protocol int
@@ -93,9 +93,8 @@ type (
 	}
 	progressText struct{ Done, Total int64 }
 	tapText      struct {
-		Name   string
-		Rows   int
-		Offset int64
+		Name string
+		Rows int
 	}
 	bytesText struct{ Offset, Bytes int64 }
 	timesText struct{ Times []engine.Timing }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -80,19 +79,13 @@ func checkSpec(s models.Spec) error {
 	return err
 }
 
-// checkSettings refuses settings that no machine can follow. What the engine refuses itself is left
-// to it.
+// checkSettings refuses settings that no machine can follow.
 func checkSettings(s engine.Settings) error {
 	if !(s.GPUMemoryUtilization >= 0 && s.GPUMemoryUtilization <= 1) {
 		return fmt.Errorf("%v of a card's memory", s.GPUMemoryUtilization)
 	}
-	kv, dense := []string{"", "bf16", "f32", engine.KVFP8}, []string{"", engine.DenseBF16,
-		engine.DenseQ8}
-	compute := []string{"", engine.Exact, engine.Int8, engine.Rounded, engine.MX}
-	if !slices.Contains(compute, s.Compute) || !slices.Contains(kv, s.KVCacheDtype) ||
-		!slices.Contains(dense, s.Dense) {
-		return fmt.Errorf("the mode %q with a KV cache of %q and dense weights of %q is unknown",
-			s.Compute, s.KVCacheDtype, s.Dense)
+	if err := s.Check(); err != nil {
+		return err
 	}
 	return checkCounts([]count{
 		{"tokens of context", s.MaxModelLen, 0, mostLong}, {"sequences", s.MaxNumSeqs, 0, mostRows},

@@ -50,11 +50,8 @@ func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) erro
 		if a == nil { // nobody waits for this one
 			continue
 		}
-		if s.send(a, in.number) != nil {
-			return nil // the parent is gone
-		}
-		if in.kind == goodbye {
-			return nil
+		if s.send(a) != nil || in.kind == goodbye {
+			return nil // the parent is gone, or wants it to end
 		}
 	}
 }
@@ -64,6 +61,7 @@ type server struct {
 	open   Opener
 	memory *os.File
 	socket io.ReadWriter
+	number uint32 // of the request that is answered
 	out    []byte
 
 	shared *shared
@@ -76,17 +74,16 @@ type server struct {
 	unsaid error        // of a request that nobody waits for
 }
 
-func (s *server) send(m *message, number uint32) error {
-	m.number = number
+func (s *server) send(m *message) error {
+	m.number = s.number
 	s.out = m.append(s.out[:0])
 	_, err := s.socket.Write(s.out)
 	return err
 }
 
-// emit sends a part of the answer to a request, and waits for the parent to say whether it wants
-// more.
-func (s *server) emit(number uint32, text []byte) error {
-	if err := s.send(&message{kind: part, text: text}, number); err != nil {
+// emit sends a part of the answer, and waits for the parent to say whether it wants more.
+func (s *server) emit(text json.RawMessage) error {
+	if err := s.send(&message{kind: part, text: text}); err != nil {
 		return err
 	}
 	var m message
@@ -99,17 +96,20 @@ func (s *server) emit(number uint32, text []byte) error {
 	return nil
 }
 
-// ask reads what a request says. Both sides are of one build, so an unknown name is a mistake.
-func ask[T any](m *message) (v T, err error) {
+// asked reads what a request says, and does it. Both sides are of one build, so an unknown name is
+// a mistake.
+func asked[T any](m *message, do func(T) (*message, error)) (*message, error) {
+	var v T
 	d := json.NewDecoder(bytes.NewReader(m.text))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&v); err == nil && d.More() {
+	err := d.Decode(&v)
+	if err == nil && d.More() {
 		err = errors.New("something stands behind it")
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s: %w", m.kind, err)
+		return nil, fmt.Errorf("%s: %w", m.kind, err)
 	}
-	return v, nil
+	return do(v)
 }
 
 func reply(v any) (*message, error) {
@@ -119,15 +119,16 @@ func reply(v any) (*message, error) {
 
 // answer does what a request asks for; nil, nil when it has no answer.
 func (s *server) answer(m *message) (*message, error) {
+	s.number = m.number
 	switch {
 	case m.kind == hello:
-		return s.hello(m)
+		return asked(m, s.hello)
 	case m.kind == goodbye:
 		return &message{kind: done}, s.end()
 	case s.shared == nil:
 		return nil, fmt.Errorf("%s before hello", m.kind)
 	case m.kind == open:
-		return s.openLocal(m)
+		return asked(m, s.openLocal)
 	case s.local == nil:
 		return nil, fmt.Errorf("%s before GPUs are open", m.kind)
 	}
@@ -136,12 +137,11 @@ func (s *server) answer(m *message) (*message, error) {
 		total, free := s.local.Memory()
 		return reply(memoryText{total, free})
 	case room:
-		return s.room(m)
+		return asked(m, s.room)
 	case load:
-		return s.load(m)
+		return asked(m, s.load)
 	case test:
-		emit := func(text json.RawMessage) error { return s.emit(m.number, text) }
-		return &message{kind: done}, s.local.Test(context.Background(), m.text, emit)
+		return &message{kind: done}, s.local.Test(context.Background(), m.text, s.emit)
 	}
 	if s.eng == nil {
 		return nil, fmt.Errorf("%s before a model is loaded", m.kind)
@@ -152,47 +152,41 @@ func (s *server) answer(m *message) (*message, error) {
 	case advance:
 		return s.advance(m)
 	case tap:
-		return s.tap(m)
-	case readCache, writeCache:
-		return s.cache(m)
+		return asked(m, s.tap)
+	case readCache:
+		return asked(m, s.readCache)
+	case writeCache:
+		return asked(m, func(t bytesText) (*message, error) { return s.writeCache(t, m.shared) })
 	case unload:
 		return &message{kind: done}, s.unload()
 	}
 	return nil, fmt.Errorf("%s is no request", m.kind)
 }
 
-func (s *server) hello(m *message) (*message, error) {
-	h, err := ask[helloText](m)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) hello(h helloText) (_ *message, err error) {
 	if s.shared != nil {
 		return nil, errors.New("hello was said already")
 	}
-	if h.Identity != s.id { // the parent says how they differ, and nothing else is true of it then
-		return reply(s.id)
-	}
-	if s.shared, err = openShared(s.memory, h.Shared); err != nil {
-		return nil, err
+	if h.Identity == s.id { // else the parent says how they differ, and nothing else is true of it
+		if s.shared, err = openShared(s.memory, h.Shared); err != nil {
+			return nil, err
+		}
 	}
 	return reply(s.id)
 }
 
-func (s *server) openLocal(m *message) (*message, error) {
-	o, err := ask[engine.Settings](m)
-	if err == nil {
-		err = checkSettings(o)
-	}
-	if err != nil {
+func (s *server) openLocal(o engine.Settings) (*message, error) {
+	if err := checkSettings(o); err != nil {
 		return nil, err
 	}
 	if s.local != nil {
 		return nil, errors.New("GPUs are open already")
 	}
-	if s.local, err = s.open(o, func(line string) { s.notes = append(s.notes, line) }); err != nil {
-		s.local = nil
+	local, err := s.open(o, func(line string) { s.notes = append(s.notes, line) })
+	if err != nil {
 		return nil, err
 	}
+	s.local = local
 	return reply(s.text())
 }
 
@@ -205,9 +199,8 @@ func (s *server) text() backendText {
 	return t
 }
 
-func (s *server) room(m *message) (*message, error) {
-	a, err := ask[askRoom](m)
-	if err = errors.Join(err, checkSpec(a.Spec), checkSettings(a.Settings)); err != nil {
+func (s *server) room(a askRoom) (*message, error) {
+	if err := errors.Join(checkSpec(a.Spec), checkSettings(a.Settings)); err != nil {
 		return nil, err
 	}
 	find := s.local.Room
@@ -222,9 +215,8 @@ func (s *server) room(m *message) (*message, error) {
 }
 
 // load opens the checkpoint that the parent has open, and loads it.
-func (s *server) load(m *message) (*message, error) {
-	a, err := ask[loadText](m)
-	if err = errors.Join(err, checkSettings(a.Settings)); err != nil {
+func (s *server) load(a loadText) (_ *message, err error) {
+	if err := checkSettings(a.Settings); err != nil {
 		return nil, err
 	}
 	if s.eng != nil {
@@ -235,17 +227,17 @@ func (s *server) load(m *message) (*message, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	s.eng, err = s.local.Load(ctx, s.ckpt, a.Settings, func(done, total int64) {
+	eng, err := s.local.Load(ctx, s.ckpt, a.Settings, func(done, total int64) {
 		text, err := json.Marshal(progressText{done, total})
-		if err == nil && ctx.Err() == nil && s.emit(m.number, text) != nil {
+		if err == nil && ctx.Err() == nil && s.emit(text) != nil {
 			stop()
 		}
 	})
 	if err != nil {
-		s.eng = nil
 		return nil, errors.Join(err, s.unload())
 	}
-	return reply(loadedText{s.eng.Settings(), s.eng.Plan(), s.eng.Cache().Bytes()})
+	s.eng = eng
+	return reply(loadedText{eng.Settings(), eng.Plan(), eng.Cache().Bytes()})
 }
 
 // open opens the checkpoint, which must be the very files that the parent has open.

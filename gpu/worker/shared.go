@@ -2,7 +2,8 @@ package worker
 
 import (
 	"fmt"
-	"unsafe"
+
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // The memory that both sides see: by request number, a slot for each of the last requests and one
@@ -48,10 +49,10 @@ func (s *shared) answer(number uint32) []byte {
 
 // logits is where a step leaves n logits.
 func (s *shared) logits(n int) ([]float32, error) {
-	area := s.bytes[slotsBytes:]
-	if n < 0 || n > len(area)/4 {
+	area := engine.Numbers[float32](s.bytes[slotsBytes:])
+	if n < 0 || n > len(area) {
 		return nil, fmt.Errorf("%d logits do not fit into the memory that is shared with the GPU "+
-			"worker: it has room for %d", n, len(area)/4)
+			"worker: it has room for %d", n, len(area))
 	}
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(area))), n), nil
+	return area[:n], nil
 }

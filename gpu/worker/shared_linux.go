@@ -13,26 +13,34 @@ import (
 
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// newShared makes it; the file goes to the worker.
-func newShared(logits int64) (_ *shared, file *os.File, err error) {
-	fd, err := unix.MemfdCreate("ossrun-steps", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+// memoryFile makes a file without a name, which fill writes, and seals it.
+func memoryFile(name string, flags, seals int, fill func(*os.File) error) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|flags)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make memory to share with the GPU worker: %w", err)
+		return nil, fmt.Errorf("make a file in memory: %w", err)
 	}
-	file = os.NewFile(uintptr(fd), "memory shared with the GPU worker")
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("share memory with the GPU worker: %w", err), file.Close())
-		}
-	}()
-	if err := file.Truncate(slotsBytes + logits); err != nil {
-		return nil, nil, err
+	f := os.NewFile(uintptr(fd), name)
+	if err = fill(f); err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals|sizeSeals)
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals); err != nil {
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write a file into memory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// newShared makes shared memory; the file goes to the worker.
+func newShared(logits int64) (*shared, *os.File, error) {
+	file, err := memoryFile("ossrun-steps", 0, 0,
+		func(f *os.File) error { return f.Truncate(slotsBytes + logits) })
+	if err != nil {
 		return nil, nil, err
 	}
 	s, err := mapShared(file, slotsBytes+logits)
-	return s, file, err
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return s, file, nil
 }
 
 // openShared maps the parent's memory, after checking that it is what the parent said.

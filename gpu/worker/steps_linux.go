@@ -72,16 +72,11 @@ func (s *server) advance(m *message) (*message, error) {
 	case fault != nil:
 		return nil, fault
 	}
-	return s.tokens(m.number, len(choices))
-}
-
-// tokens waits for a choice and writes what came of it.
-func (s *server) tokens(number uint32, n int) (*message, error) {
-	chosen := make([]engine.SampledToken, n)
+	chosen := make([]engine.SampledToken, len(choices))
 	if err := s.eng.Wait(chosen); err != nil {
 		return nil, err
 	}
-	w := codec{slot: s.shared.answer(number)}
+	w := codec{slot: s.shared.answer(s.number)}
 	tokensIn(&w, &chosen)
 	if w.bad {
 		return nil, errSlotFull
@@ -89,12 +84,8 @@ func (s *server) tokens(number uint32, n int) (*message, error) {
 	return &message{kind: done, shared: uint32(answerBytes - len(w.slot))}, nil
 }
 
-// tap answers with a piece of the tap, and its full length.
-func (s *server) tap(m *message) (*message, error) {
-	t, err := ask[tapText](m)
-	if err != nil {
-		return nil, err
-	}
+// tap answers with the tap where a step leaves logits, and its length.
+func (s *server) tap(t tapText) (*message, error) {
 	if t.Rows < 0 || t.Rows > mostRows {
 		return nil, fmt.Errorf("%d rows of a tap", t.Rows)
 	}
@@ -102,29 +93,34 @@ func (s *server) tap(m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Offset < 0 || t.Offset > int64(len(data)) {
-		return nil, fmt.Errorf("a tap of %d bytes from %d on", len(data), t.Offset)
+	if copy(s.shared.bytes[slotsBytes:], data) < len(data) {
+		return nil, errSlotFull
 	}
-	a, err := reply(bytesText{t.Offset, int64(len(data))})
-	a.shared = uint32(copy(s.shared.answer(m.number), data[t.Offset:]))
-	return a, err
+	return reply(bytesText{Bytes: int64(len(data))})
 }
 
-func (s *server) cache(m *message) (*message, error) {
-	t, err := ask[bytesText](m)
-	if err != nil {
+// inCache refuses bytes that are not a piece of the KV pool.
+func (s *server) inCache(t bytesText) error {
+	if t.Bytes < 0 || t.Bytes > pieceBytes {
+		return fmt.Errorf("%d bytes of a pool", t.Bytes)
+	}
+	return engine.Inside(t.Offset, int(t.Bytes), s.eng.Cache().Bytes())
+}
+
+func (s *server) readCache(t bytesText) (*message, error) {
+	if err := s.inCache(t); err != nil {
 		return nil, err
 	}
-	pool := s.eng.Cache()
-	if t.Offset < 0 || t.Bytes < 0 || t.Bytes > pieceBytes || t.Offset > pool.Bytes()-t.Bytes {
-		return nil, fmt.Errorf("%d bytes at %d of a pool of %d", t.Bytes, t.Offset, pool.Bytes())
+	return &message{kind: done, shared: uint32(t.Bytes)},
+		s.eng.Cache().Read(t.Offset, s.shared.answer(s.number)[:t.Bytes])
+}
+
+func (s *server) writeCache(t bytesText, sent uint32) (*message, error) {
+	if err := s.inCache(t); err != nil {
+		return nil, err
 	}
-	if m.kind == readCache {
-		err := pool.Read(t.Offset, s.shared.answer(m.number)[:t.Bytes])
-		return &message{kind: done, shared: uint32(t.Bytes)}, err
+	if int64(sent) != t.Bytes {
+		return nil, fmt.Errorf("%d bytes are sent to be written, %d are said", sent, t.Bytes)
 	}
-	if int64(m.shared) != t.Bytes {
-		return nil, fmt.Errorf("%d bytes are sent to be written, %d are said", m.shared, t.Bytes)
-	}
-	return &message{kind: done}, pool.Write(t.Offset, s.shared.slot(m.number)[:t.Bytes])
+	return &message{kind: done}, s.eng.Cache().Write(t.Offset, s.shared.slot(s.number)[:t.Bytes])
 }

@@ -82,6 +82,12 @@ type Settings struct {
 	Taps   []string // names of values that tests read back
 }
 
+// Check refuses impossible values.
+func (o Settings) Check() error {
+	_, err := o.withDefaults()
+	return err
+}
+
 // withDefaults fills in the defaults and refuses impossible values.
 func (o Settings) withDefaults() (Settings, error) {
 	o.Compute = cmp.Or(o.Compute, Exact)

@@ -16,8 +16,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/gpu/driver"
 )
@@ -87,25 +90,17 @@ func Build(api driver.API) (string, error) {
 
 // compile makes one object per source, as many at once as there are processors.
 func compile(work string, sources, options []string) ([]string, error) {
-	objects, failed := make([]string, len(sources)), make([]error, len(sources))
-	room := make(chan struct{}, runtime.NumCPU())
-	var all sync.WaitGroup
+	objects := make([]string, len(sources))
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
 	for i, source := range sources {
 		objects[i] = filepath.Join(work, fmt.Sprintf("%d.o", i))
-		all.Go(func() {
-			room <- struct{}{}
-			failed[i] = run("g++", append(append([]string(nil), options...), "-c", "-x", "c++",
-				source, "-o", objects[i])...)
-			<-room
+		all.Go(func() error {
+			return run("g++", slices.Concat(options, []string{"-c", "-x", "c++", source, "-o",
+				objects[i]})...)
 		})
 	}
-	all.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return objects, nil
+	return objects, all.Wait()
 }
 
 func run(name string, arguments ...string) error {

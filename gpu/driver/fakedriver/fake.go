@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -47,52 +48,38 @@ func Open(api driver.API, m Machine) (*Fake, error) {
 func (f *Fake) RestartAs(m Machine) {
 	f.Restart()
 	if m != (Machine{}) {
-		name := append([]byte(m.Name), 0)
-		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])),
-			uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
+		f.tell("devices", m.Devices, m.Name, m.Major, m.Minor, int(m.Memory))
 	}
 }
 
 // Multiprocessors sets their number on every device, and so how many blocks of a cooperative launch
 // fit.
-func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
+func (f *Fake) Multiprocessors(n int) { f.tell("multiprocessors", n) }
 
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
-func (f *Fake) Break(kernel string) {
-	name := append([]byte(kernel), 0)
-	f.Raw(f.at("break"), uintptr(unsafe.Pointer(&name[0])))
-}
+func (f *Fake) Break(kernel string) { f.tell("break", kernel) }
 
 // Integrate lets every NVIDIA device share the host's memory.
-func (f *Fake) Integrate() { f.control("integrate") }
+func (f *Fake) Integrate() { f.tell("integrate") }
 
 // NameArch is what AMD's runtime says of the instruction set: "gfx942:sramecc+:xnack-".
-func (f *Fake) NameArch(name string) {
-	text := append([]byte(name), 0)
-	f.Raw(f.at("gcn"), uintptr(unsafe.Pointer(&text[0])))
-}
+func (f *Fake) NameArch(name string) { f.tell("gcn", name) }
 
 // SetVersion changes the version that the driver gives as its own, until the next Restart.
-func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
+func (f *Fake) SetVersion(v int) { f.tell("version", v) }
 
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
-func (f *Fake) Restart() { f.control("reset") }
+func (f *Fake) Restart() { f.tell("reset") }
 
 // FailCall makes the nth call of a function from now on fail with a code; "" is any function.
 // Functions that free still free.
-func (f *Fake) FailCall(function string, nth, code int) {
-	name := append([]byte(function), 0)
-	f.Raw(f.at("fail"), uintptr(unsafe.Pointer(&name[0])), uintptr(nth), uintptr(code))
-}
+func (f *Fake) FailCall(function string, nth, code int) { f.tell("fail", function, nth, code) }
 
 // Failing tells whether FailCall still waits for its call.
-func (f *Fake) Failing() bool { return f.control("failing") != 0 }
+func (f *Fake) Failing() bool { return f.tell("failing") != 0 }
 
 // Calls is how often a function was called, "" for all functions together.
-func (f *Fake) Calls(function string) int {
-	name := append([]byte(function), 0)
-	return int(f.Raw(f.at("calls"), uintptr(unsafe.Pointer(&name[0]))))
-}
+func (f *Fake) Calls(function string) int { return int(f.tell("calls", function)) }
 
 // Trace is the functions called so far, in order.
 func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
@@ -126,31 +113,38 @@ func codeObject(names []string) []byte {
 }
 
 // Reverse runs the threads of a block from the last to the first.
-func (f *Fake) Reverse(on bool) {
-	v := uintptr(0)
-	if on {
-		v = 1
-	}
-	f.Raw(f.at("reverse"), v)
-}
+func (f *Fake) Reverse(on bool) { f.tell("reverse", map[bool]int{true: 1}[on]) }
 
-func (f *Fake) at(what string) uintptr {
+// tell calls a function of the fake with numbers and texts.
+func (f *Fake) tell(what string, args ...any) uintptr {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	words := make([]uintptr, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case int:
+			words[i] = uintptr(a)
+		case []byte:
+			pin.Pin(&a[0])
+			words[i] = uintptr(unsafe.Pointer(&a[0]))
+		case string:
+			text := append([]byte(a), 0)
+			pin.Pin(&text[0])
+			words[i] = uintptr(unsafe.Pointer(&text[0]))
+		}
+	}
 	at := f.Symbol("ossrun_fake_" + what)
 	if at == 0 {
 		// built from this folder, so the function is there
 		panic(fmt.Sprintf("%s has no ossrun_fake_%s", f.Path, what))
 	}
-	return at
+	return f.Raw(at, words...)
 }
-
-func (f *Fake) control(what string) uintptr { return f.Raw(f.at(what)) }
 
 // read calls a function that gives a text of any length.
 func (f *Fake) read(what string) string {
-	at := f.at(what)
-	n := f.Raw(at, 0, 0)
-	text := make([]byte, n+1)
-	f.Raw(at, uintptr(unsafe.Pointer(&text[0])), n+1)
+	text := make([]byte, f.tell(what, 0, 0)+1)
+	f.tell(what, text, len(text))
 	s, _, _ := bytes.Cut(text, []byte{0})
 	return string(s)
 }

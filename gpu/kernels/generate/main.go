@@ -11,7 +11,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
@@ -54,7 +55,6 @@ type builder struct {
 
 	mu       sync.Mutex
 	manifest kernels.Manifest
-	failed   []error
 	texts    map[string]*text // by architecture
 }
 
@@ -69,7 +69,7 @@ func run(ctx context.Context, out string, names []string) error {
 	if err := os.WriteFile("kernels.md", []byte(kernels.Table(signatures)), 0o644); err != nil {
 		return err
 	}
-	digest, err := kernels.Digest(sources)
+	sum, err := kernels.Digest(sources)
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,14 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b := newBuilder(out, work, names, digest)
-	b.all(len(kernels.Archs), func(i int) error { return b.compiled(ctx, kernels.Archs[i]) })
-	if err := errors.Join(b.failed...); err != nil {
+	b := newBuilder(out, work, names, sum)
+	if err := each(kernels.Archs,
+		func(a kernels.Arch) error { return b.compiled(ctx, a) }); err != nil {
 		return err
 	}
-	b.all(len(kernels.Cubins), func(i int) error { return b.assembled(ctx, kernels.Cubins[i]) })
-	b.all(len(kernels.Archs), func(i int) error { return b.packed(ctx, kernels.Archs[i]) })
-	if err := errors.Join(b.failed...); err != nil {
+	if err := errors.Join(
+		each(kernels.Cubins, func(c kernels.Cubin) error { return b.assembled(ctx, c) }),
+		each(kernels.Archs, func(a kernels.Arch) error { return b.packed(ctx, a) })); err != nil {
 		return err
 	}
 	made, err := os.ReadDir(work)
@@ -113,8 +113,8 @@ func run(ctx context.Context, out string, names []string) error {
 	return os.WriteFile(filepath.Join(out, "manifest.json"), append(text, '\n'), 0o644)
 }
 
-func newBuilder(out, work string, names []string, digest string) *builder {
-	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out),
+func newBuilder(out, work string, names []string, sum string) *builder {
+	b := &builder{out: out, work: work, names: names, digest: sum, have: built(out),
 		manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}},
 		texts:    map[string]*text{}}
 	for _, a := range kernels.Archs {
@@ -123,21 +123,18 @@ func newBuilder(out, work string, names []string, digest string) *builder {
 	return b
 }
 
-// all makes n artefacts, two at once: each takes a processor and some hundred megabytes.
-func (b *builder) all(n int, artefact func(int) error) {
-	var group sync.WaitGroup
-	atOnce := make(chan struct{}, 2)
-	for i := range n {
-		group.Go(func() {
-			atOnce <- struct{}{}
-			err := artefact(i)
-			<-atOnce
-			b.mu.Lock()
-			b.failed = append(b.failed, err)
-			b.mu.Unlock()
+// each makes an artefact of each, two at once: each takes a processor and some hundred megabytes.
+func each[T any](list []T, artefact func(T) error) error {
+	failed := make([]error, len(list))
+	var all errgroup.Group
+	all.SetLimit(2)
+	for i, x := range list {
+		all.Go(func() error {
+			failed[i] = artefact(x)
+			return nil
 		})
 	}
-	group.Wait()
+	return errors.Join(all.Wait(), errors.Join(failed...))
 }
 
 // keep enters an artefact in the manifest: the existing one if it is what would be built, else what
@@ -159,9 +156,8 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact,
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(data)
 		a, there = wanted, true
-		a.SHA256, a.Bytes = hex.EncodeToString(sum[:]), len(data)
+		a.SHA256, a.Bytes = digest(data), len(data)
 	}
 	if there {
 		b.mu.Lock()
@@ -236,8 +232,9 @@ func built(dir string) map[string]kernels.Artefact {
 			return false
 		}
 		data, err := os.ReadFile(filepath.Join(dir, file))
-		sum := sha256.Sum256(data)
-		return err != nil || hex.EncodeToString(sum[:]) != a.SHA256
+		return err != nil || digest(data) != a.SHA256
 	})
 	return m.Artefacts
 }
+
+func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }

@@ -8,8 +8,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +38,7 @@ func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 			return
 		}
 		data, err := os.ReadFile(t.path)
-		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != had.SHA256 {
+		if err != nil || digest(data) != had.SHA256 {
 			t.err = fmt.Errorf("%s is not what it was (%v)", arch.Text(), err)
 		}
 	})
@@ -77,22 +75,21 @@ func (b *builder) packed(ctx context.Context, arch kernels.Arch) error {
 
 // writeTexts writes the PTX of the named architectures, all of them where none is named.
 func writeTexts(ctx context.Context, out, to string, names []string) error {
-	digest, err := kernels.Digest(".")
+	sum, err := kernels.Digest(".")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	b := newBuilder(out, to, names, digest)
-	b.all(len(kernels.Archs), func(i int) error {
-		if a := kernels.Archs[i]; a.Vendor == kernels.NVIDIA && b.wants(a.Name) {
+	b := newBuilder(out, to, names, sum)
+	return each(kernels.Archs, func(a kernels.Arch) error {
+		if a.Vendor == kernels.NVIDIA && b.wants(a.Name) {
 			_, err := b.text(ctx, a)
 			return err
 		}
 		return nil
 	})
-	return errors.Join(b.failed...)
 }
 
 func compressed(data []byte) []byte {
