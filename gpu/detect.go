@@ -90,7 +90,7 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 	}
 	var answers []detect.Answer
 	for i := range n {
-		g, err := d.Device(i)
+		g, err := device.Look(d, i)
 		if err != nil {
 			return nil, err
 		}

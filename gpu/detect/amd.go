@@ -46,8 +46,8 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	answers, err := m.Ask(AMD)
 	gpus = merge(gpus, answers, AMD)
 	if err != nil {
-		r.problem(Problem{Vendor: AMD, Code: "runtime-error", Text: err.Error(),
-			Remedy: "install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu"})
+		r.problem(AMD, "runtime-error", err.Error(),
+			"install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu")
 	}
 	if len(gpus) == 0 {
 		gpus = r.rocmTools(ctx, m)
@@ -64,14 +64,13 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 		}
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
 		if topology && r.blocking(AMD) == nil {
-			text := lineWith(r.kernelLog(ctx, m), "skipped device "+c.id)
-			r.problem(Problem{Vendor: AMD, Code: "kfd-skipped", Text: text,
-				Remedy: "use a slot with PCIe atomics, or newer firmware for the card"})
+			r.problem(AMD, "kfd-skipped",
+				lineWith(r.kernelLog(ctx, m), "skipped device "+c.id),
+				"use a slot with PCIe atomics, or newer firmware for the card")
 			g.Reason = "the kernel's compute driver passes it over"
 		} else if c.driver != "amdgpu" && r.blocking(AMD) == nil {
-			r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
-				Text:   "an AMD card is there, but the amdgpu module does not hold it",
-				Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
+			r.problem(AMD, "driver-not-loaded",
+				"an AMD card is there, but the amdgpu module does not hold it", loadAMDGPU)
 		}
 		gpus = append(gpus, g)
 	}
@@ -80,7 +79,7 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 		c := chipOf(gpus[i].PCI, gpus[i].Units, gpus[i].MemoryMiB)
 		if c != nil && (c.ID == "amd-mi300x" || c.ID == "amd-mi325x") && gpus[i].MECFirmware > 0 &&
 			gpus[i].MECFirmware < oldMEC {
-			r.problem(Problem{Vendor: AMD, Code: "old-mec-firmware",
+			r.note(Problem{Vendor: AMD, Code: "old-mec-firmware",
 				Text:   fmt.Sprintf("MEC firmware %d < %d", gpus[i].MECFirmware, oldMEC),
 				Advice: true,
 				Remedy: "our own process sets HSA_NO_SCRATCH_RECLAIM=1; export it for vLLM, or " +
@@ -125,6 +124,52 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
 	kfdLinks(files, gpus)
 	return gpus, exists(files, kfdNodes)
+}
+
+// Cards may be linked directly: KFD lists each node's links to others, and one that is neither xGMI
+// nor a processor's own is PCIe. NVIDIA's links are in no file: the catalogue says what a chip can
+// have (Figures.PeerLink).
+
+// kfdXGMI is the type of a direct link between AMD's cards (HSA_IOLINKTYPE_XGMI).
+const kfdXGMI = 11
+
+// kfdLinks notes for each GPU the addresses of the GPUs that it is linked to.
+func kfdLinks(files fs.FS, gpus []GPU) {
+	at := map[int]string{}
+	for _, g := range gpus {
+		at[g.Node] = g.BDF
+	}
+	for i := range gpus {
+		dir := path.Join(kfdNodes, fmt.Sprint(gpus[i].Node), "io_links")
+		for _, link := range namesIn(files, dir) {
+			p := properties(readText(files, path.Join(dir, link, "properties")))
+			if bdf := at[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" &&
+				bdf != gpus[i].BDF {
+				gpus[i].Linked = append(gpus[i].Linked, bdf)
+			}
+		}
+		slices.Sort(gpus[i].Linked)
+	}
+}
+
+// KFDArch is the architecture that KFD has for the card of a PCI address; "" where it has none.
+// Partitions of a card share its address: some kernels count them in the function, where some
+// runtimes say 0, so the function is left out where no node has it.
+func KFDArch(files fs.FS, pci string) (near string) {
+	pci = strings.ToLower(pci)
+	card, _, _ := strings.Cut(pci, ".")
+	for _, name := range namesIn(files, kfdNodes) {
+		p := properties(readText(files, path.Join(kfdNodes, name, "properties")))
+		at := kfdBDF(p["domain"], p["location_id"])
+		address, _, _ := strings.Cut(at, ".")
+		if p["gfx_target_version"] == 0 || address != card {
+			continue
+		}
+		if near = gfxName(int(p["gfx_target_version"])); at == pci {
+			return near
+		}
+	}
+	return near
 }
 
 // properties reads lines of "name number".
@@ -174,54 +219,59 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 		case err == nil || !amdHere:
 			return
 		case errors.Is(err, fs.ErrNotExist):
-			text = "Unable to open /dev/kfd read-write: No such file or directory"
+			text = "No such file or directory"
 		case errors.Is(err, fs.ErrPermission):
-			text = "Unable to open /dev/kfd read-write: Permission denied"
+			text = "Permission denied"
 		default:
-			text = "Unable to open /dev/kfd read-write: " + err.Error()
+			text = err.Error()
 		}
+		text = "Unable to open /dev/kfd read-write: " + text
 	}
-	if out, err := m.Run(ctx, "rocminfo"); err == nil && text == "" {
+	if out, err := m.Run(ctx, "rocminfo"); err == nil &&
+		(text == "" || strings.Contains(out.Text, "is not member of")) {
 		text = out.Text
-	} else if err == nil && strings.Contains(out.Text, "is not member of") {
-		text = lineWith(out.Text, "is not member of")
 	}
-	container := r.Platform == "container"
-	switch {
-	case strings.Contains(text, "ROCk module is NOT loaded"):
-		r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
-			Text:   lineWith(text, "ROCk module is NOT loaded"),
-			Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
-	case strings.Contains(text, "read-write: No such file") && container:
-		r.problem(Problem{Vendor: AMD, Code: "kfd-missing",
-			Text:   lineWith(text, "Unable to open /dev/kfd"),
-			Remedy: "docker run --device /dev/kfd --device /dev/dri"})
-	case strings.Contains(text, "is not member of"):
-		r.problem(Problem{Vendor: AMD, Code: "kfd-permission",
-			Text:   lineWith(text, "is not member of"),
-			Remedy: "sudo usermod -aG render,video $USER, then log in again"})
-	case strings.Contains(text, "Permission denied"):
-		remedy := "sudo usermod -aG render,video $USER, then log in again"
-		if container {
-			remedy = "docker run --group-add render (or the number of /dev/kfd's group)"
+	for _, s := range amdSayings {
+		remedy := s.remedy
+		if r.Platform == "container" {
+			remedy = cmp.Or(s.contained, remedy)
 		}
-		r.problem(Problem{Vendor: AMD, Code: "kfd-permission",
-			Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: remedy})
+		if strings.Contains(text, s.words) && remedy != "" {
+			r.problem(AMD, s.code, lineWith(text, s.words), remedy)
+			return
+		}
+	}
+	switch {
 	case r.Platform == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
 		!exists(m.Files, "dev/kfd"):
-		r.problem(Problem{Vendor: AMD, Code: "wsl-amd", Text: "no /dev/kfd and no /dev/dri in WSL2",
-			Remedy: "AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones " +
-				"need HSA_ENABLE_DXG_DETECTION=1"})
+		r.problem(AMD, "wsl-amd", "no /dev/kfd and no /dev/dri in WSL2",
+			"AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones "+
+				"need HSA_ENABLE_DXG_DETECTION=1")
 	case strings.Contains(text, "Unable to open /dev/kfd"):
-		if line := lineWith(r.kernelLog(ctx, m),
-			"not supported in kfd"); line != "not supported in kfd" {
-			r.problem(Problem{Vendor: AMD, Code: "too-old", Text: line, Remedy: "use the CPU"})
-		} else {
-			r.problem(Problem{Vendor: AMD, Code: "kfd-error",
-				Text:   lineWith(text, "Unable to open /dev/kfd"),
-				Remedy: "see dmesg for kfd and amdgpu"})
+		const unsupported = "not supported in kfd"
+		if line := lineWith(r.kernelLog(ctx, m), unsupported); line != unsupported {
+			r.problem(AMD, "too-old", line, "use the CPU")
+			return
 		}
+		r.problem(AMD, "kfd-error", lineWith(text, "Unable to open /dev/kfd"),
+			"see dmesg for kfd and amdgpu")
 	}
+}
+
+const (
+	loadAMDGPU = "modprobe amdgpu; install the amdgpu driver and its firmware"
+	joinRender = "sudo usermod -aG render,video $USER, then log in again"
+)
+
+// amdSayings are sentences of AMD's tools, or the system's about /dev/kfd. One without a remedy
+// says nothing outside of containers.
+var amdSayings = []struct{ words, code, remedy, contained string }{
+	{"ROCk module is NOT loaded", "driver-not-loaded", loadAMDGPU, ""},
+	{"read-write: No such file", "kfd-missing", "",
+		"docker run --device /dev/kfd --device /dev/dri"},
+	{"is not member of", "kfd-permission", joinRender, joinRender},
+	{"Permission denied", "kfd-permission", joinRender,
+		"docker run --group-add render (or the number of /dev/kfd's group)"},
 }
 
 // kernelLog is dmesg where this user may read it.
@@ -237,9 +287,8 @@ func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {
 			if gpus[0].Arch == "gfx942" {
 				out, _ := m.Run(ctx, "rocm-smi", "--showfw") // without an answer it stays unknown
-				firmware := smiFirmware(out.Text)
 				for i := range gpus {
-					gpus[i].MECFirmware = firmware
+					gpus[i].MECFirmware = smiFirmware(out.Text)
 				}
 			}
 			return gpus

@@ -16,6 +16,7 @@ import (
 	"context"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -193,13 +194,7 @@ func (g GPU) Title() string {
 
 // Usable lists the GPUs that can be used.
 func (r Report) Usable() []GPU {
-	var usable []GPU
-	for _, g := range r.GPUs {
-		if g.Usable {
-			usable = append(usable, g)
-		}
-	}
-	return usable
+	return slices.DeleteFunc(slices.Clone(r.GPUs), func(g GPU) bool { return !g.Usable })
 }
 
 // Why is one sentence on why no GPU is used, "" when one can be or when there is none to speak of.
@@ -230,14 +225,18 @@ func (r Report) Environment() map[string]string {
 	return nil
 }
 
-// problem notes a problem once.
-func (r *Report) problem(p Problem) {
-	for _, have := range r.Problems {
-		if have.Code == p.Code && have.Vendor == p.Vendor {
-			return
-		}
+// problem notes a problem that keeps a vendor's GPUs from being used.
+func (r *Report) problem(vendor, code, text, remedy string) {
+	r.note(Problem{Vendor: vendor, Code: code, Text: text, Remedy: remedy})
+}
+
+// note notes a problem once.
+func (r *Report) note(p Problem) {
+	if !slices.ContainsFunc(r.Problems, func(have Problem) bool {
+		return have.Code == p.Code && have.Vendor == p.Vendor
+	}) {
+		r.Problems = append(r.Problems, p)
 	}
-	r.Problems = append(r.Problems, p)
 }
 
 // fill adds what the catalogue knows to what was seen.

@@ -45,8 +45,7 @@ func (r *Report) judge(runs func(arch string) error) {
 		g.Usable = true
 	}
 	if tooOld != "" && len(r.Usable()) == 0 {
-		r.problem(Problem{Vendor: NVIDIA, Code: "too-old", Text: tooOld,
-			Remedy: "needs 8.0 or later; use the CPU"})
+		r.problem(NVIDIA, "too-old", tooOld, "needs 8.0 or later; use the CPU")
 	}
 }
 

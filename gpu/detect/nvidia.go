@@ -37,29 +37,26 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 		answers = r.nvidiaTools(ctx, m)
 	}
 	if err != nil && r.blocking(NVIDIA) == nil {
-		r.problem(Problem{Vendor: NVIDIA, Code: "driver-error", Text: firstLine(err.Error()),
-			Remedy: "see dmesg for NVRM; in a container, start it with the NVIDIA container " +
-				"toolkit (docker run --gpus all)"})
+		r.problem(NVIDIA, "driver-error", firstLine(err.Error()),
+			"see dmesg for NVRM; in a container, start it with the NVIDIA container toolkit "+
+				"(docker run --gpus all)")
 	}
 	loaded := len(answers) > 0 || r.DriverVersion != "" ||
 		exists(m.Files, "proc/driver/nvidia/gpus")
 	gpus = merge(gpus, answers, NVIDIA)
 	if len(gpus) > 0 && !loaded && r.blocking(NVIDIA) == nil {
 		if slices.ContainsFunc(gpus, func(g GPU) bool { return g.KernelDriver == "nouveau" }) {
-			r.problem(Problem{Vendor: NVIDIA, Code: "no-driver",
-				Text: "nouveau is in use and cannot run CUDA", Remedy: "install NVIDIA's driver"})
+			r.problem(NVIDIA, "no-driver", "nouveau is in use and cannot run CUDA",
+				"install NVIDIA's driver")
 		} else {
-			r.problem(Problem{Vendor: NVIDIA, Code: "driver-not-loaded",
-				Text: "an NVIDIA card is there, but NVIDIA's kernel module is not loaded",
-				Remedy: "modprobe nvidia; if that fails the module was not built for this " +
-					"kernel, or Secure Boot refuses it"})
+			r.problem(NVIDIA, "driver-not-loaded",
+				"an NVIDIA card is there, but NVIDIA's kernel module is not loaded", loadNVIDIA)
 		}
 	}
 	for _, g := range gpus {
 		if g.MIG {
-			r.problem(Problem{Vendor: NVIDIA, Code: "mig", Text: "MIG mode is Enabled on " +
-				cmp.Or(g.Name, g.BDF),
-				Remedy: "choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off"})
+			r.problem(NVIDIA, "mig", "MIG mode is Enabled on "+cmp.Or(g.Name, g.BDF),
+				"choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off")
 		}
 	}
 	r.GPUs = append(r.GPUs, gpus...)
@@ -231,19 +228,20 @@ func mebibytes(s string) int {
 	return n
 }
 
-// saying is a sentence of NVIDIA's tools or driver, and what it means.
-type saying struct{ words, code, remedy string }
+const (
+	loadNVIDIA = "modprobe nvidia; if that fails the module was not built for this kernel, or " +
+		"Secure Boot refuses it"
+	reseat = "reboot; reseat the card, check power and heat"
+)
 
-var nvidiaSayings = []saying{
-	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded",
-		"modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot " +
-			"refuses it"},
+// nvidiaSayings are sentences of NVIDIA's tools or driver, and what they mean.
+var nvidiaSayings = []struct{ words, code, remedy string }{
+	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded", loadNVIDIA},
 	{"Driver/library version mismatch", "version-mismatch",
 		"reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries " +
 			"under a running module"},
-	{"GPU is lost", "gpu-lost", "reboot; reseat the card, check power and heat"},
-	{"Unable to determine the device handle", "gpu-lost",
-		"reboot; reseat the card, check power and heat"},
+	{"GPU is lost", "gpu-lost", reseat},
+	{"Unable to determine the device handle", "gpu-lost", reseat},
 	{"Failed to initialize NVML", "nvml-error",
 		"in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check " +
 			"the rights of /dev/nvidia* and dmesg"},
@@ -271,8 +269,7 @@ func (r *Report) nvidiaText(text string, exit int) {
 			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl " +
 				"--shutdown"
 		}
-		r.problem(Problem{Vendor: NVIDIA, Code: s.code, Text: lineWith(text, s.words),
-			Remedy: remedy})
+		r.problem(NVIDIA, s.code, lineWith(text, s.words), remedy)
 		if m := busID.FindStringSubmatch(text); m != nil && s.code == "gpu-lost" {
 			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]),
 				Reason: "it fell off the bus"})
@@ -280,8 +277,7 @@ func (r *Report) nvidiaText(text string, exit int) {
 		return
 	}
 	if exit != 0 {
-		r.problem(Problem{Vendor: NVIDIA, Code: "unknown", Text: "nvidia-smi fails: " +
-			firstLine(text), Remedy: "see dmesg"})
+		r.problem(NVIDIA, "unknown", "nvidia-smi fails: "+firstLine(text), "see dmesg")
 	}
 }
 

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,4 +217,15 @@ func settle(files fs.FS) {
 			os.Setenv(name, value)
 		}
 	}
+}
+
+// Look looks at one of a driver's devices. What an AMD card's instruction set is, the kernel driver
+// says where it shows the card; elsewhere (Windows, WSL, a container without /sys/class/kfd) the
+// runtime does.
+func Look(d *driver.Driver, index int) (*driver.Device, error) {
+	g, err := d.Device(index)
+	if err == nil && d.API() == driver.HIP && machineFiles != nil {
+		g.Arch = cmp.Or(detect.KFDArch(machineFiles, g.PCI), g.Arch)
+	}
+	return g, err
 }

@@ -3,15 +3,12 @@ package driver
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"unsafe"
 )
 
-// What the driver, and for AMD the kernel driver, says of a device. It is asked before the device
-// is taken into use, so nothing here needs a context.
+// What the driver says of a device. It is asked before the device is taken into use, so nothing
+// here needs a context.
 
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
@@ -81,14 +78,9 @@ func (g *Device) Units(multiprocessors int) int {
 	return multiprocessors
 }
 
-// arch names the instruction set. HIP has it only in a structure, so it is read where the kernel
-// driver shows it. Where that shows none (Windows, WSL, a container without /sys/class/kfd), it is
-// read from the structure; "" where it is not there either.
+// arch names the instruction set. HIP has it only in a structure; "" where it is not there either.
 func (g *Device) arch() (string, error) {
 	if g.d.api == HIP {
-		if arch := kfdArch(kfdNodes, g.PCI); arch != "" {
-			return arch, nil
-		}
 		return g.gcnArch(), nil
 	}
 	major, err := g.Attribute(Major)
@@ -127,37 +119,4 @@ func gcnName(text []byte) string {
 		return ""
 	}
 	return string(name)
-}
-
-const kfdNodes = "/sys/class/kfd/kfd/topology/nodes"
-
-// kfdArch finds the node of a PCI address. gfx_target_version is major*10000 + minor*100 +
-// stepping, the last two written in hexadecimal: 90010 is gfx90a. Partitions of a card share its
-// address: some kernels count them in the function, where some runtimes say 0, so the function is
-// left out where no node has it.
-func kfdArch(nodes, pci string) (near string) {
-	files, _ := filepath.Glob(filepath.Join(nodes, "*", "properties"))
-	card, _, _ := strings.Cut(pci, ".")
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		fields := map[string]int64{}
-		for line := range strings.Lines(string(data)) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-				fields[name], _ = strconv.ParseInt(value, 10, 64)
-			}
-		}
-		at, v := fields["location_id"], fields["gfx_target_version"]
-		address := fmt.Sprintf("%04x:%02x:%02x", fields["domain"], at>>8&0xff, at>>3&0x1f)
-		if v == 0 || !strings.EqualFold(address, card) {
-			continue
-		}
-		near = fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100)
-		if strings.EqualFold(fmt.Sprintf("%s.%x", address, at&7), pci) {
-			return near
-		}
-	}
-	return near
 }

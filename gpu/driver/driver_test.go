@@ -250,24 +250,3 @@ func TestEveryCallCanFail(t *testing.T) {
 			must(t, other.Close())
 		})
 }
-
-// TestKFDArch: what an AMD card's kernel driver shows.
-func TestKFDArch(t *testing.T) {
-	nodes := t.TempDir()
-	for name, properties := range map[string]string{
-		"0": "cpu_cores_count 64\ngfx_target_version 0\nlocation_id 0\ndomain 0\n",
-		"1": "gfx_target_version 90402\nlocation_id 1280\ndomain 0\n",
-		"2": "gfx_target_version 90010\nlocation_id 35841\ndomain 2\n",
-		"3": "gfx_target_version 120001\nlocation_id 768\ndomain 0\n",
-	} {
-		must(t, os.MkdirAll(filepath.Join(nodes, name), 0o755))
-		must(t, os.WriteFile(filepath.Join(nodes, name, "properties"), []byte(properties), 0o644))
-	}
-	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a",
-		"0000:03:00.0": "gfx1201", "0000:06:00.0": "",
-		"0002:8c:00.0": "gfx90a"} { // the last: a partition whose number the runtime leaves out
-		if got := driver.KFDArch(nodes, pci); got != want {
-			t.Errorf("%s is %q, not %q", pci, got, want)
-		}
-	}
-}

@@ -2,11 +2,8 @@ package driver
 
 import "testing"
 
-// Of device.go, for its tests.
-var (
-	KFDArch = kfdArch
-	GCNName = gcnName
-)
+// GCNName is of device.go, for its tests.
+var GCNName = gcnName
 
 // SetMeminfo has a test's file tell about the host's memory.
 func SetMeminfo(t *testing.T, path string) {
