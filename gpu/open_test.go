@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 }
 
 // machine makes cards of so much memory the only ones that are found.
-func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
+func machine(t testing.TB, cards int, memory int64) *drivertest.Fake {
 	t.Helper()
-	return fakedriver.Use(t, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
+	return drivertest.Use(t, drivertest.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
 		Memory: memory})
 }
 

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
 // TestCrashedVariant: a kernel that loses the card is named, everything is given back, and the card
 // can be opened again.
 func TestCrashedVariant(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}

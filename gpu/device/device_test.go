@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -58,7 +58,7 @@ func TestRegions(t *testing.T) {
 
 // TestUpload: more than the ring of pieces holds, from an odd address.
 func TestUpload(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestUpload(t *testing.T) {
 }
 
 func TestNameAndMemory(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake RTX",
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 2, Name: "Fake RTX",
 		Major: 8, Minor: 9, Memory: 24 << 30})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -16,7 +16,7 @@ import (
 // Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
 
 // life is a device's: open, load, prefill, decode, two samples, close.
-func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err error) {
+func life(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err error) {
 	dev, err := Open(f.Driver, Options{Arch: arch(f.API())})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func TestEveryCallFails(t *testing.T) {
 	ckpt := tiny(t)
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
-			f, err := fakedriver.Open(api, fakedriver.Machine{})
+			f, err := drivertest.Open(api, drivertest.Machine{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestGoesOn(t *testing.T) {
 
 // TestMemoryFull: a card too small says so, by its name, and keeps nothing.
 func TestMemoryFull(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Small Card",
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Small Card",
 		Major: 9, Memory: 100 << 10})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 const scratch = "HSA_NO_SCRATCH_RECLAIM"
@@ -50,7 +50,7 @@ func TestEnvironmentOfACard(t *testing.T) {
 	t.Cleanup(func() { machineFiles = files })
 	machineFiles = instinct("166")
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
-		f, err := fakedriver.Open(api, fakedriver.Machine{})
+		f, err := drivertest.Open(api, drivertest.Machine{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
@@ -14,7 +14,7 @@ import (
 
 // TestBandwidth: on a small card, since the copy grows with the card.
 func TestBandwidth(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 9,
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 32 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestBandwidth(t *testing.T) {
 
 // TestWhole: every point is run or says why not, on a card with room for some of them.
 func TestWhole(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 9,
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 8 << 20})
 	if err != nil {
 		t.Fatal(err)

@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // openCard opens a fake card of an architecture; prepare may tell the fake to fail.
-func openCard(t *testing.T, arch string, prepare func(*fakedriver.Fake)) (*Device, *fakedriver.Fake,
+func openCard(t *testing.T, arch string, prepare func(*drivertest.Fake)) (*Device, *drivertest.Fake,
 	error) {
 	t.Helper()
 	card := smOf(arch)
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch,
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake " + arch,
 		Major: card / 10, Minor: card % 10, Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestKernelsOfEachCard(t *testing.T) {
 // runs, of the kernels that are used, once each, and what is launched is in it.
 func TestRefusedMachineCode(t *testing.T) {
 	const noBinary = 209
-	dev, f, err := openCard(t, "sm_90", func(f *fakedriver.Fake) {
+	dev, f, err := openCard(t, "sm_90", func(f *drivertest.Fake) {
 		f.FailCall("cuModuleLoadDataEx",
 			1, noBinary)
 	})
@@ -102,7 +102,7 @@ func TestRefusedMachineCode(t *testing.T) {
 // TestNoMemoryForKernels: what is no word about the image is no reason to try another.
 func TestNoMemoryForKernels(t *testing.T) {
 	const outOfMemory = 2
-	if _, _, err := openCard(t, "sm_90", func(f *fakedriver.Fake) {
+	if _, _, err := openCard(t, "sm_90", func(f *drivertest.Fake) {
 		f.FailCall("cuModuleLoadDataEx",
 			1, outOfMemory)
 	}); !errors.Is(err, driver.ErrOutOfMemory) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -137,21 +137,21 @@ func TestPersistentWhereItCan(t *testing.T) {
 // of use, and so is one whose phases are.
 func TestPersistentProof(t *testing.T) {
 	for name, x := range map[string]struct {
-		breaks func(*Device, *fakedriver.Fake) error
+		breaks func(*Device, *drivertest.Fake) error
 		why    string
 	}{
-		"right": {func(*Device, *fakedriver.Fake) error { return nil }, ""},
-		"wrong": {func(d *Device, _ *fakedriver.Fake) (err error) {
+		"right": {func(*Device, *drivertest.Fake) error { return nil }, ""},
+		"wrong": {func(d *Device, _ *drivertest.Fake) (err error) {
 			// of the same arguments
 			d.kernels.functions["decode_step_bf16"], err = d.function("decode_step_f32")
 			return err
 		}, "differ"},
 		"refused": {func(_ *Device,
-			f *fakedriver.Fake) error {
+			f *drivertest.Fake) error {
 			f.FailCall("cuLaunchCooperativeKernel", 1, 1)
 			return nil
 		}, "cuLaunchCooperativeKernel"},
-		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Disable(DecodeDown); return nil },
+		"without": {func(d *Device, _ *drivertest.Fake) error { d.Disable(DecodeDown); return nil },
 			"out of use"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestPersistentFailures(t *testing.T) {
 	ckpt := tiny(t)
 	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor",
 		"cuLaunchCooperativeKernel"} {
-		f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+		f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 		if err != nil {
 			t.Fatal(err)
 		}

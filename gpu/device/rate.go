@@ -12,8 +12,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Measures the best rate at which the card multiplies: each matrix unit in a bare loop, and each of the kernels for many rows in a square product of random numbers,
-// large enough to fill the card and to read each number often.
+// Measures the best rate at which the card multiplies: each matrix unit in a bare loop, and each of
+// the kernels for many rows in a square product of random numbers, large enough to fill the card
+// and to read each number often.
 
 // Rate is a kind of product and the rate that it reached.
 type Rate struct {

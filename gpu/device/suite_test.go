@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // What the tests of this folder share: a device whose driver is the fake, and the check that
@@ -30,24 +30,24 @@ func long(t testing.TB) {
 }
 
 // open makes a device that the test closes; what is left of it then fails the test.
-func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
+func open(t testing.TB, api driver.API) (*Device, *drivertest.Fake) {
 	t.Helper()
 	return openWith(t, api, Options{})
 }
 
 // openWith takes Options.Arch for what the fake is to be: the CUDA fake has its compute capability
 // then, the HIP fake has no place to tell it.
-func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fake) {
+func openWith(t testing.TB, api driver.API, o Options) (*Device, *drivertest.Fake) {
 	t.Helper()
 	if o.Arch == "" {
 		o.Arch = arch(api)
 	}
-	m := fakedriver.Machine{}
+	m := drivertest.Machine{}
 	if card := smOf(o.Arch); card > 0 {
-		m = fakedriver.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10,
+		m = drivertest.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10,
 			Minor: card % 10, Memory: 64 << 30}
 	}
-	f, err := fakedriver.Open(api, m)
+	f, err := drivertest.Open(api, m)
 	if err != nil {
 		t.Fatal(err)
 	}

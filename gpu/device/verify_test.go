@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // scripted is a device whose proofs are given.
@@ -156,7 +156,7 @@ func (*forgetful) Disable(...Variant) {}
 // TestReopen: a card that a kernel has lost is opened again in this process, unless something is on
 // it.
 func TestReopen(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 
 // TestAbout: a record is for a card, a driver, what is loaded and a build.
 func TestAbout(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake RTX",
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake RTX",
 		Major: 8, Minor: 9, Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
@@ -15,7 +15,7 @@ import (
 // deadlock.
 func TestCooperative(t *testing.T) {
 	const rows, width = 12, 32
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		f.Multiprocessors(1)
 		b := newBench(t, c, 4*(rows+1)+3*4*rows*width)
 		for i := range rows {

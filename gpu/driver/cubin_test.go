@@ -6,7 +6,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
@@ -21,7 +21,7 @@ func TestCubins(t *testing.T) {
 		{12, 1}: {"sm_121": 0, "sm_120": refused},
 	} {
 		t.Run(fmt.Sprintf("%d.%d", card[0], card[1]), func(t *testing.T) {
-			f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "card",
+			f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "card",
 				Major: card[0], Minor: card[1], Memory: 1 << 30})
 			must(t, err)
 			c := context(t, f, 0)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // Opening a library, looking at devices, and what errors say.
@@ -45,7 +45,7 @@ func TestWhyNoLibrary(t *testing.T) {
 }
 
 func TestNotADriver(t *testing.T) {
-	path, err := fakedriver.Build(driver.HIP)
+	path, err := drivertest.Build(driver.HIP)
 	must(t, err)
 	_, err = driver.Open(driver.CUDA, path)
 	contains(t, err, "the NVIDIA driver library", "is too old: it has no cuInit")
@@ -57,9 +57,9 @@ func TestNotADriver(t *testing.T) {
 }
 
 func TestInitFails(t *testing.T) {
-	path, err := fakedriver.Build(driver.CUDA)
+	path, err := drivertest.Build(driver.CUDA)
 	must(t, err)
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 	must(t, err)
 	defer f.Close()
 	f.FailCall("cuInit", 1, 100)
@@ -84,7 +84,7 @@ func TestGCNName(t *testing.T) {
 
 // TestArchOfProperties: a card that no kernel driver shows is named by the runtime.
 func TestArchOfProperties(t *testing.T) {
-	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.HIP, drivertest.Machine{})
 	must(t, err)
 	defer f.Close()
 	for _, x := range []struct {
@@ -106,7 +106,7 @@ func TestArchOfProperties(t *testing.T) {
 // TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything
 // is asked of it.
 func TestOldHIP(t *testing.T) {
-	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.HIP, drivertest.Machine{})
 	must(t, err)
 	defer f.Close()
 	defer f.Restart() // the library stays loaded, and with its version no other test could open it
@@ -129,7 +129,7 @@ func TestOldHIP(t *testing.T) {
 // TestClosedLibraryStays: what was initialised is not unloaded, whether that worked or not.
 func TestClosedLibraryStays(t *testing.T) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
-		f, err := fakedriver.Open(api, fakedriver.Machine{Devices: 3, Name: "Kept", Major: 9,
+		f, err := drivertest.Open(api, drivertest.Machine{Devices: 3, Name: "Kept", Major: 9,
 			Memory: 1 << 30})
 		must(t, err)
 		must(t, f.Close())
@@ -156,8 +156,8 @@ func TestCandidatesAreDocumented(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
-	m := fakedriver.Machine{Devices: 3, Name: "Fake Card", Major: 8, Minor: 6, Memory: 24 << 30}
-	each(t, m, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	m := drivertest.Machine{Devices: 3, Name: "Fake Card", Major: 8, Minor: 6, Memory: 24 << 30}
+	each(t, m, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		n, err := f.DeviceCount()
 		if err != nil || n != 3 {
 			t.Fatalf("%d devices, %v", n, err)
@@ -185,8 +185,8 @@ func TestDevices(t *testing.T) {
 }
 
 func TestErrorWords(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 1, Name: "Small", Major: 9, Memory: 1 << 20},
-		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{Devices: 1, Name: "Small", Major: 9, Memory: 1 << 20},
+		func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 			_, err := c.Alloc(1 << 30)
 			if !errors.Is(err, driver.ErrOutOfMemory) || code(err) != 2 {
 				t.Errorf("%v", err)
@@ -202,8 +202,8 @@ func TestErrorWords(t *testing.T) {
 // TestEveryCallCanFail: each function, told to fail, gives its name and code, and the next call
 // works again.
 func TestEveryCallCanFail(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
-		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 			g := c.Device()
 			b := newBench(t, c, 256)
 			other := context(t, f, 1)

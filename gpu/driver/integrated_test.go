@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // TestSharedMemory: of a device that shares the host's memory what the host could give is free,
 // never more than there is; others keep to their driver.
 func TestSharedMemory(t *testing.T) {
 	const device = 1 << 30
-	each(t, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 12, Minor: 1, Memory: device},
-		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{Devices: 1, Name: "Fake", Major: 12, Minor: 1, Memory: device},
+		func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 			const taken = 600 << 20 // by the file of a model, as its driver sees it
 			p, err := c.Alloc(taken)
 			must(t, err)

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // Memory, queues, marks, kernels and graphs; and that the fake refuses what a driver refuses.
 
 func TestCopies(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 1000)
 		defer b.close(t)
 		total, free, err := c.Memory()
@@ -41,7 +41,7 @@ func TestCopies(t *testing.T) {
 
 // TestQueuesRunLate: what is not waited for has not happened, so a forgotten wait shows.
 func TestQueuesRunLate(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
 		defer b.close(t)
 		b.host.Bytes()[0] = 1
@@ -54,7 +54,7 @@ func TestQueuesRunLate(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
 		defer b.close(t)
 		other, err := c.NewStream()
@@ -88,7 +88,7 @@ func args(rows, y, x driver.Pointer, words int32) []uint64 {
 var oneBlock = driver.Shape{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1}}
 
 func TestLaunch(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 1024)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
@@ -109,7 +109,7 @@ func TestLaunch(t *testing.T) {
 
 // TestGraph: recorded once, launched on other data each time.
 func TestGraph(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 1024)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
@@ -134,7 +134,7 @@ func TestGraph(t *testing.T) {
 
 // TestCaptureFails: a record that fails leaves the queue usable and nothing behind.
 func TestCaptureFails(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
 		defer b.close(t)
 		sorry := errors.New("sorry")
@@ -149,7 +149,7 @@ func TestCaptureFails(t *testing.T) {
 }
 
 func TestLaunchRefusals(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 1024)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
@@ -188,7 +188,7 @@ func TestLaunchRefusals(t *testing.T) {
 // TestSharedMemoryMustBeAllowed: 96 KiB are refused until they are asked for; NVIDIA alone has that
 // rule.
 func TestSharedMemoryMustBeAllowed(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
@@ -213,7 +213,7 @@ func TestSharedMemoryMustBeAllowed(t *testing.T) {
 // TestIllegalAddress: a kernel that writes behind its memory loses the device, and the process
 // lives.
 func TestIllegalAddress(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 4096)
 		m, k := kernel(t, f, c, "copy_rows")
 		clear(b.host.Bytes())
@@ -237,7 +237,7 @@ func TestIllegalAddress(t *testing.T) {
 }
 
 func TestMemoryRefusals(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
 		p, err := c.Alloc(64)
 		must(t, err)
@@ -262,7 +262,7 @@ func TestMemoryRefusals(t *testing.T) {
 }
 
 func TestLeaksAreCounted(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
 	must(t, err)
 	defer f.Close()
 	c := context(t, f, 0)
@@ -278,7 +278,7 @@ func TestLeaksAreCounted(t *testing.T) {
 }
 
 func TestImageRefusals(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Old", Major: 7,
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Old", Major: 7,
 		Minor: 5, Memory: 1 << 20})
 	must(t, err)
 	defer f.Close()
@@ -299,8 +299,8 @@ func TestImageRefusals(t *testing.T) {
 
 // TestPeers: memory of another device is reached by copies, and not by kernels.
 func TestPeers(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
-		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 			other := context(t, f, 1)
 			b, far := newBench(t, c, 512), newBench(t, other, 512)
 			m, k := kernel(t, f, c, "copy_rows")
@@ -324,7 +324,7 @@ func TestPeers(t *testing.T) {
 
 // TestThreads: a context is used from many goroutines at once.
 func TestThreads(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -345,7 +345,7 @@ func TestThreads(t *testing.T) {
 // TestNotWhileCapturing: what waits for the device, or may, is refused while a graph is recorded,
 // and the graph is lost with it; other threads are not held up.
 func TestNotWhileCapturing(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 1024)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
@@ -393,8 +393,8 @@ func TestNotWhileCapturing(t *testing.T) {
 // TestMarksOfTwoDevices: a mark belongs to the queues of its device, and two marks of different
 // devices have no time between them.
 func TestMarksOfTwoDevices(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
-		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 			b, other := newBench(t, c, 64), context(t, f, 1)
 			there, err := other.NewStream()
 			must(t, err)
@@ -419,7 +419,7 @@ func TestMarksOfTwoDevices(t *testing.T) {
 // TestImageLives: AMD's runtime reads an image as long as it is loaded, so nothing else may lie
 // there.
 func TestImageLives(t *testing.T) {
-	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		// memory of its own, which is given back to the system once it is garbage
 		large := append(f.Image(), make([]byte, 1<<20)...)
 		m, err := c.Load(large)

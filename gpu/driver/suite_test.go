@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // What the tests of this folder share: an opened context on the fake of either vendor.
@@ -17,11 +17,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // each runs a test on both APIs.
-func each(t *testing.T, m fakedriver.Machine, test func(t *testing.T, f *fakedriver.Fake,
+func each(t *testing.T, m drivertest.Machine, test func(t *testing.T, f *drivertest.Fake,
 	c *driver.Context)) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 		t.Run(string(api), func(t *testing.T) {
-			f, err := fakedriver.Open(api, m)
+			f, err := drivertest.Open(api, m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func each(t *testing.T, m fakedriver.Machine, test func(t *testing.T, f *fakedri
 	}
 }
 
-func context(t *testing.T, f *fakedriver.Fake, index int) *driver.Context {
+func context(t *testing.T, f *drivertest.Fake, index int) *driver.Context {
 	t.Helper()
 	g, err := f.Device(index)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *bench) read(t *testing.T) []byte {
 }
 
 // kernel loads a kernel of the fake.
-func kernel(t *testing.T, f *fakedriver.Fake, c *driver.Context, name string) (*driver.Module,
+func kernel(t *testing.T, f *drivertest.Fake, c *driver.Context, name string) (*driver.Module,
 	*driver.Function) {
 	t.Helper()
 	m, err := c.Load(f.Image())

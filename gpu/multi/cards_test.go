@@ -11,7 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -20,9 +20,9 @@ import (
 // Several cards behind the fake driver, their kernels emulated.
 
 // fake opens a machine with several cards, each with so many bytes; 0 for plenty.
-func fake(t testing.TB, api driver.API, cards int, memory int64) *fakedriver.Fake {
+func fake(t testing.TB, api driver.API, cards int, memory int64) *drivertest.Fake {
 	t.Helper()
-	f, err := fakedriver.Open(api, machine(cards, memory))
+	f, err := drivertest.Open(api, machine(cards, memory))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,15 +34,15 @@ func fake(t testing.TB, api driver.API, cards int, memory int64) *fakedriver.Fak
 	return f
 }
 
-func machine(cards int, memory int64) fakedriver.Machine {
+func machine(cards int, memory int64) drivertest.Machine {
 	if memory == 0 {
 		memory = 1 << 34
 	}
-	return fakedriver.Machine{Devices: cards, Name: "Fake H100", Major: 9, Memory: memory}
+	return drivertest.Machine{Devices: cards, Name: "Fake H100", Major: 9, Memory: memory}
 }
 
 // cardsOf opens every card. KFD, which names an AMD card, is not faked.
-func cardsOf(f *fakedriver.Fake, n int, plain bool) (list []engine.Device, err error) {
+func cardsOf(f *drivertest.Fake, n int, plain bool) (list []engine.Device, err error) {
 	arch := map[driver.API]string{driver.CUDA: "sm_90", driver.HIP: "gfx942"}[f.API()]
 	for i := range n {
 		dev, err := device.Open(f.Driver, device.Options{Index: i, Arch: arch, Reference: plain})
@@ -58,7 +58,7 @@ func cardsOf(f *fakedriver.Fake, n int, plain bool) (list []engine.Device, err e
 }
 
 // overCards is a split over fake cards; the test checks that nothing of them is left.
-func overCards(t testing.TB, f *fakedriver.Fake, plain bool, streams func(rows int) bool,
+func overCards(t testing.TB, f *drivertest.Fake, plain bool, streams func(rows int) bool,
 	w way) *multi.Device {
 	t.Helper()
 	cards, err := cardsOf(f, len(w.ends), plain)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -54,7 +54,7 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 // either form; with the experts of a layer on the host, which rounds nothing where a card rounds to
 // bf16 or MXFP4, it moves by that rounding at most.
 func TestModes(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake 5090",
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 2, Name: "Fake 5090",
 		Major: 12, Memory: 1 << 34})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -19,9 +19,9 @@ import (
 // of this folder and gpu/worker.
 
 // machine is a fake machine that cards are opened on.
-func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
+func machine(t testing.TB, cards int, memory int64) *drivertest.Fake {
 	t.Helper()
-	return fakedriver.Use(t, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
+	return drivertest.Use(t, drivertest.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
 		Memory: memory})
 }
 
@@ -94,7 +94,7 @@ func TestEveryStepFails(t *testing.T) {
 			}
 			return dev.Close()
 		}
-		f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
+		f.RestartAs(drivertest.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
 			Memory: 100 << 20})
 		if err := life(); err != nil || h.open != 0 || f.Leaks() != "" {
 			t.Fatalf("%v, %d hosts are open, not given back: %s", err, h.open, f.Leaks())
@@ -102,7 +102,7 @@ func TestEveryStepFails(t *testing.T) {
 		trace := f.Trace()
 		failed := 0
 		for i := range trace {
-			f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
+			f.RestartAs(drivertest.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
 				Memory: 100 << 20})
 			f.FailCall("", i+1, 46)
 			err := life()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -51,10 +51,10 @@ func openPlaced(where string) (dev engine.Device, said string, err error) {
 
 func (c cutAt) open(kind string) (engine.Device, error) {
 	var cards []engine.Device
-	var f *fakedriver.Fake
+	var f *drivertest.Fake
 	if kind != "cpu" {
 		var err error
-		if f, err = fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: len(c.Ends),
+		if f, err = drivertest.Open(driver.CUDA, drivertest.Machine{Devices: len(c.Ends),
 			Name: "Fake H100", Major: 9, Memory: 1 << 34}); err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (c cutAt) open(kind string) (engine.Device, error) {
 // fakeSplit is a split over the fake driver's cards.
 type fakeSplit struct {
 	*multi.Device
-	f *fakedriver.Fake
+	f *drivertest.Fake
 }
 
 func (d *fakeSplit) Close() error {

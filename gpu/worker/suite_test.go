@@ -17,7 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -133,11 +133,11 @@ type proven struct{ engine.Device }
 // fakeDevice is a GPU of the fake driver's.
 type fakeDevice struct {
 	*device.Device
-	f *fakedriver.Fake
+	f *drivertest.Fake
 }
 
 func openFake(api driver.API, arch string) (engine.Device, error) {
-	f, err := fakedriver.Open(api, fakedriver.Machine{})
+	f, err := drivertest.Open(api, drivertest.Machine{})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -23,7 +23,7 @@ func TestDraftsOnAGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("emulated kernels take long under the race detector")
 	}
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 9,
+	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 64 << 30})
 	if err != nil {
 		t.Fatal(err)

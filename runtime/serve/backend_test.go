@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -84,7 +84,7 @@ func opened(t *testing.T, args ...string) (name, said string, err error) {
 }
 
 func TestDeviceGPU(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 64 << 30})
+	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 64 << 30})
 	for _, x := range []struct{ args, want string }{
 		{"--device gpu", "gpu 0, Fake H100, sm_90"},
 		{"--device gpu --gpu 1", "gpu 1, Fake H100, sm_90"},
@@ -132,7 +132,7 @@ func TestDeviceNone(t *testing.T) {
 // TestDeviceRefused: a driver that is here and cannot be used is named, in one line, and the CPU
 // computes.
 func TestDeviceRefused(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5,
+	drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5,
 		Memory: 16 << 30})
 	name, said, err := opened(t)
 	want := "the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is " +
@@ -164,7 +164,7 @@ func TestDeviceFits(t *testing.T) {
 	}
 	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 +
 		1: {"--device", "gpu"}} {
-		fakedriver.Use(t, fakedriver.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
+		drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
 		var name string
 		said, err := openedFor(t, found, args, func(b engine.Backend) error {
 			name = b.Name()
@@ -198,7 +198,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fakedriver.Use(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
+	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
 	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"},
 		func(b engine.Backend) error {
@@ -235,7 +235,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 // TestDeviceSeveral: --cpu-experts takes experts off the cards, whose plan is told; what it is
 // given must be a number of layers that there are.
 func TestDeviceSeveral(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
+	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestDeviceSeveral(t *testing.T) {
 
 // TestDeviceComputes: what --device gpu opens gives the logits that the CPU gives.
 func TestDeviceComputes(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{})
+	drivertest.Use(t, drivertest.Machine{})
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
 		t.Fatal(err)

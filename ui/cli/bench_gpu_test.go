@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
@@ -14,7 +14,7 @@ import (
 // TestBenchOnAGPU: the engine's bench goes to its end on a GPU, by emulation, with the share of
 // what its memory copies and with a prediction. Its figures are those of the emulation.
 func TestBenchOnAGPU(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 1, Name: "Fake H100", Major: 9,
+	drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake H100", Major: 9,
 		Memory: 16 << 30})
 	on, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -19,7 +19,7 @@ import (
 // TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures
 // are those of an emulation.
 func TestSelftestGPU(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 1, Name: "Fake H100", Major: 9, Memory: 64 << 20})
+	drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake H100", Major: 9, Memory: 64 << 20})
 	dev, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})
 	if err != nil {
 		t.Fatal(err)

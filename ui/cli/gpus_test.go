@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // TestPrintedGPUs: of several GPUs each line has the number that --gpu wants; of one there is
@@ -58,7 +58,7 @@ func TestPrintedFacts(t *testing.T) {
 // TestDoctorSeesANamedLibrary: the cards of a driver library that was named by hand stand in the
 // report with what is free of them, and so do the models' plans on those that are named.
 func TestDoctorSeesANamedLibrary(t *testing.T) {
-	fakedriver.Use(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
+	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
 	r := doctorJSON(t, exitOK)
 	if len(r.GPUs.GPUs) != 2 || len(r.GPUs.Problems) > 0 {
 		t.Fatalf("%+v", r.GPUs)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
@@ -93,7 +93,7 @@ func startIsolated(t *testing.T, flags ...string) *isolatedServer {
 // fake driver's GPU.
 func startServer(t *testing.T, program string, flags ...string) *isolatedServer {
 	t.Helper()
-	library, err := fakedriver.Build(driver.CUDA)
+	library, err := drivertest.Build(driver.CUDA)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
@@ -45,7 +45,7 @@ func theReleased(t *testing.T) string {
 func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout,
 	stderr *bytes.Buffer) {
 	t.Helper()
-	library, err := fakedriver.Build(driver.CUDA)
+	library, err := drivertest.Build(driver.CUDA)
 	if err != nil {
 		t.Fatal(err)
 	}

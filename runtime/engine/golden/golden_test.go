@@ -110,10 +110,11 @@ func TestWrongWeights(t *testing.T) {
 func TestWhatCannotRun(t *testing.T) {
 	dev := device(t)
 	ignore := func(golden.CaseResult) {}
-	if _, err := (golden.Options{}).Run(t.Context(), t.TempDir(), engine.On(dev), nil, ignore); err == nil {
+	var o golden.Options
+	if _, err := o.Run(t.Context(), t.TempDir(), engine.On(dev), nil, ignore); err == nil {
 		t.Error("an empty folder runs")
 	}
-	if _, err := (golden.Options{}).Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
+	if _, err := o.Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
 		t.Error("an unknown mode runs")
 	}
 	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, engine.On(dev), nil,
@@ -129,7 +130,7 @@ func TestWhatCannotRun(t *testing.T) {
 	for _, array := range []string{"len31.logits", "len31.positions", "len31.greedy_gap"} {
 		dir := copyGolden(t)
 		rename(t, dir, array)
-		if _, err := (golden.Options{}).Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil ||
+		if _, err := o.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil ||
 			!strings.Contains(err.Error(), array) {
 			t.Errorf("without %s: %v", array, err)
 		}

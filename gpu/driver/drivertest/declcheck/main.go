@@ -2,7 +2,7 @@
 // C++ that says what the table says and lets g++ compile it against cuda.h and hip_runtime_api.h.
 // .ci/run fetches the headers (PyPI's nvidia-cuda-runtime, Debian's libamdhip64-dev) and runs it.
 //
-//	go run ./gpu/driver/declcheck -cuda DIR/nvidia/cu13/include -hip DIR/usr/include
+//	go run ./gpu/driver/drivertest/declcheck -cuda DIR/nvidia/cu13/include -hip DIR/usr/include
 package main
 
 import (

@@ -1,4 +1,4 @@
-package goldens
+package goldentest
 
 import (
 	"os"

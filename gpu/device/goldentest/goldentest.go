@@ -1,15 +1,14 @@
-// Package goldens compares a card with what other implementations computed from the same prompts:
-// all of golden/model through the fake driver, which runs the real kernels by emulation. The tests
-// lie in folders below. Each is a process of its own, so that they run side by side and none
-// exceeds go test's time limit on a busy machine. The long ones are here. With OSSRUN_LONG, as in
-// CI's step long-forms, all 48 tokens behind a prompt are decoded, else the first twelve; warps of
-// 64 get all prompts, else those to 128 tokens.
-package goldens
+// Package goldentest compares a card with what other implementations computed from the same
+// prompts: all of golden/model through the fake driver, which runs the real kernels by emulation.
+// The tests lie in folders below. Each is a process of its own, so that they run side by side and
+// none exceeds go test's time limit on a busy machine. The long ones are here. With OSSRUN_LONG, as
+// in CI's step long-forms, all 48 tokens behind a prompt are decoded, else the first twelve; warps
+// of 64 get all prompts, else those to 128 tokens.
+package goldentest
 
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -53,7 +52,8 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 			modes = []string{engine.MX}
 		}
 	}
-	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), engine.On(dev), modes,
+	folder := filepath.Join(drivertest.Root(), "testdata", "model", model)
+	ok, err := o.Run(t.Context(), folder, engine.On(dev), modes,
 		func(r golden.CaseResult) {
 			t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit "+
 				"%d/%d, greedy %d/%d, %v %v",
@@ -73,18 +73,18 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 
 // open opens the fake driver of a card's vendor. NVIDIA's reports the card's capability; AMD's has
 // no field for it.
-func open(t *testing.T, arch string) *fakedriver.Fake {
+func open(t *testing.T, arch string) *drivertest.Fake {
 	t.Helper()
-	api, m := driver.HIP, fakedriver.Machine{}
+	api, m := driver.HIP, drivertest.Machine{}
 	if digits, nvidia := strings.CutPrefix(arch, "sm_"); nvidia {
 		card, err := strconv.Atoi(digits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		api, m = driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10,
+		api, m = driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10,
 			Minor: card % 10, Memory: 64 << 30}
 	}
-	f, err := fakedriver.Open(api, m)
+	f, err := drivertest.Open(api, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,14 +94,4 @@ func open(t *testing.T, arch string) *fakedriver.Fake {
 		}
 	})
 	return f
-}
-
-// testdata is the folder of the models, from wherever a test runs.
-func testdata(t *testing.T) string {
-	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("where this file lies is not known")
-	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "testdata", "model")
 }

@@ -1,11 +1,11 @@
-// Package fakedriver is a GPU driver without a GPU: a shared library with the symbols of libcuda or
+// Package drivertest is a GPU driver without a GPU: a shared library with the symbols of libcuda or
 // libamdhip64 that runs the real kernels by emulation, refuses what a driver refuses, fails on
 // demand, and counts what is not given back. library/ is its C++; tests build it and open it by its
 // path, as any program could.
 //
 // What it does not know: time. Its clocks measure the emulation, and no figure taken through it
 // says anything about a GPU.
-package fakedriver
+package drivertest
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func Build(api driver.API) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(cache, "ossrun-fakedriver")
+	folder := filepath.Join(cache, "ossrun-drivertest")
 	target := filepath.Join(folder, map[driver.API]string{driver.CUDA: "libcuda-",
 		driver.HIP: "libamdhip64-"}[api]+hex.EncodeToString(h.Sum(nil)[:8])+".so")
 	if _, err := os.Stat(target); err == nil {
@@ -113,15 +113,21 @@ func run(name string, arguments ...string) error {
 	return nil
 }
 
-// here is the folder of this file: the library is built where the sources are, which is where tests
-// run.
-func here() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(file)
+// Root is the module's folder, above the one in which a test runs: the library is built where its
+// sources are.
+func Root() string {
+	folder, _ := os.Getwd()
+	for folder != filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	return folder
 }
 
-func library() string { return filepath.Join(here(), "library") }
-func kernels() string { return filepath.Join(here(), "..", "..", "kernels") }
+func library() string { return filepath.Join(Root(), "gpu", "driver", "drivertest", "library") }
+func kernels() string { return filepath.Join(Root(), "gpu", "kernels") }
 
 // find lists what is compiled for an API, and everything that goes into it.
 func find(api driver.API) (sources, all []string, err error) {

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/gpu/device/goldentest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -20,8 +20,8 @@ func TestGolden(t *testing.T) {
 	for arch, modes := range map[string][]string{"sm_90": {engine.Exact, engine.Rounded},
 		"gfx942": {engine.Exact}} {
 		t.Run(arch, func(t *testing.T) {
-			goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: arch}, "T2",
-				modes)
+			goldentest.Hold(t, golden.Options{Only: goldentest.To700}, device.Options{Arch: arch},
+				"T2", modes)
 		})
 	}
 }
@@ -31,5 +31,5 @@ func TestGolden(t *testing.T) {
 func TestGoldenFP8(t *testing.T) {
 	o := golden.Options{Only: []string{"len31"},
 		Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
-	goldens.Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Exact})
+	goldentest.Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Exact})
 }

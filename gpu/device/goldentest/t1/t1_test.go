@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/gpu/device/goldentest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -17,6 +17,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestGolden: prompts prefilled on the matrix unit and continued by the decode kernels,
 // as the numbers are and in the mode that rounds, which is a card's own choice.
 func TestGolden(t *testing.T) {
-	goldens.Hold(t, golden.Options{Only: goldens.To128}, device.Options{Arch: "sm_90"}, "T1",
+	goldentest.Hold(t, golden.Options{Only: goldentest.To128}, device.Options{Arch: "sm_90"}, "T1",
 		[]string{engine.Exact, engine.Rounded})
 }

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/gpu/device/goldentest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -16,6 +16,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestGolden: prompts prefilled on the matrix unit and continued by the decode kernels.
 func TestGolden(t *testing.T) {
-	goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: "gfx942"}, "T1",
+	goldentest.Hold(t, golden.Options{Only: goldentest.To700}, device.Options{Arch: "gfx942"}, "T1",
 		[]string{engine.Exact})
 }

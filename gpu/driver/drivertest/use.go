@@ -1,4 +1,4 @@
-package fakedriver
+package drivertest
 
 // A machine for tests that open GPUs as the program does, by the driver library's name.
 

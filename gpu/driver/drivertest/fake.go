@@ -1,4 +1,4 @@
-package fakedriver
+package drivertest
 
 import (
 	"bytes"

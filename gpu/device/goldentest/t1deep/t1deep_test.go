@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/gpu/device/goldentest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -22,6 +22,6 @@ func TestGolden(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" {
 		modes = append(modes, engine.Rounded)
 	}
-	goldens.Hold(t, golden.Options{Only: goldens.From129}, device.Options{Arch: "sm_90"}, "T1",
+	goldentest.Hold(t, golden.Options{Only: goldentest.From129}, device.Options{Arch: "sm_90"}, "T1",
 		modes)
 }
