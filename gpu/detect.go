@@ -54,9 +54,8 @@ func libraryOf(vendor string) (api driver.API, path string) {
 	return api, path
 }
 
-// askDriver lists a vendor's devices. It gives nil, nil where there is nothing to drive, and in a
-// static executable, which cannot open a driver: there the machine's files and the vendor's tool
-// answer.
+// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static
+// executable, which cannot open a driver: the machine's files and the vendor's tool answer.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
 	api, path := libraryOf(vendor)
 	signs := nvidiaSigns

@@ -11,8 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Runs the GPU engine in a process of its own: in a dynamic build where the settings ask for it, in
-// a static build always.
+// Runs the GPU engine in a process of its own: where settings ask for it, in a static build always.
 
 // WorkerVerb is the argument that makes this program the worker.
 const WorkerVerb = "gpu-worker"

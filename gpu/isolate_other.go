@@ -10,8 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Workers are for Linux: they are started with descriptors and shared memory that other systems do
-// not have.
+// Workers are for Linux, which has the descriptors and shared memory that they need.
 
 const WorkerVerb = "gpu-worker"
 

@@ -16,11 +16,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// The GPUs of this process (which may be the worker): one card, or several devices that share one
-// model.
+// The GPUs of this process (which may be the worker): one card, or several for one model.
 
-// UsableContext is the shortest context, in tokens, that is worth having: what "a model fits on a
-// card" means.
+// UsableContext is the shortest context, in tokens, with which a model fits on a card.
 const UsableContext = 8192
 
 type local struct {
@@ -46,8 +44,7 @@ func openLocal(ctx context.Context, s engine.Settings, notify func(line string))
 	return l, nil
 }
 
-// openOne opens the first GPU of the settings' list, or the first that works, and tells which of
-// its kernels are wrong.
+// openOne opens the settings' first GPU, or the first that works.
 func (l *local) openOne(ctx context.Context) error {
 	c, err := device.OpenCard(l.settings.GPUs)
 	if err != nil {
@@ -84,8 +81,7 @@ func (l *local) Memory() (total, free int64) { return l.dev.Memory() }
 func (l *local) Several() bool               { return l.card == nil }
 func (l *local) Close() error                { return l.dev.Close() }
 
-// Kernels describes the kernels and says whether they are right on the card, with a sentence for
-// each wrong one.
+// Kernels describes the card's kernels, with a sentence for each that is wrong.
 func (l *local) Kernels() (summary string, wrong []string) {
 	if l.card == nil {
 		return "", nil

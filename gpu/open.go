@@ -17,8 +17,7 @@ import (
 // ErrNone is what Open gives on a machine without any GPU driver.
 var ErrNone = device.ErrNone
 
-// Records is the folder that keeps what is known of this machine's cards. Tests that prove no
-// kernels set it to "".
+// Records is the folder of what is known of this machine's cards; "": nothing is proved.
 var Records = device.Records()
 
 // Backend is one GPU, or, for a model that does not fit on it, several GPUs, with the CPU for

@@ -1,5 +1,4 @@
-// Plans where a model would lie on the GPUs of a report, for code that shows a machine without
-// opening a model.
+// Plans where a model would lie on the GPUs of a report, without opening one.
 
 package gpu
 
@@ -15,8 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placement says in lines for people where the GPUs would hold a model, or in one line why it does
-// not fit. The zero value is for a machine without GPUs.
+// Placement says where the GPUs would hold a model, or why it does not fit; zero: no GPUs.
 type Placement struct {
 	Lines []string
 	Fits  bool
@@ -25,11 +23,10 @@ type Placement struct {
 // String is all of it in one line.
 func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 
-// Place says where a model would lie on the machine's usable GPUs, or those of s.GPUs, and the CPU,
-// and how many tokens a second their memory bandwidth allows. It makes the plan of a load: the
-// first GPU alone where a context worth having fits, else all of them, the one with most room
-// first. settings gives the settings for a card with so much memory. hostFree is bytes,
-// hostBandwidth byte/s.
+// Place says where a model would lie on the usable GPUs, or those of s.GPUs, and the CPU, and how
+// many tokens a second their bandwidth allows. It plans like a load: the first GPU alone where a
+// context worth having fits, else all, the one with most room first. settings are for a card with
+// so much memory. hostFree is bytes, hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
 	hostFree int64, hostBandwidth func() float64) Placement {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
@@ -66,9 +63,8 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	return Placement{plan.Lines(named), true}
 }
 
-// planCards lists the usable GPUs in the order of their numbers, which come from the drivers where
-// these were asked. Free memory is what the driver or the kernel said, or the whole card where
-// neither did. unknown names a GPU whose total memory is not known either.
+// planCards lists the usable GPUs by number. Free memory is what the driver or the kernel said, or
+// the whole card. unknown names a GPU whose memory is not known.
 func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card, numbers []int,
 	unknown string) {
 	gpus := r.Usable()

@@ -15,9 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// The measurements of a hardware check, made in the process that has the card: this process and a
-// worker run the same code. A check is requested as JSON and reports its results one by one as
-// JSON.
+// The measurements of a hardware check, made in the process that has the card, be it the worker: a
+// check is requested as JSON and reports its results one by one as JSON.
 
 // check is a request.
 type check struct {
@@ -71,8 +70,7 @@ func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
 	return one[[]device.Rate](ctx, b, checkRates)
 }
 
-// Prove compares the fast kernels with the reference kernels, whatever was found before. Wrong
-// kernels are taken out of use.
+// Prove compares the fast kernels with the reference kernels anew, and disables wrong ones.
 func (b *Backend) Prove(ctx context.Context) ([]device.Proof, error) {
 	return one[[]device.Proof](ctx, b, checkProofs)
 }
@@ -117,8 +115,7 @@ type WholeSpeed struct {
 	Wrong bool `json:",omitempty"`
 }
 
-// Whole times a model of shape spec with random weights. The weights are made once, because making
-// them takes most of the time.
+// Whole times a model of random weights, which are made once: that takes most of the time.
 func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
 	decode bool, report func(WholeSpeed)) error {
 	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
@@ -180,8 +177,7 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) (err error) {
 	return err
 }
 
-// whole times a model, and one stream of it with each decode kernel: only running both shows which
-// is faster on a card.
+// whole times a model, and one stream of it with each decode kernel.
 func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) {
 	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
 	if err != nil {

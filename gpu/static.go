@@ -2,8 +2,7 @@
 
 package gpu
 
-// Static: this executable has no dynamic loader, so it cannot load a GPU driver into itself
-// (assets/release/go sets the tag).
+// Static: this executable cannot load a GPU driver into itself (tag of assets/release/go).
 const Static = true
 
 // NoWorker is the message of an executable that can use no GPU.

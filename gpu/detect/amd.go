@@ -20,12 +20,10 @@ import (
 	"strings"
 )
 
-// oldMEC: MI300's compute firmware below this needs HSA_NO_SCRATCH_RECLAIM=1. The number holds for
-// gfx942 only.
+// oldMEC: gfx942's compute firmware below this needs HSA_NO_SCRATCH_RECLAIM=1.
 const oldMEC = 177
 
-// smallIGPU: an integrated GPU with fewer units than this is left to the desktop, and the CPU is
-// faster.
+// smallIGPU: an integrated GPU with fewer units is left to the desktop; the CPU is faster.
 const smallIGPU = 16
 
 func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
@@ -54,8 +52,7 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	}
 	r.kfdRights(ctx, m, len(gpus) > 0 || len(onBus) > 0 || topology)
 
-	// KFD lists what compute can use. It passed over a card that only the bus shows; the kernel's
-	// log says why.
+	// KFD passed over a card that only the bus shows; the kernel's log says why.
 	for _, c := range onBus {
 		known := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
 		chip := chipOf(c.id, 0, 0)
@@ -126,9 +123,8 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 	return gpus, exists(files, kfdNodes)
 }
 
-// Cards may be linked directly: KFD lists each node's links to others, and one that is neither xGMI
-// nor a processor's own is PCIe. NVIDIA's links are in no file: the catalogue says what a chip can
-// have (Figures.PeerLink).
+// Cards may be linked directly: KFD lists each node's links, most of which are PCIe. NVIDIA's are
+// in no file: the catalogue says what a chip can have (Figures.PeerLink).
 
 // kfdXGMI is the type of a direct link between AMD's cards (HSA_IOLINKTYPE_XGMI).
 const kfdXGMI = 11
@@ -152,9 +148,8 @@ func kfdLinks(files fs.FS, gpus []GPU) {
 	}
 }
 
-// KFDArch is the architecture that KFD has for the card of a PCI address; "" where it has none.
-// Partitions of a card share its address: some kernels count them in the function, where some
-// runtimes say 0, so the function is left out where no node has it.
+// KFDArch is the architecture that KFD has for a PCI address, or "". The function is left out where
+// no node has it: kernels count partitions of a card there, and some runtimes say 0.
 func KFDArch(files fs.FS, pci string) (near string) {
 	pci = strings.ToLower(pci)
 	card, _, _ := strings.Cut(pci, ".")
@@ -185,8 +180,7 @@ func properties(text string) map[string]uint64 {
 	return p
 }
 
-// kfdMemory sums the banks of video memory, in MiB. Heap 1 is visible to the host, heap 2 is not;
-// both are the card's.
+// kfdMemory sums a card's video memory, in MiB: heap 1, which the host sees, and heap 2.
 func kfdMemory(files fs.FS, dir string) int {
 	var total uint64
 	for _, bank := range namesIn(files, dir) {
@@ -198,8 +192,7 @@ func kfdMemory(files fs.FS, dir string) int {
 	return int(total >> 20)
 }
 
-// gfxName turns KFD's number into the compiler's name: 90402 is gfx942, 90010 gfx90a. Minor and
-// step print in hex.
+// gfxName turns KFD's number into the compiler's name: 90402 is gfx942, 90010 gfx90a.
 func gfxName(v int) string { return fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100) }
 
 // kfdBDF turns KFD's address (bus << 8 | device << 3 | function) into sysfs's.
@@ -263,8 +256,7 @@ const (
 	joinRender = "sudo usermod -aG render,video $USER, then log in again"
 )
 
-// amdSayings are sentences of AMD's tools, or the system's about /dev/kfd. One without a remedy
-// says nothing outside of containers.
+// amdSayings are AMD's or the system's sentences; one without a remedy counts in containers only.
 var amdSayings = []struct{ words, code, remedy, contained string }{
 	{"ROCk module is NOT loaded", "driver-not-loaded", loadAMDGPU, ""},
 	{"read-write: No such file", "kfd-missing", "",
@@ -323,8 +315,7 @@ func smiCards(text string) []GPU {
 
 var mecLine = regexp.MustCompile(`\bMEC firmware version:\s*(\d+)`)
 
-// smiFirmware is the first card's MEC firmware, as in "GPU[0] : MEC firmware version: 138"; the
-// cards of one machine have the same.
+// smiFirmware is the cards' MEC firmware, as in "GPU[0] : MEC firmware version: 138".
 func smiFirmware(text string) int {
 	m := mecLine.FindStringSubmatch(text)
 	if m == nil {

@@ -1,10 +1,9 @@
 package detect
 
-// The chips that this version knows: what a card's PCI id or name tells about it before any driver
-// is asked. chips.json holds published and recorded figures, one object per product. A figure
-// listed in from_memory is confirmed by no second source and is shown as "about". What must stay
-// true: nothing here decides how much memory may be used; the driver is asked for that. A chip that
-// is not in the list is no error.
+// The chips that this version knows by PCI id or name. chips.json holds published and recorded
+// figures, one object per product; one listed in from_memory is confirmed by no second source and
+// shown as "about". What must stay true: nothing here decides how much memory may be used; a chip
+// that is not in the list is no error.
 
 import (
 	_ "embed"
@@ -17,8 +16,7 @@ import (
 //go:embed chips.json
 var chipsJSON []byte
 
-// Chip is one product. Rates are dense; 0 means that the chip has no such unit or that the figure
-// is not known.
+// Chip is one product. Rates are dense; 0: there is no such unit, or it is not known.
 type Chip struct {
 	ID         string   `json:"id"`
 	Vendor     string   `json:"vendor"`
@@ -50,8 +48,7 @@ var Chips = sync.OnceValue(func() []Chip {
 	return chips
 })
 
-// chipOf finds the product of a PCI id ("10de:2335"). Several products may share an id: units, then
-// memory, tell them apart; nil where the id is unknown.
+// chipOf finds the product of a PCI id ("10de:2335"), among several by units, then memory, or nil.
 func chipOf(pci string, units, memoryMiB int) *Chip {
 	var best *Chip
 	bestScore := -1
@@ -74,8 +71,7 @@ func chipOf(pci string, units, memoryMiB int) *Chip {
 	return best
 }
 
-// ChipNamed finds the product that a driver calls by name. Where several carry one name, the memory
-// decides. nil: unknown.
+// ChipNamed finds the product that a driver calls by name, among several by memory, or nil.
 func ChipNamed(name string, memoryMiB int) *Chip {
 	var found *Chip
 	for i := range Chips() {
@@ -91,16 +87,14 @@ func ChipNamed(name string, memoryMiB int) *Chip {
 	return found
 }
 
-// near says whether two memory figures can be of one product: drivers and firmware keep up to a
-// twentieth for themselves.
+// near says whether two memory figures can be of one product: a twentieth may be kept back.
 func near(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
 
 // integratedArchs are the AMD architectures that exist only inside processors.
 var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",
 	"gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
 
-// nameFor is the catalogue's variant of a product with several: the i-th name belongs to the i-th
-// PCI id where there are as many.
+// nameFor is a product's name, the i-th for the i-th PCI id where there are as many.
 func (c *Chip) nameFor(pci string) string {
 	if i := slices.Index(c.PCI, strings.ToLower(pci)); i > 0 && len(c.Names) == len(c.PCI) {
 		return c.Names[i]
@@ -137,8 +131,8 @@ func (c *Chip) figures(units int) *Figures {
 	return f
 }
 
-// part is the share of a card that a device with so many units has. It is 1 unless the device has
-// half of the units or fewer: a variant with a few units less is a whole card.
+// part is the share of a card that a device with so many units has: 1 for more than half of them,
+// since a variant with a few units less is a whole card.
 func (c *Chip) part(units int) float64 {
 	if units > 0 && 2*units <= c.Units {
 		return float64(units) / float64(c.Units)
@@ -146,8 +140,7 @@ func (c *Chip) part(units int) float64 {
 	return 1
 }
 
-// Bandwidth is the catalogue's for a device with this driver name, memory and number of units,
-// byte/s; 0: not known.
+// Bandwidth is the catalogue's for a device as its driver shows it, byte/s; 0: not known.
 func Bandwidth(name string, memoryMiB, units int) float64 {
 	c := ChipNamed(name, memoryMiB)
 	if c == nil {

@@ -1,10 +1,9 @@
 // Package detect says which GPUs are in this machine, what they can do, and in one sentence why one
 // is not used.
 //
-// Two stages. First the machine's own files: PCI, the NVIDIA module's /proc, AMD's KFD topology;
-// nothing is loaded and nothing can hang. Then the driver's answers, which the caller brings (Ask),
-// because opening a driver is gpu/driver's work. Where a driver cannot be asked, the vendor's own
-// tools explain why (Run).
+// First the machine's own files are read: PCI, the NVIDIA module's /proc, AMD's KFD topology;
+// nothing is loaded and nothing can hang. Then come the driver's answers, which the caller brings
+// (Ask), or where a driver cannot be asked what the vendor's own tools say (Run).
 //
 // What must stay true: no table made for people is ever parsed; a missing or odd file is not an
 // error but a fact less; the most precise evidence wins (driver, then the module's files, then PCI
@@ -57,8 +56,7 @@ type GPU struct {
 	// addresses of the cards it has a direct link to, where the kernel says so
 	Linked []string `json:"linked,omitempty"`
 
-	// its number in the program's list of GPUs (--gpu), where the drivers were asked: in their
-	// order, NVIDIA's first
+	// its number (--gpu) in the drivers' order, NVIDIA's first, where they were asked
 	Number  *int     `json:"number,omitempty"`
 	Sensors *Sensors `json:"sensors,omitempty"` // where ReadSensors found some
 }
@@ -114,15 +112,13 @@ type Output struct {
 type Machine struct {
 	Files    fs.FS  // rooted at /: sys, proc, dev
 	Platform string // "": found out from Files
-	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no
-	// driver to ask.
+	// Ask asks a vendor's driver; nil, nil: there is none. An error is the driver's own.
 	Ask func(vendor string) ([]Answer, error)
 	// Runs says why no kernel runs on an architecture, nil where one does. nil: all do.
 	Runs func(arch string) error
 	// OpenKFD opens /dev/kfd for reading and writing and closes it again.
 	OpenKFD func() error
-	// Run runs one of the vendors' tools and waits no longer than the context allows. Its error
-	// means that the tool could not be started.
+	// Run runs a vendor's tool. Its error means that the tool could not be started.
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 

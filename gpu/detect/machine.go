@@ -1,7 +1,6 @@
 package detect
 
-// This machine: its files, its tools and the right to open AMD's device. Nothing here takes longer
-// than toolTime a tool, because a tool of a broken driver may hang.
+// This machine. Nothing takes longer than toolTime a tool: a tool of a broken driver may hang.
 
 import (
 	"bytes"

@@ -1,7 +1,6 @@
 package detect
 
-// NVIDIA: PCI, /proc/driver/nvidia, the driver's answers; and where there are none, nvidia-smi's
-// queries (never its table).
+// NVIDIA: PCI, /proc, the driver's answers, or else nvidia-smi's queries (never its table).
 
 import (
 	"cmp"
@@ -62,8 +61,7 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	r.GPUs = append(r.GPUs, gpus...)
 }
 
-// notShown is the reason for a card that the bus shows but the driver, which shows others, does
-// not: a container was given some of the machine's cards, or a variable chooses.
+// notShown: a container was given some of the machine's cards, or a variable chooses.
 const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_DEVICES, " +
 	"ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, and what a container was given)"
 
@@ -119,8 +117,7 @@ func sameKind(a Answer, g GPU) bool {
 
 var versionField = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
 
-// moduleVersion reads /proc/driver/nvidia/version, which differs between the closed, the open and
-// Tegra's module.
+// moduleVersion reads what the closed, the open and Tegra's module write.
 func moduleVersion(text string) (version string, open bool) {
 	line, _, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(line, "NVRM version:") {
@@ -163,8 +160,8 @@ func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	return answers
 }
 
-// smiRows reads the CSV of an nvidia-smi query by its header. For each device it gives a look-up of
-// fields by name. Unknown values are "": "[N/A]", "Not Supported" and missing columns.
+// smiRows reads the CSV of an nvidia-smi query: for each device a look-up of fields by name; "" for
+// "[N/A]", "Not Supported" and missing columns.
 func smiRows(text string) []func(name string) string {
 	rd := csv.NewReader(strings.NewReader(text))
 	rd.FieldsPerRecord = -1

@@ -39,8 +39,7 @@ func pciCards(files fs.FS) []pciCard {
 	return cards
 }
 
-// normalBDF writes an address as sysfs does: four digits of domain, lower case. Drivers print
-// eight digits.
+// normalBDF writes an address as sysfs does: lower case, four digits of domain, not eight.
 func normalBDF(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	domain, rest, ok := strings.Cut(s, ":")

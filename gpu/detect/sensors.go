@@ -1,8 +1,7 @@
 package detect
 
-// A card's sensors: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's
-// come from nvidia-smi's query, AMD's from the kernel's hwmon files, so no library is loaded;
-// whatever is missing or odd is left out.
+// A card's sensors, for people who wonder why it is slow: from nvidia-smi's query or AMD's hwmon
+// files, so no library is loaded. What is missing or odd is left out.
 
 import (
 	"context"
@@ -24,8 +23,7 @@ type Sensors struct {
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 	"clocks.current.sm,clocks.current.memory"
 
-// ReadSensors reads the sensors of the report's GPUs, and their free memory where it is not known
-// yet.
+// ReadSensors reads the GPUs' sensors, and their free memory where it is not known yet.
 func (r *Report) ReadSensors(ctx context.Context, m Machine) {
 	m = m.whole()
 	r.sensorsNVIDIA(ctx, m)
@@ -61,8 +59,7 @@ func (r *Report) sensorsNVIDIA(ctx context.Context, m Machine) {
 	}
 }
 
-// sensorsAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts,
-// hertz, bytes.
+// sensorsAMD reads the amdgpu module's files, in millidegrees, microwatts, hertz, bytes.
 func (g *GPU) sensorsAMD(files fs.FS) {
 	device := path.Join("sys/bus/pci/devices", g.BDF)
 	pool := "/mem_info_vram_"

@@ -39,8 +39,8 @@ func bytesMiB(s string) int {
 	return int(n >> 20)
 }
 
-// hostMemory gives an NVIDIA chip that shares the host's memory (DGX Spark) all of it where no
-// other figure is known: neither nvidia-smi nor NVML has one.
+// hostMemory gives an NVIDIA chip that shares the host's memory (DGX Spark) all of it: neither
+// nvidia-smi nor NVML has another figure.
 func (g *GPU) hostMemory(files fs.FS) {
 	if g.Vendor != NVIDIA || !g.Integrated || g.MemoryMiB > 0 {
 		return

@@ -63,8 +63,7 @@ func (c *Card) describe() *Card {
 	return c
 }
 
-// Libraries lists the variables that name a driver library other than the machine's own, in the
-// order in which vendors are counted.
+// Libraries are the variables that name another driver library, in the order of the vendors.
 var Libraries = []struct {
 	API      driver.API
 	Variable string
@@ -73,8 +72,7 @@ var Libraries = []struct {
 // decodeKernel is the variable that chooses how decode steps are launched; "" is the default.
 const decodeKernel = "OSSRUN_DECODE_KERNEL"
 
-// ErrNone says that the machine has no driver library, which is usual without a GPU. It is a
-// driver.ErrNoLibrary.
+// ErrNone is a driver.ErrNoLibrary: the machine has no driver library, as is usual without a GPU.
 var ErrNone error = none{}
 
 type none struct{}
@@ -118,8 +116,8 @@ func Count() int {
 	return l.count
 }
 
-// OpenCard opens the first GPU of a list, all of which must exist; with an empty list, the first
-// GPU that works. ErrNone is the only expected error.
+// OpenCard opens the first GPU of a list, all of which must exist, or the first that works. ErrNone
+// is the only expected error.
 func OpenCard(list []int) (*Card, error) {
 	if len(list) > 1 {
 		if most, n := slices.Max(list), Count(); n > 0 && most >= n {
@@ -157,8 +155,7 @@ func missing(number, shown int) error {
 	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, shown)
 }
 
-// OpenCards opens the GPUs of a list, in its order, each as OpenCard does. With an empty list it
-// opens all that work; those that do not are left out.
+// OpenCards opens the GPUs of a list, in its order, or all that work.
 func OpenCards(list []int) (cards []*Card, _ error) {
 	named := len(list) > 0
 	if !named {
@@ -219,9 +216,8 @@ func settle(files fs.FS) {
 	}
 }
 
-// Look looks at one of a driver's devices. What an AMD card's instruction set is, the kernel driver
-// says where it shows the card; elsewhere (Windows, WSL, a container without /sys/class/kfd) the
-// runtime does.
+// Look looks at a driver's device. Where the kernel driver shows an AMD card it knows the
+// instruction set best; it does not on Windows, in WSL and in some containers.
 func Look(d *driver.Driver, index int) (*driver.Device, error) {
 	g, err := d.Device(index)
 	if err == nil && d.API() == driver.HIP && machineFiles != nil {

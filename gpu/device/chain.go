@@ -9,11 +9,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// For a card that runs a part of a model (package gpu/multi): one step runs several programs in
-// turn, and between them bytes arrive from other devices.
+// For a part of a model (gpu/multi): a step runs several programs, with other devices in between.
 
-// CompileChain compiles programs that share the state of a step. The first program sends the state,
-// so it must run first in each step and be closed last. With an error it returns no steps.
+// CompileChain compiles programs that share the state of a step. The first one sends it, so it runs
+// first in each step and is closed last. With an error it returns no steps.
 func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err error) {
 	defer func() {
 		if err != nil {
@@ -50,9 +49,9 @@ func (s *step) Finish() error {
 	})
 }
 
-// Take copies bytes from another card's memory through the driver that both share, without the
-// host; false where they share none. The copy runs after what the other card has been asked for and
-// before what this card is asked for next. The other card must be left alone until then.
+// Take copies bytes from another card's memory without the host; false where the two have no driver
+// in common. It runs after what the other card, and before what this one is asked for next. The
+// other card must be left alone until then.
 func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool,
 	error) {
 	mine, ok1 := to.(*region)

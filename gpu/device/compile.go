@@ -19,8 +19,8 @@ type launch struct {
 
 func (l launch) queue(s *driver.Stream) error { return s.Launch(l.function, l.Shape, l.words) }
 
-// unasked is how much dynamic shared memory a launch may have without permission. With the few
-// hundred bytes that its kernel declares itself, it is the 48 KiB that NVIDIA's cards give.
+// unasked is how much dynamic shared memory a launch may have without permission: NVIDIA's 48 KiB
+// less the few hundred bytes that its kernel declares.
 const unasked = kernels.MostShared - 1<<10
 
 // ready finds the kernel of a launch and packs its arguments.

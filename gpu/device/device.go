@@ -57,8 +57,8 @@ type Options struct {
 
 	DecodeKernel DecodeKernel // "": DecodeGraph
 
-	// Reference runs the reference kernels alone. The other kernels are compared with them, and
-	// only their results are bitwise equal between steps of few and of many rows.
+	// Reference runs the reference kernels alone, with which the others are compared. Only their
+	// results are bitwise equal in steps of few and of many rows.
 	Reference bool
 }
 
@@ -125,9 +125,8 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Available is how much of the free bytes that the driver reports may go to weights, cache, scratch
-// and what steps take beyond those (Extra). The rest is for the kernels, the graphs, what the
-// driver adds to allocations, and its own needs.
+// Available is how much of a driver's free bytes may go to weights, cache, scratch and Extra. The
+// rest is for kernels, graphs, and what the driver adds and needs.
 func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
 // Memory gives the card's memory, and how much of it is free for weights, cache and scratch.

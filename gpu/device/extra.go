@@ -7,14 +7,12 @@ import (
 )
 
 // Extra is the bytes that a card takes for an engine's steps besides weights, cache and scratch
-// (engine.PlanFor): the logits, the state in front of a graph, what attention and the matrix units
-// of MXFP4 pass between kernels, and the memory for sampling. It counts everything that serving may
-// ask for, also what is made only when first needed: sampling, and the steps that rebuild window
-// pages.
+// (engine.PlanFor): logits, states, what kernels pass to each other, and sampling. It counts
+// everything that serving may ask for, also what is made only when first needed.
 //
-// What must stay true: Extra is what gpu/device allocates, to the byte for one engine, on cards
-// whose kernels have all their variants (gpu/device checks this through the fake driver). The
-// records of the persistent decode kernel, tens of KiB, come from the reserve of the card.
+// What must stay true: Extra is what is allocated, to the byte for one engine, on cards whose
+// kernels have all their variants. The records of the persistent decode kernel, tens of KiB, come
+// from the card's reserve.
 func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
@@ -45,8 +43,8 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	return bytes + logits*int64(s.Vocab)*4 + choosing(int(logits), s.Vocab), nil
 }
 
-// largest is memory that steps of all buckets use in turn. The largest bucket comes first; a
-// smaller one that needs more takes new memory, and the larger ones keep theirs.
+// largest is memory that steps of all buckets use in turn, the largest first; a smaller one that
+// needs more takes new memory, and the larger ones keep theirs.
 type largest struct{ bytes int64 }
 
 func (l *largest) more(bytes int64) int64 {

@@ -11,8 +11,7 @@ import (
 // Keeps what must be given back. What must stay true: if one thing cannot be made, everything made
 // before it is given back.
 
-// holding is what one user has made on a device. After a failure it makes nothing more, so a caller
-// that makes several things asks made only once.
+// holding is what one user has made on a device. After a failure it makes nothing more.
 type holding struct {
 	d     *Device
 	frees []func() error
@@ -83,9 +82,8 @@ func (h *holding) close() error {
 	return errors.Join(errs...)
 }
 
-// sharing names things that all steps of a device use in turn, since they run one after the other.
-// The largest bucket's serves all buckets. A step that needs a larger one makes it for the device,
-// and the steps before keep theirs. The last user frees it.
+// sharing names things that the steps of a device use in turn: the largest bucket's serves all. A
+// step that needs a larger one makes it, and the steps before keep theirs. The last user frees it.
 type sharing string
 
 const (

@@ -14,12 +14,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the card can do, measured on it: the bandwidth of its memory, and the speed of whole models
-// of random weights.
+// What the card can do, measured: the bandwidth of its memory, the speed of random models.
 
-// Bandwidth is what a copy inside the card's memory reaches, in bytes a second: each byte is read
-// once and written once. The copy grows until it takes long enough to be timed, or fills a quarter
-// of what is free.
+// Bandwidth is what a copy inside the card's memory reaches, byte/s read and written. The copy
+// grows until it takes long enough to be timed, or fills a quarter of what is free.
 func (d *Device) Bandwidth() (rate float64, err error) {
 	const enough, rounds = 5 * time.Millisecond, 5
 	_, free := d.Memory()
@@ -62,8 +60,8 @@ func (h *holding) upload(data []byte) kernels.Pointer {
 	return r.at
 }
 
-// fastest is the shortest of some rounds by the card's own clock; the host's clock would include
-// the way there and back. A round that takes a tenth of a second is not repeated.
+// fastest is the shortest of some rounds by the card's own clock, which leaves out the way there
+// and back. A round of a tenth of a second is not repeated.
 func (h *holding) fastest(rounds int,
 	queue func(*driver.Stream) error) (best time.Duration, err error) {
 	from, to := h.event(true), h.event(true)
@@ -109,8 +107,7 @@ func (h *holding) time(l kernels.Launch) (time.Duration, error) {
 	return h.fastest(3, one.queue)
 }
 
-// Point is what a model is timed at: Rows rows of each of Sequences, after Context tokens in the
-// cache.
+// Point is what a model is timed at: Rows rows of each of Sequences, after Context tokens.
 type Point struct {
 	Sequences int `json:"sequences"`
 	Rows      int `json:"rows"` // of each: 1 is decode, more is prefill
@@ -140,7 +137,7 @@ type Speed struct {
 }
 
 // MeasureModel times a model at some points: the median of rounds steps, logits of each sequence's
-// last row included. Points that need more cache than fits are skipped and say so.
+// last row included. Points whose cache does not fit are skipped and say so.
 func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint,
 	o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
 	o.MaxNumBatchedTokens, o.MaxLogits = 1, 1
@@ -186,8 +183,7 @@ func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Check
 	return nil
 }
 
-// tables are the block tables' entries of a sequence, and the first one that a window layer sees:
-// pages in front of it have been given back.
+// tables are a block table's entries, and the first that a window layer sees.
 func (p Point) tables(s models.Spec) (entries, seen int) {
 	return (p.Context + p.Rows + engine.PageTokens - 1) / engine.PageTokens,
 		engine.FirstVisible(p.Context, s.Window) / engine.PageTokens

@@ -107,8 +107,7 @@ func (d *Device) read(from driver.Pointer, dst []byte) error {
 	return d.pass([]piece{{from, dst}}, true)
 }
 
-// pass copies pieces through the window, from the card or to it, as many at once as fit; the lock
-// is held.
+// pass copies pieces through the window, as many at once as fit; the lock is held.
 func (d *Device) pass(list []piece, out bool) error {
 	var round []piece // they are in the window, one behind the other
 	used := 0

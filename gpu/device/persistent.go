@@ -8,12 +8,11 @@ import (
 )
 
 // A decode step as one launch: the phases of its graph are a table in device memory, run by blocks
-// that meet at a barrier after each phase (gpu/kernels/decode_step.cu). It computes what the graph
+// that meet at a barrier after each (gpu/kernels/decode_step.cu). It computes what the graph
 // computes, bit for bit.
 //
-// What must stay true: all blocks are on the card at once. The driver says how many fit and refuses
-// a launch of more; nothing else of ours runs meanwhile, since steps run one after the other on one
-// stream.
+// What must stay true: all blocks are on the card at once. The driver says how many fit; nothing
+// else of ours runs meanwhile.
 
 // DecodeKernel is how steps of few rows are launched.
 type DecodeKernel string
@@ -50,8 +49,8 @@ func (d *Device) DecodeKernel() DecodeKernel {
 	return d.decodeKernel
 }
 
-// makePersistent prepares the one launch. It prepares none where the step has too many rows or a
-// phase that cannot be in it, or where such launches were found wrong on this card.
+// makePersistent prepares the one launch, unless the step has too many rows or a phase that cannot
+// be in it, or such launches were found wrong on this card.
 func (s *step) makePersistent() error {
 	d := s.dev
 	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows ||

@@ -19,9 +19,8 @@ import (
 
 // Variants are used on a card only after they were seen to be right there. A small model of random
 // weights goes through its phases one by one: each variant runs, memory is restored, the reference
-// kernels run, and the two results are compared. It takes a moment and little memory, so a program
-// can do it before it loads a model. Fragment layouts are proved as well, by a product of integers,
-// which is exact or wrong.
+// kernels run, and the results are compared. It takes a moment, before a model is loaded. Fragment
+// layouts are proved by a product of integers, which is exact or wrong.
 
 // Proof is the result of one variant on this card.
 type Proof struct {
@@ -36,10 +35,9 @@ type Proof struct {
 	Fragments string `json:"fragments,omitempty"`
 }
 
-// proofBound is how far float32 sums of a few hundred terms may differ when added in another order.
-// A bf16 cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round their
-// activations get activations that are already round, so they keep the same bound; attention rounds
-// its own probabilities.
+// proofBound is how far float32 sums of a few hundred terms may differ in another order. A bf16
+// cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get
+// activations that are round already; attention rounds its own probabilities.
 const (
 	proofBound  = 2e-5
 	attendBound = 1e-2
@@ -82,8 +80,8 @@ func (d *Device) trials() []trial {
 	return list
 }
 
-// Prove compares every variant with the reference kernels, and takes those that are wrong out of
-// use (Disable). The error is about what could not be run.
+// Prove compares every variant with the reference kernels and disables those that are wrong. The
+// error is about what could not be run.
 func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	wrong, err := d.proveLayouts()
 	if err != nil {
@@ -251,8 +249,7 @@ func (v *prover) randomCache() []byte {
 	return data
 }
 
-// typeOf is the type at an offset of the cache: in a cache of 8 bits the window layers' pages are
-// bf16.
+// typeOf is the type at an offset: a cache of 8 bits has the window layers' pages in bf16.
 func (v *prover) typeOf(offset int64) engine.Type {
 	page := int32(offset / v.p.PageBytes())
 	if t := v.p.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs,
@@ -306,8 +303,7 @@ func (v *prover) compare() error {
 	return nil
 }
 
-// round rounds a phase's activations in advance, so that its variant has nothing to round and only
-// its products are compared.
+// round rounds a phase's activations in advance, so that only products are compared.
 func (v *prover) round(ph phase) error {
 	to := toBF16
 	switch {

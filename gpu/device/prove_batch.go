@@ -10,8 +10,8 @@ import (
 )
 
 // proofBatch has rows of two sequences: one after a context that is cut into several runs, one from
-// its start. A step of many rows also has a single row of a third sequence. Layers of both kinds
-// have the same pages, each layer a part of its own, unless there are twins.
+// its start; with many rows also one of a third. Both kinds of layers have the same pages, each
+// layer a part of its own, unless there are twins.
 func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int) {
 	b = &engine.Batch{}
 	var table freshPages
@@ -44,8 +44,7 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 	return b, int(table)
 }
 
-// pairUp gives every window page a twin; all other pages get -1. The result has pool entries, or
-// more if more pages are named.
+// pairUp gives every window page a twin, in at least pool entries; other pages get -1.
 func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	first := int(*table)
 	for _, q := range seqs {

@@ -21,8 +21,7 @@ type product struct {
 	operand [][]byte                      // as they are uploaded, in the order of the launch
 }
 
-// proveLayouts gives for each wrong unit of this card an error that says where; err is about what
-// did not run.
+// proveLayouts says of each wrong unit where it is wrong; err is about what did not run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {

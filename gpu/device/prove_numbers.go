@@ -16,8 +16,7 @@ func toBF16(x []float32) {
 	}
 }
 
-// toMXFP4 rounds values to what one term of MXFP4 holds: blocks of 32, four bits each under one
-// power of two.
+// toMXFP4 rounds values to one term of MXFP4: blocks of 32, four bits under a power of two.
 func toMXFP4(x []float32) {
 	for ; len(x) >= 32; x = x[32:] {
 		most := 0.0
@@ -41,8 +40,7 @@ func toMXFP4(x []float32) {
 	}
 }
 
-// difference is the largest between two buffers, relative to the largest value; integers are equal
-// or off by everything.
+// difference is the largest, relative to the largest value; integers are equal or off by all.
 func difference(t engine.Type, want, got []byte) float64 {
 	a, b := values(t, want), values(t, got)
 	if a == nil && !slices.Equal(want, got) {

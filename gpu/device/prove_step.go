@@ -10,9 +10,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step in one launch is proved against the launches that it replaces: both start from the same
-// memory and must leave the same, bit for bit. It is proved only where it was chosen: on a card
-// that cannot hold its barrier over the grid, the launch never ends.
+// A step in one launch is proved against its phases: from the same memory both must leave the same,
+// bit for bit. It is proved only where it was chosen: on a card that cannot hold its barrier over
+// the grid, the launch never ends.
 
 // proveStep tries both kinds of cache, each with the kernels of one row and of several.
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {

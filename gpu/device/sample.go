@@ -9,15 +9,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Samples tokens on the card: the logits never leave it. The parameters, masks and edits of a step
-// travel in one copy after the forward pass. The tokens stay where the next step reads them, and
-// are also copied to the host.
+// Samples tokens on the card: the logits never leave it. What a step is sampled with travels in one
+// copy after the forward pass. The tokens stay where the next step reads them, and are also copied
+// to the host.
 //
-// Two samples may be under way, each in a slot of its own, since the host writes one while the
-// device still reads the other.
+// Two samples may be under way: the host writes a slot while the device still reads the other.
 
-// sampler is shared by the steps of a device that choose from one vocabulary: they run one after
-// the other.
+// sampler is shared by the steps of a device, in turn, that choose from one vocabulary.
 type sampler struct {
 	shared
 	rows, words int // room: logit rows, 64-bit words of a mask
@@ -51,8 +49,7 @@ func (s *sampler) bytes() int { return s.masksAt() + 8*s.rows*s.words }
 
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler of its vocabulary, or a new one where the step
-// has more rows. The steps before keep theirs.
+// joinSampler gives the step the device's sampler, or a new one where it has more rows.
 func (s *step) joinSampler() (err error) {
 	vocab := s.p.Spec.Vocab
 	what := sharing(fmt.Sprintf("room to choose of %d tokens in", vocab))
@@ -82,8 +79,7 @@ func (s *step) logitRows(rows int) int {
 	return rows
 }
 
-// Queue starts a batch and returns at once. Tokens of the last Sample pass from its slot into this
-// step's state, inside the card.
+// Queue starts a batch. Tokens of the last Sample pass into its state inside the card.
 func (s *step) Queue(b *engine.Batch, from []int32) error {
 	return s.locked(func() error {
 		if s.logits == nil {
@@ -93,8 +89,7 @@ func (s *step) Queue(b *engine.Batch, from []int32) error {
 	})
 }
 
-// feed queues the copies of tokens that are already on the card, one copy for each run of adjacent
-// rows.
+// feed queues the copies of tokens that are on the card, one for each run of adjacent rows.
 func (s *step) feed(from []int32) error {
 	for i := 0; i < len(from); {
 		n := 1
@@ -230,8 +225,7 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	return nil
 }
 
-// logprobs waits for the tokens and reads what was asked about them while the logits are still
-// there.
+// logprobs waits for the tokens, and reads what was asked while the logits are still there.
 func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits,
 	rivals int) ([]engine.SampledToken, error) {
 	d, x, n := s.dev, s.sampler, slot.rows

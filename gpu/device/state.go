@@ -31,8 +31,7 @@ type layout struct {
 
 const counts = 4
 
-// layoutOf is the state of a program. The tables have room for as many sequences as a step may
-// have, all of them at the end of their context.
+// layoutOf is the state of a program, with tables of all sequences at the end of their context.
 func layoutOf(p *engine.Program) layout {
 	return layout{p.Rows, p.Settings.Seqs(p.Rows), engine.TableEntries(p.Spec, p.Settings, p.Rows),
 		engine.WindowPages(p.Settings.KVCacheDtype) > 1}
@@ -116,8 +115,7 @@ type stateMemory struct {
 	turn   int
 }
 
-// pinned is memory that a queue copies from while the host goes on. It is neither written nor freed
-// before the event after its last copy has passed.
+// pinned is memory that a queue copies from while the host goes on, until the event has passed.
 type pinned struct {
 	memory *driver.HostMemory
 	copied *driver.Event

@@ -169,8 +169,8 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	})
 }
 
-// locked does work while nothing else is asked of the device. It passes an error on once nothing of
-// what failed is under way: what comes next writes into the same pinned memory.
+// locked does work while nothing else is asked of the device. An error passes once nothing of what
+// failed is under way: what comes next writes into the same pinned memory.
 func (s *step) locked(work func() error) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -277,8 +277,7 @@ func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err erro
 	return nil
 }
 
-// heaviest is the operation of a phase whose weights are most: the time of the whole phase is noted
-// as its own, since the others run inside.
+// heaviest is the operation with most weights of a phase, which has the whole phase's time.
 func (s *step) heaviest(ph phase) (at int) {
 	most := int64(-1)
 	for i := ph.from; i < ph.to; i++ {
@@ -295,8 +294,7 @@ func (s *step) heaviest(ph phase) (at int) {
 	return at
 }
 
-// Close waits for what is queued, and frees the graph and the state. It may be called more than
-// once.
+// Close waits for what is queued and frees everything. It may be called more than once.
 func (s *step) Close() error {
 	s.dev.mu.Lock()
 	if s.layout.bucket == 0 {

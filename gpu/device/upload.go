@@ -13,9 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Copies weights from a mapped file to the card. Several goroutines copy pieces into pinned memory
-// at once, because reading a mapping waits for the disk; each piece goes to the card while the next
-// one is read.
+// Copies weights from a mapped file to the card. Several goroutines copy pieces into pinned memory,
+// because reading a mapping waits for the disk; a piece goes to the card while the next is read.
 
 const (
 	pieceBytes = 16 << 20 // that one copy to the card takes
@@ -109,13 +108,11 @@ func readInto(dst, src []byte) error {
 	return all.Wait() // the first error; the others say the same
 }
 
-// errUnreadable means that the system could not read a page of a mapping: the disk failed, or
-// somebody truncated the file.
+// errUnreadable is a page of a mapping that the system could not read.
 var errUnreadable = errors.New("the file of the weights cannot be read: a disk that fails, or " +
 	"the file was made shorter while it was in use")
 
-// readMapped copies out of a mapping. An unreadable page raises a signal, which would end the
-// process; here it becomes an error.
+// readMapped copies out of a mapping. The signal of an unreadable page becomes an error.
 func readMapped(dst, src []byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

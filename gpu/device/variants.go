@@ -61,8 +61,7 @@ func (d *Device) Chosen() []Variant {
 	return nil
 }
 
-// Disable takes variants out of use: what is compiled from now on has the reference kernels
-// instead.
+// Disable takes variants out of use, for what is compiled from now on.
 func (d *Device) Disable(variants ...Variant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +98,7 @@ func (s *step) alone(i int, v Variant, launches ...kernels.Launch) phase {
 	return phase{from: i, to: i + 1, variant: v, launches: launches, leaves: s.p.Ops[i].Out}
 }
 
-// cut divides the program into phases, greedily: the variants that cover most operations are tried
-// first.
+// cut divides the program into phases, greedily: variants of most operations first.
 func (s *step) cut() error {
 	matchers := []func(int) phase{s.prefillAttend, s.attend}
 	switch {
@@ -161,8 +159,7 @@ func (s *step) run(i int, kinds ...engine.Kind) []*engine.Op {
 	return ops
 }
 
-// dead tells whether nothing reads a buffer of the arena from operation i on before it is written
-// again.
+// dead tells whether nothing reads a buffer of the arena from operation i on.
 func (s *step) dead(b *engine.Buffer, i int) bool {
 	if b.Home != engine.Scratch {
 		return false

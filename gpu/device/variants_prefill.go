@@ -10,10 +10,10 @@ import (
 
 // The variants of steps of many rows: matrices and attention on the matrix unit.
 //
-// The compute mode decides what the matrix unit gets: all of float32 in three bf16 terms, the
-// activation rounded to bf16, or, for the experts, two terms of MXFP4. A card's better unit for
-// rounded activations is tried before the one that every card has. A way that was found wrong is
-// replaced by the next one that is as exact, and in the end by the reference kernels.
+// The compute mode decides what the unit gets: all of float32 in three bf16 terms, the activation
+// rounded to bf16, or, for the experts, two terms of MXFP4. A card's better unit is tried before
+// the one that every card has. A way that was found wrong is replaced by the next that is as exact,
+// and in the end by the reference kernels.
 
 // A way is what a variant multiplies with.
 type way struct {
@@ -86,8 +86,8 @@ func (s *step) prefillAttend(i int) phase {
 	if variant == "" || !kernels.PrefillAttends(a.Heads, a.Cache) {
 		return phase{}
 	}
-	// This kernel reads adjacent rows of a sequence together. Rows that stand alone, like those of
-	// sequences in decode, have pages of their own, which the kernel for few rows reads faster.
+	// This kernel reads adjacent rows of a sequence together. The kernel for few rows is faster for
+	// rows that stand alone, as in decode: they have pages of their own.
 	apart := s.arrived != nil && s.dev.enabled(Attend)
 	list := []kernels.Launch{t.PrefillAttend(a, w.terms, apart)}
 	if apart {
@@ -97,8 +97,7 @@ func (s *step) prefillAttend(i int) phase {
 	return s.alone(i, variant, list...)
 }
 
-// prefillLinear is a projection. The router's is never rounded: it is small, and rounding would
-// choose other experts.
+// prefillLinear is a projection. Rounding the router's, a small one, would choose other experts.
 func (s *step) prefillLinear(i int) phase {
 	op := s.p.Ops[i]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {
@@ -127,8 +126,7 @@ func (s *step) prefillLinearQ8(i int) phase {
 	return s.alone(i, PrefillLinearQ8, s.products(op, s.dev.target.PrefillLinearQ8)...)
 }
 
-// prefillExperts is either of the experts' operations on float32 activations, which are first cut
-// into terms for MX.
+// prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.
 func (s *step) prefillExperts(i int) phase {
 	op := s.p.Ops[i]
 	kind := map[engine.Kind]Variant{engine.GateUp: PrefillGateUp, engine.Down: PrefillDown}[op.Kind]
@@ -150,8 +148,7 @@ func (s *step) prefillExperts(i int) phase {
 	return s.alone(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for the largest activations in terms of MXFP4; 0 where a program has
-// none.
+// termsBytes is the memory for a program's activations in terms of MXFP4; 0: it has none.
 func (s *step) termsBytes() (most int64) {
 	if s.reference || s.p.Rows <= kernels.DecodeRows || s.p.Settings.Compute != engine.MX ||
 		s.dev.target.Unit != kernels.MX {
@@ -160,8 +157,7 @@ func (s *step) termsBytes() (most int64) {
 	return mostTerms(s.p.Spec, s.p.Rows)
 }
 
-// mostTerms is what the activations of the experts' two operations take as terms of MXFP4, the
-// larger of them.
+// mostTerms is what the experts' activations take as terms of MXFP4 in one operation.
 func mostTerms(spec models.Spec, rows int) int64 {
 	in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
 	h, hScales := kernels.TermsMXBytes(rows*spec.ExpertsPerToken, spec.Intermediate)

@@ -21,11 +21,10 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Checks before a model is loaded whether the fast kernels are right on this very card. Each is
-// compared with the reference kernels once, which takes a fraction of a second, and the outcome is
-// kept in a file for the next start. What must stay true: a record is read only by the same program
-// on the same kind of card under the same driver, and a kernel that was found wrong, now or
-// earlier, is out of use.
+// Checks before a model is loaded whether the fast kernels are right on this very card, once: the
+// outcome is kept in a file. What must stay true: a record is read only by the same program on the
+// same kind of card under the same driver, and a kernel that was found wrong, now or earlier, is
+// out of use.
 
 // Verification is the outcome.
 type Verification struct {
@@ -59,10 +58,9 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 	c.verification = establish(ctx, folder, c.about(), c.proving())
 }
 
-// A variant may be so wrong on a card that the card is lost: it uses a wrong address or an
-// instruction that the card does not have. NVIDIA's drivers then do nothing more for the process on
-// that card, not even for the reference kernels, until its context is made anew; so the caller of
-// the proof must know which variant it was. AMD's runtime ends the process.
+// A variant may lose the card by a wrong address or an instruction that it does not have. NVIDIA's
+// drivers then do nothing more for the process on that card until its context is made anew, so the
+// caller must know which variant it was. AMD's runtime ends the process.
 
 // CrashError says that the card was lost during a proof.
 type CrashError struct {
@@ -73,8 +71,7 @@ type CrashError struct {
 func (e *CrashError) Error() string { return fmt.Sprintf("%v: %v", e.Variants, e.Err) }
 func (e *CrashError) Unwrap() error { return e.Err }
 
-// crashed adds the variants that were tried to an error; it returns the error itself where the card
-// is not lost.
+// crashed adds the variants that were tried to the error of a lost card.
 func crashed(err error, variants ...Variant) error {
 	if !errors.Is(err, driver.ErrLost) {
 		return err
@@ -133,8 +130,7 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
-// Verified describes the kernels and says whether they are right, with a sentence for each wrong
-// one: the reference kernels take its place.
+// Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
 	return c.verification.say(c.Device.Kernels())
 }
@@ -180,8 +176,7 @@ func (t *Verification) same(o *Verification) bool {
 		t.Program == o.Program
 }
 
-// has tells whether the record has the variants that are proved only on request: another start may
-// have requested others.
+// has tells whether the record has the variants that are proved only on request.
 func (t *Verification) has(variants []Variant) bool {
 	for _, f := range variants {
 		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Variant == f }) {
@@ -210,8 +205,7 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 	return about
 }
 
-// prove fills in the proofs and keeps them. If a record cannot be written, the next start makes it
-// again.
+// prove fills in the proofs and keeps them; an unwritten record is made again next time.
 func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	t.When = time.Now().UTC().Truncate(time.Second)
 	if t.Proofs, t.failed = dev.Prove(ctx); t.failed != nil || folder == "" {
@@ -251,8 +245,8 @@ func (t *Verification) say(kernels string) (summary string, wrong []string) {
 // Records is the folder in the user's cache where outcomes are kept.
 func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
 
-// byHand tells whether a driver library was named (Libraries). Such a library usually drives no
-// card of this machine, and an emulation takes long to prove anything.
+// byHand tells whether a driver library was named: it usually drives no card of this machine, and
+// an emulation takes long to prove anything.
 func byHand() bool {
 	for _, l := range Libraries {
 		if os.Getenv(l.Variable) != "" {

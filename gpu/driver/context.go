@@ -7,8 +7,7 @@ import (
 )
 
 // A device in use, and its memory. What must stay true: the driver keeps the current context per
-// thread, and a goroutine may be on another thread at its next call. So each call makes its context
-// current on its own thread, and the two stay together.
+// thread, so each call makes its own current on the thread that it runs on.
 
 // Context is a device in use. Its methods may be called from any goroutine.
 type Context struct {
@@ -73,8 +72,7 @@ func (c *Context) Alloc(bytes int64) (Pointer, error) {
 // Free frees what Alloc gave.
 func (c *Context) Free(p Pointer) error { return c.call(memoryFree, uintptr(p)) }
 
-// HostMemory is memory of the host that the device reads and writes by itself: not Go's, never
-// moved, never swapped out.
+// HostMemory is pinned memory of the host that the device reads and writes; it is not Go's.
 type HostMemory struct {
 	c    *Context
 	data []byte
@@ -90,8 +88,7 @@ func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
 	return &HostMemory{c, unsafe.Slice((*byte)(pointer(p)), bytes)}, nil
 }
 
-// Bytes is the memory. It must not be touched while a copy to or from it is under way, and not
-// after Free.
+// Bytes is the memory, not to be touched while a copy is under way, and not after Free.
 func (m *HostMemory) Bytes() []byte { return m.data }
 
 // Free frees the memory. It may be called more than once.

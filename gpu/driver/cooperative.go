@@ -7,8 +7,7 @@ import (
 
 // Launches whose blocks wait for each other.
 
-// Resident is how many blocks of a kernel with so many threads and so much dynamic shared memory
-// one multiprocessor holds at once.
+// Resident is how many blocks of a kernel one multiprocessor holds at once.
 func (f *Function) Resident(threads int, shared uint32) (int, error) {
 	var n int32
 	if err := f.c.call(functionResident, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads),
@@ -19,10 +18,9 @@ func (f *Function) Resident(threads int, shared uint32) (int, error) {
 	return int(n), nil
 }
 
-// LaunchCooperative queues a kernel whose blocks are all on the card at once, so that they may wait
-// for each other. Where the card has no room for all of them it is refused. On NVIDIA the driver
-// refuses it. AMD's runtime has such a launch for modules in newer releases only, so here the count
-// of resident blocks decides, which holds while nothing else runs on the card.
+// LaunchCooperative queues a kernel whose blocks may wait for each other: all are on the card at
+// once, or it is refused. AMD's runtime has such a launch in newer releases only, so there the
+// count of resident blocks decides, which holds while nothing else runs on the card.
 func (s *Stream) LaunchCooperative(f *Function, shape Shape, args []uint64) error {
 	if s.c.d.api == CUDA {
 		return s.launch(launchCooperative, f, shape, args)

@@ -7,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// What the driver says of a device. It is asked before the device is taken into use, so nothing
-// here needs a context.
+// What the driver says of a device before it is taken into use: nothing here needs a context.
 
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
@@ -68,9 +67,8 @@ func (g *Device) Attribute(a Attribute) (int, error) {
 	return int(v), err
 }
 
-// Units turns a count of Multiprocessors into the maker's units: SMs or compute units. On RDNA,
-// AMD's runtime gives blocks to pairs of compute units (work-group processors) and counts the pairs
-// (clr, rocdevice.cpp: maxComputeUnits_).
+// Units turns a count of Multiprocessors into SMs or compute units. On RDNA, AMD's runtime counts
+// pairs of compute units (clr, rocdevice.cpp: maxComputeUnits_).
 func (g *Device) Units(multiprocessors int) int {
 	if g.d.api == HIP && strings.HasPrefix(g.Arch, "gfx1") {
 		return 2 * multiprocessors
@@ -92,8 +90,8 @@ func (g *Device) arch() (string, error) {
 }
 
 // gcnArch reads the name in hipDeviceProp_tR0600, which is at the same place in the headers of 6.0
-// to 7 (its size is 1,472 bytes). Text that is no such name is ignored, so another layout does no
-// harm. The function is not in the table, since older headers do not have it.
+// to 7. Text that is no such name is ignored. Older headers do not have the function, so it is not
+// in the table.
 func (g *Device) gcnArch() string {
 	const place, length = 1160, 256
 	at, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")
@@ -108,8 +106,7 @@ func (g *Device) gcnArch() string {
 	return gcnName(properties[place : place+length])
 }
 
-// gcnName is the instruction set in a text that ends in a zero: "gfx942" of
-// "gfx942:sramecc+:xnack-".
+// gcnName is the architecture in a text that ends in a zero, as "gfx942:sramecc+:xnack-" does.
 func gcnName(text []byte) string {
 	name, _, ended := bytes.Cut(text, []byte{0})
 	name, _, _ = bytes.Cut(name, []byte(":"))

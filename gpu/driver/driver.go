@@ -50,9 +50,8 @@ type Driver struct {
 	at   []uintptr // of Declarations
 }
 
-// Open opens the library at path, or with an empty path the machine's own, in the order of
-// Candidates. The error is ErrNoLibrary where there is none; any other error means that a driver is
-// there and does not work.
+// Open opens the library at path, or with "" the first of Candidates. With an error other than
+// ErrNoLibrary a driver is there and does not work.
 func Open(api API, path string) (*Driver, error) {
 	candidates := []string{path}
 	if path == "" {
@@ -96,9 +95,8 @@ func (d *Driver) find() error {
 	return nil
 }
 
-// oldestHIP is 6.1. Kernels with dynamic shared memory have a hidden argument behind their own
-// (hidden_dynamic_lds_size, in code objects since LLVM 18). Earlier runtimes do not know it and
-// read a pointer to it from the launch, where there is none.
+// oldestHIP is 6.1: kernels with dynamic shared memory have a hidden argument behind their own
+// (hidden_dynamic_lds_size) that earlier runtimes take for a pointer in the launch.
 const oldestHIP = 60100000
 
 // start initialises the library. AMD's is asked for its version first, which needs no card.
@@ -131,8 +129,7 @@ func (d *Driver) call(f function, args ...uintptr) error {
 // API is the vendor's interface that this driver has.
 func (d *Driver) API() API { return d.api }
 
-// Version is the newest interface that the driver knows: 12040 is CUDA 12.4, 60342134 is HIP
-// 6.3.42134.
+// Version is the driver's newest interface: 12040 is CUDA 12.4, 60342134 is HIP 6.3.42134.
 func (d *Driver) Version() (int, error) {
 	var v int32
 	err := d.call(driverVersion, uintptr(unsafe.Pointer(&v)))
@@ -146,8 +143,7 @@ func (d *Driver) DeviceCount() (int, error) {
 	return int(n), err
 }
 
-// Symbol is the address of another exported symbol, 0 when there is none: for tests that ask a
-// library more than a driver has.
+// Symbol is another exported symbol, 0 when there is none: for tests.
 func (d *Driver) Symbol(name string) uintptr {
 	at, err := d.lib.symbol(name)
 	if err != nil {
@@ -161,9 +157,8 @@ func (d *Driver) Symbol(name string) uintptr {
 //go:uintptrescapes
 func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
 
-// Close drops the library, which stays loaded: unloading one that was initialised crashes at once
-// or when the process ends (seen with both vendors'), and opening it again finds it as it was.
-// Contexts must have been closed before.
+// Close drops the library, which stays loaded: unloading one that was initialised crashes, at once
+// or when the process ends. Contexts must have been closed before.
 func (d *Driver) Close() error {
 	d.lib = nil
 	return nil

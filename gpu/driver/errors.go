@@ -49,8 +49,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// explain asks the library what a code means. A library that does not know its own code gets a
-// plain answer.
+// explain asks the library what a code means, if it knows.
 func (d *Driver) explain(f function, code int) error {
 	e := &Error{Call: f.symbol(d.api), Code: code, Name: "unknown",
 		Text: "the driver does not say why"}
@@ -63,8 +62,7 @@ func (d *Driver) explain(f function, code int) error {
 	return e
 }
 
-// describe calls one of the two functions that turn a code into words; HIP's return the words,
-// CUDA's a code and the words.
+// describe turns a code into words. HIP returns them, CUDA a code and the words.
 func (d *Driver) describe(f function, code int) string {
 	if d.api == HIP {
 		return text(d.lib.call(d.at[f], uintptr(code)))

@@ -87,8 +87,7 @@ func (f function) symbol(api API) string {
 	return Declarations[f].CUDA
 }
 
-// Constant is a number that the library and this package must agree on: the headers' names for it,
-// and its value in each API.
+// Constant is a number that the library and this package must agree on.
 type Constant struct {
 	CUDA   string
 	HIP    string // "": HIP has none

@@ -8,16 +8,15 @@ import (
 )
 
 // NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver calls free only
-// what Linux has not put anything into, and a model that was just downloaded or mapped fills that
-// with its own file. Linux gives such pages back when memory is asked for, so they count as free.
-// NVIDIA says so itself, of DGX Spark ("Memory reporting differences with unified memory
-// architecture").
+// what Linux has not put anything into, also not the model's own file, whose pages Linux gives back
+// when memory is asked for. NVIDIA says so itself ("Memory reporting differences with unified
+// memory architecture").
 
 // meminfo is where Linux tells about its memory.
 var meminfo = "/proc/meminfo"
 
-// shared corrects a driver's answer on memory for a device that shares the host's: what the host
-// could give counts as free. Some drivers refuse to answer there.
+// shared corrects a driver's answer for a device that shares the host's memory, or replaces a
+// refusal: what the host could give counts as free.
 func (c *Context) shared(total, free int64, err error) (int64, int64, error) {
 	if c.d.api != CUDA || errors.Is(err, ErrLost) {
 		return total, free, err

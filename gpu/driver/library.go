@@ -50,8 +50,7 @@ import (
 	"unsafe"
 )
 
-// A driver library by the system's loader, and calls into it by address: no header and no library
-// of a vendor is needed to build.
+// A driver library by the system's loader, and calls into it by address.
 
 // library is an opened shared object.
 type library struct{ handle unsafe.Pointer }
@@ -59,10 +58,9 @@ type library struct{ handle unsafe.Pointer }
 // mostArguments is how many words a call can have.
 const mostArguments = 11
 
-// Candidates is where a driver library is looked for, in order: the loader's own search
-// (LD_LIBRARY_PATH, the cache of ldconfig) by the name that the running driver has, then places
-// that distributions leave out of that search. AMD's release 5 is asked last: it is too old, and
-// a machine may have it besides a newer one in /opt.
+// Candidates is where a driver library is looked for, in order: by the loader's own search under
+// the running driver's name, then where distributions put it. AMD's release 5 is asked last: it is
+// too old, and may lie beside a newer one in /opt.
 func Candidates(api API) []string {
 	if api == HIP {
 		return []string{"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so",

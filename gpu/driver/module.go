@@ -16,13 +16,11 @@ import (
 type Module struct {
 	c      *Context
 	handle uintptr
-	// AMD's runtime takes no copy of it (clr, Program::addDeviceProgram) and may read it until the
-	// module is unloaded
+	// AMD's runtime takes no copy of it (clr, Program::addDeviceProgram) and may read it later
 	image []byte
 }
 
-// Load gives the driver PTX, a cubin or an AMD code object, which must not change until the module
-// is closed. PTX text need not end in a zero.
+// Load gives the driver PTX, a cubin or a code object, which must not change until Close.
 func (c *Context) Load(image []byte) (*Module, error) {
 	m := &Module{c: c}
 	if c.d.api == HIP {
@@ -75,8 +73,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// AllowShared lets the kernel have so many bytes of dynamic shared memory; more than 48 KiB must be
-// allowed first on NVIDIA. AMD asks for no permission.
+// AllowShared allows dynamic shared memory: NVIDIA must be asked for more than 48 KiB.
 func (f *Function) AllowShared(n int) error {
 	if f.c.d.api == HIP {
 		return nil

@@ -8,8 +8,8 @@ import (
 )
 
 // Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads
-// or writes is pinned and stays until the queue has passed it; whoever queued the copy waits for a
-// mark before freeing or writing that memory.
+// or writes is pinned, and whoever queued it waits for a mark before freeing or writing that
+// memory.
 
 // Stream is a queue of work: what is put into it runs in that order, after the call has returned.
 type Stream struct {
@@ -50,8 +50,7 @@ func (s *Stream) Copy(to, from Pointer, n int64) error {
 	return s.c.call(copyInside, uintptr(to), uintptr(from), uintptr(n), s.handle)
 }
 
-// CopyPeer queues a copy from another device's memory into this one's, directly where the two are
-// linked and through the host where not.
+// CopyPeer queues a copy from another device's memory, directly where the two are linked.
 func (s *Stream) CopyPeer(to Pointer, other *Context, from Pointer, n int64) error {
 	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), other.handle, uintptr(n),
 		s.handle)

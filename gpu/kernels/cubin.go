@@ -1,8 +1,8 @@
 package kernels
 
-// Cubins: this program's PTX, translated by NVIDIA's own assembler, so that a start need not wait
-// for the driver's compiler. Machine code is for one family of cards, so PTX for any card is
-// shipped as well: for cards that are not in this list, and for drivers that refuse the file.
+// Cubins: our PTX, translated by NVIDIA's own assembler, so that a start need not wait for the
+// driver's compiler. They are for one family of cards each: for others, and for drivers that refuse
+// them, PTX is shipped as well.
 
 import (
 	"encoding/binary"
@@ -65,8 +65,7 @@ func CubinFor(arch string) (best Cubin, ok bool) {
 	return best, newest >= 0
 }
 
-// capability is the number of an NVIDIA architecture, 90 of "sm_90" and of "sm_90a", and whether it
-// is an "a" one.
+// capability is the number of an NVIDIA architecture, 90 of "sm_90a", and whether it is an "a" one.
 func capability(arch string) (version int, accelerated, ok bool) {
 	digits, ok := strings.CutPrefix(arch, "sm_")
 	digits, accelerated = strings.CutSuffix(digits, "a")
@@ -91,9 +90,9 @@ func (c Cubin) Read(files fs.FS) (image []byte, err error) {
 	return image, nil
 }
 
-// CubinVersion is the compute capability that a cubin was assembled for, times ten; false for
-// anything that is no cubin. Its place among the flags of the ELF file was seen in the assembler's
-// output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
+// CubinVersion is the compute capability that a cubin was assembled for, times ten. Its place in
+// the ELF file's flags was seen in the assembler's output: bits 0 to 7 in version 7 of the format,
+// 8 to 15 in version 8.
 func CubinVersion(image []byte) (int, bool) {
 	const machine, flags = 18, 48 // offsets in the header of a 64-bit ELF file
 	if len(image) < 64 || string(image[:4]) != "\x7fELF" ||

@@ -2,8 +2,8 @@ package kernels
 
 import "fmt"
 
-// The launches of a decode step: six a layer, for steps of few rows. Each does what several plain
-// launches do and leaves the same buffers, so that either can take the other's place.
+// The launches of a decode step, six a layer. Each does what several plain launches do and leaves
+// the same buffers.
 
 // DecodeRows is the most rows that the decode kernels are meant for.
 const DecodeRows = 16
@@ -17,9 +17,8 @@ const SplitRows = 64
 
 const pageTokens = 32 // positions of a page; cache.h has the same
 
-// AttendRuns is how many runs contexts of at most so many positions are cut into, whatever a step's
-// rows: one row gets one or two runs for each of the card's processors, and a run has at least
-// eight pages.
+// AttendRuns is how many runs contexts of so many positions are cut into, whatever a step's rows:
+// one or two for each processor of the card, of at least eight pages.
 func (t Target) AttendRuns(h Heads, positions int) int {
 	each := 2 * t.processors() / h.KV
 	if each > DecodeRuns {
@@ -41,8 +40,8 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 // MostShared is the shared memory that every GPU gives a block without being asked.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is the scratch of DecodeAttend for contexts of at most so many positions, on
-// any card; 0 where blocks share no row. Its contents do not matter.
+// DecodePartialBytes is DecodeAttend's scratch for contexts of so many positions, on any card; 0
+// where blocks share no row. Its contents do not matter.
 func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
 	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
 	if bucket > SplitRows || runs == 1 {
@@ -60,11 +59,10 @@ func rowsAtOnce(bucket, k int) int {
 }
 
 // shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one
-// after another, for `copies` row groups or slots that have the same units. Copies lie along x:
-// their blocks run together, so they read the weights from the L2 cache. The grid has as many
-// blocks as are resident at once (`resident` on a processor), or fewer, so that all warps have the
-// same number of units: each block stages its activations anew, and a last round that fills half
-// the card would take as long as a whole one.
+// after another, for `copies` row groups or slots. Copies lie along x: their blocks run together
+// and read the weights from the L2 cache. There are at most as many blocks as are resident at once,
+// and all warps have the same number of units: each block stages its activations anew, and a last
+// round that fills half the card would take as long as a whole one.
 func (t Target) shares(copies, units, resident int) [3]uint32 {
 	warps := threads / t.Warp
 	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
@@ -125,8 +123,7 @@ func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs i
 	if a.Window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	// Blocks that find nothing to do still cost time: there are a few times as many as are
-	// resident, and they share rows and runs.
+	// A few times as many blocks as are resident share rows and runs: idle ones cost time too.
 	high, deep := most, min(runs, max(1, 8*t.processors()/(h.KV*most)))
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.processors()/h.KV)), 1
@@ -139,8 +136,7 @@ func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs i
 		a.Scale)
 }
 
-// DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made.
-// arrived i32 [most rows] as above.
+// DecodeRoute is Norm, the router's Linear and Route's choice, without order and groups.
 func (t Target) DecodeRoute(r Rows, experts, weights, normed, router, arrived, x, norm, w,
 	bias Pointer, hidden, count, top int, eps float32) Launch {
 	return launch("decode_route", grid(r.Most, divideUp(count, threads/t.Warp)), block(threads),

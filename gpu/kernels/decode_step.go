@@ -1,7 +1,6 @@
 package kernels
 
-// The persistent decode step: the launches of a step become records of a table. One launch runs
-// them, and its blocks meet at a barrier after each.
+// The persistent decode step: a step's launches become records of a table that one launch runs.
 
 import (
 	"cmp"
@@ -22,15 +21,13 @@ const (
 	barrierLine     = 32
 )
 
-// phaseNumbers are the kernels that a record may name, without the suffix for the type of the
-// cache.
+// phaseNumbers are the kernels that a record may name, without the cache's suffix.
 var phaseNumbers = map[string]int64{"embed": 0, "angles": 1, "gather": 2, "decode_qkv_1": 3,
 	"decode_qkv_4": 4, "decode_attend": 5,
 	"decode_linear_1": 6, "decode_linear_4": 7, "decode_route": 8, "decode_gate_up": 9,
 	"decode_down": 10}
 
-// anyBlocks are the kernels whose blocks along y divide the columns among themselves, however many
-// blocks there are.
+// anyBlocks are the kernels whose blocks along y, however many, divide the columns.
 var anyBlocks = []string{"decode_qkv_1", "decode_qkv_4", "decode_linear_1", "decode_linear_4",
 	"decode_gate_up", "decode_down"}
 
@@ -82,8 +79,7 @@ func (s *Step) Shared() uint32 {
 		func(a, b Launch) int { return cmp.Compare(a.Shared, b.Shared) }).Shared
 }
 
-// Blocks is how many blocks a step is launched with if so many are resident at once: no more than
-// the largest phase can use.
+// Blocks is how many of the resident blocks the largest phase can use.
 func (s *Step) Blocks(resident int) int {
 	most := 1
 	for _, l := range s.launches {
@@ -126,8 +122,7 @@ func (t Target) BarrierBytes(blocks int) int64 {
 	return int64(4 * barrierLine * (2 + divideUp(blocks, t.BarrierFan(blocks))))
 }
 
-// Launch is the step itself. All its blocks must be resident at once, so it is a cooperative
-// launch, which is refused where they cannot be.
+// Launch is the step itself: cooperative, since all its blocks must be resident at once.
 func (s *Step) Launch(t Target, table, barrier Pointer, blocks int) Launch {
 	return launch(s.Kernel(), grid(blocks), block(threads), int(s.Shared()), table,
 		i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks)))

@@ -11,9 +11,8 @@ var (
 	entryEnd   = []byte("\n}\n")
 )
 
-// Only is the PTX of the named kernels alone. A driver compiles everything that it is given, so a
-// program that loads each kernel when it first needs it starts in a fraction of the time. What the
-// kernels share stays: it costs nothing.
+// Only is the PTX of the named kernels alone, and what kernels share: a driver compiles everything
+// that it is given.
 func Only(ptx []byte, names ...string) (out []byte, err error) {
 	for _, name := range names {
 		if !bytes.Contains(ptx, []byte(string(entryBegin)+name+"(")) {

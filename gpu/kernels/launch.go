@@ -7,8 +7,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// The launches of the reference kernels: one function a kernel, with the grid and the block that
-// its source asks for.
+// The launches of the reference kernels, with the grids and blocks that their sources ask for.
 
 // Pointer is a device address.
 type Pointer = driver.Pointer
@@ -44,8 +43,7 @@ func (l Launch) Words() []uint64 {
 	return words
 }
 
-// Rows are the rows of a buffer in a step: the device address of how many there are, and the most
-// there can be, by which grids are sized.
+// Rows are a buffer's: the device address of how many there are, and the most, which size grids.
 type Rows struct {
 	Live Pointer
 	Most int
@@ -101,9 +99,8 @@ func (x Activations) operands() (suffix string, args []any) {
 	return "", []any{x.X}
 }
 
-// Product is a dense matrix's: columns [0, N) of Y f32 [rows, Stride] = X [rows, K] · W bf16
-// [N, K], + Bias bf16 [N] if not 0; Add: += instead of =. On X in 8 bits W is the copy that package
-// models/q8 makes.
+// Product is a dense matrix's: columns [0, N) of Y f32 [rows, Stride] = X [rows, K] · W bf16 [N,
+// K], + Bias bf16 [N] if not 0; Add: +=. On X in 8 bits W is the copy of models/q8.
 type Product struct {
 	Rows         Rows
 	Y            Pointer
@@ -217,8 +214,7 @@ func (t Target) CopyRows(r Rows, y, x Pointer, words int) Launch {
 	return launch("copy_rows", grid(r.Most), block(threads), 0, r.Live, y, x, i32(words))
 }
 
-// Angles: a f32 [rows, 2*half] = cos, then sin, of positions i32 [rows] times frequencies f32
-// [half]; times scale.
+// Angles: a f32 [rows, 2*half] = cos, sin of positions i32 [rows] * frequencies f32 [half] * scale.
 func (t Target) Angles(r Rows, a, positions, frequencies Pointer, half int, scale float32) Launch {
 	return launch("angles", grid(r.Most), block(threads), 0, r.Live, a, positions, frequencies,
 		i32(half), scale)
@@ -285,8 +281,7 @@ func (t Target) Combine(r Rows, x, y, weights Pointer, width, top int) Launch {
 		i32(top))
 }
 
-// Below, sampling. logits is f32 [logit rows, vocab]; sample.cu has the layouts of stats, edits and
-// params.
+// Below, sampling. logits is f32 [logit rows, vocab]; the other layouts are in sample.cu.
 
 // LogitStats: stats of every row, before anything changes the logits.
 func (t Target) LogitStats(r Rows, stats, logits Pointer, vocab int) Launch {
@@ -299,8 +294,7 @@ func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
 		logits, i32(vocab))
 }
 
-// Sample: tokens i32 [logit rows] under params [logit rows] and masks of maskWords 32-bit words
-// each.
+// Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words.
 func (t Target) Sample(r Rows, tokens, logits, params, stats, masks Pointer, vocab,
 	maskWords int) Launch {
 	return launch("sample", grid(r.Most), block(512), 0, r.Live, tokens, logits, params, stats,

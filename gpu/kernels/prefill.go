@@ -2,8 +2,7 @@ package kernels
 
 import "fmt"
 
-// The launches of a step of many rows: the matrices and attention on the matrix unit. The rest of
-// such a step is the reference kernels.
+// The launches of a step of many rows: matrices and attention on the matrix unit.
 
 // Terms is how many bf16 terms an activation is cut into for the matrix unit.
 type Terms int
@@ -60,8 +59,7 @@ func (t Target) PrefillLinearQ8(p Product) Launch {
 		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), 0, p.args()...)
 }
 
-// PrefillExperts is GateUp or Down on float32 activations, or by MX on activations in terms of
-// MXFP4 (QuantizeMX).
+// PrefillExperts is GateUp or Down on float32, or by MX on terms of MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, tile := t.prefill("prefill_"+e.name(), terms)
 	if e.From.Q != 0 {
@@ -90,12 +88,10 @@ func (t Target) QuantizeMX(r Rows, to Activations, x Pointer, width int) Launch 
 		to.D, x, i32(width))
 }
 
-// PrefillAttends tells whether PrefillAttend can do this shape; otherwise DecodeAttend and Attend
-// run.
+// PrefillAttends tells whether PrefillAttend can do this shape.
 func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != F32 }
 
-// prefillAttendShare is how many blocks share the runs of consecutive positions among a tile's
-// rows: a step of many sequences has many.
+// prefillAttendShare is how many blocks share a tile's runs of consecutive positions.
 const prefillAttendShare = 4
 
 // PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Rows
@@ -135,8 +131,7 @@ func pointers(first Pointer, more []Pointer) []any {
 	return args
 }
 
-// rateThreads is the block size of the bare loops of a unit (MatrixRate); each group of threads
-// that drives the unit leaves its own sums.
+// rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
 const rateThreads = 256
 
 // Rate is the loop of a unit: what it multiplies in a launch, and the memory that it takes.

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Reads the sources: what the artefacts are made of, and which kernels there are. Only the
-// generator and the tests use this, never a running ossrun.
+// Reads the sources, for the generator and the tests: what artefacts are made of, which kernels.
 
 // Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
 type Manifest struct {
@@ -29,8 +28,7 @@ type Artefact struct {
 	Of       string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
 }
 
-// Digest is the SHA-256 of everything the device compilers read in dir: names and contents of *.cu
-// and *.h.
+// Digest is the SHA-256 of what the device compilers read in dir: *.cu and *.h.
 func Digest(dir string) (string, error) {
 	var files []string
 	for _, pattern := range []string{"*.cu", "*.h"} {
@@ -74,8 +72,7 @@ var (
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
 
-// Signatures lists the kernels of the sources in dir, by name. It fails if a kernel is not
-// registered with the emulation under the same name and size of block.
+// Signatures lists the kernels in dir, by name, and holds the emulation's to the same.
 func Signatures(dir string) ([]Signature, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.cu"))
 	if err != nil {

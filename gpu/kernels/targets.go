@@ -100,8 +100,7 @@ func TextFor(card string) (best Arch, ok bool) {
 // HasText tells whether the architecture's PTX is shipped.
 func (a Arch) HasText() bool { return a.Vendor == NVIDIA && !strings.HasSuffix(a.Name, "a") }
 
-// File is the name in assets/kernels of the code object or the compressed text; "" where neither is
-// shipped.
+// File is the name in assets/kernels of the code object or text; "": none is shipped.
 func (a Arch) File() string {
 	switch {
 	case a.Vendor == AMD:
@@ -147,8 +146,7 @@ func (a Arch) Flags() []string {
 	flags := []string{"--cuda-device-only", "-std=c++17", "-O3", "-fno-unroll-loops", "-Wall",
 		"-Werror"}
 	if a.Vendor == NVIDIA {
-		// Without an SDK clang takes the oldest PTX, which has no shfl.sync, so the version must be
-		// named.
+		// without an SDK clang takes the oldest PTX, which has no shfl.sync
 		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+
 			a.Name, "--cuda-feature="+a.PTX)
 	}

@@ -30,8 +30,8 @@ type end struct {
 	offset int64
 }
 
-// chainer is a device that compiles programs that one step runs in turn, so that they share what a
-// step needs besides its buffers. The first of them must run first.
+// chainer is a device that compiles programs of one step, which share what it needs besides
+// buffers. The first runs first.
 type chainer interface {
 	CompileChain(list []*engine.Program) ([]engine.Step, error)
 }
@@ -149,8 +149,7 @@ func (c *compiler) end(on int, b *engine.Buffer) end {
 	return end{on, c.arena.parts[on], c.offsets[on][b]}
 }
 
-// program copies a stretch's operations, with every buffer where the device has it, and gives the
-// load that must be done first.
+// program copies a stretch's operations for its device, and gives the load that must be done first.
 func (c *compiler) program(st stretch) (*engine.Program, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
@@ -211,8 +210,7 @@ func (c *compiler) program(st stretch) (*engine.Program, *load, error) {
 	return made, l, made.Check()
 }
 
-// clone is a buffer as a device has it. A weight that the device does not have has no region: it is
-// streamed.
+// clone is a buffer as a device has it, without a region where it is a weight to be streamed.
 func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
 	x := *b
 	switch b.Home {

@@ -7,8 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Where the tape is cut, and what crosses a cut. This file moves nothing: it reads a program and
-// says which device runs which operations, which buffers a device needs first, and where they are.
+// Where the tape is cut, and what crosses a cut: which device runs which operations, which buffers
+// it needs first, and where they are.
 //
 // What must stay true: a buffer crosses exactly where the next device to read it lacks its last
 // value, once for each value and device.
@@ -95,8 +95,7 @@ func reads(op *engine.Op) (list []*engine.Buffer) {
 	return list
 }
 
-// aliveAfter gives, for each operation, the buffers that later operations read before writing them
-// again.
+// aliveAfter gives, for each operation, the buffers that are read before they are written again.
 func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	alive := make([]map[*engine.Buffer]bool, len(p.Ops))
 	now := map[*engine.Buffer]bool{}
@@ -115,8 +114,7 @@ func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	return alive
 }
 
-// places gives the device of each operation of p: a layer's card. The experts of hosted layers run
-// on the host, unless they are streamed to the card.
+// places gives the device of each operation: a layer's card, or for hosted experts the host.
 func (l *layout) places(p *engine.Program, streamed bool) []place {
 	list := make([]place, len(p.Ops))
 	seen, experts := -1, -1 // the last layer met; the layer whose experts are being computed

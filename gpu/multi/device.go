@@ -173,9 +173,8 @@ func (d *Device) streamsUpTo(rows int) bool {
 		slices.ContainsFunc(engine.Buckets(rows), d.streams)
 }
 
-// MostPages asks every card: its memory less its weights, its scratch, what steps take besides and
-// its staging areas, divided by the bytes of its layers in a page. Logits and sampling are the last
-// card's.
+// MostPages asks every card: its memory less its weights, scratch, Extra and staging areas, divided
+// by its layers' part of a page. Logits and sampling are the last card's.
 func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
 	if err := d.suits(s); err != nil {
 		return 0, err

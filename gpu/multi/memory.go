@@ -44,8 +44,7 @@ type weight struct {
 	data []byte // the host's, where the tensor may have to be streamed; else nil
 }
 
-// UploadFor gives a weight to the devices that read it. The experts that the host computes stay
-// where they are, and are streamed from there.
+// UploadFor gives a weight to the devices that read it; the host's experts stay where they are.
 func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region,
 	error) {
 	if err := d.users.Use(); err != nil {
@@ -87,8 +86,7 @@ func (w *weight) Write(offset int64, src []byte) error {
 	return errors.Join(errs...)
 }
 
-// arena is the scratch of all devices, and the staging areas of those to which experts are
-// streamed.
+// arena is the scratch of all devices, and the areas through which experts are streamed.
 type arena struct {
 	memory
 	staging [][]engine.Region // by device: areas, see stage.go
@@ -145,8 +143,7 @@ func (d *Device) arenas(p *engine.Program) []int64 {
 // align is where buffers start, as engine.Program.Layout has it.
 const align = 64
 
-// arrange gives every buffer of the arena its offset on each device that reads or writes it, and
-// the size of each device's arena.
+// arrange gives every buffer its offset on each device that uses it, and the arenas' sizes.
 func arrange(p *engine.Program, places []place, devices int) (offsets []map[*engine.Buffer]int64,
 	sizes []int64) {
 	offsets, sizes = make([]map[*engine.Buffer]int64, devices), make([]int64, devices)

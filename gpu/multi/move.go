@@ -8,8 +8,7 @@ import (
 
 // What crosses a cut: the rows that the batch has, of each buffer that the next stretch reads.
 
-// taker is a device that takes bytes out of another one's memory without the host; false where it
-// cannot.
+// taker is a device that takes bytes out of another's memory without the host, if it can.
 type taker interface {
 	Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error)
 }

@@ -1,7 +1,7 @@
 package multi
 
-// For a model that does not fit on one GPU: opens all GPUs that may be used and the CPU, plans
-// (plan.go) and makes one device of them (device.go).
+// For a model that does not fit on one GPU: opens all that may be used and the CPU, plans (plan.go)
+// and makes one device of them (device.go).
 //
 // What must stay true: everything opened is closed when a later step fails; a plan uses what the
 // drivers say is free now.
@@ -74,8 +74,7 @@ func WrongOn(c interface {
 	return notes
 }
 
-// over plans a model over opened cards, the one with most room first, and makes one device of them.
-// line describes the plan.
+// over plans a model over opened cards, the one with most room first, and makes one device.
 func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
 	measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {

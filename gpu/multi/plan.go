@@ -12,13 +12,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Planning decides what of a model lies where: which layers on which card, which experts on the
-// CPU, how long the context can be, and what the memory's speed then allows.
+// Planning decides which layers lie on which card, which experts on the CPU, how long the context
+// can be, and what the memory's speed then allows.
 //
-// The order tries first what costs least: all on one card; then layers over several cards, each
-// with its own cache; then experts on the CPU, last layers first, while attention, the dense
-// weights and the KV cache stay on the cards, because a token reads all of those and only some
-// experts.
+// What costs least is tried first: all on one card; then layers over several, each with its own
+// cache; then experts on the CPU, last layers first, because a token reads only some experts but
+// all of attention, dense weights and cache.
 //
 // What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor
 // sizes, engine.PlanFor's scratch and Extra, never guesses; a plan that does not fit is an error
@@ -61,8 +60,7 @@ type Plan struct {
 	HostUsed int64 // bytes of experts on the CPU
 	Context  int   // tokens
 	Pages    int   // of the pool, on each card for its own layers
-	// decode tokens/s of one stream at an empty context that memory bandwidth allows; 0: a
-	// bandwidth is not known
+	// tokens/s of one stream that bandwidth allows at an empty context; 0: not known
 	Ceiling float64
 }
 
@@ -74,8 +72,7 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
-// shared is how many bytes the plan takes of the host's memory on cards that have none of their
-// own.
+// shared is how many bytes of the host's memory the plan takes on cards without their own.
 func (p Plan) shared(cards []Card) (bytes int64) {
 	for _, s := range p.Shares {
 		if cards[s.Card].Shared {
@@ -166,9 +163,8 @@ func (z *planner) pages(context int) int {
 	return full + min(full, window)*engine.WindowPages(z.o.KVCacheDtype)
 }
 
-// PlanFor plans a model of shape s. Of the settings it reads the context, the step's rows and
-// sequences, the modes, the utilization and the layers on the CPU; what is left open takes the
-// defaults of a GPU.
+// PlanFor plans a model of shape s. It reads the context, the step's rows and sequences, the modes,
+// the utilization and the layers on the CPU; what is left open takes a GPU's defaults.
 func PlanFor(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
 	return makePlan(s, cards, host, o, false)
 }
@@ -266,8 +262,7 @@ func (z *planner) place(context int) (Plan, error) {
 	return Plan{}, z.noRoom(context, hostNeed)
 }
 
-// spread fills the first n cards in order with layers; the experts of the last onCPU layers take no
-// room.
+// spread fills the first n cards with layers; the last onCPU layers' experts take no room.
 func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 	p := Plan{Context: context, Pages: z.pages(context)}
 	layer, layers := 0, z.spec.Layers
@@ -306,8 +301,7 @@ func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 	return p, false
 }
 
-// finish computes what memory bandwidth allows: a token reads all dense weights, the unembedding
-// and its share of every layer's experts, one card after the other.
+// finish computes what bandwidth allows: a token reads all dense weights and its share of experts.
 func (z *planner) finish(p Plan) Plan {
 	var seconds float64
 	for _, s := range p.Shares {

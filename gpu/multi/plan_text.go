@@ -7,8 +7,7 @@ import (
 
 // A plan, or why there is none, for people.
 
-// Line is the plan in a line, for people. numbers[i] is the number that people know card i by; with
-// nil the cards are numbered as they were given.
+// Line is the plan in a line. numbers, or nil, are those by which people know the cards.
 func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
 
 // Lines are Line in parts: one for each card, then one for what they have together.
@@ -37,12 +36,10 @@ func (p Plan) Lines(numbers []int) (lines []string) {
 	return append(lines, line)
 }
 
-// NoRoom says why a model cannot be placed, in the figures that a person can act on: more memory, a
-// shorter context, another model.
+// NoRoom says why a model cannot be placed, in the figures that a person can act on.
 type NoRoom struct {
 	Model string
-	// bytes on the cards together: of all of the model, or of all but the experts where the host
-	// could hold those
+	// bytes on the cards: of the model, or of all but the experts if the host could hold those
 	Need, Have   int64
 	Cards        int
 	Largest      int64 // bytes of Have on the card with most
@@ -74,8 +71,7 @@ func (e *NoRoom) Error() string {
 
 func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }
 
-// noRoom is the error of a context that does not fit; hostNeed is how many bytes of experts would
-// lie with the host.
+// noRoom is the error of a context that does not fit with hostNeed bytes of experts on the host.
 func (z *planner) noRoom(context int, hostNeed int64) *NoRoom {
 	e := &NoRoom{Model: z.spec.Name, Cards: len(z.cards), Steps: z.scratch, HostNeed: hostNeed,
 		HostHave: z.host.Free}

@@ -6,10 +6,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Experts in host memory that a card computes: a large step has so many rows that copying a layer's
-// experts over the bus takes less time than computing them on the host's cores. A card has two
-// staging areas: while it computes a layer from one, the next layer's experts are copied into the
-// other.
+// Experts in host memory that a card computes: in a large step, copying a layer's experts over the
+// bus takes less time than computing them on the host. While a card computes a layer from one of
+// its two staging areas, the next layer's experts are copied into the other.
 //
 // What must stay true: an area is written only when the stretch that read it last has ended, and
 // read only when it is whole.

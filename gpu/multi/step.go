@@ -7,8 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step over several devices: the stretches one after the other, and between two of them what
-// crosses.
+// A step over several devices: one stretch after the other, and what crosses between them.
 
 type step struct {
 	dev   *Device
@@ -24,8 +23,7 @@ type step struct {
 
 var _ engine.Step = (*step)(nil)
 
-// runner is a step that need not be waited for: its device runs later requests after it. Start is
-// Forward without logits.
+// runner is a step whose device runs later requests after it. Start is Forward without logits.
 type runner interface {
 	Start(b *engine.Batch) error
 	Finish() error

@@ -44,8 +44,7 @@ func StreamFrom(s models.Spec, r Rates, most int) int {
 	return 0
 }
 
-// cpu is the seconds for a layer's experts: the bytes of those that are chosen, or the operations,
-// whichever takes longer.
+// cpu is the seconds for a layer's experts: of their bytes or their operations, the longer.
 func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
 	// the share of experts that no row chose, if all are equally likely
 	missed := math.Pow(1-float64(s.ExpertsPerToken)/float64(s.Experts), float64(rows))
@@ -72,8 +71,7 @@ func ReadRate(host engine.Device) float64 {
 	return dev.Bandwidth(touched())
 }
 
-// ratesOf measures, in about a second, what decides between computing experts on the CPU and
-// copying them to a card.
+// ratesOf measures, in about a second, what decides where experts are computed.
 func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	data := touched()
 	if dev, ok := host.(*cpu.Device); ok {

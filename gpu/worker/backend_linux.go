@@ -29,8 +29,8 @@ type Options struct {
 	demo   *os.File // the demo's pack for a worker without one; nil: it has its own
 }
 
-// Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end
-// every call fails with ErrLost, except Close and the engine's Close.
+// Backend is the engine.Backend of a worker, with one model at a time. After the worker's end every
+// call fails with ErrLost, except Close.
 type Backend struct {
 	c      *connection
 	notify func(line string)
@@ -129,8 +129,7 @@ func (b *Backend) Caps() engine.Caps {
 
 func (b *Backend) Several() bool { return b.open().Several }
 
-// Kernels describes the kernels of the worker's card and says whether they are right, with a
-// sentence for each wrong one.
+// Kernels describes the worker's kernels, with a sentence for each that is wrong.
 func (b *Backend) Kernels() (summary string, wrong []string) {
 	t := b.open()
 	return t.Kernels, slices.Clone(t.Wrong)

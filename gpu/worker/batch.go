@@ -7,9 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The contents of a slot of shared memory: a step's batch, how tokens are chosen, and the tokens.
-// Numbers are in the machine's own order: both sides are on one machine. Lists have their length in
-// front.
+// The contents of a slot of shared memory: a step's batch, how tokens are chosen, and the tokens,
+// in the machine's order of bytes. Lists have their length in front.
 //
 // What must stay true: each function here both writes and reads, so the two sides agree; whatever
 // bytes are read, the memory taken is in proportion to them.

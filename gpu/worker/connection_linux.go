@@ -14,12 +14,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The parent's side of the socket: requests go out in order, answers come back in order. Only
-// choices of tokens are sent without waiting; their answers are put aside while another answer is
-// waited for.
+// The parent's side of the socket: requests go out, and answers come back, in order. Only choices
+// of tokens are not waited for; their answers are put aside while another is.
 
-// Deadlines are how long an answer may take before the worker counts as hung. Zeros stand for the
-// defaults.
+// Deadlines are how long an answer may take before the worker counts as hung; 0: the default.
 type Deadlines struct {
 	Step  time.Duration // a step
 	Setup time.Duration // anything else: the driver compiles kernels, the disk is read
@@ -148,8 +146,7 @@ func (c *connection) setStepDeadline(d time.Duration) {
 	c.deadlines.Step = d
 }
 
-// next gives the next request its number; its slot is free. If every slot has an unanswered
-// request, it waits for all of them.
+// next gives the next request its number and a free slot, for which it may have to wait.
 func (c *connection) next() (uint32, error) {
 	if c.lost != nil {
 		return 0, c.lost
@@ -190,8 +187,7 @@ func (c *connection) send(m *message) error {
 	return nil
 }
 
-// await reads until the answer to a request is in c.in. Choices that are answered before are put
-// aside.
+// await reads until a request's answer is in c.in. Answered choices are put aside.
 func (c *connection) await(number uint32, k kind, deadline time.Duration) error {
 	for {
 		if err := c.receive(deadline, k); err != nil {

@@ -17,12 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker that the program carries, compressed, and starts from memory. Where the system runs
-// nothing from memory (vm.memfd_noexec=2, no /proc), the worker is written to a folder of the
-// user's once and started from there.
+// A worker that the program carries, compressed, and starts from memory, or where the system runs
+// nothing from there (vm.memfd_noexec=2, no /proc) from a folder of the user's.
 
-// StartEmbedded is Start with a program that lies compressed in memory, and the demo's pack, which
-// it does not have; of o.Program only the arguments count, if there are any.
+// StartEmbedded is Start with a program that lies compressed in memory, and the demo's pack; of
+// o.Program only the arguments count.
 func StartEmbedded(compressed, demo []byte, o Options) (*Backend, error) {
 	image, err := unpack(compressed)
 	if err != nil {
@@ -155,8 +154,7 @@ func folders() (list []string) {
 	return list
 }
 
-// writeProgram puts the program into a folder that is the user's alone, under its hash, unless it
-// is there already, byte for byte.
+// writeProgram puts the program, under its hash, into a folder that is the user's alone.
 func writeProgram(folder string, image []byte) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err

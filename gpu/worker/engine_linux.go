@@ -56,8 +56,7 @@ func (e *loaded) open() error {
 	return nil
 }
 
-// Step runs one batch: a message there with the batch in the slot, a message back with the logits
-// behind the slots.
+// Step runs one batch: the batch goes in the slot, the logits come back behind the slots.
 func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return e.step(ctx, step, b, logits, nil)
 }
@@ -205,8 +204,7 @@ func (p pool) copy(k kind, offset int64, data []byte) error {
 	return nil
 }
 
-// An advance has two parts in its slot. Each is a flag that says whether the part is there, and
-// then its contents.
+// An advance has two parts in its slot, each with a flag in front that says whether it is there.
 
 // begin gives the next request its slot.
 func (c *connection) begin() (*pending, error) {

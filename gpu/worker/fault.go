@@ -43,8 +43,7 @@ func encodeFault(err error) []byte {
 	return text
 }
 
-// Fault is an error of the device in the worker. It has the causes that the device's own error has:
-// *driver.Error, engine.ErrClosed and the like.
+// Fault is an error of the worker's device, with that error's causes.
 type Fault struct {
 	Text   string
 	causes []error
@@ -70,8 +69,7 @@ func decodeFault(text []byte) error {
 	return f
 }
 
-// ErrLost is the cause of every error after a worker's end: all that was on its device is gone, and
-// a new worker must be started.
+// ErrLost is the cause of every error after a worker's end. A new worker must be started.
 var ErrLost = errors.New("the GPU worker is gone")
 
 // Lost says how a worker ended.

@@ -13,8 +13,7 @@ import (
 
 // Both sides must be of one build: their messages have no other version.
 
-// Protocol is the version of the messages; it goes up with every change of this package's files
-// about messages.
+// Protocol is the version of the messages; it goes up with every change of them.
 const Protocol = 6
 
 type Identity struct {
@@ -78,8 +77,7 @@ type (
 		Room    engine.Room
 		Backend backendText // which may have changed
 	}
-	// loadText names a checkpoint that the worker opens itself: Path, or the embedded demo. Files
-	// are those of its weights, as the parent has them open.
+	// loadText names a checkpoint that the worker opens itself, Path or the demo, and its files.
 	loadText struct {
 		Path     string
 		Spec     models.Spec

@@ -15,14 +15,12 @@ type Local interface {
 	engine.Backend
 	// RoomHere is Room on what is open, with nothing else opened.
 	RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error)
-	// Kernels describes the kernels and says whether they are right on the card, with a sentence
-	// for each wrong one.
+	// Kernels describes the kernels, with a sentence for each that is wrong on the card.
 	Kernels() (summary string, wrong []string)
-	// Several tells whether models run on several devices, one of which may be a CPU: their steps
-	// may take longer.
+	// Several tells whether models run on several devices: their steps may take longer.
 	Several() bool
-	// Test runs a check of the hardware. The two programs agree on the request and the results,
-	// which this package only passes on; an error of emit ends the test.
+	// Test runs a check of the hardware, of which this package only passes on the request and the
+	// results; an error of emit ends it.
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 
@@ -36,8 +34,7 @@ type Traffic struct {
 // An Opener opens what a worker serves. notify gets lines for people.
 type Opener func(s engine.Settings, notify func(line string)) (Local, error)
 
-// Bounds of what is planned, far beyond every model and machine: the bytes of a thousand layers of
-// the largest sides, and of the steps, stay below 2^63.
+// Bounds of what is planned, far beyond every model and machine: no sum of bytes reaches 2^63.
 const (
 	mostLayers  = 1 << 8
 	mostExperts = 1 << 10
@@ -62,8 +59,7 @@ func checkCounts(list []count) error {
 	return nil
 }
 
-// checkSpec refuses shapes that no model has, so that sizes do not overflow and nothing is divided
-// by zero.
+// checkSpec refuses shapes that no model has: no size overflows, nothing is divided by zero.
 func checkSpec(s models.Spec) error {
 	err := checkCounts([]count{
 		{"layers", s.Layers, 1, mostLayers}, {"experts", s.Experts, 1, mostExperts},

@@ -26,8 +26,7 @@ const (
 	room        // for a model
 	load        // a model
 	step        // a batch, to its logits
-	// sample the tokens of the batch queued before, queue a batch, or both; answered when it
-	// samples
+	// sample the batch queued before, queue a batch, or both; answered when it samples
 	advance
 	measure    // a step, every operation of it timed
 	tap        // of the last step, read
@@ -80,8 +79,7 @@ func (m *message) append(to []byte) []byte {
 	return append(to, m.text...)
 }
 
-// read takes the next message. It fails with io.EOF where the other side has ended between two
-// messages.
+// read takes the next message; io.EOF where the other side has ended between two.
 func (m *message) read(from io.Reader) error {
 	var head [headerBytes]byte
 	switch _, err := io.ReadFull(from, head[:]); {

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The worker as a process: started with its two descriptors and watched until it ends, its output
-// passed on.
+// The worker as a process: started, watched until it ends, its output passed on.
 
 // Descriptors that the worker finds.
 const (
@@ -48,8 +47,7 @@ const lineBytes = 512
 // dying are the first words of the lines that a crashing Go program prints.
 var dying = []string{"panic: ", "fatal error: ", "SIG", "unexpected fault address"}
 
-// start runs a program as a worker with the shared memory, and with the demo's pack if that is not
-// nil.
+// start runs a program as a worker with the shared memory, and the demo's pack or nil.
 func start(program []string, memory, demo *os.File, log func(line string)) (_ *process,
 	err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -73,8 +71,7 @@ func start(program []string, memory, demo *os.File, log func(line string)) (_ *p
 	if demo != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, demo)
 	}
-	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the
-	// worker.
+	// A process group of its own: Ctrl-C ends the running requests first, then the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &process{conn: conn, ended: make(chan struct{}), ending: endingTime}
 	started := make(chan error)
@@ -150,8 +147,7 @@ func (p *process) listen(words *os.File, log func(string)) {
 	}
 }
 
-// endingTime is how long a killed worker may take to be gone: the driver gives back what it held.
-// Not even SIGKILL ends a worker inside a driver that hangs.
+// endingTime is how long a killed worker may take: SIGKILL does not end one in a hanging driver.
 const endingTime = 30 * time.Second
 
 // kill ends the process for a reason, which lost reports, and waits until it is gone, or cannot be.

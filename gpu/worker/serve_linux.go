@@ -16,14 +16,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The worker's side: one request after the other, in one goroutine. Whatever it holds is given back
-// with its process, so it need not clean up at its end.
+// The worker's side: one request after the other. What it holds is given back with its process.
 
-// Serve is the worker: it answers on the descriptors that it was started with until its parent says
-// goodbye or is gone, which is no error.
+// Serve is the worker: it answers until its parent says goodbye or is gone, which is no error.
 func Serve(open Opener) error {
-	// The terminal and the service manager send a stop signal to every process of ours; the parent
-	// decides when to stop.
+	// stop signals go to every process of ours; the parent decides when to stop
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	socket := os.NewFile(socketDescriptor, "socket")
 	info, err := socket.Stat()
@@ -96,8 +93,7 @@ func (s *server) emit(text json.RawMessage) error {
 	return nil
 }
 
-// asked reads what a request says, and does it. Both sides are of one build, so an unknown name is
-// a mistake.
+// asked reads what a request says and does it. Both sides know the same names.
 func asked[T any](m *message, do func(T) (*message, error)) (*message, error) {
 	var v T
 	d := json.NewDecoder(bytes.NewReader(m.text))

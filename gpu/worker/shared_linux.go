@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared memory is a file without a name. Its size is sealed, so that neither side can be stopped
-// by pages that went away.
+// Shared memory is a file without a name. Its size is sealed: no page of it can go away.
 
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 

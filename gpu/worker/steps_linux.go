@@ -34,9 +34,8 @@ func (s *server) step(m *message) (*message, error) {
 	return reply(timesText{times})
 }
 
-// advance samples the tokens of the batch queued before, then queues the next one, then waits for
-// the tokens. If it does not sample, nobody waits for an answer, so an error is kept for the next
-// advance that does.
+// advance samples the batch queued before, queues the next one, and waits for the tokens. If it
+// does not sample, nobody waits, so an error is kept for the next that does.
 func (s *server) advance(m *message) (*message, error) {
 	r := codec{slot: s.shared.slot(m.number)[:m.shared], reads: true}
 	var choices []engine.SamplingParams

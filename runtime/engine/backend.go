@@ -8,11 +8,9 @@ import (
 )
 
 // The seam above the devices: where a model can be loaded, and what a loaded model does. Serving,
-// benchmarks, goldens and checks know these two interfaces; InProcess and gpu/worker implement
-// them.
+// benchmarks, goldens and checks know these two interfaces only.
 
-// Engine is a loaded model. Its methods may be called from several goroutines; steps run one after
-// the other.
+// Engine is a loaded model. Several goroutines may call it; steps run one after the other.
 type Engine interface {
 	Spec() models.Spec  // the model's shape
 	Settings() Settings // the settings in force, defaults filled in
@@ -46,12 +44,10 @@ type Backend interface {
 	Caps() Caps
 	// Memory returns how much memory there is and how much of it is free, in bytes.
 	Memory() (total, free int64)
-	// Room is what a memory plan for a model of shape spec depends on here. Its error says why the
-	// model cannot run here.
+	// Room is what a memory plan for a model depends on here; or why the model cannot run here.
 	Room(spec models.Spec, s Settings) (Room, error)
-	// Load loads a checkpoint, which must stay open until the engine is closed. progress, which may
-	// be nil, is called with the bytes copied so far and the total. Cancelling ctx ends the load
-	// between two tensors.
+	// Load loads a checkpoint, which must stay open until the engine is closed. progress, or nil,
+	// gets the bytes copied so far and the total. Cancelling ctx ends the load between tensors.
 	Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,
 		progress func(done, total int64)) (Engine, error)
 	// Close gives the devices back. Engines must have been closed before.
@@ -76,8 +72,7 @@ type Room struct {
 	OnDisk int64
 }
 
-// On is the backend of a device that shares the host's memory: models are loaded onto it in this
-// process.
+// On is the backend of a device of this process: models are loaded onto it here.
 func On(dev Device) Backend { return host{dev} }
 
 type host struct{ Device }

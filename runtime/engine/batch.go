@@ -25,15 +25,13 @@ type SeqRows struct {
 	Full, Window []int32
 }
 
-// A Batch is one step: rows are tokens of several sequences, each sequence's rows consecutive, in
-// the order of Seqs.
+// A Batch is one step: rows of several sequences, each sequence's together, in the order of Seqs.
 type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
-	// Twins has, for each page of the pool that Window names, the second page of these positions;
-	// nil where WindowPages is 1.
+	// Twins has the second page for each that Window names; nil where WindowPages is 1.
 	Twins []int32
 
 	// Rebuild computes the window layers' keys and values again while those of the full layers are
@@ -44,8 +42,7 @@ type Batch struct {
 	Rebuild bool
 }
 
-// CheckFor says whether a batch can run on an engine for a model of shape s whose settings in force
-// are o.
+// CheckFor says whether a batch can run on an engine for a model of shape s with settings o.
 func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	if err := b.Check(s, o.MaxNumBatchedTokens, o.Pages); err != nil {
 		return err
@@ -64,8 +61,7 @@ func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	return nil
 }
 
-// Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages
-// pages.
+// Check says whether a batch can run with at most maxRows rows on a pool of pages pages.
 func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 	rows := len(b.Tokens)
 	if rows == 0 {
@@ -140,15 +136,14 @@ func (b *Batch) checkTwins(s models.Spec, pages int) error {
 	return nil
 }
 
-// TableEntries is how many entries all block tables of one step with this many rows have at most.
-// For the full layers each table goes up to the end of the context; for the window layers it has
-// what the rows see or write, with the twins if there are any.
+// TableEntries is how many entries the block tables of a step of so many rows have at most: for the
+// full layers up to the end of the context, for the window layers what rows see or write.
 func TableEntries(s models.Spec, o Settings, rows int) int {
 	seqs := o.Seqs(rows)
 	full := seqs * ((s.MaxPosition + PageTokens - 1) / PageTokens)
-	// A row and the window in front of it are Window positions, each further row one more, and n
-	// positions lie in (n + 2*PageTokens - 2) / PageTokens pages at most: sums of such quotients
-	// are no more than the quotient of the sums.
+	// A row and its window are Window positions, each further row one more, and n positions lie in
+	// at most (n + 2*PageTokens - 2) / PageTokens pages. Sums of such quotients are no more than
+	// the quotient of the sums.
 	window := (rows + seqs*(s.Window-1+2*PageTokens-2)) / PageTokens
 	return full + min(window, full)*WindowPages(o.KVCacheDtype)
 }

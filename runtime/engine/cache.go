@@ -48,8 +48,7 @@ func (c CacheLayers) PageBytes() int64 {
 	return PageTokens * max(int64(full)*plain, int64(windowed)*sliding)
 }
 
-// Place is where a layer lies: its place among the layers of its kind in a page, and whether that
-// page is the twin of the one that the block table names.
+// Place is where a layer lies: its place among those of its kind in a page, or in the page's twin.
 func (c CacheLayers) Place(layer int) (place int, twin bool) {
 	place, windowed := c.count(layer)
 	if !c.Spec.Sliding(layer) {

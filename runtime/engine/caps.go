@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// Caps says what a device is and can do. Settings, memory plans and reports depend on nothing else
-// of a device. A device made of several reports what all of them together can do.
+// Caps says what a device can do; nothing else of it decides settings, memory plans and reports. A
+// device made of several says what all of them can do.
 type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits

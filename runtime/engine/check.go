@@ -8,8 +8,7 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// The operand rules of program.go's table, as code. A program that passes can be run without
-// further questions about shapes and types.
+// The operand rules of program.go's table: a program that passes needs no further questions.
 
 // want is what an operand must be.
 type want struct {
@@ -123,8 +122,7 @@ func wholeBlocks(width int) error {
 	return nil
 }
 
-// parts are the pairs of weight and bias of a linear layer: their rows fill the result, and their
-// width is that of the input.
+// parts are the pairs of weight and bias of a linear layer, whose rows fill the result.
 func parts(op *Op, element Type, width int, suits func(w *Buffer, rows int) bool) ([]want, error) {
 	if len(op.W) == 0 || len(op.W)%2 != 0 || len(op.Out) == 0 {
 		return nil, fmt.Errorf("needs a result, and pairs of weight and bias: has %d", len(op.W))

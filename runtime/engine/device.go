@@ -2,11 +2,9 @@ package engine
 
 import "fmt"
 
-// What a machine must offer to run a Program. runtime/cpu and, later, gpu/device implement it;
-// enginetest checks that all behave the same.
+// What a machine must offer to run a Program; enginetest checks that all devices behave the same.
 
-// A Device is one place where steps run. Its methods may be called from several goroutines; steps
-// of one device run one after the other.
+// A Device is one place where steps run, one after the other. Several goroutines may call it.
 type Device interface {
 	// Name says what it is, for people: "cpu, 2 threads, avx2".
 	Name() string
@@ -19,8 +17,7 @@ type Device interface {
 	// Upload makes data readable by the device. Where the device shares the host's memory the
 	// region is a view: data must stay as it is until Free, and Write is refused.
 	Upload(data []byte) (Region, error)
-	// Compile turns a program whose buffers all lie somewhere into a step. It fails if the device
-	// lacks an operation, an ISA or a mode.
+	// Compile makes a step of a program whose buffers all lie somewhere, or says what is lacking.
 	Compile(p *Program) (Step, error)
 	// Close ends the device. Regions and steps must have been freed before.
 	Close() error
@@ -29,8 +26,7 @@ type Device interface {
 // A Region is device memory.
 type Region interface {
 	Bytes() int64
-	// Read and Write copy between the region and the host; they are for tests, taps and swapping
-	// pages out, not for the step.
+	// Read and Write are for tests, taps and swapping pages out, not for the step.
 	Read(offset int64, dst []byte) error
 	Write(offset int64, src []byte) error
 	Free() error

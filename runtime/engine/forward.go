@@ -126,8 +126,7 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 	}
 }
 
-// activations is what an expert matrix reads: the values themselves, or their 8-bit form when the
-// mode asks for it.
+// activations is what an expert matrix reads: the values, or their 8-bit form in that mode.
 func (p *Program) activations(label string, x *Buffer) []*Buffer {
 	if p.Settings.Compute != Int8 {
 		return []*Buffer{x}

@@ -16,8 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// An engine in this process is a checkpoint on a device: memory laid out and allocated once, one
-// compiled step per batch bucket, nothing allocated after New.
+// An engine in this process: memory laid out and allocated once, one compiled step per bucket.
 
 // InProcess is the Engine of a device of this process. The checkpoint must stay open until Close.
 type InProcess struct {
@@ -83,8 +82,7 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 	return e, nil
 }
 
-// build works from the largest bucket down: its program has every weight and the largest arena,
-// which the smaller ones share.
+// build begins with the largest bucket, which has every weight and the arena of all.
 func (e *InProcess) build(ctx context.Context, ckpt *checkpoint.Checkpoint,
 	progress func(done, total int64)) error {
 	for _, rows := range Buckets(e.settings.MaxNumBatchedTokens) {
@@ -165,8 +163,7 @@ func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.C
 	return nil
 }
 
-// Buckets are the step sizes programs are recorded for, largest first: maxRows, then the powers of
-// two below it.
+// Buckets are the rows of the programs, largest first: maxRows, then the powers of two below.
 func Buckets(maxRows int) []int {
 	buckets := []int{maxRows}
 	for power := 1 << bits.Len(uint(maxRows-1)) / 2; power > 0; power /= 2 {
@@ -266,8 +263,7 @@ func (e *InProcess) Tap(name string, rows int) ([]byte, error) {
 	return data, b.Region.Read(b.Offset, data)
 }
 
-// DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without
-// one.
+// DenseBytes is the size of the 8-bit copy of the dense weights; 0 without one.
 func (e *InProcess) DenseBytes() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

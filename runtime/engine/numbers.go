@@ -2,8 +2,7 @@ package engine
 
 import "unsafe"
 
-// Numbers and the bytes that they lie in. The machine's order of bytes is that of checkpoints, of
-// cards and of the other processes on it: the lowest first.
+// Numbers and the bytes that they lie in: the machine's order is that of checkpoints and cards.
 
 // Bytes is the memory of v.
 func Bytes[T any](v []T) []byte {

@@ -2,24 +2,20 @@ package engine
 
 import "github.com/ossrun/ossrun/models"
 
-// A device that is made of several (gpu/multi) must know what memory is for and not only its size,
-// so that each byte lies on the device that reads it.
+// A device made of several (gpu/multi) must know what memory is for, so that each byte lies on the
+// device that reads it.
 
-// Placer is a Device made of others. An Engine asks it for memory through these methods instead of
-// Alloc and Upload.
+// Placer is a Device made of others. An Engine asks it for memory by these methods.
 type Placer interface {
 	Device
-	// AllocFor makes the memory of p's Cache or Scratch buffers. p is the engine's largest program:
-	// smaller ones lie in the same memory.
-	//
-	// The region of a Cache is laid out like that of a single device (cache.go), wherever its parts
-	// lie. The region of Scratch must not be read: Compile sets the regions in which the results of
-	// Taps lie.
+	// AllocFor makes the memory of p's Cache, laid out like that of a single device (cache.go), or
+	// Scratch. p is the engine's largest program: smaller ones lie in the same memory. Scratch must
+	// not be read: Compile sets the regions in which the results of Taps lie.
 	AllocFor(p *Program, home Home) (Region, error)
 	// UploadFor makes a weight of p readable on the devices that read it, as Upload does.
 	UploadFor(p *Program, b *Buffer, data []byte) (Region, error)
-	// MostPages is how many KV pages fit on each part beside all else that it holds of a model.
-	// utilization is the share of a part's memory that may be taken, 0 for all but a reserve.
+	// MostPages is how many KV pages fit on each part beside all else. utilization is the share of
+	// a part's memory that may be taken, 0 for all but a reserve.
 	MostPages(s models.Spec, o Settings, utilization float64) (int, error)
 }
 

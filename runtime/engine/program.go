@@ -96,8 +96,7 @@ const (
 	GateUp
 	// Out y[S,H]          In order groups, then h[S,I] or q d  W blocks scales bias
 	Down
-	// Out x[R,H] In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the
-	// choices
+	// Out x[R,H] In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in that order
 	Combine
 	Gather // Out y[L,H]          In x[R,H]: the rows whose logits are asked
 	// Out y               In x: a copy that outlives the step, for tests and drafts
@@ -157,8 +156,7 @@ type Program struct {
 	Rows     int
 	Ops      []*Op
 	Buffers  []*Buffer // every buffer the operations name, once each
-	// scratch that is read after the program has ended, if it is a part of a longer program
-	// (package gpu/multi)
+	// scratch that is read when this part of a longer program has ended (gpu/multi)
 	Keep []*Buffer
 
 	byName    map[string]*Buffer
@@ -241,8 +239,7 @@ func (p *Program) PageBytes() int64 {
 	return PageBytes(p.Spec, p.Settings.KVCacheDtype)
 }
 
-// Check checks a program's operands against the table above, so that a device may take shapes for
-// granted.
+// Check checks the operands against the table above, so that devices may take shapes for granted.
 func (p *Program) Check() error {
 	for i, op := range p.Ops {
 		if err := p.checkOp(op); err != nil {

@@ -7,12 +7,10 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// A rebuild step (Batch.Rebuild) computes only the window layers' keys and values, for rows whose
-// full-layer keys and values are in the cache already. Its program is the model's own without the
-// operations that must not or need not run, so a device that runs the model can run it too.
+// A rebuild step (Batch.Rebuild) computes the window layers' keys and values alone. Its program is
+// the model's own without what must not or need not run, so every device can run it.
 
-// RecordRebuild is Record without writes for full layers, and without anything behind the last
-// windowed layer's write.
+// RecordRebuild is Record without full layers' writes and what follows the last window layer's.
 func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 	p, err := Record(s, o, rows)
 	if err != nil {
@@ -31,9 +29,8 @@ func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 	return p, p.Check()
 }
 
-// rebuildBucket returns a rebuild step for as many rows as the bucket like has. It is compiled when
-// first needed, which is seldom: a rebuild follows a cache hit whose window pages are gone. It
-// shares the buffers of like, so it needs no memory of its own.
+// rebuildBucket returns a rebuild step like a bucket. It is compiled when first needed, which is
+// seldom (a cache hit whose window pages are gone), and shares the bucket's buffers.
 func (e *InProcess) rebuildBucket(like *bucket) (*bucket, error) {
 	for i := range e.rebuild {
 		if e.rebuild[i].program.Rows == like.program.Rows {

@@ -39,9 +39,8 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 	return frequencies, scale
 }
 
-// power is theta^exponent in float32, as the references have it. Their power function (Sleef's,
-// good to one unit in the last place) rounds two of the 32 powers of gpt-oss's theta the other way.
-// One unit is an angle of 1e-3 at position 131,071, so power rounds as the references do.
+// power is theta^exponent in float32, as the references have it: their power function (Sleef's)
+// rounds two of gpt-oss's 32 the other way, which is an angle of 1e-3 at position 131,071.
 func power(theta float64, exponent float32, headDim int) float32 {
 	p := float32(math.Pow(theta, float64(exponent)))
 	if theta == 150000 && headDim == 64 {
@@ -55,8 +54,7 @@ func power(theta float64, exponent float32, headDim int) float32 {
 	return p
 }
 
-// yarnEdge is the (fractional) dimension whose wave turns rotations times within the original
-// context.
+// yarnEdge is the (fractional) dimension whose wave turns so often in the original context.
 func yarnEdge(s models.Spec, rotations float64) float64 {
 	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) /
 		(2 * math.Log(s.RopeTheta))

@@ -29,8 +29,7 @@ type SamplingParams struct {
 	// one bit per token, set if the token is allowed, the lowest of a word first; nil: all
 	Mask  []uint64
 	Edits []Edit // at most one for a token
-	// -1: none; n: the token's own, and n rivals. If a step asks for some, Sample waits for its
-	// tokens
+	// -1: none; n: the token's own, and n rivals. If some are asked for, Sample waits
 	Logprobs int
 }
 
@@ -87,8 +86,7 @@ type sampling struct {
 // editsPerRow is how many edits fit for each row of logits.
 const editsPerRow = 512
 
-// MostEdits is how many edits all choices of one step may have together, on an engine that gives
-// logits for this many rows.
+// MostEdits is how many edits all choices of a step with so many rows of logits may have.
 func MostEdits(rows int) int { return rows * editsPerRow }
 
 // mostWaiting is how many Samples may be waiting.

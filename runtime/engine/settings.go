@@ -11,24 +11,20 @@ import (
 const (
 	Exact = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
 	Int8  = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
-	// in steps of many rows rounded to bf16 for the matrix units, in attention too; else as Exact.
-	// GPUs have it
+	// in steps of many rows rounded to bf16 for a GPU's matrix units, in attention too
 	Rounded = "bf16"
-	// as Rounded, but split into two MXFP4 terms before each expert matrix; GPUs that multiply
-	// MXFP4 have it
+	// as Rounded, but two MXFP4 terms before each expert matrix, where the GPU multiplies those
 	MX = "mx"
 )
 
 // How dense weights (attention and unembedding) are kept. The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
-	// 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too,
-	// to 8 bits or to 12 (Settings.Dense12)
+	// a copy in 8 bits, in blocks of 32; inputs have 8 bits too, or 12 (Settings.Dense12)
 	DenseQ8 = "q8"
 )
 
-// KVFP8 keeps keys and values of the full layers in e4m3: 8 bits, rounded to nearest, at most 448.
-// Those of the window layers stay bf16.
+// KVFP8 keeps keys and values of full layers in e4m3 (at most 448), of window layers in bf16.
 const KVFP8 = "fp8"
 
 // Settings are what a user decides about a running model, and what the memory plan adds. They pass
@@ -53,14 +49,12 @@ type Settings struct {
 	DenseCache string
 	// "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
 	KVCacheDtype string
-	// results have the same bits whatever else is in the step; a CPU always does this, a GPU needs
-	// slower kernels for it
+	// the same bits whatever else is in the step: a CPU always, a GPU with slower kernels
 	Deterministic bool
 
 	// How much it takes on.
 	MaxModelLen int // longest context in tokens; 0: as long as fits
-	// most sequences in a step: a device has room for this many block tables; 0: as many as a step
-	// has rows
+	// most sequences in a step, for whose block tables there is room; 0: as many as rows
 	MaxNumSeqs           int
 	MaxNumBatchedTokens  int     // rows of the largest step; 0: 512
 	MaxWaiting           int     // requests that may wait; 0: 2048
@@ -113,8 +107,7 @@ func (o Settings) withDefaults() (Settings, error) {
 	return o, nil
 }
 
-// On adds to the settings what dev decides by itself. Call PlanFor with the result to learn what a
-// model takes on dev.
+// On adds what dev decides by itself, for PlanFor to tell what a model takes on dev.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
 	return o

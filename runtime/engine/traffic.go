@@ -2,9 +2,8 @@ package engine
 
 import "slices"
 
-// How many bytes each operation moves. Memory traffic limits decode, so an operation's time means
-// something only next to the bytes that it had to read and write. Every kind declares them here,
-// and benchmarks divide by these numbers only.
+// How many bytes each operation moves. Memory traffic limits decode, so a time means something only
+// next to these bytes, by which benchmarks divide.
 
 // Work is the size of one step, from which bytes and flops are counted.
 type Work struct {
@@ -14,8 +13,7 @@ type Work struct {
 	Full, Window int64
 }
 
-// WorkOf measures a batch. The experts are not known before routing, so it assumes the largest
-// possible number.
+// WorkOf measures a batch, with the most experts that it can have: routing comes later.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
@@ -29,8 +27,7 @@ func (p *Program) WorkOf(b *Batch) Work {
 	return w
 }
 
-// Bytes is what an operation must move at least: its weights once, its inputs once, its outputs
-// once.
+// Bytes is what an operation must move at least: weights, inputs and outputs once.
 func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float64(w.Experts)) }
 
 // BytesWith is Bytes with this number of experts read by a layer, instead of the number in w.
@@ -69,8 +66,7 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	return n
 }
 
-// moved is how many bytes of a buffer a step of this size uses. The operations count the cache
-// themselves, since they know which part of it they touch.
+// moved is how many bytes of a buffer a step uses; operations count the cache themselves.
 func (p *Program) moved(b *Buffer, w Work) int64 {
 	if b.Home == Cache {
 		return 0
@@ -78,8 +74,7 @@ func (p *Program) moved(b *Buffer, w Work) int64 {
 	return int64(p.RowsIn(b, w.Rows, w.LogitRows)) * int64(b.Width) * b.Type.Size()
 }
 
-// Flops counts the multiplications and additions of an operation's matrices in a step; 0 for
-// operations without a matrix.
+// Flops counts an operation's multiplications and additions; 0 without a matrix.
 func (p *Program) Flops(op *Op, w Work) int64 {
 	y := op.Out[0]
 	results := int64(p.RowsIn(y, w.Rows, w.LogitRows)) * int64(y.Width)

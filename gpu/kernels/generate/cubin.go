@@ -1,7 +1,6 @@
 package main
 
-// Cubins: PTX through NVIDIA's assembler, compressed. The assembler writes no time and no path into
-// its output, so the same PTX gives the same bytes.
+// Cubins: PTX through NVIDIA's assembler, which writes no time and no path, compressed.
 
 import (
 	"cmp"
@@ -50,8 +49,7 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 		defer os.Remove(made)
 		args := append(slices.Clone(wanted.Flags), "-v", in, "-o", made)
 		said, err := exec.CommandContext(ctx, assembler, args...).CombinedOutput()
-		// The assembler prints this, and not as a warning, when it makes warpgroup products wait
-		// for each other.
+		// printed, and not as a warning, when warpgroup products wait for each other
 		if err != nil || strings.Contains(string(said), "Potential Performance Loss") {
 			return fmt.Errorf("%w\n%s", cmp.Or(err, errors.New("slow code")), said)
 		}

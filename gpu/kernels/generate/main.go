@@ -58,8 +58,7 @@ type builder struct {
 	texts    map[string]*text // by architecture
 }
 
-// run builds the named architectures, all of them where none is named, into out. It is started by
-// go generate in gpu/kernels.
+// run, in gpu/kernels, builds the named architectures, or all, into out.
 func run(ctx context.Context, out string, names []string) error {
 	const sources = "."
 	signatures, err := kernels.Signatures(sources)
@@ -76,8 +75,7 @@ func run(ctx context.Context, out string, names []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	// The artefacts are built beside the folder and moved in together: a run that dies leaves no
-	// half-written and no temporary file in it.
+	// Artefacts move in together: a run that dies leaves nothing half-written.
 	work, err := os.MkdirTemp(filepath.Dir(out), ".kernels-")
 	if err != nil {
 		return err

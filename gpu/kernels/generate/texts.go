@@ -1,8 +1,8 @@
 package main
 
-// The texts: PTX as the compiler writes it; cubins are made from them. Texts that can run on any
-// card of a driver are shipped, compressed: gzip is given no time and no name, so the same text
-// gives the same bytes. Of the others the manifest keeps only the digest.
+// The texts: PTX as the compiler writes it, of which cubins are made. Those that can run on any
+// card are shipped, compressed without a time or a name; of the others the manifest keeps the
+// digest.
 
 import (
 	"bytes"
@@ -24,8 +24,7 @@ type text struct {
 	err  error
 }
 
-// text compiles an architecture's PTX, once. If the manifest has a text of the same sources, flags
-// and compiler, the new one must equal it.
+// text compiles an architecture's PTX, once; it must equal the manifest's of the same sources.
 func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	t := b.texts[arch.Name]
 	t.once.Do(func() {

@@ -1,7 +1,6 @@
-// Command ossrun-gpu is the GPU worker that a static release carries: the other side of gpu/worker
-// and nothing else. assets/release/build-static compiles it for glibc and embeds it; a dynamic
-// build is its own worker (ossrun --isolate). The CPU engine is in it for the experts of a model
-// that the GPUs have no room for.
+// Command ossrun-gpu is the GPU worker that a static release carries, compiled for glibc and
+// embedded by assets/release/build-static; a dynamic build is its own worker (--isolate). The CPU
+// engine is in it for experts that the GPUs have no room for.
 package main
 
 import (

@@ -9,8 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The errors that a mode may have. Bounds are over all positions of a model, as golden/model's
-// README sets them; exact is also judged case by case.
+// The errors that a mode may have, over all positions of a model; exact also case by case.
 
 // CaseResult is one case in one compute mode, or, with Case "all", a mode's cases together.
 type CaseResult struct {
@@ -53,8 +52,7 @@ var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
 // bfloat16Engine bounds an engine that computes in bfloat16.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
-// coarse is for activations in two terms of MXFP4, which are coarser than bfloat16: nobody gets
-// them without asking.
+// coarse is for two terms of MXFP4: nobody gets them without asking.
 var coarse = bound{klMean: 5e-2, klMedian: 1e-2, agree: 0.85, gapLost: 2}
 
 var bounds = map[string]bound{
@@ -87,8 +85,7 @@ const (
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.
 const kvFP8 = ", kv " + engine.KVFP8
 
-// compare measures one case: the engine's logits at the prompt's positions, and its choice at every
-// greedy step.
+// compare measures one case: logits at the prompt's positions, and every greedy choice.
 func compare(c *Case, out *output) CaseResult {
 	r := CaseResult{Case: c.Name, Positions: len(c.Positions), GreedyOf: len(c.Greedy),
 		Elapsed: out.elapsed}

@@ -25,9 +25,9 @@ type Options struct {
 	Both bool
 }
 
-// Run compares modes of a device (default: all it has) with the golden in dir. Each case and, after
-// a mode's cases, the mode as a whole ("all") goes to report as soon as it is known. ok is whether
-// everything passed; err says what could not be run at all.
+// Run compares modes of a device (default: all it has) with the golden in dir. Each case, and after
+// a mode's cases all of it ("all"), goes to report as soon as it is known. ok: everything passed;
+// err says what could not be run.
 func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	report func(CaseResult)) (ok bool, err error) {
 	if len(modes) == 0 {
@@ -147,8 +147,7 @@ func (o Options) run(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.
 	return results, nil
 }
 
-// pagesFor is a pool that holds the longest case: two pages for every page of its positions is more
-// than enough.
+// pagesFor is a pool that holds the longest case, with two pages for each of its own.
 func pagesFor(cases []Case) int {
 	longest := 0
 	for _, c := range cases {
@@ -164,8 +163,7 @@ type output struct {
 	elapsed time.Duration
 }
 
-// feed reads the prompt in chunks, then the golden's continuation token by token, so that one wrong
-// step does not spoil those after it.
+// feed reads the prompt in chunks, then the golden's tokens, whatever the engine chose.
 func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output,
 	error) {
 	start := time.Now()

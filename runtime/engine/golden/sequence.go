@@ -7,8 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The smallest KV manager that can feed sequences to an engine, one after another: it does what the
-// scheduler does with runtime/kv, but shares no pages.
+// The smallest KV manager: what the scheduler does with runtime/kv, but it shares no pages.
 
 // Pages are the free pages of a pool, handed out from the end.
 type Pages struct {
@@ -44,9 +43,8 @@ type Sequence struct {
 
 func (p *Pages) NewSequence(s models.Spec) *Sequence { return &Sequence{pages: p, spec: s} }
 
-// Extend makes room for rows more positions and returns what a Batch needs to know; its tables are
-// the sequence's own and change with the next Extend. Window pages that no row from here on sees
-// are given back.
+// Extend makes room for rows more positions, and gives back window pages that nothing sees from
+// here on. The tables are the sequence's own and change with the next Extend.
 func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 	start, need := q.Length, (q.Length+rows+engine.PageTokens-1)/engine.PageTokens
 	visible := engine.FirstVisible(start, q.spec.Window) / engine.PageTokens
