@@ -169,12 +169,7 @@ func HostRate(host engine.Device) float64 { return multi.ReadRate(host) }
 // driverIsLikely tells whether the machine has signs of a driver, so that a machine without a GPU
 // starts no process to find out.
 func driverIsLikely() bool {
-	for _, l := range device.Libraries {
-		if os.Getenv(l.Variable) != "" {
-			return true
-		}
-	}
-	return anyExists(nvidiaSigns) || anyExists(amdSigns)
+	return device.ByHand() || anyExists(nvidiaSigns) || anyExists(amdSigns)
 }
 
 // Traffic is what steps have cost in messages to a worker and back.

@@ -13,6 +13,7 @@ package detect
 import (
 	"cmp"
 	"context"
+	"embed"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -122,17 +123,10 @@ type Machine struct {
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 
-// nothing is a machine without files.
-type nothing struct{}
-
-func (nothing) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
 // whole puts empty parts, and not nil, in the place of missing ones.
 func (m Machine) whole() Machine {
 	if m.Files == nil {
-		m.Files = nothing{}
+		m.Files = embed.FS{} // without files
 	}
 	if m.Ask == nil {
 		m.Ask = func(string) ([]Answer, error) { return nil, nil }

@@ -51,7 +51,7 @@ type variants interface {
 // library was named by hand nothing is proved. Call it before the card has a model: a card that is
 // lost to a kernel is opened anew.
 func (c *Card) Verify(ctx context.Context, folder string) {
-	if byHand() {
+	if ByHand() {
 		return
 	}
 	c.folder = folder
@@ -245,9 +245,9 @@ func (t *Verification) say(kernels string) (summary string, wrong []string) {
 // Records is the folder in the user's cache where outcomes are kept.
 func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
 
-// byHand tells whether a driver library was named: it usually drives no card of this machine, and
+// ByHand tells whether a driver library was named: it usually drives no card of this machine, and
 // an emulation takes long to prove anything.
-func byHand() bool {
+func ByHand() bool {
 	for _, l := range Libraries {
 		if os.Getenv(l.Variable) != "" {
 			return true

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,15 +52,9 @@ func (e *Error) Is(target error) bool {
 
 // explain asks the library what a code means, if it knows.
 func (d *Driver) explain(f function, code int) error {
-	e := &Error{Call: f.symbol(d.api), Code: code, Name: "unknown",
-		Text: "the driver does not say why"}
-	if name := d.describe(errorName, code); name != "" {
-		e.Name = name
-	}
-	if t := d.describe(errorText, code); t != "" {
-		e.Text = t
-	}
-	return e
+	return &Error{Call: f.symbol(d.api), Code: code,
+		Name: cmp.Or(d.describe(errorName, code), "unknown"),
+		Text: cmp.Or(d.describe(errorText, code), "the driver does not say why")}
 }
 
 // describe turns a code into words. HIP returns them, CUDA a code and the words.

@@ -43,7 +43,7 @@ type Device struct {
 	tokens fifo
 
 	passing sync.Mutex
-	pass    *pass // the forward pass queued last
+	pass    func() error // waits for the forward pass queued last; nil: there was none
 }
 
 var _ engine.Placer = (*Device)(nil)

@@ -72,16 +72,6 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
-// shared is how many bytes of the host's memory the plan takes on cards without their own.
-func (p Plan) shared(cards []Card) (bytes int64) {
-	for _, s := range p.Shares {
-		if cards[s.Card].Shared {
-			bytes += s.Bytes()
-		}
-	}
-	return bytes
-}
-
 // Reserve is the part of a device's free memory that is left for a display when the settings do not
 // say how much may be used.
 const Reserve = 512 << 20
@@ -253,7 +243,13 @@ func (z *planner) place(context int) (Plan, error) {
 		if !ok {
 			continue
 		}
-		if hostNeed+p.shared(z.cards) > z.host.Free {
+		need := hostNeed
+		for _, share := range p.Shares {
+			if z.cards[share.Card].Shared {
+				need += share.Bytes()
+			}
+		}
+		if need > z.host.Free {
 			break
 		}
 		p.HostUsed = hostNeed

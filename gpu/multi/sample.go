@@ -27,11 +27,6 @@ type samplingStep struct {
 
 var _ engine.SamplingStep = (*samplingStep)(nil)
 
-type pass struct {
-	done chan struct{}
-	err  error // when done
-}
-
 // settle waits for the pass under way and gives its error, if it has any.
 func (d *Device) settle() error {
 	d.passing.Lock()
@@ -40,8 +35,7 @@ func (d *Device) settle() error {
 	if p == nil {
 		return nil
 	}
-	<-p.done
-	return p.err
+	return p()
 }
 
 // drain waits for the last pass's final stretch, on the last card. The lock is held.
@@ -56,10 +50,8 @@ func (d *Device) drain() error {
 
 // sampled is one Sample, and its tokens when they have been waited for.
 type sampled struct {
-	step   engine.SamplingStep
 	chosen []engine.SampledToken
-	known  bool
-	err    error
+	wait   func() error // for them
 }
 
 // fifo are the Samples not read yet, oldest first.
@@ -72,15 +64,11 @@ type fifo struct {
 // know waits for the tokens of the oldest Samples, up to those of last. The lock is held.
 func (f *fifo) know(last *sampled) error {
 	for _, x := range f.waiting {
-		if !x.known {
-			x.err = x.step.Wait(x.chosen)
-			x.known = true
-		}
-		if x == last {
+		if x.wait(); x == last {
 			break
 		}
 	}
-	return last.err
+	return last.wait()
 }
 
 func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
@@ -93,14 +81,11 @@ func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 		return engine.ErrClosed
 	}
 	b, from = copied(b), slices.Clone(from)
-	p := &pass{done: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- s.forward(b, from) }()
 	d.passing.Lock()
-	d.pass = p
-	d.passing.Unlock()
-	go func() {
-		defer close(p.done)
-		p.err = s.forward(b, from)
-	}()
+	defer d.passing.Unlock()
+	d.pass = sync.OnceValue(func() error { return <-done })
 	return nil
 }
 
@@ -157,7 +142,8 @@ func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
 	if err := s.last.Sample(choices); err != nil {
 		return err
 	}
-	x := &sampled{step: s.last, chosen: make([]engine.SampledToken, len(choices))}
+	x := &sampled{chosen: make([]engine.SampledToken, len(choices))}
+	x.wait = sync.OnceValue(func() error { return s.last.Wait(x.chosen) })
 	d.tokens.Lock()
 	defer d.tokens.Unlock()
 	d.tokens.waiting, d.tokens.latest = append(d.tokens.waiting, x), x

@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
 
 // What a machine must offer to run a Program; enginetest checks that all devices behave the same.
 
@@ -48,3 +53,64 @@ type Step interface {
 	Forward(b *Batch, logits []float32, times []int64) error
 	Close() error
 }
+
+// Users counts the regions and steps of a device, which must be freed before the device is closed.
+type Users struct {
+	mu     sync.Mutex
+	count  int
+	closed bool
+}
+
+// Use counts one more.
+func (u *Users) Use() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return errors.New("the device is closed")
+	}
+	u.count++
+	return nil
+}
+
+// Release counts one less.
+func (u *Users) Release() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.count--
+}
+
+// Close calls end, once and not while something is in use.
+func (u *Users) Close(name string, end func() error) error {
+	u.mu.Lock()
+	count, closed := u.count, u.closed
+	u.closed = closed || count == 0
+	u.mu.Unlock()
+	switch {
+	case closed:
+		return nil
+	case count > 0:
+		return fmt.Errorf("%s is closed with %d regions and steps in use", name, count)
+	}
+	return end()
+}
+
+// Caps says what a device can do; nothing else of it decides settings, memory plans and reports. A
+// device made of several says what all of them can do.
+type Caps struct {
+	Computes []string // the compute modes it has kernels for
+	DenseQ8  bool     // it has kernels for dense weights in 8 bits
+	Dense12  bool     // inputs of such weights have 12 bits, not 8
+	FP8KV    bool     // it has kernels for KV pages in 8 bits
+	Samples  bool     // it samples tokens: its steps are SamplingSteps
+	// Alike: steps of up to so many rows give a row the same bits, larger ones others unless the
+	// settings are Deterministic; 0: all steps do
+	Alike int
+
+	Discrete   bool    // it has a memory of its own, as a card has; else Memory is the host's
+	Integrated bool    // a GPU that shares the host's memory
+	Arch       string  // a GPU's instruction set: "sm_90", "gfx942"
+	Bandwidth  float64 // byte/s of a GPU's memory by its data sheet; 0: not known
+}
+
+// Has tells whether there are kernels for a compute mode.
+func (c Caps) Has(compute string) bool { return slices.Contains(c.Computes, compute) }
