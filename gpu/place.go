@@ -29,7 +29,7 @@ func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 // so much memory. hostFree is bytes, hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
 	hostFree int64, hostBandwidth func() float64) Placement {
-	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
+	cards, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
 		return Placement{Lines: []string{"no plan: how much memory " + unknown +
 			" has is not known"}}
@@ -40,32 +40,24 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	host, o := multi.Host{Free: hostFree}, placementSettings(spec, settings(cards[0].Total))
 	plan, err := multi.PlanFor(spec, cards[:1], multi.Host{}, o)
 	if err == nil && plan.Context >= min(UsableContext, spec.MaxPosition) {
-		return Placement{plan.Lines(numbers), true}
+		return Placement{plan.Lines(), true}
 	}
-	order := make([]int, len(cards))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(cards[b].Free>>20, cards[a].Free>>20)
+	slices.SortStableFunc(cards, func(a, b multi.Card) int {
+		return cmp.Compare(b.Free>>20, a.Free>>20)
 	})
-	sorted, named := make([]multi.Card, len(cards)), make([]int, len(cards))
-	for i, n := range order {
-		sorted[i], named[i] = cards[n], numbers[n]
-	}
-	if plan, err = multi.PlanFor(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
+	if plan, err = multi.PlanFor(spec, cards, host, o); err == nil && plan.CPUExpertLayers() > 0 {
 		host.Bandwidth = hostBandwidth()
-		plan, err = multi.PlanFor(spec, sorted, host, o)
+		plan, err = multi.PlanFor(spec, cards, host, o)
 	}
 	if err != nil {
 		return Placement{Lines: []string{err.Error()}}
 	}
-	return Placement{plan.Lines(named), true}
+	return Placement{plan.Lines(), true}
 }
 
 // planCards lists the usable GPUs by number. Free memory is what the driver or the kernel said, or
 // the whole card. unknown names a GPU whose memory is not known.
-func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card, numbers []int,
+func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
 	unknown string) {
 	gpus := r.Usable()
 	for i := range gpus {
@@ -81,18 +73,18 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
 			continue
 		}
 		if g.MemoryMiB == 0 {
-			return nil, nil, g.Title()
+			return nil, g.Title()
 		}
 		total, free := int64(g.MemoryMiB)<<20, int64(cmp.Or(g.FreeMiB, g.MemoryMiB))<<20
 		if g.SharesHost() {
 			free = min(free, hostFree)
 		}
-		c := multi.Card{Name: g.Title(), Free: device.Available(total, free), Total: total,
-			Shared: g.SharesHost()}
+		c := multi.Card{Name: g.Title(), Number: *g.Number, Total: total,
+			Free: device.Available(total, free), Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9
 		}
-		cards, numbers = append(cards, c), append(numbers, *g.Number)
+		cards = append(cards, c)
 	}
-	return cards, numbers, ""
+	return cards, ""
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -26,10 +27,8 @@ const (
 
 // ParseDecodeKernel reads a choice; "" is the default.
 func ParseDecodeKernel(s string) (DecodeKernel, error) {
-	switch k := DecodeKernel(s); k {
-	case "":
-		return DecodeGraph, nil
-	case DecodeGraph, DecodePersistent:
+	k := cmp.Or(DecodeKernel(s), DecodeGraph)
+	if k == DecodeGraph || k == DecodePersistent {
 		return k, nil
 	}
 	return "", fmt.Errorf("decode kernel %q: %s or %s", s, DecodeGraph, DecodePersistent)

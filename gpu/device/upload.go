@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -74,23 +75,22 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 			l.queue.Synchronize()
 		}
 	}()
-	for len(data) > 0 {
+	for piece := range slices.Chunk(data, pieceBytes) {
 		s := &l.ring[l.at]
 		l.at = (l.at + 1) % pieces
 		if err := s.copied.Synchronize(); err != nil {
 			return err
 		}
-		n := min(len(data), pieceBytes)
-		if err := readInto(s.memory.Bytes()[:n], data[:n]); err != nil {
+		if err := readInto(s.memory.Bytes()[:len(piece)], piece); err != nil {
 			return err
 		}
-		if err := l.queue.CopyIn(to, s.memory, 0, n); err != nil {
+		if err := l.queue.CopyIn(to, s.memory, 0, len(piece)); err != nil {
 			return err
 		}
 		if err := s.copied.Record(l.queue); err != nil {
 			return err
 		}
-		data, to = data[n:], to+driver.Pointer(n)
+		to += driver.Pointer(len(piece))
 	}
 	return l.queue.Synchronize()
 }

@@ -178,7 +178,8 @@ func (c *compiler) program(st stretch) (*engine.Program, *load, error) {
 				}
 				if w, ok := b.Region.(*weight); ok && clone.Region == nil && l != nil { // streamed
 					clone.Region, clone.Offset = l.area, filled
-					l.parts = append(l.parts, piece{filled, w.data})
+					l.parts = append(l.parts, engine.Piece{Region: l.area, Offset: filled,
+						Host: w.data})
 					filled += (w.bytes + stagingAlign - 1) / stagingAlign * stagingAlign
 				}
 				clones[b] = clone

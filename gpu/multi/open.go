@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
@@ -84,14 +85,12 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 	})
 	var planned []Card
 	var devices []engine.Device
-	var numbers []int
 	for _, c := range cards {
 		total, free := c.Memory()
 		caps := c.Caps()
-		planned = append(planned, Card{Name: c.Name(), Free: free, Total: total,
-			Shared:    caps.Integrated,
-			Bandwidth: caps.Bandwidth})
-		devices, numbers = append(devices, c), append(numbers, c.Number)
+		planned = append(planned, Card{Name: c.Name(), Number: c.Number, Free: free,
+			Total: total, Shared: caps.Integrated, Bandwidth: caps.Bandwidth})
+		devices = append(devices, c)
 	}
 	_, free := host.Memory()
 	machine := Host{Free: free}
@@ -115,5 +114,5 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 	if err != nil {
 		return nil, "", err
 	}
-	return dev, plan.Line(numbers), nil
+	return dev, strings.Join(plan.Lines(), "; "), nil
 }

@@ -323,7 +323,8 @@ func FuzzPlan(f *testing.F) {
 		r.Spec.MaxPosition = 131072
 		r.Settings.MaxModelLen, r.Settings.CPUExperts,
 			r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
-		cards := []Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
+		cards := []Card{{Number: 3, Free: free, Total: free},
+			{Number: 1, Free: free / 2, Total: free}}
 		plan, err := PlanFor(r.Spec, cards, Host{Free: host}, r.Settings)
 		if err != nil {
 			return
@@ -341,8 +342,8 @@ func FuzzPlan(f *testing.F) {
 			t.Errorf("%d of %d layers, %d of the host's %d", placed, r.Spec.Layers, plan.HostUsed,
 				host)
 		}
-		if line := plan.Line([]int{3, 1}); !strings.Contains(line, "layers 0-") {
-			t.Error(line)
+		if lines := plan.Lines(); !strings.Contains(lines[0], "layers 0-") {
+			t.Error(lines)
 		}
 	})
 }

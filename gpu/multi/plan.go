@@ -26,6 +26,7 @@ import (
 // Card is a GPU with memory to give.
 type Card struct {
 	Name      string
+	Number    int     // by which people know it
 	Free      int64   // bytes that a device on it says are free (engine.Device.Memory)
 	Total     int64   // bytes
 	Bandwidth float64 // byte/s of its memory, measured or from the catalogue; 0: not known
@@ -43,6 +44,7 @@ const Rows = 2048
 
 type Share struct {
 	Card        int   // index into the cards
+	Number      int   // of the card
 	From, To    int   // its layers, To not included
 	CPUExperts  []int // those of its layers whose experts the CPU computes
 	Embedding   bool
@@ -263,7 +265,7 @@ func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 	p := Plan{Context: context, Pages: z.pages(context)}
 	layer, layers := 0, z.spec.Layers
 	for i, c := range z.cards[:n] {
-		share := Share{Card: i, From: layer, Scratch: z.scratch}
+		share := Share{Card: i, Number: c.Number, From: layer, Scratch: z.scratch}
 		left := room(c, z.o) - z.scratch
 		if layer == 0 {
 			share.Embedding, share.Weights = true, z.embedding

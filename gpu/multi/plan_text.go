@@ -1,23 +1,13 @@
 package multi
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // A plan, or why there is none, for people.
 
-// Line is the plan in a line. numbers, or nil, are those by which people know the cards.
-func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
-
-// Lines are Line in parts: one for each card, then one for what they have together.
-func (p Plan) Lines(numbers []int) (lines []string) {
+// Lines are the plan for people: a line for each card, then one for what they have together.
+func (p Plan) Lines() (lines []string) {
 	for _, s := range p.Shares {
-		number := s.Card
-		if s.Card < len(numbers) {
-			number = numbers[s.Card]
-		}
-		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, number, gb(s.Bytes()))
+		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, s.Number, gb(s.Bytes()))
 		if n := len(s.CPUExperts); n > 0 {
 			part += fmt.Sprintf(", experts of %d of them on the CPU", n)
 		}

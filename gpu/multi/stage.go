@@ -42,23 +42,17 @@ func (d *Device) stagingBytes(p *engine.Program) []int64 {
 // load is the experts of one stretch on their way into an area.
 type load struct {
 	area   engine.Region
-	parts  []piece
+	parts  []engine.Piece
 	before int // the load that has the area before it; -1: none
-}
-
-// piece is a tensor and its place in the area.
-type piece struct {
-	offset int64
-	data   []byte
 }
 
 func (l *load) run() error {
 	for _, x := range l.parts {
-		write := l.area.Write
-		if r, ok := l.area.(refiller); ok {
+		write := x.Region.Write
+		if r, ok := x.Region.(refiller); ok {
 			write = r.Refill
 		}
-		if err := write(x.offset, x.data); err != nil {
+		if err := write(x.Offset, x.Host); err != nil {
 			return fmt.Errorf("stream experts: %w", err)
 		}
 	}

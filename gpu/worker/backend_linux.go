@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,6 @@ type Options struct {
 type Backend struct {
 	c      *connection
 	notify func(line string)
-	own    bool // the deadline of a step was chosen by whoever started it
 
 	mu     sync.Mutex
 	text   backendText
@@ -45,22 +45,11 @@ var _ Local = (*Backend)(nil)
 
 // Start runs a worker and has it open its GPUs.
 func Start(o Options) (_ *Backend, err error) {
-	if o.Identity == (Identity{}) {
-		o.Identity = Here()
-	}
-	if o.logits == 0 {
-		o.logits = logitsBytes
-	}
+	o.Identity, o.logits = cmp.Or(o.Identity, Here()), cmp.Or(o.logits, logitsBytes)
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
-	own := o.Deadlines.Step != 0
-	if !own {
-		o.Deadlines.Step = stepDeadline
-	}
-	if o.Deadlines.Setup == 0 {
-		o.Deadlines.Setup = setupDeadline
-	}
+	o.Deadlines.Setup = cmp.Or(o.Deadlines.Setup, setupDeadline)
 	s, file, err := newShared(o.logits)
 	if err != nil {
 		return nil, err
@@ -69,8 +58,7 @@ func Start(o Options) (_ *Backend, err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the GPU worker: %w", err), s.close())
 	}
-	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify,
-		own: own}
+	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify}
 	if err := b.greet(o); err != nil {
 		return nil, errors.Join(err, b.c.part())
 	}
@@ -100,13 +88,7 @@ func (b *Backend) is(t backendText) {
 	b.mu.Lock()
 	b.text = t
 	b.mu.Unlock()
-	if !b.own {
-		deadline := stepDeadline
-		if t.Several {
-			deadline = severalDeadline
-		}
-		b.c.setStepDeadline(deadline)
-	}
+	b.c.several.Store(t.Several)
 	for _, line := range t.Notes {
 		b.notify(line)
 	}

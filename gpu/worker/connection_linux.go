@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type connection struct {
 	out     []byte
 	lost    error
 
+	several               atomic.Bool // devices run a step
 	steps, sent, received atomic.Int64
 }
 
@@ -97,7 +99,7 @@ func (c *connection) call(r request) error {
 	}
 	deadline := c.deadlines.Setup
 	if r.kind == step || r.kind == measure {
-		deadline = c.deadlines.Step
+		deadline = c.stepDeadline()
 	}
 	if err := c.send(&m); err != nil {
 		return err
@@ -140,10 +142,12 @@ func (c *connection) call(r request) error {
 	return nil
 }
 
-func (c *connection) setStepDeadline(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deadlines.Step = d
+// stepDeadline is for a step here, unless who started the worker chose one.
+func (c *connection) stepDeadline() time.Duration {
+	if c.several.Load() {
+		return cmp.Or(c.deadlines.Step, severalDeadline)
+	}
+	return cmp.Or(c.deadlines.Step, stepDeadline)
 }
 
 // next gives the next request its number and a free slot, for which it may have to wait.
@@ -161,7 +165,7 @@ func (c *connection) next() (uint32, error) {
 		}
 	}
 	for c.last-c.seen >= slots-1 {
-		if err := c.receive(c.deadlines.Step, advance); err != nil {
+		if err := c.receive(c.stepDeadline(), advance); err != nil {
 			return 0, err
 		}
 		if err := c.putAside(); err != nil {

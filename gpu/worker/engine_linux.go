@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
@@ -183,8 +184,7 @@ func (p pool) copy(k kind, offset int64, data []byte) error {
 	if err := cmp.Or(p.e.open(), engine.Inside(offset, len(data), p.Bytes())); err != nil {
 		return err
 	}
-	for len(data) > 0 {
-		piece := data[:min(len(data), pieceBytes)]
+	for piece := range slices.Chunk(data, pieceBytes) {
 		r := request{kind: k, ask: bytesText{offset, int64(len(piece))}}
 		if k == writeCache {
 			r.fill = func(slot []byte) int { return copy(slot, piece) }
@@ -199,7 +199,7 @@ func (p pool) copy(k kind, offset int64, data []byte) error {
 		if err := p.e.b.c.call(r); err != nil {
 			return err
 		}
-		data, offset = data[len(piece):], offset+int64(len(piece))
+		offset += int64(len(piece))
 	}
 	return nil
 }
@@ -306,7 +306,7 @@ func (c *connection) wait(chosen []engine.SampledToken) error {
 		if len(c.waiting) == 0 {
 			return errors.New("nothing was sampled that could be waited for")
 		}
-		if err := c.receive(c.deadlines.Step, advance); err != nil {
+		if err := c.receive(c.stepDeadline(), advance); err != nil {
 			return err
 		}
 		if err := c.putAside(); err != nil {

@@ -143,7 +143,7 @@ func TestPlaced(t *testing.T) {
 			told := &said{}
 			dev := opened(t, x.cut.kind(t, x.kind), Options{Notify: told.log})
 			if told.String() != "layers on "+x.kind || !dev.Several() ||
-				dev.c.deadlines.Step != severalDeadline {
+				dev.c.stepDeadline() != severalDeadline {
 				t.Errorf("told %q, several: %v", told, dev.Several())
 			}
 			got, err := stepsOf(t, dev, ckpt, x.o)

@@ -12,13 +12,13 @@ import (
 func TestPrintedPlan(t *testing.T) {
 	cards := multi.Plan{Context: 9, HostUsed: 2 << 30,
 		Shares: []multi.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}},
-			{Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
+			{Card: 1, Number: 1, From: 2, To: 4, Weights: 1 << 30}}}
 	for name, x := range map[string]struct {
 		plan       gpu.Placement
 		want, line string
 	}{
 		"no GPUs": {gpu.Placement{}, "", ""},
-		"two cards": {gpu.Placement{Lines: cards.Lines(nil), Fits: true},
+		"two cards": {gpu.Placement{Lines: cards.Lines(), Fits: true},
 			"\t  GPUs: layers 0-1 on GPU 0 (1.1 GB), experts of 1 of them on the CPU\n" +
 				"\t        layers 2-3 on GPU 1 (1.1 GB)\n\t        context 9; 2.1 GB of host " +
 				"memory\n",
