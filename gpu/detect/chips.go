@@ -50,41 +50,35 @@ var Chips = sync.OnceValue(func() []Chip {
 
 // chipOf finds the product of a PCI id ("10de:2335"), among several by units, then memory, or nil.
 func chipOf(pci string, units, memoryMiB int) *Chip {
-	var best *Chip
-	bestScore := -1
-	for i := range Chips() {
-		c := &Chips()[i]
-		if !slices.Contains(c.PCI, strings.ToLower(pci)) {
-			continue
-		}
-		score := 0
-		if units != 0 && c.Units == units {
-			score += 2
-		}
-		if memoryMiB != 0 && c.MemoryMiB != 0 && near(memoryMiB, c.MemoryMiB) {
-			score++
-		}
-		if score > bestScore {
-			best, bestScore = c, score
-		}
-	}
-	return best
+	pci = strings.ToLower(pci)
+	return likeliest(units, memoryMiB, func(c *Chip) bool { return slices.Contains(c.PCI, pci) })
 }
 
 // ChipNamed finds the product that a driver calls by name, among several by memory, or nil.
 func ChipNamed(name string, memoryMiB int) *Chip {
-	var found *Chip
+	return likeliest(0, memoryMiB, func(c *Chip) bool {
+		return slices.ContainsFunc(c.Names,
+			func(n string) bool { return strings.EqualFold(n, name) })
+	})
+}
+
+// likeliest is the product with these figures among those that can be meant, the first of equals;
+// nil where there is none. Units tell more than memory, 0 tells nothing.
+func likeliest(units, memoryMiB int, meant func(*Chip) bool) (best *Chip) {
+	most := -1
 	for i := range Chips() {
-		c := &Chips()[i]
-		if !slices.ContainsFunc(c.Names,
-			func(n string) bool { return strings.EqualFold(n, name) }) {
-			continue
+		c, score := &Chips()[i], 0
+		if units != 0 && c.Units == units {
+			score += 2
 		}
-		if found == nil || memoryMiB != 0 && near(memoryMiB, c.MemoryMiB) {
-			found = c
+		if near(memoryMiB, c.MemoryMiB) {
+			score++
+		}
+		if score > most && meant(c) {
+			best, most = c, score
 		}
 	}
-	return found
+	return best
 }
 
 // near says whether two memory figures can be of one product: a twentieth may be kept back.

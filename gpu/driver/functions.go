@@ -2,8 +2,8 @@ package driver
 
 // What is called in the two vendors' libraries, in one table. HIP copied the shape of CUDA's driver
 // interface, so one row serves both; where they differ the row has two signatures and driver.go two
-// branches. Nothing here comes from a header: drivertest/declcheck turns this table into
-// C++ that compiles only where the vendors' own headers agree with it, and .ci/run does that.
+// branches. Nothing here comes from a header: drivertest/declcheck turns this table into C++ that
+// compiles only where the vendors' own headers agree with it, and .ci/run does that.
 
 // Declaration names a function and the shape of its arguments, a letter each:
 //
