@@ -25,13 +25,13 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models/mapping"
-	"github.com/ossrun/ossrun/models/store"
 )
 
 const (
 	partialSuffix = ".ossrun.incomplete"
 	journalSuffix = ".ossrun.journal"
-	foreignSuffix = ".incomplete" // of older huggingface_hub: the file's beginning
+	newSuffix     = journalSuffix + ".new" // while it is written
+	foreignSuffix = ".incomplete"          // of older huggingface_hub: the file's beginning
 
 	journalHead = 512 // bytes before the first range's record
 	recordBytes = 8   // written and flushed, little-endian uint32
@@ -121,7 +121,14 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 		text = binary.LittleEndian.AppendUint32(text, n)
 		text = binary.LittleEndian.AppendUint32(text, n)
 	}
-	if err := store.WriteFile(blob+journalSuffix, text); err != nil {
+	// whoever has the blob's lock writes under one name, so a process that is killed here leaves
+	// nothing that the next one does not take
+	err = os.WriteFile(blob+newSuffix, text, 0o644)
+	if err == nil {
+		err = os.Rename(blob+newSuffix, blob+journalSuffix)
+	}
+	if err != nil {
+		os.Remove(blob + newSuffix)
 		return nil, err
 	}
 	f, err := os.OpenFile(blob+journalSuffix, os.O_WRONLY, 0)
@@ -189,7 +196,7 @@ func sweepJournal(blob string) {
 // dropPartial deletes the unfinished parts of a blob.
 func dropPartial(blob string) error {
 	var errs []error
-	for _, suffix := range [...]string{journalSuffix, partialSuffix} {
+	for _, suffix := range [...]string{newSuffix, journalSuffix, partialSuffix} {
 		if err := os.Remove(blob + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("deleting a broken download: %w", err))
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,25 @@ func TestKilledWhileFinishing(t *testing.T) {
 	if sent := server.Sent(""); sent != 0 {
 		t.Errorf("%d bytes were sent", sent)
 	}
+}
+
+// TestKilledWhileStarting: a process that ended while it wrote a journal leaves nothing either.
+func TestKilledWhileStarting(t *testing.T) {
+	r := sample(300_000)
+	_, client, o := serve(t, r)
+	for _, name := range fetched {
+		blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
+		if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(blob+".ossrun.journal.new", []byte("ha"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
 }
 
 // TestNewCommit keeps what two commits share.
