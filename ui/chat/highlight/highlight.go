@@ -73,9 +73,6 @@ func Find(name string) *Language {
 	return nil
 }
 
-// Name is the language's own name.
-func (l *Language) Name() string { return l.names[0] }
-
 // Line appends the tokens of one line, given without its end, and returns the State for the next.
 func (l *Language) Line(tokens []Token, before State, line string) ([]Token, State) {
 	s := scanner{State: before, tokens: tokens, mine: len(tokens), line: line, base: l}

@@ -29,18 +29,18 @@ func read(t testing.TB, l *Language, text string) string {
 		tokens, state = l.Line(tokens[:0], state, line)
 		again, same := l.Line(nil, before, line)
 		if same != state || fmt.Sprint(again) != fmt.Sprint(tokens) {
-			t.Fatalf("%s: line %q has other tokens when it is read again", l.Name(), line)
+			t.Fatalf("%s: line %q has other tokens when it is read again", l.names[0], line)
 		}
 		sum, last := "", Kind(255)
 		for _, tok := range tokens {
 			if tok.Text == "" || tok.Kind >= Kind(len(marks)) {
-				t.Fatalf("%s: token %v of %q", l.Name(), tok, line)
+				t.Fatalf("%s: token %v of %q", l.names[0], tok, line)
 			}
 			if tok.Kind == last {
-				t.Fatalf("%s: two neighbours of kind %d in %q", l.Name(), last, line)
+				t.Fatalf("%s: two neighbours of kind %d in %q", l.names[0], last, line)
 			}
 			if utf8.ValidString(line) && !utf8.ValidString(tok.Text) {
-				t.Fatalf("%s: a character of %q is cut", l.Name(), line)
+				t.Fatalf("%s: a character of %q is cut", l.names[0], line)
 			}
 			last = tok.Kind
 			sum += tok.Text
@@ -51,7 +51,7 @@ func read(t testing.TB, l *Language, text string) string {
 			}
 		}
 		if sum != line {
-			t.Fatalf("%s: the tokens of %q are %q", l.Name(), line, sum)
+			t.Fatalf("%s: the tokens of %q are %q", l.names[0], line, sum)
 		}
 	}
 	return b.String()
@@ -99,8 +99,8 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	for _, l := range languages() {
-		if !seen[l] && l.Name()[0] != '.' {
-			t.Errorf("%s has no sample", l.Name())
+		if !seen[l] && l.names[0][0] != '.' {
+			t.Errorf("%s has no sample", l.names[0])
 		}
 	}
 }
@@ -112,22 +112,22 @@ func TestFind(t *testing.T) {
 		"python:main.py": "python", "sh": "bash", "Dockerfile": "dockerfile", "yml": "yaml",
 		" rust ": "rust",
 	} {
-		if l := Find(name); l == nil || l.Name() != want {
+		if l := Find(name); l == nil || l.names[0] != want {
 			t.Errorf("%q is %v, not %s", name, l, want)
 		}
 	}
 	for _, name := range []string{"", "text", "plaintext", "nothing", "g", " ", "go2"} {
 		if l := Find(name); l != nil {
-			t.Errorf("%q is %s", name, l.Name())
+			t.Errorf("%q is %s", name, l.names[0])
 		}
 	}
 	seen := map[string]string{}
 	for _, l := range languages() {
 		for _, name := range l.names {
 			if seen[name] != "" {
-				t.Errorf("%q is %s and %s", name, seen[name], l.Name())
+				t.Errorf("%q is %s and %s", name, seen[name], l.names[0])
 			}
-			seen[name] = l.Name()
+			seen[name] = l.names[0]
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestFind(t *testing.T) {
 func TestTable(t *testing.T) {
 	for _, l := range languages() {
 		if len(l.regions) > 64 || len(l.regions) == 0 {
-			t.Errorf("%s has %d regions", l.Name(), len(l.regions))
+			t.Errorf("%s has %d regions", l.names[0], len(l.regions))
 		}
 		for i, r := range l.regions {
 			switch {
@@ -144,11 +144,11 @@ func TestTable(t *testing.T) {
 				r.shut == "" && (r.is('L') || r.is('N') || r.is('C') || r.code != nil ||
 					r.hole != ""),
 				r.hole != "" && !strings.ContainsAny(r.hole, "{("):
-				t.Errorf("%s: region %d is %+v", l.Name(), i, r)
+				t.Errorf("%s: region %d is %+v", l.names[0], i, r)
 			}
 			for j, earlier := range l.regions[:i] {
 				if earlier.forms == r.forms && strings.HasPrefix(r.open, earlier.open) {
-					t.Errorf("%s: region %d is never reached, %d takes it", l.Name(), i, j)
+					t.Errorf("%s: region %d is never reached, %d takes it", l.names[0], i, j)
 				}
 			}
 		}

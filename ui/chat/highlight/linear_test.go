@@ -44,7 +44,7 @@ func TestNoLineIsQuadratic(t *testing.T) {
 				a, b = min(a, cost(short)), min(b, cost(long))
 			}
 			if b > 0.005 && b > 24*max(a, 1e-4) {
-				t.Errorf("%s, %q again and again: %.1f ms for %d bytes, %.1f ms for %d", l.Name(),
+				t.Errorf("%s, %q again and again: %.1f ms for %d bytes, %.1f ms for %d", l.names[0],
 					p, a*1e3, short, b*1e3, long)
 			}
 		}

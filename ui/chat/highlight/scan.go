@@ -249,7 +249,6 @@ func (s *scanner) key(l *Language, end int, quoted bool) Kind {
 	return l.keys[c]
 }
 
-// word takes a word.
 func (s *scanner) word() {
 	l, end := s.lang, s.wordEnd(s.at)
 	text, next, before := s.line[s.at:end], s.byteAt(end), s.byteAt(s.at-1)
@@ -286,7 +285,6 @@ func (s *scanner) word() {
 	s.take(kind, end)
 }
 
-// number takes a number.
 func (s *scanner) number() {
 	i := s.at + 1
 	for ; i < len(s.line); i++ {

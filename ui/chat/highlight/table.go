@@ -85,7 +85,6 @@ var languages = sync.OnceValue(func() (all []*Language) {
 	return all
 })
 
-// property takes one: its name and its words.
 func (l *Language) property(words []string, find func(string) *Language) {
 	name, words := words[0], words[1:]
 	switch name {

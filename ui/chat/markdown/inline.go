@@ -69,10 +69,8 @@ func span(s string, style term.Style) term.Span {
 
 // text resolves backslashes and entities.
 func (r *renderer) text(dst []term.Span, b []byte, style term.Style) []term.Span {
-	if bytes.IndexByte(b, '\\') >= 0 {
-		b = util.UnescapePunctuations(b)
-	}
-	if bytes.IndexByte(b, '&') >= 0 {
+	b = util.UnescapePunctuations(b)
+	if bytes.IndexByte(b, '&') >= 0 { // these two look at every byte slowly
 		b = util.ResolveEntityNames(util.ResolveNumericReferences(b))
 	}
 	return append(dst, span(string(b), style))
@@ -138,29 +136,33 @@ type formulaParser struct{}
 func (formulaParser) Trigger() []byte { return []byte{'\\', '$'} }
 
 func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
-	line, _ := block.PeekLine()
-	if line[0] == '$' {
-		inner, size := dollars(string(line), block.PrecendingCharacter())
-		if size == 0 {
-			return nil
+	peeked, _ := block.PeekLine()
+	line := string(peeked)
+	inner, size := "", 0
+	if mark := formulaEnd(line); mark != "" {
+		if end := strings.Index(line[2:], mark); end >= 0 {
+			inner, size = strings.TrimSpace(line[2:2+end]), 2+end+2
 		}
-		block.Advance(size)
-		return &formulaNode{text: inner}
+	} else if line[0] == '$' {
+		inner, size = dollars(line, block.PrecendingCharacter())
 	}
-	if len(line) < 4 || line[1] != '(' && line[1] != '[' {
+	if size == 0 {
 		return nil
 	}
-	mark := []byte{'\\', ')'}
-	if line[1] == '[' {
-		mark[1] = ']'
+	block.Advance(size)
+	return &formulaNode{text: inner}
+}
+
+// formulaEnd is what ends the formula with which text begins, "" where none does so with a
+// backslash.
+func formulaEnd(text string) string {
+	switch {
+	case strings.HasPrefix(text, `\(`):
+		return `\)`
+	case strings.HasPrefix(text, `\[`):
+		return `\]`
 	}
-	end := bytes.Index(line[2:], mark)
-	if end < 0 {
-		return nil
-	}
-	n := &formulaNode{text: strings.TrimSpace(string(line[2 : 2+end]))}
-	block.Advance(2 + end + 2)
-	return n
+	return ""
 }
 
 // dollars is the formula with which a line begins between $ or $$, and the bytes that it takes with

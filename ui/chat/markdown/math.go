@@ -15,8 +15,8 @@ import (
 // Math is a formula as text, or as it is where it cannot be written so.
 func Math(latex string) string {
 	m := mathReader{rest: latex}
-	text, ok := m.list(0)
-	if !ok || m.rest != "" || !utf8.ValidString(latex) || strings.TrimSpace(text) == "" {
+	text := m.list(0)
+	if m.failed || m.rest != "" || !utf8.ValidString(latex) || strings.TrimSpace(text) == "" {
 		return latex
 	}
 	return strings.Join(strings.Fields(text), " ")
@@ -26,60 +26,65 @@ func Math(latex string) string {
 const deepest = 30
 
 type mathReader struct {
-	rest string
-	deep int
+	rest   string
+	deep   int
+	failed bool // it has met what cannot be written; nothing is left to be read then
+}
+
+func (m *mathReader) fail() string {
+	m.failed, m.rest = true, ""
+	return ""
 }
 
 // list reads atoms up to a closing mark, which stays; 0 is the formula's end.
-func (m *mathReader) list(end byte) (string, bool) {
+func (m *mathReader) list(end byte) string {
 	if m.deep++; m.deep > deepest {
-		return "", false
+		return m.fail()
 	}
 	defer func() { m.deep-- }()
 	var b strings.Builder
 	for m.rest != "" && (end == 0 || m.rest[0] != end) {
-		switch c := m.rest[0]; c {
-		case '^', '_':
+		if c := m.rest[0]; c == '^' || c == '_' {
 			m.rest = m.rest[1:]
-			inner, ok := m.atom()
-			if !ok || strings.TrimSpace(inner) == "" {
-				return "", false
-			}
-			b.WriteString(script(c, strings.TrimSpace(inner)))
-		case '}', '&', '~', '#', '%', '$':
-			return "", false
-		default:
-			text, ok := m.atom()
-			if !ok {
-				return "", false
-			}
-			b.WriteString(text)
+			b.WriteString(script(c, m.filled(m.atom())))
+		} else {
+			b.WriteString(m.atom())
 		}
 	}
-	return b.String(), end == 0 || m.rest != ""
+	if end != 0 && m.rest == "" {
+		return m.fail()
+	}
+	return b.String()
 }
 
 // group reads what stands between a mark and its end.
-func (m *mathReader) group(open, end byte) (string, bool) {
+func (m *mathReader) group(open, end byte) string {
 	m.blanks()
 	if m.rest == "" || m.rest[0] != open {
-		return "", false
+		return m.fail()
 	}
 	m.rest = m.rest[1:]
-	inner, ok := m.list(end)
-	if !ok {
-		return "", false
+	inner := m.list(end)
+	if !m.failed {
+		m.rest = m.rest[1:]
 	}
-	m.rest = m.rest[1:]
-	return inner, true
+	return inner
 }
 
 func (m *mathReader) blanks() { m.rest = strings.TrimLeft(m.rest, " \t\n") }
 
+// filled is text without the blanks around it, of which something must be left.
+func (m *mathReader) filled(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return m.fail()
+	}
+	return text
+}
+
 // atom reads a character, a command with what it takes, or a group.
-func (m *mathReader) atom() (string, bool) {
+func (m *mathReader) atom() string {
 	if m.rest == "" {
-		return "", false
+		return m.fail()
 	}
 	switch m.rest[0] {
 	case '{':
@@ -87,128 +92,119 @@ func (m *mathReader) atom() (string, bool) {
 	case '\\':
 		return m.command()
 	case '^', '_', '}', '&', '~', '#', '%', '$':
-		return "", false
+		return m.fail()
 	case '\'':
 		m.rest = m.rest[1:]
-		return "′", true
+		return "′"
 	}
 	_, n := utf8.DecodeRuneInString(m.rest)
 	text := m.rest[:n]
 	m.rest = m.rest[n:]
-	return text, true
+	return text
 }
 
-// command reads one with a backslash.
-func (m *mathReader) command() (string, bool) {
+func (m *mathReader) command() string {
 	n := 1
 	for n < len(m.rest) && isLetter(m.rest[n]) {
 		n++
 	}
 	if n == 1 {
 		if len(m.rest) < 2 {
-			return "", false
+			return m.fail()
 		}
 		c := m.rest[1]
 		m.rest = m.rest[2:]
 		switch c {
 		case ',', ';', ':', ' ':
-			return " ", true
+			return " "
 		case '!':
-			return "", true
+			return ""
 		case '{', '}', '%', '$', '&', '#', '_':
-			return string(c), true
+			return string(c)
 		case '|':
-			return "‖", true
+			return "‖"
 		}
-		return "", false
+		return m.fail()
 	}
 	name := m.rest[1:n]
 	m.rest = m.rest[n:]
 	if text, ok := mathSymbols[name]; ok {
-		return text, true
+		return text
 	}
 	if text, ok := mathRelations[name]; ok {
 		m.blanks()
-		return " " + text + " ", true
+		return " " + text + " "
 	}
 	if strings.Contains(mathWords, " "+name+" ") {
-		if m.rest != "" && isLetter(m.rest[0]) {
-			return "", false // never: letters belong to the name
-		}
-		return name, true
+		return name
 	}
 	switch name {
 	case "quad", "qquad":
-		return "  ", true
+		return "  "
 	case "left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr":
 		m.blanks()
 		if strings.HasPrefix(m.rest, ".") {
 			m.rest = m.rest[1:]
-			return "", true
+			return ""
 		}
 		return m.atom()
 	case "frac", "dfrac", "tfrac":
-		over, ok := m.argument()
-		under, fine := m.argument()
-		return compound(over) + "/" + compound(under), ok && fine
+		over := compound(m.argument())
+		return over + "/" + compound(m.argument())
 	case "sqrt":
-		return m.root()
+		sign := m.root()
+		return sign + compound(m.argument())
 	case "boxed":
 		return m.group('{', '}')
 	case "text", "mathrm", "operatorname", "mathbf", "mathit", "textbf", "textit", "mathsf":
 		return m.words()
 	case "mathbb":
-		inner, ok := m.group('{', '}')
-		text, known := mathBoards[inner]
-		return text, ok && known
+		if text, ok := mathBoards[m.group('{', '}')]; ok {
+			return text
+		}
 	}
-	return "", false
+	return m.fail()
 }
 
 // argument is what a command takes: a group or one atom.
-func (m *mathReader) argument() (string, bool) {
+func (m *mathReader) argument() string {
 	m.blanks()
-	inner, ok := m.atom()
-	return strings.TrimSpace(inner), ok && strings.TrimSpace(inner) != ""
+	return m.filled(m.atom())
 }
 
-func (m *mathReader) root() (string, bool) {
-	sign := "√"
-	if m.blanks(); strings.HasPrefix(m.rest, "[") {
-		index, ok := m.group('[', ']')
-		switch index = strings.TrimSpace(index); {
-		case !ok:
-			return "", false
-		case index == "3":
-			sign = "∛"
-		case index == "4":
-			sign = "∜"
-		default:
-			up, whole := mapped(index, mathUp)
-			if !whole {
-				return "", false
-			}
-			sign = up + "√"
-		}
+// root is the sign of a root, with its index.
+func (m *mathReader) root() string {
+	if m.blanks(); !strings.HasPrefix(m.rest, "[") {
+		return "√"
 	}
-	inner, ok := m.argument()
-	return sign + compound(inner), ok
+	switch index := strings.TrimSpace(m.group('[', ']')); index {
+	case "3":
+		return "∛"
+	case "4":
+		return "∜"
+	default:
+		up, whole := mapped(index, mathUp)
+		if !whole {
+			return m.fail()
+		}
+		return up + "√"
+	}
 }
 
 // words are a group that is no formula.
-func (m *mathReader) words() (string, bool) {
+func (m *mathReader) words() string {
 	m.blanks()
 	inner, rest, ok := strings.Cut(strings.TrimPrefix(m.rest, "{"), "}")
 	if !strings.HasPrefix(m.rest, "{") || !ok || strings.ContainsAny(inner, `\{$^_&`) {
-		return "", false
+		return m.fail()
 	}
 	m.rest = rest
-	return inner, true
+	return inner
 }
 
 // compound puts parentheses around what is more than one thing.
 func compound(text string) string {
-	inside, depth := text, 0
+	depth := 0
 	if strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
 		for i, r := range text {
 			switch r {
@@ -223,10 +219,8 @@ func compound(text string) string {
 		}
 		return text
 	}
-	for _, r := range inside {
-		if strings.ContainsRune(" +-*/=<>,·×÷±∓", r) {
-			return "(" + text + ")"
-		}
+	if strings.ContainsAny(text, " +-*/=<>,·×÷±∓") {
+		return "(" + text + ")"
 	}
 	return text
 }
@@ -266,3 +260,60 @@ func mapped(text string, table map[rune]rune) (string, bool) {
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// pairs reads "name character" pairs.
+func pairs(text string) map[string]string {
+	table := map[string]string{}
+	for f := strings.Fields(text); len(f) > 1; f = f[2:] {
+		table[f[0]] = f[1]
+	}
+	return table
+}
+
+// smalls pairs the characters of two texts.
+func smalls(from, to string) map[rune]rune {
+	table, small := map[rune]rune{}, []rune(to)
+	for i, r := range []rune(from) {
+		table[r] = small[i]
+	}
+	return table
+}
+
+// mathSymbols stand close to their neighbours.
+var mathSymbols = pairs(`
+	alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι
+	kappa κ lambda λ mu μ nu ν xi ξ omicron ο pi π varpi ϖ rho ρ varrho ϱ sigma σ varsigma ς tau τ
+	upsilon υ phi φ varphi φ chi χ psi ψ omega ω
+	Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Upsilon Υ Phi Φ Psi Ψ Omega Ω
+	sum ∑ prod ∏ coprod ∐ int ∫ iint ∬ iiint ∭ oint ∮
+	infty ∞ partial ∂ nabla ∇ emptyset ∅ varnothing ∅ forall ∀ exists ∃ nexists ∄ neg ¬ lnot ¬
+	ldots … dots … cdots ⋯ vdots ⋮ ddots ⋱ circ ∘ prime ′ degree ° angle ∠ triangle △
+	langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil ⌈ rceil ⌉ lbrace { rbrace } vert | Vert ‖
+	hbar ℏ ell ℓ Re ℜ Im ℑ aleph ℵ wp ℘ top ⊤ bot ⊥ blacksquare ■ square □ checkmark ✓
+`)
+
+// mathRelations have blanks around them.
+var mathRelations = pairs(`
+	times × cdot · div ÷ pm ± mp ∓ ast ∗ star ⋆ bullet • oplus ⊕ ominus ⊖ otimes ⊗ odot ⊙
+	le ≤ leq ≤ leqslant ≤ ge ≥ geq ≥ geqslant ≥ ne ≠ neq ≠ ll ≪ gg ≫ approx ≈ equiv ≡ sim ∼
+	simeq ≃ cong ≅ propto ∝ mid | parallel ∥ perp ⊥
+	to → rightarrow → longrightarrow → gets ← leftarrow ← leftrightarrow ↔ mapsto ↦
+	Rightarrow ⇒ Leftarrow ⇐ Leftrightarrow ⇔ implies ⇒ iff ⇔ uparrow ↑ downarrow ↓
+	in ∈ notin ∉ ni ∋ subset ⊂ subseteq ⊆ supset ⊃ supseteq ⊇ cup ∪ cap ∩ setminus ∖
+	land ∧ wedge ∧ lor ∨ vee ∨ vdash ⊢ models ⊨ therefore ∴ because ∵
+`)
+
+// mathWords are functions that are called by their name.
+const mathWords = " sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth log ln lg " +
+	"exp lim limsup liminf max min sup inf det dim ker gcd deg arg hom Pr mod "
+
+// mathBoards are the letters of sets.
+var mathBoards = pairs("N ℕ Z ℤ Q ℚ R ℝ C ℂ P ℙ H ℍ E 𝔼 F 𝔽 K 𝕂 1 𝟙")
+
+// Small characters above and below the line.
+var (
+	mathUp = smalls("0123456789+-=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWαβγδθφχ",
+		"⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵅᵝᵞᵟᶿᵠᵡ")
+	mathDown = smalls("0123456789+-=()aehijklmnoprstuvxβγρφχ",
+		"₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ")
+)

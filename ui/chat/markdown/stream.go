@@ -12,6 +12,7 @@
 package markdown
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -110,7 +111,6 @@ func (s *Stream) End() {
 	s.tailAt = -1
 }
 
-// Text is everything that was pushed.
 func (s *Stream) Text() string { return s.text.String() }
 
 // take reads one whole line, which takes size bytes with its end, and decides whether it goes on
@@ -309,12 +309,7 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	for ; s.done < len(s.blocks); s.done++ {
 		b := s.blocks[s.done]
 		rows, codes := s.render(b, b.source, len(s.codes))
-		s.stable = append(s.stable, rows...)
-		if b.cut && len(codes) > 0 && len(s.codes) > 0 {
-			s.codes[len(s.codes)-1] += codes[0]
-			codes = codes[1:]
-		}
-		s.codes = append(s.codes, codes...)
+		s.stable, s.codes = append(s.stable, rows...), joined(s.codes, codes, b.cut)
 		s.tailAt = -1
 	}
 	if s.tailAt != s.text.Len() {
@@ -326,17 +321,17 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 
 // Code is the code blocks so far, in their order.
 func (s *Stream) Code() []string {
-	if s.width == 0 { // it was not shown yet
-		s.Rows(80, 80)
-	} else {
-		s.Rows(s.width, s.wide)
+	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.wide, 80)) // 80 where it was not shown yet
+	return joined(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
+}
+
+// joined adds the code blocks of another block, of which the first goes on where it was cut.
+func joined(codes, more []string, cut bool) []string {
+	if cut && len(more) > 0 && len(codes) > 0 {
+		codes[len(codes)-1] += more[0]
+		more = more[1:]
 	}
-	all, tail := slices.Clone(s.codes), s.tailCodes
-	if s.open.cut && s.open.kind == fenced && len(tail) > 0 && len(all) > 0 {
-		all[len(all)-1] += tail[0]
-		tail = tail[1:]
-	}
-	return append(all, tail...)
+	return append(codes, more...)
 }
 
 // renderTail renders the block that is still being written. Its last line may be the first of the

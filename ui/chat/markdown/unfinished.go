@@ -2,7 +2,10 @@
 
 package markdown
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // While an answer is being written its last line ends anywhere: inside "**bold", before the second
 // line of a table. Shown as it stands it would flash its marks and then take them back. So marks
@@ -66,7 +69,9 @@ func unfinished(k kind, source string) string {
 	}
 	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text &&
 		!strings.HasSuffix(trimmed, "\\") {
-		if open := openMarks(trimmed); closesWith(open, text[len(trimmed):]) {
+		// marks at the very end may be the beginning of what closes it
+		open := openMarks(trimmed)
+		if open != "" && open[0] == text[len(trimmed)] {
 			return body[:from] + trimmed + open
 		}
 		text, last = trimmed, strings.TrimRight(last, "*_`~\\")
@@ -77,12 +82,6 @@ func unfinished(k kind, source string) string {
 	return source[:len(body)] + last
 }
 
-// closesWith reports that marks, at the very end of the text, are the beginning of what would close
-// it.
-func closesWith(open, marks string) bool {
-	return open != "" && strings.HasPrefix(open, marks[:1])
-}
-
 // openFormula is where a formula begins that is open at the end of text, below 0 if none is. It is
 // held back: how it reads is known when it is whole.
 func openFormula(text string) int {
@@ -90,11 +89,7 @@ func openFormula(text string) int {
 	if at < 0 || at > 0 && text[at-1] == '\\' {
 		return -1
 	}
-	mark := `\)`
-	if text[at+1] == '[' {
-		mark = `\]`
-	}
-	if strings.Contains(text[at:], mark) || strings.Contains(text[at:], "\n") {
+	if rest := text[at:]; strings.Contains(rest, formulaEnd(rest)) || strings.Contains(rest, "\n") {
 		return -1
 	}
 	return at
@@ -108,16 +103,10 @@ func openMarks(text string) string {
 		c := text[i]
 		switch c {
 		case '\\':
-			if i+1 < len(text) && (text[i+1] == '(' || text[i+1] == '[') {
-				mark := map[byte]string{'(': `\)`, '[': `\]`}[text[i+1]]
-				end := strings.Index(text[i+2:], mark)
-				if end < 0 {
-					end = 0
-				}
-				i += 2 + end
-				continue
+			mark := formulaEnd(text[i:])
+			if i += 2; mark != "" {
+				i += max(strings.Index(text[i:], mark), 0)
 			}
-			i += 2
 		case '$':
 			line, _, _ := strings.Cut(text[i:], "\n")
 			before := rune(' ')
@@ -199,12 +188,10 @@ func emphasis(stack []string, text string, i, n int) []string {
 	return append(stack, mark)
 }
 
+// closing is what closes the marks of a stack, which is of no use then.
 func closing(stack []string) string {
-	var b strings.Builder
-	for i := len(stack) - 1; i >= 0; i-- {
-		b.WriteString(stack[i])
-	}
-	return b.String()
+	slices.Reverse(stack)
+	return strings.Join(stack, "")
 }
 
 // run is the number of characters equal to the first with which s begins.
