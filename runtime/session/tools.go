@@ -120,6 +120,7 @@ type toolLoop struct {
 	running chan Event
 	asked   int // calls that were run
 	past    Result
+	last    Usage // of the model's latest turn
 	ended   bool
 }
 
@@ -165,7 +166,7 @@ func (l *toolLoop) Next() (Event, bool) {
 func (l *toolLoop) ofModel(d Done) Event {
 	res := l.turn.Result()
 	l.turn = nil
-	l.past = joined(l.past, res)
+	l.past, l.last = joined(l.past, res), d.Usage
 	if d.Finish != FinishToolCalls {
 		return l.end(d)
 	}
@@ -303,8 +304,8 @@ func (l *toolLoop) end(d Done) Event {
 			l.past.Citations = append(l.past.Citations, c.Citations(l.past.Answer)...)
 		}
 	}
-	d.Usage, d.Faults = l.past.Done.Usage, l.past.Done.Faults
-	d.Timing = l.past.Done.Timing
+	d.Usage, d.Last = l.past.Done.Usage, l.last
+	d.Timing, d.Faults = l.past.Done.Timing, l.past.Done.Faults
 	l.past.Done = d
 	return d
 }

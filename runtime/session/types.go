@@ -176,6 +176,7 @@ type Done struct {
 	Finish     Finish
 	StopString string // the stop string, or the text of the stop token, that was met, if any
 	Usage      Usage
+	Last       Usage `json:"-"` // with tools: of the model's last turn alone
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
 	Err        error          `json:"-"` // set with FinishError and FinishLoop

@@ -1,11 +1,13 @@
 // One turn of the model as it is shown. Parts are only ever added; a part that has ended does not
-// change any more.
+// change any more, but for the marks of sources that it names: they become numbered footnotes, [1],
+// and under the answer stands the title as a link that terminals open (OSC 8).
 
 package chat
 
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -68,19 +70,15 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, at)
 		return false
 	case session.CallEnd:
-		if c := a.call(e.Index); c != nil {
-			c.started, c.running = at, a.tools
-		}
+		c := a.call(e.Index)
+		c.started, c.running = at, a.tools
 		return false
 	case session.ToolOutput:
-		if c := a.call(e.Index); c != nil {
-			c.output += c.said.Push(e.Text)
-		}
+		c := a.call(e.Index)
+		c.output += c.said.Push(e.Text)
 		return false
 	case session.ToolEnd:
-		if c := a.call(e.Index); c != nil {
-			c.returned(e, at)
-		}
+		a.call(e.Index).returned(e, at)
 		return false
 	case session.CallArguments:
 		if c, ok := a.last().(*call); ok {
@@ -92,14 +90,14 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 	return true
 }
 
-// call is the call with this index, nil if there is none.
+// call is the call with this index; where there is none, one that nobody sees.
 func (a *answer) call(index int) *call {
 	for _, p := range a.parts {
 		if c, ok := p.(*call); ok && c.index == index {
 			return c
 		}
 	}
-	return nil
+	return &call{}
 }
 
 // calls tells whether a call runs, or waits to be allowed.
@@ -151,15 +149,14 @@ var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 func (a *answer) runs(l layout) []run {
 	l.width, l.wide = max(l.width-2, 1), max(l.wide-2, 1)
 	var out []run
-	for i, p := range a.parts {
-		runs := p.runs(l, a.live && i == len(a.parts)-1)
-		if len(runs) == 0 {
-			continue
-		}
-		if len(out) > 0 {
+	add := func(runs ...run) {
+		if len(out) > 0 && len(runs) > 0 {
 			out = append(out, run{rows: blankRow})
 		}
 		out = append(out, runs...)
+	}
+	for i, p := range a.parts {
+		add(p.runs(l, a.live && i == len(a.parts)-1)...)
 	}
 	if a.live && len(out) == 0 {
 		waited := l.now.Sub(a.started)
@@ -169,18 +166,14 @@ func (a *answer) runs(l layout) []run {
 		if waited >= time.Second {
 			text += ", " + seconds(waited)
 		}
-		out = append(out, run{rows: []string{l.dim(text, l.width)}})
+		add(run{rows: []string{l.dim(text, l.width)}})
 	}
 	if len(a.sources) > 0 {
-		out = append(out, run{rows: blankRow}, run{rows: a.footnotes(l)})
+		add(run{rows: a.footnotes(l)})
 	}
 	if a.ending != "" {
-		if len(out) > 0 {
-			out = append(out, run{rows: blankRow})
-		}
-		out = append(out,
-			run{rows: l.palette.PaintAll(term.Wrap([]term.Span{{Text: a.ending, Style: a.tone}},
-				l.width))})
+		ending := term.Row{{Text: a.ending, Style: a.tone}}
+		add(run{rows: l.palette.PaintAll(term.Wrap(ending, l.width))})
 	}
 	for i := range out {
 		out[i].prefix = "  " + out[i].prefix
@@ -281,4 +274,78 @@ func seconds(d time.Duration) string {
 	}
 	whole := int(d.Seconds())
 	return fmt.Sprintf("%d min %d s", whole/60, whole%60)
+}
+
+// A source is one footnote.
+type source struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
+	Mark  string `json:"mark"` // what stands in the answer that the model gave
+}
+
+// cite puts numbers where the answer has marks, and the sources under it. The offsets of citations
+// are those of the whole answer; its parts are searched for the marks' text.
+func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
+	text := []rune(whole)
+	numbers := map[string]int{} // by address
+	for _, c := range citations {
+		if c.Start < 0 || c.End > len(text) || c.Start >= c.End {
+			continue
+		}
+		mark := term.Clean(string(text[c.Start:c.End]))
+		n, known := numbers[c.URL]
+		if !known {
+			a.sources = append(a.sources, source{c.URL, c.Title, mark})
+			n = len(a.sources)
+			numbers[c.URL] = n
+		}
+		if marks { // they have been printed
+			continue
+		}
+		a.replace(mark, fmt.Sprintf("[%d]", n))
+	}
+}
+
+// replace puts one text in the place of the first other one in the answer.
+func (a *answer) replace(mark, by string) {
+	for _, p := range a.parts {
+		s, ok := p.(*speech)
+		if !ok || s.aside || !strings.Contains(s.text.Text(), mark) {
+			continue
+		}
+		text := strings.Replace(s.text.Text(), mark, by, 1)
+		s.text = markdown.New(a.palette, s.before)
+		s.text.Push(text)
+		s.text.End()
+		return
+	}
+}
+
+// footnotes are the rows of the sources.
+func (a *answer) footnotes(l layout) []string {
+	var rows []string
+	for i, s := range a.sources {
+		title := term.Clean(s.Title)
+		if title == "" {
+			title = term.Clean(s.URL)
+		}
+		number := fmt.Sprintf("[%d] ", i+1)
+		if l.plain {
+			rows = append(rows, s.Mark+" "+title+" "+term.Clean(s.URL))
+			continue
+		}
+		row := term.Row{{Text: term.Cut(strings.ReplaceAll(title, "\n", " "),
+			max(l.width-len(number), 0)), Style: term.Underline}}
+		rows = append(rows, l.dim(number, len(number))+link(s.URL, l.palette.Paint(row)))
+	}
+	return rows
+}
+
+// link makes painted text a link, if the address is one of the web.
+func link(address, painted string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return painted
+	}
+	return "\x1b]8;;" + u.String() + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
 }

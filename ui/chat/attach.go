@@ -26,21 +26,6 @@ const (
 	mostFileHits = 50
 )
 
-// Messages that come back from the disk.
-type (
-	prepared struct {
-		text, sent string
-		replaced   *exchange
-		attached   []string // a few words on each file
-		err        error
-	}
-	pathDone struct{ from, to, note string }
-	edited   struct {
-		text string
-		err  error
-	}
-)
-
 // paste inserts a text, or a chip for a long one.
 func (m *Model) paste(text string) {
 	lines := strings.Count(text, "\n") + 1
@@ -68,27 +53,47 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	}
 	m.preparing = text
 	m.keepSent()
-	return m.do(func() tea.Msg {
-		p := prepared{text: text, sent: sent, replaced: replaced}
-		for _, word := range strings.Fields(text) {
-			path, ok := strings.CutPrefix(word, "@")
-			if !ok || path == "" {
-				continue
+	return m.do(func() outcome {
+		files, attached, err := attachments(text)
+		return func(m *Model) tea.Cmd {
+			if m.preparing != text {
+				return nil // another conversation is on the screen by now
 			}
-			content, err := attachment(path)
-			if errors.Is(err, os.ErrNotExist) {
-				continue // a name, or an address
-			}
+			m.preparing = ""
 			if err != nil {
-				p.err = err
-				return p
+				m.complain(err.Error())
+				m.queued, m.editing = append([]string{text}, m.queued...), replaced
+				m.unqueue()
+				m.keep()
+				return nil
 			}
-			p.sent += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
-			p.attached = append(p.attached, fmt.Sprintf("%s, %s tokens", path,
-				thousands(len(token.Get().Encode(nil, content)))))
+			for _, a := range attached {
+				m.inform("attached " + a)
+			}
+			return m.ask(text, sent+files, replaced)
 		}
-		return p
 	})
+}
+
+// attachments are the files that a message names, and a few words on each.
+func attachments(text string) (files string, attached []string, err error) {
+	for _, word := range strings.Fields(text) {
+		path, ok := strings.CutPrefix(word, "@")
+		if !ok || path == "" {
+			continue
+		}
+		content, err := attachment(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a name, or an address
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		files += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
+		attached = append(attached, fmt.Sprintf("%s, %s tokens", path,
+			thousands(len(token.Get().Encode(nil, content)))))
+	}
+	return files, attached, nil
 }
 
 // attachment reads a text file.
@@ -122,31 +127,12 @@ func fromHome(path string) string {
 	return path
 }
 
-// ready takes a message whose files were read.
-func (m *Model) ready(p prepared) tea.Cmd {
-	if m.preparing != p.text {
-		return nil // another conversation is on the screen by now
-	}
-	m.preparing = ""
-	if p.err != nil {
-		m.complain(p.err.Error())
-		m.queued, m.editing = append([]string{p.text}, m.queued...), p.replaced
-		m.unqueue()
-		m.keep()
-		return nil
-	}
-	for _, a := range p.attached {
-		m.inform("attached " + a)
-	}
-	return m.ask(p.text, p.sent, p.replaced)
-}
-
 // completePath completes the @path at the end of the text.
 func (m *Model) completePath() tea.Cmd {
 	text := m.editor.text
 	at := strings.LastIndexAny(text, " \n") + 1
 	path := strings.TrimPrefix(text[at:], "@")
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		found, err := filepath.Glob(fromHome(path) + "*")
 		if err != nil || len(found) == 0 {
 			return noted("no file begins with " + path)
@@ -160,15 +146,19 @@ func (m *Model) completePath() tea.Cmd {
 		if info, err := os.Stat(common); err == nil && info.IsDir() && len(found) == 1 {
 			common += "/"
 		}
-		d := pathDone{from: text, to: text[:at] + "@" + common}
-		if len(found) > 1 {
-			var names []string
-			for _, f := range found[:min(len(found), mostFileHits)] {
-				names = append(names, filepath.Base(f))
-			}
-			d.note = strings.Join(names, "  ")
+		var names []string
+		for _, f := range found[:min(len(found), mostFileHits)] {
+			names = append(names, filepath.Base(f))
 		}
-		return d
+		return func(m *Model) tea.Cmd {
+			if m.editor.text == text {
+				m.editor.set(text[:at] + "@" + common)
+			}
+			if len(names) == 1 {
+				names = nil
+			}
+			return m.note(strings.Join(names, "  "))
+		}
 	})
 }
 
@@ -179,8 +169,7 @@ func (m *Model) compose() tea.Cmd {
 		program = os.Getenv("EDITOR")
 	}
 	if program == "" || m.plain {
-		m.complain("no editor: set EDITOR to one, such as vi")
-		return nil
+		return m.complain("no editor: set EDITOR to one, such as vi")
 	}
 	file, err := os.CreateTemp("", "ossrun-*.md")
 	if err == nil {
@@ -188,22 +177,18 @@ func (m *Model) compose() tea.Cmd {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
-		m.complain("opening an editor: " + err.Error())
-		return nil
+		return m.complain("opening an editor: " + err.Error())
 	}
 	cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
-		text, failed := os.ReadFile(file.Name())
-		return edited{string(text), errors.Join(err, failed, os.Remove(file.Name()))}
+		text, unread := os.ReadFile(file.Name())
+		if err := errors.Join(err, unread, os.Remove(file.Name())); err != nil {
+			return failed(fmt.Errorf("the editor failed: %w", err))
+		}
+		return outcome(func(m *Model) tea.Cmd {
+			m.editor.set("")
+			m.editor.insert(strings.TrimRight(string(text), "\n"))
+			return nil
+		})
 	})
-}
-
-// composed takes what was written there.
-func (m *Model) composed(e edited) {
-	if e.err != nil {
-		m.complain("the editor failed: " + e.err.Error())
-		return
-	}
-	m.editor.set("")
-	m.editor.insert(strings.TrimRight(e.text, "\n"))
 }

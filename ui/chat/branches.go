@@ -6,19 +6,12 @@ package chat
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-// compacted is the end of /compact.
-type compacted struct {
-	summary session.Summary
-	of      int // messages
-	err     error
-}
 
 // edit puts a question into the editor; what is sent then begins a branch in its place.
 func (m *Model) edit(number string) tea.Cmd {
@@ -26,20 +19,15 @@ func (m *Model) edit(number string) tea.Cmd {
 		return nil
 	}
 	asked := m.conversation.asked()
-	n, err := len(asked), error(nil)
-	if number != "" {
-		n, err = strconv.Atoi(number)
-	}
-	if err != nil || n < 1 || n > len(asked) {
-		m.complain(fmt.Sprintf("/edit %s: there are %d questions; /edit alone takes the last",
-			number, len(asked)))
-		return nil
+	n, ok := nth(number, len(asked), len(asked))
+	if !ok {
+		return m.complain(fmt.Sprintf("/edit %s: there are %d questions; /edit alone takes the "+
+			"last", number, len(asked)))
 	}
 	m.editing = asked[n-1]
 	m.editor.set(m.editing.question)
-	m.note(fmt.Sprintf("question %d of %d: Enter sends it in a new branch, Esc leaves it", n,
+	return m.note(fmt.Sprintf("question %d of %d: Enter sends it in a new branch, Esc leaves it", n,
 		len(asked)))
-	return nil
 }
 
 // branch goes to another branch where the conversation on the screen last divided.
@@ -49,48 +37,27 @@ func (m *Model) branch(number string) tea.Cmd {
 	}
 	fork := m.conversation.fork()
 	if fork == nil {
-		m.inform("there is one branch: /edit and /regenerate begin others")
-		return nil
+		return m.inform("there is one branch: /edit and /regenerate begin others")
 	}
 	list := *m.conversation.beside(fork)
-	to := 0
-	for i, e := range list {
-		if e == fork {
-			to = (i + 1) % len(list)
-		}
-	}
-	if number != "" {
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || n > len(list) {
-			m.complain(fmt.Sprintf("/branch %s: there are %d branches", number, len(list)))
-			return nil
-		}
-		to = n - 1
+	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
+	if !ok {
+		return m.complain(fmt.Sprintf("/branch %s: there are %d branches", number, len(list)))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
-	m.conversation.at = list[to].end()
+	m.conversation.at, _ = list[n-1].end()
 	m.context = m.conversation.at.context
-	m.show(list[to].before)
+	m.show(fork.before)
 	m.keep()
-	m.note(fmt.Sprintf("branch %d of %d: /branch goes to the next", to+1, len(list)))
-	return nil
+	return m.note(fmt.Sprintf("branch %d of %d: /branch goes to the next", n, len(list)))
 }
 
-// length is how many exchanges stand behind e on the way to its end, e among them.
-func (e *exchange) length() int {
-	n := 1
-	for ; len(e.after) > 0; n++ {
+// end is the latest exchange behind e, and how many there are on the way, both among them.
+func (e *exchange) end() (latest *exchange, length int) {
+	for length = 1; len(e.after) > 0; length++ {
 		e = e.after[len(e.after)-1]
 	}
-	return n
-}
-
-// end is the latest exchange behind e.
-func (e *exchange) end() *exchange {
-	for len(e.after) > 0 {
-		e = e.after[len(e.after)-1]
-	}
-	return e
+	return e, length
 }
 
 // busy tells the person where the conversation cannot be changed now.
@@ -115,37 +82,38 @@ func (m *Model) compact() tea.Cmd {
 		return nil
 	}
 	if len(messages) == 0 {
-		m.note("nothing was said yet")
-		return nil
+		return m.note("nothing was said yet")
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.compacting = cancel
 	m.inform(fmt.Sprintf("summarising %d messages", len(messages)))
 	runner := m.options.Model
 	req := session.Request{Messages: messages, Instructions: m.system, Params: m.options.Params}
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		defer cancel()
 		s, err := session.Compact(ctx, runner, req)
-		return compacted{s, len(messages), err}
+		return func(m *Model) tea.Cmd {
+			if m.compacting = nil; err != nil {
+				m.complain("nothing was summarised: " + reason(err))
+			} else {
+				m.summarised(s, len(messages))
+			}
+			return m.nextQueued(err == nil)
+		}
 	})
 }
 
-// summarised puts the summary where the conversation goes on.
-func (m *Model) summarised(c compacted) {
-	if m.compacting = nil; c.err != nil {
-		m.complain("nothing was summarised: " + reason(c.err))
-		return
-	}
-	e := &exchange{summary: c.summary.Text, entry: len(m.transcript.entries),
-		messages: []session.Message{c.summary.Message()}}
+// summarised puts the summary of so many messages where the conversation goes on.
+func (m *Model) summarised(s session.Summary, of int) {
+	m.context = s.Usage.Completion
+	e := &exchange{summary: s.Text, entry: len(m.transcript.entries), context: m.context,
+		messages: []session.Message{s.Message()}}
 	m.conversation.add(e, m.conversation.at)
 	m.transcript.add(newSummary(m.palette, e.summary))
-	m.context = c.summary.Usage.Completion
-	e.context = m.context
 	text := fmt.Sprintf("the model goes on from this summary of %d messages; they stay on the "+
-		"screen and in /export", c.of)
-	if c.summary.Dropped > 0 {
-		text += fmt.Sprintf("; the %d oldest did not fit and are not in it", c.summary.Dropped)
+		"screen and in /export", of)
+	if s.Dropped > 0 {
+		text += fmt.Sprintf("; the %d oldest did not fit and are not in it", s.Dropped)
 	}
 	m.inform(text)
 	m.keep()

@@ -78,7 +78,8 @@ type Options struct {
 // Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	out := newTerminal(o.Out)
+	out := &terminal{w: o.Out}
+	out.File, _ = o.Out.(*os.File)
 	m := newModel(ctx, o)
 	m.clipboard = out
 	defer func() { m.release() }()
@@ -144,11 +145,6 @@ type terminal struct {
 	*os.File
 	mu sync.Mutex
 	w  io.Writer
-}
-
-func newTerminal(w io.Writer) *terminal {
-	f, _ := w.(*os.File)
-	return &terminal{File: f, w: w}
 }
 
 func (t *terminal) Write(b []byte) (int, error) {

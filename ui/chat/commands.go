@@ -12,7 +12,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -103,6 +102,15 @@ func matching(prefix string) []command {
 	return found
 }
 
+// nth is the number from 1 to count that was typed; where none was, it is otherwise.
+func nth(number string, count, otherwise int) (n int, ok bool) {
+	var err error
+	if n = otherwise; number != "" {
+		n, err = strconv.Atoi(number)
+	}
+	return n, err == nil && n >= 1 && n <= count
+}
+
 // hints are the lines shown over the editor while a command is typed.
 func hints(text string) []command {
 	name, _, ok := parseCommand(text)
@@ -112,52 +120,38 @@ func hints(text string) []command {
 	return matching(name)
 }
 
-// complete is what Tab makes of the text.
-func complete(text string) string {
-	name, _, ok := parseCommand(text)
-	if !ok {
-		return text
-	}
-	found := matching(name)
-	if len(found) == 0 {
-		return text
-	}
-	c := found[0]
-	if strings.Contains(text, " ") {
-		return text
-	}
+// typed is the command as it begins to be typed, usage as it is listed.
+func (c command) typed() string {
 	if c.argument != "" {
 		return "/" + c.name + " "
 	}
 	return "/" + c.name
 }
 
-// obey runs a command line.
+func (c command) usage() string { return c.typed() + c.argument }
+
 func (m *Model) obey(name, argument string) tea.Cmd {
 	found := matching(name)
 	switch {
 	case name == "" || len(found) == 0:
-		m.complain(fmt.Sprintf(
+		return m.complain(fmt.Sprintf(
 			"/%s is not a command: /help lists them; a blank before the / sends it as a message",
 			name))
-		return nil
 	case len(found) > 1:
 		var names []string
 		for _, c := range found {
 			names = append(names, "/"+c.name)
 		}
-		m.complain(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
-		return nil
+		return m.complain(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
 	}
 	m.editor.set("")
 	return found[0].run(m, argument)
 }
 
 func (m *Model) help() tea.Cmd {
-	key := func(name, does string) line { return line{name, term.Row{{Text: does}}} }
-	head := func(text string) line { return line{text: term.Row{{Text: text, Style: term.Bold}}} }
+	key, head := plainLine, styledLine
 	rows := []line{
-		head("Keys"),
+		head(term.Bold, "Keys"),
 		key("Enter", "sends"),
 		key("Alt+Enter, Ctrl+J", "new line"),
 		key("Esc", "stops the answer; what was said stays"),
@@ -170,14 +164,12 @@ func (m *Model) help() tea.Cmd {
 		key("PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"),
 		key("Ctrl+C", "stops an answer, leaves when there is none"),
 		{},
-		head("Commands"),
+		head(term.Bold, "Commands"),
 	}
 	for _, c := range commands {
-		rows = append(rows, key(strings.TrimSpace("/"+c.name+" "+c.argument), c.does))
+		rows = append(rows, key(c.usage(), c.does))
 	}
-	m.transcript.add(&block{lines: rows})
-	m.transcript.follow = true
-	return nil
+	return m.say(&block{lines: rows})
 }
 
 // reset begins another conversation; the effort and the instructions stay.
@@ -196,79 +188,60 @@ func (m *Model) reset() tea.Cmd {
 
 func (m *Model) setEffort(effort string) tea.Cmd {
 	if effort == "" {
-		m.inform("effort is " + m.effort + ": /effort low, medium or high changes it")
-		return nil
+		return m.inform("effort is " + m.effort + ": /effort low, medium or high changes it")
 	}
 	if !slices.Contains(efforts, effort) {
-		m.complain(fmt.Sprintf("effort %q: it is low, medium or high", effort))
-		return nil
+		return m.complain(fmt.Sprintf("effort %q: it is low, medium or high", effort))
 	}
 	m.effort = effort
-	m.note("effort " + effort + " from the next question on")
-	return nil
+	return m.note("effort " + effort + " from the next question on")
 }
 
 func (m *Model) setSystem(text string) tea.Cmd {
-	switch text {
-	case "":
-		if m.system == "" {
-			m.inform("there are no instructions: /system TEXT gives some")
-		} else {
-			m.inform("instructions: " + m.system)
-		}
-	case "off":
+	switch {
+	case text == "" && m.system == "":
+		return m.inform("there are no instructions: /system TEXT gives some")
+	case text == "":
+		return m.inform("instructions: " + m.system)
+	case text == "off":
 		m.system = ""
-		m.inform("the instructions are removed, from the next question on")
-	default:
-		m.system = text
-		m.inform("instructions from the next question on: " + text)
+		return m.inform("the instructions are removed, from the next question on")
 	}
-	return nil
+	m.system = text
+	return m.inform("instructions from the next question on: " + text)
 }
 
-// switched is the answer to /model.
-type switched struct {
-	model session.Runner
-	err   error
-}
-
-// switchTo goes on with another model.
 func (m *Model) switchTo(name string) tea.Cmd {
 	switch {
 	case name == "":
-		m.inform("the model is " + m.options.Model.ID() + ": /model NAME goes on with another")
-		return nil
+		return m.inform("the model is " + m.options.Model.ID() +
+			": /model NAME goes on with another")
 	case m.options.Switch == nil:
-		m.complain("there is no other model here")
-		return nil
+		return m.complain("there is no other model here")
 	case m.busy():
 		return nil
 	}
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		model, err := m.options.Switch(m.ctx, name)
-		return switched{model, err}
+		if err != nil {
+			return failed(err)
+		}
+		return func(m *Model) tea.Cmd {
+			m.options.Model = model
+			m.inform("the next answers are of " + model.ID() + ", which is loaded when it is asked")
+			m.keep()
+			return nil
+		}
 	})
 }
 
-func (m *Model) changed(s switched) {
-	if s.err != nil {
-		m.complain(s.err.Error())
-		return
-	}
-	m.options.Model = s.model
-	m.inform("the next answers are of " + s.model.ID() + ", which is loaded when it is asked")
-	m.keep()
-}
-
-// regenerate asks the last question again.
 func (m *Model) regenerate() tea.Cmd {
 	if m.busy() {
 		return nil
 	}
 	last := m.conversation.at
 	if last == nil || last.answer == nil {
-		m.note("nothing was asked yet")
-		return nil
+		return m.note("nothing was asked yet")
 	}
 	return m.ask(last.question, last.messages[0].Text(), last)
 }
@@ -278,27 +251,25 @@ func (m *Model) copy(number string) tea.Cmd {
 	text := m.conversation.lastAnswer()
 	if number != "" {
 		code := m.conversation.at.code()
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || n > len(code) {
-			m.complain(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose numbers "+
-				"stand over them", number, thousands(len(code))))
-			return nil
+		n, ok := nth(number, len(code), 0)
+		if !ok {
+			return m.complain(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose "+
+				"numbers stand over them", number, thousands(len(code))))
 		}
 		text = code[n-1]
 	}
 	if text == "" {
-		m.note("there is no answer to copy yet")
-		return nil
+		return m.note("there is no answer to copy yet")
 	}
 	if m.clipboard == nil {
 		return nil
 	}
 	out := m.clipboard
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		_, err := io.WriteString(out,
 			"\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
 		if err != nil {
-			return failed{fmt.Errorf("copy: %w", err)}
+			return failed(fmt.Errorf("copy: %w", err))
 		}
 		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it",
 			thousands(len([]rune(text)))))

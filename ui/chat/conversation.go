@@ -4,6 +4,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -70,9 +71,7 @@ func (c *conversation) path() []*exchange {
 	for e := c.at; e != nil; e = e.before {
 		path = append(path, e)
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
+	slices.Reverse(path)
 	return path
 }
 

@@ -32,7 +32,6 @@ type editorRows struct {
 
 type span struct{ start, end int }
 
-// set replaces everything; the cursor goes to the end.
 func (e *editor) set(text string) {
 	e.text = text
 	e.move(len(text))
@@ -45,10 +44,8 @@ func (e *editor) insert(text string) {
 	e.move(e.cursor + len(text))
 }
 
-// move puts the cursor at a place.
 func (e *editor) move(to int) { e.cursor, e.column = to, -1 }
 
-// remove takes out what lies between two places.
 func (e *editor) remove(from, to int) {
 	e.text = e.text[:from] + e.text[to:]
 	e.move(from)
@@ -112,37 +109,22 @@ func (e *editor) before(at int) int {
 	}
 }
 
+// wordBefore and wordAfter are the borders of the word before and behind the cursor.
 func (e *editor) wordBefore() int {
-	at := e.cursor
-	for _, word := range []bool{false, true} {
-		for at > 0 {
-			r, n := utf8.DecodeLastRuneInString(e.text[:at])
-			if wordRune(r) != word {
-				break
-			}
-			at -= n
-		}
-	}
-	return at
+	before := strings.TrimRightFunc(e.text[:e.cursor], notWord)
+	return len(strings.TrimRightFunc(before, inWord))
 }
 
 func (e *editor) wordAfter() int {
-	at := e.cursor
-	for _, word := range []bool{false, true} {
-		for at < len(e.text) {
-			r, n := utf8.DecodeRuneInString(e.text[at:])
-			if wordRune(r) != word {
-				break
-			}
-			at += n
-		}
-	}
-	return at
+	after := strings.TrimLeftFunc(e.text[e.cursor:], notWord)
+	return len(e.text) - len(strings.TrimLeftFunc(after, inWord))
 }
 
-func wordRune(r rune) bool {
+func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '_'
 }
+
+func notWord(r rune) bool { return !inWord(r) }
 
 // up and down move by a row of the screen; they report false at the first and the last, where the
 // history takes over.
@@ -185,27 +167,29 @@ func (e *editor) rows(width int) []span {
 	}
 	var rows []span
 	start, used, blank := 0, 0, -1
+	end := func(at, next int) {
+		rows = append(rows, span{start, at})
+		start, used, blank = next, 0, -1
+	}
 	for at := 0; at < len(e.text); {
 		if e.text[at] == '\n' {
-			rows = append(rows, span{start, at})
+			end(at, at+1)
 			at++
-			start, used, blank = at, 0, -1
 			continue
 		}
 		n, w := cell(e.text[at:])
 		if used+w > width && at > start {
 			if e.text[at] == ' ' { // a blank at the border needs no place
 				at++
-				rows = append(rows, span{start, at})
-				start, used, blank = at, 0, -1
+				end(at, at)
 				continue
 			}
 			to := at
 			if blank > start {
 				to = blank
 			}
-			rows = append(rows, span{start, to})
-			start, used, blank = to, cells(e.text[to:at]), -1
+			end(to, to)
+			used = cells(e.text[to:at])
 		}
 		at, used = at+n, used+w
 		if e.text[at-1] == ' ' {

@@ -95,36 +95,31 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		m.transcript.scroll(-m.transcript.total)
 	case "ctrl+end":
 		m.transcript.scroll(m.transcript.total)
-	case "left", "ctrl+b":
-		e.left()
-	case "right", "ctrl+f":
-		e.right()
-	case "alt+left", "ctrl+left", "alt+b":
-		e.wordLeft()
-	case "alt+right", "ctrl+right", "alt+f":
-		e.wordRight()
-	case "home", "ctrl+a":
-		e.home()
-	case "end", "ctrl+e":
-		e.end()
-	case "backspace", "ctrl+h":
-		e.backspace()
-	case "delete":
-		e.delete()
-	case "ctrl+w", "alt+backspace":
-		e.deleteWordLeft()
-	case "alt+d":
-		e.deleteWordRight()
-	case "ctrl+u":
-		e.deleteToLineHome()
-	case "ctrl+k":
-		e.deleteToLineEnd()
 	default:
-		if (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt {
+		if edit := editing[k.String()]; edit != nil {
+			edit(e)
+		} else if (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt {
 			e.insert(string(k.Runes))
 		}
 	}
 	return nil
+}
+
+// editing are the keys that move the cursor or take text out.
+var editing = map[string]func(*editor){
+	"left": (*editor).left, "ctrl+b": (*editor).left,
+	"right": (*editor).right, "ctrl+f": (*editor).right,
+	"alt+left": (*editor).wordLeft, "ctrl+left": (*editor).wordLeft, "alt+b": (*editor).wordLeft,
+	"alt+right": (*editor).wordRight, "ctrl+right": (*editor).wordRight,
+	"alt+f": (*editor).wordRight,
+	"home":  (*editor).home, "ctrl+a": (*editor).home,
+	"end": (*editor).end, "ctrl+e": (*editor).end,
+	"backspace": (*editor).backspace, "ctrl+h": (*editor).backspace,
+	"delete": (*editor).delete,
+	"ctrl+w": (*editor).deleteWordLeft, "alt+backspace": (*editor).deleteWordLeft,
+	"alt+d":  (*editor).deleteWordRight,
+	"ctrl+u": (*editor).deleteToLineHome,
+	"ctrl+k": (*editor).deleteToLineEnd,
 }
 
 // interrupt is Ctrl+C: it stops an answer, puts away what is being typed, and leaves where there is

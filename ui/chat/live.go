@@ -1,18 +1,23 @@
 // The turn that is being written: a goroutine reads its events into a mailbox, a command takes them
 // out frame by frame. No event is lost or reordered, and what the Model does not want any more is
-// read to its end all the same.
+// read to its end all the same. Every ending tells the person what to do next.
 
 package chat
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // framesPerSecond is how often new tokens reach the screen at most. The model may be computed by
@@ -31,8 +36,7 @@ type live struct {
 	replaced *exchange // what leaves the screen when begun; nil: nothing
 	begun    bool      // something has come
 	finish   session.Finish
-	lost     bool                          // the process that wrote it is gone
-	usage    atomic.Pointer[session.Usage] // of the latest turn of the model
+	lost     bool // the process that wrote it is gone
 
 	started  time.Time
 	first    time.Time // when the first and the latest token came
@@ -72,48 +76,21 @@ type stamped struct {
 type frame struct {
 	number int
 	at     time.Time
+	mail
+}
+
+type mail struct {
 	events []stamped
 	over   bool           // nothing follows
 	result session.Result // set with over, unless err is
 	err    error          // the turn could not be started
 }
 
-// A metered model notes what the latest of its turns used: a turn with tools is several of the
-// model, and counts their tokens together, but the context holds those of the last.
-type metered struct {
-	session.Runner
-	last *atomic.Pointer[session.Usage]
-}
-
-func (m metered) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	turn, err := m.Runner.Start(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return meteredTurn{turn, m.last}, nil
-}
-
-type meteredTurn struct {
-	session.Turn
-	last *atomic.Pointer[session.Usage]
-}
-
-func (t meteredTurn) Next() (session.Event, bool) {
-	e, ok := t.Turn.Next()
-	if d, is := e.(session.Done); is {
-		t.last.Store(&d.Usage)
-	}
-	return e, ok
-}
-
 // A mailbox gathers the events of one turn between frames. One goroutine puts, one command takes.
 type mailbox struct {
-	mu     sync.Mutex
-	events []stamped
-	over   bool
-	result session.Result
-	err    error
-	ready  chan struct{} // holds one token while there is something to take
+	mu sync.Mutex
+	mail
+	ready chan struct{} // holds one token while there is something to take
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
@@ -181,9 +158,105 @@ func (b *mailbox) next(ctx context.Context, number int, last time.Time,
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		f := frame{number: number, at: clock(), events: b.events, over: b.over, result: b.result,
-			err: b.err}
+		f := frame{number, clock(), b.mail}
 		b.events = nil
 		return f
 	}
+}
+
+// ended takes the last event of a turn.
+func (m *Model) ended(d session.Done) {
+	l := m.live
+	l.finish = d.Finish
+	last := cmp.Or(d.Last, d.Usage) // with tools it is several turns of the model
+	m.cached = last.Cached
+	if last.Prompt > 0 { // a turn that broke off does not know it
+		m.context = last.Prompt + last.Completion
+	}
+	l.exchange.context = m.context
+	m.rate = l.rate()
+	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
+		m.rate = float64(d.Usage.Completion-1) / s
+	}
+	ending, tone := "", term.Dim
+	switch d.Finish {
+	case session.FinishCancelled:
+		ending = "stopped"
+	case session.FinishLength:
+		tone = term.Yellow
+		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
+			ending = "the context is full: /compact goes on from a summary, /new begins anew"
+		} else {
+			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks",
+				thousands(d.Usage.Completion))
+		}
+	case session.FinishToolCalls:
+		tone = term.Yellow
+		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
+		if len(m.tools.now()) > 0 {
+			ending = "the model may not make this call: /regenerate asks again"
+		}
+	case session.FinishLoop:
+		tone = term.Yellow
+		ending = session.ErrLoop.Error() + ": /regenerate asks again"
+	case session.FinishError:
+		tone = term.Red
+		l.lost = errors.Is(d.Err, session.ErrGone)
+		ending = "the engine failed: " + reason(d.Err) + "; /regenerate asks again"
+	}
+	l.answer.finish(m.now, term.Clean(ending), tone)
+}
+
+// goesOn asks a question again whose answer was lost with the process that wrote it, where no tool
+// has done anything for it yet.
+func (l *live) goesOn() bool {
+	for _, p := range l.answer.parts {
+		if _, ok := p.(*call); ok {
+			return false
+		}
+	}
+	return l.lost && !l.stopping
+}
+
+// refused takes back a question of which nothing came and puts it into the editor again; what it
+// would have replaced is still there.
+func (m *Model) refused(err error) {
+	l := m.live
+	m.live = nil
+	m.conversation.drop(l.before)
+	m.transcript.entries = slices.DeleteFunc(m.transcript.entries, func(e entry) bool {
+		return e == l.answer || l.replaced != nil && e == l.question
+	})
+	if again := l.replaced != nil && l.replaced.question == l.exchange.question; !again &&
+		m.editor.text == "" {
+		m.editor.set(l.exchange.question)
+		m.returned = l.exchange.question
+	}
+	m.nextQueued(false)
+	m.keep()
+	if errors.Is(err, context.Canceled) {
+		m.inform("stopped before it began")
+		return
+	}
+	m.complain(reason(err))
+}
+
+// reason says what happened and what to do.
+func reason(err error) string {
+	var full *sched.ContextLengthError
+	switch {
+	case err == nil:
+		return "it gave no reason"
+	case errors.As(err, &full) && full.Asked == 0: // another's port, which counts by itself
+		return err.Error() + ": shorten the message, /compact what was said, or begin a /new " +
+			"conversation"
+	case errors.As(err, &full):
+		return fmt.Sprintf(
+			"%s tokens do not fit the context of %s: shorten the message, /compact what was "+
+				"said, or begin a /new conversation",
+			thousands(full.Asked), thousands(full.Max))
+	case errors.Is(err, sched.ErrQueueFull):
+		return "the engine is busy with other requests: try again in a moment"
+	}
+	return err.Error()
 }

@@ -92,7 +92,7 @@ func (m *Model) ticks() tea.Cmd {
 		return nil
 	}
 	m.ticking = true
-	return nextTick()
+	return tea.Tick(100*time.Millisecond, func(t time.Time) tea.Msg { return tick(t) })
 }
 
 // tick moves the clock, and sees whether the model has been loaded.

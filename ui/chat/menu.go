@@ -8,11 +8,12 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -30,12 +31,6 @@ type menu struct {
 	asked  string   // the command whose values were asked for when its name was typed
 	values []choice // what was read of them
 	read   bool     // it was
-}
-
-// valuesRead are what a command can take.
-type valuesRead struct {
-	command string
-	choices []choice
 }
 
 // wanted is the command whose values the text asks for, nil if there is none, and the words by
@@ -59,12 +54,7 @@ func (m *Model) choices() []choice {
 	if c == nil {
 		var rows []choice
 		for _, c := range hints(text) {
-			row := choice{text: "/" + c.name, name: strings.TrimSpace("/" + c.name + " " +
-				c.argument), does: c.does}
-			if c.argument != "" {
-				row.text += " "
-			}
-			rows = append(rows, row)
+			rows = append(rows, choice{text: c.typed(), name: c.usage(), does: c.does})
 		}
 		return rows
 	}
@@ -74,15 +64,16 @@ func (m *Model) choices() []choice {
 	} else if m.menu.asked != c.name {
 		return nil
 	}
-	var rows []choice
-next:
+	return having(all, words)
+}
+
+// having are the choices that all words find.
+func having(all []choice, words string) (rows []choice) {
+	wanted := strings.Fields(strings.ToLower(words))
 	for _, row := range all {
-		for _, w := range strings.Fields(strings.ToLower(words)) {
-			if !row.finds(w) {
-				continue next
-			}
+		if !slices.ContainsFunc(wanted, func(w string) bool { return !row.finds(w) }) {
+			rows = append(rows, row)
 		}
-		rows = append(rows, row)
 	}
 	return rows
 }
@@ -99,7 +90,15 @@ func (m *Model) offer() tea.Cmd {
 	}
 	m.menu.asked, m.menu.values, m.menu.read = c.name, nil, false
 	read := c.read(m)
-	return m.do(func() tea.Msg { return valuesRead{c.name, read()} })
+	return m.do(func() outcome {
+		values := read()
+		return func(m *Model) tea.Cmd {
+			if m.menu.asked == c.name {
+				m.menu.values, m.menu.read = values, true
+			}
+			return nil
+		}
+	})
 }
 
 // chosen is the row that Enter takes, nil for none.
@@ -151,15 +150,13 @@ func (m *Model) take(c choice) tea.Cmd {
 	return m.obey(name, argument)
 }
 
-// complete is Tab.
 func (m *Model) complete() {
-	text := complete(m.editor.text)
-	if c := m.chosen(); c != nil {
-		text = c.text
-	} else if c, _ := wanted(m.editor.text); c != nil {
-		if rows := m.choices(); len(rows) > 0 {
-			text = rows[0].text
-		}
+	text, rows := m.editor.text, m.choices()
+	c, _ := wanted(text)
+	if chosen := m.chosen(); chosen != nil {
+		text = chosen.text
+	} else if len(rows) > 0 && (c != nil || !strings.Contains(text, " ")) {
+		text = rows[0].text
 	}
 	m.editor.set(text)
 }
@@ -218,10 +215,7 @@ func numbered(command string, texts []string) (all []choice) {
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if !utf8.ValidString(line) {
-		line = strings.ToValidUTF8(line, "")
-	}
-	return term.Clean(line)
+	return term.Clean(strings.ToValidUTF8(line, ""))
 }
 
 func effortValues(*Model) (all []choice) {
@@ -245,8 +239,8 @@ func branchValues(m *Model) []choice {
 	var texts []string
 	if fork := m.conversation.fork(); fork != nil {
 		for _, e := range *m.conversation.beside(fork) {
-			texts = append(texts, fmt.Sprintf("%s (%s)", firstLine(e.question),
-				questions(e.length())))
+			_, length := e.end()
+			texts = append(texts, fmt.Sprintf("%s (%s)", firstLine(e.question), questions(length)))
 		}
 	}
 	return numbered("branch", texts)
@@ -272,18 +266,17 @@ func modelValues(m *Model) func() []choice {
 // sessionValues are the kept conversations, the latest first, without this one.
 func sessionValues(m *Model) func() []choice {
 	store, own := m.keeper.store, m.id
-	return func() (all []choice) {
-		if store == nil {
-			return nil
-		}
-		for _, k := range keptChats(store) {
-			if k.ID == own {
-				continue
-			}
+	return func() []choice { return sessionChoices(store, own) }
+}
+
+// sessionChoices are all kept conversations but one.
+func sessionChoices(store session.Store, but string) (all []choice) {
+	for _, k := range keptChats(store) {
+		if k.ID != but {
 			text := k.words()
 			all = append(all, choice{text: "/resume " + k.ID, name: k.ID, does: k.about(),
 				finds: func(word string) bool { return strings.Contains(text, word) }})
 		}
-		return all
 	}
+	return all
 }

@@ -70,15 +70,19 @@ type Model struct {
 	leaving        bool
 }
 
-// Messages that commands answer with.
+// Messages.
 type (
 	tick    time.Time
-	failed  struct{ err error }
-	noted   string
 	notice  string
-	savedTo string
 	settled int // the width that the terminal had a moment ago
+
+	// outcome is what work outside Update has come to, to be carried out by it
+	outcome func(m *Model) tea.Cmd
 )
+
+func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.complain(err.Error()) } }
+
+func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
 
 // A transcript of many rows is not laid out anew for every step of a resize, but once the terminal
 // has kept its size for a moment; until then its rows are cut.
@@ -93,9 +97,10 @@ func newModel(ctx context.Context, o Options) *Model {
 		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme},
 		effort:  o.Effort, system: o.System, history: newHistory(o.HistoryPath),
 		keeper: keeper{store: o.Store}, began: time.Now(),
-		tools: toolbox{tools: o.Tools, renew: o.Renew},
+		tools: toolbox{renew: o.Renew},
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
+	m.tools.tools.Store(&o.Tools)
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
 	}
@@ -124,10 +129,7 @@ func (m *Model) greet() {
 
 func (m *Model) greetingLines() []line {
 	o := m.options
-	dim := func(text string) line {
-		return line{text: term.Row{{Text: term.Clean(text),
-			Style: term.Dim}}}
-	}
+	dim := func(text string) line { return styledLine(term.Dim, term.Clean(text)) }
 	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
 	if o.Model.ContextLength() == 0 {
 		where = "how long the context is, nobody says"
@@ -155,14 +157,19 @@ func (m *Model) Init() tea.Cmd { return tea.Batch(m.nextNotice(), m.nextAsk(), m
 
 // nextNotice waits for the next line that the program has for the person.
 func (m *Model) nextNotice() tea.Cmd {
-	if m.options.Notices == nil {
+	return await(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
+}
+
+// await waits for the next message of a channel; nil: there is none.
+func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) tea.Cmd {
+	if from == nil {
 		return nil
 	}
 	return func() tea.Msg {
 		select {
-		case line := <-m.options.Notices:
-			return notice(line)
-		case <-m.ctx.Done():
+		case next := <-from:
+			return message(next)
+		case <-ctx.Done():
 			return nil
 		}
 	}
@@ -197,55 +204,21 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.frame(msg)
 	case tick:
 		return m, m.tick(time.Time(msg))
-	case failed:
-		m.complain(msg.err.Error())
-	case noted:
-		m.note(string(msg))
+	case outcome:
+		return m, msg(m)
 	case notice:
 		m.inform(string(msg))
 		return m, m.nextNotice()
 	case approvalAsk:
 		m.asking = &msg
 		return m, m.nextAsk()
-	case compacted:
-		m.summarised(msg)
-		return m, m.nextQueued(msg.err == nil)
-	case prepared:
-		return m, m.ready(msg)
-	case pathDone:
-		if m.editor.text == msg.from {
-			m.editor.set(msg.to)
-		}
-		m.note(msg.note)
-	case edited:
-		m.composed(msg)
-	case switched:
-		m.changed(msg)
-	case valuesRead:
-		if m.menu.asked == msg.command {
-			m.menu.values, m.menu.read = msg.choices, true
-		}
-	case found:
-		m.transcript.add(&block{lines: msg.rows})
-		m.transcript.follow = true
-	case resumed:
-		m.tools.leave()
-		m.restore(msg)
-	case savedTo:
-		m.saved[string(msg)] = true
-		m.inform("saved to " + string(msg))
 	}
 	return m, nil
 }
 
-// nextTick moves the clock on the screen while a turn is under way.
-func nextTick() tea.Cmd {
-	return tea.Tick(100*time.Millisecond, func(t time.Time) tea.Msg { return tick(t) })
-}
-
-// do runs work outside Update; what it returns comes back as a message. Run waits for it.
-func (m *Model) do(work func() tea.Msg) tea.Cmd {
-	done := make(chan tea.Msg, 1)
+// do runs work outside Update, which carries out what it returns. Run waits for it.
+func (m *Model) do(work func() outcome) tea.Cmd {
+	done := make(chan outcome, 1)
 	m.background.Go(func() { done <- work() })
 	return func() tea.Msg { return <-done }
 }
@@ -305,8 +278,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	if replaced == nil || replaced.question != text {
 		m.transcript.add(question)
 	}
-	m.transcript.add(a)
-	m.transcript.follow = true
+	m.say(a)
 
 	req := session.Request{
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
@@ -325,8 +297,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 		if err != nil {
 			return nil, err
 		}
-		return session.StartWithTools(ctx, metered{runner, &l.usage}, req, given,
-			session.ToolLimits{})
+		return session.StartWithTools(ctx, runner, req, given, session.ToolLimits{})
 	}
 	m.background.Go(func() {
 		defer cancel()
@@ -453,15 +424,23 @@ func (m *Model) quit() tea.Cmd {
 }
 
 // inform, complain and note tell the person something: in the transcript, there as an error, or
-// over the editor.
-func (m *Model) inform(text string) {
-	m.transcript.add(newNotice(m.palette, "·", term.Dim, text))
-	m.transcript.follow = true
+// over the editor. A command may end with any of them: nothing follows.
+func (m *Model) inform(text string) tea.Cmd {
+	return m.say(newNotice(m.palette, "·", term.Dim, text))
 }
 
-func (m *Model) complain(text string) {
-	m.transcript.add(newNotice(m.palette, "!", term.Red, text))
-	m.transcript.follow = true
+func (m *Model) complain(text string) tea.Cmd {
+	return m.say(newNotice(m.palette, "!", term.Red, text))
 }
 
-func (m *Model) note(text string) { m.message = term.Clean(text) }
+func (m *Model) note(text string) tea.Cmd {
+	m.message = term.Clean(text)
+	return nil
+}
+
+// say puts an entry at the transcript's end, which comes into sight.
+func (m *Model) say(e entry) tea.Cmd {
+	m.transcript.add(e)
+	m.transcript.follow = true
+	return nil
+}

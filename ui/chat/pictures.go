@@ -20,7 +20,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -62,11 +62,8 @@ func GraphicsOf(termName, program string) Graphics {
 }
 
 func isPicture(path string) bool {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".png", ".jpg", ".jpeg", ".gif":
-		return true
-	}
-	return false
+	known := []string{".png", ".jpg", ".jpeg", ".gif"}
+	return slices.Contains(known, strings.ToLower(filepath.Ext(path)))
 }
 
 // keepPictures copies the pictures of a call into a folder and names the copies instead.
@@ -109,7 +106,6 @@ func copyPicture(folder, path string) (string, error) {
 	}
 }
 
-// readPicture reads a file that is a picture.
 func readPicture(path string) (text []byte, picture image.Config, err error) {
 	if !isPicture(path) {
 		return nil, picture, fmt.Errorf("%s is no picture", path)
@@ -135,7 +131,6 @@ func readPicture(path string) (text []byte, picture image.Config, err error) {
 	return text, picture, nil
 }
 
-// draw writes a picture as the terminal takes it.
 func draw(w io.Writer, how Graphics, path string) error {
 	text, _, err := readPicture(path)
 	if err != nil {
@@ -162,15 +157,11 @@ func draw(w io.Writer, how Graphics, path string) error {
 	}
 	const piece = 4096 // of base64, as the protocol asks
 	code := base64.StdEncoding.EncodeToString(text)
-	for first := true; first || code != ""; first = false {
-		part, control := code[:min(piece, len(code))], "m=1"
-		if code = code[len(part):]; code == "" {
-			control = "m=0"
-		}
-		if first {
-			control = "a=T,f=100," + control
-		}
-		if _, err := fmt.Fprintf(w, "\x1b_G%s;%s\x1b\\", control, part); err != nil {
+	for first := "a=T,f=100,"; code != ""; first = "" {
+		part := code[:min(piece, len(code))]
+		code = code[len(part):]
+		more := min(len(code), 1)
+		if _, err := fmt.Fprintf(w, "\x1b_G%sm=%d;%s\x1b\\", first, more, part); err != nil {
 			return err
 		}
 	}
@@ -181,14 +172,9 @@ func draw(w io.Writer, how Graphics, path string) error {
 func (c *conversation) pictures() (all []string) {
 	for _, e := range c.asked() {
 		for _, p := range e.answer.parts {
-			call, ok := p.(*call)
-			if !ok {
-				continue
-			}
-			for _, f := range call.files {
-				if isPicture(f) {
-					all = append(all, f)
-				}
+			if c, ok := p.(*call); ok {
+				others := func(path string) bool { return !isPicture(path) }
+				all = append(all, slices.DeleteFunc(slices.Clone(c.files), others)...)
 			}
 		}
 	}
@@ -200,26 +186,20 @@ func pictureValues(m *Model) []choice { return numbered("show", m.conversation.p
 // showPicture shows picture N, or the last, until Enter is pressed.
 func (m *Model) showPicture(number string) tea.Cmd {
 	all := m.conversation.pictures()
-	n, err := len(all), error(nil)
-	if number != "" {
-		n, err = strconv.Atoi(number)
-	}
+	n, ok := nth(number, len(all), len(all))
 	switch {
 	case len(all) == 0:
-		m.note("no tool has made a picture in this conversation")
-		return nil
-	case err != nil || n < 1 || n > len(all):
-		m.complain(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
-		return nil
+		return m.note("no tool has made a picture in this conversation")
+	case !ok:
+		return m.complain(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {
-		m.inform("this terminal shows no pictures that we know of; it is in " + path)
-		return nil
+		return m.inform("this terminal shows no pictures that we know of; it is in " + path)
 	}
 	return tea.Exec(&shown{path: path, how: m.options.Graphics}, func(err error) tea.Msg {
 		if err != nil {
-			return failed{fmt.Errorf("show: %w", err)}
+			return failed(fmt.Errorf("show: %w", err))
 		}
 		return nil
 	})

@@ -51,7 +51,7 @@ type keptExchange struct {
 	Context  int               `json:"context"` // tokens in use behind it
 	Messages []session.Message `json:"messages"`
 	Parts    []keptPart        `json:"parts"`
-	Sources  []keptSource      `json:"sources,omitempty"`
+	Sources  []source          `json:"sources,omitempty"`
 	Ending   string            `json:"ending,omitempty"`
 	Live     bool              `json:"live,omitempty"` // it was still being written
 }
@@ -68,13 +68,6 @@ type keptPart struct {
 	Failed  string   `json:"failed,omitempty"`
 }
 
-type keptSource struct {
-	URL   string `json:"url"`
-	Title string `json:"title"`
-	Mark  string `json:"mark"` // what stands in the answer that the model gave
-}
-
-// newID names a conversation.
 func newID() string {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // it never fails
@@ -82,10 +75,7 @@ func newID() string {
 }
 
 // title is a conversation's name until it is given one: how its first question begins.
-func title(question string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(question), "\n")
-	return term.Cut(line, 50)
-}
+func title(question string) string { return term.Cut(firstLine(question), 50) }
 
 // snapshot is the conversation as it is now.
 func (m *Model) snapshot() *kept {
@@ -131,15 +121,12 @@ func (e *exchange) keep(before int) keptExchange {
 	if e.answer == nil {
 		return k
 	}
-	k.Ending, k.Live = e.answer.ending, e.answer.live
+	k.Ending, k.Live, k.Sources = e.answer.ending, e.answer.live, e.answer.sources
 	if said := e.answer.said(); said != "" && len(e.messages) == 1 { // the turn is not over
 		k.Messages = append(e.messages[:1:1], session.AssistantAnswer(said))
 	}
 	for _, p := range e.answer.parts {
 		k.Parts = append(k.Parts, p.keep())
-	}
-	for _, s := range e.answer.sources {
-		k.Sources = append(k.Sources, keptSource{s.url, s.title, s.mark})
 	}
 	return k
 }
@@ -239,6 +226,7 @@ func (m *Model) restore(r resumed) {
 // answerOf is an answer as it was when it was kept.
 func (m *Model) answerOf(k keptExchange, before int) *answer {
 	a := newAnswer(m.palette, time.Time{}, before)
+	a.sources = k.Sources
 	for _, p := range k.Parts {
 		text := term.Clean(p.Text)
 		took := time.Duration(p.Seconds * float64(time.Second))
@@ -259,9 +247,6 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 			s.text.End()
 			a.parts = append(a.parts, s)
 		}
-	}
-	for _, s := range k.Sources {
-		a.sources = append(a.sources, source{s.URL, s.Title, s.Mark})
 	}
 	ending, tone := k.Ending, term.Dim
 	if k.Live {
@@ -359,8 +344,10 @@ func (k *keeper) flush() {
 }
 
 // keptChats are the conversations of a store that can be read, the latest first.
-func keptChats(store session.Store) []*kept {
-	var all []*kept
+func keptChats(store session.Store) (all []*kept) {
+	if store == nil {
+		return nil
+	}
 	for _, r := range store.List(session.KindChat) {
 		var k kept
 		if json.Unmarshal(r.Value, &k) == nil && k.ID != "" {

@@ -20,22 +20,18 @@ const nothingKept = "this chat keeps nothing (--no-history)"
 // sessionsShown is how many conversations /sessions lists.
 const sessionsShown = 30
 
-// Answers of the commands.
-type (
-	found   struct{ rows []line }
-	resumed struct {
-		kept    *kept
-		of      *kept // what it is a copy of; nil: it is none
-		release func()
-	}
-)
+// A resumed conversation is one that this chat owns.
+type resumed struct {
+	kept    *kept
+	of      *kept // what it is a copy of; nil: it is none
+	release func()
+}
 
 // sessions lists the kept conversations that have all words somewhere: in the menu, where one can
 // be chosen, or as lines.
 func (m *Model) sessions(words string) tea.Cmd {
 	if m.keeper.store == nil {
-		m.inform(nothingKept)
-		return nil
+		return m.inform(nothingKept)
 	}
 	if !m.plain {
 		m.editor.set("/sessions " + words)
@@ -48,35 +44,25 @@ func (m *Model) sessions(words string) tea.Cmd {
 		}
 		return nil
 	}
-	return m.do(func() tea.Msg {
-		all := keptChats(m.keeper.store)
-		var rows []line
-		hidden := 0
-	chats:
-		for _, k := range all {
-			text := k.words()
-			for _, w := range strings.Fields(strings.ToLower(words)) {
-				if !strings.Contains(text, w) {
-					continue chats
-				}
-			}
-			if len(rows) == sessionsShown {
-				hidden++
-				continue
-			}
-			rows = append(rows, line{k.ID, term.Row{{Text: k.about()}}})
-		}
+	return m.do(func() outcome {
+		all := sessionChoices(m.keeper.store, "")
+		have := having(all, words)
 		switch {
 		case len(all) == 0:
-			return failed{errors.New("no conversation is kept yet")}
-		case len(rows) == 0:
-			return failed{fmt.Errorf("none of %d conversations has %q", len(all), words)}
-		case hidden > 0:
-			rows = append(rows, line{text: term.Row{{Style: term.Dim,
-				Text: fmt.Sprintf("%d more: /sessions WORDS searches them", hidden)}}})
+			return failed(errors.New("no conversation is kept yet"))
+		case len(have) == 0:
+			return failed(fmt.Errorf("none of %d conversations has %q", len(all), words))
 		}
-		return found{append(rows, line{text: term.Row{{Text: "/resume ID goes on with one",
-			Style: term.Dim}}})}
+		var rows []line
+		for _, c := range have[:min(len(have), sessionsShown)] {
+			rows = append(rows, plainLine(c.name, c.does))
+		}
+		if hidden := len(have) - len(rows); hidden > 0 {
+			rows = append(rows, styledLine(term.Dim,
+				fmt.Sprintf("%d more: /sessions WORDS searches them", hidden)))
+		}
+		rows = append(rows, styledLine(term.Dim, "/resume ID goes on with one"))
+		return func(m *Model) tea.Cmd { return m.say(&block{lines: rows}) }
 	})
 }
 
@@ -90,43 +76,42 @@ func questions(n int) string {
 // resume goes on with a kept conversation; "" is the latest other one.
 func (m *Model) resume(name string) tea.Cmd {
 	if m.keeper.store == nil {
-		m.inform(nothingKept)
-		return nil
+		return m.inform(nothingKept)
 	}
 	if name == "" {
-		m.complain("/resume needs an ID or a name: /sessions lists them")
-		return nil
+		return m.complain("/resume needs an ID or a name: /sessions lists them")
 	}
 	m.keep()
 	own := m.id
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		m.keeper.flush()
 		k, err := find(m.keeper.store, name)
 		if err != nil {
-			return failed{err}
+			return failed(err)
 		}
-		return m.claim(k, own)
+		r := m.claim(k, own)
+		return func(m *Model) tea.Cmd {
+			m.tools.leave()
+			m.restore(r)
+			return nil
+		}
 	})
 }
 
-// rename names the conversation.
 func (m *Model) rename(name string) tea.Cmd {
 	if name == "" {
-		m.complain("/rename needs a name")
-		return nil
+		return m.complain("/rename needs a name")
 	}
 	m.name = term.Clean(name)
 	m.keep()
-	m.note("this conversation is called " + m.name)
-	return nil
+	return m.note("this conversation is called " + m.name)
 }
 
 // export writes the conversation to a file, which must be new or one that this chat has written:
 // as JSON where its name ends so, with every branch, else the branch on the screen as markdown.
 func (m *Model) export(path string) tea.Cmd {
 	if path == "" {
-		m.complain("/export needs the name of a file, such as /export chat.md or chat.json")
-		return nil
+		return m.complain("/export needs the name of a file, such as /export chat.md or chat.json")
 	}
 	path = filepath.Clean(fromHome(path))
 	text, err := []byte(m.conversation.document(m.options.Model.ID(), m.system)), error(nil)
@@ -135,20 +120,22 @@ func (m *Model) export(path string) tea.Cmd {
 		text = append(text, '\n')
 	}
 	if err != nil {
-		m.complain("export: " + err.Error())
-		return nil
+		return m.complain("export: " + err.Error())
 	}
 	own := m.saved[path]
-	return m.do(func() tea.Msg {
+	return m.do(func() outcome {
 		if _, err := os.Lstat(path); !own && err == nil {
-			return failed{fmt.Errorf("%s exists: /export does not overwrite a file that this chat "+
-				"has not written", path)}
+			return failed(fmt.Errorf("%s exists: /export does not overwrite a file that this chat "+
+				"has not written", path))
 		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return failed{fmt.Errorf("export: %w", err)}
+			return failed(fmt.Errorf("export: %w", err))
 		}
 		if err := writeFile(path, text, 0o644); err != nil {
-			return failed{fmt.Errorf("export: %w", err)}
+			return failed(fmt.Errorf("export: %w", err))
 		}
-		return savedTo(path)
+		return func(m *Model) tea.Cmd {
+			m.saved[path] = true
+			return m.inform("saved to " + path)
+		}
 	})
 }

@@ -141,7 +141,7 @@ func TestNewConversationNewTools(t *testing.T) {
 	}
 	s.m.background.Wait()
 	s.command("/resume " + id)
-	if !s.m.tools.stale {
+	if !s.m.tools.stale.Load() {
 		t.Error("the tools stay over /resume")
 	}
 }

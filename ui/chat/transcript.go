@@ -171,6 +171,12 @@ type line struct {
 	text term.Row
 }
 
+func plainLine(name, text string) line { return line{name, term.Row{{Text: text}}} }
+
+func styledLine(s term.Style, text string) line {
+	return line{text: term.Row{{Text: text, Style: s}}}
+}
+
 // nameWidth is the column of the text behind a name; on narrow screens the text goes under it.
 const nameWidth = 27
 
@@ -201,13 +207,62 @@ func (n line) wrap(width int) []term.Row {
 
 // thousands writes a number with commas.
 func thousands(n int) string {
-	s := fmt.Sprint(n)
-	var b strings.Builder
-	for i, c := range s {
-		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(c)
+	if n/1000 == 0 {
+		return fmt.Sprint(n)
 	}
-	return b.String()
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), max(n%1000, -(n%1000)))
+}
+
+// longestLine is where a line that does not end is cut, so that a frame stays cheap.
+const longestLine = 4 << 10
+
+// A prose is plain text in one style that may still be growing: reasoning, a question, a notice.
+// Lines that have ended are wrapped once per width; only the last is wrapped again.
+type prose struct {
+	style   term.Style
+	palette term.Palette
+	text    strings.Builder
+
+	width  int
+	done   int // bytes of text whose rows are in stable
+	stable []string
+	tail   []string
+	tailAt int
+}
+
+func newProse(p term.Palette, s term.Style, text string) *prose {
+	t := &prose{palette: p, style: s, tailAt: -1}
+	t.push(text)
+	return t
+}
+
+// push adds cleaned text.
+func (p *prose) push(text string) { p.text.WriteString(text) }
+
+// rows returns the rows of ended lines and those of the last.
+func (p *prose) rows(width int) (stable, tail []string) {
+	if width != p.width {
+		p.width, p.done, p.stable, p.tailAt = width, 0, nil, -1
+	}
+	all := p.text.String()
+	for {
+		line, size := term.FirstLine(all[p.done:], longestLine)
+		if size == 0 {
+			break
+		}
+		p.stable = append(p.stable, p.paint(line)...)
+		p.done += size
+		p.tailAt = -1
+	}
+	if p.tailAt != len(all) {
+		p.tailAt, p.tail = len(all), nil
+		if p.done < len(all) {
+			p.tail = p.paint(all[p.done:])
+		}
+	}
+	return p.stable, p.tail
+}
+
+func (p *prose) paint(line string) []string {
+	return p.palette.PaintAll(term.Wrap([]term.Span{{Text: line, Style: p.style}}, p.width))
 }

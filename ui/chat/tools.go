@@ -1,4 +1,8 @@
-// The question whether a tool may run, which the tool asks and the person answers.
+// The tools of the conversation on the screen, and the question whether one may run, which the tool
+// asks and the person answers.
+//
+// Tools keep a conversation's state, such as python's variables, so another conversation gets new
+// ones: before its first turn, outside Update.
 
 package chat
 
@@ -7,9 +11,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -62,29 +68,12 @@ func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (boo
 	}
 }
 
-// decide answers a question: once, or for as long as the chat lasts.
-func (a *Approval) decide(ask approvalAsk, allowed, always bool) {
-	if always {
-		a.mu.Lock()
-		a.decided[ask.key] = allowed
-		a.mu.Unlock()
-	}
-	ask.reply <- allowed
-}
-
 // nextAsk waits for the next question.
 func (m *Model) nextAsk() tea.Cmd {
 	if m.options.Approval == nil {
 		return nil
 	}
-	return func() tea.Msg {
-		select {
-		case ask := <-m.options.Approval.asks:
-			return ask
-		case <-m.ctx.Done():
-			return nil
-		}
-	}
+	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
 }
 
 // approve takes a key while a question is open, and reports whether it was an answer.
@@ -101,7 +90,12 @@ func (m *Model) approve(key string) bool {
 	default:
 		return false
 	}
-	m.options.Approval.decide(*m.asking, allowed, always)
+	if a := m.options.Approval; always {
+		a.mu.Lock()
+		a.decided[m.asking.key] = allowed
+		a.mu.Unlock()
+	}
+	m.asking.reply <- allowed
 	m.asking = nil
 	return true
 }
@@ -120,18 +114,66 @@ func (m *Model) askRows() []term.Row {
 	return term.Prefix(rows, margin, margin)
 }
 
-// tools lists what the model may call.
 func (m *Model) listTools() tea.Cmd {
 	if len(m.tools.now()) == 0 {
-		m.inform("the model has no tools here: --tools browser,python gives it some")
-		return nil
+		return m.inform("the model has no tools here: --tools browser,python gives it some")
 	}
-	var rows []line
-	for _, o := range offered(m.tools.now()) {
-		rows = append(rows, line{term.Clean(o.name), term.Row{{Text: term.Clean(o.does)}}})
+	tools := offered(m.tools.now())
+	rows := []line{styledLine(term.Bold, fmt.Sprintf("The model may call %d tools", len(tools)))}
+	for _, o := range tools {
+		rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
 	}
-	m.transcript.add(&block{lines: append([]line{{text: term.Row{{Text: fmt.Sprintf(
-		"The model may call %d tools", len(rows)), Style: term.Bold}}}}, rows...)})
-	m.transcript.follow = true
-	return nil
+	return m.say(&block{lines: rows})
+}
+
+type toolbox struct {
+	renew func() ([]session.Tool, error) // nil: the tools keep no state
+
+	making sync.Mutex // held while new ones are made
+	tools  atomic.Pointer[[]session.Tool]
+	stale  atomic.Bool // they are another conversation's
+}
+
+// now are the tools to show.
+func (b *toolbox) now() []session.Tool { return *b.tools.Load() }
+
+// leave says that another conversation has begun.
+func (b *toolbox) leave() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
+
+// ready are the tools for a turn.
+func (b *toolbox) ready() ([]session.Tool, error) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	if !b.stale.Load() {
+		return b.now(), nil
+	}
+	tools, err := b.renew()
+	if err != nil {
+		return nil, err
+	}
+	b.tools.Store(&tools)
+	b.stale.Store(false)
+	return tools, nil
+}
+
+// An offer is a tool as /tools lists it.
+type offer struct{ name, does string }
+
+// offered are the names under which tools are offered to the model.
+func offered(tools []session.Tool) (all []offer) {
+	var r session.Request
+	for _, t := range tools {
+		t.Offer(&r)
+	}
+	if r.Browser {
+		all = append(all, offer{"browser", "searches the web, opens pages, finds text in them"})
+	}
+	if r.Python {
+		all = append(all, offer{"python", "runs code in a sandbox and keeps its state"})
+	}
+	for _, f := range r.Functions {
+		does, _, _ := strings.Cut(f.Description, "\n")
+		all = append(all, offer{f.Name, does})
+	}
+	return all
 }
