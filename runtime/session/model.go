@@ -127,7 +127,6 @@ func (s scheduler) Submit(ctx context.Context, r sched.Request) (TokenStream, er
 // Close ends the running turns. The engine stays open.
 func (m *Model) Close() error { return m.tokens.Close() }
 
-// ID is the catalogue's name, or the folder's.
 func (m *Model) ID() string { return m.id }
 
 // Device says what the model runs on, to be shown.
@@ -136,5 +135,4 @@ func (m *Model) Device() string { return m.device }
 // ContextLength is the maximum number of tokens, prompt and answer together.
 func (m *Model) ContextLength() int { return m.context }
 
-// Stats are the scheduler's counters.
 func (m *Model) Stats() sched.Stats { return m.tokens.Stats() }

@@ -11,6 +11,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -153,18 +154,12 @@ func isReasoning(m Message) bool {
 }
 
 func systemMessage(r Request) (harmony.Message, error) {
-	effort, date := r.Effort, r.Date
-	if effort == "" {
-		effort = "medium"
-	}
+	effort := cmp.Or(r.Effort, "medium")
 	if effort != "low" && effort != "medium" && effort != "high" {
 		return harmony.Message{}, &RequestError{"effort", "must be low, medium or high, not " +
 			effort}
 	}
-	if date == "" {
-		date = time.Now().Format(time.DateOnly)
-	}
-	s := harmony.DefaultSystem(effort, date)
+	s := harmony.DefaultSystem(effort, cmp.Or(r.Date, time.Now().Format(time.DateOnly)))
 	if r.Identity != "" {
 		s.ModelIdentity = &r.Identity
 	}

@@ -155,9 +155,17 @@ func (s *memoryStore) Put(r Record) {
 	for s.bytes[r.Kind] > bound.Bytes || bound.Count > 0 && order.Len() > bound.Count {
 		s.drop(order.Back())
 	}
-	for e := order.Back(); e != nil && s.expired(e.Value.(*Record)); e = order.Back() {
+	s.last(order)
+}
+
+// last is the record of a kind that was used least recently, nil where none is left; those that are
+// too old are dropped.
+func (s *memoryStore) last(order *list.List) *list.Element {
+	e := order.Back()
+	for ; e != nil && s.expired(e.Value.(*Record)); e = order.Back() {
 		s.drop(e)
 	}
+	return e
 }
 
 func (s *memoryStore) Get(kind Kind, key string) (Record, bool) {
@@ -201,12 +209,7 @@ func (s *memoryStore) oldest() (r Record, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, order := range s.order {
-		e := order.Back()
-		for e != nil && s.expired(e.Value.(*Record)) {
-			s.drop(e)
-			e = order.Back()
-		}
-		if e != nil && (!ok || e.Value.(*Record).Used.Before(r.Used)) {
+		if e := s.last(order); e != nil && (!ok || e.Value.(*Record).Used.Before(r.Used)) {
 			r, ok = *e.Value.(*Record), true
 		}
 	}

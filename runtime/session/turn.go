@@ -4,6 +4,9 @@
 // of its own, and a caller that stops reading delays nobody else. What must stay true: every turn
 // ends in exactly one Done; no event holds the text of a special token; what was generated before
 // a fault is kept.
+//
+// A turn without a conversation continues a prompt of tokens as text: nothing is rendered, only
+// Request.Final or Request.Allowed is enforced, and the tokens are not read as Harmony.
 
 package session
 
@@ -104,32 +107,27 @@ type TokenStream interface {
 // Start renders the request, submits it and returns without waiting for tokens. Cancelling ctx ends
 // the turn before the next step.
 func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
-	if r.Prompt != nil {
-		t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop),
-			reader: harmony.NewReader(harmony.RoleAssistant)}
-		t.ctx, t.cancel = context.WithCancel(ctx)
-		if err := t.continueText(); err != nil {
-			t.cancel()
+	t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop),
+		reader: harmony.NewReader(harmony.RoleAssistant)}
+	var err error
+	if r.Prompt == nil {
+		if t.prompt, t.rules, t.result.Relaxed, err = m.prepare(ctx, r); err != nil {
 			return nil, err
 		}
-		t.usage.Prompt, t.result.Prompt = len(r.Prompt), r.Prompt
-		return t, nil
 	}
-	prompt, rules, relaxed, err := m.prepare(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	t := &turn{model: m, req: r, prompt: prompt, rules: rules,
-		stop: sample.NewStopMatcher(r.Stop), result: Result{Relaxed: relaxed}}
+	t.usage.Prompt, t.result.Prompt = len(t.prompt), t.prompt
 	t.ctx, t.cancel = context.WithCancel(ctx)
-	if err := t.submit(prompt, r.MaxTokens, r.Sampled); err != nil {
+	if r.Prompt != nil {
+		err = t.continueText()
+	} else {
+		err = t.submit(t.prompt, r.MaxTokens, r.Sampled)
+	}
+	if err != nil {
 		t.cancel()
 		return nil, err
 	}
-	t.reader = harmony.NewReader(harmony.RoleAssistant)
-	t.usage.Prompt, t.result.Prompt = len(prompt), prompt
 	for _, id := range r.Sampled {
-		if !t.ended {
+		if r.Prompt == nil && !t.ended {
 			t.accept(sched.Token{SampledToken: engine.SampledToken{ID: id}})
 		}
 	}
@@ -344,4 +342,67 @@ func (t *turn) emitAnswer(text string) {
 	}
 	t.pending = append(t.pending, a)
 	t.waiting = nil
+}
+
+func (t *turn) continueText() error {
+	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
+		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop}
+	if t.req.PromptOnly {
+		r.MaxTokens = 1 // which nobody sees
+	}
+	switch {
+	case t.req.Final != nil && t.req.Allowed != nil:
+		return &RequestError{"allowed", "a form and a list of allowed tokens cannot both be held"}
+	case t.req.Final != nil:
+		r.Constraint = grammar.NewText(t.req.Final)
+	case t.req.Allowed != nil:
+		r.Constraint = grammar.NewAllowed(t.req.Allowed)
+	}
+	stream, err := t.model.submit(t.ctx, r)
+	if err != nil {
+		return err
+	}
+	t.stream = stream
+	return nil
+}
+
+func (t *turn) acceptText(tok sched.Token) {
+	if t.req.PromptOnly {
+		return
+	}
+	t.tokens = append(t.tokens, tok.ID)
+	t.usage.Completion++
+	if t.stopToken(tok.ID) {
+		return
+	}
+	text := ""
+	switch name, special := token.Get().Special(tok.ID); {
+	case tok.ID < token.StartOfText:
+		text = t.decoder.Push(tok.ID)
+	case t.req.KeepSpecial && special && !slices.Contains(t.stopTokens(), tok.ID):
+		text = t.decoder.Flush() + name
+	default:
+		return
+	}
+	if t.req.Params.Logprobs >= 0 {
+		t.waiting = append(t.waiting, t.logprob(tok))
+	}
+	shown, met := t.stop.Push(text)
+	t.emitAnswer(shown)
+	t.stopAt(met)
+}
+
+// endText ends the turn when the stream has no more tokens.
+func (t *turn) endText() {
+	shown, met := t.stop.Push(t.decoder.Flush())
+	t.emitAnswer(shown)
+	if t.stopAt(met); t.ended {
+		return
+	}
+	t.emitAnswer(t.stop.Flush())
+	why := t.stream.Finish() // stop or length: end() has handled the others
+	if t.req.PromptOnly {
+		why = FinishLength
+	}
+	t.finish(why, nil)
 }

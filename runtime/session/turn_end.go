@@ -217,7 +217,6 @@ func continued(first, second sched.Timing) sched.Timing {
 	return first
 }
 
-// addFaults adds the faults that the reader has found.
 func (t *turn) addFaults() {
 	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
