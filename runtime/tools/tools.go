@@ -101,8 +101,8 @@ func (t *Tools) builtin(name string, o Options) error {
 	case Python:
 		return t.openPython(o)
 	case Auto:
-		for _, open := range []func(Options) error{t.openBrowser, t.openPython} {
-			if err := open(o); err != nil {
+		for _, kind := range []string{Browser, Python} {
+			if err := t.builtin(kind, o); err != nil {
 				t.Notes = append(t.Notes, err.Error())
 			}
 		}
@@ -188,7 +188,6 @@ func (t *Tools) For() (list []session.Tool, err error) {
 // Of makes the tools of one kind; for MCP those of the server with this name, all if it is "".
 // There may be none.
 func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
-	none := func(string) bool { return false }
 	switch {
 	case kind == Browser && t.browser != nil:
 		return []session.Tool{browser.New(*t.browser)}, nil
@@ -198,15 +197,13 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 			return nil, err
 		}
 		return []session.Tool{p}, nil
-	case t.servers == nil:
-	case kind == Browser && t.servers.Browser():
-		return []session.Tool{t.servers.Tool(true, false, none)}, nil
-	case kind == Python && t.servers.Python():
-		return []session.Tool{t.servers.Tool(false, true, none)}, nil
-	case kind == MCP && (server == "" && t.servers.Functions() || t.servers.Has(server)):
-		return []session.Tool{t.servers.Tool(false, false, func(name string) bool {
-			return server == "" || name == server
-		})}, nil
+	case t.servers != nil:
+		theirs := t.servers.Tool(kind == Browser, kind == Python, func(name string) bool {
+			return kind == MCP && (server == "" || name == server)
+		})
+		if theirs != nil {
+			return []session.Tool{theirs}, nil
+		}
 	}
 	return nil, nil
 }
@@ -229,13 +226,10 @@ type Found struct {
 // Look tells what the built-in tools would use here.
 func Look() []Found {
 	var list []Found
-	for _, f := range []struct {
-		kind string
-		open func(*Tools, Options) error
-	}{{Browser, (*Tools).openBrowser}, {Python, (*Tools).openPython}} {
+	for _, kind := range []string{Browser, Python} {
 		t := &Tools{}
-		found := Found{Tool: f.kind}
-		if err := f.open(t, Options{}); err != nil {
+		found := Found{Tool: kind}
+		if err := t.builtin(kind, Options{}); err != nil {
 			found.Missing = err.Error()
 		} else {
 			_, found.What, _ = strings.Cut(t.Lines[0], ": ")

@@ -71,7 +71,8 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 		process.OwnGroup(c.command)
 		to = &sdk.CommandTransport{Command: c.command, TerminateDuration: time.Second}
 	case kind == "sse":
-		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: s.client()}
+		to = &sdk.SSEClientTransport{Endpoint: s.URL,
+			HTTPClient: &http.Client{Transport: headers(s.Headers)}}
 	default:
 		to = &sdk.StreamableClientTransport{Endpoint: s.URL,
 			HTTPClient: &http.Client{Transport: standing{headers(s.Headers)}},
@@ -115,9 +116,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	return c, nil
 }
 
-// client adds the headers of the configuration to every request.
-func (s Server) client() *http.Client { return &http.Client{Transport: headers(s.Headers)} }
-
+// headers of the configuration are added to every request.
 type headers map[string]string
 
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {

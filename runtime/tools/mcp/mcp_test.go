@@ -360,7 +360,7 @@ func TestHostedTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, notes := open(t, Options{}, address, other)
-	if len(notes) > 0 || !s.Browser() || !s.Python() || len(s.tools) > 0 {
+	if len(notes) > 0 || s.browser == nil || s.python == nil || len(s.tools) > 0 {
 		t.Fatal(notes, s.Lines())
 	}
 	tool, r := conversation(t, s)

@@ -65,9 +65,7 @@ func progressLine(n *sdk.ProgressNotificationParams) string {
 		far += fmt.Sprintf(" of %.6g", n.Total)
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(n.Message, "\ufffd")), " ")
-	if letters := []rune(text); len(letters) > mostNotice {
-		text = string(letters[:mostNotice]) + "..."
-	}
+	text = cut(text, mostNotice, "...")
 	if text != "" {
 		far = "(" + far + ")"
 	}

@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,29 +107,36 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 
 // listTools is what a server offers, up to mostTools.
 func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error) {
-	type result struct {
-		list []*sdk.Tool
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
+	list, err = within(ctx, func() (list []*sdk.Tool, err error) {
 		for t, err := range c.Tools(ctx, nil) {
-			if r.err = err; err != nil || len(r.list) == mostTools {
-				break
+			if err != nil || len(list) == mostTools {
+				return list, err
 			}
-			r.list = append(r.list, t)
+			list = append(list, t)
 		}
-		done <- r
+		return list, nil
+	})
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, errors.New("it does not list its tools in time")
+	case err != nil:
+		return nil, fmt.Errorf("it does not list its tools: %w", err)
+	}
+	return list, nil
+}
+
+// within is what do returns; when ctx ends before, its error, whatever the server does.
+func within[T any](ctx context.Context, do func() (T, error)) (result T, err error) {
+	done := make(chan func() (T, error), 1)
+	go func() {
+		result, err := do()
+		done <- func() (T, error) { return result, err }
 	}()
 	select {
-	case r := <-done:
-		if r.err != nil {
-			return nil, fmt.Errorf("it does not list its tools: %w", r.err)
-		}
-		return r.list, nil
+	case answer := <-done:
+		return answer()
 	case <-ctx.Done():
-		return nil, errors.New("it does not list its tools in time")
+		return result, ctx.Err()
 	}
 }
 
@@ -183,9 +189,7 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 // describe turns a server's tool into a request's form; why says what is wrong with its schema.
 func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
-	if letters := []rune(d.Description); len(letters) > mostDescription {
-		d.Description = string(letters[:mostDescription]) + " ..."
-	}
+	d.Description = cut(d.Description, mostDescription, " ...")
 	schema, err := json.Marshal(t.InputSchema)
 	object, ok := t.InputSchema.(map[string]any)
 	switch {
@@ -203,6 +207,14 @@ func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 		d.Parameters = json.RawMessage(`{"type": "object"}`)
 	}
 	return d, why
+}
+
+// cut is text with mark in the place of what is beyond so many characters.
+func cut(text string, most int, mark string) string {
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most]) + mark
+	}
+	return text
 }
 
 // tokens is how many tokens these functions take in the prompt.
@@ -236,48 +248,23 @@ func free(name string, taken map[string]bool) string {
 // Lines say what the servers offer, a line each.
 func (s *Servers) Lines() []string { return s.lines }
 
-// Has tells whether a server with this name offers functions.
-func (s *Servers) Has(server string) bool {
-	return slices.ContainsFunc(s.tools, func(t *tool) bool { return t.of.shown == server })
-}
-
-// Functions tells whether any server offers functions.
-func (s *Servers) Functions() bool { return len(s.tools) > 0 }
-
-// Browser and Python tell whether a server stands in for the built-in tool.
-func (s *Servers) Browser() bool { return s.browser != nil }
-func (s *Servers) Python() bool  { return s.python != nil }
-
-// take returns the connection that listed a server's tools, to one conversation only.
-func (s *Servers) take(from *source) *connection {
+// take gives the connection that listed a server's tools to one conversation, which
+// may want it only if the server has changed its tools since.
+func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.unused[from]
-	delete(s.unused, from)
-	return c
-}
-
-// takeChanged is take if the server has changed the tools since.
-func (s *Servers) takeChanged(from *source) *connection {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.unused[from]
-	if c == nil || !c.changed.Load() {
-		return nil
+	if c == nil || changed && !c.changed.Load() {
+		return
 	}
 	delete(s.unused, from)
-	return c
+	to[from] = c
 }
 
 // Close ends the connections that no conversation has.
 func (s *Servers) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all sync.WaitGroup
-	for _, c := range s.unused {
-		all.Go(c.close)
-	}
-	all.Wait()
-	s.unused = nil
+	closeAll(s.unused)
 	return nil
 }

@@ -44,7 +44,8 @@ type Tool struct {
 type shown struct{ url, title string }
 
 // Tool makes the tool of a new conversation, with the servers that stand in for the built-in tools,
-// and the functions of the other servers that functions accepts by name.
+// and the functions of the other servers that functions accepts by name; nil where there is nothing
+// of that.
 func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
 		deaths: map[*source]int{}, pages: map[int]shown{}}
@@ -61,6 +62,9 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 				t.sources = append(t.sources, one.of)
 			}
 		}
+	}
+	if t.browser == nil && t.python == nil && len(t.tools) == 0 {
+		return nil
 	}
 	t.weigh()
 	return t
@@ -87,14 +91,11 @@ const relisting = 5 * time.Second
 // does not list them keeps the old ones.
 func (t *Tool) renew() {
 	for _, from := range t.sources {
-		c := t.open[from]
-		if c == nil {
-			if c = t.servers.takeChanged(from); c == nil {
-				continue
-			}
-			t.open[from] = c
+		if t.open[from] == nil {
+			t.servers.take(from, t.open, true)
 		}
-		if c.dead() || !c.changed.Swap(false) {
+		c := t.open[from]
+		if c == nil || c.dead() || !c.changed.Swap(false) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), relisting)
@@ -161,10 +162,7 @@ func (t *Tool) directory() harmony.ToolDescription {
 	text.WriteString("Makes one of these functions callable and shows its parameters:")
 	for _, one := range t.tools {
 		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
-		if letters := []rune(line); len(letters) > 80 {
-			line = string(letters[:80]) + "..."
-		}
-		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, line)
+		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, cut(line, 80, "..."))
 	}
 	return harmony.ToolDescription{Name: describeTool, Description: text.String(),
 		Parameters: json.RawMessage(`{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}`)}
@@ -261,14 +259,14 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 			return none, errors.New("the user did not allow this call")
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, t.servers.o.Time)
+	bounded, cancel := context.WithTimeout(ctx, t.servers.o.Time)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		conn, err := t.reach(within, from)
+		conn, err := t.reach(bounded, from)
 		if err != nil {
 			return none, err
 		}
-		result, err := callTool(within, conn, name, object, output)
+		result, err := callTool(bounded, conn, name, object, output)
 		if err == nil {
 			t.deaths[from] = 0
 			return read(from.shown+": "+name, result)
@@ -277,7 +275,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
-		case within.Err() != nil:
+		case bounded.Err() != nil:
 			return none, fmt.Errorf("the server %s did not answer within %v", from.shown,
 				t.servers.o.Time)
 		case errors.As(err, &told) && told.Code != notDelivered && !conn.dead():
@@ -299,40 +297,22 @@ const notDelivered = -32005
 // callTool returns when ctx ends, whatever the server does.
 func callTool(ctx context.Context, c *connection, name string,
 	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
-	type answer struct {
-		result *sdk.CallToolResult
-		err    error
-	}
-	done := make(chan answer, 1)
 	asked := &sdk.CallToolParams{Name: name, Arguments: arguments}
 	token, end := c.follow(output)
 	defer end()
 	asked.SetProgressToken(token)
-	go func() {
-		result, err := c.CallTool(ctx, asked)
-		done <- answer{result, err}
-	}()
-	select {
-	case a := <-done:
-		return a.result, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return within(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, asked) })
 }
 
 // reach is the conversation's connection to a server, made anew if it has ended.
 func (t *Tool) reach(ctx context.Context, from *source) (*connection, error) {
-	if c := t.open[from]; c != nil {
-		if !c.dead() {
-			return c, nil
-		}
-		t.drop(from)
-	} else if c := t.servers.take(from); c != nil {
-		if t.open[from] = c; !c.dead() {
-			return c, nil
-		}
-		t.drop(from)
+	if t.open[from] == nil {
+		t.servers.take(from, t.open, false)
 	}
+	if c := t.open[from]; c != nil && !c.dead() {
+		return c, nil
+	}
+	t.drop(from)
 	if t.deaths[from] >= mostDeaths {
 		t.deaths[from]-- // the next call tries again: the server may be back
 		return nil, fmt.Errorf("the server %s has failed %d times in a row, so this call was not "+
@@ -367,7 +347,6 @@ func (t *Tool) prospect(from *source) string {
 // mostResult is how many bytes of a result are read; the session shows the model less.
 const mostResult = 1 << 20
 
-// read is a result as text.
 func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 	var parts []string
 	for _, content := range r.Content {
@@ -411,11 +390,15 @@ func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	closeAll(t.open)
+	return nil
+}
+
+func closeAll(list map[*source]*connection) {
 	var all sync.WaitGroup
-	for _, c := range t.open {
+	for _, c := range list {
 		all.Go(c.close)
 	}
 	all.Wait()
-	clear(t.open)
-	return nil
+	clear(list)
 }
