@@ -8,6 +8,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,12 +44,7 @@ type Tool struct {
 
 // New makes a browser without pages.
 func New(o Options) *Tool {
-	if o.Time == 0 {
-		o.Time = 20 * time.Second
-	}
-	if o.Size == 0 {
-		o.Size = 10 << 20
-	}
+	o.Time, o.Size = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Size, 10<<20)
 	return &Tool{o: o, client: pageClient(o.Allow)}
 }
 
@@ -162,7 +158,10 @@ func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error
 		case link >= 0:
 			l := at.links[link]
 			if l.page != nil { // a match of find
-				return t.show(l.page, orElse(loc, max(l.line-3, 0)), lines, "")
+				if loc < 0 {
+					loc = max(l.line-3, 0)
+				}
+				return t.show(l.page, loc, lines, "")
 			}
 			address = l.url
 		case !source:
@@ -176,13 +175,6 @@ func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error
 		return session.ToolResult{}, err
 	}
 	return t.show(p, max(loc, 0), lines, "")
-}
-
-func orElse(n, other int) int {
-	if n < 0 {
-		return other
-	}
-	return n
 }
 
 func (t *Tool) find(a arguments) (session.ToolResult, error) {

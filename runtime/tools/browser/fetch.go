@@ -91,7 +91,6 @@ func public(ip netip.Addr) bool {
 	return !slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// fetch reads a page.
 func (t *Tool) fetch(ctx context.Context, address string, source bool) (*page, error) {
 	u, err := absolute(address)
 	if err != nil {
@@ -137,8 +136,9 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
 	if !isHTML && !isText(kind) {
-		return nil, fmt.Errorf("it is %s, and this browser reads text and HTML only; "+
-			"look for the same as a web page", shortKind(kind))
+		kind, _ = cut(flat(kind), 60)
+		return nil, fmt.Errorf("it is a file of type %s, and this browser reads text and HTML "+
+			"only; look for the same as a web page", kind)
 	}
 	text, cutOff, err := t.body(answer.Body, content)
 	if err != nil {
@@ -209,11 +209,6 @@ func isText(kind string) bool {
 	}
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") ||
 		strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
-}
-
-func shortKind(kind string) string {
-	kind, _ = cut(flat(kind), 60)
-	return "a file of type " + kind
 }
 
 // sentence is an error of the network without its wrappers, which repeat the URL.

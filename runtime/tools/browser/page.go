@@ -1,4 +1,5 @@
-// A page as the model sees it: wrapped into numbered lines, of which a window is shown.
+// A page as the model sees it: wrapped into numbered lines, of which a window is shown, and cited
+// by the marks 【cursor†L8-L10】 of an answer.
 
 package browser
 
@@ -6,10 +7,13 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const (
@@ -238,4 +242,42 @@ func cut(text string, n int) (_ string, more bool) {
 		n--
 	}
 	return text, false
+}
+
+var mark = regexp.MustCompile(`【(\d{1,6})(?:†L(\d{1,8}))?[^【】\n]*】`)
+
+// Citations finds the marks whose page is known. A page of search results stands for the result
+// that the line is about.
+func (t *Tool) Citations(answer string) []session.Citation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Cite(answer, func(cursor, line int) (address, title string) {
+		if cursor < len(t.views) {
+			return t.views[cursor].source(line)
+		}
+		return "", ""
+	})
+}
+
+// Cite finds the marks of an answer for which source knows a URL.
+func Cite(answer string, source func(cursor, line int) (address, title string)) (
+	list []session.Citation) {
+	characters, counted := 0, 0
+	for _, m := range mark.FindAllStringSubmatchIndex(answer, -1) {
+		characters += utf8.RuneCountInString(answer[counted:m[0]])
+		counted = m[0]
+		cursor, _ := strconv.Atoi(answer[m[2]:m[3]])
+		line := 0
+		if m[4] >= 0 {
+			line, _ = strconv.Atoi(answer[m[4]:m[5]])
+		}
+		address, title := source(cursor, line)
+		if address == "" {
+			continue // nobody's, or the head of a page of results
+		}
+		list = append(list, session.Citation{Start: characters,
+			End: characters + utf8.RuneCountInString(answer[m[0]:m[1]]),
+			URL: address, Title: title})
+	}
+	return list
 }

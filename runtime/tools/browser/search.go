@@ -31,16 +31,16 @@ var (
 // Engine is the search engine that the user chose: "exa", "brave", the URL of a SearXNG, or "none".
 // "" is the first that the environment has a key or a URL of. The name is for people.
 func Engine(choice string) (_ Search, name string, err error) {
-	exa, brave := os.Getenv("EXA_API_KEY"), os.Getenv("BRAVE_API_KEY")
-	searxng := os.Getenv("SEARXNG_URL")
+	exaKey, braveKey := os.Getenv("EXA_API_KEY"), os.Getenv("BRAVE_API_KEY")
+	searxngURL := os.Getenv("SEARXNG_URL")
 	switch choice {
 	case "":
-		choice = first(exa, "exa", brave, "brave", searxng, searxng)
+		choice = first(exaKey, "exa", braveKey, "brave", searxngURL, searxngURL)
 	case "searxng":
-		if searxng == "" {
+		if searxngURL == "" {
 			return nil, "", errors.New("set SEARXNG_URL to where SearXNG is, or give its URL")
 		}
-		choice = searxng
+		choice = searxngURL
 	}
 	switch {
 	case choice == "":
@@ -49,10 +49,11 @@ func Engine(choice string) (_ Search, name string, err error) {
 			"that only opens pages")
 	case choice == "none":
 		return nil, "none", nil
-	case choice == "exa" && exa != "":
-		return searchExa(exa), "Exa", nil
-	case choice == "brave" && brave != "":
-		return searchBrave(brave), "Brave", nil
+	case choice == "exa" && exaKey != "":
+		return engine(exa).search(map[string]string{"x-api-key": exaKey}, ""), "Exa", nil
+	case choice == "brave" && braveKey != "":
+		return engine(brave).search(map[string]string{"X-Subscription-Token": braveKey}, ""),
+			"Brave", nil
 	case choice == "exa" || choice == "brave":
 		return nil, "", fmt.Errorf("set %s_API_KEY to search with it", strings.ToUpper(choice))
 	}
@@ -61,7 +62,8 @@ func Engine(choice string) (_ Search, name string, err error) {
 		return nil, "", fmt.Errorf("a search engine is exa, brave, none, or the URL of a "+
 			"SearXNG, not %q", choice)
 	}
-	return searchSearXNG(u), "SearXNG at " + u.Host, nil
+	return searxng(u).search(nil,
+		" (SearXNG needs `json` among search.formats in its settings)"), "SearXNG at " + u.Host, nil
 }
 
 // first is the name behind the first value that is set.
@@ -74,82 +76,66 @@ func first(pairs ...string) string {
 	return ""
 }
 
-func searchExa(key string) Search {
-	return func(ctx context.Context, query string, n int) (hits []Hit, err error) {
-		body, _ := json.Marshal(map[string]any{"query": query, "numResults": n, // strings, numbers
-			"contents": map[string]any{"highlights": true, "text": map[string]any{
-				"maxCharacters": 500}}})
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, exaURL, bytes.NewReader(body))
-		if err != nil {
-			return nil, err
-		}
-		r.Header.Set("x-api-key", key)
-		var found struct {
-			Results []struct {
-				URL, Title, Text string
-				Highlights       []string
-			}
-		}
-		err = ask(r, &found)
-		for _, f := range found.Results {
-			hits = append(hits, Hit{f.URL, f.Title, cmp.Or(strings.Join(f.Highlights, " ... "),
-				f.Text)})
-		}
-		return usable(hits), err
-	}
+// An engine is how one is asked for n pages: by a POST of body, or a GET where it has none.
+type engine func(query string, n int) (address string, body []byte)
+
+func exa(query string, n int) (string, []byte) {
+	body, _ := json.Marshal(map[string]any{"query": query, "numResults": n, // strings, numbers
+		"contents": map[string]any{"highlights": true, "text": map[string]any{
+			"maxCharacters": 500}}})
+	return exaURL, body
 }
 
-func searchBrave(key string) Search {
-	return func(ctx context.Context, query string, n int) (hits []Hit, err error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, braveURL+"?"+url.Values{
-			"q": {query}, "count": {fmt.Sprint(n)}, "text_decorations": {"false"}}.Encode(), nil)
-		if err != nil {
-			return nil, err
-		}
-		r.Header.Set("X-Subscription-Token", key)
-		var found struct {
-			Web struct {
-				Results []struct{ URL, Title, Description string }
-			}
-		}
-		err = ask(r, &found)
-		for _, f := range found.Web.Results {
-			hits = append(hits, Hit{f.URL, f.Title, f.Description})
-		}
-		return usable(hits), err
-	}
+func brave(query string, n int) (string, []byte) {
+	return braveURL + "?" + url.Values{"q": {query}, "count": {fmt.Sprint(n)},
+		"text_decorations": {"false"}}.Encode(), nil
 }
 
-func searchSearXNG(at *url.URL) Search {
-	return func(ctx context.Context, query string, _ int) (hits []Hit, err error) {
+func searxng(at *url.URL) engine {
+	return func(query string, _ int) (string, []byte) {
 		u := at.JoinPath("search")
 		u.RawQuery = url.Values{"q": {query}, "format": {"json"}}.Encode()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-		if err != nil {
-			return nil, err
-		}
-		var found struct {
-			Results []struct{ URL, Title, Content string }
-		}
-		if err = ask(r, &found); err != nil {
-			err = fmt.Errorf("%w (SearXNG needs `json` among search.formats in its settings)", err)
-		}
-		for _, f := range found.Results {
-			hits = append(hits, Hit{f.URL, f.Title, f.Content})
-		}
-		return usable(hits), err
+		return u.String(), nil
 	}
 }
 
-// usable are the hits that can be opened.
-func usable(hits []Hit) (out []Hit) {
-	for _, h := range hits {
-		if u, err := url.Parse(h.URL); err == nil && u.Host != "" {
-			h.Title = cmp.Or(h.Title, u.Host)
-			out = append(out, h)
+// result is one of any engine's.
+type result struct {
+	URL, Title                 string
+	Content, Description, Text string // SearXNG's, Brave's, Exa's
+	Highlights                 []string
+}
+
+// search asks with these headers and finds what can be opened. hint is added to what went wrong.
+func (e engine) search(headers map[string]string, hint string) Search {
+	return func(ctx context.Context, query string, n int) (hits []Hit, err error) {
+		address, body := e(query, n)
+		method := http.MethodGet
+		if body != nil {
+			method = http.MethodPost
 		}
+		r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range headers {
+			r.Header.Set(name, value)
+		}
+		var found struct {
+			Results []result
+			Web     struct{ Results []result } // Brave's
+		}
+		if err := ask(r, &found); err != nil {
+			return nil, fmt.Errorf("%w%s", err, hint)
+		}
+		for _, f := range append(found.Results, found.Web.Results...) {
+			if u, err := url.Parse(f.URL); err == nil && u.Host != "" {
+				hits = append(hits, Hit{f.URL, cmp.Or(f.Title, u.Host),
+					cmp.Or(strings.Join(f.Highlights, " ... "), f.Content, f.Description, f.Text)})
+			}
+		}
+		return hits, nil
 	}
-	return out
 }
 
 // mostAnswer is how many bytes of a search engine's answer are read.

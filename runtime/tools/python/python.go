@@ -9,6 +9,7 @@ package python
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -50,18 +51,8 @@ type Tool struct {
 
 // New looks for a sandbox. Its error says what to install.
 func New(o Options) (*Tool, error) {
-	if o.Memory == 0 {
-		o.Memory = 2 << 30
-	}
-	if o.Time == 0 {
-		o.Time = 120 * time.Second
-	}
-	if o.Output == 0 {
-		o.Output = 1 << 20
-	}
-	if o.Image == "" {
-		o.Image = "python:3.13-slim"
-	}
+	o.Memory, o.Time = cmp.Or(o.Memory, 2<<30), cmp.Or(o.Time, 120*time.Second)
+	o.Output, o.Image = cmp.Or(o.Output, 1<<20), cmp.Or(o.Image, "python:3.13-slim")
 	box, err := findSandbox(o.Sandbox)
 	if err != nil {
 		return nil, err
@@ -125,7 +116,7 @@ type interpreter struct {
 	in      io.WriteCloser
 	frames  chan frame // closed when the driver has ended
 	watch   chan struct{}
-	limit   *limit
+	limit   chan error // has the first limit that was exceeded
 }
 
 // frame is a line of the driver.
@@ -142,14 +133,15 @@ const longestFrame = 1 << 20
 const starting = 5 * time.Minute
 
 func (t *Tool) start(ctx context.Context) (*interpreter, error) {
+	var err error
 	if t.o.Folder == "" {
-		folder, err := os.MkdirTemp("", "ossrun-python-")
-		if err != nil {
-			return nil, fmt.Errorf("make the folder of the python tool: %w", err)
-		}
-		t.o.Folder, t.temp = folder, true
+		t.o.Folder, err = os.MkdirTemp("", "ossrun-python-")
+		t.temp = err == nil
 	}
-	if err := os.MkdirAll(t.o.Folder, 0o700); err != nil {
+	if err == nil {
+		err = os.MkdirAll(t.o.Folder, 0o700)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make the folder of the python tool: %w", err)
 	}
 	limits, _ := json.Marshal(t.box.limits(t.o)) // numbers
@@ -158,7 +150,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 		return nil, err
 	}
 	run := &interpreter{process: command, stop: stop, frames: make(chan frame, 64),
-		watch: make(chan struct{}), limit: &limit{}}
+		watch: make(chan struct{}), limit: make(chan error, 1)}
 	complaint := &process.Complaint{}
 	command.Stderr = complaint
 	if run.in, err = command.StdinPipe(); err != nil {
@@ -283,8 +275,9 @@ func (r *interpreter) close() error {
 	}
 	err := r.process.Wait()
 	close(r.watch)
-	if why := r.limit.err(); why != nil {
-		return why
+	select {
+	case err = <-r.limit:
+	default:
 	}
 	return err
 }
@@ -295,24 +288,4 @@ func note(text string, lost int) string {
 		return text
 	}
 	return fmt.Sprintf("%s\n[%d more bytes of output are left out]", text, lost)
-}
-
-// limit is the limit that a watched interpreter has exceeded.
-type limit struct {
-	mu  sync.Mutex
-	why error
-}
-
-func (l *limit) exceeded(why error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.why == nil {
-		l.why = why
-	}
-}
-
-func (l *limit) err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.why
 }

@@ -231,7 +231,10 @@ func (b sandbox) watch(r *interpreter, o Options) {
 			why = fmt.Errorf("its files have more than %.1f GB", mostFolder/1e9)
 		}
 		if why != nil {
-			r.limit.exceeded(why)
+			select {
+			case r.limit <- why:
+			default: // it has exceeded one already
+			}
 			r.stop()
 		}
 	}
