@@ -154,11 +154,11 @@ func (m *Model) denseLine() string {
 // for a time of rest. ctx ends the waiting. told gets the load's error.
 func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, light func() bool,
 	rest time.Duration, told func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for {
-		s.mu.Lock()
 		e, changed := s.entries[key], s.changed
 		if s.closed || e == nil || e.model != model || e.leaving || ctx.Err() != nil {
-			s.mu.Unlock()
 			return
 		}
 		rested := time.Since(e.used)
@@ -169,18 +169,14 @@ func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, li
 					told(err)
 				}
 			})
-			s.mu.Unlock()
 			return
 		}
 		wait := rest // for the end of a turn, which is told
 		if e.turns == 0 {
 			wait -= rested
 		}
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		soon, cancel := context.WithTimeout(ctx, wait)
+		_ = s.await(soon, func() bool { return s.changed != changed }) // whatever ended it
+		cancel()
 	}
 }

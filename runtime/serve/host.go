@@ -27,12 +27,17 @@ func ISAs() []string { return cpu.ISAs() }
 
 // FreeMemory is what is free of the host's memory, in bytes.
 func FreeMemory() (free int64, err error) {
+	_, free, err = hostMemory()
+	return free, err
+}
+
+func hostMemory() (total, free int64, err error) {
 	dev, err := cpu.New(1)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	_, free = dev.Memory()
-	return free, dev.Close()
+	total, free = dev.Memory()
+	return total, free, dev.Close()
 }
 
 // CPUKernelHash is the first 12 digits of the SHA-256 over names and contents of the CPU engine's

@@ -230,7 +230,6 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 // progress shows a long work until it is done.
 type progress func(what string) (show func(done, total int64), done func())
 
-// during shows work while it runs.
 func (p progress) during(what string, work func(show func(done, total int64)) error) error {
 	if p == nil {
 		return work(func(int64, int64) {})

@@ -17,7 +17,6 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -46,15 +45,11 @@ type Requests struct {
 
 // PlanRequests is the plan of a server on this machine.
 func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
-	dev, err := cpu.New(1)
-	if err != nil {
-		return r, err
-	}
-	total, _ := dev.Memory()
+	total, _, err := hostMemory()
 	r.AtOnce = s.MaxNumSeqs + s.MaxWaiting
 	r.Texts = max(int64(float64(total)*textShare), leastTexts*maxBody)
 	r.Ceiling = programMemory + int64(r.AtOnce)*requestMemory + textMemory*r.Texts
-	return r, dev.Close()
+	return r, err
 }
 
 func (r Requests) String() string {

@@ -8,6 +8,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -334,14 +335,9 @@ func (r *runner) Device() string {
 func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()
-	if n := r.models.contexts[keyOf(r.found)]; n > 0 {
-		return n
-	}
-	if n := r.models.options.Settings.MaxModelLen; n > 0 {
-		return n
-	}
 	e, _ := models.Lookup(r.found.Name)
-	return e.Spec.MaxPosition
+	return cmp.Or(r.models.contexts[keyOf(r.found)], r.models.options.Settings.MaxModelLen,
+		e.Spec.MaxPosition)
 }
 
 func (r *runner) Start(ctx context.Context, q session.Request) (session.Turn, error) {

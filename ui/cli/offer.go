@@ -146,7 +146,7 @@ func freeOnDisk() int64 {
 	if err != nil {
 		return -1
 	}
-	free, err := doctor.FreeAt(root)
+	free, err := store.Free(root)
 	if err != nil {
 		return -1
 	}

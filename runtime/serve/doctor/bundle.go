@@ -29,7 +29,6 @@ type Bundle struct {
 	Time    time.Time
 }
 
-// Write writes a tar.gz.
 func (b *Bundle) Write(w io.Writer) error {
 	report, err := json.MarshalIndent(b.Report, "", "  ")
 	if err != nil {

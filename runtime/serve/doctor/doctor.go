@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -113,7 +114,6 @@ type Plan struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Lines is the plan for people.
 func (p Plan) Lines() []string {
 	if p.Error != "" {
 		return []string{p.Error}
@@ -195,7 +195,6 @@ func Open(ctx context.Context, o serve.Options, config string, notify func(strin
 	return d, d.look(ctx, why, o, config)
 }
 
-// Close closes what Open opened.
 func (d *Doctor) Close() (err error) {
 	for _, b := range []engine.Backend{d.dev, d.host} {
 		if b != nil {
@@ -205,7 +204,6 @@ func (d *Doctor) Close() (err error) {
 	return err
 }
 
-// Backend is what computes.
 func (d *Doctor) Backend() engine.Backend { return d.dev }
 
 // Settings are those that a server would have a model of shape spec with by default.
@@ -271,18 +269,10 @@ func (d *Doctor) lookAtCache() (err error) {
 		return nil
 	}
 	_ = filepath.WalkDir(d.Cache.Path, walk) // walk returns no error
-	if d.Cache.Free, err = FreeAt(d.Cache.Path); err != nil {
+	if d.Cache.Free, err = store.Free(d.Cache.Path); err != nil {
 		return fmt.Errorf("room for weights: %w", err)
 	}
 	return nil
-}
-
-// FreeAt is the bytes of disk free for a folder, be it there or not yet.
-func FreeAt(folder string) (int64, error) {
-	if _, err := os.Stat(folder); err != nil && folder != filepath.Dir(folder) {
-		return FreeAt(filepath.Dir(folder))
-	}
-	return store.Free(folder)
 }
 
 // lookAtModels goes through the catalogue: what is here, what each model needs on the device, and
@@ -435,4 +425,40 @@ func fieldOf(path, key, separator string) string {
 		}
 	}
 	return ""
+}
+
+// Mode is one way to compute a model.
+type Mode struct {
+	Compute string `json:"compute"`
+	Dense   string `json:"dense"`
+	// tokens a second of one answer, at most, by the speed at which the CPU reads now
+	ReadBound float64 `json:"tok_s_at_most"`
+	// mean, in nats, to the golden logits of the test model T1; --golden measures it on any
+	KL float64 `json:"kl_mean_of_t1"`
+}
+
+// measured are the modes with their figures in docs/performance.md, which modes_test.go compares.
+var measured = []Mode{
+	{Compute: engine.Int8, Dense: engine.DenseQ8, KL: 4.7e-3},
+	{Compute: engine.Int8, Dense: engine.DenseBF16, KL: 2.2e-3},
+	{Compute: engine.Exact, Dense: engine.DenseBF16, KL: 5.0e-12},
+}
+
+// modesOf are the modes for a model of shape spec where the CPU reads so many bytes a second: that
+// of its settings first.
+func modesOf(s engine.Settings, spec models.Spec, rate float64) (list []Mode, err error) {
+	for _, m := range measured {
+		first := m.Compute == s.Compute && m.Dense == s.Dense
+		with := s
+		with.Compute, with.Dense = m.Compute, m.Dense
+		if m.ReadBound, err = serve.ReadBound(spec, with, rate); err != nil {
+			return nil, err
+		}
+		if first {
+			list = slices.Insert(list, 0, m)
+		} else {
+			list = append(list, m)
+		}
+	}
+	return list, nil
 }
