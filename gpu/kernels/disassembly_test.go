@@ -118,9 +118,10 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 }
 
 // The units in the machine's own words: code objects by LLVM's disassembler, cubins by NVIDIA's,
-// and text that has no cubin through its assembler (ptxas.sh brings both). Skipped, by the name of
-// the tool, where it is missing.
+// and text that has no cubin through its assembler. ptxas.sh brings both, runs this and lets no
+// part be skipped.
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
+	long(t)
 	for _, a := range Archs {
 		t.Run(a.Name, func(t *testing.T) {
 			dense, experts, attention := matrixKernels(a.target())

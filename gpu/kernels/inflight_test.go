@@ -36,6 +36,7 @@ var asking = []struct {
 
 // TestDisassemblyKeepsLoadsUnderWay is run by ptxas.sh, as the other tests of disassembly are.
 func TestDisassemblyKeepsLoadsUnderWay(t *testing.T) {
+	long(t)
 	var names []string
 	for _, x := range asking {
 		names = append(names, x.kernel)

@@ -64,12 +64,15 @@ func TestTransports(t *testing.T) {
 			says(t, other, on+"count", `{}`, "call 1 "+given+"\n")
 		})
 	}
-	hold("stdio", "given", ownProcess("near"))
-	t.Setenv("SECRET", "")
 	var all sync.WaitGroup // each waits for a tool that is too slow
-	for name, server := range map[string]Server{"http": {Name: "far", URL: streamable},
+	for name, server := range map[string]Server{"stdio": ownProcess("near"),
+		"http":      {Name: "far", URL: streamable},
 		"sse found": {Name: "far", URL: sse}, "sse": {Name: "far", URL: sse, Type: "sse"}} {
-		all.Go(func() { hold(name, "", server) })
+		given := "secret" // a server over HTTP is this process, which has the variable
+		if name == "stdio" {
+			given = "given"
+		}
+		all.Go(func() { hold(name, given, server) })
 	}
 	all.Wait()
 }

@@ -110,11 +110,13 @@ def test_markdown_is_nodes(page):
 
 
 def test_streams_and_stops(page):
-    ask(page, "[[slow 20ms]] [[think I think for a while about this one.]] [[loop la]]")
+    # The thought takes three seconds, since expect looks once a second after its first looks.
+    thought = "I think for a while about this one. " * 16
+    ask(page, f"[[slow 20ms]] [[think {thought}]] [[loop la]]")
     expect(page.locator("details[open] .thought")).to_contain_text("I think")
     expect(page.locator("#send")).to_have_text("Stop")
     shot(page, "streaming")
-    expect(page.locator("article.model")).to_contain_text("la la la")
+    expect(page.locator("article.model")).to_contain_text("la la la", timeout=30_000)
     page.keyboard.press("Escape")
     expect(answer(page)).to_contain_text("stopped")
 
