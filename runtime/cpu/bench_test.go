@@ -2,9 +2,13 @@ package cpu_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -49,4 +53,53 @@ func measureBandwidth(b testing.TB) (best float64) {
 	}
 	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, cpu.Cores())
 	return best
+}
+
+// BenchmarkFewLogits: the unembedding of the 20b in 8 bits where masks allow so many tokens, as a
+// part of what all of them take.
+//
+//	go test ./runtime/cpu -run '^$' -bench FewLogits -benchtime 20x
+func BenchmarkFewLogits(b *testing.B) {
+	spec := models.Spec20B()
+	spec.Layers = 1
+	ckpt, err := checkpoint.Synthetic(spec, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ckpt.Close()
+	eng, err := engine.New(open(b, 0), ckpt, engine.Settings{Dense: engine.DenseQ8, Pages: 2,
+		Compute: engine.Int8, MaxNumBatchedTokens: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer eng.Close()
+	batch := engine.Batch{Tokens: []int32{1}, LogitRows: []int32{0},
+		Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
+	logits := make([]float32, spec.Vocab)
+	unembed := func(wanted func() []uint64) int64 {
+		batch.Wanted = wanted
+		times, err := eng.Measure(b.Context(), &batch, logits)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return times[len(times)-1].Nanoseconds
+	}
+	for _, few := range []int{1, 30, 1000, 25_000, 200_000} {
+		b.Run(fmt.Sprintf("%d tokens", few), func(b *testing.B) {
+			mask := make([]uint64, (spec.Vocab+63)/64)
+			for range few {
+				id := rand.IntN(spec.Vocab)
+				mask[id/64] |= 1 << (id % 64)
+			}
+			var ratios []float64
+			for b.Loop() {
+				all := unembed(nil)
+				ratios = append(ratios, float64(unembed(func() []uint64 { return mask }))/
+					float64(all))
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], "of-all")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }

@@ -91,13 +91,16 @@ int ossrun_tape_seal(ossrun_tape* t, int threads) {
   }
 }
 
-void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,
-                 const int32_t* tokens, const int32_t* positions, const int32_t* tables,
-                 const int32_t* full_at, const int32_t* window_at, const int32_t* twins,
-                 const int32_t* logit_row, float* logits) {
-  const ossrun_batch batch{rows,    logit_rows, tokens, positions, tables,
-                           full_at, window_at,  twins,  logit_row, logits};
-  t->walk(pool->pool, threads, batch);
+void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part part, int64_t rows,
+                 int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
+                 const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
+                 const int32_t* twins, const int32_t* logit_row, float* logits,
+                 const uint64_t* wanted) {
+  const ossrun_batch batch{rows,      logit_rows, tokens,    positions, tables, full_at,
+                           window_at, twins,      logit_row, logits,    wanted};
+  const size_t all = t->ops.size(), body = all - 1;
+  t->walk(pool->pool, threads, batch, part == OSSRUN_LOGITS ? body : 0,
+          part == OSSRUN_BODY ? body : all);
 }
 
 void ossrun_profile(ossrun_tape* t, int on) { t->profiling = on != 0; }

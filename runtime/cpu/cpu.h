@@ -36,7 +36,12 @@ typedef struct {
   const int32_t* twins;      // [pages of the pool]: the second page of a window page, or null
   const int32_t* logit_row;  // [logit_rows]
   float* logits;             // [logit_rows, vocab]
+  // [vocab / 64, rounded up]: a bit for each token whose logit is read, others may be zero; or null
+  const uint64_t* wanted;
 } ossrun_batch;
+
+// What of a tape runs: all, all but its last operation, which gives the logits, or that one.
+typedef enum { OSSRUN_WHOLE, OSSRUN_BODY, OSSRUN_LOGITS } ossrun_part;
 
 typedef struct ossrun_pool ossrun_pool;
 typedef struct ossrun_tape ossrun_tape;
@@ -117,11 +122,12 @@ int ossrun_copy(ossrun_tape* t, ossrun_extent rows, void* y, const void* x, int6
 // After the last operation, for walks on up to so many threads. 0 when there was no memory.
 int ossrun_tape_seal(ossrun_tape* t, int threads);
 
-// Runs the tape on the first `threads` threads. One step of a pool at a time.
-void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,
-                 const int32_t* tokens, const int32_t* positions, const int32_t* tables,
-                 const int32_t* full_at, const int32_t* window_at, const int32_t* twins,
-                 const int32_t* logit_row, float* logits);
+// Runs a part of the tape on the first `threads` threads. One step of a pool at a time.
+void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part part, int64_t rows,
+                 int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
+                 const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
+                 const int32_t* twins, const int32_t* logit_row, float* logits,
+                 const uint64_t* wanted);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);

@@ -128,15 +128,41 @@ class TiledOp : public Op {
   void run_tile(const ossrun_batch& b, int64_t index, int64_t tall) const {
     const auto [part, column, tile] = place(index, tall);
     const int64_t r0 = tile * tall, r1 = std::min(part->n, r0 + tall);
-    const int64_t n = rows_of(b, extent_, per_token_);
-    float* y = (y_ ? y_ : b.logits) + column;
-    const int64_t most = add_ ? kChunk : Self::kMostRows;
+    if (!y_ && b.wanted) {
+      wanted_only(b, *part, r0, r1);
+    } else {
+      multiply_all(b, (y_ ? y_ : b.logits) + column, *part, r0, r1);
+    }
+  }
+
+  // Logits in groups of eight, of which the 8-bit weights are made. A group without a wanted token
+  // is zero: what the caller's memory holds need not be a finite number.
+  void wanted_only(const ossrun_batch& b, const Matrix& m, int64_t r0, int64_t r1) const {
+    const auto wanted = [&](int64_t r) { return (b.wanted[r / 64] >> (r % 64) & 0xff) != 0; };
+    for (int64_t end; r0 < r1; r0 = end) {
+      const bool any = wanted(r0);
+      for (end = r0 + 8; end < r1 && wanted(end) == any; end += 8) {
+      }
+      end = std::min(end, r1);
+      if (any) {
+        multiply_all(b, b.logits, m, r0, end);
+      } else {
+        for (int64_t i = 0; i < b.logit_rows; i++) {
+          std::fill(b.logits + i * columns_ + r0, b.logits + i * columns_ + end, 0.0F);
+        }
+      }
+    }
+  }
+
+  void multiply_all(const ossrun_batch& b, float* y, const Matrix& m, int64_t r0,
+                    int64_t r1) const {
+    const int64_t n = rows_of(b, extent_, per_token_), most = add_ ? kChunk : Self::kMostRows;
     for (int64_t t = 0, rows; t < n; t += rows) {
       rows = std::min(most, n - t);
       if (add_) {
-        accumulate(y + t * columns_, t, rows, *part, r0, r1);
+        accumulate(y + t * columns_, t, rows, m, r0, r1);
       } else {
-        self().multiply(y + t * columns_, columns_, t, rows, *part, r0, r1);
+        self().multiply(y + t * columns_, columns_, t, rows, m, r0, r1);
       }
     }
   }

@@ -16,9 +16,10 @@ import (
 // each step flattens its batch into arrays.
 
 type step struct {
-	dev     *Device
-	tape    *C.ossrun_tape
-	threads int
+	dev      *Device
+	tape     *C.ossrun_tape
+	threads  int
+	unembeds bool // the last operation gives the logits: not so in a part of a model
 
 	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
 	// size.
@@ -122,6 +123,7 @@ func (s *step) build(p *engine.Program) error {
 			C.ossrun_on_disk(s.tape, &gateUp, &down)
 		}
 	}
+	s.unembeds = p.Ops[len(p.Ops)-1].Out[0].Home == engine.Logits
 	if C.ossrun_tape_seal(s.tape, C.int(s.threads)) == 0 {
 		return fmt.Errorf("no memory for the step")
 	}
@@ -294,10 +296,23 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	}
 	s.flatten(b)
 	C.ossrun_profile(s.tape, flag(times != nil))
-	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)),
-		C.int64_t(len(b.LogitRows)),
-		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
-		ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
+	run := func(part C.ossrun_part, wanted []uint64) {
+		C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), part, C.int64_t(len(b.Tokens)),
+			C.int64_t(len(b.LogitRows)),
+			ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
+			ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)),
+			(*C.uint64_t)(unsafe.SliceData(wanted)))
+	}
+	if b.Wanted == nil || !s.unembeds {
+		run(C.OSSRUN_WHOLE, nil)
+	} else {
+		run(C.OSSRUN_BODY, nil)
+		wanted := b.Wanted()
+		if 64*len(wanted)*len(b.LogitRows) < len(logits) {
+			wanted = nil
+		}
+		run(C.OSSRUN_LOGITS, wanted)
+	}
 	runtime.KeepAlive(s)
 	if times != nil {
 		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(times)))

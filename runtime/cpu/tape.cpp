@@ -17,14 +17,16 @@ void ossrun_tape::seal(int threads) {
   nanoseconds.assign(ops.size(), 0);
 }
 
-void ossrun_tape::walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch) {
+void ossrun_tape::walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch, size_t begin,
+                       size_t end) {
   threads = wanted;
+  end_ = end;
   for (Counters& c : counters_) {
     c.taken.store(0, std::memory_order_relaxed);
     c.done.store(0, std::memory_order_relaxed);
   }
   if (profiling) opened_at_ = ossrun::now();
-  open_from(0, batch);
+  open_from(begin, batch);
   Walk w{this, &batch};
   pool.run(wanted, enter, &w);
 }
@@ -37,7 +39,7 @@ void ossrun_tape::enter(void* walk, int thread, int) {
 // Opens the first operation from i on that has any task. Only the thread that closed operation i-1
 // is here, and everything it saw done is seen by those who see the operation open.
 void ossrun_tape::open_from(size_t i, const ossrun_batch& batch) {
-  for (; i < ops.size(); i++) {
+  for (; i < end_; i++) {
     counters_[i].total = uint32_t(ops[i]->tasks(batch));
     if (counters_[i].total > 0) break;
     nanoseconds[i] = 0;
@@ -69,7 +71,7 @@ bool ossrun_tape::warm(Warming& w, size_t running, const ossrun_batch& batch, in
 
 void ossrun_tape::run_ops(const ossrun_batch& batch, int thread) {
   Warming warming;
-  for (uint32_t i; (i = open_.load(std::memory_order_acquire)) < ops.size();) {
+  for (uint32_t i; (i = open_.load(std::memory_order_acquire)) < end_;) {
     Counters& c = counters_[i];
     for (uint32_t task; (task = c.taken.fetch_add(1, std::memory_order_relaxed)) < c.total;) {
       ops[i]->run(batch, task);

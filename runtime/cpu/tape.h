@@ -80,7 +80,8 @@ struct ossrun_tape {
 
   // Makes room for walks on up to so many threads: after the last operation was added.
   void seal(int threads);
-  void walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch);
+  // Runs the operations from begin up to end.
+  void walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch, size_t begin, size_t end);
 
   const Kernels* kernels;
   const ossrun_shape shape;
@@ -112,7 +113,8 @@ struct ossrun_tape {
 
   std::vector<Counters> counters_;
   int64_t opened_at_ = 0;
-  alignas(64) std::atomic<uint32_t> open_{0};  // the operation that runs now; size(): all done
+  size_t end_ = 0;                             // of the walk that runs
+  alignas(64) std::atomic<uint32_t> open_{0};  // the operation that runs now; end_: all done
 };
 
 #endif  // OSSRUN_CPU_TAPE_H_

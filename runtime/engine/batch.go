@@ -31,6 +31,11 @@ type Batch struct {
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
+	// Wanted, where it is not nil, is asked before the logits are computed, which is the last that
+	// a step does: a bit for each token whose logit is read in any row, the lowest of a word first,
+	// or nil for all. The other logits may then be any finite number. A device need not ask.
+	Wanted func() []uint64
+
 	// Twins has the second page for each that Window names; nil where WindowPages is 1.
 	Twins []int32
 

@@ -122,6 +122,9 @@ func (s *Sampler) see(id int32) *counted {
 	return &s.seen[at]
 }
 
+// Logprobs tells whether they are asked for, so that a choice reads every logit.
+func (s *Sampler) Logprobs() bool { return s.p.Logprobs >= 0 }
+
 // Accept records the token that follows, sampled or forced.
 func (s *Sampler) Accept(id int32) {
 	s.generated++

@@ -4,10 +4,11 @@
 package sched
 
 import (
-	"github.com/ossrun/ossrun/runtime/engine"
 	"slices"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
@@ -73,5 +74,57 @@ func TestFollowEndsARequest(t *testing.T) {
 	got := drain(t, st)
 	if n := len(got); st.Finish() != FinishStop || got[n-1] != 9 || n != 3 && n != 1 {
 		t.Errorf("%v, %q", got, st.Finish())
+	}
+}
+
+// Where masks allow few tokens only their logits are computed, and the text stays what it is: alone,
+// together, and beside sequences that read every logit.
+func TestOnlyAllowedLogitsAreComputed(t *testing.T) {
+	some := func(generated []int32) []uint64 {
+		if len(generated)%5 == 4 {
+			return nil
+		}
+		return []uint64{0x0410_0402 << (len(generated) % 7), 1 << (len(generated) % 30)}
+	}
+	few := func(seed uint64, most int) Request {
+		r := Request{Prompt: prompt(int(seed)), MaxTokens: most,
+			Constraint: &simtest.Constraint{Allow: some}}
+		r.Params = sample.Defaults()
+		r.Params.Seed = seed
+		return r
+	}
+	told, free := few(9, 30), few(11, 30)
+	told.Params.Logprobs, free.Constraint = 2, nil
+	for name, c := range map[string]struct {
+		requests []Request
+		narrow   bool
+	}{
+		"one":            {[]Request{few(3, 40)}, true},
+		"three":          {[]Request{few(3, 40), few(40, 25), few(70, 33)}, true},
+		"with logprobs":  {[]Request{told}, false},
+		"without a mask": {[]Request{free}, false},
+		"all at once":    {[]Request{few(3, 20), told, free, few(70, 60)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, sim := start(t, Options{})
+			var streams []*Stream
+			for _, r := range c.requests {
+				streams = append(streams, submit(t, s, t.Context(), r))
+			}
+			for i, st := range streams {
+				tokens, _ := alone(sim, s.ContextLength(), c.requests[i])
+				var want []int32
+				for _, tok := range tokens {
+					want = append(want, tok.ID)
+				}
+				if got := drain(t, st); !slices.Equal(got, want) {
+					t.Errorf("request %d: %v, alone %v", i, got, want)
+				}
+			}
+			s.Close()
+			if (sim.Spoiled > 0) != c.narrow {
+				t.Errorf("%d logits were left out", sim.Spoiled)
+			}
+		})
 	}
 }

@@ -153,6 +153,9 @@ type Scheduler struct {
 	busy          bool      // between begin and join
 	overlap       chan bool
 	joined        chan struct{}
+	masked        sync.WaitGroup // what a step's Wanted waits for
+	wanted        []uint64       // every token that a mask of the step allows; nil: all
+	united        []uint64       // buffer of wanted
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of

@@ -50,6 +50,7 @@ type sequence struct {
 	rebuildFrom, rebuildTo int
 
 	allowed []uint64 // the mask of this step
+	narrow  int      // how many masks more are expected to be worth waiting for: see narrow
 	got     []Token  // of this step: sampled, and forced behind what was sampled
 	err     error
 }
@@ -119,8 +120,13 @@ func (q *sequence) last() bool {
 
 // allow makes the mask of the token that the running step will sample.
 func (q *sequence) allow() {
-	if q.constraint != nil {
-		q.allowed = q.constraint.Mask()
+	if q.constraint == nil {
+		return
+	}
+	q.allowed = q.constraint.Mask()
+	q.narrow = max(0, q.narrow-1)
+	if few(q.allowed) {
+		q.narrow = narrowFor
 	}
 }
 

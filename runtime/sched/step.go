@@ -35,7 +35,7 @@ func (s *Scheduler) assemble() {
 func (s *Scheduler) emptyBatch(rebuild bool) {
 	b := &s.batch
 	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], rebuild
-	b.Twins, s.device.from = s.pool.Twins(), s.device.from[:0]
+	b.Twins, b.Wanted, s.device.from = s.pool.Twins(), nil, s.device.from[:0]
 }
 
 // addRows appends the granted rows of q and its draft to the batch. It returns the row of the
@@ -83,6 +83,7 @@ func (s *Scheduler) compute() {
 		return
 	}
 	s.makeRoom()
+	s.narrow()
 	began := s.o.now()
 	if s.o.launch != nil {
 		s.o.launch(&s.batch)

@@ -40,6 +40,7 @@ func Programs(c Config) []Check {
 		{"sequences share steps", c.shares},
 		{"a batch of 64 sequences", c.wide},
 		{"several rows verify a draft", c.drafts},
+		{"few logits are wanted", c.wanted},
 		{"bad steps are refused and harm nothing", c.refusals},
 		{"a cancelled step does not run", c.cancelled},
 		{"steps of several goroutines", c.concurrent},
@@ -349,5 +350,59 @@ func (c Config) drafts(ctx context.Context) error {
 			return err
 		}
 		return c.same("after a rejected draft", want, p.logits)
+	})
+}
+
+// wanted: the logits that are asked for are those of a step that gives all, the others are numbers.
+func (c Config) wanted(ctx context.Context) error {
+	return c.with(64, 16, func(b *bench) error {
+		p := b.part(b.tokens[:40])
+		defer p.Close()
+		q, err := p.Extend(40)
+		if err != nil {
+			return err
+		}
+		batch := engine.Batch{Tokens: p.tokens[:40], Seqs: []engine.SeqRows{q},
+			LogitRows: []int32{39, 7}, Twins: b.pages.Twins}
+		vocab := b.Spec().Vocab
+		all := make([]float32, 2*vocab)
+		if err := b.Step(ctx, &batch, all); err != nil {
+			return err
+		}
+		for _, share := range []int{0, 1, 50, 100} { // percent
+			mask := make([]uint64, (vocab+63)/64)
+			for id := range vocab {
+				if b.rand.IntN(100) < share {
+					mask[id/64] |= 1 << (id % 64)
+				}
+			}
+			asked := 0
+			batch.Wanted = func() []uint64 { asked++; return mask }
+			few := slices.Repeat([]float32{float32(math.NaN())}, 2*vocab)
+			if err := b.Step(ctx, &batch, few); err != nil {
+				return err
+			}
+			for i, v := range few {
+				id := i % vocab
+				switch want := mask[id/64]>>(id%64)&1 == 1; {
+				case math.IsNaN(float64(v)) || math.IsInf(float64(v), 0):
+					return fmt.Errorf("%d%%: logit %d is %v", share, i, v)
+				case want && v != all[i] || v != 0 && v != all[i]:
+					return fmt.Errorf("%d%%: logit %d is %v, of all it is %v", share, i, v, all[i])
+				}
+			}
+			if asked > 1 {
+				return fmt.Errorf("the mask was asked for %d times", asked)
+			}
+		}
+		batch.Wanted = func() []uint64 { return nil }
+		few := make([]float32, 2*vocab)
+		if err := b.Step(ctx, &batch, few); err != nil {
+			return err
+		}
+		if !slices.Equal(few, all) {
+			return errors.New("no mask changes the logits")
+		}
+		return nil
 	})
 }

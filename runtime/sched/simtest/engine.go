@@ -34,6 +34,9 @@ type Engine struct {
 	// Its error is the step's.
 	Before func(step int, b *engine.Batch) error
 
+	// Spoiled counts the logits that were not wanted.
+	Spoiled int
+
 	// Pairs makes each entry of a window table two pages of the pool, the second of which has the
 	// upper window layer.
 	Pairs bool
@@ -165,7 +168,20 @@ func (e *Engine) Step(_ context.Context, b *engine.Batch, logits []float32) erro
 	for i, r := range b.LogitRows {
 		fill(logits[i*e.spec.Vocab:(i+1)*e.spec.Vocab], x[r])
 	}
+	if b.Wanted != nil {
+		e.spoil(logits, b.Wanted())
+	}
 	return nil
+}
+
+// spoil makes the logits that nobody may read the highest of all.
+func (e *Engine) spoil(logits []float32, wanted []uint64) {
+	for i := range logits {
+		if id := i % e.spec.Vocab; wanted != nil && wanted[id/64]>>(id%64)&1 == 0 {
+			logits[i] = 1e9
+			e.Spoiled++
+		}
+	}
 }
 
 // Alone computes one sequence without pages, batches or a scheduler.
