@@ -114,7 +114,8 @@ func (s *Scheduler) prepare() {
 // narrowFor is how many masks behind one that allows few tokens another one is expected.
 const narrowFor = 16
 
-// few tells of a mask that it allows less than an eighth of the tokens. Free text allows nearly all.
+// few tells of a mask that it allows less than an eighth of the tokens, where free text allows
+// nearly all.
 func few(mask []uint64) bool {
 	ones := 0
 	for _, word := range mask {
@@ -123,9 +124,9 @@ func few(mask []uint64) bool {
 	return mask != nil && ones < 8*len(mask)
 }
 
-// narrow lets the step leave out the logits that no mask allows, where nobody reads them: where each
-// row of logits samples one token, without logprobs. The masks of drafts come too late for it. To
-// wait for masks before the logits costs a tenth of a millisecond, so it happens only near masks
+// narrow lets the step leave out the logits that no mask allows, where nobody reads them: where
+// each row of logits samples one token, without logprobs. The masks of drafts come too late for it.
+// To wait for masks before the logits costs a tenth of a millisecond, so it happens only near masks
 // that allow few tokens.
 func (s *Scheduler) narrow() {
 	if len(s.sampling) == 0 || len(s.batch.LogitRows) != len(s.sampling) ||
