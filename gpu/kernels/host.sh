@@ -21,7 +21,7 @@ flags="-std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Wno-unknown-pragm
 # object's name, so a cache that several machines share holds both.
 if grep -qsw avx2 /proc/cpuinfo && grep -qsw fma /proc/cpuinfo; then flags="$flags -mavx2 -mfma"; fi
 if [ "${2:-}" = asan ]; then
-  flags="$flags -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+  flags="$flags -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 fi
 flags="$flags $define -DEMULATED_LAYOUT=$layout -I."
 cache=${KERNELS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-kernels}

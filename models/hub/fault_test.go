@@ -16,6 +16,7 @@ import (
 
 // TestFaults pulls through faults that must not be seen from outside.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	const shard = "model-00000-of-00001.safetensors"
 	first := func(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
 		return func(r hubtest.Request) hubtest.Fault {

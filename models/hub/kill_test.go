@@ -42,6 +42,7 @@ func pullInChild(args []string) int {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	kills, size := 8, int64(44<<20) // with the second shard 66 MB
 	if os.Getenv("OSSRUN_LONG") != "" {
 		kills, size = 50, 4<<30/3 // 2 GB

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -45,10 +46,15 @@ var fetched = []string{"config.json", "generation_config.json", "model.safetenso
 	"tokenizer.json",
 	"model-00000-of-00001.safetensors", "model-00001-of-00001.safetensors"}
 
-// TestMain also holds that no goroutine outlives the tests.
+// TestMain also holds that no goroutine outlives the tests. Those that run side by side wait for
+// servers most of the time, so more of them run than there are processors.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == childName {
 		os.Exit(pullInChild(os.Args[2:]))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -6,7 +6,7 @@
 package cpu
 
 /*
-#cgo CXXFLAGS: -std=c++20 -O3 -Wall -Wextra
+#cgo CXXFLAGS: -std=c++20 -O3 -g1 -Wall -Wextra
 #cgo LDFLAGS: -pthread -lm
 #include <stdlib.h>
 #include "cpu.h"

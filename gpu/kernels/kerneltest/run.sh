@@ -9,7 +9,7 @@ asan=
 if [ "${1:-}" = asan ]; then asan=asan; shift; fi
 kernels=$(../host.sh "$layout" $asan)
 flags="-std=c++17 -O1 -Wall -Wextra"
-[ -z "$asan" ] || flags="$flags -g -fsanitize=address,undefined"
+[ -z "$asan" ] || flags="$flags -g1 -fsanitize=address,undefined"
 cxx=${CXX:-g++}
 cache=${KERNELS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-kernels}
 headers=$({ echo "$flags"; $cxx --version | head -1; cat -- *.h ../emulator/emulator.h; } | sha256sum)

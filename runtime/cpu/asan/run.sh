@@ -16,7 +16,7 @@ for model in T1 T2; do
 done
 # Weights lie at odd addresses here on purpose, which kernels read byte by byte or with unaligned loads.
 # (gcc 12 sees uninitialised values in its own AVX-512 header once a sanitizer is on.)
-flags="-std=c++20 -g -O1 -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -pthread"
+flags="-std=c++20 -g1 -O1 -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -pthread"
 portable=$(cd ../kerneltest && printf "$PWD/%s.cpp " portable16 portable_amx emulated_vnni elsewhere) # AMX's tiles
 build() { # NAME SANITIZERS...
   name=$1

@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 cxx=${CXX:-g++}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-flags="-std=c++17 -g -Wall -Wextra -Werror"
+flags="-std=c++17 -g1 -Wall -Wextra -Werror"
 kernels=$(ls ../kernels_*.cpp)
 
 if [ "${1:-}" = bench ]; then
