@@ -122,8 +122,8 @@ func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
-	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9}, {engine.Edit{}, 4},
-		{engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
+	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9},
+		{engine.Edit{}, 4}, {engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
 		{driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {
 			t.Errorf("%T has %d fields, %d are known here", x.of, n, x.fields)
