@@ -170,8 +170,11 @@ func usageError(c *cli.Context, err error, _ bool) error {
 				known = append(known, "--"+f.Names()[0])
 			}
 		}
-		return fail(exitUsage, "%s%s", unknownName("flag", "--"+strings.TrimLeft(m[1], "-"), known),
-			see)
+		name := "--" + strings.TrimLeft(m[1], "-")
+		if len(name) == len("--x") {
+			name = name[1:] // as it was written
+		}
+		return fail(exitUsage, "%s%s", unknownName("flag", name, known), see)
 	}
 	return fail(exitUsage, "%s%s", err, see)
 }
