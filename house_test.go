@@ -150,7 +150,7 @@ func TestThePictureIsTheTree(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	built := map[string]bool{}
-	for _, p := range strings.Fields(string(out)) {
+	for p := range strings.FieldsSeq(string(out)) {
 		p = strings.TrimPrefix(strings.TrimPrefix(p, module), "/")
 		if strings.Contains(p, "testdata") || p == "" {
 			continue
@@ -231,7 +231,7 @@ func TestMappingNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := 0
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || strings.HasPrefix(cells[3], "---") || cells[3] == " held by " {
 			continue

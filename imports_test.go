@@ -95,7 +95,7 @@ func TestImportsPointDown(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	edges := 0
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(out)), "\n") {
 		fields := strings.Fields(line)
 		from := strings.TrimPrefix(strings.TrimPrefix(fields[0], module), "/")
 		fromRoom, ok := room(from)

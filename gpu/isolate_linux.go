@@ -51,6 +51,5 @@ func (b *Backend) Traffic() *Traffic {
 	if !ok {
 		return nil
 	}
-	t := w.Traffic()
-	return &t
+	return new(w.Traffic())
 }

@@ -51,8 +51,8 @@ func ParseTarget(name string) (Target, error) {
 		}
 		return t, nil
 	}
-	if strings.HasPrefix(name, "hf:") {
-		_, _, err := ParseHF(strings.TrimPrefix(name, "hf:"))
+	if after, ok := strings.CutPrefix(name, "hf:"); ok {
+		_, _, err := ParseHF(after)
 		return Target{}, err
 	}
 	return Target{}, Unknown(name)

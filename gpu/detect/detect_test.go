@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -351,12 +352,7 @@ func (s sample) checkDevice(t *testing.T, i int, g GPU) {
 }
 
 func sameProduct(c *Chip, name string) bool {
-	for _, n := range c.Names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Names, name)
 }
 
 func (s sample) hasKFD() bool {

@@ -95,8 +95,7 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 		g.MIG = g.MIG || a.MIG
 		g.MemoryMiB, g.FreeMiB = cmp.Or(a.MemoryMiB, g.MemoryMiB), a.FreeMiB
 		if a.Place > 0 {
-			n := a.Place - 1
-			g.Number = &n
+			g.Number = new(a.Place - 1)
 		}
 	}
 	for i := range gpus {

@@ -45,7 +45,7 @@ func TestStepHasTheNumbersOfItsSource(t *testing.T) {
 		t.Fatal("the source has no list of phases")
 	}
 	var have []string
-	for _, name := range strings.Split(string(list[1]), ",") {
+	for name := range strings.SplitSeq(string(list[1]), ",") {
 		if name = strings.ToLower(strings.TrimSpace(name)); name != "" {
 			have = append(have, strings.TrimPrefix(name, "k"))
 		}

@@ -166,7 +166,7 @@ func TestCodeObjectsDoNotSpill(t *testing.T) {
 			a.File()))
 		// private: bytes a thread; in the notes it comes before the counts
 		kernels, name, private := 0, "", ""
-		for _, line := range strings.Split(text, "\n") {
+		for line := range strings.SplitSeq(text, "\n") {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			switch value = strings.TrimSpace(value); key {
 			case ".symbol":
@@ -260,7 +260,7 @@ func machine(t *testing.T, a Arch, kernels []string) map[string]string {
 		t.Fatal(err)
 	}
 	text := map[string]string{}
-	for _, section := range strings.Split(output(t, nvdisasm, "-c", from),
+	for section := range strings.SplitSeq(output(t, nvdisasm, "-c", from),
 		"//---------------------") {
 		header, body, _ := strings.Cut(section, "\n")
 		if name, ok := strings.CutPrefix(strings.Fields(header + " -")[0], ".text."); ok {

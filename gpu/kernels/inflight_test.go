@@ -84,7 +84,7 @@ func askedNVIDIA(text string) (runs []int) {
 		clear(coming)
 		n = 0
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		m := sassLoad.FindStringSubmatch(line)
 		touched := line
 		if m != nil {

@@ -49,7 +49,7 @@ func TestMutationsHaveTheirPlaces(t *testing.T) {
 		if fields[1] == fields[2] {
 			t.Errorf("line %d changes nothing", i+1)
 		}
-		for _, word := range strings.Fields(fields[5]) {
+		for word := range strings.FieldsSeq(fields[5]) {
 			if !bytes.Contains(cases, []byte("TEST("+word)) {
 				t.Errorf("line %d: no case begins with %s", i+1, word)
 			}

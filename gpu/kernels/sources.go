@@ -98,7 +98,7 @@ func Signatures(dir string) ([]Signature, error) {
 				return nil, fmt.Errorf("%s: KERNEL(%s) %s has no EMULATE(%s, %s)", s.File, m[2],
 					s.Name, s.Name, m[2])
 			}
-			for _, part := range strings.Split(m[4], ",") {
+			for part := range strings.SplitSeq(m[4], ",") {
 				p := parameterPart.FindStringSubmatch(strings.Join(strings.Fields(part), " "))
 				if p == nil {
 					return nil, fmt.Errorf("%s: %s: parameter %q is not a type and a name", s.File,
@@ -120,7 +120,7 @@ func Signatures(dir string) ([]Signature, error) {
 
 func comment(lines string) string {
 	var text []string
-	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
 		text = append(text, strings.TrimSpace(strings.TrimPrefix(line, "//")))
 	}
 	return strings.Join(text, "\n")

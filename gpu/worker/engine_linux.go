@@ -225,8 +225,7 @@ func (c *connection) sample(choices []engine.SamplingParams) error {
 	if err != nil {
 		return err
 	}
-	there := true
-	flag(&p.codec, &there)
+	flag(&p.codec, new(true))
 	choicesIn(&p.codec, &choices)
 	if p.bad {
 		c.last-- // nothing was sent under this number
@@ -273,8 +272,7 @@ func (c *connection) flush() error {
 		return nil
 	}
 	c.pending = nil
-	there := false
-	flag(&p.codec, &there)
+	flag(&p.codec, new(false))
 	if p.bad {
 		c.last--
 		return errSlotFull

@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -145,9 +146,7 @@ func (c *Client) send(ctx context.Context, method, address string,
 	if err != nil {
 		return nil, fmt.Errorf("HF_ENDPOINT %s is not an address: %w", c.Endpoint, err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", c.UserAgent)
 	request.Header.Set("Accept-Encoding", "identity") // sizes and ranges must be those of the file
 	if c.Token != "" && c.own(request.URL) {

@@ -5,6 +5,7 @@ package hub_test
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -100,9 +101,7 @@ func TestProxy(t *testing.T) {
 			return
 		}
 		defer answer.Body.Close()
-		for name, values := range answer.Header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header)
 		w.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(w, answer.Body) // a client that went away is its own affair
 	}))

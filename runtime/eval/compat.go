@@ -34,6 +34,7 @@ type CompatRow struct {
 // Compat runs every task k times over one API.
 func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 	progress func()) CompatRow {
+	tasks := cases().Tasks
 	row := CompatRow{API: s.API, Stream: stream, Tasks: len(tasks), Runs: k * len(tasks),
 		Why: map[string]int{}}
 	passed := make([]int, len(tasks))
@@ -62,7 +63,7 @@ func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 
 // compat runs one task: a call, its result, an answer. It returns why that did not pass.
 func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string, invalid bool) {
-	input := firstInput(k.text)
+	input := firstInput(k.Text)
 	first, err := s.take(ctx, input, stream)
 	if err != nil {
 		return "the first request: " + err.Error(), refused(err)
@@ -77,7 +78,7 @@ func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string,
 	case len(first.calls) == 0:
 		return "no tool was called", false
 	}
-	at := slices.IndexFunc(first.calls, func(c call) bool { return c.name == k.tool })
+	at := slices.IndexFunc(first.calls, func(c call) bool { return c.name == k.Tool })
 	if at < 0 {
 		return "another tool was called", false
 	}
@@ -100,8 +101,8 @@ func (k *task) judge(arguments string) string {
 	if json.Unmarshal([]byte(arguments), &given) != nil {
 		return "arguments that are not a JSON object"
 	}
-	for _, o := range tools {
-		if o.Name != k.tool {
+	for _, o := range cases().Tools {
+		if o.Name != k.Tool {
 			continue
 		}
 		schema, err := jsondoc.Parse(o.Parameters, jsondoc.Lenient)
@@ -112,8 +113,8 @@ func (k *task) judge(arguments string) string {
 			return "arguments that break the schema: " + why
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.wanted)) {
-		if !alike(given[name], k.wanted[name]) {
+	for _, name := range slices.Sorted(maps.Keys(k.Wanted)) {
+		if !alike(given[name], k.Wanted[name]) {
 			return fmt.Sprintf("another argument than was asked for: %s", name)
 		}
 	}
@@ -200,10 +201,10 @@ type Faults struct {
 // CountFaults takes turns over the thirty tasks.
 func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int,
 	progress func()) Faults {
-	f := Faults{Why: map[string]int{}}
+	f, tasks := Faults{Why: map[string]int{}}, cases().Tasks
 	var mu sync.Mutex
 	each(ctx, turns, threads, func(n int) {
-		t, err := s.take(ctx, firstInput(tasks[n%len(tasks)].text), stream)
+		t, err := s.take(ctx, firstInput(tasks[n%len(tasks)].Text), stream)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

@@ -246,8 +246,8 @@ func TestPublished(t *testing.T) {
 }
 
 func TestCompat(t *testing.T) {
-	if len(tasks) != 30 || len(tools) != 6 {
-		t.Fatalf("%d tasks, %d tools", len(tasks), len(tools))
+	if len(cases().Tasks) != 30 || len(cases().Tools) != 6 {
+		t.Fatalf("%d tasks, %d tools", len(cases().Tasks), len(cases().Tools))
 	}
 	for _, stream := range []bool{false, true} {
 		for _, api := range []API{Responses, Chat} {
@@ -310,11 +310,11 @@ func TestCompatFaults(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	at := slices.IndexFunc(tasks, func(k task) bool {
-		return k.tool == "query_orders" &&
-			k.wanted["filter"] != nil
+	at := slices.IndexFunc(cases().Tasks, func(k task) bool {
+		return k.Tool == "query_orders" &&
+			k.Wanted["filter"] != nil
 	})
-	k := tasks[at]
+	k := cases().Tasks[at]
 	for arguments, want := range map[string]string{
 		`{"status":"paid","filter":{"field":"total","above":500}}`:            "",
 		`{"status":"PAID","filter":{"field":"total","above":500}}`:            "not offered",

@@ -61,14 +61,14 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(body.Tools) == 0:
 		m.Content = s.reply(first.Content, body.Reasoning.Effort+body.Effort)
 	case len(input) == 1:
-		for _, k := range tasks {
-			if k.text == first.Content {
-				arguments, _ := json.Marshal(k.wanted)
-				if k.tool == "create_event" && k.wanted["title"] == nil {
+		for _, k := range cases().Tasks {
+			if k.Text == first.Content {
+				arguments, _ := json.Marshal(k.Wanted)
+				if k.Tool == "create_event" && k.Wanted["title"] == nil {
 					arguments = append([]byte(`{"title":"x",`), arguments[1:]...)
 				}
 				m.ToolCalls = []chatCall{{ID: "call_1", Type: "function",
-					Function: chatFunction{k.tool, string(arguments)}}}
+					Function: chatFunction{k.Tool, string(arguments)}}}
 			}
 		}
 	default:

@@ -45,7 +45,7 @@ func (t *turn) examine() {
 		}
 	}
 	for _, c := range t.calls {
-		known := slices.ContainsFunc(tools, func(o tool) bool { return o.Name == c.name })
+		known := slices.ContainsFunc(cases().Tools, func(o tool) bool { return o.Name == c.name })
 		switch {
 		case !known:
 			t.faults = append(t.faults, fmt.Sprintf("a call of %q, which was not offered", c.name))
@@ -111,12 +111,15 @@ func (s *Sampler) request(ctx context.Context, input []json.RawMessage, effort s
 }
 
 func (s *Sampler) offered() (list []any) {
-	for _, o := range tools {
-		form := map[string]any{"type": "function", "function": o}
-		if s.API != Chat {
-			form = map[string]any{"type": "function", "name": o.Name, "description": o.Description,
-				"parameters": o.Parameters, "strict": false}
+	for _, o := range cases().Tools {
+		form := map[string]any{"name": o.Name, "description": o.Description,
+			"parameters": o.Parameters}
+		if s.API == Chat {
+			form = map[string]any{"function": form}
+		} else {
+			form["strict"] = false
 		}
+		form["type"] = "function"
 		list = append(list, form)
 	}
 	return list
@@ -321,9 +324,9 @@ func firstInput(text string) []json.RawMessage {
 func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 	for _, c := range t.calls {
 		text := "{}"
-		for _, o := range tools {
+		for _, o := range cases().Tools {
 			if o.Name == c.name {
-				text = o.result
+				text = string(o.Result)
 			}
 		}
 		m := map[string]string{"role": "tool", "tool_call_id": c.id, "content": text}

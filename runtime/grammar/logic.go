@@ -90,8 +90,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 	for _, m := range s.at.Members {
 		switch m.Name {
 		case "not":
-			by := s.owns(m.Name)
-			n, err := c.negate(by, c.at(m.Value, s.under("not")))
+			n, err := c.negate(s.owns(m.Name), c.at(m.Value, s.under("not")))
 			switch {
 			case err != nil:
 				return nil, false, err

@@ -95,8 +95,7 @@ func newBound(r *big.Rat, open bool) (bound, error) {
 	if r == nil {
 		return bound{none: true}, nil
 	}
-	digits := r.FloatString(400)
-	whole, fraction, _ := strings.Cut(digits, ".")
+	whole, fraction, _ := strings.Cut(r.FloatString(400), ".")
 	fraction = strings.TrimRight(fraction, "0")
 	if exact, _ := new(big.Rat).SetString(whole + "." + fraction + "0"); exact.Cmp(r) != 0 {
 		return bound{}, errTooLarge

@@ -219,7 +219,7 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 		return nil, bad("names no anchor of the document")
 	}
 	at := r.doc
-	for _, key := range strings.Split(fragment[1:], "/") {
+	for key := range strings.SplitSeq(fragment[1:], "/") {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
 		var next *jsondoc.Value
 		switch at.Kind {

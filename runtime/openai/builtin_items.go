@@ -135,8 +135,7 @@ func (c *composer) startCall(e session.CallStart) {
 		item := &mcpCallItem{toolItem: running("mcp_", "mcp_call"), ServerLabel: t.label,
 			Name: e.Name}
 		if e.ID == t.approved {
-			id := approvalID(e.ID)
-			item.ApprovalID = &id
+			item.ApprovalID = new(approvalID(e.ID))
 		}
 		call.item = item
 	}

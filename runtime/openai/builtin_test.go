@@ -59,11 +59,11 @@ func (s *scriptedTool) Close() error {
 }
 
 func (s *scriptedTool) Citations(answer string) []session.Citation {
-	mark := strings.Index(answer, "【")
-	if s.kind != ToolBrowser || mark < 0 {
+	before, _, ok := strings.Cut(answer, "【")
+	if s.kind != ToolBrowser || !ok {
 		return nil
 	}
-	at := len([]rune(answer[:mark]))
+	at := len([]rune(before))
 	return []session.Citation{{Start: at, End: at + 6, URL: "https://example.org/", Title: "T"}}
 }
 

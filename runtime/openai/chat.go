@@ -110,8 +110,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 		}
 	case session.Done:
 		if c.failureOf(e) == nil {
-			reason := c.reason(ch)
-			c.send(chatDelta{Index: ch.index, FinishReason: &reason, TokenIDs: c.tokens(ch.index),
+			c.send(chatDelta{Index: ch.index, FinishReason: new(c.reason(ch)), TokenIDs: c.tokens(ch.index),
 				Own: ownPartOf(c.dones[ch.index])})
 		}
 	}
@@ -189,8 +188,7 @@ func (c *chatForm) whole(usage session.Usage) any {
 			m.FunctionCall, m.ToolCalls = m.ToolCalls[0].Function, nil
 		}
 		if ch.content.Len() > 0 || !called {
-			text := ch.content.String()
-			m.Content = &text
+			m.Content = new(ch.content.String())
 		}
 		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
 			TokenIDs: c.tokens(ch.index), Own: ownPartOf(c.dones[ch.index])}

@@ -256,7 +256,7 @@ func TestChatToolStream(t *testing.T) {
 	srv, _ := server(t, calls("get_weather", `{"city": "Paris"}`))
 	r := post(t, srv, "/v1/chat/completions",
 		`{"stream":true,"messages":[`+hello+`],"tools":[`+weatherTool+`]}`)
-	var arguments string
+	var arguments strings.Builder
 	var first map[string]any
 	list := events(t, r.body)
 	for _, e := range list[:len(list)-1] {
@@ -272,15 +272,15 @@ func TestChatToolStream(t *testing.T) {
 		if call["index"] != 0.0 || call["id"] != nil || at(call, "function", "name") != nil {
 			t.Errorf("a later piece repeats the call's name: %v", call)
 		}
-		arguments += at(call, "function", "arguments").(string)
+		arguments.WriteString(at(call, "function", "arguments").(string))
 	}
 	want := map[string]any{"index": 0.0, "id": "call_1", "type": "function",
 		"function": map[string]any{"name": "get_weather", "arguments": ""}}
 	if !reflect.DeepEqual(first, want) {
 		t.Errorf("first piece %v, want %v", first, want)
 	}
-	if arguments != `{"city": "Paris"}` {
-		t.Errorf("arguments %q", arguments)
+	if arguments.String() != `{"city": "Paris"}` {
+		t.Errorf("arguments %q", arguments.String())
 	}
 	if got := at(list[len(list)-2].json, "choices", 0, "finish_reason"); got != "tool_calls" {
 		t.Errorf("finish_reason %v", got)

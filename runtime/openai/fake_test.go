@@ -308,7 +308,7 @@ func parseEvents(body string) ([]event, error) {
 			body[max(0, len(body)-80):])
 	}
 	var list []event
-	for _, block := range strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n") {
+	for block := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
 		if strings.HasPrefix(block, ": ") && !strings.Contains(block, "\n") {
 			continue
 		}

@@ -102,8 +102,7 @@ func schemaFormat(o *object) answerFormat {
 		o.get("name").must("1 to 64 letters, digits, _ or -")
 	}
 	if o.has("strict") {
-		strict := o.flag("strict")
-		f.wire.Strict = &strict
+		f.wire.Strict = new(o.flag("strict"))
 	}
 	v := o.get("schema")
 	if !o.need("schema") {

@@ -38,7 +38,7 @@ func seedBodies(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, line := range strings.Split(string(b), "\n") {
+		for line := range strings.SplitSeq(string(b), "\n") {
 			var q recordedRequest
 			if json.Unmarshal([]byte(line), &q) == nil && len(q.Body) > 4 && len(q.Body) < 8<<10 {
 				f.Add([]byte(q.Body))

@@ -34,13 +34,13 @@ func TestSupportMatrix(t *testing.T) {
 				responsesFormat(format)+`}`)
 			list := events(t, r.body)
 			conformResponses(t, list)
-			var text string
+			var text strings.Builder
 			for _, e := range list {
 				if e.name == "response.output_text.delta" {
-					text += e.json["delta"].(string)
+					text.WriteString(e.json["delta"].(string))
 				}
 			}
-			return text, list[len(list)-1].data
+			return text.String(), list[len(list)-1].data
 		}},
 		{"Chat", func(t *testing.T, srv *httptest.Server, tools, format string) (string, string) {
 			r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`]`+tools+
@@ -53,15 +53,15 @@ func TestSupportMatrix(t *testing.T) {
 			string) {
 			r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"stream":true`+
 				tools+chatFormat(format)+`}`)
-			var text string
+			var text strings.Builder
 			for _, e := range events(t, r.body) {
 				if e.json != nil {
 					conform(t, "CreateChatCompletionStreamResponse", e.json)
 				}
 				piece, _ := at(e.json, "choices", 0, "delta", "content").(string)
-				text += piece
+				text.WriteString(piece)
 			}
-			return text, r.body
+			return text.String(), r.body
 		}},
 	}
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`

@@ -87,14 +87,11 @@ func (m *messagesForm) last() *messageBlock { return m.content[len(m.content)-1]
 func (m *messagesForm) begin(b *messageBlock) {
 	m.stop()
 	m.content, m.running = append(m.content, b), true
-	started := *b // what a stream starts with; the rest comes in deltas
-	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: &started})
+	// what a stream starts with; the rest comes in deltas
+	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: new(*b)})
 }
 
-func (m *messagesForm) index() *int {
-	n := len(m.content) - 1
-	return &n
-}
+func (m *messagesForm) index() *int { return new(len(m.content) - 1) }
 
 func (m *messagesForm) delta(d messageDelta) {
 	m.send(messageEvent{Type: "content_block_delta", Index: m.index(), Delta: &d})
@@ -125,8 +122,7 @@ func (m *messagesForm) think(text string) {
 	b := m.last()
 	b.thought.WriteString(text)
 	if !m.req.silent {
-		shown := b.thought.String()
-		b.Thinking = &shown
+		b.Thinking = new(b.thought.String())
 		m.delta(messageDelta{Type: "thinking_delta", Thinking: &text})
 	}
 }
@@ -137,8 +133,7 @@ func (m *messagesForm) say(phase, text string) {
 		m.begin(&messageBlock{Type: "text", Text: new(string)})
 		m.phase = phase
 	}
-	all := *m.last().Text + text
-	m.last().Text = &all
+	m.last().Text = new(*m.last().Text + text)
 	m.delta(messageDelta{Type: "text_delta", Text: &text})
 }
 
@@ -166,8 +161,7 @@ func (m *messagesForm) end(usage session.Usage, f *fault) {
 	}
 	m.stop()
 	reason, sequence := m.reason()
-	spent := wireMessageUsage(usage)
-	m.send(messageEvent{Type: "message_delta", Usage: &spent, Own: ownPartOf(m.dones[0]),
+	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)), Own: ownPartOf(m.dones[0]),
 		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
 }

@@ -19,7 +19,7 @@ func linesOf(t *testing.T, r reply) (list []map[string]any) {
 	if kind := r.header.Get("Content-Type"); kind != "application/x-ndjson" {
 		t.Errorf("content type %s", kind)
 	}
-	for _, line := range strings.Split(strings.TrimSuffix(r.body, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(r.body, "\n"), "\n") {
 		list = append(list, decode(t, line))
 	}
 	return list
@@ -44,16 +44,16 @@ func TestOllamaChat(t *testing.T) {
 		t.Errorf("request %+v", q)
 	}
 	r := post(t, srv, "/api/chat", `{`+ollamaHello+`,"think":false,"options":{"tfs_z":1}}`)
-	var text string
+	var text strings.Builder
 	list := linesOf(t, r)
 	for i, m := range list {
 		s, _ := at(m, "message", "content").(string)
-		text += s
+		text.WriteString(s)
 		if (m["done"] == true) != (i == len(list)-1) || at(m, "message", "thinking") != nil {
 			t.Errorf("line %d: %v", i, m)
 		}
 	}
-	if text != "Hello." || list[len(list)-1]["eval_count"] != 12.0 || f.last(t).Effort != "low" ||
+	if text.String() != "Hello." || list[len(list)-1]["eval_count"] != 12.0 || f.last(t).Effort != "low" ||
 		r.header.Get("X-Ossrun-Ignored") != "options.tfs_z" {
 		t.Errorf("stream %s, %v", r.body, r.header)
 	}

@@ -107,7 +107,7 @@ func fieldSchema(kind string, bounds []string) schema {
 	}
 	if strings.Contains(kind, "|") {
 		var words []any
-		for _, w := range strings.Split(kind, "|") {
+		for w := range strings.SplitSeq(kind, "|") {
 			words = append(words, w)
 		}
 		return schema{"enum": append(words, nil)}

@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -59,12 +60,13 @@ func TestPromptLogprobs(t *testing.T) {
 }
 
 func idList(ids []int32) string {
-	list := "["
+	var list strings.Builder
+	list.WriteString("[")
 	for i, id := range ids {
 		if i > 0 {
-			list += ","
+			list.WriteString(",")
 		}
-		list += fmt.Sprint(id)
+		list.WriteString(fmt.Sprint(id))
 	}
-	return list + "]"
+	return list.String() + "]"
 }

@@ -54,7 +54,7 @@ func TestReasoningSummary(t *testing.T) {
 func wantSummary(t *testing.T, list []event, thought string) {
 	t.Helper()
 	var kinds []string
-	said := ""
+	var said strings.Builder
 	for _, e := range list {
 		if strings.Contains(e.name, "reasoning_text") {
 			t.Errorf("%s", e.name)
@@ -70,10 +70,10 @@ func wantSummary(t *testing.T, list []event, thought string) {
 			kinds = append(kinds, name)
 		}
 		delta, _ := e.json["delta"].(string)
-		said += delta
+		said.WriteString(delta)
 	}
 	want := []string{"part.added", "text.delta", "text.done", "part.done"}
-	if !reflect.DeepEqual(kinds, want) || said != thought {
-		t.Errorf("%v say %q", kinds, said)
+	if !reflect.DeepEqual(kinds, want) || said.String() != thought {
+		t.Errorf("%v say %q", kinds, said.String())
 	}
 }

@@ -170,8 +170,7 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 			r.message("final_answer", "", nil)
 		}
 		r.close("completed")
-		at := now()
-		r.response.Status, r.response.CompletedAt = "completed", &at
+		r.response.Status, r.response.CompletedAt = "completed", new(now())
 	}
 }
 

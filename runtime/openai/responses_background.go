@@ -314,8 +314,7 @@ func (r *remade) old(e *streamEvent) bool {
 		r.text -= len(*e.Delta)
 		return true
 	}
-	rest := (*e.Delta)[r.text:]
-	e.Delta, r.text = &rest, 0
+	e.Delta, r.text = new((*e.Delta)[r.text:]), 0
 	return false
 }
 

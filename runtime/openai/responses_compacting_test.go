@@ -62,7 +62,7 @@ func TestConversationIsCompacted(t *testing.T) {
 // withoutReasoning leaves out the lines of analysis.
 func withoutReasoning(history string) string {
 	var list []string
-	for _, line := range strings.Split(history, "\n") {
+	for line := range strings.SplitSeq(history, "\n") {
 		if !strings.Contains(line, "<analysis>") {
 			list = append(list, line)
 		}

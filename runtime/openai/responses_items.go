@@ -168,8 +168,7 @@ func (c *composer) part() (contentPart, bool) {
 }
 
 func (c *composer) index() *int {
-	n := len(c.response.Output) - 1
-	return &n
+	return new(len(c.response.Output) - 1)
 }
 
 // inItem is an event of the open item, inPart one of its part.

@@ -83,28 +83,29 @@ func TestResponsesStream(t *testing.T) {
 	conformResponses(t, list)
 	var got []string
 	for _, e := range list {
-		line := strings.TrimPrefix(e.name, "response.")
+		var line strings.Builder
+		line.WriteString(strings.TrimPrefix(e.name, "response."))
 		if i, ok := e.json["output_index"]; ok {
-			line += fmt.Sprint(" ", i)
+			line.WriteString(fmt.Sprint(" ", i))
 		}
 		if i, ok := e.json["content_index"]; ok {
-			line += fmt.Sprint(".", i)
+			line.WriteString(fmt.Sprint(".", i))
 		}
 		for _, k := range []string{"delta", "text", "arguments"} {
 			if s, ok := e.json[k].(string); ok {
-				line += " " + k + "=" + s
+				line.WriteString(" " + k + "=" + s)
 			}
 		}
 		if s, ok := at(e.json, "item", "status").(string); ok {
-			line += " " + s
+			line.WriteString(" " + s)
 		}
-		if n := len(got); n > 0 && strings.HasPrefix(line, "function_call_arguments.delta") &&
+		if n := len(got); n > 0 && strings.HasPrefix(line.String(), "function_call_arguments.delta") &&
 			strings.HasPrefix(got[n-1], "function_call_arguments.delta") {
 			// how many pieces there are depends on who is faster
 			got[n-1] += e.json["delta"].(string)
 			continue
 		}
-		got = append(got, line)
+		got = append(got, line.String())
 	}
 	want := []string{"created", "in_progress",
 		"output_item.added 0 in_progress", "content_part.added 0.0",

@@ -149,12 +149,10 @@ func readFunctionWith(o *object, parameters string) function {
 	f := function{functionTool: functionTool{Type: "function", Name: o.text("name")}}
 	f.checkName(o)
 	if o.has("description") {
-		d := o.text("description")
-		f.Description = &d
+		f.Description = new(o.text("description"))
 	}
 	if o.has("strict") {
-		s := o.flag("strict")
-		f.Strict = &s
+		f.Strict = new(o.flag("strict"))
 	}
 	v := o.get(parameters)
 	switch v.Kind() {

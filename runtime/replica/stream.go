@@ -102,8 +102,7 @@ func (s *stream) begin() error {
 		}
 	}
 	return s.somewhere(func(from *server) error {
-		body := s.body(from)
-		piece, err := from.client.Stream(s.ctx, "/v1/completions", body)
+		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
 		if err == nil {
 			s.server, s.piece, s.one, s.closing = from, piece, s.single(), false
 			s.pieces++

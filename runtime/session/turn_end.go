@@ -223,10 +223,8 @@ func (t *turn) addFaults() {
 
 // keepPartial adds an answer that was cut off to the history, so that the conversation can go on.
 func (t *turn) keepPartial() {
-	for _, m := range t.result.Messages {
-		if isFinal(m) {
-			return
-		}
+	if slices.ContainsFunc(t.result.Messages, isFinal) {
+		return
 	}
 	if t.result.Answer != "" {
 		t.result.Messages = append(t.result.Messages, AssistantAnswer(t.result.Answer))

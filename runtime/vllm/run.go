@@ -27,7 +27,7 @@ const VocabularyFile = "o200k_base.tiktoken"
 // need not fetch it. A file that is right already is left alone.
 func WriteVocabulary(folder string) error {
 	var b bytes.Buffer
-	for id := int32(0); id < token.StartOfText; id++ {
+	for id := range token.StartOfText {
 		text := base64.StdEncoding.EncodeToString(token.Get().TokenBytes(id))
 		fmt.Fprintf(&b, "%s %d\n", text, id)
 	}

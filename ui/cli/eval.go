@@ -244,7 +244,7 @@ func (v *evalVerb) compat(c *cli.Context) error {
 			s.API = api
 			rows = append(rows, eval.Compat(c.Context, s, stream, v.k, v.run.Threads, func() {
 				done++
-				bar.count(done, 4*v.k*eval.Tasks)
+				bar.count(done, 4*v.k*eval.Tasks())
 			}))
 		}
 	}

@@ -56,7 +56,7 @@ func words(random *rand.Rand, n int) string {
 // wordTokens are the tokens that are a space and small letters. A large letter would start a new
 // piece only behind a small one, so those are safe too, but not needed: there are 30,000 of these.
 var wordTokens = sync.OnceValue(func() (list []int32) {
-	for id := int32(0); id < token.StartOfText; id++ {
+	for id := range token.StartOfText {
 		word, spaced := strings.CutPrefix(string(token.Get().TokenBytes(id)), " ")
 		if spaced && len(word) > 1 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
 			list = append(list, id)

@@ -125,8 +125,7 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 	r.OutputPerS = float64(r.OutputTokens) / r.Duration
 	r.TotalPerS = r.InputPerS + r.OutputPerS
 	if goals != (Goals{}) {
-		rate := float64(good) / r.Duration
-		r.GoodPerS = &rate
+		r.GoodPerS = new(float64(good) / r.Duration)
 	}
 	r.peaks(ended)
 	return r

@@ -103,7 +103,7 @@ const longestCPUList = 1 << 16
 
 // cpuList reads the kernel's form of a set, as 0-3,8,10-11; nothing where it does not parse.
 func cpuList(text string) (list []int) {
-	for _, part := range strings.Split(text, ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		a, err := strconv.Atoi(first)
 		if err != nil || a < 0 {

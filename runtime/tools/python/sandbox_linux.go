@@ -36,7 +36,7 @@ func used(pid int) (memory int64, processes int) {
 	threads, _ := os.ReadDir(folder + "task")
 	for _, thread := range threads {
 		children, _ := os.ReadFile(folder + "task/" + thread.Name() + "/children")
-		for _, child := range strings.Fields(string(children)) {
+		for child := range strings.FieldsSeq(string(children)) {
 			id, _ := strconv.Atoi(child)
 			m, n := used(id)
 			memory, processes = memory+m, processes+n
