@@ -110,8 +110,8 @@ func (c *chatForm) take(choice int, e session.Event) {
 		}
 	case session.Done:
 		if c.failureOf(e) == nil {
-			c.send(chatDelta{Index: ch.index, FinishReason: new(c.reason(ch)), TokenIDs: c.tokens(ch.index),
-				Own: ownPartOf(c.dones[ch.index])})
+			c.send(chatDelta{Index: ch.index, FinishReason: new(c.reason(ch)),
+				TokenIDs: c.tokens(ch.index), Own: ownPartOf(c.dones[ch.index])})
 		}
 	}
 }

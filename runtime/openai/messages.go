@@ -161,7 +161,8 @@ func (m *messagesForm) end(usage session.Usage, f *fault) {
 	}
 	m.stop()
 	reason, sequence := m.reason()
-	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)), Own: ownPartOf(m.dones[0]),
+	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)),
+		Own:   ownPartOf(m.dones[0]),
 		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
 }
