@@ -150,3 +150,12 @@ func (m Message) Text() string {
 	}
 	return s.String()
 }
+
+// Calls tells whether the message is a call: the assistant speaks to a tool. Where in the header
+// the recipient stands, and on which channel, does not matter.
+func (m *Message) Calls() bool {
+	if m.Role != RoleAssistant || m.Recipient == "all" {
+		return false
+	}
+	return m.Recipient != "" && !Role(m.Recipient).Known()
+}

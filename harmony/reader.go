@@ -12,7 +12,11 @@
 
 package harmony
 
-import "github.com/ossrun/ossrun/harmony/token"
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
 
 // longestHeader is how many bytes a header may have before it is taken for text without one. Names
 // of tools have 128 at most; a reader of the stream waits this long for a text that began without a
@@ -256,3 +260,53 @@ func (r *Reader) Delta() string { return r.delta }
 // Rest is the text that the last token, or Finish, added to the message that it ended: half a
 // character, or words that were taken for a header until then.
 func (r *Reader) Rest() string { return r.rest }
+
+// Complete tells whether the message is whole: one of the three end tokens ended it, or it is a
+// call whose arguments are whole JSON and only its end is missing.
+func (m *ReadMessage) Complete() bool {
+	return m.End != 0 || m.Calls() && json.Valid(m.Body)
+}
+
+// What can be wrong with sampled tokens. A fault is counted and never stops the reading; the counts
+// are a metric of the port, since a model or a sampler that goes wrong shows there first.
+
+// Fault is a kind of place where tokens are not legal Harmony.
+type Fault uint8
+
+const (
+	FaultStart Fault = iota // a message begins without <|start|>
+	FaultRole               // a header has no role, or an unknown one
+	// a channel mark without a channel, an unknown channel, or two of them
+	FaultChannel
+	FaultHeader  // words that a header has no place for
+	FaultMessage // a header ends without <|message|>
+	FaultEnd     // a message goes over into the next one without an end
+	FaultStray   // a special token where it has no meaning
+	FaultToken   // an id outside the vocabulary
+	faultKinds
+)
+
+// String is the fault's name in the metrics.
+func (f Fault) String() string {
+	return [...]string{"start", "role", "channel", "header", "message", "end", "stray", "token"}[f]
+}
+
+// Faults counts faults by kind.
+type Faults [faultKinds]int
+
+// Total is the faults of all kinds.
+func (f Faults) Total() int {
+	n := 0
+	for _, k := range f {
+		n += k
+	}
+	return n
+}
+
+// Plus is the sum of both.
+func (f Faults) Plus(g Faults) Faults {
+	for k := range f {
+		f[k] += g[k]
+	}
+	return f
+}
