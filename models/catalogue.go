@@ -20,7 +20,6 @@ type Entry struct {
 	Aliases       []string // further names, in lower case
 	Spec          Spec
 	DownloadBytes int64 // size of the weights that ossrun pull fetches, 0 for the demo
-	Shards        int   // files that hold them, 0 where that is not stated
 	// what it is for, where it is not a general chat model; "" for the others
 	Special string
 }
@@ -37,10 +36,9 @@ var catalogue = sync.OnceValue(func() []Entry {
 	demo.Name = Demo
 	list := []Entry{
 		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},
-		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Shards: 3,
-			Aliases: []string{"gpt-oss", "gpt-oss:latest",
-				"gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b", "gptoss-20b",
-				"openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
+		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Aliases: []string{
+			"gpt-oss", "gpt-oss:latest", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b",
+			"gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
 		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
 			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b",
 			"openai/gpt-oss-120b", "openai/gpt-oss:120b"}},

@@ -15,7 +15,6 @@ type Target struct {
 	Repo     store.Repo
 	Revision string // "" for whatever main is
 	Name     string // for people: "gpt-oss-20b", "owner/name@revision"
-	Bytes    int64  // size of the weights, 0 if unknown
 }
 
 // ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's
@@ -38,24 +37,23 @@ func ParseTarget(name string) (Target, error) {
 				Is: "built in: there is nothing to download"}
 		}
 		repo, _ := store.ParseRepo(e.HF)
-		t := Target{Repo: repo, Revision: revision, Name: e.Spec.Name, Bytes: e.DownloadBytes}
-		if pinned {
-			t.Name, t.Bytes = e.Spec.Name+"@"+revision, 0
-		}
-		return t, nil
+		return target(repo, revision, e.Spec.Name), nil
 	}
 	if repo, ok := store.ParseRepo(bare(address)); ok {
-		t := Target{Repo: repo, Revision: revision, Name: repo.ID()}
-		if pinned {
-			t.Name += "@" + revision
-		}
-		return t, nil
+		return target(repo, revision, repo.ID()), nil
 	}
 	if after, ok := strings.CutPrefix(name, "hf:"); ok {
 		_, _, err := ParseHF(after)
 		return Target{}, err
 	}
 	return Target{}, Unknown(name)
+}
+
+func target(repo store.Repo, revision, name string) Target {
+	if revision != "" {
+		name += "@" + revision
+	}
+	return Target{repo, revision, name}
 }
 
 // ParseHF reads owner/name[@revision].

@@ -102,7 +102,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	e, _ := models.Lookup("20b")
-	if e.DownloadBytes != 13_761_264_768 || e.Shards != 3 || e.HF != "openai/gpt-oss-20b" {
+	if e.DownloadBytes != 13_761_264_768 || e.HF != "openai/gpt-oss-20b" {
 		t.Errorf("20b is %+v", e)
 	}
 }

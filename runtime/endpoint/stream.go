@@ -22,8 +22,6 @@ type Event struct {
 
 // Stream reads the events of one answer, in one goroutine.
 type Stream struct {
-	RequestID string // what the port calls the request
-
 	body io.Closer
 	in   *bufio.Reader
 	line []byte
@@ -39,7 +37,7 @@ func (c *Client) Stream(ctx context.Context, path string, body any) (*Stream, er
 		return nil, err
 	}
 	s := NewStream(answer.Body)
-	s.RequestID, s.body = answer.Header.Get("X-Request-Id"), answer.Body
+	s.body = answer.Body
 	return s, nil
 }
 
