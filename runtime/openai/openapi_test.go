@@ -4,6 +4,7 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +71,8 @@ func right(p parameter) any {
 		"modalities": []any{"text"},
 		"include":    []any{}, "bad_words": []any{"a"}, "guided_choice": []any{"a"},
 		"guided_regex": "a+", "guided_grammar": `root ::= "a"`, "format": "json", "think": true,
-		"tool_choice": nil, "guided_json": map[string]any{"type": "object"}, "keep_alive": "5m",
+		"tool_choice": nil, "function_call": nil, "functions": nil,
+		"guided_json": map[string]any{"type": "object"}, "keep_alive": "5m",
 		"metadata": map[string]any{"a": "b"}, "best_of": 1, "raw": false, "background": false,
 		"context_management": []any{map[string]any{"type": "compaction"}},
 		"logprobs":           nil, "top_logprobs": nil, "truncate_prompt_tokens": nil,
@@ -139,6 +141,44 @@ func TestDocumentHasTheFields(t *testing.T) {
 				t.Errorf("%s %s: %v gets %d %s", o.route, p.Name, bad, r.status, r.body)
 			}
 		}
+	}
+}
+
+// A field that a route reads stands in the document, unless it is refused or passed over.
+func TestDocumentHasWhatIsRead(t *testing.T) {
+	p := &port{}
+	readers := map[string]reader{"POST /v1/chat/completions": p.readChat,
+		"POST /v1/completions": p.readCompletion, "POST /v1/responses": p.readResponses,
+		"POST /v1/messages": p.readMessages, "POST /api/chat": p.readOllamaChat,
+		"POST /api/generate": p.readOllamaGenerate}
+	known := slices.Concat(withoutEffect, []string{"guided_structural_tag",
+		"guided_whitespace_pattern", "suffix", "template", "prompt", "images", "text", "tool_choice",
+		"cache_control", "context_management", "inference_geo"})
+	for _, r := range slices.Concat(refusedEverywhere, refusedInTalks) {
+		known = append(known, r.name)
+	}
+	for _, o := range p.documented() {
+		read := readers[o.route]
+		if read == nil {
+			continue
+		}
+		delete(readers, o.route)
+		text, _ := json.Marshal(bodyFor(t, o))
+		body, f := parseObject(text)
+		if f != nil {
+			t.Fatal(f)
+		}
+		read(body)
+		listed := parseAll(o.body)
+		for name := range body.seen {
+			if !slices.Contains(known, name) &&
+				!slices.ContainsFunc(listed, func(p parameter) bool { return p.Name == name }) {
+				t.Errorf("%s reads %s, which the document does not have", o.route, name)
+			}
+		}
+	}
+	if len(readers) > 0 {
+		t.Errorf("not looked at: %v", slices.Sorted(maps.Keys(readers)))
 	}
 }
 

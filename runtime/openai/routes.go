@@ -34,11 +34,11 @@ var (
 	samplingFields = []string{"temperature number 0 2", "top_p number 0 1", "min_p number 0 1",
 		"top_k integer -1", "seed integer", "presence_penalty number -2 2",
 		"frequency_penalty number -2 2", "repetition_penalty number 0.01 100", "logit_bias object",
-		"min_tokens integer 0", "ignore_eos boolean", "bad_words strings",
-		"stop_token_ids integers", "stop text-or-strings"}
-	formFields = []string{"guided_json any", "guided_regex string", "guided_choice strings",
-		"guided_grammar string", "structured_outputs object", "detect_loops boolean",
-		"model string", "stream boolean"}
+		"min_tokens integer 0", "ignore_eos boolean", "bad_words strings"}
+	formFields = []string{"guided_json any", "guided_json_object boolean", "guided_regex string",
+		"guided_choice strings", "guided_grammar string", "structured_outputs object",
+		"detect_loops boolean", "model string", "stream boolean", "stop_token_ids integers",
+		"stop text-or-strings"}
 	turnFields = []string{"max_reasoning_tokens integer -1", "reasoning_effort effort",
 		"verbosity low|medium|high", "chat_template_kwargs object", "tools objects",
 		"tool_choice any", "metadata object", "user any"}
@@ -46,7 +46,7 @@ var (
 		"max_completion_tokens integer -1", "logprobs boolean", "top_logprobs integer 0 20",
 		"response_format object", "stream_options object", "include_reasoning boolean",
 		"parallel_tool_calls any", "return_token_ids boolean", "modalities strings",
-		"prediction object"}
+		"prediction object", "reasoning object", "functions objects", "function_call any"}
 	completionFields = []string{"prompt! any", "n integer 1 64", "max_tokens integer 0",
 		"echo boolean", "logprobs integer 0 20", "best_of integer 1", "response_format object",
 		"stream_options object", "return_token_ids boolean", "allowed_token_ids integers",
@@ -59,9 +59,8 @@ var (
 		"context_management objects", "top_logprobs integer 0 20", "prompt_cache_key string",
 		"safety_identifier string"}
 	messagesFields = []string{"messages! objects", "max_tokens! integer 1", "model string",
-		"system any", "stream boolean", "stop_sequences strings", "temperature number 0 2",
-		"top_p number 0 1", "top_k integer -1", "tools objects", "tool_choice object",
-		"thinking object", "output_config object"}
+		"system any", "stream boolean", "stop_sequences strings", "tools objects",
+		"tool_choice object", "thinking object", "output_config object"}
 	ollamaFields = []string{"model! string", "stream boolean", "think any", "format any"}
 
 	itemFields = fields{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
@@ -120,7 +119,8 @@ func (p *port) operations() []operation {
 			answer: "id object created owned_by max_model_len context_length aliases"}},
 
 		{"POST /v1/messages", "Answer a conversation, by Anthropic's API",
-			p.answering(p.readMessages), fields{body: messagesFields,
+			p.answering(p.readMessages), fields{
+				body:   slices.Concat(messagesFields, samplingFields),
 				answer: "id type role model content stop_reason usage", stream: sse}},
 		{"POST /v1/messages/count_tokens", "Count the tokens of its prompt",
 			p.reading(p.countTokens), fields{body: []string{"messages! objects", "model string",
