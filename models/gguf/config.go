@@ -88,22 +88,20 @@ func describe(set *Set) (config, generation []byte, err error) {
 // all three that OpenAI's generation_config.json has, since llama.cpp's files name only one, and
 // llama.cpp finds the others by their texts.
 func endTokens(set *Set, vocab int) []int64 {
-	ends := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
-	if id, ok := set.Keys["tokenizer.ggml.eos_token_id"]; ok {
-		if n, ok := id.Integer(); ok {
-			ends = append(ends, n)
-		}
+	all := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
+	if n, ok := set.Keys["tokenizer.ggml.eos_token_id"].Integer(); ok {
+		all = append(all, n)
 	}
 	if published := models.Spec20B(); vocab == published.Vocab {
 		for _, id := range published.EOS {
-			ends = append(ends, int64(id))
+			all = append(all, int64(id))
 		}
 	}
-	var unique []int64
-	for _, id := range ends {
-		if !slices.Contains(unique, id) {
-			unique = append(unique, id)
+	var ends []int64
+	for _, id := range all {
+		if !slices.Contains(ends, id) {
+			ends = append(ends, id)
 		}
 	}
-	return unique
+	return ends
 }

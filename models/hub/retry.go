@@ -91,17 +91,16 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 // errStalled says that no byte came for too long.
 var errStalled = errors.New("no byte arrived for too long")
 
-// watched is a body whose every read must bring a byte in time. cancel must end the body's request.
+// watched is a body whose every read must bring a byte in time.
 type watched struct {
-	body   io.Reader
-	stall  time.Duration
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
+	body  io.Reader
+	stall time.Duration
+	timer *time.Timer
 }
 
+// watch watches a body; cancel must end its request.
 func watch(body io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *watched {
-	return &watched{body: body, stall: stall, cancel: cancel,
-		timer: time.AfterFunc(stall, func() { cancel(errStalled) })}
+	return &watched{body, stall, time.AfterFunc(stall, func() { cancel(errStalled) })}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
