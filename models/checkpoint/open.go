@@ -228,7 +228,7 @@ func openPacked(config, generation, packed []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := pack.Unpack(bytes.NewReader(packed), false)
+	memory, err := pack.Unpack(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}

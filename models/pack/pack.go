@@ -16,8 +16,7 @@
 //
 // The demo's file is mostly zeros (vocabulary rows that were never trained), and zeros are never
 // written: the memory comes zeroed from the system, so a page of zeros costs nothing until somebody
-// writes to it, and nobody may. The hash is computed on the way, over a constant block of zeros
-// instead of those pages, where it is asked for.
+// writes to it, and nobody may.
 package pack
 
 import (
@@ -28,7 +27,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"github.com/ossrun/ossrun/models/mapping"
@@ -47,16 +45,15 @@ const (
 	planes
 )
 
-// chunk is how much is hashed, copied or interleaved at a time, a multiple of every page size.
+// chunk is how much is read or interleaved at a time.
 const chunk = 64 << 10
-
-var zeroChunk [chunk]byte
 
 // Memory is memory outside Go's heap. An unpacked file's bytes are read-only: writing to them
 // faults where the system can protect memory.
 type Memory struct {
-	Bytes []byte
-	free  func() error
+	Bytes  []byte
+	SHA256 [sha256.Size]byte // of Bytes, as a pack announces it
+	free   func() error
 }
 
 // Free gives the memory back; Bytes must not be used after it.
@@ -92,17 +89,14 @@ func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
 func (m *Memory) GiveBack(part []byte) bool { return giveBack(part) }
 
 // Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
-// hashed holds the file to its SHA-256 too, which takes as long as reading its data; gzip's own
+// Bytes are not held to their SHA-256, which would take as long as reading them: gzip's own
 // checksum is enough for a pack that the program carries, whose hash a test has seen.
-func Unpack(r io.Reader, hashed bool) (*Memory, error) {
+func Unpack(r io.Reader) (*Memory, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
 	u := unpacker{in: bufio.NewReaderSize(z, chunk)}
-	if hashed {
-		u.hash = sha256.New()
-	}
 	var head [len(magic) + 8 + sha256.Size]byte
 	if _, err := io.ReadFull(u.in, head[:]); err != nil {
 		return nil, fmt.Errorf("reading the pack's head: %w", unexpected(err))
@@ -118,9 +112,9 @@ func Unpack(r io.Reader, hashed bool) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserving %d bytes for the pack: %w", size, err)
 	}
-	m := &Memory{Bytes: data, free: free}
+	m := &Memory{Bytes: data, SHA256: [sha256.Size]byte(head[len(magic)+8:]), free: free}
 	u.out = data
-	if err := u.run(head[len(magic)+8:]); err != nil {
+	if err := u.run(); err != nil {
 		return nil, errors.Join(err, m.Free())
 	}
 	if err := protect(data); err != nil {
@@ -129,15 +123,14 @@ func Unpack(r io.Reader, hashed bool) (*Memory, error) {
 	return m, nil
 }
 
-// unpacker holds the state of one Unpack: out[:at] is written and hashed, out[at:] is still zero.
+// unpacker holds the state of one Unpack: out[:at] is written, out[at:] is still zero.
 type unpacker struct {
-	in   *bufio.Reader
-	out  []byte
-	at   int
-	hash hash.Hash // nil: it is not asked for
+	in  *bufio.Reader
+	out []byte
+	at  int
 }
 
-func (u *unpacker) run(sum []byte) error {
+func (u *unpacker) run() error {
 	for u.at < len(u.out) {
 		if err := u.record(); err != nil {
 			return fmt.Errorf("unpacking at byte %d: %w", u.at, err)
@@ -148,12 +141,6 @@ func (u *unpacker) run(sum []byte) error {
 		return fmt.Errorf("the pack goes on after its %d bytes", len(u.out))
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the end of the pack: %w", err)
-	}
-	if u.hash == nil {
-		return nil
-	}
-	if got := u.hash.Sum(nil); !bytes.Equal(got, sum) {
-		return fmt.Errorf("the unpacked file's SHA-256 is %x, the pack announces %x", got, sum)
 	}
 	return nil
 }
@@ -176,11 +163,7 @@ func (u *unpacker) record() error {
 	case literal:
 		_, err = io.ReadFull(u.in, to)
 		err = unexpected(err)
-		u.add(to)
 	case zeros:
-		for left := len(to); left > 0; left -= min(left, chunk) {
-			u.add(zeroChunk[:min(left, chunk)])
-		}
 	case copied:
 		var from uint64
 		if from, err = u.number(); err != nil {
@@ -193,7 +176,6 @@ func (u *unpacker) record() error {
 		u.copy(to, u.out[from:from+length])
 	case planes:
 		err = u.planes(to)
-		u.add(to)
 	default:
 		return fmt.Errorf("record kind %d is unknown", kind)
 	}
@@ -204,27 +186,17 @@ func (u *unpacker) record() error {
 	return nil
 }
 
-// copy copies and hashes, leaving pages alone that stay zero.
+// copy copies, leaving pages alone that stay zero.
 func (u *unpacker) copy(to, from []byte) {
 	const page = 4 << 10
+	var zero [page]byte
 	for done := 0; done < len(to); {
 		// Steps end where pages of to end, so that each page is judged once.
 		n := min(page-(u.at+done)%page, len(to)-done)
-		part := from[done : done+n]
-		if bytes.Equal(part, zeroChunk[:n]) {
-			part = zeroChunk[:n]
-		} else {
+		if part := from[done : done+n]; !bytes.Equal(part, zero[:n]) {
 			copy(to[done:], part)
 		}
-		u.add(part)
 		done += n
-	}
-}
-
-// add hashes what is unpacked.
-func (u *unpacker) add(part []byte) {
-	if u.hash != nil {
-		u.hash.Write(part)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestZerosAreNotResident(t *testing.T) {
 	b.literal(noise(1, 2))
 	b.zeros(size)
 	b.copy(0, size+100_000)
-	m, err := Unpack(bytes.NewReader(squeeze(b.raw())), true)
+	m, err := Unpack(bytes.NewReader(squeeze(b.raw())))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, and a gated
 // someone/gated.
 func startHub() (*hubtest.Server, error) {
-	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack), true)
+	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
 		return nil, err
 	}

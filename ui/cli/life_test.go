@@ -31,7 +31,7 @@ import (
 // cacheDemoAs puts the demo's weights into a Hugging Face cache under the names of other models.
 func cacheDemoAs(t *testing.T, root string, names ...string) {
 	t.Helper()
-	weights, err := pack.Unpack(bytes.NewReader(assets.DemoPack), true)
+	weights, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
 		t.Fatal(err)
 	}
