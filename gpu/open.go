@@ -49,6 +49,3 @@ func RunWorker() error {
 		return openLocal(context.Background(), s, notify)
 	})
 }
-
-// Isolated tells whether the GPU engine is in a process of its own.
-func (b *Backend) Isolated() bool { return b.Traffic() != nil }

@@ -135,8 +135,8 @@ func TestIsolated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Isolated() != isolate || b.Several() || b.Caps().Arch != "sm_90" {
-			t.Errorf("isolated: %v, %+v", b.Isolated(), b.Caps())
+		if (b.Traffic() != nil) != isolate || b.Several() || b.Caps().Arch != "sm_90" {
+			t.Errorf("traffic: %v, %+v", b.Traffic(), b.Caps())
 		}
 		room, err := b.Room(ckpt.Spec, s)
 		if err != nil || room.Need.Weights == 0 || room.Total == 0 || room.Reserve == 0 {

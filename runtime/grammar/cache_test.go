@@ -14,7 +14,7 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	if first != again {
 		t.Error("the same schema is compiled twice")
 	}
-	arguments, err := Arguments([]byte(raw))
+	arguments, err := SchemaWithin(t.Context(), []byte(raw), true)
 	if err != nil || arguments == first {
 		t.Errorf("arguments share the grammar of an answer: %v", err)
 	}

@@ -44,7 +44,7 @@ func TestClosingEndsEveryText(t *testing.T) {
 					}
 				}
 				said, chance := []byte(text), rand.New(rand.NewPCG(seed, 1))
-				for n := 0; !c.Over(); n++ {
+				for n := 0; !c.over(); n++ {
 					if n == 200 {
 						t.Fatalf("%s under %s goes on: %s", text, schema, said)
 					}

@@ -130,7 +130,7 @@ type patternKey struct {
 // pattern is patternDFA from the cache.
 func pattern(ctx context.Context, expression string, search bool) (*dfa, error) {
 	return patterns.get(patternKey{expression, search},
-		func() (*dfa, error) { return patternWithin(ctx, expression, search) })
+		func() (*dfa, error) { return patternDFA(ctx, expression, search) })
 }
 
 // patternOf is the texts that match the expression of a schema anywhere.
@@ -141,5 +141,5 @@ func patternOf(ctx context.Context, expression string) (*dfa, error) {
 // formatOf is the texts of a format.
 func formatOf(ctx context.Context, name string) (*dfa, error) {
 	return formatAutomata.get(name,
-		func() (*dfa, error) { return patternWithin(ctx, formats[name], false) })
+		func() (*dfa, error) { return patternDFA(ctx, formats[name], false) })
 }

@@ -67,7 +67,7 @@ func FuzzRegex(f *testing.F) {
 			return
 		}
 		for _, search := range []bool{false, true} {
-			d, err := patternDFA(expression, search)
+			d, err := patternDFA(t.Context(), expression, search)
 			if err != nil {
 				continue
 			}
@@ -96,7 +96,7 @@ func FuzzTurn(f *testing.F) {
 		parser := harmony.NewParser(harmony.RoleAssistant, true)
 		rng := rand.New(rand.NewPCG(seed, 5))
 		likely := likelyTokens()
-		for n := 0; n < 200 && !turn.Over(); n++ {
+		for n := 0; n < 200 && !turn.over(); n++ {
 			id := pick(rng, turn.Mask(), likely)
 			if forced := turn.Forced(); len(forced) > 0 {
 				id = forced[0]

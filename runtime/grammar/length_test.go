@@ -19,7 +19,7 @@ func TestCountedBesideTheAutomaton(t *testing.T) {
 		if i < len(patterns) {
 			text = patterns[i]
 		}
-		d, err := patternDFA(text, i%2 == 1)
+		d, err := patternDFA(t.Context(), text, i%2 == 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -212,11 +212,7 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 
 // patternDFA is the automaton of the texts that an expression matches: anywhere in the text with
 // search, else as a whole.
-func patternDFA(expression string, search bool) (*dfa, error) {
-	return patternWithin(context.Background(), expression, search)
-}
-
-func patternWithin(ctx context.Context, expression string, search bool) (*dfa, error) {
+func patternDFA(ctx context.Context, expression string, search bool) (*dfa, error) {
 	text, err := fromECMA(expression)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func TestPatternsAgreeWithGo(t *testing.T) {
 		`^\d+(-\d+)?$`, `\w@\w`, `^[é-\x{1f600}]+$`, `b|`, `^(?:a|b){2,}$`, `(ab){1,3}0`,
 		`^[\w.-]+@[\w-]+$`,
 	} {
-		d, err := patternDFA(p, true)
+		d, err := patternDFA(t.Context(), p, true)
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
 			continue
@@ -52,14 +52,14 @@ func TestPatternsThatAreRead(t *testing.T) {
 		{`^[[]$`, "[", "a"},
 		{`^.{1,900}$`, "abc", ""},
 	} {
-		d, err := patternDFA(c.pattern, true)
+		d, err := patternDFA(t.Context(), c.pattern, true)
 		if err != nil || !d.accepts(c.yes) || d.accepts(c.no) {
 			t.Errorf("%s: %v", c.pattern, err)
 		}
 	}
 	for _, p := range []string{`a(?=b)`, `(a)\1`, `\bword`, `(`, `[]`, `\u12`,
 		`(\p{L}{1,200}){1,100}`} {
-		if _, err := patternDFA(p, true); err == nil {
+		if _, err := patternDFA(t.Context(), p, true); err == nil {
 			t.Errorf("%s is accepted", p)
 		}
 	}

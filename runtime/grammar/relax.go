@@ -33,7 +33,7 @@ var relaxedSchemas = cache[[32]byte, relaxedSchema]{most: keptAutomata}
 // is not enforced: nothing for most schemas. Errors are as those of Schema.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *Grammar, less []string,
 	err error) {
-	g, err = schemaWithin(ctx, raw, arguments)
+	g, err = SchemaWithin(ctx, raw, arguments)
 	var unsupported *UnsupportedError
 	if !errors.As(err, &unsupported) || len(unsupported.at) == 0 {
 		return g, nil, err

@@ -219,15 +219,6 @@ func (t *Turn) Forced() []int32 {
 	return nil
 }
 
-// InBody tells that the turn is between <|message|> and the token that ends the message.
-func (t *Turn) InBody() bool { return t.place == inBody }
-
-// Over tells that the turn has ended: its last token was <|return|> or <|call|>.
-func (t *Turn) Over() bool { return t.place == over }
-
-// Reasoning counts the tokens of analysis so far, without headers and enders.
-func (t *Turn) Reasoning() int { return t.reason }
-
 // Accept implements Constraint.
 func (t *Turn) Accept(id int32) bool {
 	if !t.accept(id) {

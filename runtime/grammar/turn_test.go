@@ -19,6 +19,9 @@ import (
 )
 
 // spell encodes text with special tokens.
+// over tells that the turn has ended: its last token was <|return|> or <|call|>.
+func (t *Turn) over() bool { return t.place == over }
+
 func spell(text string) []int32 { return token.Get().EncodeSpecial(nil, text, nil) }
 
 func schemaOf(t testing.TB, raw string) *Grammar {
@@ -123,7 +126,7 @@ func TestNamesInEveryTokenization(t *testing.T) {
 			}
 			rest = rest[len(token.Get().TokenBytes(ids[0])):]
 		}
-		if feed(turn, spell(" <|constrain|>json<|message|>{}<|call|>")) == 0 || !turn.Over() {
+		if feed(turn, spell(" <|constrain|>json<|message|>{}<|call|>")) == 0 || !turn.over() {
 			t.Fatal("the call does not end")
 		}
 	}
@@ -152,7 +155,7 @@ func TestForcedCallAndBudget(t *testing.T) {
 	}
 	turn = turnOf(t, TurnRules{MaxReasoning: 3})
 	feed(turn, spell("<|channel|>analysis<|message|>one two three"))
-	for !turn.Over() {
+	for !turn.over() {
 		ids := turn.Forced()
 		if len(ids) == 0 {
 			break
@@ -161,9 +164,9 @@ func TestForcedCallAndBudget(t *testing.T) {
 			t.Fatal("forced tokens are refused")
 		}
 	}
-	if turn.channel != Final || turn.place != inBody || turn.Reasoning() != 3 {
+	if turn.channel != Final || turn.place != inBody || turn.reason != 3 {
 		t.Fatalf("after the budget: channel %q, place %d, reasoning %d", turn.channel, turn.place,
-			turn.Reasoning())
+			turn.reason)
 	}
 }
 
@@ -284,7 +287,7 @@ func TestRandomTurns(t *testing.T) {
 		turn := turnOf(t, rules)
 		parser := harmony.NewParser(harmony.RoleAssistant, true)
 		var ids []int32
-		for len(ids) < 1500 && !turn.Over() {
+		for len(ids) < 1500 && !turn.over() {
 			mask := turn.Mask()
 			id := pick(rng, mask, likely)
 			if id < 0 {
@@ -299,7 +302,7 @@ func TestRandomTurns(t *testing.T) {
 				t.Fatalf("turn %d: %q: %v", i, token.Get().Decode(nil, ids), err)
 			}
 		}
-		if !turn.Over() {
+		if !turn.over() {
 			cut++
 			continue
 		}
@@ -389,7 +392,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for n := 0; n < 100 && !turn.Over(); n++ {
+				for n := 0; n < 100 && !turn.over(); n++ {
 					if !turn.Accept(pick(rng, turn.Mask(), likely)) {
 						t.Error("a token that the mask allows is refused")
 						return

@@ -23,12 +23,6 @@ func Schema(raw []byte) (*Grammar, error) {
 	return cachedSchema(context.Background(), raw, false)
 }
 
-// Arguments is Schema for the parameters of a function, whose arguments are an object even if the
-// schema does not say so.
-func Arguments(raw []byte) (*Grammar, error) {
-	return cachedSchema(context.Background(), raw, true)
-}
-
 func schemaKey(raw []byte, object bool) [32]byte {
 	key := sha256.Sum256(raw)
 	if object {
@@ -60,26 +54,19 @@ func Compiling(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// SchemaWithin is Schema that waits for its turn (see Compiling) and stops when ctx ends.
-func SchemaWithin(ctx context.Context, raw []byte) (*Grammar, error) {
-	return schemaWithin(ctx, raw, false)
-}
-
-// ArgumentsWithin is Arguments in the same way.
-func ArgumentsWithin(ctx context.Context, raw []byte) (*Grammar, error) {
-	return schemaWithin(ctx, raw, true)
-}
-
-func schemaWithin(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
-	if compiledSchemas.has(schemaKey(raw, object)) {
-		return cachedSchema(ctx, raw, object)
+// SchemaWithin is Schema, or with arguments the same for the parameters of a function, whose
+// arguments are an object even if the schema does not say so. It waits for its turn (see Compiling)
+// and stops when ctx ends.
+func SchemaWithin(ctx context.Context, raw []byte, arguments bool) (*Grammar, error) {
+	if compiledSchemas.has(schemaKey(raw, arguments)) {
+		return cachedSchema(ctx, raw, arguments)
 	}
 	done, err := Compiling(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return cachedSchema(ctx, raw, object)
+	return cachedSchema(ctx, raw, arguments)
 }
 
 // givenUp tells whether a compilation has ended with its request.

@@ -117,7 +117,7 @@ func schemaFormat(o *object) answerFormat {
 	var less []string
 	var err error
 	if o.flag("strict") {
-		held, err = grammar.SchemaWithin(v.c.ctx, v.Raw)
+		held, err = grammar.SchemaWithin(v.c.ctx, v.Raw, false)
 	} else {
 		held, less, err = grammar.RelaxedWithin(v.c.ctx, v.Raw, false)
 	}
@@ -214,7 +214,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.text())
 		}
-		if held, err = grammar.SchemaWithin(v.c.ctx, schema); err != nil {
+		if held, err = grammar.SchemaWithin(v.c.ctx, schema, false); err != nil {
 			v.c.add(schemaFault(v, err))
 			return nil, ""
 		}

@@ -170,7 +170,7 @@ func readFunctionWith(o *object, parameters string) function {
 		return f
 	}
 	if f.strict() {
-		if _, err := grammar.ArgumentsWithin(o.c.ctx, v.Raw); err != nil {
+		if _, err := grammar.SchemaWithin(o.c.ctx, v.Raw, true); err != nil {
 			fault := invalid(v.Path, "the parameters of the strict function %q are not "+
 				"supported: %v", f.Name, err)
 			fault.code = "invalid_function_parameters"

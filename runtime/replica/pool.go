@@ -119,9 +119,6 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 // Context is how many tokens a prompt and its answer may have together.
 func (p *Pool) Context() int { return p.context }
 
-// Servers is how many there are, and how many of them answer.
-func (p *Pool) Servers() (all, up int) { return len(p.list), p.up() }
-
 // Close ends the running requests.
 func (p *Pool) Close() error {
 	p.mu.Lock()

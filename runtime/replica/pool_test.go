@@ -245,7 +245,7 @@ func TestServersThatBreakOff(t *testing.T) {
 				}
 			}
 			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-				if _, up := p.Servers(); up == 2 {
+				if p.up() == 2 {
 					break
 				}
 				if time.Now().After(end) {
@@ -284,7 +284,7 @@ func TestNoServer(t *testing.T) {
 	}
 	a.set(func() { a.down = false })
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if _, up := p.Servers(); up == 1 {
+		if p.up() == 1 {
 			break
 		}
 		if time.Now().After(end) {
@@ -324,7 +324,7 @@ func TestBusy(t *testing.T) {
 	if !errors.As(err, &busy) || busy.After != 7*time.Second {
 		t.Error(err)
 	}
-	if all, up := p.Servers(); all != 2 || up != 2 {
+	if all, up := len(p.list), p.up(); all != 2 || up != 2 {
 		t.Errorf("%d of %d are up", up, all)
 	}
 }

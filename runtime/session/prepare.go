@@ -110,7 +110,7 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 			switch {
 			case schemas > mostSchemas:
 			case strict:
-				body, err = grammar.ArgumentsWithin(ctx, f.Parameters)
+				body, err = grammar.SchemaWithin(ctx, f.Parameters, true)
 			default:
 				body, less, err = grammar.RelaxedWithin(ctx, f.Parameters, true)
 			}

@@ -276,7 +276,7 @@ func AssistantCommentary(text string) Message {
 func FunctionCall(id, name, arguments string) Message {
 	return Message{CallID: id, Message: harmony.Text(harmony.RoleAssistant, arguments).
 		WithChannel("commentary").WithRecipient("functions." +
-		name).WithContentType("<|constrain|>json")}
+		name).WithContentType(harmony.ContentTypeJSON)}
 }
 
 // TextCall is an earlier call of a function whose arguments are a text.
