@@ -117,8 +117,6 @@ func (b *Backend) Kernels() (summary string, wrong []string) {
 	return t.Kernels, slices.Clone(t.Wrong)
 }
 
-func (b *Backend) Lost() <-chan struct{} { return b.c.p.ended }
-
 func (b *Backend) Traffic() Traffic {
 	return Traffic{b.c.steps.Load(), b.c.sent.Load(), b.c.received.Load()}
 }

@@ -258,7 +258,7 @@ func TestFaultsOfSteps(t *testing.T) {
 			t.Errorf("%d: %v", token, err)
 		}
 		select {
-		case <-dev.Lost():
+		case <-dev.c.p.ended:
 		default:
 			t.Errorf("%d: the worker's end is not known", token)
 		}
@@ -307,7 +307,7 @@ func TestKilled(t *testing.T) {
 	if err := syscall.Kill(dev.c.p.os.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-dev.Lost()
+	<-dev.c.p.ended
 	if _, err := dev.Room(modeltest.Tiny(), small); err == nil ||
 		err.Error() != "the GPU worker ended: signal: killed" {
 		t.Error(err)

@@ -1,64 +1,36 @@
-// Ends and breaks: draining, faults, and what a rebuild costs the others.
+// Ends and breaks: closing, faults, and what a rebuild costs the others.
 
 package sched
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Draining lets nobody in, and those that are in end as they would have.
-func TestDrain(t *testing.T) {
-	o := Options{Settings: engine.Settings{Pages: 512, MaxNumBatchedTokens: 64, MaxNumSeqs: 1}}
-	sim := newSim(o, 97, 128)
-	s := New(sim, o)
-	runs := submit(t, s, t.Context(), Request{Prompt: prompt(30), MaxTokens: 40})
-	waits := submit(t, s, t.Context(), Request{Prompt: prompt(20), MaxTokens: 7})
+// Closing lets nobody in, ends those that run and those that wait, and leaves no page in use.
+func TestCloseEndsAll(t *testing.T) {
+	s, _ := start(t, Options{Settings: engine.Settings{MaxNumSeqs: 1}})
+	endless := Request{Prompt: prompt(3),
+		Params: sample.Params{LogitBias: map[int32]float32{3: -100}}}
+	runs, waits := submit(t, s, t.Context(), endless), submit(t, s, t.Context(), endless)
 	runs.Next(t.Context())
-	done := make(chan error)
-	go func() { done <- s.Drain(context.Background()) }()
-	for {
-		if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3), MaxTokens: 1}); err != nil {
-			if !errors.Is(err, ErrClosed) {
-				t.Error(err)
-			}
-			break
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	for i, st := range []*Stream{runs, waits} {
-		got := len(drain(t, st)) + 1 - i
-		if want := []int{40, 7}[i]; got != want || st.Finish() != FinishLength {
-			t.Errorf("request %d ended %q with %d tokens of %d: %v", i, st.Finish(), got, want,
-				st.Err())
+	for _, st := range []*Stream{runs, waits} {
+		drain(t, st)
+		if st.Finish() != FinishError || !errors.Is(st.Err(), ErrClosed) {
+			t.Errorf("%q %v", st.Finish(), st.Err())
 		}
 	}
-	if err := s.Drain(context.Background()); err != nil { // of nothing
+	if _, err := s.Submit(t.Context(), endless); !errors.Is(err, ErrClosed) {
 		t.Error(err)
-	}
-}
-
-// What has not ended by the deadline is aborted.
-func TestDrainEnds(t *testing.T) {
-	s, _ := start(t, Options{})
-	endless := submit(t, s, t.Context(), Request{Prompt: prompt(3),
-		Params: sample.Params{LogitBias: map[int32]float32{3: -100}}})
-	endless.Next(t.Context())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	err := s.Drain(ctx)
-	drain(t, endless)
-	if f := endless.Finish(); f == FinishError && (!errors.Is(err, context.DeadlineExceeded) ||
-		!errors.Is(endless.Err(), ErrClosed)) || f == "" {
-		t.Errorf("%v, %q %v", err, f, endless.Err())
 	}
 	if st := s.Stats(); st.PagesUsed != 0 || st.Running+st.Waiting != 0 {
 		t.Errorf("%+v", st)

@@ -27,7 +27,6 @@ package sched
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -121,8 +120,6 @@ type Scheduler struct {
 	incoming []*sequence
 	live     int // number of requests that have not ended
 	closed   bool
-	draining bool
-	drained  chan struct{} // made by the first Drain, closed once live is 0
 	stats    Stats
 	pace     pace
 
@@ -198,7 +195,7 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.draining {
+	if s.closed {
 		return nil, ErrClosed
 	}
 	if s.live >= s.o.MaxNumSeqs+s.o.MaxWaiting {
@@ -211,29 +208,6 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	default:
 	}
 	return st, nil
-}
-
-// Drain refuses new requests (Submit returns ErrClosed), waits until the accepted ones have ended,
-// and closes the scheduler. If ctx ends first, the remaining requests end with ErrClosed and Drain
-// returns ctx's error.
-func (s *Scheduler) Drain(ctx context.Context) error {
-	s.mu.Lock()
-	if !s.draining {
-		s.draining, s.drained = true, make(chan struct{})
-		if s.live == 0 {
-			close(s.drained)
-		}
-	}
-	drained := s.drained
-	s.mu.Unlock()
-	var err error
-	select {
-	case <-drained:
-	case <-s.done:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	return errors.Join(err, s.Close())
 }
 
 // Close ends every request with ErrClosed and waits until the loop has ended. After that the engine

@@ -60,13 +60,6 @@ func (s *Scheduler) publish() {
 	s.pace.step(s.o.now(), s.ended, s.stats.Running > 0)
 	s.live -= s.ended
 	s.ended = 0
-	if s.draining && s.live == 0 {
-		select {
-		case <-s.drained:
-		default:
-			close(s.drained)
-		}
-	}
 	s.stats = Stats{
 		Running: len(s.running), Waiting: len(s.waiting),
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),
