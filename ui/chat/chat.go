@@ -17,7 +17,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -26,8 +25,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/quiet"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -38,17 +35,10 @@ func init() { quiet.Restore() }
 
 // Options are what a chat starts with. Model, In and Out are needed.
 type Options struct {
-	Model     session.Runner
-	Effort    string // low, medium or high; "" is medium
-	System    string // instructions, sent as the developer message
-	Params    sample.Params
-	MaxTokens int // generated tokens a turn at most; 0: as many as the context holds
-	// MaxReasoning is session.Request.MaxReasoning of every turn.
-	MaxReasoning int
-	Final        *grammar.Grammar // what answers are held to; nil: free text
-	Schema       json.RawMessage  // the same for a model behind a port
-	Format       string           // how the model is told of that
-	Loading      *Loading         // of Model; nil: it is loaded
+	Model   session.Runner
+	Request session.Request // every turn's, with Messages; an Effort that is none is medium
+	Format  string          // how the model is told of Request's Final or Schema
+	Loading *Loading        // of Model; nil: it is loaded
 	// Switch finds another model for /model; nil: there is only one.
 	Switch func(ctx context.Context, name string) (session.Runner, error)
 	// Models are those that Switch can find; nil: nobody knows.

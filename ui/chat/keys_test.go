@@ -48,7 +48,8 @@ func TestEffort(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
-	s := newStage(t, 80, 20, Options{System: "be brief"}, turn([]session.Event{stopped(9, 2)}),
+	s := newStage(t, 80, 20, Options{Request: session.Request{Instructions: "be brief"}},
+		turn([]session.Event{stopped(9, 2)}),
 		turn([]session.Event{stopped(9, 2)}))
 	s.ask("q")
 	s.play(0, step)
@@ -298,8 +299,9 @@ func TestScroll(t *testing.T) {
 }
 
 func TestSaveAndCopy(t *testing.T) {
-	s := newStage(t, 100, 30, Options{System: "be kind"}, turn(reasoning("Let me think."),
-		answering("An **answer**."), []session.Event{stopped(9, 9)}))
+	s := newStage(t, 100, 30, Options{Request: session.Request{Instructions: "be kind"}},
+		turn(reasoning("Let me think."),
+			answering("An **answer**."), []session.Event{stopped(9, 9)}))
 	var clip bytes.Buffer
 	s.m.clipboard = &clip
 	s.ask("a question")

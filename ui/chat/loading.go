@@ -13,74 +13,64 @@ import (
 
 // A Loading is shared between the chat and what loads its model. The zero value is ready.
 type Loading struct {
-	mu          sync.Mutex
+	mu    sync.Mutex
+	state loadState
+}
+
+type loadState struct {
 	what        string
 	busy        bool
 	began       time.Time
 	done, total int64 // bytes
-	err         error
+	err         error // of a load that is over
+}
+
+func (l *Loading) set(change func(s *loadState)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.state)
+}
+
+func (l *Loading) now() (now loadState) {
+	l.set(func(s *loadState) { now = *s })
+	return now
 }
 
 // Begin says that a model is being loaded.
 func (l *Loading) Begin(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.what, l.busy, l.done, l.total, l.err = what, true, 0, 0, nil
+	l.set(func(s *loadState) { *s = loadState{what: what, busy: true} })
 }
 
 // Progress shows how much of the work is done; the work itself ends with End.
 func (l *Loading) Progress(what string) (show func(done, total int64), done func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.what, l.began = what, time.Now()
+	l.set(func(s *loadState) { s.what, s.began = what, time.Now() })
 	show = func(done, total int64) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.done, l.total = done, total
+		l.set(func(s *loadState) { s.done, s.total = done, total })
 	}
 	return show, func() { show(0, 0) }
 }
 
 // End says that it is loaded, or why it cannot be.
-func (l *Loading) End(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.busy, l.done, l.total, l.err = false, 0, 0, err
-}
+func (l *Loading) End(err error) { l.set(func(s *loadState) { *s = loadState{err: err} }) }
+
+// Busy tells whether a model is being loaded.
+func (l *Loading) Busy() bool { return l != nil && l.now().busy }
 
 // text is how far it is, "" where nothing is loaded.
 func (l *Loading) text(now time.Time) string {
-	if l == nil {
+	if !l.Busy() {
 		return ""
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.busy {
-		return ""
+	s := l.now()
+	text := s.what
+	if s.total > 0 {
+		text += fmt.Sprintf(", %.1f of %.1f GB", float64(s.done)/1e9, float64(s.total)/1e9)
 	}
-	text := l.what
-	if l.total > 0 {
-		text += fmt.Sprintf(", %.1f of %.1f GB", float64(l.done)/1e9, float64(l.total)/1e9)
-	}
-	if took := now.Sub(l.began); l.done > 0 && took > time.Second {
-		left := time.Duration(float64(took) * float64(l.total-l.done) / float64(l.done))
+	if took := now.Sub(s.began); s.done > 0 && took > time.Second {
+		left := time.Duration(float64(took) * float64(s.total-s.done) / float64(s.done))
 		text += ", " + seconds(left) + " left"
 	}
 	return text
-}
-
-// Busy tells whether a model is being loaded.
-func (l *Loading) Busy() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.busy
-}
-
-// ended takes the error of a load that is over; over tells whether it is.
-func (l *Loading) ended() (err error, over bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err, !l.busy
 }
 
 // waits tells whether something on the screen changes with the clock.
@@ -102,13 +92,11 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 		return nil
 	}
 	m.now = now
-	if m.loading {
-		if err, over := m.options.Loading.ended(); over {
-			m.loading = false
-			m.greeting.lines, m.greeting.width = m.greetingLines(), 0
-			if err != nil {
-				m.complain("the model is not loaded: " + reason(err))
-			}
+	if load := m.options.Loading; m.loading && !load.Busy() {
+		m.loading = false
+		m.greeting.lines, m.greeting.width = m.greetingLines(), 0
+		if err := load.now().err; err != nil {
+			m.complain("the model is not loaded: " + reason(err))
 		}
 	}
 	return m.ticks()

@@ -94,19 +94,16 @@ const (
 func newModel(ctx context.Context, o Options) *Model {
 	m := &Model{
 		options: o, ctx: ctx, clock: time.Now,
-		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme},
-		effort:  o.Effort, system: o.System, history: newHistory(o.HistoryPath),
-		keeper: keeper{store: o.Store}, began: time.Now(),
+		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme}, loading: o.Loading.Busy(),
+		effort: o.Request.Effort, system: o.Request.Instructions,
+		history: newHistory(o.HistoryPath),
+		keeper:  keeper{store: o.Store}, began: time.Now(),
 		tools: toolbox{renew: o.Renew},
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
 	m.tools.tools.Store(&o.Tools)
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
-	}
-	if o.Loading != nil {
-		_, loaded := o.Loading.ended()
-		m.loading = !loaded
 	}
 	m.greet()
 	m.isNow(newID())
@@ -280,12 +277,8 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	}
 	m.say(a)
 
-	req := session.Request{
-		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
-		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
-		MaxReasoning: m.options.MaxReasoning, Final: m.options.Final,
-		Schema: m.options.Schema,
-	}
+	req := m.options.Request
+	req.Messages, req.Effort, req.Instructions = m.conversation.messages(), m.effort, m.system
 	if m.options.Format != "" {
 		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
 	}

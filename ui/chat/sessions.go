@@ -148,6 +148,13 @@ func (s *speech) keep() keptPart {
 	return keptPart{Kind: kind, Text: s.text.Text()}
 }
 
+// A resumed conversation is one that this chat owns.
+type resumed struct {
+	kept    *kept
+	of      *kept // what it is a copy of; nil: it is none
+	release func()
+}
+
 // isNow gives the conversation on the screen its ID, which nobody else has.
 func (m *Model) isNow(id string) {
 	m.owns(m.claim(&kept{ID: id}, m.id))

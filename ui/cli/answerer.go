@@ -30,49 +30,42 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
-// seat is the model of a chat, and what the chat can do about it.
-type seat struct {
-	model   answerer
-	notice  string // a line for the person; "": none
-	to      func(ctx context.Context, name string) (session.Runner, error)
-	others  func(context.Context) []session.ModelInfo
-	loading *chat.Loading // nil: it is loaded
-}
-
-// takeSeat finds the model that the chat begins with. open is a chat that stays open: a person may
-// be asked, and sees how far a load is. chosen is called between the last question to the person
-// and the long work.
+// takeSeat finds the model that the chat begins with, and tells the chat of it. open is a chat that
+// stays open: a person may be asked, and sees how far a load is. chosen is called between the last
+// question to the person and the long work.
 func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func(string),
-	chosen func()) (*seat, error) {
+	chosen func(), talk *chat.Options) (answerer, error) {
 	if url := c.String("endpoint"); url != "" {
 		d, err := openEndpoint(c, url, tell)
 		if err != nil {
 			return nil, err
 		}
-		return &seat{model: d, to: d.to, others: d.models}, nil
+		talk.Model, talk.Switch, talk.Models = d, d.to, d.models
+		return d, nil
 	}
-	f := &finder{c: c, t: t, options: o, tell: tell}
 	if open {
-		f.loading = &chat.Loading{}
+		talk.Loading = &chat.Loading{}
 	}
-	name, notice := c.String("model"), ""
+	f := &finder{c: c, t: t, options: o, tell: tell, loading: talk.Loading}
+	name := c.String("model")
 	now, err := f.find(c.Context, t, name, open, chosen)
 	if err != nil {
 		return nil, err
 	}
 	if g, ok := now.(*join.Guest); ok {
-		notice = "joined the server at " + g.Server.URL
+		where := "server at " + g.Server.URL
 		if g.Server.Kind == join.Chat {
-			notice = fmt.Sprintf("joined the chat of process %d", g.Server.PID)
+			where = fmt.Sprintf("chat of process %d", g.Server.PID)
 		}
-		notice += ", which has the model loaded; --alone loads it here"
+		talk.Notice = "joined the " + where + ", which has the model loaded; --alone loads it here"
 	}
 	m := &rejoining{now: now, tell: tell, name: name,
 		again: func(ctx context.Context, name string) (answerer, error) {
 			quiet := Terminal{In: t.In, Out: io.Discard, Err: io.Discard}
 			return f.find(ctx, quiet, name, false, func() {})
 		}}
-	return &seat{m, notice, m.to, m.others, f.loading}, nil
+	talk.Model, talk.Switch, talk.Models = m, m.to, m.others
+	return m, nil
 }
 
 type answerer interface {

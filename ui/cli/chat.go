@@ -119,62 +119,54 @@ func chatCommand(t Terminal) *cli.Command {
 				defer kept.Close()
 			}
 			defer func() { restore() }()
-			seat, err := takeSeat(c, t, &options, !once, tell, func() {
+			o := chat.Options{Notices: notices, Approval: chat.NewApproval(), Claim: claim,
+				Pictures: stateFile("pictures"), Theme: theme, In: t.In, Out: t.Out,
+				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
+				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
+				Store: kept, Resume: resume}
+			m, err := takeSeat(c, t, &options, !once, tell, func() {
 				if !once && !plain { // lines are the terminal's own work
 					restore = holdTyping(t.In)
 				}
-			})
+			}, &o)
 			if err != nil {
 				return err
 			}
-			m := seat.model
 			defer m.Close()
-			if d, ok := m.(*distant); ok && d.port.TellsOfForms() {
-				form.told = ""
+			if d, ok := m.(*distant); !ok || !d.port.TellsOfForms() {
+				o.Format = form.told
 			}
 			chosen.Context = m.ContextLength
-			approval := chat.NewApproval()
 			if !once {
-				chosen.Approve = approval.Ask
+				chosen.Approve = o.Approval.Ask
 			}
 			given, err := toolsOfChat(c.Context, chosen, tell)
 			if err != nil {
 				return err
 			}
 			defer given.close()
-			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
+			answers.settle(c)
+			answers.Final, answers.Schema = form.final, form.schema
 			if once {
-				return answerOnce(c, t, m, session.Request{
-					Messages: []session.Message{session.User(prompt)}, Final: form.final,
-					Schema:       form.schema,
-					Instructions: strings.Trim(answers.system+"\n\n"+form.told, "\n"),
-					Effort:       answers.effort,
-					Params:       params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
-				}, given.now)
+				answers.Messages = []session.Message{session.User(prompt)}
+				answers.Instructions = strings.Trim(answers.Instructions+"\n\n"+o.Format, "\n")
+				return answerOnce(c, t, m, answers.Request, given.now)
 			}
-			history := filepath.Join(xdg.StateHome, "ossrun", "history")
-			if c.Bool("no-history") {
-				history = ""
+			o.Request, o.Tools, o.Renew = answers.Request, given.now, given.renew
+			if !c.Bool("no-history") {
+				o.HistoryPath = stateFile("history")
 			}
-			talk := chat.Run
 			if plain {
-				talk = chat.RunPlain
+				return chat.RunPlain(c.Context, o)
 			}
-			return talk(c.Context, chat.Options{
-				Model: m, Notice: seat.notice, Notices: notices, Effort: answers.effort,
-				System: answers.system, Params: params, Tools: given.now, Renew: given.renew,
-				Approval: approval, Claim: claim,
-				Pictures: filepath.Join(xdg.StateHome, "ossrun", "pictures"),
-				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
-				Final:    form.final, Schema: form.schema, Format: form.told, Switch: seat.to,
-				Models: seat.others, Loading: seat.loading,
-				NoMouse: c.Bool("no-mouse"), Theme: theme,
-				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
-				HistoryPath: history, Store: kept, Resume: resume,
-				NoColor: os.Getenv("NO_COLOR") != "" || bare,
-			})
+			return chat.Run(c.Context, o)
 		},
 	}
+}
+
+// stateFile is a file of this program in the XDG state folder.
+func stateFile(names ...string) string {
+	return filepath.Join(append([]string{xdg.StateHome, "ossrun"}, names...)...)
 }
 
 func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store, resume string,
@@ -190,7 +182,7 @@ func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store
 		return nil, "", nil
 	}
 	kept, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
-		File: filepath.Join(xdg.StateHome, "ossrun", "kept.db"), Notify: tell})
+		File: stateFile("kept.db"), Notify: tell})
 	if err != nil {
 		tell(fmt.Sprintf("this chat is not kept: %s", err))
 		return nil, "", nil
@@ -211,7 +203,7 @@ func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store
 
 // claimChat keeps a conversation from being written by two chats, until release.
 func claimChat(id string) (release func(), ok bool) {
-	path := filepath.Join(xdg.StateHome, "ossrun", "open", id+".lock")
+	path := stateFile("open", id+".lock")
 	lock, err := store.TryLock(path)
 	if errors.Is(err, store.ErrLocked) {
 		return nil, false

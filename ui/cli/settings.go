@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 func configFlag() []cli.Flag {
@@ -112,27 +113,26 @@ func denseFlag(s *engine.Settings, usage string) cli.Flag {
 	}, "auto", engine.DenseBF16, engine.DenseQ8)
 }
 
+// answering is what every turn of a chat asks for.
 type answering struct {
-	effort, system    string
+	session.Request
 	temperature, topP float64
 	seed              uint64
-	maxTokens         int
-	maxReasoning      int // tokens; -1: no bound
 }
 
 func samplingFlags(a *answering) []cli.Flag {
-	*a = answering{effort: "medium", temperature: 1, topP: 1}
+	*a = answering{temperature: 1, topP: 1, Request: session.Request{Effort: "medium"}}
 	return flagTable(groupSampling,
-		oneOf(&a.effort, "effort", "how long the model thinks: `E` is low, medium or high",
+		oneOf(&a.Effort, "effort", "how long the model thinks: `E` is low, medium or high",
 			"low", "medium", "high"),
-		text(&a.system, "system", "instructions for the model, as a developer message: `TEXT`"),
+		text(&a.Instructions, "system", "instructions for the model, as a developer message: `TEXT`"),
 		temperatureFlag(&a.temperature, "`T` of 0 always takes the most probable token"),
 		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
 			"lie above 0 and be at most 1",
 			"sample from the most probable tokens that together have `P`"),
 		seedFlag(&a.seed, "the same seed `N` gives the same text (default: another each time)"),
-		maxReasoningFlag(&a.maxReasoning),
-		atLeast(&a.maxTokens, "max-tokens", 1,
+		maxReasoningFlag(&a.MaxReasoning),
+		atLeast(&a.MaxTokens, "max-tokens", 1,
 			"stop after `N` tokens, reasoning included (default: the context's end)"))
 }
 
@@ -145,14 +145,14 @@ func seedFlag(to *uint64, usage string) cli.Flag {
 	return &cli.Uint64Flag{Name: "seed", Destination: to, Usage: usage}
 }
 
-// params are those of a request. A seed that was not given is drawn anew.
-func (a *answering) params(c *cli.Context) sample.Params {
-	p := sample.Defaults()
-	p.Temperature, p.TopP = float32(a.temperature), float32(a.topP)
+// settle fills in what flags say in other words. A seed that was not given is drawn anew.
+func (a *answering) settle(c *cli.Context) {
+	a.Params = sample.Defaults()
+	a.Params.Temperature, a.Params.TopP = float32(a.temperature), float32(a.topP)
 	if c.IsSet("seed") {
-		p.Seed = a.seed
+		a.Params.Seed = a.seed
 	}
-	return p
+	a.MaxReasoning = maxReasoning(a.MaxReasoning)
 }
 
 // maxReasoningFlag bounds a chat's reasoning, or that of requests that do not bound it themselves.
