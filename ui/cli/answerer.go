@@ -115,24 +115,21 @@ func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 		end()
 		return nil, err
 	}
+	a := &alone{models: m, leave: end}
 	found, err := m.Find(absentModel(f.c, t, m, ask))
 	if err != nil {
-		end()
-		failed, _ := m.Close()
-		return nil, errors.Join(err, failed)
+		return nil, errors.Join(err, a.Close())
 	}
 	chosen()
 	for _, n := range m.Settled().Notes {
 		o.Notify(n)
 	}
 	m.Choose(found)
-	a := &alone{m.First(), m, end}
+	a.Runner = m.First()
 	if f.loading != nil {
 		g, leave := f.share(m, name)
 		if g != nil {
-			end()
-			failed, _ := m.Close()
-			return g, failed
+			return g, a.Close()
 		}
 		a.leave = func() {
 			leave()
@@ -172,15 +169,12 @@ func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
 	if err != nil || wantsOwn(f.c) {
 		return nil, nobody
 	}
-	var lock *store.Lock // between looking and listening
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		lock, err = store.TryLock(filepath.Join(folder, "chats.lock"))
-		if err == nil {
+	// a lock between looking and listening; without it two engines are better than none
+	end := time.Now().Add(2 * time.Second)
+	for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if lock, err := store.TryLock(filepath.Join(folder, "chats.lock")); err == nil {
 			defer lock.Close()
 			break
-		}
-		if time.Now().After(end) {
-			break // two engines are better than none
 		}
 	}
 	if g := serverFor(f.c, name); g != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -74,7 +75,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		Commands: []*cli.Command{
 			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
 			stopCommand(t),
-			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
+			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(t),
 			evalCommand(), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
 			{Name: serve.WorkerVerb, Hidden: true, Description: "Example: ossrun serve --isolate",
@@ -127,7 +128,6 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return e.text }
-func (e *exitError) ExitCode() int { return e.code }
 
 func fail(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Sprintf(format, args...)}
@@ -137,13 +137,17 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
-	_, unknown := errors.AsType[*models.UnknownModelError](err)
-	_, missing := errors.AsType[*checkpoint.NotCachedError](err)
-	_, unfit := errors.AsType[*serve.ModelError](err)
-	if unknown || missing || unfit {
+	if is[*models.UnknownModelError](err) || is[*checkpoint.NotCachedError](err) ||
+		is[*serve.ModelError](err) || is[*hub.AccessError](err) || is[*hub.NotFoundError](err) ||
+		is[*hub.OfflineError](err) {
 		return exitModel
 	}
 	return exitFailure
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // noArguments refuses arguments of a verb that takes flags only.

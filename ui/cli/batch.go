@@ -129,10 +129,22 @@ func (b *batch) read(input, output string) error {
 	if err != nil {
 		return err
 	}
-	had, err := b.open(output)
+	had := map[string]bool{}
+	b.out, err = jsonlines.Open(output, func(text []byte) error {
+		var line batchResult
+		err := json.Unmarshal(text, &line)
+		if err == nil && line.CustomID == "" {
+			err = errors.New("it has no custom_id")
+		}
+		had[line.CustomID] = true
+		return err
+	})
+	if err != nil {
+		return fail(exitUsage, "%s", err)
+	}
 	b.todo = slices.DeleteFunc(all, func(line batchLine) bool { return had[line.CustomID] })
 	b.done = len(all) - len(b.todo)
-	return err
+	return nil
 }
 
 // readBatch reads and checks every line, before anything is sent.
@@ -168,23 +180,6 @@ func readBatch(text []byte) (list []batchLine, err error) {
 		list = append(list, line)
 	}
 	return list, nil
-}
-
-func (b *batch) open(name string) (had map[string]bool, err error) {
-	had = map[string]bool{}
-	b.out, err = jsonlines.Open(name, func(text []byte) error {
-		var line batchResult
-		err := json.Unmarshal(text, &line)
-		if err == nil && line.CustomID == "" {
-			err = errors.New("it has no custom_id")
-		}
-		had[line.CustomID] = true
-		return err
-	})
-	if err != nil {
-		return nil, fail(exitUsage, "%s", err)
-	}
-	return had, nil
 }
 
 func (b *batch) run() error {

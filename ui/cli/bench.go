@@ -44,7 +44,7 @@ func newBench() *benchVerb {
 	return v
 }
 
-func benchCommand() *cli.Command {
+func benchCommand(t Terminal) *cli.Command {
 	v := newBench()
 	flags := flagTable(v.measured(),
 		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
@@ -71,7 +71,7 @@ func benchCommand() *cli.Command {
 			"both. Without --synthetic the model of --model, or the best one that is here, is " +
 			"measured.",
 		Flags:       flags,
-		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand()},
+		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand(t)},
 		Action: func(c *cli.Context) error {
 			if v.compare != "" {
 				return v.comparison(c)
@@ -83,7 +83,6 @@ func benchCommand() *cli.Command {
 				return fail(exitUsage, "--copy has a table of its own: leave out --suite and "+
 					"--save-result; --json can be kept in a file")
 			}
-			t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
 			if v.suite.name != "" {
 				return v.suite.run(c, t, v.options.Model)
 			}
@@ -169,7 +168,7 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 		fmt.Fprintln(t.Err, "interrupted: what was measured before follows")
 	}
 	report.About = x.about
-	printed := error(nil)
+	var printed error
 	if c.Bool("json") {
 		printed = writeJSON(c.App.Writer, report.Flat())
 	} else {
@@ -251,7 +250,7 @@ func syntheticSpec(shape string, layers int) (models.Spec, error) {
 	return s, nil
 }
 
-func benchOpsCommand() *cli.Command {
+func benchOpsCommand(t Terminal) *cli.Command {
 	v := newBench()
 	v.synthetic, v.layers = "20b", 2 // one of each kind of attention
 	v.bench.Batches, v.bench.Prefill = []int{8, 64}, []int{512}
@@ -265,7 +264,6 @@ func benchOpsCommand() *cli.Command {
 			"--synthetic and\n--model it measures two layers of random weights of 20b's width.",
 		Flags: v.measured(),
 		Action: func(c *cli.Context) error {
-			t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
 			switch {
 			case c.IsSet("synthetic") && !c.IsSet("layers"):
 				v.layers = 0

@@ -7,6 +7,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,13 +108,13 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end where "+
 			"they end"),
 		toggle(&o.Whole, "disable-stream", "ask for answers in one piece"),
-		&cli.StringFlag{Name: "extra-request-body", Usage: "members of every request, as a " +
-			"`JSON` object", Action: func(_ *cli.Context, s string) error {
-			if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
-				return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
-			}
-			return nil
-		}},
+		read("extra-request-body", "", "members of every request, as a `JSON` object",
+			func(s string) error {
+				if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
+					return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
+				}
+				return nil
+			}),
 		toggle(&v.noWarmup, "disable-warmup", "do not send one request first"),
 		toggle(&v.multi, "multi", "one run for each rate of --request-rate-range"),
 		text(&v.rangeOfMulti, "request-rate-range", "rates `FROM,TO,STEP`, TO left out (default: "+
@@ -122,9 +123,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		groupResult,
 		oneOf((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full that "+
 			"of the vLLM 0.10.1 benchmarks", "guide", "full"),
-		&cli.StringSliceFlag{Name: "goodput", Usage: "count requests that meet `METRIC:MS`, of " +
-			"ttft, tpot and e2el; may be given several times",
-			Action: func(_ *cli.Context, list []string) error { return v.readGoals(list) }},
+		several("goodput", "count requests that meet `METRIC:MS`, of ttft, tpot and e2el; may be "+
+			"given several times", v.readGoals),
 		parsed("metric-percentiles", "99", "percentiles `P,...` to report",
 			"must be numbers from 0 to 100", v.readPercentiles),
 		atLeast(&o.GPUs, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
@@ -133,9 +133,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
 		text(&v.resultFile, "result-filename", "the file's `NAME`"),
 		text(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
-		&cli.StringSliceFlag{Name: "metadata", Usage: "further `KEY=VALUE` in the file; may be " +
-			"given several times",
-			Action: func(_ *cli.Context, list []string) error { return v.readMetadata(list) }},
+		several("metadata", "further `KEY=VALUE` in the file; may be given several times",
+			v.readMetadata),
 		text(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those behind "+
 			"it side by side"),
 		text(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal and "+
@@ -146,12 +145,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 
 // ignoredBenchFlags have nothing to do: gpt-oss's vocabulary counts, every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
-	flags := []cli.Flag{&cli.BoolFlag{Name: "trust-remote-code", Hidden: true}}
-	for _, name := range []string{"tokenizer", "tokenizer-mode", "served-model-name",
-		"percentile-metrics"} {
-		flags = append(flags, &cli.StringFlag{Name: name, Hidden: true})
-	}
-	return flags
+	return hiddenFlags(switched("trust-remote-code", ""), noted("tokenizer", ""),
+		noted("tokenizer-mode", ""), noted("served-model-name", ""), noted("percentile-metrics", ""))
 }
 
 func workloadNames() []string {
@@ -353,18 +348,29 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 
 // comparison is --compare.
 func (v *benchServeVerb) comparison(c *cli.Context) error {
-	var runs []load.Saved
-	for _, file := range append([]string{v.compare}, c.Args().Slice()...) {
-		list, err := load.Read(file)
-		if err != nil {
-			return fail(exitUsage, "%s", err)
-		}
-		runs = append(runs, list...)
+	_, saved, err := toCompare(c, v.compare, load.Read)
+	if err != nil {
+		return err
 	}
+	runs := slices.Concat(saved...)
 	if err := load.Compare(c.App.Writer, runs); err != nil {
 		return err
 	}
 	return v.draw(c, runs)
+}
+
+// toCompare reads the files of --compare: the one that it names and the arguments.
+func toCompare[T any](c *cli.Context, first string, read func(string) (T, error)) (files []string,
+	results []T, err error) {
+	files = append([]string{first}, c.Args().Slice()...)
+	for _, file := range files {
+		r, err := read(file)
+		if err != nil {
+			return nil, nil, fail(exitUsage, "%s", err)
+		}
+		results = append(results, r)
+	}
+	return files, results, nil
 }
 
 // draw is --plot.
@@ -384,4 +390,111 @@ func (v *benchServeVerb) draw(c *cli.Context, runs []load.Saved) error {
 		return nil
 	}
 	return p.Text(c.App.Writer, 60, 16)
+}
+
+func (v *benchServeVerb) readRangeRatio(s string) bool {
+	r, err := strconv.ParseFloat(s, 64)
+	v.random.RangeRatio = r
+	return err == nil && r >= 0
+}
+
+// readRange reads FROM,TO,STEP; TO is left out.
+func readRange(s string) (list []float64, err error) {
+	wrong := fail(exitUsage, "--request-rate-range must be FROM,TO,STEP such as 2,34,2, not %q", s)
+	parts := strings.Split(s, ",")
+	var n [3]float64
+	if len(parts) != len(n) {
+		return nil, wrong
+	}
+	for i, p := range parts {
+		if n[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(n[i] > 0) {
+			return nil, wrong
+		}
+	}
+	for rate := n[0]; rate < n[1] && len(list) < 1000; rate += n[2] {
+		list = append(list, rate)
+	}
+	if len(list) == 0 {
+		return nil, wrong
+	}
+	return list, nil
+}
+
+func (v *benchServeVerb) readGoals(text string) error {
+	for _, goal := range strings.Fields(text) {
+		name, value, _ := strings.Cut(goal, ":")
+		ms, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(ms > 0) || ms > 1e9 {
+			return fail(exitUsage, "--goodput must be METRIC:MILLISECONDS such as ttft:500, not %q",
+				goal)
+		}
+		limit := map[string]*time.Duration{"ttft": &v.goals.TTFT, "tpot": &v.goals.TPOT,
+			"e2el": &v.goals.E2EL}[strings.ToLower(name)]
+		if limit == nil {
+			return fail(exitUsage, "--goodput knows ttft, tpot and e2el, not %q", name)
+		}
+		*limit = time.Duration(ms * float64(time.Millisecond))
+	}
+	return nil
+}
+
+func (v *benchServeVerb) readPercentiles(s string) bool {
+	v.load.Percentiles = nil
+	for part := range strings.SplitSeq(s, ",") {
+		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return false
+		}
+		v.load.Percentiles = append(v.load.Percentiles, p)
+	}
+	return true
+}
+
+func (v *benchServeVerb) readMetadata(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fail(exitUsage, "--metadata must be KEY=VALUE, not %q", text)
+	}
+	v.load.Metadata[name] = value
+	return nil
+}
+
+// readRest takes further arguments of --goodput and --metadata, which vLLM reads as lists.
+func (v *benchServeVerb) readRest(c *cli.Context) error {
+	for _, a := range c.Args().Slice() {
+		var err error
+		switch {
+		case c.IsSet("goodput") && strings.Contains(a, ":"):
+			err = v.readGoals(a)
+		case c.IsSet("metadata") && strings.Contains(a, "="):
+			err = v.readMetadata(a)
+		default:
+			return noArguments(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openPort opens the server at base. Its first model is meant where none is named.
+func openPort(ctx context.Context, base string, model *string) (*endpoint.Client, error) {
+	client, err := endpoint.New(base, portKey())
+	if err != nil {
+		return nil, fail(exitUsage, "%s", err)
+	}
+	if *model == "" {
+		if *model, err = client.FirstModel(ctx); err != nil {
+			client.Close()
+			return nil, err
+		}
+	}
+	return client, nil
+}
+
+// portKey is the key that another server is sent.
+func portKey() string {
+	return cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
+		os.Getenv("OPENAI_API_KEY"))
 }

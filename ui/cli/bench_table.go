@@ -163,14 +163,9 @@ func writeResult(folder, name string, text []byte) (string, error) {
 
 // comparison is --compare.
 func (v *benchVerb) comparison(c *cli.Context) error {
-	files := append([]string{v.compare}, c.Args().Slice()...)
-	var reports []*bench.Report
-	for _, file := range files {
-		r, err := bench.Read(file)
-		if err != nil {
-			return fail(exitUsage, "%s", err)
-		}
-		reports = append(reports, r)
+	files, reports, err := toCompare(c, v.compare, bench.Read)
+	if err != nil {
+		return err
 	}
 	return bench.Compare(c.App.Writer, files, reports)
 }

@@ -55,18 +55,17 @@ func chatCommand(t Terminal) *cli.Command {
 			mark("no-history", "keep neither the conversation nor what is typed"),
 			groupSampling,
 			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
-			groupScreen, &cli.StringFlag{Name: "theme", Value: "dark", Usage: "`T` is dark, " +
-				"light, none, which has no colours (as NO_COLOR), or your own, as " +
-				"light,green=bright-blue",
-				Action: func(_ *cli.Context, text string) (err error) {
-					if bare = text == "none"; !bare {
-						theme, err = term.ParseTheme(text)
-					}
-					if err != nil {
-						err = fail(exitUsage, "--theme: %s", err)
-					}
-					return err
-				}},
+			groupScreen,
+			read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
+				"your own, as light,green=bright-blue", func(text string) (err error) {
+				if bare = text == "none"; bare {
+					return nil
+				}
+				if theme, err = term.ParseTheme(text); err != nil {
+					return fail(exitUsage, "--theme: %s", err)
+				}
+				return nil
+			}),
 			mark("no-mouse", "leave the mouse to the terminal, to select text with it"),
 			mark("plain", "a chat that only prints lines (the default where TERM is dumb)"),
 			group(""), mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
@@ -77,7 +76,7 @@ func chatCommand(t Terminal) *cli.Command {
 				if err != nil {
 					return err
 				}
-				err = printSettled(t.Out, c, &options, m)
+				err = printConfig(t.Out, c, &options, m)
 				failed, _ := m.Close()
 				return errors.Join(err, failed)
 			}

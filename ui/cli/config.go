@@ -113,10 +113,14 @@ func origin(c *cli.Context, name string) string {
 	return "default"
 }
 
-// printConfig writes the settings of a verb as a config file. The fields that the flags are bound
-// to have been filled in for the device; what is left to the machine is a comment, so that the file
-// can be used on another one.
-func printConfig(w io.Writer, c *cli.Context, settled serve.Settled, device string) error {
+// printConfig writes the settings of a verb as a config file, o's as m has filled them in for the
+// device; what is left to the machine is a comment, so that the file can be used on another one.
+func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
+	settled, device := m.Settled(), "CPU"
+	*o = settled.Options // the flags are bound to it
+	if m.OnGPU() {
+		device = "GPU"
+	}
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		visible, ok := f.(cli.VisibleFlag)

@@ -4,7 +4,9 @@
 package cli
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,14 +94,30 @@ func between(to *float64, name string, ok func(float64) bool, bounds, usage stri
 		}}
 }
 
-// parsed is a text that read takes where it is given; must says for people what it is to be.
-func parsed(name, standard, usage, must string, read func(string) bool) cli.Flag {
+// read is a text that take takes where it is given.
+func read(name, standard, usage string, take func(string) error) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
-		Action: func(_ *cli.Context, v string) error {
-			if !read(v) {
-				return fail(exitUsage, "--%s %s, not %q", name, must, v)
+		Action: func(_ *cli.Context, v string) error { return take(v) }}
+}
+
+// parsed is one that may be refused; must says for people what it is to be.
+func parsed(name, standard, usage, must string, take func(string) bool) cli.Flag {
+	return read(name, standard, usage, func(v string) error {
+		if !take(v) {
+			return fail(exitUsage, "--%s %s, not %q", name, must, v)
+		}
+		return nil
+	})
+}
+
+// several is a text that may be given several times.
+func several(name, usage string, take func(string) error) cli.Flag {
+	return &cli.StringSliceFlag{Name: name, Usage: usage,
+		Action: func(_ *cli.Context, list []string) (err error) {
+			for _, v := range list {
+				err = cmp.Or(err, take(v))
 			}
-			return nil
+			return err
 		}}
 }
 
@@ -113,13 +131,11 @@ func choice(name, standard, usage string, take func(word string), words ...strin
 	return parsed(name, standard, usage, "must be "+strings.Join(words[:last], ", ")+" or "+
 		words[last], func(v string) bool {
 		v = strings.ToLower(v)
-		for _, w := range words {
-			if v == w {
-				take(v)
-				return true
-			}
+		known := slices.Contains(words, v)
+		if known {
+			take(v)
 		}
-		return false
+		return known
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -81,26 +81,36 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	}
 	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()
-	lines := make(chan inputLine)
-	go readLines(ctx, in, lines)
+	lines, failed := make(chan []byte), error(nil)
+	go func() { // so that an interrupt ends the verb while it waits for input
+		defer close(lines)
+		read := bufio.NewScanner(in)
+		read.Buffer(nil, math.MaxInt)
+		for read.Scan() {
+			select {
+			case lines <- bytes.Clone(bytes.TrimRight(read.Bytes(), "\r")):
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed = read.Err()
+	}()
 	write := json.NewEncoder(c.App.Writer)
 	write.SetEscapeHTML(false) // special tokens stay readable
 	total, bad := 0, 0
 	for {
-		var line inputLine
+		var line []byte
+		more := false
 		select {
-		case line = <-lines:
+		case line, more = <-lines:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if errors.Is(line.err, io.EOF) {
+		if !more {
 			break
 		}
-		if line.err != nil {
-			return fmt.Errorf("reading: %w", line.err)
-		}
 		total++
-		out, err := answer(line.text)
+		out, err := answer(line)
 		if err != nil {
 			bad++
 			out = object{"error": fmt.Sprintf("line %d: %s", total, err)}
@@ -109,36 +119,13 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
-	if bad > 0 {
+	switch {
+	case failed != nil:
+		return fmt.Errorf("reading: %w", failed)
+	case bad > 0:
 		return fail(exitFailure, "%d of %d lines could not be read", bad, total)
 	}
 	return nil
-}
-
-type inputLine struct {
-	text []byte
-	err  error // io.EOF behind the last line
-}
-
-// readLines sends the lines of in, of any length, without their ends. It is a goroutine of its own
-// so that an interrupt ends the verb while it waits for input.
-func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
-	r := bufio.NewReaderSize(in, 1<<16)
-	for {
-		text, err := r.ReadBytes('\n')
-		line := inputLine{bytes.TrimRight(text, "\r\n"), err}
-		if err == io.EOF && len(text) > 0 {
-			line.err = nil // a last line without an end; the next read gives io.EOF again
-		}
-		select {
-		case lines <- line:
-		case <-ctx.Done():
-			return
-		}
-		if line.err != nil {
-			return
-		}
-	}
 }
 
 // object is an answer whose names are in the order of the alphabet.

@@ -82,10 +82,7 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	placeholder, usage := unquote(f.GetUsage())
 	left := "  --" + f.Names()[0]
 	if f.TakesValue() {
-		if placeholder == "" {
-			placeholder = "VALUE"
-		}
-		left += " " + placeholder
+		left += " " + cmp.Or(placeholder, "VALUE")
 		if d := shownDefault(f); d != "" {
 			usage += " (default: " + d + ")"
 		}
@@ -99,15 +96,11 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 
 // shownDefault is a default that is not empty and that the usage does not explain itself.
 func shownDefault(f cli.DocGenerationFlag) string {
-	if strings.Contains(f.GetUsage(), "(default") {
+	d := strings.Trim(f.GetDefaultText(), `"`)
+	if d == "0" || strings.Contains(f.GetUsage(), "(default") {
 		return ""
 	}
-	switch d := strings.Trim(f.GetDefaultText(), `"`); d {
-	case "", "0":
-		return ""
-	default:
-		return d
-	}
+	return d
 }
 
 // unquote takes the name of the value, which stands in backquotes, out of a usage.

@@ -46,16 +46,6 @@ func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Option
 	return m, err
 }
 
-func printSettled(out io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
-	settled := m.Settled()
-	*o = settled.Options // the flags are bound to it
-	device := "CPU"
-	if m.OnGPU() {
-		device = "GPU"
-	}
-	return printConfig(out, c, settled, device)
-}
-
 // notify tells the user what runtime/serve has to say.
 func notify(t Terminal) func(string) {
 	return func(line string) { fmt.Fprintf(t.Err, "ossrun: %s\n", line) }
@@ -83,7 +73,7 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	checkpoint.Found, error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
-	others := usable(checkpoint.ListElsewhere())
+	others := elsewhereUsable()
 	if client.Offline && len(others) == 0 {
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE "+
 			"forbids to fetch one, so the tiny built-in demo answers")
@@ -142,15 +132,12 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 
 // freeOnDisk is the bytes free where downloads go, -1 where nobody knows.
 func freeOnDisk() int64 {
-	root, err := store.Root()
-	if err != nil {
-		return -1
+	if root, err := store.Root(); err == nil {
+		if free, err := store.Free(root); err == nil {
+			return free
+		}
 	}
-	free, err := store.Free(root)
-	if err != nil {
-		return -1
-	}
-	return free
+	return -1
 }
 
 // readAnswer reads the line of a person's answer and nothing behind it; at the end of input "".
@@ -176,13 +163,10 @@ func yes(t Terminal, question string, standard bool) (bool, error) {
 	return answer == "y" || answer == "yes" || answer == "" && standard, err
 }
 
-func usable(list []checkpoint.Elsewhere) (out []checkpoint.Elsewhere) {
-	for _, e := range list {
-		if e.Model != nil {
-			out = append(out, e)
-		}
-	}
-	return out
+// elsewhereUsable is what other programs have here that can be used.
+func elsewhereUsable() []checkpoint.Elsewhere {
+	return slices.DeleteFunc(checkpoint.ListElsewhere(),
+		func(e checkpoint.Elsewhere) bool { return e.Model == nil })
 }
 
 // instead offers, before a download, the same model that another program has here. It gives true
@@ -195,7 +179,7 @@ func instead(t Terminal, target models.Target) (bool, error) {
 	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
 		return false, nil // it is here: asking for something newer
 	}
-	for _, e := range usable(checkpoint.ListElsewhere()) {
+	for _, e := range elsewhereUsable() {
 		if !e.SameShape(entry) {
 			continue
 		}

@@ -156,7 +156,7 @@ func (v *serveVerb) flags() []cli.Flag {
 		groupSampling, maxReasoningFlag(&v.maxReasoning),
 		toggle(&v.allowLoops, "no-loop-detection", "let a model that repeats the same tokens "+
 			"without end go on; without it such a turn is taken on to its answer"),
-		printConfigFlag(), v.vllm.flags(), hiddenVLLMFlags())
+		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
 
 // keepAlive reads Ollama's durations: 5m, seconds, 0 for at once, anything below 0 for ever.
@@ -223,7 +223,7 @@ func (v *serveVerb) run() (err error) {
 		}
 	}()
 	if c.Bool("print-config") {
-		return printSettled(t.Out, c, o, m)
+		return printConfig(t.Out, c, o, m)
 	}
 	for _, n := range append(v.notes, m.Settled().Notes...) {
 		o.Notify(n)

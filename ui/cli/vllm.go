@@ -116,12 +116,9 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 		}
 		r.TensorParallel = n
 	}
-	if c.IsSet("gpu-memory-utilization") {
-		r.Memory = c.Float64("gpu-memory-utilization")
-	}
-	if c.IsSet("max-num-seqs") {
-		r.Concurrency = c.Int("max-num-seqs")
-	}
+	settings := v.options.Settings
+	r.Memory = settings.GPUMemoryUtilization
+	r.Concurrency = cmp.Or(settings.MaxNumSeqs, r.Concurrency)
 	if c.IsSet("host") {
 		r.Host = v.host
 	}

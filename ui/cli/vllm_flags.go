@@ -40,10 +40,9 @@ const (
 // only accepts some values.
 func only(accepted ...string) func(string) string {
 	return func(v string) string {
-		for _, a := range accepted {
-			if strings.EqualFold(strings.TrimSpace(v), a) {
-				return ""
-			}
+		given := strings.TrimSpace(v)
+		if slices.ContainsFunc(accepted, func(a string) bool { return strings.EqualFold(given, a) }) {
+			return ""
 		}
 		return fmt.Sprintf("only %s is possible, not %q", strings.Join(accepted, " or "), v)
 	}
@@ -158,10 +157,9 @@ var vllmFlags = []vllmFlag{
 	refused("root-path", "the API is under /v1: let the proxy strip the prefix"),
 }
 
-// hiddenVLLMFlags are vLLM's flags as flags of serve that --help does not show.
-func hiddenVLLMFlags() []cli.Flag {
-	var flags []cli.Flag
-	for _, w := range vllmFlags {
+// hiddenFlags are vLLM's flags as flags that --help does not show.
+func hiddenFlags(list ...vllmFlag) (flags []cli.Flag) {
+	for _, w := range list {
 		names := strings.Fields(w.names)
 		name, aliases := names[0], names[1:]
 		var f cli.Flag = &cli.StringFlag{Name: name, Aliases: aliases, Hidden: true}
