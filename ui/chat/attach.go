@@ -77,7 +77,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 
 // attachments are the files that a message names, and a few words on each.
 func attachments(text string) (files string, attached []string, err error) {
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		path, ok := strings.CutPrefix(word, "@")
 		if !ok || path == "" {
 			continue

@@ -247,7 +247,8 @@ func (m *Model) compact() tea.Cmd {
 	m.compacting = cancel
 	m.inform(fmt.Sprintf("summarising %d messages", len(messages)))
 	runner := m.options.Model
-	req := session.Request{Messages: messages, Instructions: m.system, Params: m.options.Request.Params}
+	req := session.Request{Messages: messages, Instructions: m.system,
+		Params: m.options.Request.Params}
 	return m.do(func() outcome {
 		defer cancel()
 		s, err := session.Compact(ctx, runner, req)

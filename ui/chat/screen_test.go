@@ -241,7 +241,7 @@ func TestNoColor(t *testing.T) {
 	view := s.m.View()
 	compare(t, "nocolor.ansi", strings.ReplaceAll(view, "\x1b", "␛")+"\n")
 	for _, seq := range strings.Split(view, "\x1b[")[1:] {
-		for _, p := range strings.Split(seq[:strings.IndexByte(seq, 'm')], ";") {
+		for p := range strings.SplitSeq(seq[:strings.IndexByte(seq, 'm')], ";") {
 			if len(p) == 2 {
 				t.Errorf("colour %q without colours", p)
 			}

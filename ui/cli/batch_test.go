@@ -66,7 +66,7 @@ func results(t *testing.T, name string) map[string]batchResult {
 		t.Fatal(err)
 	}
 	all := map[string]batchResult{}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
 		var r batchResult
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%s: %v", line, err)

@@ -146,7 +146,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 // ignoredBenchFlags have nothing to do: gpt-oss's vocabulary counts, every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
 	return hiddenFlags(switched("trust-remote-code", ""), noted("tokenizer", ""),
-		noted("tokenizer-mode", ""), noted("served-model-name", ""), noted("percentile-metrics", ""))
+		noted("tokenizer-mode", ""), noted("served-model-name", ""),
+		noted("percentile-metrics", ""))
 }
 
 func workloadNames() []string {
@@ -421,7 +422,7 @@ func readRange(s string) (list []float64, err error) {
 }
 
 func (v *benchServeVerb) readGoals(text string) error {
-	for _, goal := range strings.Fields(text) {
+	for goal := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(goal, ":")
 		ms, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(ms > 0) || ms > 1e9 {

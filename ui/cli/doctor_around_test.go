@@ -23,7 +23,7 @@ func TestDocumentedVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 3 || strings.Contains(cells[2], " only: ") ||
 			strings.Contains(cells[2], "builds of a release") {

@@ -152,7 +152,7 @@ func list(to *[]string, name, usage string) cli.Flag {
 
 // listOf reads a list with commas, or the JSON list of vLLM's command line.
 func listOf(s string) (list []string) {
-	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
+	for o := range strings.SplitSeq(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
 		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
 			list = append(list, o)
 		}

@@ -164,7 +164,7 @@ func (s *isolatedServer) worker(t *testing.T) int {
 	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
 	for _, path := range list {
 		data, _ := os.ReadFile(path)
-		for _, word := range strings.Fields(string(data)) {
+		for word := range strings.FieldsSeq(string(data)) {
 			pid, err := strconv.Atoi(word)
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
 			program, _ := os.Readlink("/proc/" + word + "/exe")

@@ -41,7 +41,8 @@ const (
 func only(accepted ...string) func(string) string {
 	return func(v string) string {
 		given := strings.TrimSpace(v)
-		if slices.ContainsFunc(accepted, func(a string) bool { return strings.EqualFold(given, a) }) {
+		same := func(a string) bool { return strings.EqualFold(given, a) }
+		if slices.ContainsFunc(accepted, same) {
 			return ""
 		}
 		return fmt.Sprintf("only %s is possible, not %q", strings.Join(accepted, " or "), v)

@@ -124,7 +124,7 @@ func checkPieces(t *testing.T, name, text string, width int, seed uint64) {
 		t.Fatalf("%s: in pieces at width %d\n%s\nat once\n%s", name, width, got,
 			strings.Join(want, "\n"))
 	}
-	for _, row := range strings.Split(got, "\n") {
+	for row := range strings.SplitSeq(got, "\n") {
 		if strings.ContainsFunc(ansi.Strip(row), func(r rune) bool {
 			return r < ' ' || r >= 0x7f &&
 				r < 0xa0
@@ -253,7 +253,7 @@ func TestCodeBlocks(t *testing.T) {
 		!strings.Contains(text, "    ┄ 5\n    two") {
 		t.Errorf("wide:\n%s", text)
 	}
-	for _, row := range strings.Split(shown(60, 60), "\n") {
+	for row := range strings.SplitSeq(shown(60, 60), "\n") {
 		if w := ansi.StringWidth(row); w > 60 || w > 55 && !strings.HasSuffix(row, " ") {
 			t.Errorf("row %q", row)
 		}

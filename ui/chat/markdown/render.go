@@ -177,7 +177,7 @@ func (r *renderer) formula(source string, width int) []term.Row {
 	}
 	source = Math(source)
 	var rows []term.Row
-	for _, line := range strings.Split(source, "\n") {
+	for line := range strings.SplitSeq(source, "\n") {
 		rows = append(rows, term.Chop(term.Row{{Text: expand(line), Style: term.Magenta}},
 			max(width-2, 1), term.Span{Text: "  "})...)
 	}

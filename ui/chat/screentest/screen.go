@@ -230,7 +230,7 @@ func (s *Screen) control(params string, final byte) {
 	case 'm':
 		s.sgr(params)
 	case 'h', 'l':
-		for _, mode := range strings.Split(strings.TrimPrefix(params, "?"), ";") {
+		for mode := range strings.SplitSeq(strings.TrimPrefix(params, "?"), ";") {
 			s.modes[mode] = final == 'h'
 			if mode == "1049" {
 				s.erase(0, 0, s.height)
@@ -250,7 +250,7 @@ func (s *Screen) erase(y, x, end int) {
 }
 
 func (s *Screen) sgr(params string) {
-	for _, p := range strings.Split(params, ";") {
+	for p := range strings.SplitSeq(params, ";") {
 		n, _ := strconv.Atoi(p)
 		switch {
 		case n == 0:

@@ -85,11 +85,11 @@ func abs(n int) int {
 func text(rows []Row) []string {
 	var out []string
 	for _, r := range rows {
-		s := ""
+		var s strings.Builder
 		for _, p := range r {
-			s += p.Text
+			s.WriteString(p.Text)
 		}
-		out = append(out, s)
+		out = append(out, s.String())
 	}
 	return out
 }
