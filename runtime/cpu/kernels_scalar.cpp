@@ -41,18 +41,34 @@ int8_t twice_e2m1(const uint8_t* block, int64_t i) {
   return kTwiceE2M1[i % 2 == 0 ? pair & 15 : pair >> 4];
 }
 
-float with_bias(float sum, const uint16_t* bias, int64_t r) {
-  return bias == nullptr ? sum : sum + bf16(bias + r);
+// The products read a block of a row's weights once for all tokens; y has their sums so far.
+void begin_row(float* y, int64_t ldy, int64_t n, int64_t r) {
+  for (int64_t t = 0; t < n; t++) y[t * ldy + r] = 0;
+}
+
+void end_row(float* y, int64_t ldy, int64_t n, int64_t r, const uint16_t* bias) {
+  if (bias == nullptr) return;
+  for (int64_t t = 0; t < n; t++) y[t * ldy + r] += bf16(bias + r);
+}
+
+// Adds to y what a block of float32 weights makes of x.
+void add_block(float* y, const float* weights, const float* x, int64_t columns) {
+  float sum = *y;
+  for (int64_t i = 0; i < columns; i++) sum += weights[i] * x[i];
+  *y = sum;
 }
 
 void matmul_bf16(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n, const uint16_t* w,
                  int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   for (int64_t r = r0; r < r1; r++) {
-    for (int64_t t = 0; t < n; t++) {
-      float sum = 0;
-      for (int64_t i = 0; i < k; i++) sum += bf16(w + r * k + i) * x[t * ldx + i];
-      y[t * ldy + r] = with_bias(sum, bias, r);
+    begin_row(y, ldy, n, r);
+    for (int64_t c = 0; c < k; c += kMxBlock) {
+      const int64_t left = k - c, columns = left < kMxBlock ? left : int64_t{kMxBlock};
+      float weights[kMxBlock];
+      for (int64_t i = 0; i < columns; i++) weights[i] = bf16(w + r * k + c + i);
+      for (int64_t t = 0; t < n; t++) add_block(y + t * ldy + r, weights, x + t * ldx + c, columns);
     }
+    end_row(y, ldy, n, r, bias);
   }
 }
 
@@ -60,20 +76,18 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
                   const uint8_t* scales, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const int64_t nb = k / kMxBlock;
   for (int64_t r = r0; r < r1; r++) {
-    for (int64_t t = 0; t < n; t++) {
-      float sum = 0;
-      for (int64_t b = 0; b < nb; b++) {
-        const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
-        const float scale = scale_of(scales[r * nb + b]);
-        for (int64_t i = 0; i < kMxBlock; i++) {
-          // Halved before it is scaled: 2 * 2^127 would be infinite where the weight, 2^127, is
-          // not.
-          const float weight = 0.5f * static_cast<float>(twice_e2m1(block, i)) * scale;
-          sum += weight * x[t][b * kMxBlock + i];
-        }
-      }
-      y[t * ldy + r] = with_bias(sum, bias, r);
+    begin_row(y, ldy, n, r);
+    for (int64_t b = 0; b < nb; b++) {
+      const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
+      const float scale = scale_of(scales[r * nb + b]);
+      float weights[kMxBlock];
+      // Halved before it is scaled: 2 * 2^127 would be infinite where the weight, 2^127, is not.
+      for (int64_t i = 0; i < kMxBlock; i++)
+        weights[i] = 0.5f * static_cast<float>(twice_e2m1(block, i)) * scale;
+      for (int64_t t = 0; t < n; t++)
+        add_block(y + t * ldy + r, weights, x[t] + b * kMxBlock, kMxBlock);
     }
+    end_row(y, ldy, n, r, bias);
   }
 }
 
@@ -104,18 +118,20 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
                      int64_t r1, const uint16_t* bias) {
   const int64_t nb = k / kMxBlock;
   for (int64_t r = r0; r < r1; r++) {
-    for (int64_t t = 0; t < n; t++) {
-      float sum = 0;
-      for (int64_t b = 0; b < nb; b++) {
-        const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
+    begin_row(y, ldy, n, r);
+    for (int64_t b = 0; b < nb; b++) {
+      const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
+      const float scale = scale_of(scales[r * nb + b]);
+      int8_t codes[kMxBlock];
+      for (int64_t i = 0; i < kMxBlock; i++) codes[q8_place(i)] = twice_e2m1(block, i);
+      for (int64_t t = 0; t < n; t++) {
+        const int8_t* inputs = q[t] + b * kMxBlock;
         int32_t twice = 0;
-        for (int64_t i = 0; i < kMxBlock; i++)
-          twice += twice_e2m1(block, i) * q[t][b * kMxBlock + q8_place(i)];
-        const float scale = scale_of(scales[r * nb + b]) * (0.5f * d[t][2 * b]);
-        sum += scale * static_cast<float>(twice);
+        for (int64_t i = 0; i < kMxBlock; i++) twice += codes[i] * inputs[i];
+        y[t * ldy + r] += scale * (0.5f * d[t][2 * b]) * static_cast<float>(twice);
       }
-      y[t * ldy + r] = with_bias(sum, bias, r);
     }
+    end_row(y, ldy, n, r, bias);
   }
 }
 
@@ -141,22 +157,25 @@ void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* cons
   for (int64_t r = r0; r < r1; r++) {
     const uint8_t* group = w + r / kQ8GroupRows * (k / kMxBlock) * block_bytes;
     const int64_t in_group = r % kQ8GroupRows;
-    for (int64_t t = 0; t < n; t++) {
-      float sum = 0;
-      for (int64_t b = 0; b < k / kMxBlock; b++) {
-        const uint8_t* block = group + b * block_bytes;
-        uint16_t scale;
-        memcpy(&scale, block + 2 * in_group, sizeof scale);
-        int32_t whole = 0;
-        for (int64_t i = 0; i < kMxBlock; i++) {
-          const int64_t at = q8_place(i);
-          const uint8_t* four = block + 2 * kQ8GroupRows + (at / 4 * kQ8GroupRows + in_group) * 4;
-          whole += static_cast<int8_t>(four[at % 4]) * q[t][b * kMxBlock + i];
-        }
-        sum += bf16(&scale) * d[t][b] * static_cast<float>(whole);
+    begin_row(y, ldy, n, r);
+    for (int64_t b = 0; b < k / kMxBlock; b++) {
+      const uint8_t* block = group + b * block_bytes;
+      uint16_t scale;
+      memcpy(&scale, block + 2 * in_group, sizeof scale);
+      int8_t weights[kMxBlock];
+      for (int64_t i = 0; i < kMxBlock; i++) {
+        const int64_t at = q8_place(i);
+        const uint8_t* four = block + 2 * kQ8GroupRows + (at / 4 * kQ8GroupRows + in_group) * 4;
+        weights[i] = static_cast<int8_t>(four[at % 4]);
       }
-      y[t * ldy + r] = with_bias(sum, bias, r);
+      for (int64_t t = 0; t < n; t++) {
+        const int16_t* inputs = q[t] + b * kMxBlock;
+        int32_t whole = 0;
+        for (int64_t i = 0; i < kMxBlock; i++) whole += weights[i] * inputs[i];
+        y[t * ldy + r] += bf16(&scale) * d[t][b] * static_cast<float>(whole);
+      }
     }
+    end_row(y, ldy, n, r, bias);
   }
 }
 
@@ -204,8 +223,9 @@ void f32_to_bf16(uint16_t* y, const float* x, int64_t n) {
 // The value of an e4m3 code: 4 bits of exponent with bias 7, 3 of mantissa.
 float f8(uint8_t code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
-  const float size = exponent == 0 ? ldexpf(static_cast<float>(mantissa), -9)
-                                   : ldexpf(static_cast<float>(8 + mantissa), exponent - 10);
+  const float size = exponent == 0 ? static_cast<float>(mantissa) * 0x1p-9f
+                                   : static_cast<float>(8 + mantissa) *
+                                         scale_of(static_cast<uint8_t>(exponent - 10 + 127));
   return code & 0x80 ? -size : size;
 }
 

@@ -16,18 +16,16 @@ for model in T1 T2; do
 done
 # Weights lie at odd addresses here on purpose, which kernels read byte by byte or with unaligned loads.
 # (gcc 12 sees uninitialised values in its own AVX-512 header once a sanitizer is on.)
-flags="-std=c++20 -g1 -O1 -Wall -Wextra -Werror -Wno-uninitialized -Wno-maybe-uninitialized -pthread"
-portable=$(cd ../kerneltest && printf "$PWD/%s.cpp " portable16 portable_amx emulated_vnni elsewhere) # AMX's tiles
-build() { # NAME SANITIZERS...
+tables=$(cd ../kerneltest && printf "$PWD/%s.cpp " portable16 portable_amx emulated_vnni elsewhere) # AMX's tiles
+build() { # NAME FLAGS...
   name=$1
   shift
-  for source in replay.cpp ../*.cpp $portable; do
-    $cxx $flags "$@" -c -o "$out/$name.$(basename "$source").o" "$source"
-  done
-  $cxx $flags "$@" -Wl,--wrap=kernels_amx -o "$out/$name" "$out/$name".*.o
+  objects=$(../kerneltest/objects.sh "$@" -- replay.cpp ../*.cpp $tables)
+  $cxx "$@" -Wl,--wrap=kernels_amx -o "$out/$name" $objects
 }
-build address -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment
-build thread -fsanitize=thread
+flags=$(cat ../kerneltest/sanitize.flags)
+build address $flags
+build thread ${flags%%-fsanitize*} -fsanitize=thread
 for isa in scalar avx2 avx512 amx; do
   for threads in 1 3; do
     "$out/address" "$isa" "$threads" "$out"/T1.* "$out"/T2.*

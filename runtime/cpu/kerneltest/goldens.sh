@@ -20,11 +20,9 @@ passed() {
   done
 }
 
-for source in portable16 portable_amx emulated_vnni elsewhere; do
-  ${CXX:-g++} -std=c++17 -O1 -c -o "$out/$source.o" $source.cpp &
-done
-wait
-wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni -Wl,--wrap=kernels_amx $out/portable16.o $out/portable_amx.o $out/emulated_vnni.o $out/elsewhere.o'"
+tables=$(./objects.sh -std=c++20 -g1 -Wall -Wextra -Werror -O1 -- \
+  portable16.cpp emulated_vnni.cpp portable_amx.cpp elsewhere.cpp | paste -sd ' ')
+wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni -Wl,--wrap=kernels_amx $tables'"
 go test -vet=off -c -ldflags "$wrapped" -o "$out/cpu.test" ..
 (cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^(avx(512|vnni)|amx)$') > "$out/log" || { cat "$out/log"; exit 1; }
 passed "$out/log" TestGolden/avx512/T1 TestGolden/avx512/T2 TestGolden/avxvnni/T1 TestGolden/avxvnni/T2 \
