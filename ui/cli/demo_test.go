@@ -134,14 +134,14 @@ func (h heldOut) right(res session.Result) bool {
 
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
 
-// playAll runs requests eight at a time and gives each result to see, one at a time.
+// playAll runs requests sixteen at a time and gives each result to see, one at a time.
 func playAll(t *testing.T, m session.Runner, requests []session.Request,
 	see func(int, session.Result)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	next := make(chan int)
-	for range 8 {
+	for range 16 {
 		wg.Go(func() {
 			for i := range next {
 				turn, err := m.Start(context.Background(), requests[i])
@@ -182,8 +182,8 @@ func loadDemo(t *testing.T, s engine.Settings) *serve.Model {
 	return m
 }
 
-// TestDemoModel asks every eighth question and plays 62 turns at temperature 1. With OSSRUN_LONG,
-// as in a step of CI, it asks all and plays 500: a minute and a half of a processor.
+// TestDemoModel asks every sixteenth question and plays 31 turns at temperature 1. With
+// OSSRUN_LONG, as in a step of CI, it asks all and plays 500: a minute and a half of a processor.
 func TestDemoModel(t *testing.T) {
 	t.Parallel()
 	every, turns := 16, 500
