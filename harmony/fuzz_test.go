@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
@@ -111,7 +111,7 @@ func FuzzParser(f *testing.F) {
 
 // FuzzRender: no JSON makes the renderer panic, and no text of others becomes a special token.
 func FuzzRender(f *testing.F) {
-	golden.Each(f, goldens+"render.jsonl.gz",
+	goldentest.Each(f, goldens+"render.jsonl.gz",
 		func(t testing.TB, c renderCase) { f.Add([]byte(c.Messages)) })
 	f.Add([]byte(`[{"role":"developer","content":[{"type":"developer_content","tools":{"functions":{"name":"f","tools":[{"name":"g","description":"","parameters":{"type":"object","properties":{"a":{"oneOf":[{"enum":[1e400,-0]},{}],"default":1E-7}}}}]}}}]}]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

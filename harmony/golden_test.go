@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
@@ -30,7 +30,7 @@ type renderCase struct {
 
 func TestRenderGolden(t *testing.T) {
 	runs, failures := 0, 0
-	golden.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
+	goldentest.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
 		if c.Next == "" {
 			c.Next = RoleAssistant
 		}
@@ -68,7 +68,7 @@ func TestRenderGolden(t *testing.T) {
 
 // Messages survive their JSON form: written and read again, they render to the same tokens.
 func TestMessageJSONRoundTrip(t *testing.T) {
-	golden.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
+	goldentest.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
 		var messages, again []Message
 		if json.Unmarshal(c.Messages, &messages) != nil {
 			return
@@ -159,7 +159,7 @@ func sameMessages(t testing.TB, got []Message, want []json.RawMessage) bool {
 }
 
 func TestParseGolden(t *testing.T) {
-	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
+	goldentest.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		for strict, want := range c.results(t) {
 			got, err := Parse(c.ids(), c.Role, strict)
 			if (err != nil) != (want.Error != "") || err == nil &&
@@ -174,7 +174,7 @@ func TestParseGolden(t *testing.T) {
 // The parser is in the library's state after every token.
 func TestParseGoldenTrace(t *testing.T) {
 	tokens := 0
-	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
+	goldentest.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		for strict, want := range c.results(t) {
 			tokens += followTrace(t, c, strict, want)
 		}

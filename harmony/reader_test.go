@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
@@ -24,7 +24,7 @@ type headerCase struct {
 }
 
 func TestHeadersOfTheIssues(t *testing.T) {
-	golden.Each(t, "testdata/headers.jsonl", func(t testing.TB, c headerCase) {
+	goldentest.Each(t, "testdata/headers.jsonl", func(t testing.TB, c headerCase) {
 		ids := token.Get().EncodeSpecial(nil, c.Text, nil)
 		got, faults := ReadAll(ids, RoleAssistant)
 		checkNothingLost(t, ids, got)
@@ -97,7 +97,7 @@ func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 // Where OpenAI's library reads tokens, Reader reads the same, but for what its documentation says.
 func TestReaderAgreesWithTheLibrary(t *testing.T) {
 	same, other := 0, 0
-	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
+	goldentest.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		ids := c.ids()
 		got, faults := ReadAll(ids, c.Role)
 		checkNothingLost(t, ids, got)

@@ -65,8 +65,8 @@ func FuzzLenient(f *testing.F) {
 	})
 }
 
-// An object of a hundred times as many members must not take a thousand times as long to read and
-// to look up.
+// An object of a hundred times as many members takes about a hundred times as long to read and to
+// look up, on a busy machine a thousand; looking through all members would take ten thousand.
 func TestLargeObjects(t *testing.T) {
 	cost := func(n int) time.Duration {
 		var b strings.Builder
@@ -88,7 +88,7 @@ func TestLargeObjects(t *testing.T) {
 	}
 	cost(1000)
 	if small, large := min(cost(1000), cost(1000)),
-		min(cost(100_000), cost(100_000)); large > 1000*small {
+		min(cost(100_000), cost(100_000)); large > 5000*small {
 		t.Errorf("1,000 members take %v, 100,000 take %v", small, large)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 )
 
 const goldens = "../../testdata/tokenizer/"
@@ -30,7 +30,7 @@ type encodeCase struct {
 
 func TestEncodeGolden(t *testing.T) {
 	tok := Get()
-	golden.Each(t, goldens+"encode.jsonl.gz", func(t testing.TB, c encodeCase) {
+	goldentest.Each(t, goldens+"encode.jsonl.gz", func(t testing.TB, c encodeCase) {
 		text := c.Text + strings.Repeat(c.Unit, c.Count)
 		ids := tok.Encode(nil, text)
 		if c.IDs != nil && !slices.Equal(ids, c.IDs) {
@@ -70,7 +70,7 @@ func sum256(ids []int32) []byte {
 
 func TestEncodeBytesGolden(t *testing.T) {
 	tok := Get()
-	golden.Each(t, goldens+"encode_bytes.jsonl.gz", func(t testing.TB, c struct {
+	goldentest.Each(t, goldens+"encode_bytes.jsonl.gz", func(t testing.TB, c struct {
 		ID       string
 		Bytes    string  `json:"bytes_b64"`
 		Text     string  `json:"text_replaced"`
@@ -98,7 +98,7 @@ func TestEncodeBytesGolden(t *testing.T) {
 
 func TestDecodeGolden(t *testing.T) {
 	tok := Get()
-	golden.Each(t, goldens+"decode.jsonl.gz", func(t testing.TB, c struct {
+	goldentest.Each(t, goldens+"decode.jsonl.gz", func(t testing.TB, c struct {
 		ID    string
 		IDs   []int32 `json:"ids"`
 		Bytes string  `json:"bytes_b64"`

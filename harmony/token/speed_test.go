@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 )
 
 const megabyte = 1 << 20
@@ -32,7 +32,7 @@ func mixedText(tb testing.TB, n int) string {
 		return string(text)
 	}
 	var sample strings.Builder
-	golden.Each(tb, goldens+"encode.jsonl.gz", func(tb testing.TB, c encodeCase) {
+	goldentest.Each(tb, goldens+"encode.jsonl.gz", func(tb testing.TB, c encodeCase) {
 		switch c.Group {
 		case "special", "whitespace", "unicode16", "casing", "punct", "numbers":
 		default:

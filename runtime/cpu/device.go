@@ -2,7 +2,7 @@
 //
 // All C++ sources lie flat in this folder: kernels_*.cpp is the arithmetic for each instruction
 // set, ops_*.cpp the operations, tape.cpp walks them with the threads of pool.cpp, cpu.h is what Go
-// sees. asan/ builds the same sources alone under the sanitizers.
+// sees. asantest/ builds the same sources alone under the sanitizers.
 package cpu
 
 /*

@@ -1,6 +1,6 @@
-// Package golden reads the goldens of harmony and of its tokenizer: gzip-compressed files of one
-// JSON object a line. It is for tests.
-package golden
+// Package goldentest reads the goldens of harmony and of its tokenizer: gzip-compressed files of
+// one JSON object a line. It is for tests.
+package goldentest
 
 import (
 	"bufio"
