@@ -24,7 +24,7 @@ import (
 
 // Proof is the result of one variant on this card.
 type Proof struct {
-	Variant Variant `json:"form"`
+	Variant Variant `json:"variant"`
 	// worst difference to the reference kernels, relative to the largest value of the buffer
 	Error float64 `json:"error"`
 	Bound float64 `json:"bound"` // what rounding may make of it

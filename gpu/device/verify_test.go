@@ -192,7 +192,7 @@ func TestDamagedRecord(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
 	for _, text := range []string{"", "{", "null",
-		`{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
+		`{"card":"another","proofs":[{"variant":"decode_down","ok":true}]}`, `{"card":"card"}`} {
 		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

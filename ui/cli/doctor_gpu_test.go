@@ -142,7 +142,7 @@ func TestWrongKernelIsShown(t *testing.T) {
 		t.Error(out.String())
 	}
 	data, err := json.Marshal(doctor.Report{Kernels: proofs})
-	if err != nil || !bytes.Contains(data, []byte(`"kernels":[{"form":"decode_attend"`)) {
+	if err != nil || !bytes.Contains(data, []byte(`"kernels":[{"variant":"decode_attend"`)) {
 		t.Errorf("%v: %s", err, data)
 	}
 }
