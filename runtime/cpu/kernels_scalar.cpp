@@ -16,7 +16,8 @@
 
 namespace {
 
-// Twice the value of an E2M1 code.
+// The value of an E2M1 code, and twice that.
+const float kE2M1[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 const int8_t kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 float bf16(const uint16_t* p) {
@@ -81,9 +82,10 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
       const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
       const float scale = scale_of(scales[r * nb + b]);
       float weights[kMxBlock];
-      // Halved before it is scaled: 2 * 2^127 would be infinite where the weight, 2^127, is not.
-      for (int64_t i = 0; i < kMxBlock; i++)
-        weights[i] = 0.5f * static_cast<float>(twice_e2m1(block, i)) * scale;
+      for (int64_t i = 0; i < kMxBlock / 2; i++) {
+        weights[2 * i] = kE2M1[block[i] & 15] * scale;
+        weights[2 * i + 1] = kE2M1[block[i] >> 4] * scale;
+      }
       for (int64_t t = 0; t < n; t++)
         add_block(y + t * ldy + r, weights, x[t] + b * kMxBlock, kMxBlock);
     }
