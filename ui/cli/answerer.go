@@ -9,10 +9,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/endpoint"
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/remote"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -285,4 +288,25 @@ func (d distant) models(context.Context) []session.ModelInfo { return d.port.Lis
 
 func (d distant) to(ctx context.Context, name string) (session.Runner, error) {
 	return d.port.Get(ctx, name)
+}
+
+// openPort opens the server at base. Its first model is meant where none is named.
+func openPort(ctx context.Context, base string, model *string) (*endpoint.Client, error) {
+	client, err := endpoint.New(base, portKey())
+	if err != nil {
+		return nil, fail(exitUsage, "%s", err)
+	}
+	if *model == "" {
+		if *model, err = client.FirstModel(ctx); err != nil {
+			client.Close()
+			return nil, err
+		}
+	}
+	return client, nil
+}
+
+// portKey is the key that another server is sent.
+func portKey() string {
+	return cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
+		os.Getenv("OPENAI_API_KEY"))
 }

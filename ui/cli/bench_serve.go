@@ -7,7 +7,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -477,25 +476,4 @@ func (v *benchServeVerb) readRest(c *cli.Context) error {
 		}
 	}
 	return nil
-}
-
-// openPort opens the server at base. Its first model is meant where none is named.
-func openPort(ctx context.Context, base string, model *string) (*endpoint.Client, error) {
-	client, err := endpoint.New(base, portKey())
-	if err != nil {
-		return nil, fail(exitUsage, "%s", err)
-	}
-	if *model == "" {
-		if *model, err = client.FirstModel(ctx); err != nil {
-			client.Close()
-			return nil, err
-		}
-	}
-	return client, nil
-}
-
-// portKey is the key that another server is sent.
-func portKey() string {
-	return cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
-		os.Getenv("OPENAI_API_KEY"))
 }

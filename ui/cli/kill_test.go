@@ -228,7 +228,8 @@ func TestKilledTools(t *testing.T) {
 		for _, pid := range below(t, cmd.Process.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		refused := false // the trial of bwrap was killed: the question is back where it was typed
+		// Where the trial of bwrap was killed, the chat puts the question back into the editor.
+		refused := false
 		term.until("the turn's end", func(s string) bool {
 			refused = strings.Contains(s, "cannot use bwrap: signal: killed") &&
 				strings.Count(s, "❯ "+text) == 2
