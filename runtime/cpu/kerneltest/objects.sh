@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # objects.sh FLAGS... -- SOURCES...: compiles C++ of the engine and its tests on every core and prints the objects' paths.
-# They are kept in the user's cache under the hash of all that goes into them: tests that need the same ones compile
-# them once. CXX chooses the compiler (g++ by default).
+# They are kept in the user's cache under the hash of all that goes into them, so each is compiled once for all tests
+# that link it. CXX chooses the compiler (g++ by default).
 set -euo pipefail
 cxx=${CXX:-g++}
 flags=()
@@ -14,7 +14,7 @@ here=$(dirname "$0")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-kernels
 mkdir -p "$cache"
 find "$cache" -mindepth 1 -mtime +14 -delete 2> /dev/null || true
-common=$({ echo "${flags[@]}"; "$cxx" --version; cat -- "$here"/*.h "$here"/../*.h; } | sha256sum)
+common=$({ echo "${flags[@]}"; $cxx --version; cat -- "$here"/*.h "$here"/../*.h; } | sha256sum)
 exec 9> "$cache/lock-objects" # a second call finds what the first one makes
 flock 9
 objects=() stale=()

@@ -7,10 +7,10 @@ cd "$(dirname "$0")"
 cxx=${CXX:-g++}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-# Tables that only tests have are optimised less: they compile in half the time.
 flags="-std=c++20 -g1 -Wall -Wextra -Werror"
 kernels=$(ls ../kernels_*.cpp)
 tests="main.cpp schedule_test.cpp matmul_test.cpp rows_test.cpp attention_test.cpp same_bits_test.cpp"
+# Tables that only tests have: with -O1 they compile in less than half the time of -O2.
 tables="portable16.cpp emulated_vnni.cpp portable_amx.cpp emulated_amx.cpp"
 
 if [ "${1:-}" = bench ]; then
