@@ -73,8 +73,10 @@ func answer(ctx context.Context, conn net.Conn, h Host) {
 	}
 }
 
-func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, o order) {
-	ctx, cancel := context.WithCancel(ctx)
+// turn runs one turn. Once serving ends it writes nothing: a client that read of a cancelled turn
+// would show it as stopped, and not go on elsewhere.
+func turn(serving context.Context, read *json.Decoder, write *json.Encoder, h Host, o order) {
+	ctx, cancel := context.WithCancel(serving)
 	defer cancel()
 	go func() { // ends with the connection
 		var next order
@@ -83,7 +85,9 @@ func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, 
 	}()
 	t, err := start(ctx, h, o)
 	if err != nil {
-		_ = write.Encode(said{Refused: errorToWire(err)})
+		if serving.Err() == nil {
+			_ = write.Encode(said{Refused: errorToWire(err)})
+		}
 		return
 	}
 	gone := write.Encode(said{Started: true}) != nil
@@ -95,7 +99,7 @@ func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, 
 			cancel()
 		}
 	}
-	if result := t.Result(); !gone {
+	if result := t.Result(); !gone && serving.Err() == nil {
 		_ = write.Encode(said{Result: &result, Err: errorToWire(result.Done.Err)})
 	}
 }

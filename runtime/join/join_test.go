@@ -84,7 +84,9 @@ func (t *scriptedTurn) Next() (session.Event, bool) {
 
 func (t *scriptedTurn) Result() session.Result { return t.h.result }
 
-func host(t *testing.T, h *scriptedHost) *Guest {
+func host(t *testing.T, h *scriptedHost) *Guest { return hostUntil(t.Context(), t, h) }
+
+func hostUntil(ctx context.Context, t *testing.T, h *scriptedHost) *Guest {
 	t.Helper()
 	folder := t.TempDir()
 	l, err := Listen(folder)
@@ -92,7 +94,7 @@ func host(t *testing.T, h *scriptedHost) *Guest {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- Serve(t.Context(), l, h) }()
+	go func() { served <- Serve(ctx, l, h) }()
 	t.Cleanup(func() {
 		l.Close()
 		if err := <-served; err != nil {
@@ -190,6 +192,23 @@ func TestAClientThatGoesAwayCancels(t *testing.T) {
 		t.Fatal("the turn goes on without its client")
 	}
 	turn.Next()
+}
+
+// A host that goes away in the middle of a turn is gone; its client has not cancelled anything.
+func TestAHostThatGoesAwayIsGone(t *testing.T) {
+	for range 200 {
+		ctx, leave := context.WithCancel(t.Context())
+		g := hostUntil(ctx, t, &scriptedHost{ended: make(chan session.Finish, 1)})
+		turn, err := g.Start(t.Context(), session.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		e, _ := turn.Next()
+		if d, ok := e.(session.Done); !ok || !errors.Is(d.Err, session.ErrGone) {
+			t.Fatalf("%+v", e)
+		}
+	}
 }
 
 func TestErrorsKeepTheirKind(t *testing.T) {
