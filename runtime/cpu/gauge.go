@@ -10,7 +10,7 @@ import (
 )
 
 // The machine's own limits, measured by the threads and the instruction set that also run the
-// steps. runtime/bench divides by them.
+// steps. runtime/measure/bench divides by them.
 
 // Bandwidth reads data once with all threads and returns bytes a second. data should be much larger
 // than the caches.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -33,7 +33,7 @@ const lookTime = 5 * time.Second
 
 // Port is a server with models. It is safe for concurrent use.
 type Port struct {
-	client *endpoint.Client
+	client *client.Client
 	tell   func(string)
 	models []session.ModelInfo
 	ours   bool // the port is ossrun's
@@ -52,7 +52,7 @@ type Model struct {
 
 // Open asks the port at base for its models. What it lacks is told later, once.
 func Open(ctx context.Context, base, key string, tell func(string)) (*Port, error) {
-	client, err := endpoint.New(base, key)
+	client, err := client.New(base, key)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (p *Port) leaveOut(body map[string]any) {
 
 // refused notes which parameter the port does not take; the error stays where it is another one.
 func (m *Model) refused(err error, body map[string]any) error {
-	var e *endpoint.Error
+	var e *client.Error
 	if !errors.As(err, &e) {
 		return err
 	}
@@ -266,14 +266,14 @@ func (p *Port) once(text string) {
 
 // fullError is a refusal of what is longer than the context. How long it is stays the port's words.
 type fullError struct {
-	said *endpoint.Error
+	said *client.Error
 	full sched.ContextLengthError
 }
 
 func (f *fullError) Error() string   { return f.said.Error() }
 func (f *fullError) Unwrap() []error { return []error{f.said, &f.full} }
 
-func isFull(e *endpoint.Error) bool {
+func isFull(e *client.Error) bool {
 	text := strings.ToLower(e.Code + " " + e.Type + " " + e.Message)
 	return e.Status < 500 && (strings.Contains(text, "context_length") ||
 		strings.Contains(text, "context length") || strings.Contains(text, "context size") ||

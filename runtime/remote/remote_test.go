@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -322,7 +322,7 @@ func FuzzTurn(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1},{\"index\":9}]}}]}\n\n"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		p := &Port{tell: func(string) {}, lacks: map[string]bool{}, said: map[string]bool{}}
-		turn := newTurn(t.Context(), p, endpoint.NewStream(io.NopCloser(bytes.NewReader(sent))),
+		turn := newTurn(t.Context(), p, client.NewStream(io.NopCloser(bytes.NewReader(sent))),
 			time.Now())
 		dones, starts, ends := 0, 0, 0
 		for e, ok := turn.Next(); ok; e, ok = turn.Next() {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony"
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -52,7 +52,7 @@ const mostCalls = 128
 type turn struct {
 	ctx    context.Context
 	port   *Port
-	stream *endpoint.Stream
+	stream *client.Stream
 	began  time.Time
 	first  time.Time // when the first and the latest token came
 	latest time.Time
@@ -74,7 +74,7 @@ type open struct {
 	started bool
 }
 
-func newTurn(ctx context.Context, p *Port, s *endpoint.Stream, began time.Time) *turn {
+func newTurn(ctx context.Context, p *Port, s *client.Stream, began time.Time) *turn {
 	return &turn{ctx: ctx, port: p, stream: s, began: began}
 }
 

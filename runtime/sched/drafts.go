@@ -16,7 +16,7 @@ package sched
 import (
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/draft"
+	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
 // drafting is the state of a sequence's drafts.

@@ -33,9 +33,9 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
 // The pool's tables go to the engine unchanged, so both must have pages of the same size.

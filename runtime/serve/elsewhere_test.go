@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/replica"
+	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -51,7 +51,7 @@ func TestElsewhere(t *testing.T) {
 	o := DefaultOptions()
 	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
 	stopped := 0
-	m := Over(t.Context(), o, Elsewhere{Name: "demo", Servers: replica.Options{
+	m := Over(t.Context(), o, Elsewhere{Name: "demo", Servers: pool.Options{
 		URLs: []string{srv.URL}}, Start: func(context.Context, func(error)) (func() error, error) {
 		return func() error { stopped++; return nil }, nil
 	}})

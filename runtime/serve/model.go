@@ -22,7 +22,7 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/replica"
+	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -341,7 +341,7 @@ func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) 
 // Elsewhere says where.
 type Elsewhere struct {
 	Name    string // of the model, as the catalogue knows it
-	Servers replica.Options
+	Servers pool.Options
 	// Start starts the servers and returns when they answer. stop ends them; ended is told when
 	// they end before that. nil: they run already.
 	Start func(ctx context.Context, ended func(error)) (stop func() error, err error)
@@ -371,7 +371,7 @@ func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	}
 	o := m.elsewhere.Servers
 	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
-	if e.Pool, err = replica.Open(m.ctx, o); err != nil {
+	if e.Pool, err = pool.Open(m.ctx, o); err != nil {
 		return nil, errors.Join(err, e.end())
 	}
 	return &Model{Model: session.Over(e, session.Options{ID: found.Name,
@@ -381,7 +381,7 @@ func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 
 // servers are a session.Generator that ends what was started for it.
 type servers struct {
-	*replica.Pool
+	*pool.Pool
 	stop func() error
 }
 

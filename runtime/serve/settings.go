@@ -12,8 +12,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
 // Options are what a verb asks for.

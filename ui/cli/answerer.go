@@ -25,9 +25,9 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
-	"github.com/ossrun/ossrun/runtime/endpoint"
-	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/remote"
+	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat"
@@ -55,9 +55,9 @@ func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func
 	if err != nil {
 		return nil, err
 	}
-	if g, ok := now.(*join.Guest); ok {
+	if g, ok := now.(*local.Guest); ok {
 		where := "server at " + g.Server.URL
-		if g.Server.Kind == join.Chat {
+		if g.Server.Kind == local.Chat {
 			where = fmt.Sprintf("chat of process %d", g.Server.PID)
 		}
 		talk.Notice = "joined the " + where + ", which has the model loaded; --alone loads it here"
@@ -166,9 +166,9 @@ func (f *finder) load(ctx context.Context, m *serve.Models, name string) error {
 }
 
 // share lets other chats join this one, unless one began to load the model first: that is joined.
-func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
+func (f *finder) share(m *serve.Models, name string) (*local.Guest, func()) {
 	nobody := func() {}
-	folder, err := join.Folder()
+	folder, err := local.Folder()
 	if err != nil || wantsOwn(f.c) {
 		return nil, nobody
 	}
@@ -183,7 +183,7 @@ func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
 	if g := serverFor(f.c, name); g != nil {
 		return g, nil
 	}
-	l, err := join.Listen(folder)
+	l, err := local.Listen(folder)
 	if err != nil {
 		return nil, nobody
 	}
@@ -196,11 +196,11 @@ type chatHost struct {
 	loading *chat.Loading
 }
 
-func (h chatHost) Status() join.Status {
+func (h chatHost) Status() local.Status {
 	st := statusOf(h.Models)
-	st.Kind, st.State = join.Chat, join.Ready
+	st.Kind, st.State = local.Chat, local.Ready
 	if h.loading.Busy() {
-		st.State = join.Loading
+		st.State = local.Loading
 	}
 	return st
 }
@@ -219,18 +219,18 @@ func wantsOwn(c *cli.Context) bool {
 }
 
 // serverFor is the process that has the model and can be joined, nil if there is none.
-func serverFor(c *cli.Context, name string) *join.Guest {
+func serverFor(c *cli.Context, name string) *local.Guest {
 	if wantsOwn(c) {
 		return nil
 	}
 	list, _ := runningServers(c.Context) // without a folder no server has made a socket either
 	for _, s := range list {
-		if s.Protocol != join.Protocol || s.State == join.Draining {
+		if s.Protocol != local.Protocol || s.State == local.Draining {
 			continue
 		}
 		for i, m := range s.Models {
 			if wantsModel(name, i == 0, m) {
-				return &join.Guest{Server: s, Model: m}
+				return &local.Guest{Server: s, Model: m}
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func serverFor(c *cli.Context, name string) *join.Guest {
 }
 
 // wantsModel tells whether a chat for name can be had with m, the server's first or another model.
-func wantsModel(name string, first bool, m join.Model) bool {
+func wantsModel(name string, first bool, m local.Model) bool {
 	if name == "" { // the best that is here: not the demo beside a real one
 		cached, err := checkpoint.Cached()
 		real := err == nil && slices.ContainsFunc(cached,
@@ -291,18 +291,18 @@ func (d distant) to(ctx context.Context, name string) (session.Runner, error) {
 }
 
 // openPort opens the server at base. Its first model is meant where none is named.
-func openPort(ctx context.Context, base string, model *string) (*endpoint.Client, error) {
-	client, err := endpoint.New(base, portKey())
+func openPort(ctx context.Context, base string, model *string) (*client.Client, error) {
+	c, err := client.New(base, portKey())
 	if err != nil {
 		return nil, fail(exitUsage, "%s", err)
 	}
 	if *model == "" {
-		if *model, err = client.FirstModel(ctx); err != nil {
-			client.Close()
+		if *model, err = c.FirstModel(ctx); err != nil {
+			c.Close()
 			return nil, err
 		}
 	}
-	return client, nil
+	return c, nil
 }
 
 // portKey is the key that another server is sent.

@@ -22,8 +22,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
-	"github.com/ossrun/ossrun/runtime/jsonlines"
+	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // batchRoutes are the urls that a request may have.
@@ -90,7 +90,7 @@ func batchCommand(t Terminal) *cli.Command {
 				return errors.Join(err, b.out.Close())
 			}
 			defer stop()
-			if b.client, err = endpoint.New(address, portKey()); err != nil {
+			if b.client, err = client.New(address, portKey()); err != nil {
 				return fail(exitUsage, "%s", err)
 			}
 			defer b.client.Close()
@@ -101,7 +101,7 @@ func batchCommand(t Terminal) *cli.Command {
 
 type batch struct {
 	c      *cli.Context
-	client *endpoint.Client
+	client *client.Client
 	model  string
 	atOnce int
 	todo   []batchLine
@@ -227,10 +227,10 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 		body = withModel(body, b.model)
 	}
 	var answer json.RawMessage
-	err := endpoint.Patience{Tries: 6, Pause: time.Second}.Do(ctx, func() error {
+	err := client.Patience{Tries: 6, Pause: time.Second}.Do(ctx, func() error {
 		return b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
 	})
-	refused, no := errors.AsType[*endpoint.Error](err)
+	refused, no := errors.AsType[*client.Error](err)
 	switch {
 	case err == nil:
 		var named struct{ ID string }

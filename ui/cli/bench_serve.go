@@ -21,8 +21,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/bench/load"
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/measure/load"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // benchServeVerb is what the flags of ossrun bench serve say.
@@ -259,7 +259,7 @@ func (v *benchServeVerb) workloads() []load.Workload {
 }
 
 // measure makes one run, prints and saves it.
-func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load.Workload) (
+func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.Workload) (
 	load.Saved, error) {
 	var none load.Saved
 	o := v.load

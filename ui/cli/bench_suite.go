@@ -17,8 +17,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/bench/load"
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/measure/load"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // benchSuite is what the flags of the suite say.
@@ -157,7 +157,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 }
 
 // one makes a run, or takes it from the file, and prints it.
-func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *endpoint.Client,
+func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Client,
 	r suiteRun) (result suiteResult, err error) {
 	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
 	out := c.App.Writer

@@ -16,8 +16,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/measure/bench"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 

@@ -8,11 +8,11 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/sched/draft"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 

@@ -23,12 +23,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/measure/bench"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 	"github.com/ossrun/ossrun/runtime/tools"
-	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
 func doctorCommand() *cli.Command {

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
-	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
 // The variables that a bundle lists are those of the one table, but for builds' and tests'.

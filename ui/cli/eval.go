@@ -16,7 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/eval"
+	"github.com/ossrun/ossrun/runtime/measure/eval"
 	"github.com/ossrun/ossrun/runtime/process"
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -56,10 +56,10 @@ func cacheDemoAs(t *testing.T, root string, names ...string) {
 // loadedModels lists the models in memory. A server that is busy may not answer at once.
 func (s *served) loadedModels() (names []string) {
 	s.t.Helper()
-	var list []join.Server
+	var list []local.Server
 	s.eventually("the server says what it has loaded", func() bool {
 		var err error
-		list, err = join.Servers(s.t.Context(), filepath.Join(s.home, "run", "ossrun"))
+		list, err = local.Servers(s.t.Context(), filepath.Join(s.home, "run", "ossrun"))
 		return err == nil && len(list) == 1
 	})
 	for _, m := range list[0].Models {

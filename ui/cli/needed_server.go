@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/adrg/xdg"
-	"github.com/ossrun/ossrun/runtime/endpoint"
-	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/process"
+	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 type neededServer struct {
@@ -110,7 +110,7 @@ func ready(ctx context.Context, pid int, gone <-chan struct{}) (string, error) {
 			return "", err
 		}
 		for _, s := range list {
-			if s.PID == pid && s.State == join.Ready {
+			if s.PID == pid && s.State == local.Ready {
 				return s.URL, nil
 			}
 		}
@@ -129,11 +129,11 @@ func look(ctx context.Context, base, model, key string) (agentPort, error) {
 	if err != nil {
 		return agentPort{}, err
 	}
-	client, err := endpoint.New(base, key)
+	c, err := client.New(base, key)
 	if err != nil {
 		return agentPort{}, fail(exitUsage, "%s", err)
 	}
-	defer client.Close()
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var list struct {
@@ -142,8 +142,8 @@ func look(ctx context.Context, base, model, key string) (agentPort, error) {
 			Context int `json:"context_length"`
 		}
 	}
-	err = client.Call(ctx, http.MethodGet, "/v1/models", nil, &list)
-	refused, no := errors.AsType[*endpoint.Error](err)
+	err = c.Call(ctx, http.MethodGet, "/v1/models", nil, &list)
+	refused, no := errors.AsType[*client.Error](err)
 	switch {
 	case no && refused.Status == http.StatusUnauthorized:
 		return agentPort{}, fail(exitFailure, "the server at %s wants its key: set "+

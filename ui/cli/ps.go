@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -31,7 +31,7 @@ func psCommand() *cli.Command {
 				return err
 			}
 			if c.Bool("json") {
-				all := []join.Status{}
+				all := []local.Status{}
 				for _, s := range list {
 					all = append(all, s.Status)
 				}
@@ -46,7 +46,7 @@ func psCommand() *cli.Command {
 	}
 }
 
-func printServers(c *cli.Context, list []join.Server) error {
+func printServers(c *cli.Context, list []local.Server) error {
 	w := columns(c.App.Writer)
 	fmt.Fprintln(w, "PID\tMODEL\tSTATE\tMEMORY\tCONTEXT\tRUNNING\tWAITING\tKV\tUNLOADS\tUP\tPORT")
 	for _, s := range list {
@@ -55,7 +55,7 @@ func printServers(c *cli.Context, list []join.Server) error {
 				continue // what it could load is in ossrun list
 			}
 			state := m.State
-			if s.State == join.Draining {
+			if s.State == local.Draining {
 				state = string(s.State)
 			}
 			memory, kv := "-", "-"
@@ -69,7 +69,7 @@ func printServers(c *cli.Context, list []join.Server) error {
 				unloads = "-"
 			}
 			port := s.URL + "/v1"
-			if s.Kind == join.Chat {
+			if s.Kind == local.Chat {
 				port = "none: a chat"
 			}
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.PID, m.Name, state,
@@ -117,7 +117,7 @@ func stopCommand(t Terminal) *cli.Command {
 	}
 }
 
-func stopServer(ctx context.Context, s join.Server, now bool) error {
+func stopServer(ctx context.Context, s local.Server, now bool) error {
 	if err := s.Stop(ctx, now); err != nil {
 		return fail(exitFailure,
 			"process %d does not answer: %s; kill %[1]d ends it", s.PID, rootCause(err))
@@ -135,10 +135,10 @@ func stopServer(ctx context.Context, s join.Server, now bool) error {
 }
 
 // chosenServers are those that a PID or a port means. A chat is left by its person.
-func chosenServers(list []join.Server, which string, all bool) ([]join.Server, error) {
-	var servers []join.Server
+func chosenServers(list []local.Server, which string, all bool) ([]local.Server, error) {
+	var servers []local.Server
 	for _, s := range list {
-		if s.Kind != join.Chat {
+		if s.Kind != local.Chat {
 			servers = append(servers, s)
 		} else if strconv.Itoa(s.PID) == which {
 			return nil, fail(exitUsage, "process %d is a chat: leave it with /quit, or kill %[1]d "+
@@ -162,18 +162,18 @@ func chosenServers(list []join.Server, which string, all bool) ([]join.Server, e
 	}
 	for _, s := range list {
 		if strconv.Itoa(s.PID) == which || strings.HasSuffix(s.URL, ":"+which) {
-			return []join.Server{s}, nil
+			return []local.Server{s}, nil
 		}
 	}
 	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
 }
 
-func runningServers(ctx context.Context) ([]join.Server, error) {
-	folder, err := join.Folder()
+func runningServers(ctx context.Context) ([]local.Server, error) {
+	folder, err := local.Folder()
 	if err != nil {
 		return nil, err
 	}
-	list, err := join.Servers(ctx, folder)
+	list, err := local.Servers(ctx, folder)
 	if err != nil {
 		return nil, fmt.Errorf("looking for servers: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -92,14 +92,14 @@ func (d *dying) Stop(bool)                                           {}
 func (d *dying) Get(context.Context, string) (session.Runner, error) { return d, nil }
 func (d *dying) Result() session.Result                              { return session.Result{} }
 
-func (d *dying) Status() join.Status {
+func (d *dying) Status() local.Status {
 	device := ""
 	if d.asked++; d.asked == 2 {
 		device = "cpu"
 		close(d.looked)
 	}
-	return join.Status{Protocol: join.Protocol, State: join.Ready,
-		Models: []join.Model{{Name: "demo", Device: device, Context: 100}}}
+	return local.Status{Protocol: local.Protocol, State: local.Ready,
+		Models: []local.Model{{Name: "demo", Device: device, Context: 100}}}
 }
 
 func (d *dying) Start(context.Context, session.Request) (session.Turn, error) { return d, nil }
@@ -113,7 +113,7 @@ func (d *dying) Next() (session.Event, bool) {
 // A chat that joined a process which still loaded its model is no worse off when that dies.
 func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	folder := t.TempDir()
-	l, err := join.Listen(folder)
+	l, err := local.Listen(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +121,12 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	answered := make(chan struct{})
 	host := &dying{looked: make(chan struct{}), kill: func() { l.Close(); kill(); <-answered }}
 	served := make(chan error, 1)
-	go func() { served <- join.Serve(alive, l, host) }()
-	list, err := join.Servers(t.Context(), folder)
+	go func() { served <- local.Serve(alive, l, host) }()
+	list, err := local.Servers(t.Context(), folder)
 	if err != nil || len(list) != 1 || list[0].Models[0].Device != "" {
 		t.Fatalf("%+v: %v", list, err)
 	}
-	r := &rejoining{now: &join.Guest{Server: list[0], Model: list[0].Models[0]},
+	r := &rejoining{now: &local.Guest{Server: list[0], Model: list[0].Models[0]},
 		tell: func(string) {},
 		again: func(context.Context, string) (answerer, error) {
 			return &fineTurn{fickle{id: "second"}}, nil

@@ -29,11 +29,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/remote/local"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/tools"
-	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
 const (
@@ -286,7 +286,7 @@ type server struct {
 	port     *openai.Handler
 	listener net.Listener
 	secure   bool         // TLS
-	state    atomic.Value // join.State
+	state    atomic.Value // local.State
 	stop     chan bool    // ossrun stop; true: at once
 	tools    *tools.Tools
 }
@@ -295,7 +295,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	given *tools.Tools) *server {
 	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
 		tools: given, stop: make(chan bool, 2)}
-	s.state.Store(join.Loading)
+	s.state.Store(local.Loading)
 	log, o := v.log(v.t.Err), m.Settled()
 	s.port = openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
 		Version: build().Version, Log: log, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
@@ -312,10 +312,10 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 }
 
 func (s *server) ready() error {
-	switch s.state.Load().(join.State) {
-	case join.Loading:
+	switch s.state.Load().(local.State) {
+	case local.Loading:
 		return errors.New("loading the model")
-	case join.Draining:
+	case local.Draining:
 		return errors.New("draining: the server is about to stop")
 	}
 	return nil
@@ -365,7 +365,7 @@ func (s *server) run(ctx context.Context) (err error) {
 				return err
 			}
 			if err == nil {
-				s.state.Store(join.Ready)
+				s.state.Store(local.Ready)
 				s.announce()
 				others.Go(func() { s.port.TakeOver(ctx) })
 			}
@@ -384,7 +384,7 @@ func (s *server) run(ctx context.Context) (err error) {
 // drain ends the server: new requests are refused, the running ones have drainTime, unless a second
 // signal comes or now is set.
 func (s *server) drain(now bool) error {
-	s.state.Store(join.Draining)
+	s.state.Store(local.Draining)
 	limit, cancel := context.WithTimeout(context.Background(), drainTime)
 	ctx, ignore := signal.NotifyContext(limit, os.Interrupt, syscall.SIGTERM)
 	defer ignore()

@@ -24,7 +24,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -190,10 +190,10 @@ var started = time.Now()
 // openSocket makes it and returns what closes it. A server without one serves all the same.
 func (s *server) openSocket() (closeIt func()) {
 	s.sayOthers()
-	folder, err := join.Folder()
+	folder, err := local.Folder()
 	var l net.Listener
 	if err == nil {
-		l, err = join.Listen(folder)
+		l, err = local.Listen(folder)
 	}
 	if err != nil {
 		fmt.Fprintf(s.t.Err,
@@ -203,12 +203,12 @@ func (s *server) openSocket() (closeIt func()) {
 	return serveSocket(l, s)
 }
 
-func serveSocket(l net.Listener, h join.Host) (closeIt func()) {
+func serveSocket(l net.Listener, h local.Host) (closeIt func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = join.Serve(ctx, l, h) // ends with the listener
+		_ = local.Serve(ctx, l, h) // ends with the listener
 	}()
 	return func() {
 		l.Close()
@@ -224,7 +224,7 @@ func (s *server) sayOthers() {
 		for _, m := range other.Models {
 			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
 				where := "at " + other.URL
-				if other.Kind == join.Chat {
+				if other.Kind == local.Chat {
 					where = "to a chat"
 				}
 				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, %s; this one "+
@@ -248,17 +248,17 @@ func whoListens(port int) string {
 }
 
 // Status is what ossrun ps shows.
-func (s *server) Status() join.Status {
+func (s *server) Status() local.Status {
 	st := statusOf(s.models)
-	st.URL, st.State = s.url(), s.state.Load().(join.State)
+	st.URL, st.State = s.url(), s.state.Load().(local.State)
 	return st
 }
 
-func statusOf(models *serve.Models) join.Status {
-	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(),
+func statusOf(models *serve.Models) local.Status {
+	st := local.Status{Protocol: local.Protocol, Version: build().Version, PID: os.Getpid(),
 		Started: started}
 	for _, of := range models.Status() {
-		m := join.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
+		m := local.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
 			Context: of.ContextLength}
 		if of.Model != nil {
 			now := of.Model.Stats()

@@ -30,7 +30,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 // untilReady waits until a server of the script answers.
@@ -38,9 +38,9 @@ func untilReady(ts *testscript.TestScript, neg bool, args []string) {
 	folder := filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "ossrun")
 	end := time.Now().Add(2 * time.Minute)
 	for ; time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		list, err := join.Servers(context.Background(), folder)
+		list, err := local.Servers(context.Background(), folder)
 		ts.Check(err)
-		if len(list) > 0 && list[0].State == join.Ready {
+		if len(list) > 0 && list[0].State == local.Ready {
 			return
 		}
 	}
@@ -111,8 +111,8 @@ func serveIn(t *testing.T, home string, args ...string) *served {
 		_ = s.cmd.Wait() // ProcessState has it
 	}()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		list, err := join.Servers(t.Context(), filepath.Join(home, "run", "ossrun"))
-		if err == nil && len(list) == 1 && list[0].State == join.Ready {
+		list, err := local.Servers(t.Context(), filepath.Join(home, "run", "ossrun"))
+		if err == nil && len(list) == 1 && list[0].State == local.Ready {
 			s.url = list[0].URL
 			return s
 		}

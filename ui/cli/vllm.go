@@ -20,9 +20,9 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/store"
-	"github.com/ossrun/ossrun/runtime/replica"
+	"github.com/ossrun/ossrun/runtime/remote/pool"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
-	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
 type vllmSettings struct {
@@ -103,7 +103,7 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 					"plan for --%s to change or show", n)
 			}
 		}
-		e.Servers = replica.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
+		e.Servers = pool.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
 			Model: s.upstreamModel}
 		return e, false, nil
 	}

@@ -6,7 +6,7 @@
 // sampled at all. Each piece goes on behind the tokens so far, which a server has in its prefix
 // cache, and so does a sequence whose server has failed.
 
-package replica
+package pool
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/endpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -39,10 +39,10 @@ type stream struct {
 	most   int     // how long ids may get
 	ready  []sched.Token
 	server *server
-	piece  *endpoint.Stream // of server; nil: none is under way
-	only   []int32          // the piece is one token of these; nil: any
-	banned []int32          // the piece is one token and none of these; nil: it is free
-	one    bool             // the piece under way is one token
+	piece  *client.Stream // of server; nil: none is under way
+	only   []int32        // the piece is one token of these; nil: any
+	banned []int32        // the piece is one token and none of these; nil: it is free
+	one    bool           // the piece under way is one token
 	// the piece has no more tokens
 	closing bool
 	pieces  int
@@ -133,7 +133,7 @@ func (s *stream) somewhere(work func(*server) error) error {
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
-		var refused *endpoint.Error
+		var refused *client.Error
 		switch {
 		case !errors.As(err, &refused), refused.Status >= 500:
 			s.pool.failed(from, err)
@@ -185,7 +185,7 @@ func (s *stream) read() {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("its answer ends in the middle")
 		}
-		failed, own := s.server, (*endpoint.Error)(nil)
+		failed, own := s.server, (*client.Error)(nil)
 		s.leave()
 		if !errors.As(err, &own) { // which may be the sequence's own
 			s.pool.failed(failed, err)

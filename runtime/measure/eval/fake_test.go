@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 func TestMain(m *testing.M) {
@@ -147,7 +147,7 @@ func writeResponse(w http.ResponseWriter, m *message, stream bool) {
 func (s *scripted) sampler(t *testing.T, api API) Sampler {
 	t.Helper()
 	srv := httptest.NewServer(s)
-	c, err := endpoint.New(srv.URL, "")
+	c, err := client.New(srv.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}

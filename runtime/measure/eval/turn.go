@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 type turn struct {
@@ -63,7 +63,7 @@ func (t *turn) examine() {
 
 // Sampler asks a port.
 type Sampler struct {
-	Client      *endpoint.Client
+	Client      *client.Client
 	Model       string
 	API         API
 	Temperature float64
@@ -205,7 +205,7 @@ func (m *message) add(piece *completion, cut *bool) error {
 }
 
 // events gives take each event of a streamed answer.
-func events[E any](ctx context.Context, c *endpoint.Client, path string, body any,
+func events[E any](ctx context.Context, c *client.Client, path string, body any,
 	take func(*E) error) error {
 	stream, err := c.Stream(ctx, path, body)
 	if err != nil {
@@ -340,6 +340,6 @@ func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 }
 
 func refused(err error) bool {
-	_, no := errors.AsType[*endpoint.Error](err)
+	_, no := errors.AsType[*client.Error](err)
 	return no
 }

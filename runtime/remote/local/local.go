@@ -1,5 +1,5 @@
-// Package join lets the processes of one user share one engine: a server that runs is found through
-// a socket in the XDG runtime directory, and `ossrun chat` has its turns there instead of loading
+// Package local lets the processes of one user share one engine: a server that runs is found by
+// its socket in the XDG runtime directory, and `ossrun chat` has its turns there instead of loading
 // the weights a second time.
 //
 // The socket speaks lines of JSON. A connection begins with one order (wire.go) and belongs to it:
@@ -9,7 +9,7 @@
 // What must stay true: only the user can reach the socket (its folder is 0700); a socket that
 // nobody listens on is removed by whoever finds it; a client that goes away, or asks for it,
 // cancels its turn.
-package join
+package local
 
 import (
 	"context"

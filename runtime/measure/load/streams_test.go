@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 const asServer = "OSSRUN_TEST_STREAMS"
@@ -61,7 +61,7 @@ func BenchmarkStreams(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := endpoint.New(strings.TrimSpace(address), "")
+	c, err := client.New(strings.TrimSpace(address), "")
 	if err != nil {
 		b.Fatal(err)
 	}

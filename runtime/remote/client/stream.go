@@ -1,6 +1,6 @@
 // Server-sent events as the HTML standard defines them: the body of a streamed answer.
 
-package endpoint
+package client
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-// Package replica generates tokens on other servers, which take token ids and give token ids:
+// Package pool generates tokens on other servers, which take token ids and give token ids:
 // vLLM's /v1/completions does, and ours. To a session it is what a scheduler is, so the port,
 // Harmony, the tools and the store in front are this program's.
 //
@@ -6,7 +6,7 @@
 // goes to the server that has computed its beginning, where that one is up and not far busier than
 // the others; a server that fails is taken out until it answers again, and what it was doing goes
 // on where it was on another one.
-package replica
+package pool
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -51,7 +51,7 @@ type Pool struct {
 }
 
 type server struct {
-	client *endpoint.Client
+	client *client.Client
 
 	// under Pool.mu
 	model   string
@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	p := &Pool{o: o, known: newAffinity()}
 	for _, url := range o.URLs {
-		client, err := endpoint.New(url, o.Key)
+		client, err := client.New(url, o.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +238,7 @@ func (p *Pool) healthy(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	err := s.client.Call(ctx, "GET", "/health", nil, nil)
-	var refused *endpoint.Error
+	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil
 	}

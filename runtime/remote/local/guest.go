@@ -1,6 +1,6 @@
 // The joining side: a server's model as something that starts turns.
 
-package join
+package local
 
 import (
 	"context"

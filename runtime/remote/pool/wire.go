@@ -1,6 +1,6 @@
 // What is asked of /v1/completions, in vLLM's words, and what comes back.
 
-package replica
+package pool
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // Both sides over a real socket, with a scripted server.
 
-package join
+package local
 
 import (
 	"context"

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // Options say what is sent.
@@ -80,7 +80,7 @@ type Outcome struct {
 }
 
 // Run sends the requests and says how long that took. An error means that nothing was measured.
-func Run(ctx context.Context, c *endpoint.Client, requests []Request, o Options) ([]Outcome,
+func Run(ctx context.Context, c *client.Client, requests []Request, o Options) ([]Outcome,
 	time.Duration, error) {
 	if len(requests) == 0 {
 		return nil, 0, errors.New("there is no request to send")
@@ -224,7 +224,7 @@ func (c *chunk) add(text []byte) ([]byte, bool) {
 	return text, len(text) > before || calls > 0
 }
 
-func send(ctx context.Context, c *endpoint.Client, r Request, o *Options) Outcome {
+func send(ctx context.Context, c *client.Client, r Request, o *Options) Outcome {
 	path, body := o.Backend.body(r, o)
 	out := Outcome{InputTokens: r.InputTokens, OutputTokens: -1, Sent: time.Now()}
 	if o.Whole {
@@ -238,7 +238,7 @@ func send(ctx context.Context, c *endpoint.Client, r Request, o *Options) Outcom
 	return out
 }
 
-func (o *Outcome) whole(ctx context.Context, c *endpoint.Client, path string, body any) {
+func (o *Outcome) whole(ctx context.Context, c *client.Client, path string, body any) {
 	var answer chunk
 	o.Err = c.Call(ctx, "POST", path, body, &answer)
 	o.Latency = time.Since(o.Sent)
@@ -248,7 +248,7 @@ func (o *Outcome) whole(ctx context.Context, c *endpoint.Client, path string, bo
 	o.count(&answer)
 }
 
-func (o *Outcome) stream(ctx context.Context, c *endpoint.Client, path string, body any,
+func (o *Outcome) stream(ctx context.Context, c *client.Client, path string, body any,
 	expected int) {
 	s, err := c.Stream(ctx, path, body)
 	if err != nil {

@@ -1,7 +1,7 @@
 // What is said on the socket. The types of a turn go as they are; errors, which are interfaces,
 // have a form of their own.
 
-package join
+package local
 
 import (
 	"encoding/json"

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
-	"github.com/ossrun/ossrun/runtime/jsonlines"
+	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // Attempt is one question asked once.
@@ -138,7 +138,7 @@ func one(b bool) int {
 	return 0
 }
 
-var patience = endpoint.Patience{Tries: 8, Pause: time.Second}
+var patience = client.Patience{Tries: 8, Pause: time.Second}
 
 func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
 	text, wanted := q.ask(r.Seed, a.Number)

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 func TestMain(m *testing.M) {
@@ -93,10 +93,10 @@ func (s *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // at is a client of the server.
-func (s *timed) at(t *testing.T) *endpoint.Client {
+func (s *timed) at(t *testing.T) *client.Client {
 	t.Helper()
 	srv := httptest.NewServer(s)
-	c, err := endpoint.New(srv.URL, "")
+	c, err := client.New(srv.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // The server's side of the socket.
 
-package join
+package local
 
 import (
 	"context"

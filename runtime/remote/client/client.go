@@ -1,10 +1,10 @@
-// Package endpoint speaks to an OpenAI port, ours or another's: requests and answers in JSON,
+// Package client speaks to an OpenAI port, ours or another's: requests and answers in JSON,
 // streams of events, refusals as errors.
 //
 // It knows no model and keeps no state but connections. What must stay true: what a port sends,
 // however wrong, is an error or an event, never a panic and never more memory than the limits here
 // allow; a request ends when its context does.
-package endpoint
+package client
 
 import (
 	"bytes"
