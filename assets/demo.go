@@ -1,7 +1,7 @@
 package assets
 
 // The demo model: a tiny gpt-oss checkpoint that lets every verb run before anything is downloaded.
-// Package models unpacks and checks it; assets/demo holds how it was made.
+// Package models unpacks and checks it; assets/demo/README.md is its model card.
 
 import _ "embed"
 
