@@ -25,7 +25,7 @@ import (
 // Detect detects this machine's GPUs, with the drivers' answers.
 func Detect(ctx context.Context) detect.Report {
 	device.SetEnvironment()
-	m := detect.Here(askDriver)
+	m := detect.ThisMachine(askDriver)
 	m.Runs = func(arch string) error { _, err := kernels.ArchFor(arch); return err }
 	r := detect.Detect(ctx, m)
 	r.ReadSensors(ctx, m)
@@ -89,7 +89,7 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 	}
 	var answers []detect.Answer
 	for i := range n {
-		g, err := device.Look(d, i)
+		g, err := device.Describe(d, i)
 		if err != nil {
 			return nil, err
 		}

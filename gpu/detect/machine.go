@@ -19,8 +19,9 @@ const toolTime = 10 * time.Second
 // toolBytes is how much of its output is read.
 const toolBytes = 4 << 20
 
-// Here is the machine that this process runs on. ask brings the drivers' answers and may be nil.
-func Here(ask func(vendor string) ([]Answer, error)) Machine {
+// ThisMachine is the machine that this process runs on. ask brings the drivers' answers and may
+// be nil.
+func ThisMachine(ask func(vendor string) ([]Answer, error)) Machine {
 	m := Machine{Ask: ask, Run: runTool}
 	if runtime.GOOS == "linux" {
 		m.Files, m.OpenKFD = os.DirFS("/"), openKFD

@@ -119,7 +119,7 @@ func TestEmptyMachine(t *testing.T) {
 
 // This machine, whatever it is: detection ends and says why where no GPU is used.
 func TestHere(t *testing.T) {
-	r := Detect(t.Context(), Here(nil))
+	r := Detect(t.Context(), ThisMachine(nil))
 	if r.Platform == "" {
 		t.Error("where?")
 	}

@@ -216,9 +216,9 @@ func settle(files fs.FS) {
 	}
 }
 
-// Look looks at a driver's device. Where the kernel driver shows an AMD card it knows the
+// Describe looks at a driver's device. Where the kernel driver shows an AMD card it knows the
 // instruction set best; it does not on Windows, in WSL and in some containers.
-func Look(d *driver.Driver, index int) (*driver.Device, error) {
+func Describe(d *driver.Driver, index int) (*driver.Device, error) {
 	g, err := d.Device(index)
 	if err == nil && d.API() == driver.HIP && machineFiles != nil {
 		g.Arch = cmp.Or(detect.KFDArch(machineFiles, g.PCI), g.Arch)

@@ -67,7 +67,7 @@ const windowBytes = 4 << 20
 
 // Open takes a device of an opened driver into use. The driver must stay open until Close.
 func Open(d *driver.Driver, o Options) (*Device, error) {
-	g, err := Look(d, o.Index)
+	g, err := Describe(d, o.Index)
 	if err != nil {
 		return nil, err
 	}

@@ -79,19 +79,22 @@ func crashed(err error, variants ...Variant) error {
 	return &CrashError{variants, err}
 }
 
-// revived is a card whose variants are proved even if one of them loses the card: that variant is
+// reopening is a card whose variants are proved even if one of them loses the card: that variant is
 // wrong, and the others are proved after the card is opened anew.
-type revived struct {
+type reopening struct {
 	variants
 	reopen func() (variants, error)
 }
 
 // proving is the card for a proof.
-func (c *Card) proving() *revived {
-	return &revived{c.Device, func() (variants, error) { err := c.reopen(); return c.Device, err }}
+func (c *Card) proving() *reopening {
+	return &reopening{c.Device, func() (variants, error) {
+		err := c.reopen()
+		return c.Device, err
+	}}
 }
 
-func (r *revived) Prove(ctx context.Context) ([]Proof, error) {
+func (r *reopening) Prove(ctx context.Context) ([]Proof, error) {
 	var lost []Proof
 	for {
 		list, err := r.variants.Prove(ctx)

@@ -114,7 +114,7 @@ func TestLostCard(t *testing.T) {
 	about := Verification{Card: "card"}
 	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Variant{DecodeQKV, PrefillAttend}}
 	got := establish(t.Context(), folder, about,
-		&revived{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
+		&reopening{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
 	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
 		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card "+
 			"was lost: misaligned address" {
@@ -133,13 +133,13 @@ func TestLostCard(t *testing.T) {
 func TestCardStaysLost(t *testing.T) {
 	b := &breaking{breaks: []Variant{DecodeQKV}}
 	got := establish(t.Context(), "", Verification{},
-		&revived{b, func() (variants, error) { return b, errors.New("it stays away") }})
+		&reopening{b, func() (variants, error) { return b, errors.New("it stays away") }})
 	if got.failed == nil || !strings.Contains(got.failed.Error(),
 		"open the card again: it stays away") {
 		t.Errorf("%v", got.failed)
 	}
 	if got := establish(t.Context(), "", Verification{},
-		&revived{b, func() (variants, error) {
+		&reopening{b, func() (variants, error) {
 			b.opened++
 			return &forgetful{b},
 				nil

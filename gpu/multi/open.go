@@ -56,7 +56,7 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 	if err != nil {
 		return nil, nil, err
 	}
-	dev, line, err := over(cards, host, spec, s, x.rates)
+	dev, line, err := openOn(cards, host, spec, s, x.rates)
 	if err != nil {
 		return nil, nil, errors.Join(err, host.Close())
 	}
@@ -75,8 +75,8 @@ func WrongOn(c interface {
 	return notes
 }
 
-// over plans a model over opened cards, the one with most room first, and makes one device.
-func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
+// openOn plans a model openOn opened cards, the one with most room first, and makes one device.
+func openOn(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
 	measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {
 		_, x := a.Memory()

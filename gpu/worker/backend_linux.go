@@ -23,7 +23,7 @@ type Options struct {
 	Settings  engine.Settings   // what it is to open
 	Notify    func(line string) // gets lines for people; nil: nobody does
 	Log       func(line string) // gets what the worker prints; nil: nobody does
-	Identity  Identity          // the zero value is Here()
+	Identity  Identity          // the zero value is ThisBuild()
 	Deadlines Deadlines
 
 	logits int64    // bytes of shared memory for logits; 0: logitsBytes
@@ -45,7 +45,7 @@ var _ Local = (*Backend)(nil)
 
 // Start runs a worker and has it open its GPUs.
 func Start(o Options) (_ *Backend, err error) {
-	o.Identity, o.logits = cmp.Or(o.Identity, Here()), cmp.Or(o.logits, logitsBytes)
+	o.Identity, o.logits = cmp.Or(o.Identity, ThisBuild()), cmp.Or(o.logits, logitsBytes)
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}

@@ -22,8 +22,8 @@ type Identity struct {
 	Kernels  string // hash of the compiled GPU kernels
 }
 
-// Here is this build.
-var Here = sync.OnceValue(func() Identity {
+// ThisBuild is this build.
+var ThisBuild = sync.OnceValue(func() Identity {
 	id := Identity{Protocol: Protocol, Kernels: assets.KernelHash()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -32,7 +32,7 @@ func work(args []string) error {
 		return err
 	}
 	socket := &crooked{ReadWriter: os.NewFile(socketDescriptor, "socket"), how: args[1], left: nth}
-	return serve(socket, os.NewFile(memoryDescriptor, "memory"), Here(), opener(args[0]))
+	return serve(socket, os.NewFile(memoryDescriptor, "memory"), ThisBuild(), opener(args[0]))
 }
 
 type crooked struct {
@@ -285,7 +285,7 @@ func crookedServer(t testing.TB) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{id: Here(), memory: file, shared: sh, local: local, socket: &agreeable{},
+	return &server{id: ThisBuild(), memory: file, shared: sh, local: local, socket: &agreeable{},
 		open: func(engine.Settings, func(string)) (Local, error) { return nil, unix.ENODEV }}
 }
 

@@ -184,7 +184,7 @@ func TestNoDevice(t *testing.T) {
 // TestOtherBuild: a worker of another build is refused, whichever way it differs.
 func TestOtherBuild(t *testing.T) {
 	for _, other := range []Identity{{Protocol: Protocol + 1},
-		{Protocol: Protocol, Commit: "elsewhere", Kernels: Here().Kernels}} {
+		{Protocol: Protocol, Commit: "elsewhere", Kernels: ThisBuild().Kernels}} {
 		if _, err := Start(Options{Program: program(t, "cpu"), Identity: other}); err == nil ||
 			!strings.Contains(err.Error(), "of another") || strings.Contains(err.Error(), "\n") {
 			t.Error(err) // nothing but that: it parts without a word

@@ -220,7 +220,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
-	here := Here()
+	here := ThisBuild()
 	if here.Protocol != Protocol || len(here.Kernels) != 12 {
 		t.Errorf("%+v", here)
 	}

@@ -27,7 +27,7 @@ func Serve(open Opener) error {
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
 		return errors.New("this is the GPU worker: ossrun starts it, nobody else can use it")
 	}
-	return serve(socket, os.NewFile(memoryDescriptor, "shared memory"), Here(), open)
+	return serve(socket, os.NewFile(memoryDescriptor, "shared memory"), ThisBuild(), open)
 }
 
 func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) error {

@@ -68,7 +68,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 		return nil
 	}
 	var done atomic.Int64
-	stop := mapping.Tell(&done, total, progress)
+	stop := mapping.ReportProgress(&done, total, progress)
 	defer stop()
 	return mapping.Each(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64,
 		error) {

@@ -127,7 +127,7 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	}
 	var first *Found
 	for _, s := range snapshots {
-		found := look(s.Path)
+		found := inspect(s.Path)
 		if found.Complete {
 			return found, nil
 		}
@@ -186,11 +186,11 @@ func findFolder(path string) (Found, error) {
 			absolute = snapshots[0].Path
 		}
 	}
-	return look(absolute), nil
+	return inspect(absolute), nil
 }
 
-// look describes the checkpoint in a folder by its files' names and headers.
-func look(folder string) Found {
+// inspect describes the checkpoint in a folder by its files' names and headers.
+func inspect(folder string) Found {
 	found := Found{Name: nameOf(folder), Path: folder}
 	if inside := originalIn(folder); inside != "" {
 		folder = inside

@@ -157,7 +157,7 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 			cmp.Compare(a.from, b.from))
 	})
 	var done atomic.Int64
-	stop := mapping.Tell(&done, total, progress)
+	stop := mapping.ReportProgress(&done, total, progress)
 	defer stop()
 	workers := min(2*runtime.GOMAXPROCS(0)+2, 32)
 	err := mapping.Each(ctx, workers, len(list), &done, func(i int, spare *[]byte) (int64, error) {

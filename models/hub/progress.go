@@ -18,7 +18,7 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 	}
 	var speed meter
 	speed.add(time.Now(), p.count.fetched.Load())
-	return mapping.Tell(&p.count.done, bytes, func(done, bytes int64) {
+	return mapping.ReportProgress(&p.count.done, bytes, func(done, bytes int64) {
 		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes,
 			Done: done, Fetched: p.count.fetched.Load()}
 		speed.add(time.Now(), state.Fetched)

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Tell reports how far a count is until the function it gives is called.
-func Tell(done *atomic.Int64, total int64, progress func(done, total int64)) (stop func()) {
+// ReportProgress reports how far a count is until the function it gives is called.
+func ReportProgress(done *atomic.Int64, total int64,
+	progress func(done, total int64)) (stop func()) {
 	if progress == nil {
 		return func() {}
 	}

@@ -9,15 +9,16 @@ import (
 	"sync"
 )
 
-// Complaint keeps the end of what a program writes to stderr, for the error that says how it ended.
-type Complaint struct {
+// StderrTail keeps the end of what a program writes to stderr, for the error that says how it
+// ended.
+type StderrTail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
 const mostKept = 2000 // bytes
 
-func (c *Complaint) Write(p []byte) (int, error) {
+func (c *StderrTail) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, p...)
@@ -26,7 +27,7 @@ func (c *Complaint) Write(p []byte) (int, error) {
 }
 
 // String is ": " and what was kept, "" if the program wrote nothing.
-func (c *Complaint) String() string {
+func (c *StderrTail) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if text := strings.TrimSpace(string(c.kept)); text != "" {

@@ -72,7 +72,7 @@ func (s *Scheduler) computeOnDevice() {
 				break
 			}
 		}
-		if err = s.take(); err != nil {
+		if err = s.finishStep(); err != nil {
 			break
 		}
 		s.counts.Steps++
@@ -161,7 +161,7 @@ func (s *Scheduler) assembleAhead() bool {
 	return len(s.batch.LogitRows) > 0
 }
 
-func (s *Scheduler) take() error {
+func (s *Scheduler) finishStep() error {
 	d := &s.device
 	n := d.waiting[0]
 	for len(d.chosen) < n {

@@ -31,8 +31,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// handout is one token for a stream, or the end of the stream.
-type handout struct {
+// delivery is one token for a stream, or the end of the stream.
+type delivery struct {
 	stream *Stream
 	token  Token
 	more   bool // there is a token; false: the stream ends
@@ -102,7 +102,7 @@ func (s *Scheduler) prepare() {
 			}
 		}
 	}
-	s.takeIn()
+	s.queueIncoming()
 	s.waiting = s.drop(s.waiting)
 	s.admit(s.o.now())
 	s.grant(true)

@@ -145,7 +145,7 @@ type Scheduler struct {
 	stuckAt  uint64
 	lost     error // ends the requests that are left when the loop ends
 
-	out, outgoing []handout
+	out, outgoing []delivery
 	outAt         time.Time // when the step that gave outgoing ended
 	busy          bool      // between begin and join
 	overlap       chan bool
@@ -249,7 +249,7 @@ func (s *Scheduler) loop() {
 // returns false once the scheduler is closed; every accepted request is in a queue then.
 func (s *Scheduler) collect() bool {
 	for {
-		if closed := s.takeIn(); closed {
+		if closed := s.queueIncoming(); closed {
 			return false
 		}
 		if len(s.running)+len(s.waiting) > 0 {
@@ -269,8 +269,8 @@ func (s *Scheduler) collect() bool {
 	}
 }
 
-// takeIn appends new requests to the waiting ones.
-func (s *Scheduler) takeIn() (closed bool) {
+// queueIncoming appends new requests to the waiting ones.
+func (s *Scheduler) queueIncoming() (closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, s.incoming...) // the youngest, in order

@@ -214,13 +214,13 @@ func (s *Scheduler) move(q *sequence) bool {
 	}
 	// A forced token is delivered once everything before it is computed, as if it were sampled.
 	for q.err == nil && q.delivered < q.forced && q.delivered <= q.computed {
-		if s.hand(q, forcedToken(q.tokens[q.delivered])) {
+		if s.deliver(q, forcedToken(q.tokens[q.delivered])) {
 			return true
 		}
 	}
 	// tokens that were forced behind a sampled one are known at once; the next step computes them
 	for _, t := range got {
-		if s.hand(q, t) {
+		if s.deliver(q, t) {
 			return true
 		}
 	}
@@ -251,11 +251,11 @@ func (s *Scheduler) count(q *sequence) {
 	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-again))
 }
 
-// hand notes a token for delivery to the stream and tells whether it was the last.
-func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
+// deliver notes a token for delivery to the stream and tells whether it was the last.
+func (s *Scheduler) deliver(q *sequence, t Token) (ended bool) {
 	q.delivered++
 	s.counts.GeneratedTokens++
-	s.out = append(s.out, handout{stream: q.stream, token: t, more: true})
+	s.out = append(s.out, delivery{stream: q.stream, token: t, more: true})
 	switch {
 	case q.stops(t.ID):
 		s.end(q, FinishStop, nil)
@@ -270,7 +270,7 @@ func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
 // end frees the pages of q and notes the end of its stream. The caller removes q from its queue.
 func (s *Scheduler) end(q *sequence, f Finish, err error) {
 	s.release(q)
-	s.out = append(s.out, handout{stream: q.stream, finish: f, err: err})
+	s.out = append(s.out, delivery{stream: q.stream, finish: f, err: err})
 	s.ended++
 	switch f {
 	case FinishStop:

@@ -223,8 +223,8 @@ type Found struct {
 	Missing string `json:"missing,omitempty"` // what to do to have it
 }
 
-// Look tells what the built-in tools would use here.
-func Look() []Found {
+// Detect tells what the built-in tools would use here.
+func Detect() []Found {
 	var list []Found
 	for _, kind := range []string{Browser, Python} {
 		t := &Tools{}

@@ -161,7 +161,7 @@ func TestFor(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	machine(t, []string{"docker"})
-	got := Look()
+	got := Detect()
 	if len(got) != 2 || !strings.Contains(got[0].Missing, "EXA_API_KEY") || got[1].What != "in docker" {
 		t.Errorf("%+v", got)
 	}

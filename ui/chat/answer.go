@@ -45,7 +45,7 @@ func newAnswer(p term.Palette, at time.Time, before int) *answer {
 // code is the code blocks of the answer.
 func (a *answer) code() (all []string) {
 	for _, p := range a.parts {
-		if s, ok := p.(*speech); ok {
+		if s, ok := p.(*answerText); ok {
 			all = append(all, s.text.Code()...)
 		}
 	}
@@ -56,9 +56,9 @@ func (a *answer) code() (all []string) {
 func (a *answer) take(e session.Event, at time.Time) bool {
 	switch e := e.(type) {
 	case session.Reasoning:
-		t, ok := a.last().(*thought)
+		t, ok := a.last().(*reasoningText)
 		if !ok {
-			t = &thought{text: newProse(a.palette, term.Dim, ""), started: at}
+			t = &reasoningText{text: newProse(a.palette, term.Dim, ""), started: at}
 			a.push(t, at)
 		}
 		t.tokens++
@@ -122,11 +122,11 @@ func (a *answer) push(p part, at time.Time) {
 	a.parts = append(a.parts, p)
 }
 
-func (a *answer) speech(aside bool, at time.Time) *speech {
-	s, ok := a.last().(*speech)
+func (a *answer) speech(aside bool, at time.Time) *answerText {
+	s, ok := a.last().(*answerText)
 	if !ok || s.aside != aside {
 		before := a.before + len(a.code())
-		s = &speech{text: markdown.New(a.palette, before), before: before, aside: aside}
+		s = &answerText{text: markdown.New(a.palette, before), before: before, aside: aside}
 		a.push(s, at)
 	}
 	return s
@@ -187,15 +187,15 @@ func (a *answer) runs(l layout) []run {
 func (a *answer) said() string {
 	var parts []string
 	for _, p := range a.parts {
-		if s, ok := p.(*speech); ok && !s.aside {
+		if s, ok := p.(*answerText); ok && !s.aside {
 			parts = append(parts, s.text.Text())
 		}
 	}
 	return strings.Join(parts, "\n\n")
 }
 
-// A thought is reasoning: dimmed while it is written, one line afterwards.
-type thought struct {
+// A reasoningText is reasoning: dimmed while it is written, one line afterwards.
+type reasoningText struct {
 	text    *prose
 	clean   term.Cleaner
 	tokens  int
@@ -204,13 +204,13 @@ type thought struct {
 	ended   time.Time
 }
 
-func (t *thought) end(at time.Time) {
+func (t *reasoningText) end(at time.Time) {
 	if t.ended.IsZero() {
 		t.ended = at
 	}
 }
 
-func (t *thought) head() string {
+func (t *reasoningText) head() string {
 	end, verb := t.ended, "thought for"
 	if end.IsZero() {
 		end, verb = t.latest, "thinking,"
@@ -222,7 +222,7 @@ func (t *thought) head() string {
 	return fmt.Sprintf("%s %s, %s %s", verb, seconds(end.Sub(t.started)), thousands(t.tokens), noun)
 }
 
-func (t *thought) runs(l layout, live bool) []run {
+func (t *reasoningText) runs(l layout, live bool) []run {
 	arrow := "▸ "
 	if live || l.unfolded {
 		arrow = "▾ "
@@ -243,22 +243,22 @@ func (t *thought) runs(l layout, live bool) []run {
 	return append(out, run{bar, stable}, run{bar, tail})
 }
 
-// A speech is markdown for the person: the answer, or a word before a call.
-type speech struct {
+// A answerText is markdown for the person: the answer, or a word before a call.
+type answerText struct {
 	text   *markdown.Stream
 	before int // code blocks before it
 	clean  term.Cleaner
 	aside  bool
 }
 
-func (s *speech) push(text string) { s.text.Push(s.clean.Push(text)) }
+func (s *answerText) push(text string) { s.text.Push(s.clean.Push(text)) }
 
-func (s *speech) end(time.Time) {
+func (s *answerText) end(time.Time) {
 	s.text.Push(s.clean.Flush())
 	s.text.End()
 }
 
-func (s *speech) runs(l layout, _ bool) []run {
+func (s *answerText) runs(l layout, _ bool) []run {
 	stable, tail := s.text.Rows(l.width, l.wide)
 	if len(stable)+len(tail) == 0 {
 		return nil
@@ -311,7 +311,7 @@ func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
 // replace puts one text in the place of the first other one in the answer.
 func (a *answer) replace(mark, by string) {
 	for _, p := range a.parts {
-		s, ok := p.(*speech)
+		s, ok := p.(*answerText)
 		if !ok || s.aside || !strings.Contains(s.text.Text(), mark) {
 			continue
 		}

@@ -61,14 +61,14 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 			}
 			m.preparing = ""
 			if err != nil {
-				m.complain(err.Error())
+				m.showError(err.Error())
 				m.queued, m.editing = append([]string{text}, m.queued...), replaced
 				m.unqueue()
 				m.keep()
 				return nil
 			}
 			for _, a := range attached {
-				m.inform("attached " + a)
+				m.showNotice("attached " + a)
 			}
 			return m.ask(text, sent+files, replaced)
 		}
@@ -169,7 +169,7 @@ func (m *Model) compose() tea.Cmd {
 		program = os.Getenv("EDITOR")
 	}
 	if program == "" || m.plain {
-		return m.complain("no editor: set EDITOR to one, such as vi")
+		return m.showError("no editor: set EDITOR to one, such as vi")
 	}
 	file, err := os.CreateTemp("", "ossrun-*.md")
 	if err == nil {
@@ -177,7 +177,7 @@ func (m *Model) compose() tea.Cmd {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
-		return m.complain("opening an editor: " + err.Error())
+		return m.showError("opening an editor: " + err.Error())
 	}
 	cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {

@@ -138,7 +138,7 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 	found := matching(name)
 	switch {
 	case name == "" || len(found) == 0:
-		return m.complain(fmt.Sprintf(
+		return m.showError(fmt.Sprintf(
 			"/%s is not a command: /help lists them; a blank before the / sends it as a message",
 			name))
 	case len(found) > 1:
@@ -146,7 +146,7 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 		for _, c := range found {
 			names = append(names, "/"+c.name)
 		}
-		return m.complain(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
+		return m.showError(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
 	}
 	m.editor.set("")
 	return found[0].run(m, argument)
@@ -173,14 +173,14 @@ func (m *Model) help() tea.Cmd {
 	for _, c := range commands {
 		rows = append(rows, key(c.usage(), c.does))
 	}
-	return m.say(&block{lines: rows})
+	return m.appendEntry(&block{lines: rows})
 }
 
 // reset begins another conversation; the effort and the instructions stay.
 func (m *Model) reset() tea.Cmd {
 	m.abandon()
 	m.keep()
-	m.tools.leave()
+	m.tools.markStale()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
 	m.queued, m.pastes, m.preparing = nil, nil, ""
@@ -192,10 +192,10 @@ func (m *Model) reset() tea.Cmd {
 
 func (m *Model) setEffort(effort string) tea.Cmd {
 	if effort == "" {
-		return m.inform("effort is " + m.effort + ": /effort low, medium or high changes it")
+		return m.showNotice("effort is " + m.effort + ": /effort low, medium or high changes it")
 	}
 	if !slices.Contains(efforts, effort) {
-		return m.complain(fmt.Sprintf("effort %q: it is low, medium or high", effort))
+		return m.showError(fmt.Sprintf("effort %q: it is low, medium or high", effort))
 	}
 	m.effort = effort
 	return m.note("effort " + effort + " from the next question on")
@@ -204,24 +204,24 @@ func (m *Model) setEffort(effort string) tea.Cmd {
 func (m *Model) setSystem(text string) tea.Cmd {
 	switch {
 	case text == "" && m.system == "":
-		return m.inform("there are no instructions: /system TEXT gives some")
+		return m.showNotice("there are no instructions: /system TEXT gives some")
 	case text == "":
-		return m.inform("instructions: " + m.system)
+		return m.showNotice("instructions: " + m.system)
 	case text == "off":
 		m.system = ""
-		return m.inform("the instructions are removed, from the next question on")
+		return m.showNotice("the instructions are removed, from the next question on")
 	}
 	m.system = text
-	return m.inform("instructions from the next question on: " + text)
+	return m.showNotice("instructions from the next question on: " + text)
 }
 
 func (m *Model) switchTo(name string) tea.Cmd {
 	switch {
 	case name == "":
-		return m.inform("the model is " + m.options.Model.ID() +
+		return m.showNotice("the model is " + m.options.Model.ID() +
 			": /model NAME goes on with another")
 	case m.options.Switch == nil:
-		return m.complain("there is no other model here")
+		return m.showError("there is no other model here")
 	case m.busy():
 		return nil
 	}
@@ -232,7 +232,8 @@ func (m *Model) switchTo(name string) tea.Cmd {
 		}
 		return func(m *Model) tea.Cmd {
 			m.options.Model = model
-			m.inform("the next answers are of " + model.ID() + ", which is loaded when it is asked")
+			m.showNotice("the next answers are of " + model.ID() +
+				", which is loaded when it is asked")
 			m.keep()
 			return nil
 		}
@@ -257,7 +258,7 @@ func (m *Model) copy(number string) tea.Cmd {
 		code := m.conversation.at.code()
 		n, ok := nth(number, len(code), 0)
 		if !ok {
-			return m.complain(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose "+
+			return m.showError(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose "+
 				"numbers stand over them", number, thousands(len(code))))
 		}
 		text = code[n-1]
@@ -289,7 +290,7 @@ const sessionsShown = 30
 // be chosen, or as lines.
 func (m *Model) sessions(words string) tea.Cmd {
 	if m.keeper.store == nil {
-		return m.inform(nothingKept)
+		return m.showNotice(nothingKept)
 	}
 	if !m.plain {
 		m.editor.set("/sessions " + words)
@@ -320,7 +321,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 				fmt.Sprintf("%d more: /sessions WORDS searches them", hidden)))
 		}
 		rows = append(rows, styledLine(term.Dim, "/resume ID goes on with one"))
-		return func(m *Model) tea.Cmd { return m.say(&block{lines: rows}) }
+		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
 	})
 }
 
@@ -334,10 +335,10 @@ func questions(n int) string {
 // resume goes on with a kept conversation; "" is the latest other one.
 func (m *Model) resume(name string) tea.Cmd {
 	if m.keeper.store == nil {
-		return m.inform(nothingKept)
+		return m.showNotice(nothingKept)
 	}
 	if name == "" {
-		return m.complain("/resume needs an ID or a name: /sessions lists them")
+		return m.showError("/resume needs an ID or a name: /sessions lists them")
 	}
 	m.keep()
 	own := m.id
@@ -349,7 +350,7 @@ func (m *Model) resume(name string) tea.Cmd {
 		}
 		r := m.claim(k, own)
 		return func(m *Model) tea.Cmd {
-			m.tools.leave()
+			m.tools.markStale()
 			m.restore(r)
 			return nil
 		}
@@ -358,7 +359,7 @@ func (m *Model) resume(name string) tea.Cmd {
 
 func (m *Model) rename(name string) tea.Cmd {
 	if name == "" {
-		return m.complain("/rename needs a name")
+		return m.showError("/rename needs a name")
 	}
 	m.name = term.Clean(name)
 	m.keep()
@@ -369,7 +370,7 @@ func (m *Model) rename(name string) tea.Cmd {
 // as JSON where its name ends so, with every branch, else the branch on the screen as markdown.
 func (m *Model) export(path string) tea.Cmd {
 	if path == "" {
-		return m.complain("/export needs the name of a file, such as /export chat.md or chat.json")
+		return m.showError("/export needs the name of a file, such as /export chat.md or chat.json")
 	}
 	path = filepath.Clean(fromHome(path))
 	text, err := []byte(m.conversation.document(m.options.Model.ID(), m.system)), error(nil)
@@ -378,7 +379,7 @@ func (m *Model) export(path string) tea.Cmd {
 		text = append(text, '\n')
 	}
 	if err != nil {
-		return m.complain("export: " + err.Error())
+		return m.showError("export: " + err.Error())
 	}
 	own := m.saved[path]
 	return m.do(func() outcome {
@@ -393,7 +394,7 @@ func (m *Model) export(path string) tea.Cmd {
 		}
 		return func(m *Model) tea.Cmd {
 			m.saved[path] = true
-			return m.inform("saved to " + path)
+			return m.showNotice("saved to " + path)
 		}
 	})
 }

@@ -50,13 +50,13 @@ func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 // add puts e behind another exchange, or at the beginning, and goes there.
 func (c *conversation) add(e, before *exchange) {
 	e.before = before
-	list := c.beside(e)
+	list := c.siblings(e)
 	*list = append(*list, e)
 	c.at = e
 }
 
-// beside are the branches that begin where e begins, e among them.
-func (c *conversation) beside(e *exchange) *[]*exchange {
+// siblings are the branches that begin where e begins, e among them.
+func (c *conversation) siblings(e *exchange) *[]*exchange {
 	if e.before == nil {
 		return &c.first
 	}
@@ -65,7 +65,7 @@ func (c *conversation) beside(e *exchange) *[]*exchange {
 
 // drop removes the last exchange, of which nothing came, and goes to another one.
 func (c *conversation) drop(to *exchange) {
-	list := c.beside(c.at)
+	list := c.siblings(c.at)
 	*list = (*list)[:len(*list)-1]
 	c.at = to
 }
@@ -93,7 +93,7 @@ func (c *conversation) asked() (all []*exchange) {
 // fork is where the branch on the screen last divided, nil if nowhere.
 func (c *conversation) fork() *exchange {
 	e := c.at
-	for e != nil && len(*c.beside(e)) < 2 {
+	for e != nil && len(*c.siblings(e)) < 2 {
 		e = e.before
 	}
 	return e
@@ -150,10 +150,10 @@ func (c *conversation) document(model, system string) string {
 		fmt.Fprintf(&b, "\n## You\n\n%s\n\n## %s\n", e.question, model)
 		for _, p := range e.answer.parts {
 			switch p := p.(type) {
-			case *thought:
+			case *reasoningText:
 				fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", p.head(),
 					p.text.text.String())
-			case *speech:
+			case *answerText:
 				fmt.Fprintf(&b, "\n%s\n", p.text.Text())
 			case *call:
 				if code := p.language(); code != "" {
@@ -180,7 +180,7 @@ func (m *Model) edit(number string) tea.Cmd {
 	asked := m.conversation.asked()
 	n, ok := nth(number, len(asked), len(asked))
 	if !ok {
-		return m.complain(fmt.Sprintf("/edit %s: there are %d questions; /edit alone takes the "+
+		return m.showError(fmt.Sprintf("/edit %s: there are %d questions; /edit alone takes the "+
 			"last", number, len(asked)))
 	}
 	m.editing = asked[n-1]
@@ -196,12 +196,12 @@ func (m *Model) branch(number string) tea.Cmd {
 	}
 	fork := m.conversation.fork()
 	if fork == nil {
-		return m.inform("there is one branch: /edit and /regenerate begin others")
+		return m.showNotice("there is one branch: /edit and /regenerate begin others")
 	}
-	list := *m.conversation.beside(fork)
+	list := *m.conversation.siblings(fork)
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
-		return m.complain(fmt.Sprintf("/branch %s: there are %d branches", number, len(list)))
+		return m.showError(fmt.Sprintf("/branch %s: there are %d branches", number, len(list)))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
 	m.conversation.at, _ = list[n-1].end()
@@ -245,7 +245,7 @@ func (m *Model) compact() tea.Cmd {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.compacting = cancel
-	m.inform(fmt.Sprintf("summarising %d messages", len(messages)))
+	m.showNotice(fmt.Sprintf("summarising %d messages", len(messages)))
 	runner := m.options.Model
 	req := session.Request{Messages: messages, Instructions: m.system,
 		Params: m.options.Request.Params}
@@ -254,7 +254,7 @@ func (m *Model) compact() tea.Cmd {
 		s, err := session.Compact(ctx, runner, req)
 		return func(m *Model) tea.Cmd {
 			if m.compacting = nil; err != nil {
-				m.complain("nothing was summarised: " + reason(err))
+				m.showError("nothing was summarised: " + reason(err))
 			} else {
 				m.summarised(s, len(messages))
 			}
@@ -275,6 +275,6 @@ func (m *Model) summarised(s session.Summary, of int) {
 	if s.Dropped > 0 {
 		text += fmt.Sprintf("; the %d oldest did not fit and are not in it", s.Dropped)
 	}
-	m.inform(text)
+	m.showNotice(text)
 	m.keep()
 }

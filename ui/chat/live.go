@@ -1,4 +1,4 @@
-// The turn that is being written: a goroutine reads its events into a mailbox, a command takes them
+// The turn that is being written: a goroutine reads its events into a queue, a command takes them
 // out frame by frame. No event is lost or reordered, and what the Model does not want any more is
 // read to its end all the same. Every ending tells the person what to do next.
 
@@ -28,9 +28,9 @@ const framesPerSecond = 30
 type live struct {
 	number   int // of the turn, so that frames of one that was given up are known
 	cancel   context.CancelFunc
-	box      *mailbox
+	box      *eventQueue
 	answer   *answer
-	question *remark
+	question *markedText
 	exchange *exchange
 	before   *exchange // the end of the branch that was on the screen
 	replaced *exchange // what leaves the screen when begun; nil: nothing
@@ -76,40 +76,41 @@ type stamped struct {
 type frame struct {
 	number int
 	at     time.Time
-	mail
+	batch
 }
 
-type mail struct {
+type batch struct {
 	events []stamped
 	over   bool           // nothing follows
 	result session.Result // set with over, unless err is
 	err    error          // the turn could not be started
 }
 
-// A mailbox gathers the events of one turn between frames. One goroutine puts, one command takes.
-type mailbox struct {
+// An eventQueue gathers the events of one turn between frames. One goroutine puts, one command
+// takes.
+type eventQueue struct {
 	mu sync.Mutex
-	mail
+	batch
 	ready chan struct{} // holds one token while there is something to take
 }
 
-func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
+func newMailbox() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
 
-func (b *mailbox) put(e session.Event, at time.Time) {
+func (b *eventQueue) put(e session.Event, at time.Time) {
 	b.mu.Lock()
 	b.events = append(b.events, stamped{e, at})
 	b.mu.Unlock()
 	b.wake()
 }
 
-func (b *mailbox) end(r session.Result, err error) {
+func (b *eventQueue) end(r session.Result, err error) {
 	b.mu.Lock()
 	b.over, b.result, b.err = true, r, err
 	b.mu.Unlock()
 	b.wake()
 }
 
-func (b *mailbox) wake() {
+func (b *eventQueue) wake() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
@@ -118,7 +119,8 @@ func (b *mailbox) wake() {
 
 // run reads a turn from its start to its end.
 // What tools have drawn is copied into the folder pictures; "": nowhere.
-func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time, pictures string) {
+func (b *eventQueue) run(start func() (session.Turn, error), clock func() time.Time,
+	pictures string) {
 	turn, err := start()
 	if err != nil {
 		b.end(session.Result{}, err)
@@ -139,7 +141,7 @@ func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time
 
 // next waits for something to show, but not less than a frame's time since the last frame. The
 // first token after a pause is shown at once.
-func (b *mailbox) next(ctx context.Context, number int, last time.Time,
+func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 	clock func() time.Time) tea.Cmd {
 	return func() tea.Msg {
 		select {
@@ -158,7 +160,7 @@ func (b *mailbox) next(ctx context.Context, number int, last time.Time,
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		f := frame{number, clock(), b.mail}
+		f := frame{number, clock(), b.batch}
 		b.events = nil
 		return f
 	}
@@ -235,10 +237,10 @@ func (m *Model) refused(err error) {
 	m.nextQueued(false)
 	m.keep()
 	if errors.Is(err, context.Canceled) {
-		m.inform("stopped before it began")
+		m.showNotice("stopped before it began")
 		return
 	}
-	m.complain(reason(err))
+	m.showError(reason(err))
 }
 
 // reason says what happened and what to do.

@@ -96,7 +96,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 		m.loading = false
 		m.greeting.lines, m.greeting.width = m.greetingLines(), 0
 		if err := load.now().err; err != nil {
-			m.complain("the model is not loaded: " + reason(err))
+			m.showError("the model is not loaded: " + reason(err))
 		}
 	}
 	return m.ticks()

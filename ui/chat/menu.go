@@ -238,7 +238,7 @@ func codeValues(m *Model) []choice { return numbered("copy", m.conversation.at.c
 func branchValues(m *Model) []choice {
 	var texts []string
 	if fork := m.conversation.fork(); fork != nil {
-		for _, e := range *m.conversation.beside(fork) {
+		for _, e := range *m.conversation.siblings(fork) {
 			_, length := e.end()
 			texts = append(texts, fmt.Sprintf("%s (%s)", firstLine(e.question), questions(length)))
 		}

@@ -45,7 +45,7 @@ type Model struct {
 	turns        int          // turns begun so far
 
 	tools    toolbox
-	keeper   keeper
+	keeper   saver
 	id, name string // of the conversation; name is "" until it is given one
 	release  func() // what other chats are kept from
 	began    time.Time
@@ -80,7 +80,7 @@ type (
 	outcome func(m *Model) tea.Cmd
 )
 
-func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.complain(err.Error()) } }
+func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.showError(err.Error()) } }
 
 func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
 
@@ -97,7 +97,7 @@ func newModel(ctx context.Context, o Options) *Model {
 		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme}, loading: o.Loading.Busy(),
 		effort: o.Request.Effort, system: o.Request.Instructions,
 		history: newHistory(o.HistoryPath),
-		keeper:  keeper{store: o.Store}, began: time.Now(),
+		keeper:  saver{store: o.Store}, began: time.Now(),
 		tools: toolbox{renew: o.Renew},
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
@@ -110,7 +110,7 @@ func newModel(ctx context.Context, o Options) *Model {
 	if o.Store != nil && o.Resume != "" {
 		k, err := find(o.Store, o.Resume)
 		if err != nil {
-			m.complain(err.Error())
+			m.showError(err.Error())
 			return m
 		}
 		m.restore(m.claim(k, m.id))
@@ -204,7 +204,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case outcome:
 		return m, msg(m)
 	case notice:
-		m.inform(string(msg))
+		m.showNotice(string(msg))
 		return m, m.nextNotice()
 	case approvalAsk:
 		m.asking = &msg
@@ -275,7 +275,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	if replaced == nil || replaced.question != text {
 		m.transcript.add(question)
 	}
-	m.say(a)
+	m.appendEntry(a)
 
 	req := m.options.Request
 	req.Messages, req.Effort, req.Instructions = m.conversation.messages(), m.effort, m.system
@@ -358,7 +358,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 		m.live, m.asking = nil, nil
 		m.keep()
 		if l.goesOn() {
-			m.inform("the process that answered is gone: asking again")
+			m.showNotice("the process that answered is gone: asking again")
 			return m.regenerate()
 		}
 		return m.nextQueued(l.finish == session.FinishStop)
@@ -416,14 +416,14 @@ func (m *Model) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// inform, complain and note tell the person something: in the transcript, there as an error, or
-// over the editor. A command may end with any of them: nothing follows.
-func (m *Model) inform(text string) tea.Cmd {
-	return m.say(newNotice(m.palette, "·", term.Dim, text))
+// showNotice, showError and note tell the person something: in the transcript, there as an error,
+// or over the editor. A command may end with any of them: nothing follows.
+func (m *Model) showNotice(text string) tea.Cmd {
+	return m.appendEntry(newNotice(m.palette, "·", term.Dim, text))
 }
 
-func (m *Model) complain(text string) tea.Cmd {
-	return m.say(newNotice(m.palette, "!", term.Red, text))
+func (m *Model) showError(text string) tea.Cmd {
+	return m.appendEntry(newNotice(m.palette, "!", term.Red, text))
 }
 
 func (m *Model) note(text string) tea.Cmd {
@@ -431,8 +431,8 @@ func (m *Model) note(text string) tea.Cmd {
 	return nil
 }
 
-// say puts an entry at the transcript's end, which comes into sight.
-func (m *Model) say(e entry) tea.Cmd {
+// appendEntry puts an entry at the transcript's end, which comes into sight.
+func (m *Model) appendEntry(e entry) tea.Cmd {
 	m.transcript.add(e)
 	m.transcript.follow = true
 	return nil

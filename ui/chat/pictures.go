@@ -191,11 +191,11 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	case len(all) == 0:
 		return m.note("no tool has made a picture in this conversation")
 	case !ok:
-		return m.complain(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
+		return m.showError(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {
-		return m.inform("this terminal shows no pictures that we know of; it is in " + path)
+		return m.showNotice("this terminal shows no pictures that we know of; it is in " + path)
 	}
 	return tea.Exec(&shown{path: path, how: m.options.Graphics}, func(err error) tea.Msg {
 		if err != nil {

@@ -215,13 +215,13 @@ func (p *plain) answer(a *answer) bool {
 // print writes the new text of a part.
 func (p *plain) print(of part, over bool) {
 	switch t := of.(type) {
-	case *thought:
+	case *reasoningText:
 		if p.model.unfolded {
 			p.text(t.text.text.String())
 		} else if over {
 			fmt.Fprintf(p.out, "[%s]", t.head())
 		}
-	case *speech:
+	case *answerText:
 		p.text(t.text.Text())
 	case *call:
 		if t.started.IsZero() && !over {

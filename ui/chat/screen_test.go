@@ -117,13 +117,13 @@ func key(name string) tea.KeyMsg {
 	panic("no key " + name)
 }
 
-// ask types a question and sends it. The turn then waits in its mailbox.
+// ask types a question and sends it. The turn then waits in its event queue.
 func (s *stage) ask(text string) {
 	s.typing(text)
 	s.keys("enter")
 }
 
-// play shows what the turn has said so far: it waits until the mailbox holds n events, or the
+// play shows what the turn has said so far: it waits until the event queue holds n events, or the
 // turn's end where n is 0, stamps them a step apart and takes them as one frame.
 func (s *stage) play(n int, step time.Duration) {
 	s.t.Helper()

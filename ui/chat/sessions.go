@@ -29,8 +29,8 @@ const keepEvery = time.Second
 // keepPatience bounds what a message waits for the store, which may lie on a disk that hangs.
 const keepPatience = 2 * time.Second
 
-// A kept conversation is the value of a record.
-type kept struct {
+// A savedChat conversation is the value of a record.
+type savedChat struct {
 	ID        string         `json:"id"`
 	Name      string         `json:"name"`
 	Model     string         `json:"model"`
@@ -56,7 +56,7 @@ type keptExchange struct {
 	Live     bool              `json:"live,omitempty"` // it was still being written
 }
 
-// A keptPart is a thought, speech, aside or call.
+// A keptPart is reasoning, answer text, an aside or a call.
 type keptPart struct {
 	Kind    string   `json:"kind"`
 	Text    string   `json:"text"` // of a call: its arguments
@@ -78,8 +78,8 @@ func newID() string {
 func title(question string) string { return term.Cut(firstLine(question), 50) }
 
 // snapshot is the conversation as it is now.
-func (m *Model) snapshot() *kept {
-	k := &kept{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
+func (m *Model) snapshot() *savedChat {
+	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
 		System: m.system, Began: m.began, Changed: m.now, At: -1,
 		Exchanges: []keptExchange{}, Queued: m.unsent(), Pastes: m.pastes}
 	var walk func(list []*exchange, before int)
@@ -131,7 +131,7 @@ func (e *exchange) keep(before int) keptExchange {
 	return k
 }
 
-func (t *thought) keep() keptPart {
+func (t *reasoningText) keep() keptPart {
 	end := t.ended
 	if end.IsZero() {
 		end = t.latest
@@ -140,7 +140,7 @@ func (t *thought) keep() keptPart {
 		Seconds: end.Sub(t.started).Seconds()}
 }
 
-func (s *speech) keep() keptPart {
+func (s *answerText) keep() keptPart {
 	kind := "speech"
 	if s.aside {
 		kind = "aside"
@@ -150,14 +150,14 @@ func (s *speech) keep() keptPart {
 
 // A resumed conversation is one that this chat owns.
 type resumed struct {
-	kept    *kept
-	of      *kept // what it is a copy of; nil: it is none
+	kept    *savedChat
+	of      *savedChat // what it is a copy of; nil: it is none
 	release func()
 }
 
 // isNow gives the conversation on the screen its ID, which nobody else has.
 func (m *Model) isNow(id string) {
-	m.owns(m.claim(&kept{ID: id}, m.id))
+	m.owns(m.claim(&savedChat{ID: id}, m.id))
 }
 
 func (m *Model) owns(r resumed) {
@@ -173,7 +173,7 @@ func (m *Model) owns(r resumed) {
 // claim takes a conversation for this chat, or a copy of it where another chat has it open: two
 // that write one would lose each other's words.
 // own is the conversation that it has.
-func (m *Model) claim(k *kept, own string) resumed {
+func (m *Model) claim(k *savedChat, own string) resumed {
 	if m.options.Claim == nil || k.ID == own {
 		return resumed{kept: k}
 	}
@@ -221,11 +221,11 @@ func (m *Model) restore(r resumed) {
 		m.note("what was still to be sent is in the editor: Enter sends it")
 	}
 	if r.of != nil {
-		m.inform(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its own "+
-			"way as %s", r.of.Name, r.of.ID, k.ID))
+		m.showNotice(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its "+
+			"own way as %s", r.of.Name, r.of.ID, k.ID))
 		m.keep()
 	} else if len(all)+len(m.queued) > 0 {
-		m.inform(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
+		m.showNotice(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
 			k.Changed.Local().Format("2006-01-02 15:04")))
 	}
 }
@@ -239,7 +239,7 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 		took := time.Duration(p.Seconds * float64(time.Second))
 		switch start := (time.Time{}).Add(time.Hour); p.Kind {
 		case "thought":
-			a.parts = append(a.parts, &thought{text: newProse(m.palette, term.Dim, text),
+			a.parts = append(a.parts, &reasoningText{text: newProse(m.palette, term.Dim, text),
 				tokens: p.Tokens, started: start, ended: start.Add(took)})
 		case "call":
 			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
@@ -248,7 +248,7 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 				ended:   start.Add(took)})
 		default:
 			code := before + len(a.code())
-			s := &speech{text: markdown.New(m.palette, code), before: code,
+			s := &answerText{text: markdown.New(m.palette, code), before: code,
 				aside: p.Kind == "aside"}
 			s.text.Push(text)
 			s.text.End()
@@ -317,26 +317,26 @@ func (m *Model) keepSent() {
 	}
 }
 
-// A keeper writes the latest snapshot of each conversation; one that is overtaken before it is
+// A saver writes the latest snapshot of each conversation; one that is overtaken before it is
 // written is left out.
-type keeper struct {
+type saver struct {
 	store session.Store
 
 	mu      sync.Mutex
-	pending map[string]*kept // by ID
+	pending map[string]*savedChat // by ID
 	writing sync.Mutex
 }
 
-func (k *keeper) queue(s *kept) {
+func (k *saver) queue(s *savedChat) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pending == nil {
-		k.pending = map[string]*kept{}
+		k.pending = map[string]*savedChat{}
 	}
 	k.pending[s.ID] = s
 }
 
-func (k *keeper) flush() {
+func (k *saver) flush() {
 	k.writing.Lock()
 	defer k.writing.Unlock()
 	k.mu.Lock()
@@ -351,12 +351,12 @@ func (k *keeper) flush() {
 }
 
 // keptChats are the conversations of a store that can be read, the latest first.
-func keptChats(store session.Store) (all []*kept) {
+func keptChats(store session.Store) (all []*savedChat) {
 	if store == nil {
 		return nil
 	}
 	for _, r := range store.List(session.KindChat) {
-		var k kept
+		var k savedChat
 		if json.Unmarshal(r.Value, &k) == nil && k.ID != "" {
 			all = append(all, &k)
 		}
@@ -374,8 +374,8 @@ func Find(store session.Store, name string) (id, model string, err error) {
 	return k.ID, k.Model, nil
 }
 
-func find(store session.Store, name string) (*kept, error) {
-	var found []*kept
+func find(store session.Store, name string) (*savedChat, error) {
+	var found []*savedChat
 	for _, k := range keptChats(store) {
 		switch {
 		case name == "", k.ID == name:
@@ -397,7 +397,7 @@ func find(store session.Store, name string) (*kept, error) {
 }
 
 // words is all text of a conversation in small letters, to search in.
-func (k *kept) words() string {
+func (k *savedChat) words() string {
 	var b strings.Builder
 	for _, text := range []string{k.Name, k.ID, k.Model} {
 		b.WriteString(text + "\n")
@@ -412,7 +412,7 @@ func (k *kept) words() string {
 }
 
 // about is a conversation in a line.
-func (k *kept) about() string {
+func (k *savedChat) about() string {
 	return fmt.Sprintf("%s · %s, %s", term.Clean(k.Name),
 		k.Changed.Local().Format("2006-01-02 15:04"), questions(len(k.Exchanges)))
 }

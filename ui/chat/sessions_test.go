@@ -126,7 +126,7 @@ func TestSessions(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "chat.json")
 	s.command("/export " + path)
-	var k kept
+	var k savedChat
 	if err := json.Unmarshal([]byte(read(t, path)), &k); err != nil || k.Name != "the cache" ||
 		len(k.Exchanges) != 1 || len(k.Exchanges[0].Messages) != 2 {
 		t.Errorf("exported %+v: %v", k, err)

@@ -201,7 +201,7 @@ func putChat(store session.Store, id, question string) {
 	a := newAnswer(m.palette, m.now, 0)
 	a.finish(m.now, "", 0)
 	m.conversation.ask(question, 0, a)
-	k := keeper{store: store}
+	k := saver{store: store}
 	k.queue(m.snapshot())
 	k.flush()
 }

@@ -116,14 +116,14 @@ func (m *Model) askRows() []term.Row {
 
 func (m *Model) listTools() tea.Cmd {
 	if len(m.tools.now()) == 0 {
-		return m.inform("the model has no tools here: --tools browser,python gives it some")
+		return m.showNotice("the model has no tools here: --tools browser,python gives it some")
 	}
 	tools := offered(m.tools.now())
 	rows := []line{styledLine(term.Bold, fmt.Sprintf("The model may call %d tools", len(tools)))}
 	for _, o := range tools {
 		rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
 	}
-	return m.say(&block{lines: rows})
+	return m.appendEntry(&block{lines: rows})
 }
 
 type toolbox struct {
@@ -137,8 +137,8 @@ type toolbox struct {
 // now are the tools to show.
 func (b *toolbox) now() []session.Tool { return *b.tools.Load() }
 
-// leave says that another conversation has begun.
-func (b *toolbox) leave() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
+// markStale says that another conversation has begun.
+func (b *toolbox) markStale() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
 
 // ready are the tools for a turn.
 func (b *toolbox) ready() ([]session.Tool, error) {

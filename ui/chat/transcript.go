@@ -115,31 +115,31 @@ func (t *transcript) view(l layout) []string {
 
 var blankRow = []string{""}
 
-// A remark is text behind a mark: what the person said, or a line of the chat itself, such as an
-// error and what to do about it.
-type remark struct {
+// A markedText is text behind a mark: what the person said, or a line of the chat itself, such as
+// an error and what to do about it.
+type markedText struct {
 	mark  term.Span
 	text  *prose
 	folds bool // a long one is shown by its beginning
 }
 
-func newQuestion(p term.Palette, text string) *remark {
-	return &remark{term.Span{Text: "❯ ", Style: term.Bold | term.Green},
+func newQuestion(p term.Palette, text string) *markedText {
+	return &markedText{term.Span{Text: "❯ ", Style: term.Bold | term.Green},
 		newProse(p, term.Plain, text), true}
 }
 
 // newSummary is what stands for the conversation before it.
-func newSummary(p term.Palette, text string) *remark {
-	return &remark{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
+func newSummary(p term.Palette, text string) *markedText {
+	return &markedText{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
 		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}
 }
 
-func newNotice(p term.Palette, mark string, tone term.Style, text string) *remark {
-	return &remark{term.Span{Text: mark + " ", Style: tone | term.Bold},
+func newNotice(p term.Palette, mark string, tone term.Style, text string) *markedText {
+	return &markedText{term.Span{Text: mark + " ", Style: tone | term.Bold},
 		newProse(p, tone, term.Clean(text)), false}
 }
 
-func (r *remark) runs(l layout) []run {
+func (r *markedText) runs(l layout) []run {
 	stable, tail := r.text.rows(max(l.width-2, 1))
 	rows := append(stable[:len(stable):len(stable)], tail...)
 	if len(rows) == 0 {

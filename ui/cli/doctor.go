@@ -64,7 +64,7 @@ func doctorCommand() *cli.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, d.Close()) }()
-			for _, found := range tools.Look() {
+			for _, found := range tools.Detect() {
 				d.Tools = append(d.Tools, doctor.Tool(found))
 			}
 			lookAround(c.Context, d)

@@ -99,7 +99,7 @@ func listed() ([]listedModel, error) {
 		}
 		rows = append(rows, row)
 	}
-	for _, e := range checkpoint.ListElsewhere() {
+	for _, e := range checkpoint.ListForeign() {
 		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
 		if e.Model == nil {
 			row.Note = "cannot be used: " + e.Trouble.Error()

@@ -164,9 +164,9 @@ func yes(t Terminal, question string, standard bool) (bool, error) {
 }
 
 // elsewhereUsable is what other programs have here that can be used.
-func elsewhereUsable() []checkpoint.Elsewhere {
-	return slices.DeleteFunc(checkpoint.ListElsewhere(),
-		func(e checkpoint.Elsewhere) bool { return e.Model == nil })
+func elsewhereUsable() []checkpoint.Foreign {
+	return slices.DeleteFunc(checkpoint.ListForeign(),
+		func(e checkpoint.Foreign) bool { return e.Model == nil })
 }
 
 // instead offers, before a download, the same model that another program has here. It gives true

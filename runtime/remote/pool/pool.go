@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	failed := make([]error, len(p.list))
 	var looks sync.WaitGroup
 	for i, s := range p.list {
-		looks.Go(func() { failed[i] = p.look(ctx, s) })
+		looks.Go(func() { failed[i] = p.probe(ctx, s) })
 	}
 	looks.Wait()
 	if p.up() == 0 {
@@ -158,8 +158,8 @@ func (p *Pool) up() (n int) {
 	return n
 }
 
-// look asks a server for its model and for one token, and takes it in if it gives token ids.
-func (p *Pool) look(ctx context.Context, s *server) error {
+// probe asks a server for its model and for one token, and takes it in if it gives token ids.
+func (p *Pool) probe(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var listed struct {
@@ -222,7 +222,7 @@ func (p *Pool) watch(ctx context.Context, s *server) {
 		up := s.up
 		p.mu.Unlock()
 		if !up {
-			if p.look(ctx, s) == nil {
+			if p.probe(ctx, s) == nil {
 				p.o.Notify(s.client.Root() + " answers again")
 			}
 			continue
@@ -316,7 +316,7 @@ func (p *Pool) Submit(ctx context.Context, r sched.Request) (session.TokenStream
 	}
 	s := newStream(ctx, p, r)
 	if err := s.begin(); err != nil {
-		s.leave()
+		s.closePiece()
 		return nil, err
 	}
 	p.mu.Lock()

@@ -101,7 +101,7 @@ func (s *stream) begin() error {
 			}
 		}
 	}
-	return s.somewhere(func(from *server) error {
+	return s.onAnyServer(func(from *server) error {
 		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
 		if err == nil {
 			s.server, s.piece, s.one, s.closing = from, piece, s.single(), false
@@ -111,10 +111,10 @@ func (s *stream) begin() error {
 	})
 }
 
-// somewhere does work on a server, and on the next one where that fails. The server stays taken
+// onAnyServer does work on a server, and on the next one where that fails. The server stays taken
 // where work has made it the stream's.
-func (s *stream) somewhere(work func(*server) error) error {
-	s.leave()
+func (s *stream) onAnyServer(work func(*server) error) error {
+	s.closePiece()
 	not := map[*server]bool{}
 	var busy *session.BusyError
 	var last error
@@ -178,7 +178,7 @@ func (s *stream) read() {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF) && s.closing: // the one token has come
-		s.leave()
+		s.closePiece()
 	case s.ctx.Err() != nil:
 		s.end(sched.FinishCancelled, nil)
 	default: // the sequence goes on elsewhere
@@ -186,7 +186,7 @@ func (s *stream) read() {
 			err = errors.New("its answer ends in the middle")
 		}
 		failed, own := s.server, (*client.Error)(nil)
-		s.leave()
+		s.closePiece()
 		if !errors.As(err, &own) { // which may be the sequence's own
 			s.pool.failed(failed, err)
 		}
@@ -207,7 +207,7 @@ func (s *stream) take(c *choice) error {
 			return fmt.Errorf("token %d is not in the vocabulary", t.ID)
 		}
 		if !s.legal(t.ID) {
-			s.again(t.ID)
+			s.resample(t.ID)
 			return nil
 		}
 		s.fails = 0
@@ -223,7 +223,7 @@ func (s *stream) take(c *choice) error {
 			id = token.Return
 		}
 		if !s.legal(id) { // the model's end where the grammar goes on
-			s.again(id)
+			s.resample(id)
 			return nil
 		}
 		if !s.deliver(sched.Token{SampledToken: engine.SampledToken{ID: id}}) {
@@ -248,9 +248,9 @@ const (
 	mostBanned = 16
 )
 
-// again samples the place anew at which the server wanted an illegal token.
-func (s *stream) again(id int32) {
-	s.leave()
+// resample samples the place anew at which the server wanted an illegal token.
+func (s *stream) resample(id int32) {
+	s.closePiece()
 	mask := s.r.Constraint.Mask()
 	if s.banned = append(s.banned, id); len(s.banned) > mostBanned || count(mask) <= fewAllowed {
 		s.only = allowed(mask)
@@ -301,7 +301,7 @@ func isEnd(id int32) bool {
 	return id == token.Return || id == token.Call || id == token.EndOfText
 }
 
-func (s *stream) leave() {
+func (s *stream) closePiece() {
 	if s.piece == nil {
 		return
 	}
@@ -332,7 +332,7 @@ func (s *stream) end(f sched.Finish, err error) {
 	if s.piece != nil && (f == sched.FinishStop || f == sched.FinishLength) {
 		s.finishPiece()
 	}
-	s.leave()
+	s.closePiece()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finish != "" {

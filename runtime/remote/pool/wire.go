@@ -79,7 +79,7 @@ func (s *stream) scorePrompt() error {
 			} `json:"prompt_logprobs"`
 		}
 	}
-	err := s.somewhere(func(from *server) error {
+	err := s.onAnyServer(func(from *server) error {
 		return from.client.Call(s.ctx, "POST", "/v1/completions", map[string]any{
 			"model": from.model, "prompt": s.r.Prompt, "max_tokens": 1, "temperature": 0,
 			"prompt_logprobs": top}, &answer)

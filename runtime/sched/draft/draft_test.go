@@ -118,7 +118,7 @@ var machines = []machine{{0.05, 0.001, 1}, {0.047, 0.03, 0.8}, {0.1, 0.02, 1}, {
 func play(m machine, seqs, tokens int, guess func(at int) (p Proposal, right int)) (took,
 	without time.Duration) {
 	var g Gate
-	fares, at := make([]Fare, seqs), make([]int, seqs)
+	fares, at := make([]Record, seqs), make([]int, seqs)
 	for total := 0; total < tokens; {
 		type try struct {
 			seq, match, n, right, rows int
@@ -198,7 +198,7 @@ func TestGateTriesWhatPays(t *testing.T) {
 // known.
 func TestGateIsNotMisled(t *testing.T) {
 	var g Gate
-	var f Fare
+	var f Record
 	p := Proposal{Tokens: make([]int32, Most), Match: 64}
 	if n, _ := g.Worth(p, &f, 1, 1); n != 0 || g.Costs(9) != 0 {
 		t.Fatalf("%d tokens on an unknown machine", n)

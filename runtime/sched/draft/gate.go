@@ -41,14 +41,14 @@ type Gate struct {
 	account float64  // seconds that drafts may still lose
 	opened  bool     // the loan is on the account
 	dearer  float64  // what the last step took, of what such steps are believed to take
-	fare    Fare
+	fare    Record
 }
 
 // cost is what steps of about so many rows took: a running mean of both.
 type cost struct{ rows, seconds float64 }
 
-// Fare is how drafts have done lately. The zero value knows nothing.
-type Fare [kinds]struct{ right, wrong float64 }
+// Record is how drafts have done lately. The zero value knows nothing.
+type Record [kinds]struct{ right, wrong float64 }
 
 // kinds of matches, by their length, and what is believed of them before any is seen: the chance
 // that one more token is right.
@@ -133,7 +133,7 @@ const guessed = 0.4
 
 // Worth is how many tokens of a proposal are to be tried in a step that has rows rows and gives
 // tokens tokens without them; 0: none.
-func (g *Gate) Worth(p Proposal, own *Fare, rows int, tokens float64) (n int, more float64) {
+func (g *Gate) Worth(p Proposal, own *Record, rows int, tokens float64) (n int, more float64) {
 	now := g.Costs(rows)
 	if now == 0 {
 		return 0, 0
@@ -161,7 +161,7 @@ func (g *Gate) Worth(p Proposal, own *Fare, rows int, tokens float64) (n int, mo
 }
 
 // chance is that of one more token to be right.
-func (g *Gate) chance(match int, own *Fare) float64 {
+func (g *Gate) chance(match int, own *Record) float64 {
 	const all, one = 16, 6 // tokens that a belief counts for
 	k := kind(match)
 	c := (believed[k]*all + g.fare[k].right) / (all + g.fare[k].right + g.fare[k].wrong)
@@ -176,21 +176,21 @@ const (
 	declined = 0.95
 )
 
-func (f *Fare) fade(kind int, by float64) {
+func (f *Record) fade(kind int, by float64) {
 	f[kind].right *= by
 	f[kind].wrong *= by
 }
 
 // Settle tells how a draft of the step observed last did: right of its n tokens were. rows and
 // tokens are those of the step without it.
-func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Fare) {
+func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Record) {
 	k, wrong := kind(match), 0.0
 	if right < n {
 		wrong = 1
 	}
 	own.fade(k, tried)
 	g.fare.fade(k, declined)
-	for _, f := range []*Fare{own, &g.fare} {
+	for _, f := range []*Record{own, &g.fare} {
 		f[k].right += float64(right)
 		f[k].wrong += wrong
 	}

@@ -192,7 +192,7 @@ func Open(ctx context.Context, o serve.Options, config string, notify func(strin
 	if d.dev, why, err = serve.Open(ctx, o.Settings, notify); err != nil {
 		return nil, err
 	}
-	return d, d.look(ctx, why, o, config)
+	return d, d.examine(ctx, why, o, config)
 }
 
 func (d *Doctor) Close() (err error) {
@@ -218,7 +218,8 @@ func MachineOf(host engine.Backend) Machine {
 		MemoryTotal: total, MemoryFree: free}
 }
 
-func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config string) (err error) {
+func (d *Doctor) examine(ctx context.Context, why string, o serve.Options,
+	config string) (err error) {
 	_, free := d.host.Memory()
 	d.Machine = MachineOf(d.host)
 	d.GPUs = gpu.Detect(ctx)

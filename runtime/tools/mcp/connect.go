@@ -61,7 +61,7 @@ func (s Server) connect(ctx context.Context) (*connection, error) {
 func (s Server) try(ctx context.Context, kind, version string) (*connection, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &connection{ended: make(chan struct{}), cancel: cancel}
-	complaint := &process.Complaint{}
+	complaint := &process.StderrTail{}
 	var to sdk.Transport
 	switch {
 	case s.URL == "":
@@ -75,7 +75,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 			HTTPClient: &http.Client{Transport: headers(s.Headers)}}
 	default:
 		to = &sdk.StreamableClientTransport{Endpoint: s.URL,
-			HTTPClient: &http.Client{Transport: standing{headers(s.Headers)}},
+			HTTPClient: &http.Client{Transport: keptOpen{headers(s.Headers)}},
 			MaxRetries: -1}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
@@ -85,7 +85,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 			},
 			ProgressNotificationHandler: func(_ context.Context,
 				r *sdk.ProgressNotificationClientRequest) {
-				c.tell(r.Params)
+				c.report(r.Params)
 			}})
 	done := make(chan error, 1)
 	go func() { // the stream of SSE lives as long as the context of Connect

@@ -46,7 +46,7 @@ func (p *progress) follow(output func(string)) (token int, done func()) {
 	}
 }
 
-func (p *progress) tell(n *sdk.ProgressNotificationParams) {
+func (p *progress) report(n *sdk.ProgressNotificationParams) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.output == nil || fmt.Sprint(n.ProgressToken) != fmt.Sprint(p.token) {
@@ -72,15 +72,15 @@ func progressLine(n *sdk.ProgressNotificationParams) string {
 	return strings.TrimSpace(text+" "+far) + "\n"
 }
 
-// standing gives the SDK a stream of notices that is there at once and never ends by itself. A
+// keptOpen gives the SDK a stream of notices that is there at once and never ends by itself. A
 // streamable HTTP server may have none, answer late, or end it at any time, which the SDK takes for
 // the end of the session.
-type standing struct{ http.RoundTripper }
+type keptOpen struct{ http.RoundTripper }
 
 // noticeRetry is how long to wait before an ended stream is opened again.
 const noticeRetry = 5 * time.Second
 
-func (s standing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s keptOpen) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") != "" {
 		return s.RoundTripper.RoundTrip(r)
 	}
@@ -101,7 +101,7 @@ func (s standing) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // pass copies the server's stream, as long as it lasts. It tells whether to try again.
-func (s standing) pass(r *http.Request, to io.Writer) bool {
+func (s keptOpen) pass(r *http.Request, to io.Writer) bool {
 	if r.Context().Err() != nil {
 		return false
 	}

@@ -66,12 +66,12 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	if t.browser == nil && t.python == nil && len(t.tools) == 0 {
 		return nil
 	}
-	t.weigh()
+	t.chooseLazy()
 	return t
 }
 
-// weigh finds out whether all tools together would take too much of the context.
-func (t *Tool) weigh() {
+// chooseLazy finds out whether all tools together would take too much of the context.
+func (t *Tool) chooseLazy() {
 	if t.servers.o.Context == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (t *Tool) renew() {
 				t.described = append(t.described, one)
 			}
 		}
-		t.weigh()
+		t.chooseLazy()
 	}
 }
 
@@ -262,7 +262,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 	bounded, cancel := context.WithTimeout(ctx, t.servers.o.Time)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		conn, err := t.reach(bounded, from)
+		conn, err := t.connectionTo(bounded, from)
 		if err != nil {
 			return none, err
 		}
@@ -287,7 +287,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 			continue // it has restarted, and the call did not reach it
 		}
 		return none, fmt.Errorf("the server %s ended during the call, which may or may not have "+
-			"been carried out (%w)%s", from.shown, err, t.prospect(from))
+			"been carried out (%w)%s", from.shown, err, t.nextAttempt(from))
 	}
 }
 
@@ -304,8 +304,8 @@ func callTool(ctx context.Context, c *connection, name string,
 	return within(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, asked) })
 }
 
-// reach is the conversation's connection to a server, made anew if it has ended.
-func (t *Tool) reach(ctx context.Context, from *source) (*connection, error) {
+// connectionTo is the conversation's connection to a server, made anew if it has ended.
+func (t *Tool) connectionTo(ctx context.Context, from *source) (*connection, error) {
 	if t.open[from] == nil {
 		t.servers.take(from, t.open, false)
 	}
@@ -322,7 +322,7 @@ func (t *Tool) reach(ctx context.Context, from *source) (*connection, error) {
 	if err != nil {
 		t.deaths[from]++
 		return nil, fmt.Errorf("the server %s cannot be reached: %w%s", from.shown, err,
-			t.prospect(from))
+			t.nextAttempt(from))
 	}
 	t.open[from] = c
 	return c, nil
@@ -336,8 +336,8 @@ func (t *Tool) drop(from *source) {
 	}
 }
 
-// prospect says what the next call will do.
-func (t *Tool) prospect(from *source) string {
+// nextAttempt says what the next call will do.
+func (t *Tool) nextAttempt(from *source) string {
 	if t.deaths[from] >= mostDeaths {
 		return "; do without it"
 	}

@@ -151,7 +151,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	}
 	run := &interpreter{process: command, stop: stop, frames: make(chan frame, 64),
 		watch: make(chan struct{}), limit: make(chan error, 1)}
-	complaint := &process.Complaint{}
+	complaint := &process.StderrTail{}
 	command.Stderr = complaint
 	if run.in, err = command.StdinPipe(); err != nil {
 		return nil, err

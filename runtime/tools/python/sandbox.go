@@ -137,7 +137,7 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 		}
 	}
 	process.OwnGroup(c)
-	endWithUs(c)
+	endWithParent(c)
 	c.WaitDelay = 5 * time.Second
 	return c, stop, nil
 }

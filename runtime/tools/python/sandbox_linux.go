@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithUs ends the interpreter with this process, however that ends.
-func endWithUs(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
+// endWithParent ends the interpreter with this process, however that ends.
+func endWithParent(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // used is the resident memory, in bytes, and the number of a process and all below it.
 func used(pid int) (memory int64, processes int) {

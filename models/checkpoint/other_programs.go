@@ -20,8 +20,8 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Elsewhere is a model in another program's folder.
-type Elsewhere struct {
+// Foreign is a model in another program's folder.
+type Foreign struct {
 	// what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
 	Name    string
 	Program string // "ollama", "LM Studio", "llama.cpp"
@@ -32,21 +32,21 @@ type Elsewhere struct {
 }
 
 // SameShape tells whether a model of the catalogue has its shape.
-func (e Elsewhere) SameShape(as models.Entry) bool {
+func (e Foreign) SameShape(as models.Entry) bool {
 	return e.Model != nil && e.Model.Spec().SameShape(as.Spec)
 }
 
-// ListElsewhere looks into the folders of other programs, in the order of their names. Folders that
+// ListForeign looks into the folders of other programs, in the order of their names. Folders that
 // are not there or cannot be read are passed over: they are not ours.
-func ListElsewhere() []Elsewhere {
+func ListForeign() []Foreign {
 	list := slices.Concat(ollamaModels(), lmstudioModels(), llamaModels())
-	slices.SortStableFunc(list, func(a, b Elsewhere) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // consider looks at one GGUF file; false when it is no gpt-oss.
-func consider(program, name, path string) (Elsewhere, bool) {
-	e := Elsewhere{Name: name, Program: program, Path: path}
+func consider(program, name, path string) (Foreign, bool) {
+	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)
 	if err != nil {
 		return e, false
@@ -65,7 +65,7 @@ func consider(program, name, path string) (Elsewhere, bool) {
 
 // ollamaModels follows ollama's manifests: manifests/HOST/OWNER/MODEL/TAG is JSON whose layer of
 // the type "model" names a blob.
-func ollamaModels() (list []Elsewhere) {
+func ollamaModels() (list []Foreign) {
 	for _, root := range folders(os.Getenv("OLLAMA_MODELS"), "~/.ollama/models",
 		"/usr/share/ollama/.ollama/models", "/var/lib/ollama/models") {
 		for _, tag := range glob(root, "manifests/*/*/*/*") {
@@ -102,7 +102,7 @@ func ollamaModels() (list []Elsewhere) {
 }
 
 // lmstudioModels walks LM Studio's OWNER/REPO/FILE.gguf.
-func lmstudioModels() (list []Elsewhere) {
+func lmstudioModels() (list []Foreign) {
 	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
 		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
 	}
@@ -111,7 +111,7 @@ func lmstudioModels() (list []Elsewhere) {
 
 // llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where
 // its newer versions put them.
-func llamaModels() (list []Elsewhere) {
+func llamaModels() (list []Foreign) {
 	own := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
 	switch runtime.GOOS {
 	case "darwin":
@@ -143,7 +143,7 @@ func llamaModels() (list []Elsewhere) {
 
 // considerFiles looks at the GGUF files of a folder that a pattern matches, each named by its path
 // in it.
-func considerFiles(program, prefix, root, pattern string) (list []Elsewhere) {
+func considerFiles(program, prefix, root, pattern string) (list []Foreign) {
 	for _, path := range glob(root, pattern) {
 		within, err := filepath.Rel(root, path)
 		if err != nil || !gguf.First(filepath.Base(path)) {
@@ -190,7 +190,7 @@ func findElsewhere(name string) (Found, bool, error) {
 		func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return Found{}, false, nil
 	}
-	for _, e := range ListElsewhere() {
+	for _, e := range ListForeign() {
 		if e.Name == name || e.Name == name+":latest" {
 			if e.Trouble != nil {
 				return Found{}, true, e.Trouble
@@ -234,7 +234,7 @@ func Inventory() ([]Stored, error) {
 			if !known && !related && !describesGPTOSS(filepath.Join(s.Path, "config.json")) {
 				continue
 			}
-			stored := Stored{Found: look(s.Path), Main: s.Main, Note: entry.Special}
+			stored := Stored{Found: inspect(s.Path), Main: s.Main, Note: entry.Special}
 			if related {
 				stored.Note = relative.Does
 			}

@@ -21,7 +21,7 @@ func TestElsewhere(t *testing.T) {
 		"HF_HUB_CACHE": filepath.Join(home, "hub")} {
 		t.Setenv(name, value)
 	}
-	if list := checkpoint.ListElsewhere(); len(list) != 0 {
+	if list := checkpoint.ListForeign(); len(list) != 0 {
 		t.Fatalf("in an empty home: %+v", list)
 	}
 	tiny, err := checkpoint.Open(write(t, modeltest.New(modeltest.Tiny(), 1)))
@@ -66,7 +66,7 @@ func TestElsewhere(t *testing.T) {
 		modeltest.LlamaBF16, 2)
 	writeGGUF("hub/models--ggml-org--gpt-oss-20b-GGUF/snapshots/0123456789012345678901234567890123456789", "gpt-oss-20b-mxfp4", modeltest.LlamaBF16, 1)
 	var names []string
-	for _, e := range checkpoint.ListElsewhere() {
+	for _, e := range checkpoint.ListForeign() {
 		names = append(names, e.Name)
 		if e.Trouble != nil || e.Model == nil || e.Bytes == 0 {
 			t.Errorf("%s: %+v", e.Name, e)
