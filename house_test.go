@@ -1,11 +1,16 @@
 // Holds what a program can hold of docs/CONTRIBUTING.md: lines within 100 columns, files that open
-// with why they exist, and the picture of the rooms in docs/design.md, which must be the tree.
+// with why they exist, the picture of the rooms in docs/design.md, which must be the tree, and how
+// few types make a turn or start one.
 
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -257,4 +262,46 @@ func TestMappingNamesTests(t *testing.T) {
 	if rows < 30 {
 		t.Errorf("%d rows", rows)
 	}
+}
+
+// A turn, and a runner, is wrapped by the functions of runtime/session/wrap.go, which pass on what
+// they do not change. So few types have these methods themselves.
+func TestFewTypesMakeTurns(t *testing.T) {
+	most := map[string]int{"Next func() (Event, bool)": 5,
+		"Start func(context.Context, Request) (Turn, error)": 6}
+	found := map[string][]string{}
+	for _, name := range files(t, ".go") {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			if method := f.Name.Name + " " + unnamed(f.Type); most[method] > 0 {
+				found[method] = append(found[method], name)
+			}
+		}
+	}
+	for method, n := range most {
+		if len(found[method]) < 2 || len(found[method]) > n {
+			t.Errorf("%d types have the method %s, and %d may: %v", len(found[method]), method, n,
+				found[method])
+		}
+	}
+}
+
+// unnamed is the type of a function without the names of its parameters and of package session.
+func unnamed(f *ast.FuncType) string {
+	for _, list := range []*ast.FieldList{f.Params, f.Results} {
+		for i := 0; list != nil && i < len(list.List); i++ {
+			list.List[i].Names = nil
+		}
+	}
+	return strings.ReplaceAll(types.ExprString(f), "session.", "")
 }

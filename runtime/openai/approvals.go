@@ -159,27 +159,10 @@ func approved(call session.Call) firstTurn {
 			return nil, invalid("tools", "the approved call needs its server: send the mcp tool "+
 				"that offers %s again", call.Name)
 		}
-		return &approvedTurn{call: call}, nil
+		done := session.Done{Finish: session.FinishToolCalls}
+		return session.Known(session.Result{Calls: []session.Call{call}, Done: done},
+			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
+			session.CallArguments{Text: call.Arguments},
+			session.CallEnd{Arguments: call.Arguments}, done), nil
 	}
-}
-
-type approvedTurn struct {
-	call session.Call
-	said int
-}
-
-func (t *approvedTurn) Next() (session.Event, bool) {
-	events := []session.Event{
-		session.CallStart{ID: t.call.ID, Name: t.call.Name, Recipient: t.call.Recipient},
-		session.CallArguments{Text: t.call.Arguments}, session.CallEnd{Arguments: t.call.Arguments},
-		session.Done{Finish: session.FinishToolCalls}}
-	if t.said++; t.said > len(events) {
-		return nil, false
-	}
-	return events[t.said-1], true
-}
-
-func (t *approvedTurn) Result() session.Result {
-	return session.Result{Calls: []session.Call{t.call},
-		Done: session.Done{Finish: session.FinishToolCalls}}
 }

@@ -170,7 +170,7 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 		tools = append(tools, t)
 	}
 	if how.chosen != nil {
-		runner = &begun{runner, how.chosen.chosen(runner, open)}
+		runner = firstBy(runner, how.chosen.chosen(runner, open))
 	}
 	turn, err := session.StartWithTools(ctx, runner, r, tools,
 		session.ToolLimits{Calls: how.most})
@@ -178,7 +178,7 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 		a.port.release(open, "")
 		return nil, nil, err
 	}
-	return &toolTurn{Turn: turn, ended: func(d session.Done) {
+	return session.AtEnd(turn, func(d session.Done) { // the tools are handed on or closed
 		owner := ""
 		switch {
 		case how.left == nil:
@@ -190,24 +190,7 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 			}
 		}
 		a.port.release(open, owner)
-	}}, open, nil
-}
-
-// toolTurn hands its tools on or closes them when it has ended.
-type toolTurn struct {
-	session.Turn
-	ended func(session.Done)
-}
-
-// Sampled is the method that session.Sampled looks for.
-func (t *toolTurn) Sampled() []int32 { return session.Sampled(t.Turn) }
-
-func (t *toolTurn) Next() (session.Event, bool) {
-	e, ok := t.Turn.Next()
-	if d, done := e.(session.Done); done {
-		t.ended(d)
-	}
-	return e, ok
+	}), open, nil
 }
 
 // toolOf is the tool that runs calls of this recipient, nil if the client does.
@@ -220,14 +203,6 @@ func toolOf(tools []*openTool, recipient string) *openTool {
 	return nil
 }
 
-// quietTurn hides the calls that this process runs: chat completions cannot express them. The
-// client's own calls are numbered as if there were no others.
-type quietTurn struct {
-	session.Turn
-	tools []*openTool
-	shown map[int]int // the number of a call in the turn to the client's number
-}
-
 // startQuietly is the starter of chat completions with built-in tools.
 func startQuietly(wanted []wantedTool, chosen *hostedChoice) starter {
 	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
@@ -235,39 +210,34 @@ func startQuietly(wanted []wantedTool, chosen *hostedChoice) starter {
 		if err != nil {
 			return nil, err
 		}
-		return &quietTurn{turn, open, map[int]int{}}, nil
+		return quietly(turn, open), nil
 	}
 }
 
-func (t *quietTurn) Next() (session.Event, bool) {
-	for {
-		e, ok := t.Turn.Next()
-		shown := true
+// quietly hides the calls that this process runs: chat completions cannot express them. The
+// client's own calls are numbered as if there were no others.
+func quietly(turn session.Turn, tools []*openTool) session.Turn {
+	numbers := map[int]int{} // the number of a call in the turn to the client's number
+	return session.Each(turn, func(e session.Event) (_ session.Event, shown bool) {
 		switch x := e.(type) {
 		case session.CallStart:
-			if shown = toolOf(t.tools, x.Recipient) == nil; shown {
-				t.shown[x.Index] = len(t.shown)
-				x.Index = t.shown[x.Index]
-				e = x
+			if toolOf(tools, x.Recipient) != nil {
+				return nil, false
 			}
+			numbers[x.Index] = len(numbers)
+			x.Index = numbers[x.Index]
+			return x, true
 		case session.CallArguments:
-			x.Index, shown = t.number(x.Index)
-			e = x
+			x.Index, shown = numbers[x.Index]
+			return x, shown
 		case session.CallEnd:
-			x.Index, shown = t.number(x.Index)
-			e = x
+			x.Index, shown = numbers[x.Index]
+			return x, shown
 		case session.ToolOutput, session.ToolEnd:
-			shown = false
+			return nil, false
 		}
-		if shown || !ok {
-			return e, ok
-		}
-	}
-}
-
-func (t *quietTurn) number(index int) (int, bool) {
-	n, ok := t.shown[index]
-	return n, ok
+		return e, true
+	})
 }
 
 type hostedChoice struct {
@@ -320,18 +290,14 @@ func unavailableChoice(kind string) *fault {
 
 type firstTurn func(ctx context.Context, r session.Request) (session.Turn, error)
 
-// begun is a Runner whose first turn is started in another way.
-type begun struct {
-	session.Runner
-	first firstTurn // nil: it was started
-}
-
-func (b *begun) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	start := b.Runner.Start
-	if b.first != nil {
-		start, b.first = b.first, nil
-	}
-	return start(ctx, r)
+// firstBy is a runner whose first turn is started in another way.
+func firstBy(runner session.Runner, start firstTurn) session.Runner {
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		now := start
+		start = runner.Start
+		return now(ctx, r)
+	})
 }
 
 func (h *hostedChoice) chosen(runner session.Runner, tools []*openTool) firstTurn {

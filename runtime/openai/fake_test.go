@@ -32,6 +32,7 @@ type fakeRunner struct {
 	stats   sched.Stats
 	relaxed []string       // what the session says of every turn at its start
 	result  session.Result // what every turn starts from
+	sampled []int32        // what every turn says it has sampled
 
 	mu       sync.Mutex
 	requests []session.Request
@@ -151,6 +152,7 @@ func (t *fakeTurn) end(d session.Done) session.Event {
 }
 
 func (t *fakeTurn) Result() session.Result { return t.result }
+func (t *fakeTurn) Sampled() []int32       { return t.runner.sampled }
 
 var usage = session.Usage{Prompt: 40, Cached: 8, Completion: 12, Reasoning: 5}
 

@@ -30,6 +30,7 @@ func (t *tickingTurn) Next() (session.Event, bool) {
 }
 
 func (t *tickingTurn) Result() session.Result { return session.Result{} }
+func (t *tickingTurn) Sampled() []int32       { return nil }
 
 // written is how many tokens each event of a stream has, and the longest wait for one, where others
 // are open at the same time.

@@ -146,7 +146,7 @@ func (r *responsesForm) sampled() []int32 {
 	if len(r.turns) == 0 || r.req.turns[0].Params.Logprobs >= 0 {
 		return nil
 	}
-	return session.Sampled(r.turns[0])
+	return r.turns[0].Sampled()
 }
 
 // watch streams a log from behind sequence number n until it ends or the client leaves.

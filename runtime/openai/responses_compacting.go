@@ -46,93 +46,77 @@ type compacted struct {
 	messages []session.Message // in place of those before
 }
 
-// compacting is a Runner that compacts the conversation of its first turn.
-type compacting struct {
-	session.Runner
-	store     session.Store
-	threshold int
-	begun     bool
-	before    int               // messages of the conversation
-	messages  []session.Message // in their place; nil: they were not compacted
-}
-
-func (c *compacting) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	if c.messages != nil { // a turn after a call
-		r.Messages = append(c.messages[:len(c.messages):len(c.messages)],
-			r.Messages[c.before:]...)
-	}
-	if c.begun || len(r.Messages) < 2 {
-		return c.Runner.Start(ctx, r)
-	}
-	c.begun, c.before = true, len(r.Messages)
-	threshold := c.threshold
-	if threshold == wholeContext {
-		threshold = c.ContextLength() / 4 * 3
-	}
-	prompt, err := session.Prompt(ctx, c.store, r)
-	if err != nil || len(prompt) <= threshold {
-		return c.Runner.Start(ctx, r)
-	}
-	return &compactingTurn{ctx: ctx, runner: c, req: r}, nil
-}
-
-// compactingTurn writes the summary when it is first read, so that a stream is kept alive.
-type compactingTurn struct {
-	ctx     context.Context
-	runner  *compacting
-	req     session.Request
-	turn    session.Turn // behind the summary; nil: not yet
-	summary session.Summary
-	ended   bool
-}
-
-func (t *compactingTurn) Next() (session.Event, bool) {
-	switch {
-	case t.ended:
-		return nil, false
-	case t.turn == nil:
-		if e := t.begin(); e != nil {
-			return e, true
+// compacting is a runner that compacts the conversation of its first turn.
+func compacting(runner session.Runner, store session.Store, threshold int) session.Runner {
+	begun, before := false, 0      // messages of the conversation
+	var messages []session.Message // in their place; nil: they were not compacted
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		if messages != nil { // a turn after a call
+			r.Messages = append(messages[:len(messages):len(messages)], r.Messages[before:]...)
 		}
-	}
-	e, ok := t.turn.Next()
-	if d, done := e.(session.Done); done {
-		d.Usage = d.Usage.Plus(t.summary.Usage)
-		e = d
-	}
-	return e, ok
-}
-
-// begin compacts the conversation and starts the turn that goes on from it.
-func (t *compactingTurn) begin() session.Event {
-	ask := t.req
-	ask.Params = sample.Defaults()
-	var e session.Event
-	summary, err := session.Compact(t.ctx, t.runner.Runner, ask)
-	if err == nil {
-		t.summary = summary
-		t.req.Messages = goesOn(summary, t.req.Messages)
-		t.runner.messages = t.req.Messages
-		e = compacted{summary: summary, messages: t.req.Messages}
-	}
-	if t.turn, err = t.runner.Runner.Start(t.ctx, t.req); err != nil {
-		t.ended = true
-		d := session.Done{Finish: session.FinishError, Err: err, Usage: t.summary.Usage}
-		if t.ctx.Err() != nil {
-			d.Finish = session.FinishCancelled
+		if begun || len(r.Messages) < 2 {
+			return runner.Start(ctx, r)
 		}
-		return d
-	}
-	return e
+		begun, before = true, len(r.Messages)
+		if threshold == wholeContext {
+			threshold = runner.ContextLength() / 4 * 3
+		}
+		prompt, err := session.Prompt(ctx, store, r)
+		if err != nil || len(prompt) <= threshold {
+			return runner.Start(ctx, r)
+		}
+		return summarised(ctx, runner, r, &messages), nil
+	})
 }
 
-func (t *compactingTurn) Result() session.Result {
-	if t.turn == nil {
-		return session.Result{}
+// summarised is a turn that goes on from a summary, which it writes when it is first read, so that
+// a stream is kept alive. messages becomes the conversation that it goes on from.
+func summarised(ctx context.Context, runner session.Runner, r session.Request,
+	messages *[]session.Message) session.Turn {
+	var used session.Usage // by the summary
+	begun := false
+	read := func(t session.Turn) (session.Event, bool, session.Turn) {
+		var first session.Event
+		if !begun {
+			begun = true
+			ask := r
+			ask.Params = sample.Defaults()
+			summary, err := session.Compact(ctx, runner, ask)
+			if err == nil {
+				used, r.Messages = summary.Usage, goesOn(summary, r.Messages)
+				*messages = r.Messages
+				first = compacted{summary: summary, messages: r.Messages}
+			}
+			if t, err = runner.Start(ctx, r); err != nil {
+				t = session.Known(session.Result{}, failed(ctx, err))
+				first = nil
+			}
+		}
+		if first != nil {
+			return first, true, t
+		}
+		e, ok := t.Next()
+		if d, done := e.(session.Done); done {
+			d.Usage = d.Usage.Plus(used)
+			e = d
+		}
+		return e, ok, t
 	}
-	r := t.turn.Result()
-	r.Done.Usage = r.Done.Usage.Plus(t.summary.Usage)
-	return r
+	return session.Wrap(nil, session.Wrapper{Read: read, Other: true,
+		Result: func(r session.Result) session.Result {
+			r.Done.Usage = r.Done.Usage.Plus(used)
+			return r
+		}})
+}
+
+// failed is the end of a turn that could not be started.
+func failed(ctx context.Context, err error) session.Done {
+	d := session.Done{Finish: session.FinishError, Err: err}
+	if ctx.Err() != nil {
+		d.Finish = session.FinishCancelled
+	}
+	return d
 }
 
 // goesOn is the conversation after compacting: the summary and the user's last message, which is
@@ -159,39 +143,38 @@ func (r *responsesForm) compactedTo(c compacted) {
 // truncatedHeader says how many messages were dropped.
 const truncatedHeader = "X-Ossrun-Truncated"
 
-// truncating is a Runner that drops the oldest messages until a request fits.
-type truncating struct {
-	session.Runner
-	dropped int // of the request that lost most
-}
-
-func (t *truncating) tell(e *exchange) {
-	if t != nil && t.dropped > 0 {
-		e.tell(truncatedHeader, strconv.Itoa(t.dropped)+
+func tellDropped(e *exchange, dropped int) {
+	if dropped > 0 {
+		e.tell(truncatedHeader, strconv.Itoa(dropped)+
 			" of the oldest messages do not fit into the context and were left out")
 	}
 }
 
-func (t *truncating) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	all := r.Messages
-	dropped := 0
-	for {
-		turn, err := t.Runner.Start(ctx, r)
-		var long *sched.ContextLengthError
-		if !errors.As(err, &long) {
-			t.dropped = max(t.dropped, dropped)
-			return turn, err
+// truncating is a runner that drops the oldest messages until a request fits. most becomes how many
+// were dropped of the request that lost most.
+func truncating(runner session.Runner, most *int) session.Runner {
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		all := r.Messages
+		dropped := 0
+		for {
+			turn, err := runner.Start(ctx, r)
+			var long *sched.ContextLengthError
+			if !errors.As(err, &long) {
+				*most = max(*most, dropped)
+				return turn, err
+			}
+			next := dropped + max(1, (len(all)-dropped)/8)
+			for next < len(all) && all[next].Role == harmony.RoleTool { // its call is gone
+				next++
+			}
+			if next >= len(all) {
+				return nil, err
+			}
+			dropped = next
+			r.Messages = all[dropped:]
 		}
-		next := dropped + max(1, (len(all)-dropped)/8)
-		for next < len(all) && all[next].Role == harmony.RoleTool { // its call is gone
-			next++
-		}
-		if next >= len(all) {
-			return nil, err
-		}
-		dropped = next
-		r.Messages = all[dropped:]
-	}
+	})
 }
 
 // countPrompt is how many tokens the prompt of a request has. The turn is cancelled before it

@@ -107,16 +107,15 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 	return func(ctx context.Context, a *answer, turn session.Request) (session.Turn, error) {
 		runner := a.runner
-		var fitting *truncating
+		dropped := 0
 		if r.truncate {
-			fitting = &truncating{Runner: runner}
-			runner = fitting
+			runner = truncating(runner, &dropped)
 		}
 		if r.compactAt != 0 && r.approved == nil {
-			runner = &compacting{Runner: runner, store: a.port.Store, threshold: r.compactAt}
+			runner = compacting(runner, a.port.Store, r.compactAt)
 		}
 		if r.approved != nil {
-			runner = &begun{runner, approved(*r.approved)}
+			runner = firstBy(runner, approved(*r.approved))
 		}
 		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
 			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous),
@@ -126,7 +125,7 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 		}
 		r.tools = open
 		r.record()
-		fitting.tell(a.exchange)
+		tellDropped(a.exchange, dropped)
 		return started, nil
 	}
 }

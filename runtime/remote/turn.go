@@ -269,3 +269,6 @@ func (t *turn) write(called bool) {
 
 // Result is what the turn has said so far; whole once Next has returned Done.
 func (t *turn) Result() session.Result { return t.result }
+
+// Sampled is nil: a port sends no tokens that a turn could go on from.
+func (t *turn) Sampled() []int32 { return nil }

@@ -399,31 +399,13 @@ func (s *loadedSet) now(key string) loadedState {
 	}
 }
 
-// heldTurn is a turn that holds its model until it has ended, or until its client is gone and reads
-// no further.
-type heldTurn struct {
-	session.Turn
-	done func()
-}
-
-// Sampled is what session.Sampled asks for.
-func (t *heldTurn) Sampled() []int32 { return session.Sampled(t.Turn) }
-
-// follow releases the model of a turn once.
+// follow holds the model of a turn until it has ended, or until its client is gone and reads no
+// further.
 func (s *loadedSet) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
 	once := sync.OnceFunc(func() { s.release(e) })
 	stop := context.AfterFunc(ctx, once)
-	return &heldTurn{t, func() {
+	return session.AtEnd(t, func(session.Done) {
 		stop()
 		once()
-	}}
-}
-
-// Next gives the model back with the last event.
-func (t *heldTurn) Next() (session.Event, bool) {
-	e, ok := t.Turn.Next()
-	if _, last := e.(session.Done); last || !ok {
-		t.done()
-	}
-	return e, ok
+	})
 }

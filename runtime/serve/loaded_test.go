@@ -76,7 +76,12 @@ func (f *fakeModel) Start(ctx context.Context, r session.Request) (session.Turn,
 		return nil, sched.ErrClosed
 	}
 	f.open++
-	return &fakeTurn{f}, nil
+	done := session.Done{Finish: session.FinishStop}
+	return session.AtEnd(session.Ended(done), func(session.Done) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.open--
+	}), nil
 }
 
 func (f *fakeModel) Close() error {
@@ -95,18 +100,6 @@ func (f *fakeModel) Close() error {
 	f.machine.note("close %s", f.key)
 	return nil
 }
-
-// fakeTurn ends with the first Next.
-type fakeTurn struct{ model *fakeModel }
-
-func (t *fakeTurn) Next() (session.Event, bool) {
-	t.model.mu.Lock()
-	defer t.model.mu.Unlock()
-	t.model.open--
-	return session.Done{Finish: session.FinishStop}, true
-}
-
-func (t *fakeTurn) Result() session.Result { return session.Result{} }
 
 func start(t *testing.T, s *loadedSet, key string) session.Turn {
 	t.Helper()

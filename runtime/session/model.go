@@ -32,6 +32,9 @@ type Turn interface {
 	Next() (Event, bool)
 	// Result is what has been generated so far. It is complete once Next has returned Done.
 	Result() Result
+	// Sampled is the tokens so far, from which another process can go on: Request.Sampled. It is
+	// safe for concurrent use. nil: the turn cannot be taken up.
+	Sampled() []int32
 }
 
 // Models are the models that a process can serve.

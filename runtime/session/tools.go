@@ -273,7 +273,7 @@ func (l *toolLoop) again() error {
 	}
 	if req.MaxTokens > 0 {
 		if req.MaxTokens -= l.past.Done.Usage.Completion; req.MaxTokens <= 0 {
-			l.turn = endedTurn{Done{Finish: FinishLength}}
+			l.turn = Ended(Done{Finish: FinishLength})
 			return nil
 		}
 	}
@@ -318,6 +318,9 @@ func (l *toolLoop) Result() Result {
 	return l.past
 }
 
+// Sampled is nil: what tools have returned since is in no request.
+func (l *toolLoop) Sampled() []int32 { return nil }
+
 // joined is two results one after the other.
 func joined(a, b Result) Result {
 	a.Reasoning += b.Reasoning
@@ -339,9 +342,3 @@ func joined(a, b Result) Result {
 	}
 	return a
 }
-
-// endedTurn is a turn of which only the end is left.
-type endedTurn struct{ done Done }
-
-func (t endedTurn) Next() (Event, bool) { return t.done, true }
-func (t endedTurn) Result() Result      { return Result{Done: t.done} }

@@ -258,16 +258,7 @@ func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	return l
 }
 
-// Sampled is the tokens of a turn so far, from which another process can go on: Request.Sampled.
-// It is safe for concurrent use. nil: the turn cannot be taken up.
-func Sampled(t Turn) []int32 {
-	if r, ok := t.(interface{ Sampled() []int32 }); ok {
-		return r.Sampled()
-	}
-	return nil
-}
-
-// Sampled is the method that the function Sampled looks for.
+// Sampled is the tokens so far.
 func (t *turn) Sampled() []int32 {
 	if p := t.taken.Load(); p != nil {
 		return *p

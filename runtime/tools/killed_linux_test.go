@@ -56,7 +56,8 @@ func (c *caller) Start(_ context.Context, r session.Request) (session.Turn, erro
 	}
 	n := int(c.asked.Add(1))
 	if n > c.calls {
-		return turn{Answer: "Done.", Done: session.Done{Finish: session.FinishStop}}, nil
+		return ended(session.Result{Answer: "Done.",
+			Done: session.Done{Finish: session.FinishStop}}), nil
 	}
 	call := session.Call{ID: fmt.Sprint("call_", n), Recipient: "python", Name: "python",
 		Arguments: "import time\ntime.sleep(0.04)\nprint('alive')"}
@@ -65,15 +66,13 @@ func (c *caller) Start(_ context.Context, r session.Request) (session.Turn, erro
 	}
 	m := harmony.Text(harmony.RoleAssistant, call.Arguments).WithChannel("commentary").
 		WithRecipient(call.Recipient)
-	return turn{Calls: []session.Call{call}, Messages: []session.Message{{CallID: call.ID,
-		Message: m}}, Done: session.Done{Finish: session.FinishToolCalls}}, nil
+	return ended(session.Result{Calls: []session.Call{call},
+		Messages: []session.Message{{CallID: call.ID, Message: m}},
+		Done:     session.Done{Finish: session.FinishToolCalls}}), nil
 }
 
-// turn has ended already.
-type turn session.Result
-
-func (t turn) Next() (session.Event, bool) { return t.Done, true }
-func (t turn) Result() session.Result      { return session.Result(t) }
+// ended is a turn that has ended already.
+func ended(r session.Result) session.Turn { return session.Known(r, r.Done) }
 
 // children are the processes that this one has started.
 func children(t *testing.T) (pids []int) {

@@ -80,6 +80,7 @@ func (t *scriptTurn) Next() (session.Event, bool) {
 }
 
 func (t *scriptTurn) Result() session.Result { return t.result }
+func (t *scriptTurn) Sampled() []int32       { return nil }
 
 // words cuts text into events of about a token.
 func words(text string, event func(string) session.Event) []session.Event {

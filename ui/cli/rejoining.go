@@ -61,7 +61,7 @@ func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn,
 			if g.Model.Device == "" { // it was joined before the model was loaded
 				used = r.look(ctx, g)
 			}
-			return &movable{Turn: turn, of: r, used: used, ctx: ctx, request: q}, nil
+			return r.movable(ctx, turn, used, q), nil
 		}
 		if _, own := used.(*alone); own || ctx.Err() != nil || err == nil || moved == moves {
 			return turn, err
@@ -76,36 +76,28 @@ func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn,
 }
 
 // movable is a turn that begins anew elsewhere if its process goes before it has said anything.
-type movable struct {
-	session.Turn
-	of      *rejoining
-	used    answerer
-	ctx     context.Context
-	request session.Request
-	said    bool
-}
-
-func (m *movable) Next() (session.Event, bool) {
-	e, ok := m.Turn.Next()
-	d, over := e.(session.Done)
-	if over && !m.said && errors.Is(d.Err, session.ErrGone) && m.ctx.Err() == nil {
-		err := m.of.replace(m.ctx, m.used)
-		if err == nil {
-			m.Turn, err = m.of.Start(m.ctx, m.request)
+func (r *rejoining) movable(ctx context.Context, t session.Turn, used answerer,
+	q session.Request) session.Turn {
+	said := false
+	return session.Wrap(t, session.Wrapper{Read: func(t session.Turn) (session.Event, bool,
+		session.Turn) {
+		e, ok := t.Next()
+		d, over := e.(session.Done)
+		if over && !said && errors.Is(d.Err, session.ErrGone) && ctx.Err() == nil {
+			err := r.replace(ctx, used)
+			if err == nil {
+				t, err = r.Start(ctx, q)
+			}
+			if err != nil {
+				t = session.Ended(session.Done{Finish: session.FinishError,
+					Err: errors.Join(d.Err, err)})
+			}
+			e, ok = t.Next()
 		}
-		if err != nil {
-			m.Turn = failed{session.Done{Finish: session.FinishError, Err: errors.Join(d.Err, err)}}
-		}
-		e, ok = m.Turn.Next()
-	}
-	m.said = true
-	return e, ok
+		said = true
+		return e, ok, t
+	}})
 }
-
-type failed struct{ done session.Done }
-
-func (f failed) Next() (session.Event, bool) { return f.done, true }
-func (f failed) Result() session.Result      { return session.Result{Done: f.done} }
 
 // look asks the process that was joined how its model is now, and returns what is used from now on.
 func (r *rejoining) look(ctx context.Context, used *local.Guest) answerer {

@@ -51,18 +51,10 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 	}
 }
 
-// lostTurn is one whose process goes before the first word.
-type lostTurn struct{}
-
-func (lostTurn) Next() (session.Event, bool) {
-	return session.Done{Finish: session.FinishError, Err: session.ErrGone}, true
-}
-func (lostTurn) Result() session.Result { return session.Result{} }
-
 type fineTurn struct{ fickle }
 
 func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error) {
-	return failed{session.Done{Finish: session.FinishStop}}, nil
+	return session.Ended(session.Done{Finish: session.FinishStop}), nil
 }
 
 func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
@@ -71,11 +63,14 @@ func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 		again: func(context.Context, string) (answerer, error) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
-	turn := &movable{Turn: lostTurn{}, of: r, used: first, ctx: t.Context()}
+	lost := session.Done{Finish: session.FinishError, Err: session.ErrGone}
+	turn := r.movable(t.Context(), session.Ended(lost), first, session.Request{})
 	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
 		t.Errorf("%+v of %s", e, r.ID())
 	}
-	turn = &movable{Turn: lostTurn{}, of: r, used: first, ctx: t.Context(), said: true}
+	turn = r.movable(t.Context(), session.Known(session.Result{}, session.Answer{Text: "It"}, lost),
+		first, session.Request{})
+	turn.Next()
 	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
 		t.Errorf("a turn that has said something ends with %+v", e)
 	}
@@ -91,6 +86,7 @@ type dying struct {
 func (d *dying) Stop(bool)                                           {}
 func (d *dying) Get(context.Context, string) (session.Runner, error) { return d, nil }
 func (d *dying) Result() session.Result                              { return session.Result{} }
+func (d *dying) Sampled() []int32                                    { return nil }
 
 func (d *dying) Status() local.Status {
 	device := ""

@@ -165,3 +165,6 @@ func (t *guestTurn) note(e session.Event) {
 
 // Result is what the turn has said so far; whole once Next has returned Done.
 func (t *guestTurn) Result() session.Result { return t.result }
+
+// Sampled is nil: the tokens come when the turn has ended.
+func (t *guestTurn) Sampled() []int32 { return nil }

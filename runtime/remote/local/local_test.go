@@ -83,6 +83,7 @@ func (t *scriptedTurn) Next() (session.Event, bool) {
 }
 
 func (t *scriptedTurn) Result() session.Result { return t.h.result }
+func (t *scriptedTurn) Sampled() []int32       { return nil }
 
 func host(t *testing.T, h *scriptedHost) *Guest { return hostUntil(t.Context(), t, h) }
 
