@@ -55,7 +55,7 @@ func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func
 	if err != nil {
 		return nil, err
 	}
-	if g, ok := now.(*local.Guest); ok {
+	if g, ok := now.(*local.Client); ok {
 		where := "server at " + g.Server.URL
 		if g.Server.Kind == local.Chat {
 			where = fmt.Sprintf("chat of process %d", g.Server.PID)
@@ -166,7 +166,7 @@ func (f *finder) load(ctx context.Context, m *serve.Models, name string) error {
 }
 
 // share lets other chats join this one, unless one began to load the model first: that is joined.
-func (f *finder) share(m *serve.Models, name string) (*local.Guest, func()) {
+func (f *finder) share(m *serve.Models, name string) (*local.Client, func()) {
 	nobody := func() {}
 	folder, err := local.Folder()
 	if err != nil || wantsOwn(f.c) {
@@ -219,7 +219,7 @@ func wantsOwn(c *cli.Context) bool {
 }
 
 // serverFor is the process that has the model and can be joined, nil if there is none.
-func serverFor(c *cli.Context, name string) *local.Guest {
+func serverFor(c *cli.Context, name string) *local.Client {
 	if wantsOwn(c) {
 		return nil
 	}
@@ -230,7 +230,7 @@ func serverFor(c *cli.Context, name string) *local.Guest {
 		}
 		for i, m := range s.Models {
 			if wantsModel(name, i == 0, m) {
-				return &local.Guest{Server: s, Model: m}
+				return &local.Client{Server: s, Model: m}
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (r *rejoining) others(context.Context) (list []session.ModelInfo) {
 	switch now := r.current().(type) {
 	case *alone:
 		return now.models.List()
-	case *local.Guest:
+	case *local.Client:
 		for _, m := range now.Server.Models {
 			list = append(list, session.ModelInfo{ID: m.Name, ContextLength: m.Context})
 		}
@@ -57,7 +57,7 @@ func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn,
 	for moved := 0; ; moved++ {
 		used := r.current()
 		turn, err := used.Start(ctx, q)
-		if g, ok := used.(*local.Guest); ok && err == nil {
+		if g, ok := used.(*local.Client); ok && err == nil {
 			if g.Model.Device == "" { // it was joined before the model was loaded
 				used = r.look(ctx, g)
 			}
@@ -100,8 +100,8 @@ func (r *rejoining) movable(ctx context.Context, t session.Turn, used answerer,
 }
 
 // look asks the process that was joined how its model is now, and returns what is used from now on.
-func (r *rejoining) look(ctx context.Context, used *local.Guest) answerer {
-	now, err := used.Again(ctx)
+func (r *rejoining) look(ctx context.Context, used *local.Client) answerer {
+	now, err := used.Refresh(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil || r.now != used {
@@ -123,7 +123,7 @@ func (r *rejoining) replace(ctx context.Context, used answerer) error {
 		return err
 	}
 	where := "which is loaded here"
-	if g, ok := next.(*local.Guest); ok {
+	if g, ok := next.(*local.Client); ok {
 		where = fmt.Sprintf("which process %d has", g.Server.PID)
 	}
 	r.tell("the process that had the model is gone: goes on with " + next.ID() + ", " + where)
@@ -150,10 +150,10 @@ func (r *rejoining) to(ctx context.Context, name string) (session.Runner, error)
 			return nil, err
 		}
 		next, old = &alone{model, now.models, now.leave}, nil
-	case *local.Guest:
+	case *local.Client:
 		for _, m := range now.Server.Models {
 			if wantsModel(name, false, m) {
-				next = &local.Guest{Server: now.Server, Model: m}
+				next = &local.Client{Server: now.Server, Model: m}
 			}
 		}
 	}

@@ -122,7 +122,7 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Models[0].Device != "" {
 		t.Fatalf("%+v: %v", list, err)
 	}
-	r := &rejoining{now: &local.Guest{Server: list[0], Model: list[0].Models[0]},
+	r := &rejoining{now: &local.Client{Server: list[0], Model: list[0].Models[0]},
 		tell: func(string) {},
 		again: func(context.Context, string) (answerer, error) {
 			return &fineTurn{fickle{id: "second"}}, nil

@@ -85,9 +85,9 @@ func (t *scriptedTurn) Next() (session.Event, bool) {
 func (t *scriptedTurn) Result() session.Result { return t.h.result }
 func (t *scriptedTurn) Sampled() []int32       { return nil }
 
-func host(t *testing.T, h *scriptedHost) *Guest { return hostUntil(t.Context(), t, h) }
+func host(t *testing.T, h *scriptedHost) *Client { return hostUntil(t.Context(), t, h) }
 
-func hostUntil(ctx context.Context, t *testing.T, h *scriptedHost) *Guest {
+func hostUntil(ctx context.Context, t *testing.T, h *scriptedHost) *Client {
 	t.Helper()
 	folder := t.TempDir()
 	l, err := Listen(folder)
@@ -106,7 +106,7 @@ func hostUntil(ctx context.Context, t *testing.T, h *scriptedHost) *Guest {
 	if err != nil || len(list) != 1 || list[0].PID != os.Getpid() || list[0].Protocol != Protocol {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	return &Guest{Server: list[0], Model: list[0].Models[0]}
+	return &Client{Server: list[0], Model: list[0].Models[0]}
 }
 
 func TestATurnLosesNothing(t *testing.T) {
@@ -186,7 +186,7 @@ func TestAClientThatGoesAwayCancels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn.(*guestTurn).conn.Close()
+	turn.(*clientTurn).conn.Close()
 	select {
 	case <-h.ended:
 	case <-time.After(2 * time.Minute):

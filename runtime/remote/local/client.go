@@ -15,34 +15,34 @@ import (
 // patience is how long a cancelled turn may take to say how it ended.
 const patience = 5 * time.Second
 
-func (g *Guest) gone(err error) error {
-	return fmt.Errorf("%w (process %d): %w", session.ErrGone, g.Server.PID, err)
+func (c *Client) gone(err error) error {
+	return fmt.Errorf("%w (process %d): %w", session.ErrGone, c.Server.PID, err)
 }
 
-// Guest has turns of one model of a server.
-type Guest struct {
+// Client has its turns from one model of a server.
+type Client struct {
 	Server Server
 	Model  Model
 }
 
 // ID is the model's name.
-func (g *Guest) ID() string { return g.Model.Name }
+func (c *Client) ID() string { return c.Model.Name }
 
 // Device says what the model runs on.
-func (g *Guest) Device() string { return g.Model.Device }
+func (c *Client) Device() string { return c.Model.Device }
 
 // ContextLength is in tokens, prompt and answer together.
-func (g *Guest) ContextLength() int { return g.Model.Context }
+func (c *Client) ContextLength() int { return c.Model.Context }
 
-// Again is the guest with what the server says of the model now.
-func (g *Guest) Again(ctx context.Context) (*Guest, error) {
-	st, err := askStatus(ctx, g.Server.Path)
+// Refresh is the client with what the server says of the model now.
+func (c *Client) Refresh(ctx context.Context) (*Client, error) {
+	st, err := askStatus(ctx, c.Server.Path)
 	if err != nil {
-		return nil, g.gone(err)
+		return nil, c.gone(err)
 	}
-	now := &Guest{Server: Server{g.Server.Path, st}, Model: g.Model}
+	now := &Client{Server: Server{c.Server.Path, st}, Model: c.Model}
 	for _, m := range st.Models {
-		if m.Name == g.Model.Name {
+		if m.Name == c.Model.Name {
 			now.Model = m
 		}
 	}
@@ -50,25 +50,25 @@ func (g *Guest) Again(ctx context.Context) (*Guest, error) {
 }
 
 // Close leaves the server as it is.
-func (g *Guest) Close() error { return nil }
+func (c *Client) Close() error { return nil }
 
 // Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
-func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+func (c *Client) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil {
 		return nil, &session.RequestError{Param: "final",
 			Msg: "the form of an answer cannot be asked for through the socket; use the server's " +
 				"port"}
 	}
-	conn, err := dial(ctx, g.Server.Path)
+	conn, err := dial(ctx, c.Server.Path)
 	if err != nil {
-		return nil, g.gone(err)
+		return nil, c.gone(err)
 	}
-	t := &guestTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
+	t := &clientTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
 	write := json.NewEncoder(conn)
 	write.SetEscapeHTML(false)
-	if err = write.Encode(order{Do: doTurn, Model: g.Model.Name, Request: &r}); err != nil {
+	if err = write.Encode(order{Do: doTurn, Model: c.Model.Name, Request: &r}); err != nil {
 		conn.Close()
-		return nil, g.gone(err)
+		return nil, c.gone(err)
 	}
 	t.stop = context.AfterFunc(ctx, func() {
 		_ = write.Encode(order{Do: doCancel}) // a connection that is broken cancels too
@@ -80,7 +80,7 @@ func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, err
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, g.gone(err)
+		return nil, c.gone(err)
 	}
 	if first.Refused != nil {
 		t.leave()
@@ -89,7 +89,7 @@ func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, err
 	return t, nil
 }
 
-type guestTurn struct {
+type clientTurn struct {
 	ctx    context.Context
 	conn   net.Conn
 	read   *json.Decoder
@@ -99,7 +99,7 @@ type guestTurn struct {
 }
 
 // Next blocks for the next event; it returns false after Done was delivered.
-func (t *guestTurn) Next() (session.Event, bool) {
+func (t *clientTurn) Next() (session.Event, bool) {
 	if t.ended {
 		return nil, false
 	}
@@ -121,7 +121,7 @@ func (t *guestTurn) Next() (session.Event, bool) {
 	}
 }
 
-func (t *guestTurn) lost(err error) session.Event {
+func (t *clientTurn) lost(err error) session.Event {
 	t.leave()
 	t.result.Done = session.Done{Finish: session.FinishError,
 		Err: fmt.Errorf("%w: %w", session.ErrGone, err)}
@@ -134,14 +134,14 @@ func (t *guestTurn) lost(err error) session.Event {
 	return t.result.Done
 }
 
-func (t *guestTurn) leave() {
+func (t *clientTurn) leave() {
 	t.ended = true
 	t.stop()
 	t.conn.Close()
 }
 
 // note keeps what has been said, for Result before the end.
-func (t *guestTurn) note(e session.Event) {
+func (t *clientTurn) note(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		t.result.Reasoning += e.Text
@@ -164,7 +164,7 @@ func (t *guestTurn) note(e session.Event) {
 }
 
 // Result is what the turn has said so far; whole once Next has returned Done.
-func (t *guestTurn) Result() session.Result { return t.result }
+func (t *clientTurn) Result() session.Result { return t.result }
 
 // Sampled is nil: the tokens come when the turn has ended.
-func (t *guestTurn) Sampled() []int32 { return nil }
+func (t *clientTurn) Sampled() []int32 { return nil }
