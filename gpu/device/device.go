@@ -29,7 +29,7 @@ type Device struct {
 	target  kernels.Target
 	kernels *modules
 
-	own    holding
+	own    resources
 	stream *driver.Stream // of steps and of reads and writes
 	window *driver.HostMemory
 	ended  *driver.Event // for devices that take what this one has computed

@@ -11,15 +11,15 @@ import (
 // Keeps what must be given back. What must stay true: if one thing cannot be made, everything made
 // before it is given back.
 
-// holding is what one user has made on a device. After a failure it makes nothing more.
-type holding struct {
+// resources is what one user has made on a device. After a failure it makes nothing more.
+type resources struct {
 	d     *Device
 	frees []func() error
 	err   error
 }
 
 // keep takes what was made.
-func keep[T any](h *holding, made T, free func(T) error, err error) (_ T) {
+func keep[T any](h *resources, made T, free func(T) error, err error) (_ T) {
 	if err != nil {
 		h.err = err
 		var none T
@@ -30,7 +30,7 @@ func keep[T any](h *holding, made T, free func(T) error, err error) (_ T) {
 }
 
 // region makes memory with arbitrary contents; its address is 0 after a failure.
-func (h *holding) region(bytes int64) *region {
+func (h *resources) region(bytes int64) *region {
 	if h.err == nil {
 		r, err := h.d.alloc(bytes)
 		if keep(h, r, (*region).Free, err); err == nil {
@@ -40,7 +40,7 @@ func (h *holding) region(bytes int64) *region {
 	return &region{dev: h.d}
 }
 
-func (h *holding) host(bytes int) *driver.HostMemory {
+func (h *resources) host(bytes int) *driver.HostMemory {
 	if h.err != nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (h *holding) host(bytes int) *driver.HostMemory {
 	return keep(h, m, (*driver.HostMemory).Free, err)
 }
 
-func (h *holding) event(timing bool) *driver.Event {
+func (h *resources) event(timing bool) *driver.Event {
 	if h.err != nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (h *holding) event(timing bool) *driver.Event {
 	return keep(h, e, (*driver.Event).Close, err)
 }
 
-func (h *holding) stream() *driver.Stream {
+func (h *resources) stream() *driver.Stream {
 	if h.err != nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (h *holding) stream() *driver.Stream {
 }
 
 // made returns the error of what could not be made; with an error, the rest has been given back.
-func (h *holding) made() error {
+func (h *resources) made() error {
 	if h.err == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (h *holding) made() error {
 }
 
 // close gives back in reverse order. It may be called more than once.
-func (h *holding) close() error {
+func (h *resources) close() error {
 	var errs []error
 	for _, free := range slices.Backward(h.frees) {
 		errs = append(errs, free())
@@ -96,7 +96,7 @@ const (
 
 // shared is one thing that steps share.
 type shared struct {
-	holding
+	resources
 	what  sharing
 	size  int64
 	users int // guarded by the device's lock for sharing
@@ -115,7 +115,7 @@ func share[T sharer](d *Device, what sharing, size int64,
 		have.of().users++
 		return have, nil
 	}
-	made, err := make(shared{holding: holding{d: d}, what: what, size: size, users: 1})
+	made, err := make(shared{resources: resources{d: d}, what: what, size: size, users: 1})
 	if err != nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", what, err)
@@ -147,7 +147,7 @@ type sharedRegion struct {
 func (d *Device) shareMemory(what sharing, bytes int64) (*sharedRegion, error) {
 	return share(d, what, bytes, func(s shared) (*sharedRegion, error) {
 		r, err := d.zeroed(bytes)
-		keep(&s.holding, r, (*region).Free, err)
+		keep(&s.resources, r, (*region).Free, err)
 		return &sharedRegion{s, r}, err
 	})
 }

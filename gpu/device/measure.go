@@ -37,7 +37,7 @@ func (d *Device) Bandwidth() (rate float64, err error) {
 
 // timeCopy is the best of some copies of so many bytes.
 func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err error) {
-	h := holding{d: d}
+	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	r := h.region(2 * bytes)
 	if h.err != nil {
@@ -52,7 +52,7 @@ func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err erro
 }
 
 // upload makes memory that begins with data; 0 after a failure.
-func (h *holding) upload(data []byte) kernels.Pointer {
+func (h *resources) upload(data []byte) kernels.Pointer {
 	r := h.region(int64(len(data)))
 	if h.err == nil {
 		h.err = r.Write(0, data)
@@ -62,7 +62,7 @@ func (h *holding) upload(data []byte) kernels.Pointer {
 
 // fastest is the shortest of some rounds by the card's own clock, which leaves out the way there
 // and back. A round of a tenth of a second is not repeated.
-func (h *holding) fastest(rounds int,
+func (h *resources) fastest(rounds int,
 	queue func(*driver.Stream) error) (best time.Duration, err error) {
 	from, to := h.event(true), h.event(true)
 	if h.err != nil {
@@ -96,7 +96,7 @@ func (h *holding) fastest(rounds int,
 }
 
 // time is the fastest of three rounds of a launch.
-func (h *holding) time(l kernels.Launch) (time.Duration, error) {
+func (h *resources) time(l kernels.Launch) (time.Duration, error) {
 	if h.err != nil {
 		return 0, h.err
 	}

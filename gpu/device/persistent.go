@@ -87,7 +87,7 @@ func (s *step) makePersistent() error {
 	records := (int64(len(table)) + line - 1) / line * line
 	// the records, then the barrier's state, which must be zero at first
 	r, err := d.zeroed(records + d.target.BarrierBytes(blocks))
-	if keep(&s.holding, r, (*region).Free, err); err != nil {
+	if keep(&s.resources, r, (*region).Free, err); err != nil {
 		return err
 	}
 	if err := r.Write(0, table); err != nil {

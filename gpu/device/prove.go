@@ -49,7 +49,7 @@ type trial struct {
 	o      engine.Settings
 	rows   int
 	layers int
-	way    *way // of the matrices of many rows; nil: the mode's
+	way    *multiplier // of the matrices of many rows; nil: the mode's
 }
 
 // trials lists runs that together reach every variant of this card.
@@ -148,7 +148,7 @@ func proofSpec() models.Spec {
 
 // prover is a small model's memory, and its program compiled both ways.
 type prover struct {
-	holding
+	resources
 	p               *engine.Program
 	arena, cache    *region
 	fast, reference *step
@@ -159,7 +159,7 @@ type prover struct {
 }
 
 func (d *Device) prove(x trial, found map[Variant]*Proof) (err error) {
-	v := &prover{holding: holding{d: d}, found: found}
+	v := &prover{resources: resources{d: d}, found: found}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := v.open(x); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (v *prover) open(x trial) (err error) {
 	var pages int
 	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KVCacheDtype) > 1)
 	v.ckpt, err = checkpoint.Synthetic(spec, 1)
-	if keep(&v.holding, v.ckpt, (*checkpoint.Checkpoint).Close, err); err != nil {
+	if keep(&v.resources, v.ckpt, (*checkpoint.Checkpoint).Close, err); err != nil {
 		return err
 	}
 	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
@@ -182,7 +182,7 @@ func (v *prover) open(x trial) (err error) {
 		return err
 	}
 	v.arena, err = v.d.zeroed(v.p.Layout())
-	if keep(&v.holding, v.arena, (*region).Free, err); err != nil {
+	if keep(&v.resources, v.arena, (*region).Free, err); err != nil {
 		return err
 	}
 	v.cache = v.region(v.p.BytesOf(v.p.KV()))
@@ -200,17 +200,17 @@ func (v *prover) open(x trial) (err error) {
 			b.Region = v.cache
 		case engine.Weight:
 			b.Region, err = v.d.Upload(v.weight(b.Name))
-			if keep(&v.holding, b.Region, engine.Region.Free, err); err != nil {
+			if keep(&v.resources, b.Region, engine.Region.Free, err); err != nil {
 				return err
 			}
 		}
 	}
 	v.fast, err = v.d.compile(&step{p: v.p, way: x.way})
-	if keep(&v.holding, v.fast, (*step).Close, err); err != nil {
+	if keep(&v.resources, v.fast, (*step).Close, err); err != nil {
 		return err
 	}
 	v.reference, err = v.d.compile(&step{p: v.p, reference: true})
-	keep(&v.holding, v.reference, (*step).Close, err)
+	keep(&v.resources, v.reference, (*step).Close, err)
 	return err
 }
 

@@ -107,7 +107,7 @@ func productMX() product {
 }
 
 func (d *Device) multiply(p product) (wrong, err error) {
-	h := holding{d: d}
+	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	sums, to := make([]float32, p.m*p.n), h.region(int64(p.m*p.n*4))
 	var operands []kernels.Pointer

@@ -28,8 +28,8 @@ type Rate struct {
 	Percent float64 `json:"percent_of_unit"`
 }
 
-// square is a product by one of the kernels.
-type square struct {
+// rateKernel is a product by one of the kernels.
+type rateKernel struct {
 	name   string
 	unit   kernels.Unit
 	launch func(side int, o operands) kernels.Launch
@@ -40,19 +40,19 @@ type square struct {
 type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointer }
 
 // squares are the products of this card, one for each form in which activations reach its unit.
-func (d *Device) squares() []square {
+func (d *Device) squares() []rateKernel {
 	product := func(side int, o operands) kernels.Product {
 		return kernels.Product{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
 			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}
 	}
-	by := func(name string, w way) square {
+	by := func(name string, w multiplier) rateKernel {
 		t := d.target
 		t.Unit = w.unit
-		return square{name, w.unit, func(side int, o operands) kernels.Launch {
+		return rateKernel{name, w.unit, func(side int, o operands) kernels.Launch {
 			return t.PrefillLinear(product(side, o), w.terms)
 		}}
 	}
-	list := []square{by("bf16, three terms", whole), by("bf16", rounded),
+	list := []rateKernel{by("bf16, three terms", whole), by("bf16", rounded),
 		{"8-bit weights", kernels.MMA, func(side int, o operands) kernels.Launch {
 			p := product(side, o)
 			p.X = kernels.Activations{Q: o.x, D: o.scales}
@@ -62,7 +62,7 @@ func (d *Device) squares() []square {
 	case kernels.WGMMA:
 		list = append(list, by("bf16 by warpgroups", warpgroups))
 	case kernels.MX:
-		list = append(list, square{"MXFP4 by two terms of MXFP4", kernels.MX,
+		list = append(list, rateKernel{"MXFP4 by two terms of MXFP4", kernels.MX,
 			func(side int, o operands) kernels.Launch {
 				codes, _ := kernels.TermsMXBytes(side, side)
 				return d.target.PrefillExperts(kernels.Experts{Slots: side, Experts: 1, To: o.y,
@@ -111,8 +111,8 @@ func (d *Device) MatrixRates() (rates []Rate, err error) {
 // as many for y; and the short ones.
 func squareBytes(side int) int64 { n := int64(side); return 3*4*n*n + 64*n + 4096 }
 
-func (d *Device) timeSquare(s square, side int) (best time.Duration, err error) {
-	h := holding{d: d}
+func (d *Device) timeSquare(s rateKernel, side int) (best time.Duration, err error) {
+	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	ints := func(v ...int32) kernels.Pointer { return h.upload(engine.Bytes(v)) }
 	order := make([]int32, side)
@@ -129,7 +129,7 @@ func (d *Device) timeSquare(s square, side int) (best time.Duration, err error) 
 
 // random makes memory of random bf16 numbers between -2 and 2: as 8-bit numbers and MXFP4 they are
 // random too. Zeros would flatter the card.
-func (h *holding) random(bytes int64) kernels.Pointer {
+func (h *resources) random(bytes int64) kernels.Pointer {
 	r := h.region(bytes)
 	if h.err == nil {
 		h.err = h.d.scatter(r)
@@ -201,7 +201,7 @@ func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, e
 
 func (d *Device) timeUnit(u kernels.Unit, loop kernels.Rate, blocks,
 	rounds int) (best time.Duration, err error) {
-	h := holding{d: d}
+	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	random := rand.New(rand.NewPCG(5, 5))
 	var at []kernels.Pointer

@@ -122,13 +122,13 @@ type pinned struct {
 }
 
 // pin makes pinned memory of so many bytes.
-func (h *holding) pin(bytes int) pinned { return pinned{h.host(bytes), h.event(false)} }
+func (h *resources) pin(bytes int) pinned { return pinned{h.host(bytes), h.event(false)} }
 
 // joinState gives a step memory for so many bytes of state.
 func (d *Device) joinState(bytes int) (*stateMemory, error) {
 	return share(d, stateSharing, int64(bytes), func(s shared) (*stateMemory, error) {
 		m := &stateMemory{shared: s}
-		m.region = m.holding.region(int64(bytes))
+		m.region = m.resources.region(int64(bytes))
 		m.pinned = [2]pinned{m.pin(bytes), m.pin(bytes)}
 		return m, m.made()
 	})

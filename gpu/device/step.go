@@ -16,11 +16,12 @@ type step struct {
 	dev       *Device
 	p         *engine.Program
 	layout    layout
-	reference bool  // no variants
-	way       *way  // of matrices of many rows; nil: the best that the compute mode allows
-	lead      *step // earlier step of a chain, whose state this one shares; nil: it has its own
+	reference bool        // no variants
+	way       *multiplier // of matrices of many rows; nil: the best that the compute mode allows
+	// lead is the earlier step of a chain whose state this one shares; nil: it has its own.
+	lead *step
 
-	holding     // what belongs to this step alone
+	resources   // what belongs to this step alone
 	state       *stateMemory
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies kernels.Pointer
@@ -58,7 +59,7 @@ func (d *Device) compile(s *step) (*step, error) {
 		return nil, err
 	}
 	s.dev, s.layout = d, layoutOf(p)
-	s.holding.d = d
+	s.resources.d = d
 	s.reference = s.reference || d.reference || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -239,7 +240,7 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 
 // timed runs a batch phase by phase, with a mark before each and behind the last.
 func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err error) {
-	h := holding{d: s.dev}
+	h := resources{d: s.dev}
 	defer func() {
 		if err != nil {
 			s.dev.stream.Synchronize() // the marks are not freed before; report the first error
@@ -321,5 +322,5 @@ func (s *step) Close() error {
 	if s.state != nil && s.lead == nil {
 		errs = append(errs, s.state.leave())
 	}
-	return errors.Join(append(errs, s.holding.close())...)
+	return errors.Join(append(errs, s.resources.close())...)
 }

@@ -24,7 +24,7 @@ const (
 
 // loader is the ring of pinned pieces. It has a queue of its own: loading does not wait for steps.
 type loader struct {
-	holding
+	resources
 	mu    sync.Mutex
 	queue *driver.Stream
 	ring  [pieces]pinned
@@ -38,7 +38,7 @@ func (d *Device) loader() (*loader, error) {
 	if d.loading != nil {
 		return d.loading, nil
 	}
-	l := &loader{holding: holding{d: d}}
+	l := &loader{resources: resources{d: d}}
 	l.queue = l.stream()
 	for i := range l.ring {
 		l.ring[i] = l.pin(pieceBytes)

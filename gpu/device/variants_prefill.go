@@ -15,57 +15,58 @@ import (
 // the one that every card has. A way that was found wrong is replaced by the next that is as exact,
 // and in the end by the reference kernels.
 
-// A way is what a variant multiplies with.
-type way struct {
+// A multiplier is what a variant multiplies with.
+type multiplier struct {
 	suffix string // of the variant's name
 	unit   kernels.Unit
 	terms  kernels.Terms
 }
 
 var (
-	whole      = way{"", kernels.MMA, kernels.Whole}
-	rounded    = way{"_bf16", kernels.MMA, kernels.Rounded}
-	warpgroups = way{"_wgmma", kernels.WGMMA, kernels.Rounded}
-	mxfp4      = way{"_mx", kernels.MX, kernels.Rounded}
+	whole      = multiplier{"", kernels.MMA, kernels.Whole}
+	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
+	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
+	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
 // denseWays are the ways of a bf16 matrix, the best first.
-func (s *step) denseWays() []way {
+func (s *step) denseWays() []multiplier {
 	switch compute := s.p.Settings.Compute; {
 	case s.way != nil && s.way.unit == kernels.MX:
-		return []way{rounded}
+		return []multiplier{rounded}
 	case s.way != nil:
-		return []way{*s.way}
+		return []multiplier{*s.way}
 	case compute != engine.Rounded && compute != engine.MX:
-		return []way{whole}
+		return []multiplier{whole}
 	case s.dev.target.Unit == kernels.WGMMA:
-		return []way{warpgroups, rounded, whole}
+		return []multiplier{warpgroups, rounded, whole}
 	}
-	return []way{rounded, whole}
+	return []multiplier{rounded, whole}
 }
 
 // expertWays are the ways of an MXFP4 matrix.
-func (s *step) expertWays() []way {
+func (s *step) expertWays() []multiplier {
 	if s.way != nil {
-		return []way{*s.way}
+		return []multiplier{*s.way}
 	}
 	if s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX {
-		return append([]way{mxfp4}, s.denseWays()...)
+		return append([]multiplier{mxfp4}, s.denseWays()...)
 	}
 	return s.denseWays()
 }
 
 // attentionWays: attention multiplies by the unit that every card has.
-func (s *step) attentionWays() []way {
-	ways := slices.DeleteFunc(s.denseWays(), func(w way) bool { return w.unit != kernels.MMA })
+func (s *step) attentionWays() []multiplier {
+	ways := slices.DeleteFunc(s.denseWays(),
+		func(w multiplier) bool { return w.unit != kernels.MMA })
 	if len(ways) == 0 {
-		ways = []way{rounded}
+		ways = []multiplier{rounded}
 	}
 	return ways
 }
 
 // best is the first way whose variant of this kind is not out of use, and the target with its unit.
-func (s *step) best(kind Variant, ways []way) (t kernels.Target, w way, f Variant) {
+func (s *step) best(kind Variant, ways []multiplier) (t kernels.Target, w multiplier, f Variant) {
 	for _, w := range ways {
 		if f := kind + Variant(w.suffix); s.dev.enabled(f) {
 			t := s.dev.target
@@ -107,7 +108,7 @@ func (s *step) prefillLinear(i int) phase {
 	if slices.ContainsFunc(s.p.Ops, func(o *engine.Op) bool {
 		return o.Kind == engine.Route && o.In[0] == op.Out[0]
 	}) {
-		ways = []way{whole}
+		ways = []multiplier{whole}
 	}
 	t, w, variant := s.best(PrefillLinear, ways)
 	if variant == "" {

@@ -35,8 +35,8 @@ const (
 	pageKinds
 )
 
-// home is where a layer's part of a page lies.
-type home struct {
+// location is where a layer's part of a page lies.
+type location struct {
 	card   int
 	offset int64 // in the card's page
 	inTwin bool  // in the twin's page
@@ -47,9 +47,9 @@ type home struct {
 type cache struct {
 	memory
 	spec  models.Spec
-	page  int64             // bytes, to the engine
-	own   []int64           // the same by card
-	homes [pageKinds][]home // in the order of the pool
+	page  int64                 // bytes, to the engine
+	own   []int64               // the same by card
+	homes [pageKinds][]location // in the order of the pool
 
 	mu      sync.Mutex
 	kind    []uint8          // by page
@@ -78,7 +78,8 @@ func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 			}
 			place, inTwin := layers.Place(layer)
 			bytes := engine.PageTokens * engine.PositionBytes(s, kv, s.Sliding(layer))
-			c.homes[kind] = append(c.homes[kind], home{card, int64(place) * bytes, inTwin, bytes})
+			c.homes[kind] = append(c.homes[kind],
+				location{card, int64(place) * bytes, inTwin, bytes})
 		}
 		c.own = append(c.own, layers.PageBytes())
 		var err error
@@ -144,7 +145,7 @@ func (c *cache) send(page int32) error {
 func (c *cache) spread(page int32, within int64, data []byte,
 	do func(r engine.Region, at int64, piece []byte) error) error {
 	kind := c.kind[page]
-	place := func(h home) int64 {
+	place := func(h location) int64 {
 		on := page
 		if h.inTwin != (kind == twin) {
 			on = c.partner[page]

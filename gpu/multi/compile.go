@@ -8,10 +8,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// From a program to the stretches' programs, each compiled by the device that runs it.
+// From a program to the segments' programs, each compiled by the device that runs it.
 
 type part struct {
-	stretch
+	segment
 	step   engine.Step
 	bring  []transfer
 	load   int  // of the step's loads; -1: none
@@ -59,7 +59,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	return s, nil
 }
 
-// compiler has what the stretches of one program share.
+// compiler has what the segments of one program share.
 type compiler struct {
 	d       *Device
 	p       *engine.Program
@@ -102,7 +102,7 @@ func (c *compiler) compile(s *step) error {
 		if err != nil {
 			return err
 		}
-		x := part{stretch: st, load: -1, tables: slices.ContainsFunc(made.Buffers,
+		x := part{segment: st, load: -1, tables: slices.ContainsFunc(made.Buffers,
 			func(b *engine.Buffer) bool { return b.Home == engine.Cache })}
 		if load != nil {
 			if before, again := last[load.area]; again {
@@ -130,7 +130,7 @@ func (c *compiler) compile(s *step) error {
 	return nil
 }
 
-// compileAll compiles the stretches of a device. With an error it still returns those it made.
+// compileAll compiles the segments of a device. With an error it still returns those it made.
 func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step, err error) {
 	if c, ok := dev.(chainer); ok && len(list) > 1 {
 		return c.CompileChain(list)
@@ -149,8 +149,8 @@ func (c *compiler) end(on int, b *engine.Buffer) end {
 	return end{on, c.arena.parts[on], c.offsets[on][b]}
 }
 
-// program copies a stretch's operations for its device, and gives the load that must be done first.
-func (c *compiler) program(st stretch) (*engine.Program, *load, error) {
+// program copies a segment's operations for its device, and gives the load that must be done first.
+func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
 		o.ISA, o.Threads = "", 0 // the host's

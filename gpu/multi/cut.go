@@ -13,16 +13,16 @@ import (
 // What must stay true: a buffer crosses exactly where the next device to read it lacks its last
 // value, once for each value and device.
 
-// stretch is a run of operations of one device.
-type stretch struct {
+// segment is a run of operations of one device.
+type segment struct {
 	on       int // the device; len(cards) is the host
 	from, to int // of Program.Ops
 	bring    []crossing
-	keep     []*engine.Buffer // what is read when the stretch has ended
+	keep     []*engine.Buffer // what is read when the segment has ended
 	streams  int              // the layer whose experts it reads from a staging area; -1: none
 }
 
-// crossing is a buffer on its way to the stretch that reads it.
+// crossing is a buffer on its way to the segment that reads it.
 type crossing struct {
 	buffer *engine.Buffer
 	from   int // the device that has it
@@ -31,11 +31,11 @@ type crossing struct {
 // place is the device that runs an operation.
 type place struct {
 	on      int
-	streams int // as in stretch
+	streams int // as in segment
 }
 
-func cut(p *engine.Program, places []place) ([]stretch, error) {
-	var list []stretch
+func cut(p *engine.Program, places []place) ([]segment, error) {
+	var list []segment
 	for i, at := range places {
 		last := len(list) - 1
 		switch {
@@ -46,7 +46,7 @@ func cut(p *engine.Program, places []place) ([]stretch, error) {
 			list[last].to = i + 1
 			continue
 		}
-		list = append(list, stretch{on: at.on, from: i, to: i + 1, streams: at.streams})
+		list = append(list, segment{on: at.on, from: i, to: i + 1, streams: at.streams})
 	}
 	alive := aliveAfter(p)
 	has := map[*engine.Buffer]uint64{} // a bit for each device that has the last value
@@ -59,7 +59,7 @@ func cut(p *engine.Program, places []place) ([]stretch, error) {
 					continue
 				}
 				from := slices.IndexFunc(list[:i],
-					func(s stretch) bool { return has[b]>>s.on&1 != 0 })
+					func(s segment) bool { return has[b]>>s.on&1 != 0 })
 				if from < 0 {
 					return nil, fmt.Errorf("%s reads %s, which nothing has written", op.Label,
 						b.Name)

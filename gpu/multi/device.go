@@ -1,7 +1,7 @@
 // Package multi runs a model that does not fit on one card over several devices. plan.go says what
 // goes where. The engine.Device here is made of cards, each with a run of layers and their KV
 // cache, and of the host, which computes the experts that no card has room for. The tape is cut
-// where the device changes (cut.go). Each stretch is a program of its own to the device that runs
+// where the device changes (cut.go). Each segment is a program of its own to the device that runs
 // it. What is alive across a cut is moved: from card to card by the driver where both have the same
 // one, else through the host's memory.
 //
@@ -10,7 +10,7 @@
 //	  -> host  choice of experts, experts, residual
 //	  -> card 0  layer l+1
 //
-// The stretches of a step run one after the other: a token's layers depend on each other, so with
+// The segments of a step run one after the other: a token's layers depend on each other, so with
 // one stream only the copies of experts (stage.go) can run beside them.
 //
 // What must stay true: a row's result is that of one device, up to the arithmetic of whoever
@@ -39,7 +39,7 @@ type Device struct {
 	users   engine.Users
 
 	mu     sync.Mutex // held while a step runs
-	left   runner     // the last stretch of a pass that nobody has waited for
+	left   runner     // the last segment of a pass that nobody has waited for
 	tokens fifo
 
 	passing sync.Mutex

@@ -6,19 +6,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What crosses a cut: the rows that the batch has, of each buffer that the next stretch reads.
+// What crosses a cut: the rows that the batch has, of each buffer that the next segment reads.
 
-// taker is a device that takes bytes out of another's memory without the host, if it can.
-type taker interface {
+// peerReader is a device that takes bytes out of another's memory without the host, if it can.
+type peerReader interface {
 	Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error)
 }
 
-// passer is a device that moves several pieces, out of its memory or into it, with one wait.
-type passer interface {
+// pieceMover is a device that moves several pieces, out of its memory or into it, with one wait.
+type pieceMover interface {
 	Pass(list []engine.Piece, out bool) error
 }
 
-// move brings the buffers of a stretch.
+// move brings the buffers of a segment.
 func (s *step) move(b *engine.Batch, list []transfer) error {
 	var need int64
 	for _, t := range list {
@@ -34,7 +34,7 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 		if n == 0 {
 			continue
 		}
-		if dev, ok := s.dev.devices[t.to.on].(taker); ok {
+		if dev, ok := s.dev.devices[t.to.on].(peerReader); ok {
 			taken, err := dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n)
 			if err != nil {
 				return fmt.Errorf("take over %s: %w", t.buffer.Name, err)
@@ -69,7 +69,7 @@ func (s *step) bytesOf(x *engine.Buffer, b *engine.Batch) int64 {
 
 // movePieces moves pieces out of a device's memory or into it.
 func movePieces(dev engine.Device, list []engine.Piece, out bool) error {
-	if d, ok := dev.(passer); ok && len(list) > 0 {
+	if d, ok := dev.(pieceMover); ok && len(list) > 0 {
 		return d.Pass(list, out)
 	}
 	for _, x := range list {

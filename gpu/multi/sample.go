@@ -19,7 +19,7 @@ import (
 // A token that the last card has chosen is needed on the first one, so nothing of the next pass can
 // run before: waiting for it costs no time.
 
-// samplingStep is a step whose last stretch is on a device that samples.
+// samplingStep is a step whose last segment is on a device that samples.
 type samplingStep struct {
 	*step
 	last engine.SamplingStep
@@ -38,7 +38,7 @@ func (d *Device) settle() error {
 	return p()
 }
 
-// drain waits for the last pass's final stretch, on the last card. The lock is held.
+// drain waits for the last pass's final segment, on the last card. The lock is held.
 func (d *Device) drain() error {
 	left := d.left
 	d.left = nil
@@ -89,7 +89,7 @@ func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 	return nil
 }
 
-// forward runs the pass, and leaves the last stretch queued.
+// forward runs the pass, and leaves the last segment queued.
 func (s *samplingStep) forward(b *engine.Batch, from []int32) error {
 	d := s.dev
 	if err := d.tokens.fill(b.Tokens, from); err != nil {

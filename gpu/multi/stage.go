@@ -10,7 +10,7 @@ import (
 // bus takes less time than computing them on the host. While a card computes a layer from one of
 // its two staging areas, the next layer's experts are copied into the other.
 //
-// What must stay true: an area is written only when the stretch that read it last has ended, and
+// What must stay true: an area is written only when the segment that read it last has ended, and
 // read only when it is whole.
 
 const stagingAreas = 2
@@ -39,7 +39,7 @@ func (d *Device) stagingBytes(p *engine.Program) []int64 {
 	return most
 }
 
-// load is the experts of one stretch on their way into an area.
+// load is the experts of one segment on their way into an area.
 type load struct {
 	area   engine.Region
 	parts  []engine.Piece

@@ -7,7 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step over several devices: one stretch after the other, and what crosses between them.
+// A step over several devices: one segment after the other, and what crosses between them.
 
 type step struct {
 	dev   *Device
@@ -39,7 +39,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	})
 }
 
-// run runs the stretches; last runs the last one. The device's lock is held.
+// run runs the segments; last runs the last one. The device's lock is held.
 func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err error) {
 	if s.closed {
 		return engine.ErrClosed
@@ -128,7 +128,7 @@ func (s *step) rest() {
 	}
 }
 
-// withoutTables is a batch for stretches that do not see the cache: some devices flatten block
+// withoutTables is a batch for segments that do not see the cache: some devices flatten block
 // tables each time.
 func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 	s.bare = engine.Batch{Tokens: b.Tokens, LogitRows: b.LogitRows, Rebuild: b.Rebuild,

@@ -142,7 +142,7 @@ func (p *Pool) windowed(w path, part *node, at int) bool {
 // touch makes the cached window pages of a path the last to be evicted, its beginning last of all.
 func (p *Pool) touch(w path) {
 	for _, n := range slices.Backward(w) {
-		if n.window >= 0 && p.pages[n.window].shelf == kept {
+		if n.window >= 0 && p.pages[n.window].class == kept {
 			p.unlist(n.window)
 			p.enlist(n.window, kept)
 		}

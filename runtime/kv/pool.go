@@ -24,34 +24,35 @@ type Pool struct {
 	window int
 	pages  []page
 	// by page: the second page of these window positions, or -1; nil: one page is enough
-	twins   []int32
-	free    []int32 // a stack: the page freed last is the likeliest to be in the hardware's caches
-	shelves [shelfCount]queue
-	used    int
-	peak    int
-	given   uint64
+	twins []int32
+	// a stack: the page freed last is the likeliest to be in the hardware's caches
+	free      []int32
+	evictable [classCount]queue
+	used      int
+	peak      int
+	given     uint64
 	prefixes
 }
 
 // page is what the pool knows of one page.
 type page struct {
-	refs       int32 // tables that hold it
-	shelf      shelf // of a cached page; else none
-	windowed   bool  // which of node's two pages it is
-	prev, next int32 // on shelf
-	node       *node // the node that has it; nil: none
+	refs       int32         // tables that hold it
+	class      evictionClass // of a cached page; else none
+	windowed   bool          // which of node's two pages it is
+	prev, next int32         // in the queue of its class
+	node       *node         // the node that has it; nil: none
 }
 
-// shelf says how soon a cached page is evicted. Within a shelf, the least recently used page goes
-// first.
-type shelf uint8
+// evictionClass says how soon a cached page is evicted. Within a class, the least recently used
+// page goes first.
+type evictionClass uint8
 
 const (
-	none shelf = iota
+	none evictionClass = iota
 	// window pages that a sequence left behind where no later prompt is likely to need them
 	passing
 	kept // the rest
-	shelfCount
+	classCount
 )
 
 // NewPool makes a pool for a model whose window layers see window positions, the query's own
@@ -69,8 +70,8 @@ func NewPool(pages, window, windowPages int) *Pool {
 	for i := range p.free {
 		p.free[i] = int32(pages - 1 - i)
 	}
-	for i := range p.shelves {
-		p.shelves[i] = queue{first: -1, last: -1}
+	for i := range p.evictable {
+		p.evictable[i] = queue{first: -1, last: -1}
 	}
 	return p
 }
@@ -187,9 +188,9 @@ func (p *Pool) drop(page int32) {
 // queue is a list of cached pages, the longest unused first.
 type queue struct{ first, last int32 }
 
-func (p *Pool) enlist(page int32, l shelf) {
-	m, q := &p.pages[page], &p.shelves[l]
-	m.shelf, m.prev, m.next = l, q.last, -1
+func (p *Pool) enlist(page int32, l evictionClass) {
+	m, q := &p.pages[page], &p.evictable[l]
+	m.class, m.prev, m.next = l, q.last, -1
 	if q.last >= 0 {
 		p.pages[q.last].next = page
 	} else {
@@ -200,7 +201,7 @@ func (p *Pool) enlist(page int32, l shelf) {
 
 func (p *Pool) unlist(page int32) {
 	m := &p.pages[page]
-	q := &p.shelves[m.shelf]
+	q := &p.evictable[m.class]
 	if m.prev >= 0 {
 		p.pages[m.prev].next = m.next
 	} else {
@@ -211,7 +212,7 @@ func (p *Pool) unlist(page int32) {
 	} else {
 		q.last = m.prev
 	}
-	m.shelf = none
+	m.class = none
 }
 
 // PagesFor is PagesOf a sequence of this pool.

@@ -158,14 +158,14 @@ func (p *Pool) offerWindow(t *Table, n *node, i int) {
 		return
 	}
 	if n.window >= 0 {
-		p.lose(n.window)
+		p.unindex(n.window)
 	}
 	n.window, n.from = own, from
 	p.holds(own, n, true)
 }
 
-// lose takes a page out of the index. If no table has it, it is free.
-func (p *Pool) lose(page int32) {
+// unindex takes a page out of the index. If no table has it, it is free.
+func (p *Pool) unindex(page int32) {
 	m := &p.pages[page]
 	m.node = nil
 	if m.refs == 0 {
@@ -213,16 +213,16 @@ func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 	}
 }
 
-// evict frees at least one cached page: the least recently used of the shelf that goes first.
+// evict frees at least one cached page: the least recently used of the class that goes first.
 func (p *Pool) evict() {
-	page := p.shelves[passing].first
+	page := p.evictable[passing].first
 	if page < 0 {
-		page = p.shelves[kept].first
+		page = p.evictable[kept].first
 	}
 	n := p.pages[page].node
 	if p.pages[page].windowed {
-		p.leave(n, true)
-		p.lose(page)
+		p.offerToSpill(n, true)
+		p.unindex(page)
 		n.window = -1
 		return
 	}
@@ -237,16 +237,16 @@ func (p *Pool) Flush() {
 	}
 }
 
-// Shed frees the cached window pages that no cut needs, which are the first to go when pages are
-// short.
-func (p *Pool) Shed() {
-	for p.shelves[passing].first >= 0 {
+// EvictPassing frees the cached window pages that no cut needs, which are the first to go when
+// pages are short.
+func (p *Pool) EvictPassing() {
+	for p.evictable[passing].first >= 0 {
 		p.evict()
 	}
 }
 
-// leave calls Evict for a page whose contents are about to be lost.
-func (p *Pool) leave(n *node, windowed bool) {
+// offerToSpill calls Evict for a page whose contents are about to be lost.
+func (p *Pool) offerToSpill(n *node, windowed bool) {
 	if p.keep.Evict == nil || n.n < PageTokens {
 		return
 	}
@@ -273,12 +273,12 @@ func (p *Pool) prune(n *node, tell bool) {
 			delete(p.index, n.hash)
 		}
 		if tell {
-			p.leave(n, false)
-			p.leave(n, true)
+			p.offerToSpill(n, false)
+			p.offerToSpill(n, true)
 		}
-		p.lose(n.full)
+		p.unindex(n.full)
 		if n.window >= 0 {
-			p.lose(n.window)
+			p.unindex(n.window)
 		}
 		n.full, n.window = -1, -1
 	}

@@ -25,7 +25,7 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 			continue
 		}
 		if refs[twin] != 0 || p.twins[twin] >= 0 || p.pages[twin].node != nil ||
-			p.pages[twin].shelf != none || p.pages[page].refs == 0 && p.pages[page].shelf == none {
+			p.pages[twin].class != none || p.pages[page].refs == 0 && p.pages[page].class == none {
 			t.Fatalf("page %d is the twin of page %d: %+v, %+v", twin, page, p.pages[twin],
 				p.pages[page])
 		}
@@ -44,9 +44,9 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 	listed := map[int32]bool{}
 	for l := passing; l <= kept; l++ {
 		before := int32(-1)
-		for page := p.shelves[l].first; page >= 0; page = p.pages[page].next {
+		for page := p.evictable[l].first; page >= 0; page = p.pages[page].next {
 			m := p.pages[page]
-			if m.shelf != l || m.prev != before || m.node == nil || m.refs != 0 || listed[page] {
+			if m.class != l || m.prev != before || m.node == nil || m.refs != 0 || listed[page] {
 				t.Fatalf("page %d in list %d: %+v", page, l, m)
 			}
 			listed[page], before = true, page
@@ -59,12 +59,12 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 				t.Fatalf("window page %d has no twin", page)
 			}
 		}
-		if p.shelves[l].last != before {
-			t.Fatalf("list %d ends at %d, its last page is %d", l, p.shelves[l].last, before)
+		if p.evictable[l].last != before {
+			t.Fatalf("list %d ends at %d, its last page is %d", l, p.evictable[l].last, before)
 		}
 	}
 	for _, page := range p.free {
-		if m := p.pages[page]; m.refs != 0 || m.shelf != none || m.node != nil {
+		if m := p.pages[page]; m.refs != 0 || m.class != none || m.node != nil {
 			t.Fatalf("free page %d: %+v", page, m)
 		}
 	}

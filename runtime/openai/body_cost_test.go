@@ -43,7 +43,7 @@ func TestBodiesCostLittle(t *testing.T) {
 		size = standardBody
 	}
 	const most = 131072
-	m := session.Over(noEngine{most}, session.Options{ID: "demo",
+	m := session.NewModel(noEngine{most}, session.Options{ID: "demo",
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: most}}})
 	h := newChecked(t, Options{Models: single(m, m.Stats, "demo")})
 	for _, c := range costlyBodies() {

@@ -132,7 +132,8 @@ func TestRebuildDelaysNobody(t *testing.T) {
 	var others []*Stream
 	look = func(b *engine.Batch) {
 		if len(others) == 0 && b.Seqs[0].Start > 5 { // the decode runs
-			s.pool.Shed() // as a full pool would: the window pages that no cut needs are gone
+			// as a full pool would: the window pages that no cut needs are gone
+			s.pool.EvictPassing()
 			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3),
 				prompt(800)[200:]} {
 				others = append(others, submit(t, s, t.Context(), Request{Prompt: p, MaxTokens: 1}))

@@ -134,7 +134,7 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy,
 				Cuts: cuts}))
 			shed := make(chan struct{})
-			work <- func() { s.pool.Shed(); close(shed) }
+			work <- func() { s.pool.EvictPassing(); close(shed) }
 			s.wake <- struct{}{}
 			<-shed
 			rebuilt := eng.rebuilt

@@ -163,7 +163,7 @@ func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, li
 		}
 		rested := time.Since(e.used)
 		if e.turns == 0 && (rested >= rest || light()) {
-			s.leave(e)
+			s.unloadAfterTurns(e)
 			s.work.Go(func() {
 				if err := s.ensure(context.Background(), key); !errors.Is(err, sched.ErrClosed) {
 					told(err)

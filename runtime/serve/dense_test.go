@@ -297,7 +297,7 @@ func TestRenew(t *testing.T) {
 		m.want(t, "load aa", "close aa", "load aa", "close aa", "load aa")
 		renew(false)
 		s.mu.Lock()
-		s.leave(s.entries["aa"])
+		s.unloadAfterTurns(s.entries["aa"])
 		s.mu.Unlock()
 		time.Sleep(1000 * time.Hour)
 		if err := s.close(); err != nil {

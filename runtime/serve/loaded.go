@@ -92,8 +92,8 @@ func (s *loadedSet) await(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-// tell wakes those who wait; s.mu is held.
-func (s *loadedSet) tell() {
+// wakeWaiters wakes those who wait; s.mu is held.
+func (s *loadedSet) wakeWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -114,7 +114,7 @@ func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (s
 		s.mu.Lock()
 		broken := errors.Is(err, sched.ErrClosed) && !s.closed
 		if broken {
-			s.leave(e) // its engine could not be started again
+			s.unloadAfterTurns(e) // its engine could not be started again
 		}
 		s.mu.Unlock()
 		s.release(e)
@@ -153,7 +153,7 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 			}
 		case e.model != nil:
 			e.turns++
-			s.wake(e)
+			s.stopIdleTimer(e)
 			return e, nil
 		default:
 			e.waiting++
@@ -173,12 +173,12 @@ func (s *loadedSet) release(e *entry) {
 	defer s.mu.Unlock()
 	e.turns--
 	e.used = time.Now()
-	s.rest(e)
-	s.tell()
+	s.startIdleTimer(e)
+	s.wakeWaiters()
 }
 
-// rest starts the clock of a model that nobody uses; s.mu is held.
-func (s *loadedSet) rest(e *entry) {
+// startIdleTimer starts the clock of a model that nobody uses; s.mu is held.
+func (s *loadedSet) startIdleTimer(e *entry) {
 	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.keepAlive < 0 || s.closed {
 		return
 	}
@@ -189,27 +189,27 @@ func (s *loadedSet) rest(e *entry) {
 		defer s.mu.Unlock()
 		if e.idle == clock && !s.closed { // nobody has stopped it meanwhile
 			e.idle = nil
-			s.leave(e)
+			s.unloadAfterTurns(e)
 		}
 	})
 	e.idle = clock
 }
 
-// wake stops that clock; s.mu is held.
-func (s *loadedSet) wake(e *entry) {
+// stopIdleTimer stops that clock; s.mu is held.
+func (s *loadedSet) stopIdleTimer(e *entry) {
 	if e.idle != nil {
 		e.idle.Stop()
 		e.idle = nil
 	}
 }
 
-// leave makes a model leave after its last turn; s.mu is held.
-func (s *loadedSet) leave(e *entry) {
+// unloadAfterTurns makes a model unloadAfterTurns after its last turn; s.mu is held.
+func (s *loadedSet) unloadAfterTurns(e *entry) {
 	if e.leaving {
 		return
 	}
 	e.leaving = true
-	s.wake(e)
+	s.stopIdleTimer(e)
 	s.work.Go(func() {
 		if s.awaitTurns(e) != nil {
 			return // drain closes it
@@ -238,7 +238,7 @@ func (s *loadedSet) remove(e *entry) {
 	_ = e.model.Close() // what could not be freed cannot be freed by trying again
 	s.mu.Lock()
 	delete(s.entries, e.key)
-	s.tell()
+	s.wakeWaiters()
 }
 
 // bring loads a model, and makes room for it where it has to.
@@ -252,9 +252,9 @@ func (s *loadedSet) bring(e *entry) {
 		delete(s.entries, e.key)
 	} else {
 		e.turns, e.waiting = e.waiting, 0
-		s.rest(e)
+		s.startIdleTimer(e)
 	}
-	s.tell()
+	s.wakeWaiters()
 }
 
 // makeRoomFor loads a model. While it has no room, the model that was used least recently leaves.
@@ -276,7 +276,7 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 		}
 		s.mu.Lock()
 		oldest.leaving = true // no new turn; the running ones end
-		s.wake(oldest)
+		s.stopIdleTimer(oldest)
 		s.mu.Unlock()
 		if err := s.awaitTurns(oldest); err != nil {
 			return nil, err
@@ -317,11 +317,11 @@ func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	}
 	s.closed = true
 	for _, e := range s.entries {
-		s.wake(e)
+		s.stopIdleTimer(e)
 	}
 	cut = s.awaitAll(ctx)
 	s.ended = true
-	s.tell()
+	s.wakeWaiters()
 	s.mu.Unlock()
 	s.work.Wait()
 	s.mu.Lock()

@@ -374,7 +374,7 @@ func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	if e.Pool, err = pool.Open(m.ctx, o); err != nil {
 		return nil, errors.Join(err, e.end())
 	}
-	return &Model{Model: session.Over(e, session.Options{ID: found.Name,
+	return &Model{Model: session.NewModel(e, session.Options{ID: found.Name,
 		Device: fmt.Sprintf("servers (%d)", len(o.URLs)), Store: m.kept.store,
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: e.Context()}}})}, nil
 }

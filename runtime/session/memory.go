@@ -96,10 +96,10 @@ func sameArguments(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// saysTheSame tells whether r has the same texts for the user as the run, in the same order. A run
+// sameTexts tells whether r has the same texts for the user as the run, in the same order. A run
 // that ended in a call may have no such texts at all: some clients drop them, and the call's id
 // already identifies the turn.
-func saysTheSame(r *sampledTurn, run []Message) bool {
+func sameTexts(r *sampledTurn, run []Message) bool {
 	var said []string
 	for _, m := range run {
 		if !isReasoning(m) && m.Recipient == "" {

@@ -100,11 +100,11 @@ type Generator interface {
 
 // New starts a scheduler on an engine.
 func New(eng sched.Engine, o Options) *Model {
-	return Over(scheduler{sched.New(eng, o.Scheduler)}, o)
+	return NewModel(scheduler{sched.New(eng, o.Scheduler)}, o)
 }
 
-// Over makes a model of what generates its tokens. Of Options.Scheduler it uses MaxModelLen.
-func Over(tokens Generator, o Options) *Model {
+// NewModel makes a model of what generates its tokens. Of Options.Scheduler it uses MaxModelLen.
+func NewModel(tokens Generator, o Options) *Model {
 	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store,
 		tokens: tokens, submit: tokens.Submit, gate: NewGate()}
 	if m.store == nil {

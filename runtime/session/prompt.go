@@ -139,7 +139,7 @@ func (m *Model) recall(run []Message, last Message) *sampledTurn {
 	case isFinal(last):
 		r = recall(m.store, answerKey(last.Text()))
 	}
-	if r == nil || !saysTheSame(r, run) {
+	if r == nil || !sameTexts(r, run) {
 		return nil
 	}
 	return r

@@ -61,13 +61,13 @@ func (b *run) closeExcerpt() error {
 	return errors.Join(small.close(), small.ckpt.Close())
 }
 
-// pace is how long the operations of a step took, by name, and what they moved.
-type pace struct {
+// stepTimes is how long the operations of a step took, by name, and what they moved.
+type stepTimes struct {
 	work           engine.Work
 	seconds, bytes map[string]float64
 }
 
-func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
+func (b *run) paceOf(x *engine.Batch) (p stepTimes, err error) {
 	timings, err := b.eng.Measure(b.ctx, x, b.logits)
 	if err != nil {
 		return p, err
@@ -76,7 +76,7 @@ func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = pace{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
+	p = stepTimes{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
 	for i, op := range b.program.Ops {
 		name := operationName(op, true)
 		p.seconds[name] += float64(timings[i].Nanoseconds) / 1e9
@@ -86,7 +86,7 @@ func (b *run) paceOf(x *engine.Batch) (p pace, err error) {
 }
 
 // of is the seconds of the same step of another program at this pace. Routing is taken as even.
-func (p pace) of(program *engine.Program) (seconds float64) {
+func (p stepTimes) of(program *engine.Program) (seconds float64) {
 	s, bytes := program.Spec, map[string]float64{}
 	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
 	chosen := float64(s.Experts) * (1 - math.Pow(others, float64(p.work.Rows)))

@@ -194,15 +194,15 @@ func (b Backend) body(r Request, o *Options) (path string, body map[string]any) 
 type chunk struct {
 	Choices []struct {
 		Text    string
-		Delta   said
-		Message said
+		Delta   deltaText
+		Message deltaText
 	}
 	Usage *struct {
 		Completion int `json:"completion_tokens"`
 	}
 }
 
-type said struct {
+type deltaText struct {
 	Content          string
 	Reasoning        string
 	ReasoningContent string            `json:"reasoning_content"`
@@ -214,7 +214,7 @@ func (c *chunk) add(text []byte) ([]byte, bool) {
 	before, calls := len(text), 0
 	for _, choice := range c.Choices {
 		text = append(text, choice.Text...)
-		for _, s := range []said{choice.Delta, choice.Message} {
+		for _, s := range []deltaText{choice.Delta, choice.Message} {
 			text = append(text, s.Reasoning...)
 			text = append(text, s.ReasoningContent...)
 			text = append(text, s.Content...)

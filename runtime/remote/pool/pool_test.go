@@ -40,7 +40,7 @@ func open(t *testing.T, notes *[]string, fakes ...*fake) (*session.Model, *Pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := session.Over(p, session.Options{ID: "20b",
+	m := session.NewModel(p, session.Options{ID: "20b",
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: p.Context()}}})
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
