@@ -28,7 +28,9 @@ var level = map[string]int{
 	"runtime/cpu":               7,
 	"gpu/device":                8,
 	"runtime/grammar":           8,
-	"harmony/token":             9,
+	"runtime/grammar/schema":    9,
+	"runtime/grammar/automaton": 10,
+	"harmony/token":             11,
 	"harmony/internal":          10,
 	"runtime/kv":                8,
 	"runtime/sample":            8,
@@ -52,8 +54,8 @@ var level = map[string]int{
 	"gpu/driver":                10,
 	"gpu/detect":                10,
 	"models":                    10,
-	"harmony/jsondoc":           11,
-	"assets":                    11,
+	"harmony/jsondoc":           12,
+	"assets":                    12,
 }
 
 // onlyImportedBy names the rooms that are wired in at few places.

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
 // From wherever a text under a schema is left, some allowed tokens each chosen blindly close it,
 // soon, and what comes out is JSON that the schema allows.
 func TestClosingEndsEveryText(t *testing.T) {
 	tok := token.Get()
-	for schema, begun := range map[string][]string{
+	for raw, begun := range map[string][]string{
 		`{"type":"object"}`: {``, `{`, `{"a`, `{"a":"and so on and so on`, `{"a":[[{"b":[1,2.`,
 			`{"a":"x\`, `{"a":tr`, `{"a":-`, `{"a":1,`},
 		`{"type":"object","properties":{"answer":{"type":"string"},"score":{"type":"number"},
@@ -27,7 +28,7 @@ func TestClosingEndsEveryText(t *testing.T) {
 			"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["next"]}}}`: {
 			`{"next":{"next":{"next":`},
 	} {
-		g, err := Schema([]byte(schema))
+		g, err := schema.Compile(t.Context(), []byte(raw), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,13 +41,13 @@ func TestClosingEndsEveryText(t *testing.T) {
 				for _, id := range append(tok.EncodeSpecial(nil, "<|channel|>final<|message|>",
 					func(string) bool { return true }), tok.Encode(nil, text)...) {
 					if !c.Accept(id) {
-						t.Fatalf("%s does not begin %s", schema, text)
+						t.Fatalf("%s does not begin %s", raw, text)
 					}
 				}
 				said, chance := []byte(text), rand.New(rand.NewPCG(seed, 1))
 				for n := 0; !c.over(); n++ {
 					if n == 200 {
-						t.Fatalf("%s under %s goes on: %s", text, schema, said)
+						t.Fatalf("%s under %s goes on: %s", text, raw, said)
 					}
 					id := anyOf(c.Mask(), chance)
 					if !c.Accept(id) {

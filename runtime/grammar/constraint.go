@@ -3,7 +3,10 @@
 
 package grammar
 
-import "github.com/ossrun/ossrun/harmony/token"
+import (
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
 
 // Constraint is where a sequence stands in its grammar. It belongs to one sequence and is used by
 // one goroutine at a time.
@@ -23,7 +26,7 @@ type Constraint interface {
 func NewText(g *Grammar) Constraint { return &text{matcher: g.Matcher()} }
 
 type text struct {
-	matcher *Matcher
+	matcher *automaton.Matcher
 	lost    bool
 }
 
@@ -43,15 +46,11 @@ func (t *text) Forced() []int32 { return nil }
 
 // NewAllowed allows the same tokens at every place. The ids must be of the vocabulary.
 func NewAllowed(ids []int32) Constraint {
-	mask := make(allowed, (token.VocabSize+63)/64)
-	for _, id := range ids {
-		mask[id/64] |= 1 << (id % 64)
-	}
-	return mask
+	return allowed(automaton.Only(ids...))
 }
 
 type allowed []uint64
 
-func (a allowed) Accept(id int32) bool { return a[id/64]>>(id%64)&1 == 1 }
+func (a allowed) Accept(id int32) bool { return automaton.Allows(a, id) }
 func (a allowed) Mask() []uint64       { return a }
 func (a allowed) Forced() []int32      { return nil }

@@ -2,15 +2,12 @@
 //
 // Two automata make one Turn. The header automaton (header.go) knows the legal message headers of
 // one request: channels, the recipients that the request offers, content types. A body may be held
-// to a Grammar: a JSON Schema, any JSON, a regular expression, a choice of texts. Both work on the
-// bytes that tokens spell, so a name or a number is allowed in every tokenization, and no choice of
-// tokens leads into a dead end.
+// to a Grammar: a JSON Schema, any JSON (both package schema), a regular expression, a choice of
+// texts (written.go), written rules (rules.go). Both work on the bytes that tokens spell, so a name
+// or a number is allowed in every tokenization, and no choice of tokens leads into a dead end.
 //
-// How a body grammar works: a schema is read in order (document.go), and its keywords are
-// intersected into shapes of one type each (shape.go). A pushdown machine walks the shapes byte by
-// byte (machine.go). Sets of its configurations are the states of an automaton that is made while
-// it is walked (states.go). A state's mask is found by walking this automaton and the trie of all
-// tokens (trie.go) together.
+// Package schema compiles to a program, package automaton walks it. This package is what a
+// scheduler and a session know: a Constraint, and what it is made from.
 //
 // A mask has a bit for each id, 1 for allowed, 64 in a word, VocabSize bits in all. Masks are
 // shared: callers must not change them. nil allows everything.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
 // The channels.
@@ -177,32 +178,19 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	if m := n.mask.Load(); m != nil {
 		return *m
 	}
-	mask := newMask()
+	mask := automaton.NewMask()
 	spelled := false
 	for _, e := range n.edges {
 		if e.special() {
-			allow(mask, e.over)
+			automaton.Allow(mask, e.over)
 		} else {
 			spelled = true
 		}
 	}
 	if spelled {
-		trie := &words().all
-		var walk func(at int32, k kids)
-		walk = func(at int32, k kids) {
-			for i := k.at; i < k.end; i++ {
-				to := h.step(at, int32(trie.edges[i]))
-				if to < 0 {
-					continue
-				}
-				t := &trie.nodes[i]
-				if t.whole {
-					allow(mask, trie.order[trie.first[i]])
-				}
-				walk(to, t.below)
-			}
-		}
-		walk(at, trie.roots)
+		automaton.AllowSpelled(mask, at, func(at int32, b byte) int32 {
+			return h.step(at, int32(b))
+		})
 	}
 	n.mask.Store(&mask)
 	return mask
@@ -251,8 +239,11 @@ func checkName(name string) error {
 	return nil
 }
 
+// keptHeaderTables is how many tool sets have their table kept.
+const keptHeaderTables = 256
+
 // headerTables keeps the tables of the tool sets that were used last.
-var headerTables = cache[string, *headerTable]{most: keptHeaderTables}
+var headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
 
 // tableFor returns the table for tools and rules, from the cache if it was made before.
 func tableFor(tools []recipient, r headerRules) *headerTable {
@@ -260,7 +251,7 @@ func tableFor(tools []recipient, r headerRules) *headerTable {
 	if r.calls {
 		key = fmt.Sprint(r, tools)
 	}
-	h, _ := headerTables.get(key, func() (*headerTable, error) {
+	h, _ := headerTables.Get(key, func() (*headerTable, error) {
 		return newHeaderTable(tools, r), nil
 	})
 	return h

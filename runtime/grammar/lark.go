@@ -49,10 +49,10 @@ var importLine = regexp.MustCompile(
 	`^%import\s+common\s*(?:\.\s*(\w+)(?:\s*->\s*(\w+))?|\(([\w\s,]+)\))\s*(?://.*)?$`)
 
 // directives reads the lines that begin with %, wherever they stand.
-func (r *ruleReader) directives(rules []writtenRule) error {
-	for _, rule := range rules {
-		r.line = rule.line
-		text := strings.TrimSpace(rule.text)
+func (r *ruleReader) directives(written []writtenRule) error {
+	for _, w := range written {
+		r.line = w.line
+		text := strings.TrimSpace(w.text)
 		var err error
 		switch word, rest, _ := strings.Cut(text, " "); {
 		case !strings.HasPrefix(text, "%"):
@@ -65,17 +65,16 @@ func (r *ruleReader) directives(rules []writtenRule) error {
 			err = fmt.Errorf("%s is not supported", word)
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", rule.line, err)
+			return fmt.Errorf("line %d: %w", w.line, err)
 		}
 	}
 	if len(r.ignored) == 0 {
 		return nil
 	}
 	r.between = r.fresh()
-	r.program.nodes[r.between] = []symbol{r.addSequence(nil)}
+	r.rules[r.between] = rule{nil}
 	for _, id := range r.ignored {
-		r.program.nodes[r.between] = append(r.program.nodes[r.between],
-			r.addSequence([]symbol{{planValue, id}, {planValue, r.between}}))
+		r.rules[r.between] = append(r.rules[r.between], []element{{rule: id}, {rule: r.between}})
 	}
 	return nil
 }
@@ -102,7 +101,7 @@ func (r *ruleReader) imported(text string) error {
 			return err
 		}
 		id := r.name(name)
-		r.program.nodes[id] = []symbol{r.addSequence([]symbol{s})}
+		r.rules[id] = rule{{s}}
 		r.defined[id], r.lines[id] = true, r.line
 	}
 	return nil
@@ -135,21 +134,21 @@ func (r *ruleReader) alias() error {
 }
 
 // characters reads the end of a range: "a".."z".
-func (r *ruleReader) characters(from string) (symbol, error) {
+func (r *ruleReader) characters(from string) (element, error) {
 	r.at += len("..")
 	quoted, err := strconv.QuotedPrefix(r.text[r.at:])
 	if err != nil {
-		return symbol{}, errors.New("a range ends in a text")
+		return element{}, errors.New("a range ends in a text")
 	}
 	to, err := strconv.Unquote(quoted)
 	r.at += len(quoted)
 	if err != nil || utf8.RuneCountInString(from) != 1 || utf8.RuneCountInString(to) != 1 {
-		return symbol{}, errors.New("a range has one character on each side")
+		return element{}, errors.New("a range has one character on each side")
 	}
 	a, _ := utf8.DecodeRuneInString(from)
 	b, _ := utf8.DecodeRuneInString(to)
 	if a > b {
-		return symbol{}, fmt.Errorf("the range %q..%q is empty", from, to)
+		return element{}, fmt.Errorf("the range %q..%q is empty", from, to)
 	}
 	return r.expression(fmt.Sprintf(`[\x{%x}-\x{%x}]`, a, b))
 }
@@ -157,7 +156,7 @@ func (r *ruleReader) characters(from string) (symbol, error) {
 var countForm = regexp.MustCompile(`^~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?`)
 
 // counted reads ~ N or ~ N..M behind s.
-func (r *ruleReader) counted(s symbol) (symbol, error) {
+func (r *ruleReader) counted(s element) (element, error) {
 	found := countForm.FindStringSubmatch(r.text[r.at:])
 	if found == nil {
 		return s, errors.New("~ needs a number, or two as 1..3")
@@ -176,9 +175,9 @@ func (r *ruleReader) counted(s symbol) (symbol, error) {
 	}
 	rest := r.group(nil)
 	for range most - least { // from the inside out: each is followed by the rest, or ends
-		rest = r.repeated(r.group([]symbol{s, rest}), '?')
+		rest = r.repeated(r.group([]element{s, rest}), '?')
 	}
-	sequence := make([]symbol, least, least+1)
+	sequence := make([]element, least, least+1)
 	for i := range sequence {
 		sequence[i] = s
 	}

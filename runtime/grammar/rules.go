@@ -21,14 +21,28 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
 // mostRuleText bounds a written grammar.
 const mostRuleText = 1 << 18
 
-// ruleReader parses a written grammar into a program.
+// rule is the alternatives of a rule or group, each a sequence of elements.
+type rule [][]element
+
+// element is a rule by its number or, where that is less than 0, a symbol that reads bytes; empty
+// tells that the symbol may also read none.
+type element struct {
+	rule   int32
+	symbol automaton.Symbol
+	empty  bool
+}
+
+// ruleReader parses a written grammar into rules.
 type ruleReader struct {
-	program *program
+	program *automaton.Program
+	rules   []rule
 	text    string
 	at      int
 	names   map[string]int32
@@ -40,7 +54,7 @@ type ruleReader struct {
 	lark     bool    // the current rule is Lark's
 	terminal bool    // the current rule is a terminal: nothing is ignored inside
 	ignored  []int32 // terminals that may stand between others
-	between  int32   // the node of any number of ignored ones, -1 if there are none
+	between  int32   // the rule of any number of ignored ones, -1 if there are none
 }
 
 // Rules compiles a written grammar.
@@ -51,18 +65,18 @@ func Rules(text string) (*Grammar, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("grammar: it is not UTF-8")
 	}
-	r := &ruleReader{program: newProgram(), names: map[string]int32{}, defined: map[int32]bool{},
-		lines: map[int32]int{}, between: -1}
-	rules := splitRules(text)
-	if err := r.directives(rules); err != nil {
+	r := &ruleReader{program: automaton.NewProgram(), names: map[string]int32{},
+		defined: map[int32]bool{}, lines: map[int32]int{}, between: -1}
+	written := splitRules(text)
+	if err := r.directives(written); err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
-	for _, rule := range rules {
-		if strings.HasPrefix(rule.text, "%") {
+	for _, w := range written {
+		if strings.HasPrefix(w.text, "%") {
 			continue
 		}
-		if err := r.rule(rule); err != nil {
-			return nil, fmt.Errorf("grammar: line %d: %w", rule.line, err)
+		if err := r.rule(w); err != nil {
+			return nil, fmt.Errorf("grammar: line %d: %w", w.line, err)
 		}
 	}
 	start := ""
@@ -86,10 +100,22 @@ func Rules(text string) (*Grammar, error) {
 	first := r.names[start]
 	if r.between >= 0 {
 		first = r.fresh()
-		r.program.nodes[first] = []symbol{r.addSequence([]symbol{{planValue, r.between},
-			{planValue, r.names[start]}})}
+		r.rules[first] = rule{{{rule: r.between}, {rule: r.names[start]}}}
 	}
-	return newCompiled(r.program, planValue, first), nil
+	for _, alternatives := range r.rules {
+		var ways []automaton.Symbol
+		for _, sequence := range alternatives {
+			symbols := make([]automaton.Symbol, len(sequence))
+			for i, e := range sequence {
+				if symbols[i] = e.symbol; e.rule >= 0 {
+					symbols[i] = r.program.Node(e.rule)
+				}
+			}
+			ways = append(ways, r.program.Sequence(symbols))
+		}
+		r.program.Add(ways)
+	}
+	return automaton.New(r.program, r.program.Node(first)), nil
 }
 
 var ruleHead = regexp.MustCompile(`^[?!]?([A-Za-z_][A-Za-z0-9_-]*)(\.[0-9]+)?\s*(::=|:)`)
@@ -130,23 +156,23 @@ func (r *ruleReader) name(s string) int32 {
 }
 
 func (r *ruleReader) fresh() int32 {
-	r.program.nodes = append(r.program.nodes, nil)
-	return int32(len(r.program.nodes) - 1)
+	r.rules = append(r.rules, nil)
+	return int32(len(r.rules) - 1)
 }
 
-func (r *ruleReader) rule(rule writtenRule) error {
-	head := ruleHead.FindStringSubmatch(rule.text)
+func (r *ruleReader) rule(w writtenRule) error {
+	head := ruleHead.FindStringSubmatch(w.text)
 	if head == nil {
-		return fmt.Errorf("%q begins no rule", strings.TrimSpace(rule.text))
+		return fmt.Errorf("%q begins no rule", strings.TrimSpace(w.text))
 	}
 	id := r.name(head[1])
 	if r.defined[id] {
 		return fmt.Errorf("the rule %s is written twice", head[1])
 	}
-	r.defined[id], r.lines[id] = true, rule.line
+	r.defined[id], r.lines[id] = true, w.line
 	r.lark, r.terminal = head[3] == ":", isTerminal(head[1])
-	r.text, r.at = rule.text, len(head[0])
-	r.line = rule.line
+	r.text, r.at = w.text, len(head[0])
+	r.line = w.line
 	if err := r.alternatives(id); err != nil {
 		return fmt.Errorf("rule %s: %w", head[1], err)
 	}
@@ -195,7 +221,7 @@ func (r *ruleReader) alternatives(id int32) error {
 		if err != nil {
 			return err
 		}
-		r.program.nodes[id] = append(r.program.nodes[id], r.addSequence(sequence))
+		r.rules[id] = append(r.rules[id], sequence)
 		if r.next() != '|' {
 			return nil
 		}
@@ -203,13 +229,8 @@ func (r *ruleReader) alternatives(id int32) error {
 	}
 }
 
-func (r *ruleReader) addSequence(s []symbol) symbol {
-	r.program.sequences = append(r.program.sequences, s)
-	return symbol{planSequence, int32(len(r.program.sequences) - 1)}
-}
-
-func (r *ruleReader) sequence() ([]symbol, error) {
-	var out []symbol
+func (r *ruleReader) sequence() ([]element, error) {
+	var out []element
 	for {
 		c := r.next()
 		switch {
@@ -227,7 +248,7 @@ func (r *ruleReader) sequence() ([]symbol, error) {
 			return nil, err
 		}
 		if r.between >= 0 && terminal && !r.terminal {
-			s = r.group([]symbol{s, {planValue, r.between}})
+			s = r.group([]element{s, {rule: r.between}})
 		}
 		if r.at < len(r.text) && strings.IndexByte("?*+", r.text[r.at]) >= 0 {
 			s = r.repeated(s, r.text[r.at])
@@ -244,42 +265,42 @@ func (r *ruleReader) sequence() ([]symbol, error) {
 }
 
 // group is a rule for one sequence.
-func (r *ruleReader) group(sequence []symbol) symbol {
+func (r *ruleReader) group(sequence []element) element {
 	id := r.fresh()
-	r.program.nodes[id] = []symbol{r.addSequence(sequence)}
-	return symbol{planValue, id}
+	r.rules[id] = rule{sequence}
+	return element{rule: id}
 }
 
 // repeated is a rule for s once or not at all (?), any number of times (*), or at least once (+).
-func (r *ruleReader) repeated(s symbol, mark byte) symbol {
+func (r *ruleReader) repeated(s element, mark byte) element {
 	id := r.fresh()
-	self := symbol{planValue, id}
-	again, enough := []symbol{s, self}, []symbol(nil)
+	self := element{rule: id}
+	again, enough := []element{s, self}, []element(nil)
 	if mark == '?' {
 		again = again[:1]
 	}
 	if mark == '+' {
-		enough = []symbol{s}
+		enough = []element{s}
 	}
-	r.program.nodes[id] = []symbol{r.addSequence(enough), r.addSequence(again)}
+	r.rules[id] = rule{enough, again}
 	return self
 }
 
 // item reads one element; empty tells that it is the empty text.
-func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
+func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 	rest := r.text[r.at:]
 	switch {
 	case c == '(' || c == '[' && r.lark:
 		r.at++
 		id := r.fresh()
 		if err := r.alternatives(id); err != nil {
-			return symbol{}, false, err
+			return element{}, false, err
 		}
 		if end := r.next(); c == '(' && end != ')' || c == '[' && end != ']' {
-			return symbol{}, false, errors.New("a group has no end")
+			return element{}, false, errors.New("a group has no end")
 		}
 		r.at++
-		s := symbol{planValue, id}
+		s := element{rule: id}
 		if c == '[' {
 			s = r.repeated(s, '?')
 		}
@@ -287,11 +308,11 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 	case c == '"':
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
-			return symbol{}, false, fmt.Errorf("%q is no text", strings.TrimSpace(rest))
+			return element{}, false, fmt.Errorf("%q is no text", strings.TrimSpace(rest))
 		}
 		text, err := strconv.Unquote(quoted)
 		if err != nil || !utf8.ValidString(text) {
-			return symbol{}, false, fmt.Errorf("%s is no text", quoted)
+			return element{}, false, fmt.Errorf("%s is no text", quoted)
 		}
 		r.at += len(quoted)
 		if r.lark && strings.HasPrefix(r.text[r.at:], "..") {
@@ -304,20 +325,20 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 			return s, text == "", err
 		}
 		if text == "" {
-			return symbol{}, true, nil
+			return element{}, true, nil
 		}
-		return symbol{readLiteral, r.program.literal(text)}, false, nil
+		return element{rule: -1, symbol: r.program.Literal(text)}, false, nil
 	case c == '/' || c == '[':
 		end := endOfExpression(rest)
 		if end < 0 {
-			return symbol{}, false, fmt.Errorf("%q has no end", strings.TrimSpace(rest))
+			return element{}, false, fmt.Errorf("%q has no end", strings.TrimSpace(rest))
 		}
 		r.at += end + 1
 		expression := rest[1:end]
 		if c == '[' {
 			expression = rest[:end+1]
 		} else if expression, err = r.flags(expression); err != nil {
-			return symbol{}, false, err
+			return element{}, false, err
 		}
 		s, err := r.expression(expression)
 		return s, false, err
@@ -328,9 +349,9 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 			end++
 		}
 		r.at += end
-		return symbol{planValue, r.name(rest[:end])}, false, nil
+		return element{rule: r.name(rest[:end])}, false, nil
 	}
-	return symbol{}, false, fmt.Errorf("%q is not supported", strings.TrimSpace(rest))
+	return element{}, false, fmt.Errorf("%q is not supported", strings.TrimSpace(rest))
 }
 
 // endOfExpression finds the end of /.../ or [...].
@@ -353,44 +374,36 @@ func endOfExpression(s string) int {
 	return -1
 }
 
-func (r *ruleReader) expression(e string) (symbol, error) {
-	d, err := pattern(context.Background(), e, false)
+func (r *ruleReader) expression(e string) (element, error) {
+	d, err := automaton.Pattern(context.Background(), e, false)
 	if err != nil {
-		return symbol{}, fmt.Errorf("/%s/: %w", e, err)
+		return element{}, fmt.Errorf("/%s/: %w", e, err)
 	}
-	d.markTotal()
-	i := slices.Index(r.program.numbers, d)
-	if i < 0 {
-		i = len(r.program.numbers)
-		r.program.numbers = append(r.program.numbers, d)
-	}
-	return symbol{readDFA, int32(i)}, nil
+	return element{rule: -1, symbol: r.program.Text(d), empty: d.Accepts("")}, nil
 }
 
 // check refuses rules that cannot be finished and rules that call themselves before a byte is read.
 func (r *ruleReader) check() error {
-	p := r.program
-	ends, empty := make([]bool, len(p.nodes)), make([]bool, len(p.nodes))
-	// holds tells whether some alternative of a rule has only symbols with a property; of says
+	ends, empty := make([]bool, len(r.rules)), make([]bool, len(r.rules))
+	// holds tells whether some alternative of a rule has only elements with a property; of says
 	// which rules are known to have it.
-	holds := func(id int, of []bool, terminal func(symbol) bool) bool {
-		return slices.ContainsFunc(p.nodes[id], func(s symbol) bool {
-			return !slices.ContainsFunc(p.sequences[s.of], func(x symbol) bool {
-				if x.kind == planValue {
-					return !of[x.of]
+	holds := func(id int, of []bool, terminal func(element) bool) bool {
+		return slices.ContainsFunc(r.rules[id], func(sequence []element) bool {
+			return !slices.ContainsFunc(sequence, func(e element) bool {
+				if e.rule >= 0 {
+					return !of[e.rule]
 				}
-				return !terminal(x)
+				return !terminal(e)
 			})
 		})
 	}
-	nullable := func(x symbol) bool { return x.kind == readDFA && p.numbers[x.of].accept[0] }
 	for changed := true; changed; {
 		changed = false
-		for id := range p.nodes {
-			if !ends[id] && holds(id, ends, func(symbol) bool { return true }) {
+		for id := range r.rules {
+			if !ends[id] && holds(id, ends, func(element) bool { return true }) {
 				ends[id], changed = true, true
 			}
-			if !empty[id] && holds(id, empty, nullable) {
+			if !empty[id] && holds(id, empty, func(e element) bool { return e.empty }) {
 				empty[id], changed = true, true
 			}
 		}
@@ -398,26 +411,26 @@ func (r *ruleReader) check() error {
 	if i := slices.Index(ends, false); i >= 0 {
 		return fmt.Errorf("%s can never be finished", r.nameOf(i))
 	}
-	color := make([]uint8, len(p.nodes)) // 1: being looked at, 2: done
+	color := make([]uint8, len(r.rules)) // 1: being looked at, 2: done
 	var visit func(id int) error
 	visit = func(id int) error {
 		color[id] = 1
-		for _, s := range p.nodes[id] {
-			for _, x := range p.sequences[s.of] {
-				if x.kind == planValue {
-					if color[x.of] == 1 {
+		for _, sequence := range r.rules[id] {
+			for _, e := range sequence {
+				if e.rule >= 0 {
+					if color[e.rule] == 1 {
 						return fmt.Errorf("%s calls itself before it reads anything",
-							r.nameOf(int(x.of)))
+							r.nameOf(int(e.rule)))
 					}
-					if color[x.of] == 0 {
-						if err := visit(int(x.of)); err != nil {
+					if color[e.rule] == 0 {
+						if err := visit(int(e.rule)); err != nil {
 							return err
 						}
 					}
-					if empty[x.of] {
+					if empty[e.rule] {
 						continue
 					}
-				} else if nullable(x) {
+				} else if e.empty {
 					continue
 				}
 				break
@@ -426,7 +439,7 @@ func (r *ruleReader) check() error {
 		color[id] = 2
 		return nil
 	}
-	for id := range p.nodes {
+	for id := range r.rules {
 		if color[id] == 0 {
 			if err := visit(id); err != nil {
 				return err

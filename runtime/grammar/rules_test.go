@@ -48,7 +48,7 @@ func TestWrittenGrammars(t *testing.T) {
 		}
 		whole := func(s string) bool {
 			m := g.Matcher()
-			return m.bytes([]byte(s)) && m.Done()
+			return m.AcceptText([]byte(s)) && m.Done()
 		}
 		for _, s := range c.yes {
 			if !whole(s) {
@@ -115,7 +115,7 @@ func TestRegexAndChoice(t *testing.T) {
 	}{{r, "abc1", true}, {r, "abc", false}, {r, "xabcd1", false}, {c, "red", true}, {c, "red wine",
 		true}, {c, "red ", false}, {c, "green", false}} {
 		m := k.g.Matcher()
-		if (m.bytes([]byte(k.s)) && m.Done()) != k.yes {
+		if (m.AcceptText([]byte(k.s)) && m.Done()) != k.yes {
 			t.Errorf("%q", k.s)
 		}
 	}
@@ -143,22 +143,21 @@ func FuzzRules(f *testing.F) {
 		if err != nil {
 			return
 		}
-		at := firstState
+		at := g.Matcher()
 		for range 100 { // no dead end on the way of the lowest bytes
-			next := dead
+			read := false
 			for b := range 256 {
-				if to := g.step(at, byte(b)); to > 0 {
-					next = to
+				if next := *at; next.AcceptText([]byte{byte(b)}) {
+					at, read = &next, true
 					break
 				}
 			}
-			if next == dead {
-				if !g.states[at].done {
+			if !read {
+				if !at.Done() {
 					t.Fatalf("%q: a dead end", text)
 				}
 				return
 			}
-			at = next
 		}
 	})
 }

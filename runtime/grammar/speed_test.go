@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+	"github.com/ossrun/ossrun/runtime/process/cputest"
 )
 
 // speedCases are a schema and a text that fulfils it.
@@ -57,18 +59,15 @@ var wideCases = []struct{ name, schema, text string }{
 // processor time.
 func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 	t.Helper()
-	c, err := compileSchema(t.Context(), []byte(schema), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := fresh(t, schema)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	m := c.Matcher()
 	var took []time.Duration
 	for _, id := range token.Get().Encode(nil, text) {
-		begin := threadTime()
+		begin := cputest.Thread()
 		mask := m.Mask(token.Call)
-		took = append(took, threadTime()-begin)
+		took = append(took, cputest.Thread()-begin)
 		if !allows(mask, id) || !m.Accept(id) {
 			t.Fatalf("%s: %q is refused", text, token.Get().TokenBytes(id))
 		}
@@ -82,7 +81,7 @@ func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 // TestMaskTimes reports for each state its best and its median time of several meetings, each with
 // a new grammar.
 func TestMaskTimes(t *testing.T) {
-	words()
+	Prepare()
 	const rounds = 7
 	for _, c := range slices.Concat(speedCases, wideCases) {
 		var states [][]time.Duration
@@ -114,7 +113,7 @@ func TestMaskTimes(t *testing.T) {
 
 // TestHeaderMaskTimes reports the same for the header of a request that offers 300 functions.
 func TestHeaderMaskTimes(t *testing.T) {
-	words()
+	Prepare()
 	var rules TurnRules
 	for i := range 300 {
 		rules.Functions = append(rules.Functions, FunctionRule{Name: fmt.Sprintf("%s_the_%s_%d",
@@ -127,14 +126,12 @@ func TestHeaderMaskTimes(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	best := make([]time.Duration, len(ids))
 	for round := range 7 {
-		headerTables.mu.Lock()
-		clear(headerTables.made)
-		headerTables.mu.Unlock()
+		headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
 		turn := turnOf(t, rules)
 		for i, id := range ids {
-			begin := threadTime()
+			begin := cputest.Thread()
 			mask := turn.Mask()
-			took := threadTime() - begin
+			took := cputest.Thread() - begin
 			if !allows(mask, id) || !turn.Accept(id) {
 				t.Fatalf("token %d of the header is refused", i)
 			}
@@ -152,7 +149,7 @@ func TestHeaderMaskTimes(t *testing.T) {
 }
 
 func BenchmarkMask(b *testing.B) {
-	words()
+	Prepare()
 	for _, c := range speedCases {
 		b.Run(c.name, func(b *testing.B) {
 			g := schemaOf(b, c.schema)
@@ -206,10 +203,7 @@ func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
 				append(texts, texts[i%len(speedCases)])
 			continue
 		}
-		g, err := compileSchema(tb.Context(), []byte(c.schema), false)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		g := fresh(tb, c.schema)
 		think := "<|channel|>analysis<|message|>The user wants to know, so I " +
 			"look.<|end|><|start|>assistant"
 		r := TurnRules{Functions: []FunctionRule{{Name: "get_weather", Body: g}, {Name: "search"}}}
@@ -231,7 +225,7 @@ func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
 // and its token accepted.
 func BenchmarkBatch64(b *testing.B) {
 	rules, texts := batchTurns(b, true)
-	upload := make([]uint64, 64*maskWords)
+	upload := make([]uint64, 64*automaton.MaskWords)
 	turns, at := make([]*Turn, 64), make([]int, 64)
 	step := func(i int) {
 		if turns[i] == nil || at[i] == len(texts[i]) {
@@ -241,7 +235,7 @@ func BenchmarkBatch64(b *testing.B) {
 			}
 			turns[i], at[i] = t, 0
 		}
-		copy(upload[i*maskWords:(i+1)*maskWords], turns[i].Mask())
+		copy(upload[i*automaton.MaskWords:(i+1)*automaton.MaskWords], turns[i].Mask())
 		if !turns[i].Accept(texts[i][at[i]]) {
 			b.Fatal("a token is refused")
 		}
@@ -252,26 +246,26 @@ func BenchmarkBatch64(b *testing.B) {
 			step(i)
 		}
 	}
-	n, begin := 0, processTime()
+	n, begin := 0, cputest.Process()
 	for b.Loop() {
 		for i := range 64 {
 			step(i)
 		}
 		n += 64
 	}
-	b.ReportMetric(float64((processTime()-begin).Nanoseconds())/float64(n)/1e3, "cpu-us/sequence")
+	b.ReportMetric(float64((cputest.Process()-begin).Nanoseconds())/float64(n)/1e3, "cpu-us/sequence")
 }
 
 // The same where no state was met before: all turns of a batch from their beginning to their end,
 // with new grammars.
 func BenchmarkBatch64New(b *testing.B) {
-	words()
+	Prepare()
 	b.Run("shared", func(b *testing.B) { newBatches(b, false) })
 	b.Run("own", func(b *testing.B) { newBatches(b, true) })
 }
 
 func newBatches(b *testing.B, own bool) {
-	upload := make([]uint64, 64*maskWords)
+	upload := make([]uint64, 64*automaton.MaskWords)
 	var rounds []float64
 	for b.Loop() {
 		b.StopTimer()
@@ -286,7 +280,7 @@ func newBatches(b *testing.B, own bool) {
 		}
 		runtime.GC() // what the compiler left behind is not of the steps
 		b.StartTimer()
-		n, begin := 0, processTime()
+		n, begin := 0, cputest.Process()
 		for at, going := 0, true; going; at++ {
 			going = false
 			for i, t := range turns {
@@ -294,14 +288,14 @@ func newBatches(b *testing.B, own bool) {
 					continue
 				}
 				going = true
-				copy(upload[i*maskWords:(i+1)*maskWords], t.Mask())
+				copy(upload[i*automaton.MaskWords:(i+1)*automaton.MaskWords], t.Mask())
 				if !t.Accept(texts[i][at]) {
 					b.Fatal("a token is refused")
 				}
 				n++
 			}
 		}
-		rounds = append(rounds, float64((processTime()-begin).Nanoseconds())/float64(n)/1e3)
+		rounds = append(rounds, float64((cputest.Process()-begin).Nanoseconds())/float64(n)/1e3)
 	}
 	slices.Sort(rounds)
 	b.ReportMetric(rounds[0], "best-cpu-us/sequence")
@@ -313,14 +307,4 @@ func BenchmarkLoop(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		l.Push(int32(i * i % 1009))
 	}
-}
-
-// What the first grammar of a process waits for, the vocabulary's own table aside.
-func BenchmarkVocabulary(b *testing.B) {
-	token.Get()
-	begin := processTime()
-	for b.Loop() {
-		newVocabulary()
-	}
-	b.ReportMetric(float64((processTime()-begin).Milliseconds())/float64(b.N), "cpu-ms/op")
 }

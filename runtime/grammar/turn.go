@@ -13,9 +13,12 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
 // ToolChoice says whether tools may, must or must not be called.
@@ -83,7 +86,7 @@ type Turn struct {
 	channel  string // of the body
 	ender    int32  // of the body
 	free     enderMask
-	matcher  *Matcher
+	matcher  *automaton.Matcher
 	spoken   bool // the body has at least one token
 	messages int
 	reason   int // tokens of analysis so far
@@ -93,8 +96,8 @@ type Turn struct {
 // messages.
 var (
 	roleToken = sync.OnceValue(func() int32 { return token.Get().Encode(nil, "assistant")[0] })
-	startMask = sync.OnceValue(func() []uint64 { return only(token.Start) })
-	roleMask  = sync.OnceValue(func() []uint64 { return only(roleToken()) })
+	startMask = sync.OnceValue(func() []uint64 { return automaton.Only(token.Start) })
+	roleMask  = sync.OnceValue(func() []uint64 { return automaton.Only(roleToken()) })
 )
 
 // NewTurn begins behind <|start|>assistant. Errors name what the rules ask for and cannot have.
@@ -119,7 +122,7 @@ func NewTurn(r TurnRules) (*Turn, error) {
 		if f.Text {
 			kind = textTool
 		} else if body == nil {
-			body = JSONObject()
+			body = schema.AnyObject()
 		}
 		t.offer(recipient{"functions." + f.Name, kind}, body)
 	}
@@ -132,7 +135,7 @@ func NewTurn(r TurnRules) (*Turn, error) {
 		}
 		if r.Browser {
 			for _, name := range []string{"search", "open", "find"} {
-				t.offer(recipient{"browser." + name, browserTool}, JSONObject())
+				t.offer(recipient{"browser." + name, browserTool}, schema.AnyObject())
 			}
 		}
 	}
@@ -249,7 +252,7 @@ func (t *Turn) acceptHeader(id int32) bool {
 		return false
 	}
 	at := t.node
-	if int(id) >= ordinaryTokens {
+	if int(id) >= automaton.OrdinaryTokens {
 		at = t.table.step(at, id)
 	} else {
 		for _, b := range token.Get().TokenBytes(id) {
@@ -302,7 +305,7 @@ func (t *Turn) acceptBody(id int32) bool {
 		}
 		return true
 	}
-	if id < 0 || int(id) >= ordinaryTokens || t.budgetSpent() {
+	if id < 0 || int(id) >= automaton.OrdinaryTokens || t.budgetSpent() {
 		return false
 	}
 	t.spoken = true
@@ -314,3 +317,48 @@ func (t *Turn) acceptBody(id int32) bool {
 	}
 	return true
 }
+
+// single returns the one id that a mask allows, if it allows just one.
+func single(mask []uint64) (int32, bool) {
+	found := int32(-1)
+	for i, w := range mask {
+		if w == 0 {
+			continue
+		}
+		if found >= 0 || w&(w-1) != 0 {
+			return 0, false
+		}
+		found = int32(i*64 + bits.TrailingZeros64(w))
+	}
+	return found, found >= 0
+}
+
+// with returns mask and one more id.
+func with(mask []uint64, id int32) []uint64 {
+	m := append([]uint64(nil), mask...)
+	automaton.Allow(m, id)
+	return m
+}
+
+// The masks that every free body shares: all text, and all text or the one token that ends the
+// body.
+var (
+	textMask = sync.OnceValue(func() []uint64 {
+		m := automaton.NewMask()
+		for id := range automaton.OrdinaryTokens {
+			automaton.Allow(m, int32(id))
+		}
+		return m
+	})
+	enderMasks = sync.OnceValue(func() map[int32]enderMask {
+		all := make(map[int32]enderMask)
+		for _, id := range []int32{token.End, token.Return, token.Call} {
+			all[id] = enderMask{text: with(textMask(), id), end: automaton.Only(id)}
+		}
+		return all
+	})
+)
+
+// enderMask is what a body that ends in a certain token may hold: text or the ender, and the ender
+// alone.
+type enderMask struct{ text, end []uint64 }

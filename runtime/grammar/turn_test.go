@@ -16,17 +16,19 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
-// spell encodes text with special tokens.
 // over tells that the turn has ended: its last token was <|return|> or <|call|>.
 func (t *Turn) over() bool { return t.place == over }
 
+// spell encodes text with special tokens.
 func spell(text string) []int32 { return token.Get().EncodeSpecial(nil, text, nil) }
 
 func schemaOf(t testing.TB, raw string) *Grammar {
 	t.Helper()
-	c, err := Schema([]byte(raw))
+	c, err := schema.CompileWithin(t.Context(), []byte(raw), false)
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
@@ -34,6 +36,19 @@ func schemaOf(t testing.TB, raw string) *Grammar {
 }
 
 var weather = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"],"additionalProperties":false}`
+
+// fresh is a grammar that nobody has used.
+func fresh(t testing.TB, raw string) *Grammar {
+	t.Helper()
+	g, err := schema.Compile(t.Context(), []byte(raw), false)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return g
+}
+
+// allows tells whether a mask allows id; a nil mask allows all.
+func allows(mask []uint64, id int32) bool { return mask == nil || automaton.Allows(mask, id) }
 
 func turnOf(t testing.TB, r TurnRules) *Turn {
 	t.Helper()
@@ -216,7 +231,7 @@ func pick(rng *rand.Rand, mask []uint64, likely []int32) int32 {
 		}
 	}
 	if mask == nil {
-		return int32(rng.IntN(ordinaryTokens))
+		return int32(rng.IntN(automaton.OrdinaryTokens))
 	}
 	n := 0
 	for _, w := range mask {
@@ -267,7 +282,7 @@ func TestRandomTurns(t *testing.T) {
 		{Name: "text", Body: text, Text: true}}
 	bodies := map[string]*Grammar{"functions.get_weather": schemaOf(t, weather),
 		"functions.text":  text,
-		"functions.order": schemaOf(t, order), "functions.anything": JSONObject()}
+		"functions.order": schemaOf(t, order), "functions.anything": schema.AnyObject()}
 	mix := []TurnRules{
 		{},
 		{Functions: functions},
@@ -275,7 +290,7 @@ func TestRandomTurns(t *testing.T) {
 		{Functions: functions, ToolChoice: Named, Name: "order"},
 		{Functions: functions, ToolChoice: None, Final: schemaOf(t, answer)},
 		{Functions: functions, Final: schemaOf(t, answer), Python: true, Browser: true},
-		{Final: JSONObject(), MaxReasoning: 20},
+		{Final: schema.AnyObject(), MaxReasoning: 20},
 		{Functions: functions, Python: true, Browser: true, ToolChoice: Required, MaxReasoning: -1},
 		{Final: schemaOf(t, answer), MaxReasoning: 5},
 	}
@@ -328,7 +343,7 @@ func TestRandomTurns(t *testing.T) {
 			if g != bodies["functions.text"] && !json.Valid([]byte(text)) {
 				t.Fatalf("turn %d: %q is no JSON", i, text)
 			}
-			if m := g.Matcher(); !m.bytes([]byte(text)) || !m.Done() {
+			if m := g.Matcher(); !m.AcceptText([]byte(text)) || !m.Done() {
 				t.Fatalf("turn %d: %q does not fulfil its schema", i, text)
 			}
 		}

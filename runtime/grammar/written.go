@@ -1,4 +1,5 @@
-// Grammars that are no schema: a regular expression, a choice of texts.
+// Grammars that are no schema: a regular expression, a choice of texts. Written rules are in
+// rules.go.
 
 package grammar
 
@@ -6,31 +7,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// expandSequence reads the symbol at f.a and after it the rest.
-func (m *machine) expandSequence(out []int32, f frame) []int32 {
-	s := m.sequences[f.of]
-	if int(f.a) == len(s) {
-		return m.expand(out, f.parent)
-	}
-	rest := f.parent
-	if int(f.a)+1 < len(s) {
-		rest = m.push(planSequence, f.of, f.a+1, 0, f.parent)
-	}
-	return m.expand(out, m.push(s[f.a].kind, s[f.a].of, 0, 0, rest))
-}
+// Grammar is what a body can be held to: schema.Compile, Regex, TextChoice and Rules make one.
+type Grammar = automaton.Grammar
+
+// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
+// called any number of times.
+func Prepare() { automaton.Prepare() }
 
 // Regex is the grammar of the texts that an expression matches as a whole.
 func Regex(expression string) (*Grammar, error) {
-	d, err := pattern(context.Background(), expression, false)
+	d, err := automaton.Pattern(context.Background(), expression, false)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression: %w", err)
 	}
-	d.markTotal()
-	p := newProgram()
-	p.numbers = append(p.numbers, d)
-	return newCompiled(p, readDFA, 0), nil
+	p := automaton.NewProgram()
+	return automaton.New(p, p.Text(d)), nil
 }
 
 // TextChoice is the grammar of the texts given.
@@ -38,14 +33,14 @@ func TextChoice(texts []string) (*Grammar, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("choice: there is nothing to choose from")
 	}
-	p := newProgram()
-	var alternatives []symbol
+	p := automaton.NewProgram()
+	var alternatives []automaton.Symbol
 	for _, t := range texts {
 		if t == "" {
 			return nil, errors.New("choice: a text is empty")
 		}
-		alternatives = append(alternatives, symbol{readLiteral, p.literal(t)})
+		alternatives = append(alternatives, p.Literal(t))
 	}
-	p.nodes = append(p.nodes, alternatives)
-	return newCompiled(p, planValue, 0), nil
+	p.Add(alternatives)
+	return automaton.New(p, p.Node(0)), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -78,7 +79,7 @@ func namedFormat(o *object, nested string) answerFormat {
 	switch kind := o.text("type"); kind {
 	case "text", "":
 	case "json_object":
-		return answerFormat{final: grammar.JSONObject(), wire: textFormat{Type: kind}}
+		return answerFormat{final: jsonschema.AnyObject(), wire: textFormat{Type: kind}}
 	case "json_schema":
 		if nested == "" {
 			return schemaFormat(o)
@@ -117,11 +118,11 @@ func schemaFormat(o *object) answerFormat {
 	var less []string
 	var err error
 	if o.flag("strict") {
-		held, err = grammar.SchemaWithin(v.c.ctx, v.Raw, false)
+		held, err = jsonschema.CompileWithin(v.c.ctx, v.Raw, false)
 	} else {
-		held, less, err = grammar.RelaxedWithin(v.c.ctx, v.Raw, false)
+		held, less, err = jsonschema.RelaxedWithin(v.c.ctx, v.Raw, false)
 	}
-	var beyond *grammar.UnsupportedError
+	var beyond *jsonschema.UnsupportedError
 	switch {
 	case err == nil:
 		f.final = held
@@ -143,9 +144,9 @@ func anyJSON(schema json.RawMessage) *grammar.Grammar {
 		Type json.RawMessage `json:"type"`
 	}
 	if json.Unmarshal(schema, &root) == nil && string(root.Type) == `"object"` {
-		return grammar.JSONObject()
+		return jsonschema.AnyObject()
 	}
-	return grammar.JSON()
+	return jsonschema.AnyJSON()
 }
 
 func schemaFault(v value, err error) *fault {
@@ -171,9 +172,9 @@ func formatSection(name, description string, schema json.RawMessage) string {
 	return b.String()
 }
 
-// compile waits for its turn (see grammar.Compiling) and compiles.
+// compile waits for its turn (see jsonschema.Compiling) and compiles.
 func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
-	done, err := grammar.Compiling(c.ctx)
+	done, err := jsonschema.Compiling(c.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.text())
 		}
-		if held, err = grammar.SchemaWithin(v.c.ctx, schema, false); err != nil {
+		if held, err = jsonschema.CompileWithin(v.c.ctx, schema, false); err != nil {
 			v.c.add(schemaFault(v, err))
 			return nil, ""
 		}
@@ -223,7 +224,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		if string(bytes.TrimSpace(v.Raw)) != "true" {
 			v.wrong("a boolean")
 		}
-		return grammar.JSONObject(), ""
+		return jsonschema.AnyObject(), ""
 	case "regex":
 		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Regex(v.text()) })
 	case "choice":

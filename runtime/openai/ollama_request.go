@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
-	"github.com/ossrun/ossrun/runtime/grammar"
+	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -69,7 +69,7 @@ func (r *ollamaRequest) readFormat(v value) {
 	case jsondoc.Null:
 	case jsondoc.String:
 		if text := v.text(); text == "json" {
-			r.format.final = grammar.JSONObject()
+			r.format.final = jsonschema.AnyObject()
 		} else if text != "" {
 			v.must(`"json" or a schema`)
 		}

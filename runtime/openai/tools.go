@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -170,7 +171,7 @@ func readFunctionWith(o *object, parameters string) function {
 		return f
 	}
 	if f.strict() {
-		if _, err := grammar.SchemaWithin(o.c.ctx, v.Raw, true); err != nil {
+		if _, err := jsonschema.CompileWithin(o.c.ctx, v.Raw, true); err != nil {
 			fault := invalid(v.Path, "the parameters of the strict function %q are not "+
 				"supported: %v", f.Name, err)
 			fault.code = "invalid_function_parameters"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -68,9 +69,9 @@ func TestElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form, err := grammar.Schema([]byte(`{"type":"object","properties":{"answer":{"type":"string",` +
-		`"maxLength":40},"sure":{"type":"boolean"}},"required":["answer","sure"],` +
-		`"additionalProperties":false}`))
+	form, err := schema.Compile(t.Context(), []byte(`{"type":"object","properties":{"answer":{"type":"string",`+
+		`"maxLength":40},"sure":{"type":"boolean"}},"required":["answer","sure"],`+
+		`"additionalProperties":false}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -73,8 +73,8 @@ func TestLoopsThatAreAllowed(t *testing.T) {
 // An answer with a form that loops is brought to the form's end: it can be read, and the turn still
 // says that it looped.
 func TestLoopsInAFormAreClosed(t *testing.T) {
-	form, err := grammar.Schema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},` +
-		`"required":["a"],"additionalProperties":false}`))
+	form, err := schema.Compile(t.Context(), []byte(`{"type":"object","properties":{"a":{"type":"string"}},`+
+		`"required":["a"],"additionalProperties":false}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}

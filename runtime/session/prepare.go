@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
 const (
@@ -74,7 +75,7 @@ func (r Request) size() int {
 }
 
 // mostSchemas bounds what one request makes the server compile.
-const mostSchemas = 2 * grammar.MostSchemaText
+const mostSchemas = 2 * schema.MostText
 
 var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
 	mostSchemas>>10)
@@ -110,9 +111,9 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 			switch {
 			case schemas > mostSchemas:
 			case strict:
-				body, err = grammar.SchemaWithin(ctx, f.Parameters, true)
+				body, err = schema.CompileWithin(ctx, f.Parameters, true)
 			default:
-				body, less, err = grammar.RelaxedWithin(ctx, f.Parameters, true)
+				body, less, err = schema.RelaxedWithin(ctx, f.Parameters, true)
 			}
 			switch {
 			case err == nil:

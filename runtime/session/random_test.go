@@ -26,6 +26,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -66,8 +67,8 @@ type randomCase struct {
 }
 
 func randomMix(t testing.TB) []randomCase {
-	final := func(schema string) *grammar.Grammar {
-		c, err := grammar.Schema([]byte(schema))
+	final := func(raw string) *grammar.Grammar {
+		c, err := schema.Compile(t.Context(), []byte(raw), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,7 @@ func randomMix(t testing.TB) []randomCase {
 		{name: "tools and schema", final: treeSchema, r: Request{Functions: tools,
 			Final: final(treeSchema), Python: true, Browser: true}},
 		{name: "object, bounded reasoning", final: anySchema,
-			r: Request{Final: grammar.JSONObject(), MaxReasoning: 20}},
+			r: Request{Final: schema.AnyObject(), MaxReasoning: 20}},
 		{name: "required, no reasoning", r: Request{Functions: tools, Python: true, Browser: true,
 			ToolChoice: grammar.Required, MaxReasoning: -1}},
 		{name: "schema, little reasoning", final: orderSchema, r: Request{Final: final(orderSchema),
@@ -329,7 +330,7 @@ func (o *randomOutcome) judge(t *testing.T) {
 	for schema, texts := range o.texts {
 		lines = append(lines, map[string]any{"schema": json.RawMessage(schema), "texts": texts})
 	}
-	ask("../grammar/testdata/verify_walks.py", "jsonschema", lines)
+	ask("../grammar/schema/testdata/verify_walks.py", "jsonschema", lines)
 
 	ranks := filepath.Join(t.TempDir(), "o200k_base.tiktoken")
 	if err := writeRanks(ranks); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -73,8 +74,8 @@ func TestTurnsAreMasked(t *testing.T) {
 			`<|channel|>commentary to=browser.search code<|message|>{"query":"x"}<|call|>`, true},
 		{Request{Functions: tool, ToolChoice: grammar.Required, Browser: true,
 			Only: []string{"functions.get_weather"}}, call, true},
-		{Request{Final: grammar.JSONObject()}, "<|channel|>final<|message|>x<|return|>", false},
-		{Request{Final: grammar.JSONObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`,
+		{Request{Final: schema.AnyObject()}, "<|channel|>final<|message|>x<|return|>", false},
+		{Request{Final: schema.AnyObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`,
 			true},
 		{Request{MaxReasoning: -1}, "<|channel|>analysis", false},
 	} {

@@ -29,9 +29,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session/salvage"
 )
 
-// schema has one table of records. Their other keys and the totals of each kind are kept by
+// recordTable is the one table of records. Their other keys and the totals of each kind are kept by
 // triggers, so no statement that deletes can forget them.
-const schema = `
+const recordTable = `
 CREATE TABLE IF NOT EXISTS record(
   id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, also TEXT NOT NULL,
   used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL);
@@ -116,7 +116,7 @@ func (s *diskStore) open() (err error) {
 		return err
 	}
 	s.db.SetMaxOpenConns(1)
-	if _, err = s.db.Exec(schema); err == nil {
+	if _, err = s.db.Exec(recordTable); err == nil {
 		err = s.check()
 	}
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *diskStore) check() error {
 	}
 	defer memory.Close()
 	memory.SetMaxOpenConns(1) // each connection is a database of its own
-	if _, err := memory.Exec(schema); err != nil {
+	if _, err := memory.Exec(recordTable); err != nil {
 		return err
 	}
 	var is, want, verdict string

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -31,13 +31,13 @@ func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
 	if err != nil || q.Constraint != nil {
 		t.Fatalf("%v %+v", err, q)
 	}
-	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: grammar.JSONObject()}); err != nil {
+	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}); err != nil {
 		t.Fatal(err)
 	}
 	if n, whole := legalSoFar(q, `{"a":1}<|return|>`); !whole {
 		t.Errorf("JSON is refused at token %d", n)
 	}
-	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: grammar.JSONObject()}); err != nil {
+	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range token.Get().Encode(nil, `{"a":1}`) {

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/remote"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -92,7 +93,7 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 			}
-			form, err := readSchema(look.schema, look.endpoint != "")
+			form, err := readSchema(c.Context, look.schema, look.endpoint != "")
 			if err != nil {
 				return err
 			}
@@ -354,7 +355,7 @@ type answerForm struct {
 	told   string
 }
 
-func readSchema(path string, port bool) (answerForm, error) {
+func readSchema(ctx context.Context, path string, port bool) (answerForm, error) {
 	if path == "" {
 		return answerForm{}, nil
 	}
@@ -371,7 +372,7 @@ func readSchema(path string, port bool) (answerForm, error) {
 		form.schema = flat.Bytes()
 		err = remote.CheckSchema(form.schema)
 	} else {
-		form.final, err = grammar.Schema(flat.Bytes())
+		form.final, err = schema.Compile(ctx, flat.Bytes(), false)
 	}
 	if err != nil {
 		return answerForm{}, fail(exitUsage, "--schema: %s: %s", path, err)

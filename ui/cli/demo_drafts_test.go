@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/sched/draft"
@@ -22,9 +22,9 @@ func TestDemoWithDrafts(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" {
 		turns = 400
 	}
-	schema, err := grammar.Schema([]byte(`{"type":"object","properties":{"answer":` +
-		`{"type":"string"},"again":{"type":"array","items":{"type":"string"},"maxItems":3}},` +
-		`"required":["answer","again"],"additionalProperties":false}`))
+	form, err := schema.Compile(t.Context(), []byte(`{"type":"object","properties":{"answer":`+
+		`{"type":"string"},"again":{"type":"array","items":{"type":"string"},"maxItems":3}},`+
+		`"required":["answer","again"],"additionalProperties":false}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestDemoWithDrafts(t *testing.T) {
 		case 1:
 			r.Params.Logprobs = 2
 		case 2:
-			r.Final, r.Functions, r.Python = schema, nil, false
+			r.Final, r.Functions, r.Python = form, nil, false
 		case 3:
 			r.Stop = []string{"e ", "1"}
 		case 4:

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -72,7 +73,7 @@ func user(text string) session.Request {
 
 func schemaOf(t *testing.T, text string) *grammar.Grammar {
 	t.Helper()
-	g, err := grammar.Schema([]byte(text))
+	g, err := schema.Compile(t.Context(), []byte(text), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,481 @@
+// Deterministic automata over bytes: text of a JSON string (its characters, not their spelling),
+// numbers as they are spelled, and bodies held to a regular expression.
+//
+// What must stay true: automata are trimmed: every state leads to an accepting one, so whoever
+// steps to a live state can finish. Automata of text accept UTF-8 only.
+
+package automaton
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// DFA begins in state 0. Bytes that no state tells apart share a class.
+type DFA struct {
+	class   [256]uint8
+	classes int
+	next    []int32 // [states x classes], -1 where it dies
+	accept  []bool
+	marked  sync.Once // see markTotal
+	total   []bool    // by state: any plain text of a token can be read from it (see markTotal)
+	safe    []uint8   // by state: how many bytes of any plain text can be read from it
+	free    []bool    // by state: any text can be read from it and end anywhere (see markTotal)
+	shapes  *shapes   // of an automaton of text (see text.go)
+	number  bool      // it is one of numbers
+	Work    int       // what making it took, in nodes and edges looked at
+}
+
+func (d *DFA) step(state int32, b byte) int32 {
+	return d.next[int(state)*d.classes+int(d.class[b])]
+}
+
+// MostStates bounds an automaton of one string or number.
+const MostStates = 1 << 14
+
+// What keeps an automaton from being made: its size, or that it would accept nothing.
+var (
+	ErrTooLarge = errors.New("it needs too large an automaton")
+	ErrEmpty    = errors.New("nothing fulfils it")
+)
+
+// cuts collects where byte classes begin.
+type cuts [257]bool
+
+// at makes from..to a range that classes do not cross.
+func (c *cuts) at(from, to byte) { c[from], c[int(to)+1] = true, true }
+
+// textCuts are the bounds that every automaton of text keeps: those of UTF-8 and of plain text in
+// JSON.
+func textCuts() cuts {
+	var c cuts
+	c.at(0, 0x1f)
+	c.at('"', '"')
+	c.at('\\', '\\')
+	for _, b := range []byte{0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4,
+		0xf5} {
+		c[b] = true
+	}
+	return c
+}
+
+// classes numbers the ranges and picks a byte of each.
+func (c *cuts) classes() (class [256]uint8, pick []byte) {
+	for b := range 256 {
+		if b == 0 || c[b] {
+			pick = append(pick, byte(b))
+		}
+		class[b] = uint8(len(pick) - 1)
+	}
+	return class, pick
+}
+
+// buildDFA explores the states from start and trims those that cannot accept. It calls step with
+// one byte of each class only.
+func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
+	accept func(S) bool) (*DFA, error) {
+	d := &DFA{}
+	var pick []byte
+	d.class, pick = c.classes()
+	d.classes = len(pick)
+	ids := make(map[S]int32, 64)
+	ids[start] = 0
+	states := []S{start}
+	last := int32(0) // where the last edge led: mostly the next one leads there too
+	for i := 0; i < len(states); i++ {
+		s := states[i]
+		d.accept = append(d.accept, accept(s))
+		if cap(d.next)-len(d.next) < d.classes {
+			d.next = slices.Grow(d.next, len(d.next)+8*d.classes)
+		}
+		for _, b := range pick {
+			to, ok := step(s, b)
+			if !ok {
+				d.next = append(d.next, -1)
+				continue
+			}
+			// or it leads where the edge over the same byte led from the state before
+			if before := len(d.next) - d.classes; to != states[last] && before >= 0 &&
+				d.next[before] >= 0 && to == states[d.next[before]] {
+				last = d.next[before]
+			} else if to != states[last] {
+				id, known := ids[to]
+				if !known {
+					if len(states) >= MostStates {
+						return nil, ErrTooLarge
+					}
+					id = int32(len(states))
+					ids[to] = id
+					states = append(states, to)
+				}
+				last = id
+			}
+			d.next = append(d.next, last)
+		}
+	}
+	d.Work = len(d.next)
+	if !d.trim() {
+		return nil, ErrEmpty
+	}
+	return d, nil
+}
+
+// edges are the indices in next of an automaton's edges, by the state that they lead to.
+type edges struct{ first, index []int32 }
+
+func (e *edges) to(state int32) []int32 { return e.index[e.first[state]:e.first[state+1]] }
+
+// back sorts the edges of the classes that are asked for, nil: of all.
+func (d *DFA) back(asked []bool) edges {
+	e := edges{first: make([]int32, len(d.accept)+1)}
+	class := 0
+	each := func(visit func(i int, to int32)) {
+		for i, to := range d.next {
+			if to >= 0 && (asked == nil || asked[class]) {
+				visit(i, to)
+			}
+			if class++; class == d.classes {
+				class = 0
+			}
+		}
+	}
+	each(func(_ int, to int32) { e.first[to]++ })
+	for state, sum := 0, int32(0); state < len(e.first); state++ {
+		sum += e.first[state]
+		e.first[state] = sum
+	}
+	e.index = make([]int32, e.first[len(d.accept)])
+	each(func(i int, to int32) {
+		e.first[to]--
+		e.index[e.first[to]] = int32(i)
+	})
+	return e
+}
+
+// trim removes the edges to states that cannot accept; it reports whether the start can.
+func (d *DFA) trim() bool {
+	back := d.back(nil)
+	live := slices.Clone(d.accept)
+	var queue []int32
+	for state, l := range live {
+		if l {
+			queue = append(queue, int32(state))
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		for _, edge := range back.to(queue[i]) {
+			if from := edge / int32(d.classes); !live[from] {
+				live[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
+	for i, to := range d.next {
+		if to >= 0 && !live[to] {
+			d.next[i] = -1
+		}
+	}
+	return live[0]
+}
+
+// always is more bytes than a token has.
+const always = longestToken + 1
+
+// distances is the fewest steps over some edges from each state to a marked one; always: there is
+// no way.
+func (d *DFA) distances(marked []bool, back edges) []uint8 {
+	steps := make([]uint8, len(marked))
+	var queue []int32
+	for state, m := range marked {
+		if steps[state] = always; m {
+			steps[state] = 0
+			queue = append(queue, int32(state))
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		for _, edge := range back.to(queue[i]) {
+			from := edge / int32(d.classes)
+			if n := steps[queue[i]] + 1; n < steps[from] {
+				steps[from] = n
+				queue = append(queue, from)
+			}
+		}
+	}
+	return steps
+}
+
+// markTotal finds the states between characters from which every plain text leads to live states:
+// masks need no walk there. It is for the automata of text of a program: many only lead to others.
+func (d *DFA) markTotal() { d.marked.Do(d.findTotal) }
+
+func (d *DFA) findTotal() {
+	_, pick := d.picks()
+	phase := make([]int8, len(d.accept))
+	for i := range phase {
+		phase[i] = -1
+	}
+	phase[0] = 0
+	order := []int32{0}
+	for i := 0; i < len(order); i++ {
+		s := order[i]
+		for k, b := range pick {
+			if to := d.next[int(s)*d.classes+k]; to >= 0 && phase[to] < 0 {
+				u, _ := utf8Step(uint8(phase[s]), b)
+				phase[to] = int8(u)
+				order = append(order, to)
+			}
+		}
+	}
+	plain := make([]bool, len(pick))
+	for k, b := range pick {
+		plain[k] = b >= 0x20 && b != '"' && b != '\\'
+	}
+	// a state is bad if it has no edge for some byte of plain text
+	bad := make([]bool, len(d.accept))
+	for _, s := range order {
+		for k, b := range pick {
+			if plain[k] && d.next[int(s)*d.classes+k] < 0 {
+				_, ok := utf8Step(uint8(phase[s]), b)
+				bad[s] = bad[s] || ok
+			}
+		}
+	}
+	d.safe = d.distances(bad, d.back(plain))
+	d.total = make([]bool, len(d.accept))
+	for i := range d.total {
+		d.total[i] = d.safe[i] == always && phase[i] == 0
+	}
+	d.shapes = newShapes(d, order, phase)
+	d.free = make([]bool, len(d.accept))
+	for i := range d.free {
+		d.free[i] = d.total[i] && d.accept[i] && d.shapes.end[i] == int32(i)
+		for k, b := range pick {
+			d.free[i] = d.free[i] && (b >= utf8.RuneSelf || d.next[i*d.classes+k] == int32(i))
+		}
+	}
+}
+
+// picks returns the bounds of the classes and a byte of each.
+func (d *DFA) picks() (c cuts, pick []byte) {
+	for b := range 256 {
+		if b == 0 || d.class[b] != d.class[b-1] {
+			c[b] = true
+			pick = append(pick, byte(b))
+		}
+	}
+	return c, pick
+}
+
+// utf8Step is a transition of the automaton of UTF-8. Its states are 0: between characters; 1..3:
+// that many bytes to come; 4..7: after E0, ED, F0, F4.
+func utf8Step(u uint8, b byte) (uint8, bool) {
+	in := func(lo, hi byte) bool { return b >= lo && b <= hi }
+	switch u {
+	case 0:
+		switch {
+		case b < 0x80:
+			return 0, true
+		case in(0xc2, 0xdf):
+			return 1, true
+		case b == 0xe0:
+			return 4, true
+		case b == 0xed:
+			return 5, true
+		case in(0xe1, 0xef):
+			return 2, true
+		case b == 0xf0:
+			return 6, true
+		case b == 0xf4:
+			return 7, true
+		case in(0xf1, 0xf3):
+			return 3, true
+		}
+	case 1, 2, 3:
+		return u - 1, in(0x80, 0xbf)
+	case 4:
+		return 1, in(0xa0, 0xbf)
+	case 5:
+		return 1, in(0x80, 0x9f)
+	case 6:
+		return 2, in(0x90, 0xbf)
+	case 7:
+		return 2, in(0x80, 0x8f)
+	}
+	return 0, false
+}
+
+// Accepts tells whether the automaton accepts s.
+func (d *DFA) Accepts(s string) bool {
+	at := int32(0)
+	for i := range len(s) {
+		if at = d.step(at, s[i]); at < 0 {
+			return false
+		}
+	}
+	return d.accept[at]
+}
+
+// Factor is one automaton of an intersection, or its complement.
+type Factor struct {
+	DFA *DFA
+	Not bool
+}
+
+// MostFactors bounds an intersection.
+const MostFactors = 6
+
+// Intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
+// no bound).
+func Intersect(factors []Factor, min, max int) (*DFA, error) {
+	type pair struct { // without gaps, so that it is hashed at once
+		states   [MostFactors]int32
+		u, count int32
+	}
+	c := textCuts()
+	for _, f := range factors {
+		own, _ := f.DFA.picks()
+		for i, cut := range own {
+			c[i] = c[i] || cut
+		}
+	}
+	most := int32(max)
+	if max < 0 {
+		most = int32(min)
+	}
+	return buildDFA(pair{}, c, func(p pair, b byte) (pair, bool) {
+		first := p.u == 0
+		u, ok := utf8Step(uint8(p.u), b)
+		if !ok {
+			return p, false
+		}
+		p.u = int32(u)
+		if first {
+			if p.count < most {
+				p.count++
+			} else if max >= 0 {
+				return p, false
+			}
+		}
+		for i, f := range factors {
+			if p.states[i] >= 0 {
+				p.states[i] = f.DFA.step(p.states[i], b)
+			}
+			if p.states[i] < 0 && !f.Not {
+				return p, false
+			}
+		}
+		return p, true
+	}, func(p pair) bool {
+		if p.u != 0 || int(p.count) < min {
+			return false
+		}
+		for i, f := range factors {
+			if (p.states[i] >= 0 && f.DFA.accept[p.states[i]]) == f.Not {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// OtherThan is the automaton of all texts but those given. It has a state for each prefix of one
+// and, for all other texts, one for each place in a character. Every state leads to an accepted
+// text.
+func OtherThan(names []string) (*DFA, error) {
+	c := textCuts()
+	for _, name := range names {
+		for i := range len(name) {
+			c.at(name[i], name[i])
+		}
+	}
+	d := &DFA{}
+	var pick []byte
+	d.class, pick = c.classes()
+	d.classes = len(pick)
+	var phase []uint8
+	// off stands for the state of a place in a character until the number of prefixes is known
+	off := func(u uint8) int32 { return -2 - int32(u) }
+	add := func(u uint8) {
+		phase = append(phase, u)
+		d.accept = append(d.accept, u == 0)
+		for _, b := range pick {
+			to := int32(-1)
+			if next, ok := utf8Step(u, b); ok {
+				to = off(next)
+			}
+			d.next = append(d.next, to)
+		}
+	}
+	add(0)
+	for _, name := range names {
+		at := 0
+		for i := range len(name) {
+			edge := at*d.classes + int(d.class[name[i]])
+			u, ok := utf8Step(phase[at], name[i])
+			if !ok {
+				at = -1
+				break
+			}
+			if d.next[edge] < 0 {
+				d.next[edge] = int32(len(phase))
+				add(u)
+			}
+			if at = int(d.next[edge]); len(phase) > MostStates {
+				return nil, ErrTooLarge
+			}
+		}
+		if at >= 0 {
+			d.accept[at] = false
+		}
+	}
+	others := int32(len(phase))
+	for u := range uint8(8) {
+		add(u)
+	}
+	for i, to := range d.next {
+		if to < -1 {
+			d.next[i] = others - 2 - to
+		}
+	}
+	d.Work = len(d.next)
+	d.total = make([]bool, len(phase))
+	for i, u := range phase {
+		d.total[i] = u == 0
+	}
+	d.marked.Do(func() {}) // what it finds is known here
+	d.safe = slices.Repeat([]uint8{always}, len(phase))
+	d.free = make([]bool, len(phase))
+	d.free[others] = true
+	d.shapes = &shapes{d: d} // empty: every state takes all plain text, so nobody looks
+	return d, nil
+}
+
+// AnyText is the automaton of all texts.
+var AnyText = sync.OnceValue(func() *DFA {
+	d, err := Intersect(nil, 0, -1)
+	if err != nil {
+		panic("automaton: " + err.Error()) // it does not depend on anything
+	}
+	d.markTotal()
+	return d
+})
+
+// setKey is a set of numbers as the key of a map.
+func setKey(set []int32) string {
+	key := make([]byte, 0, 4*len(set))
+	for _, n := range set {
+		key = binary.LittleEndian.AppendUint32(key, uint32(n))
+	}
+	return string(key)
+}
+
+// appendSet adds to out the set of a key that setKey made.
+func appendSet(out []int32, key string) []int32 {
+	for i := 0; i < len(key); i += 4 {
+		out = append(out, int32(binary.LittleEndian.Uint32([]byte(key[i:i+4]))))
+	}
+	return out
+}

@@ -1,0 +1,496 @@
+// Masks of JSON strings and of numbers. What a token does inside a string depends on the string
+// alone; what may come behind its closing quote depends only on what follows the string. Both parts
+// are found separately and kept; the first needs no states of the grammar.
+//
+// What must stay true: a mask made in parts allows the same tokens as a walk byte by byte.
+
+package automaton
+
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// head is what some tokens have inside a string: a text with a backslash, or one before a closing
+// quote.
+type head struct {
+	open   int32 // the token of just that text, -1 if there is none
+	closed []closed
+}
+
+// closed is a token with a closing quote; tail is the number of the text behind the quote.
+type closed struct{ id, tail int32 }
+
+// stringVocabulary is the tokens as they can come inside a string.
+type stringVocabulary struct {
+	bare     trie // no quote, backslash or control
+	bareMask []uint64
+	ragged   trie     // of these, those that are not whole characters
+	cut      []uint64 // of these, those that are text up to somewhere in their last character
+	heads    trie     // the texts of headed, without the empty one, which is number 0
+	headed   []head
+	tails    trie // the texts behind closing quotes, likewise
+	// tokens of numberBytes only, and tokens that begin with some of them and go on otherwise
+	numeric, mixed trie
+}
+
+// numberBytes are all that a number is spelled with.
+const numberBytes = "0123456789+-.eE"
+
+func newStringVocabulary(ids []int32) *stringVocabulary {
+	t := token.Get()
+	v := &stringVocabulary{cut: NewMask(), headed: []head{{open: -1}}}
+	var bare, ragged, numeric, mixed []int32
+	headOf, tailOf := map[string]int32{"": 0}, map[string]int32{"": 0}
+	heads, tails := []string{""}, []string{""}
+	any := &String{Make: AnyText, Max: -1}
+	for _, id := range ids {
+		b := t.TokenBytes(id)
+		switch rest := bytes.TrimLeft(b, numberBytes); {
+		case len(rest) == 0:
+			numeric = append(numeric, id)
+		case len(rest) < len(b) && b[len(b)-len(rest)-1] >= '0' && b[len(b)-len(rest)-1] <= '9':
+			mixed = append(mixed, id)
+		}
+		closing := closingQuote(b)
+		text := b
+		if closing >= 0 {
+			text = b[:closing]
+		}
+		if bytes.ContainsFunc(text, func(r rune) bool { return r < 0x20 }) {
+			continue
+		}
+		if closing < 0 && bytes.IndexByte(b, '\\') < 0 {
+			if bare = append(bare, id); !utf8.Valid(b) {
+				ragged = append(ragged, id)
+				if any.takesToken(inString{}, id) {
+					Allow(v.cut, id)
+				}
+			}
+			continue
+		}
+		at, taken := any.readAll(inString{}, text)
+		if utf8.Valid(text) && (!taken || closing >= 0 && !any.closes(at)) {
+			continue // an escape that no string has
+		}
+		n := intern(headOf, &heads, string(text))
+		if int(n) == len(v.headed) {
+			v.headed = append(v.headed, head{open: -1})
+		}
+		if h := &v.headed[n]; closing < 0 {
+			h.open = id
+		} else {
+			tail := intern(tailOf, &tails, string(b[closing+1:]))
+			h.closed = append(h.closed, closed{id, tail})
+		}
+	}
+	v.bare, v.bareMask, v.ragged = newTrie(bare), Only(bare...), newTrie(ragged)
+	v.numeric, v.mixed = newTrie(numeric), newTrie(mixed)
+	v.heads, v.tails = trieOfTexts(heads), trieOfTexts(tails)
+	return v
+}
+
+// trieOfTexts lays out all texts but the first, which is empty.
+func trieOfTexts(texts []string) trie {
+	var numbers []int32
+	for n := 1; n < len(texts); n++ {
+		numbers = append(numbers, int32(n))
+	}
+	slices.SortFunc(numbers, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
+	return trieOf(numbers, func(n int32) []byte { return []byte(texts[n]) })
+}
+
+// closingQuote is the index of the quote that ends a string in a token; -1 if there is none.
+func closingQuote(b []byte) int {
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}
+
+// inString is a place in a string.
+type inString struct{ state, count, esc int32 }
+
+// read takes a byte that is not the closing quote. Every character has one spelling: itself or, if
+// JSON demands an escape, the short escape or, without one, \u00 and two digits.
+func (s *String) read(at inString, b byte) (inString, bool) {
+	d := s.DFA()
+	// char takes the byte c of content, which begins a character or continues one.
+	char := func(c byte) (inString, bool) {
+		to := d.step(at.state, c)
+		if to < 0 {
+			return at, false
+		}
+		n := at.count
+		if utf8.RuneStart(c) && (s.Max >= 0 || int(n) < s.Min) {
+			n++
+		}
+		return inString{to, n, escNone}, s.fits(n, to)
+	}
+	phase := func(e int32) (inString, bool) {
+		return inString{at.state, at.count, e}, s.escapeLives(at, e)
+	}
+	switch at.esc {
+	case escNone:
+		switch {
+		case b == '\\':
+			return phase(escSlash)
+		case b < 0x20:
+			return at, false
+		}
+		return char(b)
+	case escSlash:
+		if c, ok := shortEscapes[b]; ok {
+			return char(c)
+		}
+		if b == 'u' {
+			return phase(escU)
+		}
+	case escU, escU0:
+		if b == '0' {
+			return phase(at.esc + 1)
+		}
+	case escU00:
+		if b == '0' || b == '1' {
+			return phase(escU000 + int32(b-'0'))
+		}
+	case escU000, escU001:
+		if x, ok := hexDigit(b); ok {
+			if c := x + byte(at.esc-escU000)<<4; longEscape(c) {
+				return char(c)
+			}
+		}
+	}
+	return at, false
+}
+
+// readAll takes some bytes.
+func (s *String) readAll(at inString, text []byte) (to inString, ok bool) {
+	for _, b := range text {
+		if at, ok = s.read(at, b); !ok {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+// closes tells whether the closing quote can come.
+func (s *String) closes(at inString) bool {
+	return at.esc == escNone && s.DFA().accept[at.state] && int(at.count) >= s.Min
+}
+
+// inside is the tokens that may come at a place in a string.
+type inside struct {
+	mask  []uint64 // the tokens without a closing quote
+	heads []int32  // the heads that a closing quote may follow
+}
+
+// insideKey tells places apart: the state, and how many characters must and may follow (-1: more
+// than a token has).
+type insideKey struct {
+	d          *DFA
+	at         int32
+	need, room int
+}
+
+// newInside finds the tokens for a place; what comes behind the string does not matter.
+func (c *Grammar) newInside(s *String, from inString) *inside {
+	longest := len(words().plain) - 1
+	room := s.room(from.count, longest)
+	var mask []uint64
+	if room == longest || s.ends == nil {
+		mask = c.insidePlain(s, from, room)
+	} else {
+		mask = c.insideShort(s, from, max(0, room), min(longest, s.Max-int(from.count)))
+	}
+	if mask == nil {
+		mask = NewMask()
+		c.walkInside(s, &words().strings.bare, from, mask)
+	}
+	return c.insideHeads(s, from, &inside{mask: mask})
+}
+
+// insideHeads adds the tokens with a quote or a backslash to in.
+func (c *Grammar) insideHeads(s *String, from inString, in *inside) *inside {
+	v, free := words().strings, s.DFA().free
+	add := func(n int32, closes bool) {
+		h := &v.headed[n]
+		if h.open >= 0 {
+			Allow(in.mask, h.open)
+		}
+		if closes && len(h.closed) > 0 {
+			in.heads = append(in.heads, n)
+		}
+	}
+	var follow func(k kids, at inString)
+	follow = func(k kids, at inString) {
+		for i := k.at; i < k.end; i++ {
+			to, ok := s.read(at, v.heads.edges[i])
+			n := &v.heads.nodes[i]
+			switch {
+			case !ok:
+			case free[to.state] && s.Max < 0 && int(to.count) >= s.Min && n.kinds&ragged == 0:
+				for _, h := range v.heads.order[v.heads.first[i]:n.last] {
+					add(h, true)
+				}
+			default:
+				if n.whole {
+					add(v.heads.order[v.heads.first[i]], s.closes(to))
+				}
+				follow(n.below, to)
+			}
+		}
+	}
+	add(0, s.closes(from))
+	follow(v.heads.roots, from)
+	return in
+}
+
+// insidePlain is the mask if the plain tokens are known without a walk, else nil.
+func (c *Grammar) insidePlain(s *String, from inString, room int) []uint64 {
+	mask, ok := plainOf(s.DFA(), from.state, room,
+		func(id int32) bool { return s.takesToken(from, id) })
+	switch v := words().strings; {
+	case !ok:
+		return nil
+	case s.DFA().total[from.state] && room == len(words().plain)-1:
+		allowAll(mask, v.cut)
+	default:
+		c.walkInside(s, &v.ragged, from, mask)
+	}
+	return mask
+}
+
+func (s *String) takesToken(at inString, id int32) bool {
+	_, ok := s.readAll(at, token.Get().TokenBytes(id))
+	return ok
+}
+
+// insideShort is the mask of a place that up to most characters can follow. Tokens of up to room
+// characters are allowed if the automaton takes them; only longer ones are looked at singly.
+func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64 {
+	w := words()
+	mask := NewMask()
+	whole := c.insideOf(&String{Text: s.DFA(), Max: -1}, from.state, 0, nil).mask
+	for i, word := range whole {
+		mask[i] = word & w.plain[most][i]
+		for open := mask[i] &^ w.plain[room][i]; open != 0; open &= open - 1 {
+			if id := int32(i*64 + bits.TrailingZeros64(open)); !s.takesToken(from, id) {
+				mask[id>>6] &^= 1 << (id & 63)
+			}
+		}
+	}
+	c.walkInside(s, &w.strings.ragged, from, mask)
+	return mask
+}
+
+// staying is what is known of the states of an automaton: how often walks came to each and, once
+// that count is meetings, the kinds of bytes of which any text can follow.
+type staying struct {
+	met   []uint8
+	stays []uint64
+}
+
+func (c *Grammar) stayingOf(d *DFA) *staying {
+	k := c.staying[d]
+	if k == nil {
+		k = &staying{make([]uint8, len(d.accept)), make([]uint64, len(d.accept))}
+		if c.staying == nil {
+			c.staying = map[*DFA]*staying{}
+		}
+		c.staying[d] = k
+	}
+	return k
+}
+
+// walkInside allows the tokens of a trie that can come inside the string. They have no escapes.
+func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
+	d := s.DFA()
+	known := c.stayingOf(d)
+	met, stays, safe := known.met, known.stays, d.safe
+	if safe == nil { // an automaton of numbers
+		safe = make([]uint8, len(d.accept))
+	}
+	var stack [longestToken + 1]struct {
+		state, count int32
+		left         kids
+		last         int32 // behind the tokens of left
+	}
+	depth := 0
+	stack[0].state, stack[0].count, stack[0].left = from.state, from.count, t.roots
+	stack[0].last = int32(len(t.order))
+	for {
+		top := &stack[depth]
+		if top.left.at == top.left.end {
+			if depth--; depth < 0 {
+				return
+			}
+			continue
+		}
+		i := top.left.at
+		top.left.at++
+		edge := t.edges[i]
+		to := d.step(top.state, edge)
+		count := top.count
+		if utf8.RuneStart(edge) && s.Max >= 0 {
+			count++
+		}
+		if to < 0 || !s.fits(count, to) {
+			continue
+		}
+		if met[to] < meetings {
+			if met[to]++; met[to] == meetings {
+				stays[to] = staysOf(d, to)
+			}
+		}
+		if s.Max < 0 && t.deeps[i] <= safe[to] {
+			last := top.last
+			if i+1 < top.left.end {
+				last = t.first[i+1]
+			}
+			t.allow(mask, i, last)
+			continue
+		}
+		n := &t.nodes[i]
+		if s.Max < 0 && n.kinds&^stays[to] == 0 {
+			t.allow(mask, i, n.last)
+			continue
+		}
+		if n.whole {
+			Allow(mask, t.order[t.first[i]])
+		}
+		if n.below.at < n.below.end {
+			depth++
+			below := &stack[depth]
+			below.state, below.count, below.left, below.last = to, count, n.below, n.last
+		}
+	}
+}
+
+// anyInside is the tokens that may come in a string without keywords.
+var anyInside = sync.OnceValue(func() *inside {
+	s := &String{Make: AnyText, Max: -1}
+	c := &Grammar{}
+	in := &inside{mask: c.insidePlain(s, inString{}, len(words().plain)-1)}
+	return c.insideHeads(s, inString{}, in)
+})
+
+// insideOf is the tokens for a place between characters, from the cache if it has them. It may
+// leave out the tokens in given, which may be nil.
+func (c *Grammar) insideOf(s *String, at, count int32, given []uint64) *inside {
+	key := insideKey{s.DFA(), at, max(0, s.Min-int(count)), -1}
+	if s.room(count, longestToken) < longestToken {
+		key.room = s.Max - int(count)
+	}
+	if key.d.free[at] && key.need == 0 && key.room < 0 {
+		return anyInside()
+	}
+	in := c.insides[key]
+	if in == nil {
+		alike := String{Text: key.d, Min: key.need, Max: key.room, ends: s.ends,
+			slack: s.slack}
+		if others, ok := otherBare(given); ok {
+			in = &inside{mask: NewMask()}
+			for _, id := range others {
+				if alike.takesToken(inString{state: at}, id) {
+					Allow(in.mask, id)
+				}
+			}
+			return c.insideHeads(&alike, inString{state: at}, in)
+		}
+		in = c.newInside(&alike, inString{state: at})
+		if c.insides == nil {
+			c.insides = map[insideKey]*inside{}
+		}
+		c.insides[key] = in
+		c.masks++
+	}
+	return in
+}
+
+// otherBare are the tokens without quotes and backslashes that are not in given; false if they are
+// too many to look at each.
+func otherBare(given []uint64) (others []int32, ok bool) {
+	if given == nil {
+		return nil, false
+	}
+	bare, n := words().strings.bareMask, 0
+	for i, word := range bare {
+		n += bits.OnesCount64(word &^ given[i])
+	}
+	if n > mostLeaving {
+		return nil, false
+	}
+	for i, word := range bare {
+		for word &^= given[i]; word != 0; word &= word - 1 {
+			others = append(others, int32(i*64+bits.TrailingZeros64(word)))
+		}
+	}
+	return others, true
+}
+
+// behind is the set of tails that can follow a string, a bit each; parent is the stack below it.
+func (c *Grammar) behind(parent int32) []uint64 {
+	set := c.tails[parent]
+	if set == nil {
+		t := &words().strings.tails
+		set = make([]uint64, (len(t.order)+64)/64)
+		Allow(set, 0)
+		c.take(t, t.roots, c.m.after(parent), set)
+		if c.tails == nil {
+			c.tails = map[int32][]uint64{}
+		}
+		c.tails[parent] = set
+	}
+	return set
+}
+
+// allowString adds the tokens that may come at a place in a string.
+func (c *Grammar) allowString(mask []uint64, f frame) {
+	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4, mask)
+	allowAll(mask, in.mask)
+	if len(in.heads) == 0 {
+		return
+	}
+	tails := c.behind(f.parent)
+	for _, n := range in.heads {
+		for _, t := range words().strings.headed[n].closed {
+			if Allows(tails, t.tail) {
+				Allow(mask, t.id)
+			}
+		}
+	}
+}
+
+// allowNumber adds the tokens of a place in a number. What follows it is another configuration.
+func (c *Grammar) allowNumber(mask []uint64, id int32) {
+	f := c.m.frames[id]
+	d := c.m.numbers[f.of]
+	key := insideKey{d: d, at: f.a}
+	in := c.insides[key]
+	if in == nil {
+		in = &inside{mask: NewMask()}
+		s := &String{Text: d, Max: -1}
+		c.walkInside(s, &words().strings.numeric, inString{state: f.a}, in.mask)
+		if c.insides == nil {
+			c.insides = map[insideKey]*inside{}
+		}
+		c.insides[key] = in
+		c.masks++
+	}
+	allowAll(mask, in.mask)
+	if mixed := &words().strings.mixed; len(mixed.nodes) > 0 {
+		c.follow(mixed, mixed.roots, c.add([]int32{id}), mask)
+	}
+}

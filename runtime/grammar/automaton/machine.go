@@ -1,0 +1,376 @@
+// The pushdown machine that walks a grammar byte by byte.
+//
+// A configuration is a stack of frames: what is being read, and under it what comes after. Frames
+// are interned: a frame with its parent is one number, so equal stacks have equal numbers. A frame
+// either reads a byte or is a plan that expand turns into frames that do. Several configurations at
+// once are the alternatives that are still open.
+//
+// What must stay true: plans are made only for what can be fulfilled, so every configuration can be
+// finished.
+
+package automaton
+
+import "github.com/ossrun/ossrun/harmony/jsondoc"
+
+// frameKind says what a frame is. Those from planValue on are plans.
+type frameKind uint8
+
+const (
+	readLiteral frameKind = iota // of: literal, a: position
+	readDFA                      // of: automaton, a: state; may end wherever it accepts
+	// of: string, a: state, b: characters<<4 | escape; up to the closing quote
+	readString
+	planValue    // of: node
+	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
+	planItems    // of: array, a: next item
+	planSequence // of: sequence of a written grammar, a: position
+	planUnion    // of: stacks that are open at once (union.go)
+)
+
+// frame is one element of a stack; parent is the stack below it.
+type frame struct {
+	kind   frameKind
+	of     int32
+	a, b   int32
+	parent int32
+}
+
+// ended is the stack with nothing left to read.
+const ended int32 = 0
+
+// deepest is how many containers a value without a schema may lie in before it must be a scalar.
+const deepest = 48
+
+// machine interns frames and moves configurations.
+type machine struct {
+	*Program
+	frames []frame
+	depth  []int32 // containers around a frame
+	ids    frameTable
+	round  uint64   // of expansion: one for each step
+	seen   []uint64 // the round in which a frame was expanded last
+
+	unions  [][]int32
+	unionOf map[string]int32
+}
+
+func newMachine(p *Program) *machine {
+	return &machine{Program: p, frames: make([]frame, 1), depth: make([]int32, 1),
+		seen: make([]uint64, 1), unionOf: map[string]int32{}}
+}
+
+func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
+	f := frame{kind, of, a, b, parent}
+	id := m.ids.find(m.frames, f)
+	if id == 0 {
+		id = int32(len(m.frames))
+		m.frames = append(m.frames, f)
+		d := m.depth[parent]
+		if kind == planMembers || kind == planItems {
+			d++
+		}
+		m.depth = append(m.depth, d)
+		m.seen = append(m.seen, 0)
+		m.ids.add(m.frames)
+	}
+	return id
+}
+
+// text pushes a literal.
+func (m *machine) text(s string, parent int32) int32 {
+	return m.push(readLiteral, m.literal(s), 0, 0, parent)
+}
+
+// expand adds to out the configurations that read a byte next, and ended if the stack may end here.
+// A frame is expanded once a round, however many ways lead to it.
+func (m *machine) expand(out []int32, id int32) []int32 {
+	if m.seen[id] == m.round {
+		return out
+	}
+	m.seen[id] = m.round
+	if id == ended {
+		return append(out, id)
+	}
+	f := m.frames[id]
+	switch f.kind {
+	case planValue:
+		deep := f.of == m.Any && m.depth[id] >= deepest
+		for _, alt := range m.nodes[f.of] {
+			next := m.push(alt.kind, alt.of, 0, 0, f.parent)
+			switch {
+			case alt.kind == readString:
+				out = append(out, m.text(`"`, next))
+			case alt.kind != planMembers && alt.kind != planItems:
+				out = m.expand(out, next)
+			case deep:
+			case alt.kind == planMembers:
+				out = append(out, m.text("{", next))
+			default:
+				out = append(out, m.text("[", next))
+			}
+		}
+		return out
+	case planMembers:
+		return m.expandMembers(out, f)
+	case planItems:
+		return m.expandItems(out, f)
+	case planSequence:
+		return m.expandSequence(out, f)
+	case planUnion:
+		for _, open := range m.unions[f.of] {
+			out = m.expand(out, open)
+		}
+		return out
+	case readDFA:
+		out = append(out, id)
+		if m.numbers[f.of].accept[f.a] {
+			out = m.expand(out, f.parent)
+		}
+		return out
+	}
+	return append(out, id)
+}
+
+// expandSequence reads the symbol at f.a and after it the rest.
+func (m *machine) expandSequence(out []int32, f frame) []int32 {
+	s := m.sequences[f.of]
+	if int(f.a) == len(s) {
+		return m.expand(out, f.parent)
+	}
+	rest := f.parent
+	if int(f.a)+1 < len(s) {
+		rest = m.push(planSequence, f.of, f.a+1, 0, f.parent)
+	}
+	return m.expand(out, m.push(s[f.a].kind, s[f.a].of, 0, 0, rest))
+}
+
+// after is the configurations that a stack stands for.
+func (m *machine) after(id int32) []int32 {
+	m.round++
+	return m.union(m.expand(nil, id))
+}
+
+func (m *machine) expandMembers(out []int32, f frame) []int32 {
+	o := m.objects[f.of]
+	count, comma := int(f.b>>1), ""
+	if f.b&1 == 1 {
+		comma = ","
+	}
+	// after is the plan for when one more member has been read and the next property is i.
+	after := func(i int) int32 {
+		n := count
+		if o.Max >= 0 || o.Min > n {
+			n++
+		}
+		return m.push(planMembers, f.of, int32(i), int32(n)<<1|1, f.parent)
+	}
+	// fits tells whether the properties from i on can complete an object of n members so far.
+	fits := func(n, i int) bool {
+		return (o.Max < 0 || n+o.mustHave[i] <= o.Max) && (len(o.Extra) > 0 ||
+			n+o.canHave[i] >= o.Min)
+	}
+	for i := int(f.a); i < len(o.Properties); i++ {
+		p := &o.Properties[i]
+		if fits(count+1, i+1) {
+			if p.spelled[len(comma)] == 0 {
+				quoted := string(append(jsondoc.Quote([]byte(comma), p.Name), ':'))
+				p.spelled[len(comma)] = m.literal(quoted) + 1
+			}
+			value := m.push(planValue, p.Value, 0, 0, after(i+1))
+			out = append(out, m.push(readLiteral, p.spelled[len(comma)]-1, 0, 0, value))
+		}
+		if p.Required {
+			return out
+		}
+	}
+	end := len(o.Properties)
+	if fits(count+1, end) {
+		for _, x := range o.Extra {
+			value := m.push(planValue, x.Value, 0, 0, after(end))
+			out = append(out, m.text(comma+`"`, m.push(readString, x.text, 0, 0,
+				m.text(":", value))))
+		}
+	}
+	if count >= o.Min {
+		out = append(out, m.text("}", f.parent))
+	}
+	return out
+}
+
+func (m *machine) expandItems(out []int32, f frame) []int32 {
+	a := m.arrays[f.of]
+	i := int(f.a)
+	if i >= a.Min {
+		out = append(out, m.text("]", f.parent))
+	}
+	item := a.Items
+	if i < len(a.Prefix) {
+		item = a.Prefix[i]
+	}
+	if item < 0 || a.Max >= 0 && i >= a.Max {
+		return out
+	}
+	next := i + 1
+	// without a bound, items after the prefix share a plan; only the very first has no comma
+	if a.Max < 0 {
+		next = min(next, max(len(a.Prefix), a.Min, 1))
+	}
+	value := m.push(planValue, item, 0, 0, m.push(planItems, f.of, int32(next), 0, f.parent))
+	if i == 0 {
+		return m.expand(out, value)
+	}
+	return append(out, m.text(",", value))
+}
+
+// move adds to out the configurations after byte b.
+func (m *machine) move(out []int32, id int32, b byte) []int32 {
+	if id == ended {
+		return out
+	}
+	f := m.frames[id]
+	switch f.kind {
+	case readLiteral:
+		s := m.literals[f.of]
+		if s[f.a] != b {
+			return out
+		}
+		if int(f.a)+1 == len(s) {
+			return m.expand(out, f.parent)
+		}
+		return append(out, m.push(readLiteral, f.of, f.a+1, 0, f.parent))
+	case readDFA:
+		to := m.numbers[f.of].step(f.a, b)
+		if to < 0 {
+			return out
+		}
+		return m.expand(out, m.push(readDFA, f.of, to, 0, f.parent))
+	case readString:
+		return m.moveString(out, f, b)
+	}
+	return out
+}
+
+// What of an escape has been read inside a string.
+const (
+	escNone  = iota
+	escSlash // \
+	escU     // \u
+	escU0    // \u0
+	escU00   // \u00
+	escU000  // \u000
+	escU001  // \u001
+)
+
+// shortEscapes are the characters that are spelled with a backslash and one letter.
+var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9}
+
+// escapeBytes are all bytes that can stand in an escape behind the backslash.
+const escapeBytes = `"\bfnrtu0123456789abcdef`
+
+// hexDigit is the value of a digit as it is spelled here: in lower case.
+func hexDigit(b byte) (byte, bool) {
+	switch {
+	case b >= '0' && b <= '9':
+		return b - '0', true
+	case b >= 'a' && b <= 'f':
+		return b - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// moveString reads a byte inside a string.
+func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
+	s := m.strings[f.of]
+	at := inString{f.a, f.b >> 4, f.b & 15}
+	if b == '"' && at.esc == escNone {
+		if !s.closes(at) {
+			return out
+		}
+		return m.expand(out, f.parent)
+	}
+	at, ok := s.read(at, b)
+	if !ok {
+		return out
+	}
+	return append(out, m.push(readString, f.of, at.state, at.count<<4|at.esc, f.parent))
+}
+
+// longEscape tells that a control character has no short escape.
+func longEscape(c byte) bool {
+	return c < 0x20 && c != 8 && c != 9 && c != 10 && c != 12 && c != 13
+}
+
+// escapeLives tells whether a character can follow whose escape begins as esc says.
+func (s *String) escapeLives(at inString, esc int32) bool {
+	d := s.DFA()
+	lives := func(c byte) bool {
+		to := d.step(at.state, c)
+		return to >= 0 && s.fits(at.count+1, to)
+	}
+	if esc == escSlash {
+		for _, c := range shortEscapes {
+			if lives(c) {
+				return true
+			}
+		}
+	}
+	for c := range byte(0x20) {
+		if (esc < escU000 || int32(c>>4) == esc-escU000) && longEscape(c) && lives(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// A hash table that finds the number of a frame in the list of frames.
+//
+// A mask spends most of its time looking frames up, so this is not a Go map. What must stay true:
+// frame 0 is the ended stack and is never looked up; frames are numbered in the order of the list.
+
+// frameTable holds frame numbers in slots that the frames' hashes choose; 0: an empty slot.
+type frameTable struct {
+	slots []int32 // their number is a power of two; at least half are empty
+	held  int
+}
+
+func (f frame) hash() uint64 {
+	const odd = 0x9E3779B97F4A7C15 // the golden ratio in 64 bits
+	h := uint64(uint32(f.of))<<32 | uint64(uint32(f.parent))
+	h = (h ^ h>>29) * odd
+	h ^= uint64(uint32(f.a))<<32 | uint64(uint32(f.b)) ^ uint64(f.kind)<<56
+	h = (h ^ h>>32) * odd
+	return h ^ h>>29
+}
+
+// find is the number of a frame, 0 if it has none.
+func (t *frameTable) find(frames []frame, f frame) int32 {
+	if len(t.slots) == 0 {
+		return 0
+	}
+	for at := f.hash(); ; at++ {
+		id := t.slots[at&uint64(len(t.slots)-1)]
+		if id == 0 || frames[id] == f {
+			return id
+		}
+	}
+}
+
+// add numbers the last of the frames, which is new.
+func (t *frameTable) add(frames []frame) {
+	if t.held++; 2*t.held > len(t.slots) {
+		t.slots = make([]int32, max(64, 2*len(t.slots)))
+		for id := 1; id < len(frames); id++ {
+			t.place(frames, int32(id))
+		}
+		return
+	}
+	t.place(frames, int32(len(frames)-1))
+}
+
+func (t *frameTable) place(frames []frame, id int32) {
+	at := frames[id].hash()
+	for t.slots[at&uint64(len(t.slots)-1)] != 0 {
+		at++
+	}
+	t.slots[at&uint64(len(t.slots)-1)] = id
+}

@@ -1,0 +1,56 @@
+// Masks: a bit for each token id. A mask is changed only by the one who makes it, before anyone
+// else sees it.
+
+package automaton
+
+import (
+	"math/bits"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// MaskWords is the length of every mask.
+const MaskWords = (token.VocabSize + 63) / 64
+
+// OrdinaryTokens is one more than the highest id that stands for bytes.
+const OrdinaryTokens = int(token.StartOfText)
+
+// NewMask allows nothing.
+func NewMask() []uint64 { return make([]uint64, MaskWords) }
+
+// Allow adds an id to mask.
+func Allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
+
+// Allows tells whether mask has an id.
+func Allows(mask []uint64, id int32) bool { return mask[id>>6]>>(id&63)&1 == 1 }
+
+// allowAll adds the ids of set to mask.
+func allowAll(mask, set []uint64) {
+	for i, w := range set {
+		mask[i] |= w
+	}
+}
+
+// without takes the ids of set out of mask.
+func without(mask, set []uint64) {
+	for i, w := range set {
+		mask[i] &^= w
+	}
+}
+
+// ones counts the ids of set.
+func ones(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Only returns a mask of the ids given.
+func Only(ids ...int32) []uint64 {
+	m := NewMask()
+	for _, id := range ids {
+		Allow(m, id)
+	}
+	return m
+}

@@ -1,0 +1,378 @@
+// Regular expressions to automata: the pattern of a JSON Schema, guided regex, and the formats.
+//
+// The syntax is Go's (RE2), read as ECMA 262 reads it where the two differ: \s is Unicode's white
+// space, the dot stops at every line end, \uXXXX is a character. What is no regular language,
+// look-around and back references, is refused.
+
+package automaton
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// spaces is what \s stands for, written for a class.
+const spaces = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}` +
+	`\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+
+// notSpaces is all the rest.
+const notSpaces = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}` +
+	`\x{200b}-\x{2027}\x{202a}-\x{202e}` +
+	`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
+
+// fromECMA rewrites an expression for Go's parser.
+func fromECMA(p string) (string, error) {
+	var b strings.Builder
+	class := false
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		switch {
+		case c == '[' && !class:
+			class = true
+			if strings.HasPrefix(p[i:], "[^]") {
+				b.WriteString(`(?s:.)`)
+				i, class = i+2, false
+				continue
+			}
+			if strings.HasPrefix(p[i:], "[]") {
+				return "", errors.New("an empty class matches nothing")
+			}
+		case c == '[':
+			b.WriteByte('\\') // ECMA has no classes inside classes
+		case c == ']':
+			class = false
+		case c == '.' && !class:
+			b.WriteString(`[^\n\r\x{2028}\x{2029}]`)
+			continue
+		case c == '\\' && i+1 < len(p):
+			i++
+			switch p[i] {
+			case 's', 'S':
+				set := spaces
+				if p[i] == 'S' {
+					set = notSpaces
+				}
+				if !class {
+					set = "[" + set + "]"
+				}
+				b.WriteString(set)
+			case 'b', 'B':
+				if !class {
+					return "", errors.New(`word boundaries are not supported`)
+				}
+				b.WriteString(`\x08`)
+			case 'u':
+				n := 4
+				if i+n >= len(p) {
+					return "", errors.New(`\u needs four digits`)
+				}
+				b.WriteString(`\x{` + p[i+1:i+1+n] + `}`)
+				i += n
+			case '/':
+				b.WriteByte('/')
+			default:
+				b.WriteByte('\\')
+				b.WriteByte(p[i])
+			}
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), nil
+}
+
+// nfa is what an expression becomes: nodes with edges over byte ranges and empty edges. The first
+// nodes are the instructions that Go's compiler makes of it.
+type nfa struct{ nodes []nfaNode }
+
+type nfaNode struct {
+	empty      []int32
+	bytes      []nfaEdge
+	begin, end bool // the empty edges hold only where the text begins or ends
+}
+
+type nfaEdge struct {
+	lo, hi byte
+	to     int32
+}
+
+const (
+	mostNodes = 1 << 16
+	// MostWork bounds what making an automaton takes, in nodes and edges looked at.
+	MostWork = 1 << 26
+	// pollEvery is how many edges are made before it is asked whether the request is gone.
+	pollEvery = 64
+)
+
+func (n *nfa) add() int32 {
+	n.nodes = append(n.nodes, nfaNode{})
+	return int32(len(n.nodes) - 1)
+}
+
+// newNFA makes the nodes of an expression.
+func newNFA(program *syntax.Prog) (*nfa, error) {
+	if len(program.Inst) > mostNodes {
+		return nil, ErrTooLarge
+	}
+	n := &nfa{nodes: make([]nfaNode, len(program.Inst), 4*len(program.Inst))}
+	for i, inst := range program.Inst {
+		at, out := int32(i), int32(inst.Out)
+		switch inst.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			n.nodes[at].empty = []int32{out, int32(inst.Arg)}
+		case syntax.InstCapture, syntax.InstNop:
+			n.nodes[at].empty = []int32{out}
+		case syntax.InstEmptyWidth:
+			op := syntax.EmptyOp(inst.Arg)
+			if op != syntax.EmptyBeginText && op != syntax.EmptyEndText {
+				return nil, errors.New("word boundaries and ends of lines are not supported")
+			}
+			n.nodes[at].begin, n.nodes[at].end = op == syntax.EmptyBeginText,
+				op == syntax.EmptyEndText
+			n.nodes[at].empty = []int32{out}
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			pairs := inst.Rune
+			if len(pairs) == 1 {
+				r := pairs[0]
+				pairs = []rune{r, r}
+				if inst.Op == syntax.InstRune && syntax.Flags(inst.Arg)&syntax.FoldCase != 0 {
+					for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+						pairs = append(pairs, f, f)
+					}
+				}
+			}
+			tails := map[tail]int32{}
+			for k := 0; k+1 < len(pairs); k += 2 {
+				n.runeRange(at, out, pairs[k], pairs[k+1], tails)
+			}
+		}
+		if len(n.nodes) > mostNodes {
+			return nil, ErrTooLarge
+		}
+	}
+	return n, nil
+}
+
+// tail is a byte range before a node: characters with equal last bytes share the nodes for them.
+type tail struct {
+	lo, hi byte
+	to     int32
+}
+
+// runeRange splits a range of characters where their UTF-8 changes its length or all but its last
+// bytes.
+func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
+	if lo > hi {
+		return
+	}
+	for _, edge := range []rune{0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff} {
+		if lo <= edge && hi > edge {
+			n.runeRange(from, to, lo, edge, tails)
+			n.runeRange(from, to, edge+1, hi, tails)
+			return
+		}
+	}
+	if lo >= 0xd800 && hi <= 0xdfff {
+		return // surrogates are no characters
+	}
+	a, b := utf8.AppendRune(nil, lo), utf8.AppendRune(nil, hi)
+	// where the bytes before differ, the last k bytes should be whole ranges
+	for k := len(a) - 1; k > 0; k-- {
+		low := rune(1)<<(6*k) - 1
+		if lo>>(6*k) == hi>>(6*k) {
+			continue
+		}
+		if lo&low != 0 {
+			n.runeRange(from, to, lo, lo|low, tails)
+			n.runeRange(from, to, (lo|low)+1, hi, tails)
+			return
+		}
+		if hi&low != low {
+			n.runeRange(from, to, lo, hi&^low-1, tails)
+			n.runeRange(from, to, hi&^low, hi, tails)
+			return
+		}
+	}
+	for i := len(a) - 1; i > 0; i-- {
+		key := tail{a[i], b[i], to}
+		at, known := tails[key]
+		if !known {
+			at = n.add()
+			n.nodes[at].bytes = []nfaEdge{{a[i], b[i], to}}
+			tails[key] = at
+		}
+		to = at
+	}
+	n.nodes[from].bytes = append(n.nodes[from].bytes, nfaEdge{a[0], b[0], to})
+}
+
+type patternKey struct {
+	expression string
+	search     bool
+}
+
+var patterns = Cache[patternKey, *DFA]{Most: Kept}
+
+// Pattern is the automaton of the texts that an expression matches: anywhere in the text with
+// search, else as a whole. It comes from the cache if it was made before.
+func Pattern(ctx context.Context, expression string, search bool) (*DFA, error) {
+	return patterns.Get(patternKey{expression, search},
+		func() (*DFA, error) { return patternDFA(ctx, expression, search) })
+}
+
+func patternDFA(ctx context.Context, expression string, search bool) (*DFA, error) {
+	text, err := fromECMA(expression)
+	if err != nil {
+		return nil, err
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a regular expression that is understood: %w", err)
+	}
+	if search {
+		any := &syntax.Regexp{Op: syntax.OpStar,
+			Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
+		re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
+	}
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	n, err := newNFA(program)
+	if err != nil {
+		return nil, err
+	}
+	match := slices.IndexFunc(program.Inst,
+		func(i syntax.Inst) bool { return i.Op == syntax.InstMatch })
+	return n.determinize(ctx, int32(program.Start), int32(match))
+}
+
+// determinize makes the automaton whose states are sets of nodes.
+func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error) {
+	c := textCuts()
+	for _, node := range n.nodes {
+		for _, e := range node.bytes {
+			c.at(e.lo, e.hi)
+		}
+	}
+	mark := make([]int32, len(n.nodes))
+	round := int32(0)
+	// nodes and edges looked at: an expression that needs too many is refused, like one that needs
+	// too many states
+	work, looks := 0, 0
+	// closure adds the nodes behind empty edges. Nodes whose edges hold only at an end of the text
+	// wait in the set.
+	closure := func(set []int32, begin, end bool) []int32 {
+		round++
+		for _, s := range set {
+			mark[s] = round
+		}
+		for i := 0; i < len(set); i++ {
+			node := &n.nodes[set[i]]
+			work += 1 + len(node.empty)
+			if node.begin && !begin || node.end && !end {
+				continue
+			}
+			for _, to := range node.empty {
+				if mark[to] != round {
+					mark[to] = round
+					set = append(set, to)
+				}
+			}
+		}
+		slices.Sort(set)
+		return set
+	}
+	pack := func(set []int32) string {
+		return setKey(slices.DeleteFunc(set, func(s int32) bool {
+			node := &n.nodes[s]
+			return len(node.bytes) == 0 && !node.end && s != match
+		}))
+	}
+	// by state; the first is where the text begins
+	sets := []string{pack(closure([]int32{start}, true, false))}
+	ids := map[string]int32{}    // the states of sets, but for the first
+	closed := map[string]int32{} // what closure made of a set: several bytes lead to the same
+	class, pick := c.classes()
+	ahead := make([][]int32, len(pick)) // by class: where the set that is looked at leads
+	looked, led := int32(-1), int32(-1) // the state that ahead is of, where its last class led
+	look := func(s int32) {
+		looked = s
+		set := sets[s]
+		for k := range ahead {
+			ahead[k] = ahead[k][:0]
+		}
+		for i := 0; i < len(set); i += 4 {
+			node := &n.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
+			// One per class and edge, though few of them match: MostWork counts in these units.
+			work += len(pick) + len(pick)*len(node.bytes)
+			for _, e := range node.bytes {
+				for k := class[e.lo]; k <= class[e.hi]; k++ {
+					ahead[k] = append(ahead[k], e.to)
+				}
+			}
+		}
+	}
+	var raw []byte
+	var scratch []int32
+	d, err := buildDFA(0, c,
+		func(s int32, b byte) (int32, bool) {
+			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
+				work = MostWork + 1
+			}
+			if work > MostWork {
+				return 0, false
+			}
+			k := class[b]
+			if s != looked {
+				look(s)
+			} else if slices.Equal(ahead[k], ahead[k-1]) {
+				return led, led >= 0
+			}
+			round++
+			raw = raw[:0]
+			for _, to := range ahead[k] {
+				if mark[to] != round {
+					mark[to] = round
+					raw = binary.LittleEndian.AppendUint32(raw, uint32(to))
+				}
+			}
+			if led = -1; len(raw) == 0 {
+				return 0, false
+			}
+			var met bool
+			if led, met = closed[string(raw)]; !met {
+				key := string(raw)
+				scratch = closure(appendSet(scratch[:0], key), false, false)
+				set := pack(scratch)
+				if led, met = ids[set]; !met {
+					led = int32(len(sets))
+					ids[set] = led
+					sets = append(sets, set)
+				}
+				closed[key] = led
+			}
+			return led, true
+		}, func(s int32) bool {
+			scratch = closure(appendSet(scratch[:0], sets[s]), s == 0, true)
+			return slices.Contains(scratch, match)
+		})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if work > MostWork {
+		return nil, ErrTooLarge
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Work += work
+	return d, nil
+}

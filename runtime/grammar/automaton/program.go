@@ -1,0 +1,161 @@
+// Package automaton makes masks of tokens from a Program: nodes with the ways to spell a value, out
+// of literals, automata, strings, arrays, objects and sequences.
+//
+// A pushdown machine walks the program byte by byte (machine.go). Sets of its configurations are
+// the states of an automaton that is made while it is walked (states.go). A state's mask is found
+// by walking this automaton and the trie of all tokens (trie.go) together.
+//
+// What must stay true: every node can be fulfilled by a finite value, and none leads back to itself
+// before a byte is read. Who makes the program sees to that.
+package automaton
+
+// Program is a language before its automaton is made. Once New has it, only its literals change.
+type Program struct {
+	Any int32 // the node of a value without a schema, -1 if there is none
+
+	literals  []string
+	numbers   []*DFA
+	strings   []*String
+	objects   []*Object
+	arrays    []*Array
+	nodes     [][]Symbol
+	sequences [][]Symbol
+
+	literalOf map[string]int32
+	numberOf  map[*DFA]int32
+	stringOf  map[*String]int32
+}
+
+// NewProgram has no nodes yet.
+func NewProgram() *Program {
+	return &Program{Any: -1, literalOf: map[string]int32{}, numberOf: map[*DFA]int32{},
+		stringOf: map[*String]int32{}}
+}
+
+// Symbol is one way to spell a value, or one element of a sequence: the frame that it becomes.
+type Symbol struct {
+	kind frameKind
+	of   int32
+}
+
+// Add makes the next node of the ways to spell it. Nodes are numbered from 0 on.
+func (p *Program) Add(ways []Symbol) { p.nodes = append(p.nodes, ways) }
+
+// Node stands for the node with a number; it may be added later.
+func (p *Program) Node(number int32) Symbol { return Symbol{planValue, number} }
+
+// Literal is a text as it stands.
+func (p *Program) Literal(text string) Symbol { return Symbol{readLiteral, p.literal(text)} }
+
+func (p *Program) literal(text string) int32 { return intern(p.literalOf, &p.literals, text) }
+
+// Number is a number, spelled as an automaton of Numbers reads it.
+func (p *Program) Number(d *DFA) Symbol {
+	return Symbol{readDFA, intern(p.numberOf, &p.numbers, d)}
+}
+
+// Text is a text outside of JSON's strings.
+func (p *Program) Text(d *DFA) Symbol {
+	d.markTotal()
+	return p.Number(d)
+}
+
+// String is a JSON string.
+func (p *Program) String(s *String) Symbol { return Symbol{readString, p.text(s)} }
+
+func (p *Program) text(s *String) int32 {
+	if s.Text != nil { // what masks need of an automaton that is made already
+		s.Text.markTotal()
+	}
+	return intern(p.stringOf, &p.strings, s)
+}
+
+// Array is a JSON array.
+func (p *Program) Array(a *Array) Symbol {
+	p.arrays = append(p.arrays, a)
+	return Symbol{planItems, int32(len(p.arrays) - 1)}
+}
+
+// Object is a JSON object.
+func (p *Program) Object(o *Object) Symbol {
+	for i := range o.Extra {
+		o.Extra[i].text = p.text(o.Extra[i].Name)
+	}
+	o.canHave, o.mustHave = make([]int, len(o.Properties)+1), make([]int, len(o.Properties)+1)
+	for i := len(o.Properties) - 1; i >= 0; i-- {
+		o.canHave[i], o.mustHave[i] = o.canHave[i+1]+1, o.mustHave[i+1]
+		if o.Properties[i].Required {
+			o.mustHave[i]++
+		}
+	}
+	p.objects = append(p.objects, o)
+	return Symbol{planMembers, int32(len(p.objects) - 1)}
+}
+
+// Sequence is its elements one after the other.
+func (p *Program) Sequence(elements []Symbol) Symbol {
+	p.sequences = append(p.sequences, elements)
+	return Symbol{planSequence, int32(len(p.sequences) - 1)}
+}
+
+// intern gives the number of v in list, which it joins if it is new. ids are the numbers so far.
+func intern[T comparable](ids map[T]int32, list *[]T, v T) int32 {
+	id, ok := ids[v]
+	if !ok {
+		id = int32(len(*list))
+		ids[v] = id
+		*list = append(*list, v)
+	}
+	return id
+}
+
+// String is what a JSON string may hold.
+type String struct {
+	Make     func() *DFA // the automaton of its characters, where Text is not made yet
+	Text     *DFA
+	Min, Max int // characters; Max -1: no bound
+	// if characters are counted beside an automaton (length.go): how many more each state needs,
+	// and the most of these
+	ends  []int32
+	slack int
+}
+
+// DFA is the automaton of the characters.
+func (s *String) DFA() *DFA {
+	if s.Text == nil {
+		s.Text = s.Make()
+	}
+	return s.Text
+}
+
+// Object is an object with its properties in the order in which they are spelled.
+type Object struct {
+	Properties []Property
+	Extra      []Extra
+	Min, Max   int // members; Max -1: no bound
+	// by index: how many properties from there on there can be, and how many there must be
+	canHave, mustHave []int
+}
+
+// Property is a member by its name; Value is the node of its value.
+type Property struct {
+	Name     string
+	Value    int32
+	Required bool
+	// the literals "name": and ,"name": plus one; 0: not made yet
+	spelled [2]int32
+}
+
+// Extra is a class of names that are not properties, and the node of their values.
+type Extra struct {
+	Name  *String
+	Value int32
+	text  int32 // the number of Name
+}
+
+// Array is prefix items, then items; Max -1: no bound.
+type Array struct {
+	Prefix   []int32
+	Items    int32 // -1: none
+	Min, Max int
+}

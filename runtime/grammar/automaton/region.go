@@ -1,0 +1,278 @@
+// Regions of an automaton of text: states with the same shape, among which text can go on without
+// changing what may follow.
+//
+// What must stay true: the states of a region have one shape, and it is known what leaves the
+// region and after how many characters it may be full. Only plain text is considered.
+
+package automaton
+
+import (
+	"encoding/binary"
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	mostRegion  = 64 // states of a region
+	mostStaying = 8  // states of a region that texts of any length stay in
+	mostDeep    = 24 // characters that a region is followed for; few tokens have more
+	mostWide    = 8  // states of a region that characters beyond ASCII lead out of
+	// ASCII characters that a state takes: with fewer, a walk skips most of the trie at once
+	leastTaken = 24
+)
+
+// shapes says what the states of an automaton do with plain text: states with equal shapes take the
+// same characters. Inside a character a shape lists, for a byte of each class, the shape that the
+// byte leads to, or that the character is complete. Shapes are found when the automaton is made, so
+// that no mask waits for them.
+type shapes struct {
+	d      *DFA
+	ascii  []byte  // a byte of each class of plain ASCII
+	beyond []byte  // a byte of each class beyond ASCII
+	of     []int32 // by state; 0: not found yet
+	// by state: where all characters beyond ASCII that are read from here end; -1: there are none,
+	// or they end in several states
+	end      []int32
+	known    map[string]int32 // while they are found
+	complete []bool           // by shape: every character beyond ASCII is taken
+	narrow   []bool           // by shape: no character beyond ASCII is taken
+}
+
+const (
+	noShape    int32 = iota + 1 // no plain text can follow
+	wholeShape                  // the character is complete
+	firstShape
+)
+
+// newShapes finds the shapes of the states that text leads to; place says where in a character each
+// state lies.
+func newShapes(d *DFA, states []int32, place []int8) *shapes {
+	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
+		known: map[string]int32{}}
+	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true,
+		wholeShape: false}
+	_, pick := d.picks()
+	for _, b := range pick {
+		switch {
+		case b >= utf8.RuneSelf:
+			s.beyond = append(s.beyond, b)
+		case isPlain[b]:
+			s.ascii = append(s.ascii, b)
+		}
+	}
+	for _, state := range states {
+		s.shape(state, uint8(place[state]))
+	}
+	s.known = nil // every state that text leads to has its shape
+	return s
+}
+
+// shape is the shape of a state at the place u of a character (see utf8Step).
+func (s *shapes) shape(state int32, u uint8) int32 {
+	if state < 0 {
+		return noShape
+	}
+	if s.of[state] != 0 {
+		return s.of[state]
+	}
+	var room [128]byte
+	key := room[:0]
+	end, ends := int32(-1), 0
+	some, complete, narrow := false, true, true
+	if u == 0 {
+		key = append(key, "text"...) // which is no number of a shape
+		for _, b := range s.ascii {
+			bit := byte(0)
+			if s.d.step(state, b) >= 0 {
+				some, bit = true, 1
+			}
+			key = append(key, bit)
+		}
+	}
+	for _, b := range s.beyond {
+		next, ok := utf8Step(u, b)
+		if !ok {
+			continue
+		}
+		to := s.d.step(state, b)
+		shape := wholeShape
+		if to < 0 || next != 0 {
+			if shape = s.shape(to, next); to >= 0 {
+				to = s.end[to]
+			}
+		}
+		if shape != noShape && (ends == 0 || to != end) {
+			end = to
+			ends++
+		}
+		complete, narrow = complete && s.complete[shape], narrow && shape == noShape
+		key = binary.LittleEndian.AppendUint32(key, uint32(shape))
+	}
+	shape := noShape
+	if some || !narrow {
+		var known bool
+		if shape, known = s.known[string(key)]; !known {
+			shape = int32(len(s.complete))
+			s.known[string(key)] = shape
+			s.complete, s.narrow = append(s.complete, complete), append(s.narrow, narrow)
+		}
+	}
+	if s.of[state], s.end[state] = shape, end; ends != 1 {
+		s.end[state] = -1
+	}
+	return shape
+}
+
+// loops is the kinds of bytes (trie.go) of which any text leads back to a state.
+func (s *shapes) loops(state int32) (kinds uint64) {
+	some := false // a state inside a character has no loops
+	for kind, bounds := range kindRanges {
+		loop := true
+		for b := int(bounds[0]); b <= int(bounds[1]) && loop; b++ {
+			to := s.d.step(state, byte(b))
+			switch u, ok := utf8Step(0, byte(b)); {
+			case b < utf8.RuneSelf:
+				loop = isPlain[b] && to == state
+			case ok: // the first byte of a character
+				loop = to >= 0 && s.end[to] == state && s.complete[s.shape(to, u)]
+			default:
+				continue
+			}
+			some = some || loop
+		}
+		if loop {
+			kinds |= 1 << kind
+		}
+	}
+	if !some {
+		return 0
+	}
+	return kinds
+}
+
+// region is the states that plain text reaches from a state through states of the same shape.
+type region struct {
+	*shapes
+	states []int32
+	inside []bool // of all states
+	leaves []bool // by class: characters of ASCII that lead out of the region from some state
+	wide   bool   // some characters beyond ASCII lead out
+	// after room characters the text may be full: no more plain text can come; -1: never. exact: it
+	// is full after just as many.
+	room  int
+	exact bool
+	seen  []bool // states inside a character that were looked at
+}
+
+// regionOf finds the region of a state; false if it has more than most states or takes too few
+// characters to be worth it. It looks no further than mostDeep characters.
+func regionOf(s *shapes, from int32, most int) (*region, bool) {
+	n := len(s.d.accept)
+	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool,
+		s.d.classes), room: -1, exact: true, seen: make([]bool, n)}
+	taken, left := 0, 0
+	for b, plain := range isPlain {
+		to := s.d.step(from, byte(b))
+		if !plain || to < 0 {
+			continue
+		}
+		taken++
+		if shape := s.shape(to, 0); shape != noShape && shape != s.shape(from, 0) {
+			left++
+		}
+	}
+	if taken < leastTaken || 2*left > taken { // nothing is won where most characters lead elsewhere
+		return nil, false
+	}
+	r.inside[from] = true
+	begin := 0
+	for depth := 0; begin < len(r.states); depth++ {
+		end := len(r.states)
+		full := false
+		for i := begin; i < end; i++ {
+			for _, b := range s.ascii {
+				if to := s.d.step(r.states[i], b); to >= 0 && !r.enter(to, end, &full) {
+					r.leaves[s.d.class[b]] = true
+				}
+			}
+			r.lookBeyond(r.states[i], 0, end, &full)
+		}
+		switch {
+		case full:
+			r.room = depth + 1
+			r.exact = r.exact && len(r.states) == end
+			r.states = r.states[:end]
+			return r, true
+		case len(r.states) > most:
+			return nil, false
+		case depth+1 == mostDeep && len(r.states) > end:
+			r.room, r.exact = mostDeep, false
+			return r, true
+		}
+		begin = end
+	}
+	return r, true
+}
+
+// enter adds a state to the region; false if it does not belong there. A state that no plain text
+// can follow sets full and is left out. The states from index deeper on have this depth.
+func (r *region) enter(state int32, deeper int, full *bool) bool {
+	if r.inside[state] {
+		r.exact = r.exact && slices.Contains(r.states[deeper:], state)
+		return true
+	}
+	switch r.shape(state, 0) {
+	case noShape:
+		*full = true
+		return true
+	case r.shape(r.states[0], 0):
+		r.inside[state] = true
+		r.states = append(r.states, state)
+		return true
+	}
+	return false
+}
+
+// lookBeyond enters the states that characters beyond ASCII lead to.
+func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
+	for _, b := range r.beyond {
+		next, ok := utf8Step(u, b)
+		to := r.d.step(from, b)
+		switch {
+		case !ok || to < 0:
+		case next == 0:
+			r.wide = !r.enter(to, deeper, full) || r.wide
+		case r.seen[to]:
+		case r.end[to] >= 0:
+			r.seen[to] = true
+			r.wide = !r.enter(r.end[to], deeper, full) || r.wide
+		default:
+			r.seen[to] = true
+			r.lookBeyond(to, next, deeper, full)
+		}
+	}
+}
+
+// stays is the kinds of bytes (trie.go) of which a text of any length stays in the region; 0 where
+// there is a bound.
+func (r *region) stays() (kinds uint64) {
+	if r.room >= 0 {
+		return 0
+	}
+	for kind, bounds := range kindRanges {
+		stay := true
+		for b := int(bounds[0]); b <= int(bounds[1]) && stay; b++ {
+			to := r.d.step(r.states[0], byte(b))
+			switch u, ok := utf8Step(0, byte(b)); {
+			case b < utf8.RuneSelf:
+				stay = isPlain[b] && to >= 0 && !r.leaves[r.d.class[b]]
+			case ok: // the first byte of a character
+				stay = !r.wide && r.complete[r.shape(to, u)]
+			}
+		}
+		if stay {
+			kinds |= 1 << kind
+		}
+	}
+	return kinds
+}

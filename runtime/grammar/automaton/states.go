@@ -1,0 +1,434 @@
+// The automaton that is made while it is walked: a state is the set of configurations that are
+// open. Its edges are filled in when they are first followed, its mask when it is first asked for.
+// All bodies with the same grammar share everything, behind one lock.
+
+package automaton
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// Grammar restricts a body to a language: a schema, an expression, a choice of texts or a written
+// grammar. Its methods may be called by many turns at once.
+type Grammar struct {
+	mu      sync.Mutex
+	m       *machine
+	states  []*state
+	ids     map[string]int32
+	first   []int32 // the set of state firstState
+	tables  int     // states with edges
+	masks   int     // masks that are kept
+	age     int     // how many times the states were forgotten
+	insides map[insideKey]*inside
+	staying map[*DFA]*staying
+	tails   map[int32][]uint64 // see behind
+}
+
+// state is a set of configurations.
+type state struct {
+	open  []int32 // sorted
+	done  bool    // the text may end here
+	next  *[256]int32
+	loops uint64 // the kinds of bytes that are known to lead back here
+	stays uint64 // the kinds of bytes of which any text can follow, once met is meetings
+	met   uint8  // how often walks came here
+	masks []endedMask
+}
+
+type endedMask struct {
+	ender int32
+	mask  []uint64
+}
+
+const (
+	unknown int32 = 0  // an edge that was not followed yet; state 0 is never reached again
+	dead    int32 = -1 // an edge that leads nowhere
+	// mostBytes bounds the memory of a grammar's states. A grammar with more than mostFrames frames
+	// is not given to new turns, so that its memory is freed.
+	mostBytes  = 24 << 20
+	mostFrames = 1 << 18
+	tableBytes = 1200
+)
+
+// New begins with one frame.
+func New(p *Program, first Symbol) *Grammar {
+	c := &Grammar{m: newMachine(p), ids: map[string]int32{}}
+	c.states = []*state{{}}
+	c.add(c.m.after(c.m.push(first.kind, first.of, 0, 0, ended)))
+	c.first = c.states[firstState].open
+	return c
+}
+
+// bound drops all states when they take too much memory. Bodies keep their configurations and go
+// on.
+func (c *Grammar) bound() {
+	if c.tables*tableBytes+c.masks*MaskWords*8 <= mostBytes {
+		return
+	}
+	c.states, c.ids = []*state{{}}, map[string]int32{}
+	c.insides, c.staying, c.tails = nil, nil, nil
+	c.tables, c.masks = 0, 0
+	c.age++
+	c.add(slices.Clone(c.first))
+}
+
+// meetings is how often walks come to a state before it is worth finding out what text can follow
+// it.
+const meetings = 16
+
+// firstState is where every body begins.
+const firstState int32 = 1
+
+// add interns a set of configurations.
+func (c *Grammar) add(open []int32) int32 {
+	open = c.m.union(open)
+	if len(open) == 0 {
+		return dead
+	}
+	key := setKey(open)
+	if id, ok := c.ids[key]; ok {
+		return id
+	}
+	id := int32(len(c.states))
+	c.ids[key] = id
+	c.states = append(c.states, &state{open: open, done: open[0] == ended})
+	return id
+}
+
+// table makes the edges of a state: dead for the bytes that none of its configurations can read,
+// which is most of them.
+func (c *Grammar) table(open []int32) *[256]int32 {
+	t := new([256]int32)
+	for b := range t {
+		t[b] = dead
+	}
+	for _, id := range open {
+		if id == ended {
+			continue
+		}
+		switch f := c.m.frames[id]; {
+		case f.kind == readLiteral:
+			t[c.m.literals[f.of][f.a]] = unknown
+		case f.kind == readDFA:
+			d := c.m.numbers[f.of]
+			for b := range t {
+				if d.step(f.a, byte(b)) >= 0 {
+					t[b] = unknown
+				}
+			}
+		case f.b&15 == escNone:
+			d := c.m.strings[f.of].DFA()
+			for b := 0x20; b < len(t); b++ {
+				if d.step(f.a, byte(b)) >= 0 || b == '"' || b == '\\' {
+					t[b] = unknown
+				}
+			}
+		default:
+			for _, b := range []byte(escapeBytes) {
+				t[b] = unknown
+			}
+		}
+	}
+	return t
+}
+
+// step follows a byte.
+func (c *Grammar) step(from int32, b byte) int32 {
+	s := c.states[from]
+	if s.next == nil {
+		s.next = c.table(s.open)
+		c.tables++
+	}
+	if to := s.next[b]; to != unknown {
+		return to
+	}
+	var buf [16]int32
+	open := buf[:0]
+	c.m.round++
+	for _, id := range s.open {
+		open = c.m.move(open, id, b)
+	}
+	to := c.add(slices.Clone(open))
+	s.next[b] = to
+	if len(s.open) == 1 && b >= 0x20 && b != '"' && b != '\\' {
+		c.spread(s, b, to)
+	}
+	if to == from {
+		s.findLoops(from)
+	}
+	return to
+}
+
+// findLoops notes the kinds whose bytes are all known to lead back to the state, self.
+func (s *state) findLoops(self int32) {
+	for kind, bounds := range kindRanges {
+		b := int(bounds[0])
+		for b <= int(bounds[1]) && s.next[b] == self {
+			b++
+		}
+		if b > int(bounds[1]) {
+			s.loops |= 1 << kind
+		}
+	}
+}
+
+// spread copies the edge of b to all bytes that a string treats like b. Quotes, backslashes and
+// controls are in classes of their own.
+func (c *Grammar) spread(s *state, b byte, to int32) {
+	f := c.m.frames[s.open[0]]
+	if f.kind != readString || f.b&15 != escNone {
+		return
+	}
+	class := &c.m.strings[f.of].DFA().class
+	for other := range 256 {
+		if class[other] == class[b] {
+			s.next[other] = to
+		}
+	}
+}
+
+// Large tells that the grammar has grown beyond what is worth keeping.
+func (c *Grammar) Large() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.m.frames) > mostFrames
+}
+
+// Matcher begins a body.
+func (c *Grammar) Matcher() *Matcher {
+	return &Matcher{c: c, open: c.first, age: -1}
+}
+
+// Matcher is a place in a body. It belongs to one sequence.
+type Matcher struct {
+	c    *Grammar
+	at   int32   // the state, while the states are of that age
+	open []int32 // its configurations
+	age  int
+}
+
+// find looks up the state. The lock is held.
+func (m *Matcher) find() {
+	if m.at != dead && m.age != m.c.age {
+		m.at, m.age = m.c.add(slices.Clone(m.open)), m.c.age
+	}
+}
+
+// Done tells whether the body may end here.
+func (m *Matcher) Done() bool { return m.at >= 0 && m.open[0] == ended }
+
+// Accept takes a token, enders excepted; it reports whether the grammar allowed it.
+func (m *Matcher) Accept(id int32) bool {
+	if id < 0 || int(id) >= OrdinaryTokens {
+		return false
+	}
+	return m.AcceptText(token.Get().TokenBytes(id))
+}
+
+// AcceptText takes bytes, whichever tokens spell them.
+func (m *Matcher) AcceptText(b []byte) bool {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.find()
+	for _, x := range b {
+		if m.at < 0 {
+			return false
+		}
+		m.at = m.c.step(m.at, x)
+	}
+	if m.at < 0 {
+		return false
+	}
+	m.open = m.c.states[m.at].open
+	return true
+}
+
+// Mask allows the tokens that may come next, and ender if the body may end here. It allows at least
+// one.
+func (m *Matcher) Mask(ender int32) []uint64 {
+	if m.at < 0 {
+		return Only(ender) // Accept has reported a token that was not allowed
+	}
+	c := m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bound()
+	m.find()
+	s := c.states[m.at]
+	for _, k := range s.masks {
+		if k.ender == ender {
+			return k.mask
+		}
+	}
+	mask := c.text(m.at)
+	if s.done {
+		Allow(mask, ender)
+	}
+	c.masks++
+	s.masks = append(s.masks, endedMask{ender, mask})
+	return mask
+}
+
+// text makes the mask of a state, without enders. What follows one configuration does not depend on
+// the others, so literals, strings and numbers are handled alone, in faster ways.
+func (c *Grammar) text(at int32) []uint64 {
+	var rest []int32
+	open := c.states[at].open
+	mask := NewMask()
+	for _, id := range open {
+		switch f := c.m.frames[id]; {
+		case id == ended:
+		case f.kind == readLiteral:
+			c.spell(&words().all, words().all.roots, id, mask)
+		case f.kind == readString && f.b&15 == escNone:
+			c.allowString(mask, f)
+		case f.kind == readDFA && c.m.numbers[f.of].number:
+			c.allowNumber(mask, id)
+		case f.kind == readDFA && f.parent == ended && len(open) > 1:
+			c.walk(c.add([]int32{id}), mask)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	switch {
+	case len(rest) == len(open):
+		c.walk(at, mask)
+	case len(rest) > 0:
+		c.walk(c.add(rest), mask)
+	}
+	return mask
+}
+
+// walk adds the tokens that a state takes. If the plain tokens or those of words are known without
+// a walk, it walks only the trie of the others.
+func (c *Grammar) walk(from int32, mask []uint64) {
+	w := words()
+	trie := &w.all
+	if plain, ok := c.plainMask(from); ok {
+		allowAll(mask, plain)
+		trie = &w.marked
+	} else if room, all := c.wordRoom(from, len(w.wordy)-1); room > 0 {
+		allowAll(mask, w.wordy[room])
+		if all {
+			trie = &w.rest
+		}
+	}
+	c.follow(trie, trie.roots, from, mask)
+}
+
+// spell allows the tokens of a part of a trie that a literal takes, with what may come behind it.
+func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
+	f := c.m.frames[id]
+	text := c.m.literals[f.of]
+	for i := int(f.a); i < len(text); i++ {
+		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])
+		if at < 0 {
+			return
+		}
+		at += int(part.at)
+		n := &t.nodes[at]
+		if n.whole {
+			Allow(mask, t.order[t.first[at]])
+		}
+		part = n.below
+	}
+	if part.at < part.end {
+		c.take(t, part, c.m.after(f.parent), mask)
+	}
+}
+
+// take allows the tokens of a part of a trie that one of some configurations takes.
+func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
+	var rest []int32
+	for _, id := range open {
+		switch {
+		case id == ended:
+		case c.m.frames[id].kind == readLiteral:
+			c.spell(t, part, id, mask)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	if len(rest) > 0 {
+		c.follow(t, part, c.add(rest), mask)
+	}
+}
+
+// follow allows the tokens of a part of a trie that a state takes.
+func (c *Grammar) follow(trie *trie, part kids, from int32, mask []uint64) {
+	var stack [longestToken + 1]struct {
+		at   int32
+		left kids
+	}
+	depth := 0
+	stack[0].at, stack[0].left = from, part
+	for {
+		top := &stack[depth]
+		if top.left.at == top.left.end {
+			if depth--; depth < 0 {
+				return
+			}
+			continue
+		}
+		i := top.left.at
+		top.left.at++
+		edge := trie.edges[i]
+		s := c.states[top.at]
+		to := unknown
+		if s.next != nil {
+			to = s.next[edge]
+		}
+		if to == unknown {
+			to = c.step(top.at, edge)
+		}
+		if to < 0 {
+			continue
+		}
+		after := c.states[to]
+		if after.met < meetings {
+			if after.met++; after.met == meetings {
+				after.stays = c.stays(to)
+			}
+		}
+		n := &trie.nodes[i]
+		if n.kinds&^after.loops == 0 || n.kinds&^after.stays == 0 {
+			trie.allow(mask, i, n.last)
+			continue
+		}
+		if n.whole {
+			Allow(mask, trie.order[trie.first[i]])
+		}
+		if n.below.at < n.below.end {
+			depth++
+			stack[depth].at, stack[depth].left = to, n.below
+		}
+	}
+}
+
+// wordRoom is how many wordBytes can follow, whichever they are, up to most. all tells that no
+// longer text of them can follow.
+func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
+	for at := from; room < most; room++ {
+		to := c.step(at, wordBytes[0])
+		if to < 0 && room == 0 {
+			return 0, false // most states: they take no text of wordBytes
+		}
+		for i := range len(wordBytes) {
+			if c.step(at, wordBytes[i]) != to {
+				return room, false
+			}
+		}
+		if to < 0 {
+			return room, true
+		}
+		if to == at {
+			return most, true
+		}
+		at = to
+	}
+	return most, true
+}

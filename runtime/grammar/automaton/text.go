@@ -1,0 +1,286 @@
+// Masks of strings that take nearly any text: patterns such as ^[^<>]*$ or ^foo.*bar$.
+//
+// Walking the whole trie for them would take milliseconds, although from one character to the next
+// nothing changes: the places that text leads to take the same characters as the place itself. Such
+// places are a region, and three classes of characters are enough to know what it does with plain
+// text: those that stay in it, those that are dead in all of it, and those that leave it. A plain
+// token is then allowed if all its characters stay, refused if one is dead and none leaves, and
+// only those with one that leaves are looked at byte by byte.
+
+package automaton
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// mostLeaving bounds the tokens that are looked at byte by byte: a walk costs less than more.
+const mostLeaving = 1 << 12
+
+// isPlain tells the characters of ASCII that are plain text.
+var isPlain = func() (plain [utf8.RuneSelf]bool) {
+	for b := range plain {
+		plain[b] = plainText([]byte{byte(b)})
+	}
+	return plain
+}()
+
+// plainKinds is the kinds of the bytes of plain text.
+var plainKinds = func() (kinds uint64) {
+	for kind, bounds := range kindRanges {
+		if b := bounds[0]; b >= utf8.RuneSelf || isPlain[b] {
+			kinds |= 1 << kind
+		}
+	}
+	return kinds
+}()
+
+// alphabet is the plain tokens by their characters.
+type alphabet struct {
+	// by character of ASCII: the tokens that hold it, nil for one that is not plain
+	with [utf8.RuneSelf][]uint64
+	wide []uint64      // the tokens that hold a character beyond ASCII
+	led  [256][]uint64 // those that hold one with that first byte; nil for none
+	// the characters beyond ASCII, grouped by all bytes but the last
+	beyond []siblings
+}
+
+// siblings are characters that differ in their last byte.
+type siblings struct {
+	head []byte // all bytes but the last
+	last []byte
+	in   [][]int32 // the tokens that hold the character with that last byte
+}
+
+// newAlphabet sorts plain tokens by their characters.
+func newAlphabet(plain []int32) *alphabet {
+	t := token.Get()
+	c := &alphabet{wide: NewMask()}
+	for b := range c.with {
+		if isPlain[b] {
+			c.with[b] = NewMask()
+		}
+	}
+	in := map[rune][]int32{}
+	for _, id := range plain {
+		for _, r := range string(t.TokenBytes(id)) {
+			if r < utf8.RuneSelf {
+				Allow(c.with[r], id)
+				continue
+			}
+			lead := utf8.AppendRune(nil, r)[0]
+			if c.led[lead] == nil {
+				c.led[lead] = NewMask()
+			}
+			Allow(c.wide, id)
+			Allow(c.led[lead], id)
+			if have := in[r]; len(have) == 0 || have[len(have)-1] != id {
+				in[r] = append(have, id)
+			}
+		}
+	}
+	for _, r := range slices.Sorted(maps.Keys(in)) {
+		b := utf8.AppendRune(nil, r)
+		head, last := b[:len(b)-1], b[len(b)-1]
+		if n := len(c.beyond); n == 0 || string(c.beyond[n-1].head) != string(head) {
+			c.beyond = append(c.beyond, siblings{head: head})
+		}
+		s := &c.beyond[len(c.beyond)-1]
+		s.last, s.in = append(s.last, last), append(s.in, in[r])
+	}
+	return c
+}
+
+// sort removes the plain tokens that a region refuses from mask, and returns those that have to be
+// looked at byte by byte.
+func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
+	open = NewMask()
+	for b, set := range c.with {
+		switch {
+		case !isPlain[b]:
+		case r.leaves[r.d.class[b]]:
+			allowAll(open, set)
+		case r.d.step(r.states[0], byte(b)) < 0:
+			without(mask, set)
+		}
+	}
+	switch shape := r.shape(r.states[0], 0); {
+	case ones(open) > mostLeaving: // too many already
+		return open
+	case r.narrow[shape]:
+		without(mask, c.wide)
+	case r.wide || !r.complete[shape]:
+		r.sortWide(c, mask, open)
+	}
+	without(mask, open) // a token may leave the region before its dead character
+	return open
+}
+
+// sortWide does the same for the characters beyond ASCII, each by itself.
+func (r *region) sortWide(c *alphabet, mask, open []uint64) {
+	states := r.states
+	if !r.wide { // then all states take the same characters, and none leaves
+		states = states[:1]
+	}
+	heads := make([]int32, len(states))
+	var lead byte
+	known := false
+	for i := range c.beyond {
+		s := &c.beyond[i]
+		if s.head[0] != lead { // mostly all characters with one first byte are of one kind
+			lead = s.head[0]
+			u, _ := utf8Step(0, lead)
+			shape := r.shape(r.d.step(r.states[0], lead), u)
+			if known = shape == noShape; known {
+				without(mask, c.led[lead])
+			}
+			known = known || r.complete[shape] && !r.wide
+		}
+		if known {
+			continue
+		}
+		for k, at := range states {
+			for _, b := range s.head {
+				if at >= 0 {
+					at = r.d.step(at, b)
+				}
+			}
+			heads[k] = at
+		}
+		for k, last := range s.last {
+			stay, dead := 0, 0
+			for _, at := range heads {
+				if at >= 0 {
+					at = r.d.step(at, last)
+				}
+				switch {
+				case at < 0:
+					dead++
+				case !r.wide || r.inside[at]:
+					stay++
+				}
+			}
+			if stay == len(heads) {
+				continue
+			}
+			for _, id := range s.in[k] {
+				if dead == len(heads) {
+					mask[id>>6] &^= 1 << (id & 63)
+				} else {
+					Allow(open, id)
+				}
+			}
+		}
+	}
+}
+
+// textOf is the automaton of a state that reads only text, the state in that automaton, and how
+// many characters may come at most; nil if the state reads anything else.
+func (c *Grammar) textOf(from int32, most int) (d *DFA, at int32, room int) {
+	open := c.states[from].open
+	if len(open) > 1 || open[0] == ended {
+		return nil, 0, 0
+	}
+	room = most
+	f := c.m.frames[open[0]]
+	switch {
+	case f.kind == readString && f.b&15 == escNone:
+		s := c.m.strings[f.of]
+		d = s.DFA()
+		if room = s.room(f.b>>4, most); room < most && s.ends != nil {
+			return nil, 0, 0
+		}
+	case f.kind == readDFA && f.parent == ended:
+		d = c.m.numbers[f.of]
+	}
+	if d == nil || d.total == nil {
+		return nil, 0, 0
+	}
+	return d, f.a, room
+}
+
+// plainMask is the plain tokens that a state takes; false if it does not read text, or text of too
+// many kinds.
+func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
+	d, at, room := c.textOf(from, len(words().plain)-1)
+	if d == nil {
+		return nil, false
+	}
+	return plainOf(d, at, room, func(id int32) bool { return c.takesToken(from, id) })
+}
+
+// plainOf is the plain tokens of at most room characters that a state of an automaton takes; takes
+// checks one token byte by byte.
+func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool) {
+	w := words()
+	longest := len(w.plain) - 1
+	if d.total[at] {
+		return slices.Clone(w.plain[room]), true
+	}
+	r, ok := regionOf(d.shapes, at, mostRegion)
+	if !ok || r.wide && len(r.states) > mostWide {
+		return nil, false
+	}
+	if r.room >= 0 {
+		room = min(room, r.room)
+	}
+	mask := slices.Clone(w.plain[room])
+	open := r.sort(w.alphabet, mask)
+	if r.room >= 0 && !r.exact {
+		for i, word := range w.plain[longest] {
+			open[i] |= word &^ w.plain[room][i]
+		}
+	}
+	if ones(open) > mostLeaving {
+		return nil, false
+	}
+	for i, word := range open {
+		for ; word != 0; word &= word - 1 {
+			if id := int32(i*64 + bits.TrailingZeros64(word)); takes(id) {
+				Allow(mask, id)
+			}
+		}
+	}
+	return mask, true
+}
+
+// stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that
+// is not known.
+func (c *Grammar) stays(at int32) uint64 {
+	d, from, room := c.textOf(at, longestToken)
+	if d == nil || room < longestToken {
+		return 0
+	}
+	return staysOf(d, from)
+}
+
+// staysOf is stays for a state of an automaton of text.
+func staysOf(d *DFA, from int32) uint64 {
+	if d.shapes == nil {
+		return 0
+	}
+	if d.total[from] {
+		return plainKinds
+	}
+	kinds := d.shapes.loops(from)
+	if r, ok := regionOf(d.shapes, from, mostStaying); ok {
+		if more := r.stays(); bits.OnesCount64(more) > bits.OnesCount64(kinds) {
+			kinds = more
+		}
+	}
+	return kinds
+}
+
+// takesToken tells whether a state takes the bytes of a token.
+func (c *Grammar) takesToken(at, id int32) bool {
+	for _, b := range token.Get().TokenBytes(id) {
+		if at = c.step(at, b); at < 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,262 @@
+// The trie of all tokens that stand for bytes, laid out in the order in which it is walked.
+//
+// A walk carries a state of some automaton down the trie; where the automaton dies, the whole
+// subtree is skipped. Inside JSON strings nearly every token is allowed, so there is a second trie
+// without the tokens that are plain text there, and masks of the plain ones. Patterns for words and
+// names have the same in small: a trie without the tokens of letters, digits and spaces, and the
+// mask of these.
+
+package automaton
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// trieNode is one byte of some token. Siblings stand side by side: walks jump, so each further
+// place would be a further wait for memory.
+type trieNode struct {
+	whole bool  // a token ends here, the first of the subtree
+	last  int32 // one more than the place of the last token of the subtree
+	below kids
+	kinds uint64 // the kinds of the bytes in the subtree, the node's own included
+}
+
+// kids are the nodes from at to before end: all that follow the same bytes.
+type kids struct{ at, end int32 }
+
+// trie is the nodes, and the tokens in the order of the nodes. If every byte of a subtree leads an
+// automaton back to its state, all tokens of the subtree are allowed, and the walk adds them at
+// once.
+type trie struct {
+	nodes []trieNode
+	// by node, what most nodes are passed over by: the node itself would be a wait for memory
+	edges []byte  // the byte
+	deeps []uint8 // the most bytes that stand below; broken if a token is not whole characters
+	first []int32 // the place of the first token of the subtree
+	roots kids
+	order []int32
+}
+
+// broken is deeper than any token.
+const broken = 0xff
+
+// allow adds the tokens of the subtree of node i to mask, up to the place last.
+func (t *trie) allow(mask []uint64, i, last int32) {
+	for _, id := range t.order[t.first[i]:last] {
+		Allow(mask, id)
+	}
+}
+
+// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word.
+// Bytes that patterns often tell apart differ in kind. kindRanges holds the bounds of each,
+// inclusive.
+var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
+	add := func(from, to uint8) {
+		for b := int(from); b <= int(to); b++ {
+			kind[b] = uint8(len(ranges))
+		}
+		ranges = append(ranges, [2]uint8{from, to})
+	}
+	single := func(from, to uint8) {
+		for b := from; b <= to; b++ {
+			add(b, b)
+		}
+	}
+	add(0, 8)
+	single('\t', '\r')
+	add(14, 31)
+	single(' ', '/')
+	add('0', '0')
+	add('1', '9')
+	single(':', '@')
+	add('A', 'F')
+	add('G', 'Z')
+	single('[', '`')
+	add('a', 'f')
+	add('g', 'z')
+	single('{', 0x7f)
+	add(0x80, 0xbf)
+	// first bytes of characters: those of spaces and line ends stand alone
+	add(0xc0, 0xc2)
+	add(0xc3, 0xe0)
+	single(0xe1, 0xe3)
+	add(0xe4, 0xee)
+	add(0xef, 0xef)
+	add(0xf0, 0xff)
+	return kind, ranges
+}()
+
+// ragged is a bit beside the kinds: it marks tokens that are not whole characters.
+const ragged = 1 << 63
+
+// vocabulary is the tokens in the forms that masks are made from.
+type vocabulary struct {
+	all    trie // every token
+	marked trie // those that are not plain
+	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the
+	// tokens that have others.
+	wordy [][]uint64
+	rest  trie
+	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
+	plain    [][]uint64
+	alphabet *alphabet // of the plain tokens
+	strings  *stringVocabulary
+}
+
+// plainText tells whether b stands for itself inside a JSON string: whole characters, no quote,
+// backslash or control.
+func plainText(b []byte) bool {
+	if !utf8.Valid(b) {
+		return false
+	}
+	for _, c := range b {
+		if c < 0x20 || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// wordBytes are letters, digits and the space: half of the tokens have no other bytes.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
+
+// words is the vocabulary, made once.
+var words = sync.OnceValue(newVocabulary)
+
+// AllowSpelled adds to mask the tokens whose bytes lead from a place to another: step follows one
+// byte, and is less than 0 where it cannot come.
+func AllowSpelled(mask []uint64, from int32, step func(at int32, b byte) int32) {
+	t := &words().all
+	var walk func(at int32, k kids)
+	walk = func(at int32, k kids) {
+		for i := k.at; i < k.end; i++ {
+			to := step(at, t.edges[i])
+			if to < 0 {
+				continue
+			}
+			n := &t.nodes[i]
+			if n.whole {
+				Allow(mask, t.order[t.first[i]])
+			}
+			walk(to, n.below)
+		}
+	}
+	walk(from, t.roots)
+}
+
+// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
+// called any number of times.
+func Prepare() { words() }
+
+func newVocabulary() *vocabulary {
+	t := token.Get()
+	ids := t.Sorted()
+	var marked, rest, plain []int32
+	wordKinds := kindsOf([]byte(wordBytes))
+	plainBy, wordyBy := map[int][]int32{}, map[int][]int32{}
+	for _, id := range ids {
+		if b := t.TokenBytes(id); plainText(b) {
+			n := utf8.RuneCount(b)
+			plainBy[n] = append(plainBy[n], id)
+			plain = append(plain, id)
+		} else {
+			marked = append(marked, id)
+		}
+		if b := t.TokenBytes(id); kindsOf(b)&^wordKinds == 0 {
+			wordyBy[len(b)] = append(wordyBy[len(b)], id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest),
+		wordy: upTo(wordyBy), plain: upTo(plainBy),
+		alphabet: newAlphabet(plain), strings: newStringVocabulary(ids)}
+}
+
+// upTo makes the masks of the tokens of length at most n, from the tokens of each length.
+func upTo(by map[int][]int32) [][]uint64 {
+	masks := [][]uint64{NewMask()}
+	for n := 1; n <= slices.Max(slices.Collect(maps.Keys(by))); n++ {
+		m := masks[n-1]
+		if len(by[n]) > 0 {
+			m = slices.Clone(m)
+			for _, id := range by[n] {
+				Allow(m, id)
+			}
+		}
+		masks = append(masks, m)
+	}
+	return masks
+}
+
+// newTrie lays out tokens given in the order of their bytes.
+func newTrie(sorted []int32) trie { return trieOf(sorted, token.Get().TokenBytes) }
+
+// trieOf lays out texts; sorted has their numbers in the order of the texts.
+func trieOf(sorted []int32, text func(int32) []byte) trie {
+	t := trie{nodes: make([]trieNode, 0, 3*len(sorted)), order: sorted}
+	texts := make([][]byte, len(sorted))
+	for i, n := range sorted {
+		texts[i] = text(n)
+	}
+	t.roots = t.layOut(texts, 0, 0)
+	t.nodes = slices.Clip(t.nodes)
+	return t
+}
+
+// layOut makes the nodes behind a prefix of depth bytes that all texts share; place is the place of
+// the first text in the order.
+func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
+	k := kids{at: int32(len(t.nodes))}
+	for i := 0; i < len(texts); {
+		from := i
+		edge := texts[i][depth]
+		for i++; i < len(texts) && texts[i][depth] == edge; i++ {
+		}
+		t.edges, t.deeps = append(t.edges, edge), append(t.deeps, 0)
+		t.first = append(t.first, place+int32(from))
+		t.nodes = append(t.nodes, trieNode{last: place + int32(i),
+			whole: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
+	}
+	k.end = int32(len(t.nodes))
+	for i := k.at; i < k.end; i++ {
+		n, deep := t.nodes[i], uint8(0)
+		at := t.first[i]
+		under := texts[at-place : n.last-place]
+		for len(under) > 0 && len(under[0]) == depth+1 { // that end here
+			if !utf8.Valid(under[0]) {
+				n.kinds |= ragged
+			}
+			under, at = under[1:], at+1
+		}
+		n.below = t.layOut(under, at, depth+1)
+		for k := n.below.at; k < n.below.end; k++ {
+			n.kinds |= t.nodes[k].kinds
+			deep = max(deep, t.deeps[k]+1)
+		}
+		if n.kinds&ragged != 0 {
+			deep = broken
+		}
+		t.nodes[i], t.deeps[i] = n, deep
+	}
+	return k
+}
+
+// kindsOf is the set of the kinds of some bytes.
+func kindsOf(bytes []byte) (kinds uint64) {
+	if !utf8.Valid(bytes) {
+		kinds = ragged
+	}
+	for _, b := range bytes {
+		kinds |= 1 << byteKinds[b]
+	}
+	return kinds
+}
+
+// longestToken is the most bytes that a token has.
+const longestToken = 128

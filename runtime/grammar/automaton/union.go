@@ -1,0 +1,87 @@
+// Stacks that differ only below their top frame become one stack over a union of what lies below.
+//
+// Otherwise nested alternatives that only their end tells apart would be open in all combinations,
+// twice as many at each level.
+//
+// What must stay true: what can be read behind a union is what can be read behind any of its
+// stacks. All stacks of a union have the same depth, so they meet the limit of depth together.
+
+package automaton
+
+import (
+	"cmp"
+	"slices"
+)
+
+// alike tells that frames are equal but for what lies below them.
+func (m *machine) alike(x, y int32) bool {
+	return x != ended && y != ended && m.compare(x, y) == 0
+}
+
+// compare orders frames by all but what lies below them.
+func (m *machine) compare(x, y int32) int {
+	f, g := &m.frames[x], &m.frames[y]
+	return cmp.Or(cmp.Compare(f.kind, g.kind), cmp.Compare(f.of, g.of), cmp.Compare(f.a, g.a),
+		cmp.Compare(f.b, g.b), cmp.Compare(m.depth[x], m.depth[y]))
+}
+
+// union sorts stacks that are open at once and merges those that differ only below. It changes the
+// slice that it is given. The ended stack comes first.
+func (m *machine) union(open []int32) []int32 {
+	for i := 0; i < len(open); i++ {
+		if f := &m.frames[open[i]]; f.kind == planUnion {
+			open = append(slices.Delete(open, i, i+1), m.unions[f.of]...)
+			i--
+		}
+	}
+	slices.Sort(open)
+	open = slices.Compact(open)
+	if len(open) < 2 {
+		return open
+	}
+	byFrame := slices.Clone(open)
+	slices.SortFunc(byFrame, m.compare)
+	merged := false
+	for i := 0; i < len(byFrame); {
+		from := i
+		for i++; i < len(byFrame) && m.alike(byFrame[from], byFrame[i]); i++ {
+		}
+		if i-from > 1 {
+			if !merged {
+				merged, open = true, append(open[:0], byFrame[:from]...)
+			}
+			open = append(open, m.mergeStacks(byFrame[from:i]))
+		} else if merged {
+			open = append(open, byFrame[from])
+		}
+	}
+	if merged {
+		slices.Sort(open)
+	}
+	return open
+}
+
+// mergeStacks makes one stack of several that differ only below.
+func (m *machine) mergeStacks(stacks []int32) int32 {
+	below := make([]int32, len(stacks))
+	for i, id := range stacks {
+		below[i] = m.frames[id].parent
+	}
+	f := m.frames[stacks[0]]
+	return m.push(f.kind, f.of, f.a, f.b, m.under(m.union(below)))
+}
+
+// under is one stack that stands for several, which union has merged already.
+func (m *machine) under(open []int32) int32 {
+	if len(open) == 1 {
+		return open[0]
+	}
+	key := setKey(open)
+	of, ok := m.unionOf[key]
+	if !ok {
+		of = int32(len(m.unions))
+		m.unionOf[key] = of
+		m.unions = append(m.unions, open)
+	}
+	return m.push(planUnion, of, 0, 0, open[len(open)-1])
+}

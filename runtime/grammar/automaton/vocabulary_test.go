@@ -1,0 +1,18 @@
+package automaton
+
+import (
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process/cputest"
+)
+
+// What the first grammar of a process waits for, the vocabulary's own table aside.
+func BenchmarkVocabulary(b *testing.B) {
+	token.Get()
+	begin := cputest.Process()
+	for b.Loop() {
+		newVocabulary()
+	}
+	b.ReportMetric(float64((cputest.Process()-begin).Milliseconds())/float64(b.N), "cpu-ms/op")
+}

@@ -1,0 +1,367 @@
+// The compiler: it finds the nodes that a schema needs and which of them can be fulfilled, and
+// makes the program.
+//
+// A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What
+// must stay true: the program refers only to nodes that can be fulfilled by a finite value.
+
+package schema
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
+
+type compiler struct {
+	*reader
+	ctx      context.Context // of the request
+	polls    int
+	program  *automaton.Program
+	nodes    []*node
+	nodeOf   map[string]int32
+	key      []byte                             // see node
+	overlaps map[*schema][]overlap              // by schema with a oneOf
+	now      *node                              // whose shapes are being found
+	enums    map[*jsondoc.Value]map[string]bool // see members
+
+	// see logic.go
+	negations  map[*schema]*negation
+	exclusives map[*schema][]*schema
+	besides    map[*schema]*schema
+	*rounds
+
+	anyString    *automaton.String // what every string without keywords shares
+	variantCount int               // of all nodes
+	work         int               // of all automata of text
+}
+
+func newCompiler(ctx context.Context, d *jsondoc.Value,
+	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) *compiler {
+	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: automaton.NewProgram(),
+		nodeOf: map[string]int32{}, overlaps: map[*schema][]overlap{},
+		enums:     map[*jsondoc.Value]map[string]bool{},
+		anyString: &automaton.String{Make: automaton.AnyText, Max: -1},
+		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
+		besides: map[*schema]*schema{}, rounds: known}
+}
+
+// node is a set of schemas and the ways to fulfil all of them.
+type node struct {
+	all    []*schema
+	shapes []shape
+	known  bool      // the shapes are found
+	oneOf  []*schema // the schemas with a oneOf that the shapes depend on
+	live   bool      // it can be fulfilled
+}
+
+// overlap is a node that must not be fulfillable: two alternatives of a oneOf at once.
+type overlap struct {
+	pair [2]int
+	n    int32
+}
+
+// stage is how two alternatives of a oneOf are kept from holding at once.
+type stage uint8
+
+const (
+	alone   stage = iota // nothing fulfils both
+	beside               // nothing fulfils both and the keywords beside the oneOf
+	negated              // each alternative excludes the other
+)
+
+// rounds is what the compilations of one document share, whatever is relaxed.
+type rounds struct {
+	// by schema with a oneOf: the stage of each pair of its alternatives
+	stages    map[*jsondoc.Value]map[[2]int]stage
+	others    map[string]*automaton.String // by listed names: all names but these
+	crossings map[crossingKey]crossing
+	effort    int // of all compilations, in about nanoseconds
+}
+
+func newRounds() *rounds {
+	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{},
+		others: map[string]*automaton.String{}, crossings: map[crossingKey]crossing{}}
+}
+
+// errOverlap asks to go on compiling, since some pairs have moved to another stage.
+var errOverlap = errors.New("alternatives overlap")
+
+const (
+	mostSchemaNodes = 200_000 // of a compiled schema
+	// mostCompileEffort bounds one compilation without its automata: about 0.1 s
+	mostCompileEffort = 3 << 25
+)
+
+// node returns the number of the node of schemas that all must hold; its shapes are found later.
+func (c *compiler) node(all []*schema) int32 {
+	all = slices.DeleteFunc(all,
+		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
+	if len(all) == 1 && all[0].node > 0 {
+		return all[0].node - 1
+	}
+	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
+	all = slices.Compact(all)
+	c.key = c.key[:0]
+	for _, s := range all {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(s.id))
+	}
+	id, ok := c.nodeOf[string(c.key)]
+	if !ok {
+		id = int32(len(c.nodes))
+		c.nodeOf[string(c.key)] = id
+		c.nodes = append(c.nodes, &node{all: slices.Clone(all)})
+		switch len(all) {
+		case 0:
+			c.program.Any = id
+		case 1:
+			all[0].node = id + 1
+		}
+	}
+	return id
+}
+
+// impossible tells whether a node has the schema false, which nothing fulfils.
+func (c *compiler) impossible(id int32) bool {
+	return slices.ContainsFunc(c.nodes[id].all,
+		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
+}
+
+// mostCompileWork bounds the work on all automata of a schema together: some seconds.
+const mostCompileWork = 4 * automaton.MostWork
+
+// spend counts the work that an automaton took.
+func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
+	c.effort += d.Work
+	if c.work += d.Work; c.work > mostCompileWork {
+		return s.unsupported(keyword, "the expressions of the schema are too large in all")
+	}
+	return c.ctx.Err() // each may have taken a while
+}
+
+// compile finds the node of the given schemas and all nodes below it, and makes the program. After
+// errOverlap it goes on with the nodes that depend on what has moved.
+func (c *compiler) compile(all []*schema) (int32, error) {
+	root, before := all[0], c.effort-c.work
+	first := c.node(all)
+	for i := 0; i < len(c.nodes); i++ {
+		n := c.nodes[i]
+		if n.known {
+			continue
+		}
+		n.known, c.now = true, n
+		if i > mostSchemaNodes {
+			return 0, root.unsupported("schema",
+				fmt.Sprintf("it is larger than %d places", mostSchemaNodes))
+		}
+		if c.effort-before-c.work > mostCompileEffort {
+			return 0, root.unsupported("schema", "its alternatives take too long to tell apart")
+		}
+		if err := c.poll(); err != nil {
+			return 0, err
+		}
+		c.effort += 2000
+		variants, err := c.variants(n.all)
+		if err != nil {
+			return 0, err
+		}
+		for _, own := range variants {
+			s, err := c.shapes(own)
+			if err != nil {
+				return 0, err
+			}
+			n.shapes = append(n.shapes, s...)
+		}
+	}
+	reached := c.reached(first)
+	for changed := true; changed; {
+		changed = false
+		for i := len(c.nodes) - 1; i >= 0; i-- {
+			if n := c.nodes[i]; reached[i] && !n.live && slices.ContainsFunc(n.shapes, c.live) {
+				n.live, changed = true, true
+			}
+		}
+	}
+	if c.overlap() {
+		return 0, errOverlap
+	}
+	if !c.nodes[first].live {
+		return 0, &InvalidError{root.path(), "nothing fulfils it"}
+	}
+	for _, n := range c.nodes {
+		if err := c.poll(); err != nil {
+			return 0, err
+		}
+		var alternatives []automaton.Symbol
+		for i := range n.shapes {
+			if s := &n.shapes[i]; n.live && c.live(*s) { // none that is not reached is live
+				a, err := c.emit(s)
+				if err != nil {
+					return 0, err
+				}
+				alternatives = append(alternatives, a)
+			}
+		}
+		c.program.Add(alternatives)
+	}
+	return first, nil
+}
+
+// reached tells which nodes are needed for a node: those below it, and those of the pairs that must
+// be apart. What only a node of an earlier round needed is not.
+func (c *compiler) reached(from int32) []bool {
+	reached := make([]bool, len(c.nodes))
+	var todo []int32
+	add := func(id int32) {
+		if !reached[id] {
+			reached[id] = true
+			todo = append(todo, id)
+		}
+	}
+	add(from)
+	for len(todo) > 0 {
+		n := c.nodes[todo[len(todo)-1]]
+		todo = todo[:len(todo)-1]
+		for _, s := range n.oneOf {
+			for _, o := range c.overlaps[s] {
+				add(o.n)
+			}
+		}
+		for _, s := range n.shapes {
+			switch {
+			case s.object != nil:
+				for _, p := range s.object.Properties {
+					add(p.Value)
+				}
+				for _, x := range s.object.Extra {
+					add(x.Value)
+				}
+			case s.array != nil:
+				for _, item := range s.array.Prefix {
+					add(item)
+				}
+				add(s.array.Items)
+			}
+		}
+	}
+	return reached
+}
+
+// overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
+// was one. The shapes that depend on it are to be found again.
+func (c *compiler) overlap() bool {
+	moved := map[*schema]bool{}
+	for s, overlaps := range c.overlaps {
+		for _, o := range overlaps {
+			if !c.nodes[o.n].live {
+				continue
+			}
+			pairs := c.stages[s.from]
+			if pairs == nil {
+				pairs = map[[2]int]stage{}
+				c.stages[s.from] = pairs
+			}
+			pairs[o.pair]++
+			if pairs[o.pair] == beside && len(s.at.Members) == 1 {
+				pairs[o.pair] = negated
+			}
+			moved[s] = true
+		}
+	}
+	if len(moved) == 0 {
+		return false
+	}
+	for s := range moved {
+		delete(c.overlaps, s)
+		delete(c.exclusives, s)
+	}
+	for _, n := range c.nodes {
+		n.live = false
+		if slices.ContainsFunc(n.oneOf, func(s *schema) bool { return moved[s] }) {
+			n.known, n.oneOf, n.shapes = false, nil, nil
+		}
+	}
+	return true
+}
+
+// live tells whether a shape can be fulfilled, by what is known of the nodes so far.
+func (c *compiler) live(s shape) bool {
+	switch {
+	case s.object != nil:
+		have, must := 0, 0
+		for _, p := range s.object.Properties {
+			if c.nodes[p.Value].live {
+				have++
+			} else if p.Required {
+				return false
+			}
+			if p.Required {
+				must++
+			}
+		}
+		if s.object.Max >= 0 && (must > s.object.Max || s.object.Min > s.object.Max) {
+			return false
+		}
+		return have >= s.object.Min || slices.ContainsFunc(s.object.Extra,
+			func(x automaton.Extra) bool { return c.nodes[x.Value].live })
+	case s.array != nil:
+		most := c.mostItems(s.array)
+		return most < 0 || most >= s.array.Min
+	}
+	return true
+}
+
+// mostItems is the most items that an array can have; -1: no bound.
+func (c *compiler) mostItems(a *automaton.Array) int {
+	for i := 0; i <= len(a.Prefix); i++ {
+		item := a.Items
+		if i < len(a.Prefix) {
+			item = a.Prefix[i]
+		}
+		if a.Max >= 0 && i >= a.Max {
+			return a.Max
+		}
+		if !c.nodes[item].live {
+			return i
+		}
+	}
+	return a.Max
+}
+
+// emit adds a live shape to the program, without its parts that cannot be fulfilled.
+func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
+	p := c.program
+	switch {
+	case s.number != nil:
+		return p.Number(s.number), nil
+	case s.text != nil:
+		return p.String(s.text), nil
+	case s.array != nil:
+		a := *s.array
+		a.Max = c.mostItems(s.array)
+		return p.Array(&a), nil
+	case s.object != nil:
+		o := s.object.Object
+		o.Properties = slices.DeleteFunc(slices.Clone(o.Properties),
+			func(p automaton.Property) bool { return !c.nodes[p.Value].live })
+		o.Extra = slices.DeleteFunc(slices.Clone(o.Extra),
+			func(x automaton.Extra) bool { return !c.nodes[x.Value].live })
+		must := 0
+		for _, p := range o.Properties {
+			if p.Required {
+				must++
+			}
+		}
+		if len(o.Extra) > 0 && o.Min > must+1 {
+			return automaton.Symbol{}, together(s.object.own,
+				"with names that are not listed it is not supported", "minProperties",
+				"minProperties")
+		}
+		return p.Object(&o), nil
+	}
+	return p.Literal(s.literal), nil
+}

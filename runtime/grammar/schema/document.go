@@ -1,0 +1,44 @@
+// The canonical spelling of a JSON value: compact, every character as the automaton spells it,
+// numbers as plain decimals.
+
+package schema
+
+import (
+	"math/big"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// rational reads a number; nil if its exponent is out of all reason.
+func rational(text string) *big.Rat {
+	if i := strings.IndexAny(text, "eE"); i >= 0 && len(text)-i > 5 {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+// plainNumber is a number as a plain decimal.
+func plainNumber(text string) string {
+	r := rational(text)
+	if r == nil {
+		return text
+	}
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	return strings.TrimRight(r.FloatString(1100), "0")
+}
+
+// canonical is the canonical spelling; sorted puts members in the order of their names, so that
+// equal values are spelled equally.
+func canonical(v *jsondoc.Value, sorted bool) string {
+	return string(v.Append(nil, jsondoc.Spelling{Sorted: sorted, Number: plainNumber}))
+}
+
+// equal tells whether two values are the same to JSON Schema.
+func equal(a, b *jsondoc.Value) bool { return canonical(a, true) == canonical(b, true) }

@@ -1,0 +1,135 @@
+// The formats of JSON Schema that are enforced, as regular expressions. None accepts more than its
+// standard; docs/json-schema.md says which accept less. Any other format is an annotation, as the
+// standard has it.
+
+package schema
+
+import (
+	"context"
+
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
+
+const (
+	hexadecimal = `[0-9a-fA-F]`
+	octet       = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
+	ipv4        = octet + `(\.` + octet + `){3}`
+	group       = hexadecimal + `{1,4}`
+	leapYear    = `(([0-9][0-9](0[48]|[2468][048]|[13579][26]))|(0[48]|[2468][048]|[13579][26])00)`
+	anyYear     = `([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)`
+	fullDate    = `(` + anyYear +
+		`-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|` +
+		`02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
+	hourMinute = `([01][0-9]|2[0-3]):[0-5][0-9]`
+	fullTime   = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute +
+		`)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
+	// a label of a host name has no -- at its third place: that marks the encoding of another name
+	letter    = `[a-zA-Z0-9]`
+	inLabel   = `[a-zA-Z0-9\-]`
+	labelHead = `(` + letter + `|` + letter + `{2}|` + letter + inLabel + `{1,2}` + letter + `|` +
+		letter + inLabel + `(` + letter + inLabel + `|-` + letter + `)`
+	longLabel  = labelHead + inLabel + `{0,58}` + letter + `)`
+	shortLabel = labelHead + inLabel + `{0,25}` + letter + `)`
+	// at most 253 characters
+	hostname = `(` + longLabel + `(\.` + longLabel + `){0,2}|` + shortLabel + `(\.` + shortLabel +
+		`){3,7})`
+	atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
+	// the characters of an IRI beyond those of a URI, and those that only its query has
+	beyondURI = `\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}\x{10000}-\x{1fffd}` +
+		`\x{20000}-\x{2fffd}\x{30000}-\x{3fffd}\x{40000}-\x{4fffd}\x{50000}-\x{5fffd}` +
+		`\x{60000}-\x{6fffd}\x{70000}-\x{7fffd}\x{80000}-\x{8fffd}\x{90000}-\x{9fffd}` +
+		`\x{a0000}-\x{afffd}\x{b0000}-\x{bfffd}\x{c0000}-\x{cfffd}\x{d0000}-\x{dfffd}` +
+		`\x{e1000}-\x{efffd}`
+	inQuery = `\x{e000}-\x{f8ff}\x{f0000}-\x{ffffd}\x{100000}-\x{10fffd}`
+	scheme  = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
+)
+
+// references makes the expressions of a URI and of a reference. more are the characters allowed
+// beside those of ASCII, query those allowed only in a query.
+func references(more, query string) (whole, relative string) {
+	const encoded = `%` + hexadecimal + `{2}`
+	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
+	segment, noColon := `(`+name+`:@]|`+encoded+`)`, `(`+name+`@]|`+encoded+`)`
+	inPath := `(` + name + `:@/]|` + encoded + `)*`
+	authority := `//((` + name + `:]|` + encoded + `)*@)?((` + name + `]|` + encoded +
+		`)*|\[(` + ipv6 +
+		`|[vV]` + hexadecimal + `+\.[a-zA-Z0-9\-._~!$&'()*+,;=:]+)\])(:[0-9]*)?(/` + inPath + `)?`
+	tail := `(\?(` + name + query + `:@/?]|` + encoded + `)*)?` +
+		`(#(` + name + `:@/?]|` + encoded + `)*)?`
+	// without an authority a path does not begin with //
+	rooted := `/(` + segment + inPath + `)?`
+	whole = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail
+	relative = `(` + authority + `|` + rooted + `|` + noColon + `+(/` + inPath + `)?|)` + tail
+	return whole, whole + `|` + relative
+}
+
+// uriTemplate is RFC 6570: literals, and expressions in braces.
+const (
+	templateName = `([a-zA-Z0-9_]|%` + hexadecimal + `{2})(\.?([a-zA-Z0-9_]|%` + hexadecimal +
+		`{2}))*(:[1-9][0-9]{0,3}|\*)?`
+	uriTemplate = `([!#$&-;=?-\[\]_a-z~` + beyondURI + inQuery + `]|%` + hexadecimal +
+		`{2}|\{[+#./;?&=,!@|]?` + templateName + `(,` + templateName + `)*\})*`
+)
+
+// ipv6 is eight groups, of which :: stands for one or more; the last two may be an IPv4 address.
+const ipv6 = `((` + group + `:){7}` + group +
+	`|(` + group + `:){6}` + ipv4 +
+	`|(` + group + `:){1,7}:` +
+	`|(` + group + `:){1,6}:` + group +
+	`|(` + group + `:){1,5}(:` + group + `){2}` +
+	`|(` + group + `:){1,4}(:` + group + `){3}` +
+	`|(` + group + `:){1,3}(:` + group + `){4}` +
+	`|(` + group + `:){1,2}(:` + group + `){5}` +
+	`|` + group + `:(:` + group + `){6}` +
+	`|:((:` + group + `){1,7}|:)` +
+	`|((` + group + `:){1,5}|:):` + ipv4 +
+	`|:(:` + group + `){1,5}:` + ipv4 +
+	`|(` + group + `:){1,4}:` + group + `:` + ipv4 +
+	`|(` + group + `:){1,3}(:` + group + `){2}:` + ipv4 +
+	`|(` + group + `:){1,2}(:` + group + `){3}:` + ipv4 +
+	`|` + group + `:(:` + group + `){4}:` + ipv4 + `)`
+
+var (
+	uri, uriReference = references("", "")
+	iri, iriReference = references(beyondURI, inQuery)
+)
+
+// formats are matched as a whole.
+var formats = map[string]string{
+	"date":      fullDate,
+	"time":      fullTime,
+	"date-time": fullDate + `[Tt]` + fullTime,
+	"duration": `P(([0-9]+W)|(([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)` +
+		`(T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))?)|` +
+		`T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))`,
+	"email":    atom + `(\.` + atom + `)*@(` + hostname + `)`,
+	"hostname": hostname,
+	"ipv4":     ipv4,
+	"ipv6":     ipv6,
+	"uuid": hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal +
+		`{4}-` +
+		hexadecimal + `{12}`,
+	"uri":           uri,
+	"uri-reference": uriReference,
+	"iri":           iri,
+	"iri-reference": iriReference,
+	"uri-template":  uriTemplate,
+	"json-pointer":  `(/([^~/]|~[01])*)*`,
+}
+
+// heldFormat tells whether a format is enforced or refused; only regex is refused.
+func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
+
+// formatAutomata are the automata of formats, which stand in many schemas. All fit.
+var formatAutomata = automaton.Cache[string, *automaton.DFA]{Most: len(formats) + 1}
+
+// patternOf is the texts that match the expression of a schema anywhere.
+func patternOf(ctx context.Context, expression string) (*automaton.DFA, error) {
+	return automaton.Pattern(ctx, expression, true)
+}
+
+// formatOf is the texts of a format.
+func formatOf(ctx context.Context, name string) (*automaton.DFA, error) {
+	return formatAutomata.Get(name,
+		func() (*automaton.DFA, error) { return automaton.Pattern(ctx, formats[name], false) })
+}

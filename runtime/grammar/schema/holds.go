@@ -1,0 +1,162 @@
+// Whether a value that a schema lists (enum, const) fulfils the keywords around it.
+
+package schema
+
+import (
+	"errors"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
+
+// fulfils tells whether a value fulfils a schema with all it refers to.
+func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
+	variants, err := c.variants([]*schema{s})
+	if err != nil {
+		return false, err
+	}
+	for _, own := range variants {
+		all := true
+		for _, s := range own {
+			ok, err := c.holds(v, s)
+			if err != nil {
+				return false, err
+			}
+			all = all && ok
+		}
+		if all {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// holds tells whether a value fulfils a schema's own keywords.
+func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
+	if err := c.poll(); err != nil {
+		return false, err
+	}
+	types, integers, err := typesOf(s)
+	if err != nil {
+		return false, err
+	}
+	if types>>v.Kind&1 == 0 {
+		return false, nil
+	}
+	if e := s.at.Get("enum"); e != nil && !c.members(e)[canonical(v, true)] {
+		return false, nil
+	}
+	if k := s.at.Get("const"); k != nil && !equal(k, v) {
+		return false, nil
+	}
+	own := []*schema{s}
+	switch v.Kind {
+	case jsondoc.Number:
+		r := rational(v.Text)
+		spec, err := readNumbers(own, integers)
+		return err == nil && r != nil && spec.Holds(r), err
+	case jsondoc.String:
+		least, most, err := count(own, "minLength", "maxLength")
+		if n := utf8.RuneCountInString(v.Text); err != nil || n < least || most >= 0 && n > most {
+			return false, err
+		}
+		factors, err := c.expressions(s)
+		if errors.Is(err, errNothing) {
+			return false, nil
+		}
+		for _, f := range factors {
+			if f.DFA.Accepts(v.Text) == f.Not {
+				return false, err
+			}
+		}
+		return err == nil, err
+	case jsondoc.Array:
+		return c.arrayHolds(v, s)
+	case jsondoc.Object:
+		return c.objectHolds(v, s)
+	}
+	return true, nil
+}
+
+// members are the values of an enum, as canonical texts. The set is made once: each of its values
+// is looked up in it, and comparing each with every other would be quadratic.
+func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
+	set, ok := c.enums[enum]
+	if !ok {
+		set = make(map[string]bool, len(enum.Items))
+		for _, v := range enum.Items {
+			set[canonical(v, true)] = true
+		}
+		c.enums[enum] = set
+	}
+	return set
+}
+
+// allHold tells whether a value fulfils all schemas of a node.
+func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
+	for _, s := range c.nodes[node].all {
+		if ok, err := c.fulfils(v, s); !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
+	shape, err := c.arrayShape([]*schema{s})
+	if err != nil {
+		return false, err
+	}
+	a := shape.array
+	if len(v.Items) < a.Min || a.Max >= 0 && len(v.Items) > a.Max {
+		return false, nil
+	}
+	for i, item := range v.Items {
+		node := a.Items
+		if i < len(a.Prefix) {
+			node = a.Prefix[i]
+		}
+		if ok, err := c.allHold(item, node); !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
+	shape, err := c.objectShape([]*schema{s})
+	if err != nil {
+		return false, err
+	}
+	o := shape.object
+	if len(v.Members) < o.Min || o.Max >= 0 && len(v.Members) > o.Max {
+		return false, nil
+	}
+	for _, p := range o.Properties {
+		if p.Required && v.Get(p.Name) == nil {
+			return false, nil
+		}
+	}
+	for _, m := range v.Members {
+		value := int32(-1)
+		if i := slices.IndexFunc(o.Properties,
+			func(p automaton.Property) bool { return p.Name == m.Name }); i >= 0 {
+			value = o.Properties[i].Value
+		} else {
+			for _, x := range o.Extra {
+				if x.Name.DFA().Accepts(m.Name) {
+					value = x.Value
+				}
+			}
+		}
+		if value < 0 {
+			return false, nil
+		}
+		if ok, err := c.allHold(m.Value, value); !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}

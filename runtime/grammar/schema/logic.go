@@ -1,0 +1,273 @@
+// Logic: not, if, dependencies, and a oneOf whose alternatives overlap, rewritten with the keywords
+// that shapes know.
+//
+// What must stay true: a rewritten keyword means exactly what the keyword means.
+
+package schema
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// owner is the keyword of the document that a schema was made for.
+type owner struct {
+	of      *schema
+	keyword string
+}
+
+// negation is the alternatives of which one must hold; all: every value is allowed.
+type negation struct {
+	alternatives []*schema
+	all          bool
+}
+
+func textValue(s string) *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.String, Text: s} }
+
+func listValue(items ...*jsondoc.Value) *jsondoc.Value {
+	return &jsondoc.Value{Kind: jsondoc.Array, Items: items}
+}
+
+func objectValue(members ...jsondoc.Member) *jsondoc.Value {
+	return &jsondoc.Value{Kind: jsondoc.Object, Members: members}
+}
+
+func member(name string, v *jsondoc.Value) jsondoc.Member {
+	return jsondoc.Member{Name: name, Value: v}
+}
+
+func typeMember(name string) jsondoc.Member { return member("type", textValue(name)) }
+
+func countMember(name string, n int) jsondoc.Member {
+	return member(name, &jsondoc.Value{Kind: jsondoc.Number, Text: strconv.Itoa(n)})
+}
+
+// named is an object with one member, such as properties with one name.
+func named(name string, v *jsondoc.Value) *jsondoc.Value { return objectValue(member(name, v)) }
+
+func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
+
+// made is the schema of a value that is not in the document.
+func (c *compiler) made(by *owner, v *jsondoc.Value) *schema {
+	s := c.at(v, by.of.location)
+	s.by = by
+	return s
+}
+
+func (c *compiler) makes(by *owner, members ...jsondoc.Member) *schema {
+	return c.made(by, objectValue(members...))
+}
+
+// notOf is {"not": v}.
+func (c *compiler) notOf(by *owner, v *jsondoc.Value) *jsondoc.Value {
+	n := named("not", v)
+	c.made(by, n)
+	return n
+}
+
+// allOf is {"allOf": [...]}.
+func (c *compiler) allOf(by *owner, list ...*jsondoc.Value) *schema {
+	return c.makes(by, member("allOf", listValue(list...)))
+}
+
+// owns is the owner of the schemas that are made for a keyword of s.
+func (s *schema) owns(keyword string) *owner {
+	if s.by != nil {
+		return s.by
+	}
+	return &owner{s, keyword}
+}
+
+// logic returns what not, if and the dependencies of a schema demand: groups of alternatives, of
+// each of which one must hold. possible is false if nothing can fulfil them.
+func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err error) {
+	if s.reasoned {
+		return s.groups, s.groups != nil, nil
+	}
+	groups = [][]*schema{}
+	for _, m := range s.at.Members {
+		switch m.Name {
+		case "not":
+			n, err := c.negate(s.owns(m.Name), c.at(m.Value, s.under("not")))
+			switch {
+			case err != nil:
+				return nil, false, err
+			case n.all:
+			case len(n.alternatives) == 0:
+				s.reasoned = true
+				return nil, false, nil
+			default:
+				groups = append(groups, n.alternatives)
+			}
+		case "if":
+			then, other := s.at.Get("then"), s.at.Get("else")
+			if then == nil && other == nil {
+				continue
+			}
+			by := s.owns(m.Name)
+			c.at(m.Value, s.under("if"))
+			yes, no := []*jsondoc.Value{m.Value}, []*jsondoc.Value{c.notOf(by, m.Value)}
+			if then != nil {
+				c.at(then, s.under("then"))
+				yes = append(yes, then)
+			}
+			if other != nil {
+				c.at(other, s.under("else"))
+				no = append(no, other)
+			}
+			groups = append(groups, []*schema{c.allOf(by, yes...), c.allOf(by, no...)})
+		case "dependentRequired", "dependentSchemas", "dependencies":
+			by := s.owns(m.Name)
+			for _, d := range m.Value.Members {
+				group, err := c.dependency(by, s.below(m.Name, d.Name), d)
+				if err != nil {
+					return nil, false, err
+				}
+				if group != nil {
+					groups = append(groups, group)
+				}
+			}
+		}
+	}
+	s.groups, s.reasoned = groups, true
+	return groups, true, nil
+}
+
+// dependency is two alternatives: a name is absent, or what it asks for is there.
+func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*schema, error) {
+	with := []jsondoc.Member{typeMember("object")}
+	names := []*jsondoc.Value{textValue(d.Name)}
+	switch d.Value.Kind {
+	case jsondoc.Array:
+		if len(d.Value.Items) == 0 {
+			return nil, nil
+		}
+		names = append(names, d.Value.Items...)
+	case jsondoc.String: // draft 3
+		names = append(names, d.Value)
+	case jsondoc.Object, jsondoc.Bool:
+		c.at(d.Value, at)
+		with = append(with, member("allOf", listValue(d.Value)))
+	default:
+		return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
+	}
+	for _, n := range names {
+		if n.Kind != jsondoc.String {
+			return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
+		}
+	}
+	with = append(with, member("required", listValue(names...)))
+	without := c.makes(by, member("properties", named(d.Name, never())))
+	return []*schema{without, c.makes(by, with...)}, nil
+}
+
+// exclusive are the alternatives of a oneOf, each without the values of those that it overlaps
+// with.
+func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
+	stages := c.stages[s.from]
+	if known := c.exclusives[s]; known != nil {
+		return known
+	}
+	by := s.owns("oneOf")
+	out := slices.Clone(subs)
+	for i, a := range subs {
+		list := []*jsondoc.Value{a.from}
+		for j, b := range subs {
+			if i != j && stages[[2]int{min(i, j), max(i, j)}] >= negated {
+				list = append(list, c.notOf(by, b.from))
+			}
+		}
+		if len(list) > 1 {
+			out[i] = c.allOf(by, list...)
+		}
+	}
+	c.exclusives[s] = out
+	return out
+}
+
+// beside is a schema without its oneOf.
+func (c *compiler) beside(s *schema) *schema {
+	if known := c.besides[s]; known != nil {
+		return known
+	}
+	v := *s.at
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members),
+		func(m jsondoc.Member) bool { return m.Name == "oneOf" })
+	b := c.made(s.owns("oneOf"), objectValue(v.Members...))
+	b.location, b.strings, b.fractions, b.beyond = s.location, s.strings, s.fractions, s.beyond
+	c.besides[s] = b
+	return b
+}
+
+// fault turns an error below a keyword into an error of the keyword.
+func (o *owner) fault(err error) error {
+	if u, ok := err.(*UnsupportedError); ok {
+		return o.refuse("cannot be held with " + u.Keyword + " in it")
+	}
+	return err
+}
+
+func (o *owner) refuse(reason string) *UnsupportedError {
+	if o.keyword == "oneOf" {
+		reason = "two alternatives may hold at once; use anyOf"
+	}
+	return &UnsupportedError{Path: o.of.path(), Keyword: o.keyword, Reason: reason,
+		at: []*schema{o.of}, keywords: []string{o.keyword}}
+}
+
+// spread resolves a schema in own that asks for a member with none of some names: it returns own
+// once for each name that the member can have.
+func (c *compiler) spread(own []*schema) ([][]*schema, error) {
+	i := slices.IndexFunc(own, func(s *schema) bool { return s.beyond != nil })
+	if i < 0 {
+		return [][]*schema{own}, nil
+	}
+	asks := own[i]
+	rest := slices.Delete(slices.Clone(own), i, i+1)
+	for _, s := range rest {
+		for _, n := range s.at.Member("required").Items {
+			if !slices.Contains(asks.beyond, n.Text) {
+				return c.spread(append(rest, c.makes(asks.by, typeMember("object"))))
+			}
+		}
+	}
+	closed := false
+	var names []string
+	for _, s := range own {
+		for _, p := range s.at.Member("properties").Members {
+			if !slices.Contains(names, p.Name) && !slices.Contains(asks.beyond, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+		extra := s.at.Get("additionalProperties")
+		closed = closed || extra != nil && extra.Kind == jsondoc.Bool && !extra.Truth &&
+			s.at.Get("patternProperties") == nil
+	}
+	types := uint8(0xff)
+	for _, s := range own {
+		t, _, err := typesOf(s)
+		if err != nil {
+			return nil, err
+		}
+		types &= t
+	}
+	if types>>jsondoc.Object&1 == 0 {
+		return nil, nil
+	}
+	if !closed {
+		return nil, asks.by.refuse("cannot be held with additionalProperties in it")
+	}
+	var out [][]*schema
+	for _, name := range names {
+		with := c.makes(asks.by, typeMember("object"),
+			member("required", listValue(textValue(name))))
+		more, err := c.spread(append(slices.Clone(rest), with))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}

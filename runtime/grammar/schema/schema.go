@@ -1,0 +1,317 @@
+// Package schema compiles JSON Schemas to programs of package automaton: keywords are read where
+// they stand, alternatives resolved (variants.go), what is left is intersected into shapes of one
+// type each (shape.go), and those are made a program (compile.go).
+//
+// A schema is the place in the document where it stands. This file reads documents, says which
+// keywords are enforced and which are refused, and finds where a $ref leads. Keywords that are not
+// known are annotations, as the standard has it.
+package schema
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
+
+// UnsupportedError says that a schema asks for what cannot be enforced. Path is a JSON pointer into
+// the schema.
+type UnsupportedError struct {
+	Path, Keyword, Reason string
+
+	at       []*schema // if the keywords are left out there, the rest may be enforced
+	keywords []string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("schema at %q: %s: %s", "#"+e.Path, e.Keyword, e.Reason)
+}
+
+// InvalidError says that a document is not a schema.
+type InvalidError struct{ Path, Reason string }
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason)
+}
+
+// refused are keywords that change what is valid and are not enforced.
+var refused = []string{"contains", "minContains", "maxContains", "propertyNames",
+	"unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
+
+// since is the draft that introduced a keyword; before it the keyword is an annotation.
+var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7,
+	"else": 7, "dependentRequired": 2019, "dependentSchemas": 2019, "minContains": 2019,
+	"maxContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
+	"$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020}
+
+// schema is a place in the document, or a schema that was made for one (see logic.go).
+type schema struct {
+	id   int32
+	at   *jsondoc.Value // the part that is enforced
+	from *jsondoc.Value // as it stands in the document
+	location
+	by *owner // nil: it stands in the document
+
+	// what was found of it
+	checked, typed, reasoned bool
+	types                    uint8 // see typesOf
+	integers                 bool
+	groups                   [][]*schema // see logic
+	node                     int32       // that of this schema alone, plus one; 0: not made yet
+
+	// of one that was made, demands that no keyword can express:
+	strings   []automaton.Factor // what a string must be
+	fractions bool               // a number is no integer
+	beyond    []string           // if not nil: an object has a member with another name
+}
+
+// location says where a schema stands; most are never asked for their path.
+type location struct {
+	above         *schema // nil: name is the path
+	keyword, name string
+	named         bool // it stands below a name or a number under the keyword
+}
+
+func (s *schema) under(keyword string) location { return location{above: s, keyword: keyword} }
+
+func (s *schema) below(keyword, name string) location { return location{s, keyword, name, true} }
+
+// path is a JSON pointer.
+func (l location) path() string {
+	switch {
+	case l.above == nil:
+		return l.name
+	case l.named:
+		return l.above.path() + "/" + l.keyword + "/" + escape(l.name)
+	}
+	return l.above.path() + "/" + l.keyword
+}
+
+// unsupported is the error of a keyword; others are keywords that belong to it.
+func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
+	if s.by != nil {
+		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
+	}
+	return &UnsupportedError{Path: s.path(), Keyword: keyword, Reason: reason, at: []*schema{s},
+		keywords: append(others, keyword)}
+}
+
+// reader finds the schemas of one document.
+type reader struct {
+	root     *schema
+	doc      *jsondoc.Value
+	draft    int                                // 4, 6, 7, 2019 or 2020
+	relaxed  map[*jsondoc.Value]map[string]bool // what is not enforced, by place
+	schemas  map[*jsondoc.Value]*schema
+	anchors  map[string]*jsondoc.Value
+	paths    map[*jsondoc.Value]string
+	referred map[string]*schema // by $ref
+	base     string             // $id of the document
+	count    int32
+}
+
+// newReader begins to read a document.
+func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *reader {
+	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed,
+		referred: map[string]*schema{}}
+	if said := d.Get("$schema"); said != nil {
+		for text, draft := range map[string]int{"draft-03": 4, "draft-04": 4, "draft-06": 6,
+			"draft-07": 7, "2019-09": 2019} {
+			if strings.Contains(said.Text, text) {
+				r.draft = draft
+			}
+		}
+	}
+	r.root = r.at(d, location{})
+	if id := d.Get("$id"); id != nil {
+		r.base = strings.TrimSuffix(id.Text, "#")
+	}
+	return r
+}
+
+// at is the schema that a value of the document is.
+func (r *reader) at(d *jsondoc.Value, at location) *schema {
+	s, ok := r.schemas[d]
+	if !ok {
+		s = &schema{id: r.count, at: d, from: d, location: at}
+		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
+			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
+		}
+		unknown := func(m jsondoc.Member) bool { return r.draft < since[m.Name] }
+		if r.draft < 2020 && slices.ContainsFunc(s.at.Members, unknown) {
+			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
+		}
+		if less := r.relaxed[d]; len(less) > 0 {
+			// a relaxed oneOf counts as an anyOf, unless that is relaxed as well
+			gone := func(m jsondoc.Member) bool {
+				return less[m.Name] && (m.Name != "oneOf" || less["anyOf"])
+			}
+			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), gone)...)
+		}
+		r.count++
+		r.schemas[d] = s
+	}
+	return s
+}
+
+// escape makes a token of a JSON pointer.
+func escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// check looks at one schema's keywords, not at those below it.
+func (r *reader) check(s *schema) error {
+	d := s.at
+	if d.Kind == jsondoc.Bool || s.checked {
+		return nil
+	}
+	if d.Kind != jsondoc.Object {
+		return &InvalidError{s.path(), "a schema is an object, true or false"}
+	}
+	for _, m := range d.Members {
+		needs := m.Name // minContains means nothing without what it belongs to
+		switch m.Name {
+		case "minContains", "maxContains":
+			needs = "contains"
+		}
+		if slices.Contains(refused, m.Name) && d.Get(needs) != nil {
+			return s.unsupported(m.Name, "is not supported")
+		}
+		if m.Name == "$id" && s != r.root {
+			return s.unsupported(m.Name, "is supported at the root only")
+		}
+	}
+	s.checked = true
+	return nil
+}
+
+// refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
+func (r *reader) refer(s *schema, ref string) (*schema, error) {
+	if to := r.referred[ref]; to != nil {
+		return to, nil
+	}
+	bad := func(reason string) error {
+		return s.unsupported("$ref", fmt.Sprintf("%q %s", ref, reason))
+	}
+	document, fragment, _ := strings.Cut(ref, "#")
+	if document != "" && document != r.base {
+		return nil, bad("is outside the document")
+	}
+	fragment, err := url.PathUnescape(fragment)
+	if err != nil {
+		return nil, bad("is no reference")
+	}
+	if fragment == "" {
+		return r.root, nil
+	}
+	if fragment[0] != '/' {
+		if r.anchors == nil {
+			r.anchors = map[string]*jsondoc.Value{}
+			r.paths = map[*jsondoc.Value]string{}
+			r.findAnchors(r.doc, "")
+		}
+		if d := r.anchors[fragment]; d != nil {
+			return r.at(d, location{name: r.paths[d]}), nil
+		}
+		return nil, bad("names no anchor of the document")
+	}
+	at := r.doc
+	for key := range strings.SplitSeq(fragment[1:], "/") {
+		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
+		var next *jsondoc.Value
+		switch at.Kind {
+		case jsondoc.Object:
+			next = at.Get(key)
+		case jsondoc.Array:
+			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(at.Items) {
+				next = at.Items[i]
+			}
+		}
+		if next == nil {
+			return nil, bad("leads nowhere")
+		}
+		if at = next; at.Kind == jsondoc.Object && at.Get("$id") != nil &&
+			at.Get("$id").Kind == jsondoc.String {
+			return nil, bad("leads into a schema with an $id of its own")
+		}
+	}
+	to := r.at(at, location{name: fragment})
+	r.referred[ref] = to
+	return to, nil
+}
+
+// findAnchors looks for $anchor below a place. enum and const hold values, not schemas.
+func (r *reader) findAnchors(d *jsondoc.Value, path string) {
+	if a := d.Get("$anchor"); a != nil && a.Kind == jsondoc.String {
+		r.anchors[a.Text], r.paths[d] = d, path
+	}
+	for _, m := range d.Members {
+		if m.Name != "enum" && m.Name != "const" {
+			r.findAnchors(m.Value, path+"/"+escape(m.Name))
+		}
+	}
+	for i, item := range d.Items {
+		r.findAnchors(item, path+"/"+strconv.Itoa(i))
+	}
+}
+
+// MostText bounds a schema. One of this length takes most of a second.
+const MostText = 1 << 20
+
+// Compile compiles a JSON Schema (draft 2020-12, see docs/json-schema.md); object demands, in
+// addition, that the value is an object. Errors are *InvalidError and *UnsupportedError.
+func Compile(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
+	if len(raw) > MostText {
+		return nil, &UnsupportedError{Keyword: "schema",
+			Reason: fmt.Sprintf("it is longer than %d KiB", MostText>>10)}
+	}
+	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
+	if err != nil {
+		return nil, &InvalidError{"", err.Error()}
+	}
+	return compileRounds(ctx, d, object, nil, newRounds())
+}
+
+// mostRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
+const mostRounds = 16
+
+func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
+	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) (*automaton.Grammar, error) {
+	c := newCompiler(ctx, d, relaxed, known)
+	all := []*schema{c.root}
+	if object {
+		all = append(all, c.at(objectValue(typeMember("object")), location{}))
+	}
+	for range mostRounds {
+		root, err := c.compile(all)
+		switch {
+		case ctx.Err() != nil: // whatever it says of the schema
+			return nil, ctx.Err()
+		case err == nil:
+			return automaton.New(c.program, c.program.Node(root)), nil
+		case err != errOverlap:
+			return nil, err
+		}
+	}
+	return nil, &UnsupportedError{Keyword: "oneOf", Reason: "two alternatives may hold at once"}
+}
+
+// AnyJSON is the grammar of any JSON value.
+func AnyJSON() *automaton.Grammar { return mustSchema(`true`) }
+
+// AnyObject is the grammar of any JSON object.
+func AnyObject() *automaton.Grammar { return mustSchema(`{"type":"object"}`) }
+
+// mustSchema compiles one of the schemas above, which are known to be supported.
+func mustSchema(raw string) *automaton.Grammar {
+	c, err := cached(context.Background(), []byte(raw), false)
+	if err != nil {
+		panic("grammar: " + err.Error()) // a test compiles both
+	}
+	return c
+}

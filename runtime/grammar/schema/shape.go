@@ -1,0 +1,426 @@
+// From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil
+// them.
+//
+// Alternatives are resolved first (variants.go): what is left is lists of schemas whose own
+// keywords all hold. Those are intersected type by type.
+// What must stay true: a shape takes no value that the schemas refuse.
+
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+)
+
+// shape is one way to fulfil a node. One of literal, number, text, object and array is set.
+type shape struct {
+	literal string
+	number  *automaton.DFA
+	text    *automaton.String
+	object  *objectShape
+	array   *automaton.Array
+}
+
+type objectShape struct {
+	automaton.Object
+	own []*schema // the schemas that it was made of
+}
+
+const (
+	mostVariants = 1024
+	mostOneOf    = 64
+	mostPatterns = 4
+)
+
+// list reads a keyword that holds schemas; nil if it is absent.
+func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
+	d := s.at.Get(keyword)
+	if d == nil {
+		return nil, nil
+	}
+	if d.Kind != jsondoc.Array || len(d.Items) == 0 {
+		return nil, &InvalidError{s.path(), keyword + " is a list of schemas"}
+	}
+	subs := make([]*schema, 0, len(d.Items))
+	for i, item := range d.Items {
+		subs = append(subs, c.at(item, s.below(keyword, strconv.Itoa(i))))
+	}
+	return subs, nil
+}
+
+// integerOf reads a keyword that is a count; -1 if it is absent.
+func integerOf(s *schema, keyword string) (int, error) {
+	d := s.at.Get(keyword)
+	if d == nil {
+		return -1, nil
+	}
+	if d.Kind == jsondoc.Number {
+		if r := rational(d.Text); r != nil && r.IsInt() && r.Sign() >= 0 && r.Num().BitLen() < 31 {
+			return int(r.Num().Int64()), nil
+		}
+	}
+	return 0, &InvalidError{s.path(), keyword + " is a count of 0 or more"}
+}
+
+// count intersects two keywords that bound a count; most is -1 if there is no bound.
+func count(own []*schema, low, high string) (least, most int, err error) {
+	most = -1
+	for _, s := range own {
+		l, err := integerOf(s, low)
+		if err != nil {
+			return 0, 0, err
+		}
+		h, err := integerOf(s, high)
+		if err != nil {
+			return 0, 0, err
+		}
+		least = max(least, l)
+		if h >= 0 && (most < 0 || h < most) {
+			most = h
+		}
+	}
+	return least, most, nil
+}
+
+// typeNames are the names that type may hold.
+var typeNames = map[string]jsondoc.Kind{"null": jsondoc.Null, "boolean": jsondoc.Bool,
+	"number": jsondoc.Number, "integer": jsondoc.Number, "string": jsondoc.String,
+	"array": jsondoc.Array, "object": jsondoc.Object}
+
+// typesOf reads type: a bit for each jsondoc.Kind, and whether numbers must be integers.
+func typesOf(s *schema) (types uint8, integers bool, err error) {
+	if s.typed {
+		return s.types, s.integers, nil
+	}
+	d := s.at.Get("type")
+	if d == nil {
+		s.types, s.typed = 0xff, true
+		return 0xff, false, nil
+	}
+	names := d.Items
+	if d.Kind == jsondoc.String {
+		names = []*jsondoc.Value{d}
+	} else if d.Kind != jsondoc.Array {
+		return 0, false, &InvalidError{s.path(), "type is a name or a list of names"}
+	}
+	integers = true
+	for _, n := range names {
+		kind, ok := typeNames[n.Text]
+		if !ok {
+			return 0, false, &InvalidError{s.path(), fmt.Sprintf("%q is no type", n.Text)}
+		}
+		types |= 1 << kind
+		integers = integers && n.Text != "number"
+	}
+	s.types, s.integers, s.typed = types, integers, true
+	return types, integers, nil
+}
+
+// shapes are the ways to fulfil the keywords of all schemas given.
+func (c *compiler) shapes(own []*schema) ([]shape, error) {
+	types, integers := uint8(0xff), false
+	var values []*jsondoc.Value
+	listed := false
+	for _, s := range own {
+		t, i, err := typesOf(s)
+		if err != nil {
+			return nil, err
+		}
+		types &= t
+		integers = integers || i
+		if e := s.at.Get("enum"); e != nil && !listed {
+			if e.Kind != jsondoc.Array {
+				return nil, &InvalidError{s.path(), "enum is a list of values"}
+			}
+			values, listed = e.Items, true
+		}
+		if v := s.at.Get("const"); v != nil && !listed {
+			values, listed = []*jsondoc.Value{v}, true
+		}
+	}
+	if listed {
+		return c.literals(own, values)
+	}
+	var out []shape
+	if types>>jsondoc.Null&1 == 1 {
+		out = append(out, shape{literal: "null"})
+	}
+	if types>>jsondoc.Bool&1 == 1 {
+		out = append(out, shape{literal: "true"}, shape{literal: "false"})
+	}
+	numberShape := func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }
+	for _, of := range []struct {
+		kind jsondoc.Kind
+		make func([]*schema) (*shape, error)
+	}{
+		{jsondoc.Number, numberShape}, {jsondoc.String, c.stringShape},
+		{jsondoc.Array, c.arrayShape}, {jsondoc.Object, c.objectShape},
+	} {
+		if types>>of.kind&1 == 0 {
+			continue
+		}
+		s, err := of.make(own)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			out = append(out, *s)
+		}
+	}
+	return out, nil
+}
+
+// literals are the listed values that fulfil everything else.
+func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, error) {
+	var out []shape
+	seen := make(map[string]bool, len(values))
+	for _, v := range values {
+		ok := true
+		for _, s := range own {
+			holds, err := c.holds(v, s)
+			if err != nil {
+				return nil, err
+			}
+			ok = ok && holds
+		}
+		key := canonical(v, true)
+		if ok && !seen[key] {
+			seen[key] = true
+			literal := key
+			if v.Kind >= jsondoc.Array {
+				literal = canonical(v, false)
+			}
+			out = append(out, shape{literal: literal})
+		}
+	}
+	return out, nil
+}
+
+// readNumbers intersects the keywords of numbers.
+func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
+	spec := automaton.Numbers{Integer: integers}
+	for _, s := range own {
+		spec.Fraction = spec.Fraction || s.fractions
+		for _, m := range s.at.Members {
+			switch m.Name {
+			case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+			default:
+				continue
+			}
+			if m.Value.Kind == jsondoc.Bool { // drafts before 6
+				continue
+			}
+			r := rational(m.Value.Text)
+			if m.Value.Kind != jsondoc.Number || r == nil {
+				return spec, &InvalidError{s.path(), m.Name + " is a number"}
+			}
+			// open tells whether a bound is exclusive, in the form of drafts before 6 or of later
+			// ones.
+			open := func(exclusive string) bool {
+				return m.Name == exclusive || s.at.Member(exclusive).Truth
+			}
+			switch m.Name {
+			case "minimum", "exclusiveMinimum":
+				out := open("exclusiveMinimum")
+				if spec.Low == nil || r.Cmp(spec.Low) > 0 || r.Cmp(spec.Low) == 0 && out {
+					spec.Low, spec.LowOpen = r, out
+				}
+			case "maximum", "exclusiveMaximum":
+				out := open("exclusiveMaximum")
+				if spec.High == nil || r.Cmp(spec.High) < 0 || r.Cmp(spec.High) == 0 && out {
+					spec.High, spec.HiOpen = r, out
+				}
+			case "multipleOf":
+				if r.Sign() <= 0 {
+					return spec, &InvalidError{s.path(), "multipleOf is more than 0"}
+				}
+				if !spec.MultipleOf(r) {
+					return spec, s.unsupported(m.Name,
+						"only up to 4095 in its last place is supported")
+				}
+			}
+		}
+	}
+	return spec, nil
+}
+
+// numberShape is the numbers that all schemas take; nil if there is none.
+func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
+	spec, err := readNumbers(own, integers)
+	if err != nil {
+		return nil, err
+	}
+	d, err := spec.DFA()
+	switch {
+	case errors.Is(err, automaton.ErrEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, together(own, err.Error(), "minimum, maximum or multipleOf", "minimum",
+			"maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+	}
+	return &shape{number: d}, nil
+}
+
+// errNothing is an expression that no text matches.
+var errNothing = errors.New("no text matches")
+
+// expressions are the automata of a schema's own pattern and format.
+func (c *compiler) expressions(s *schema) ([]automaton.Factor, error) {
+	out := slices.Clone(s.strings)
+	for _, keyword := range []string{"pattern", "format"} {
+		v := s.at.Get(keyword)
+		if v == nil || keyword == "format" && !heldFormat(v.Text) {
+			continue
+		}
+		d, err := c.expression(s, keyword, v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, automaton.Factor{DFA: d})
+	}
+	return out, nil
+}
+
+// expression is the automaton of a pattern or a format that is enforced.
+func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*automaton.DFA, error) {
+	if v.Kind != jsondoc.String {
+		return nil, &InvalidError{s.path(), keyword + " is a string"}
+	}
+	find := patternOf
+	if keyword == "format" {
+		if find = formatOf; formats[v.Text] == "" {
+			return nil, s.unsupported("format", v.Text+" is no regular language")
+		}
+	}
+	d, err := find(c.ctx, v.Text)
+	switch {
+	case errors.Is(err, automaton.ErrEmpty):
+		return nil, errNothing
+	case err != nil:
+		return nil, s.unsupported(keyword, err.Error())
+	case keyword == "pattern":
+		return d, c.spend(s, keyword, d)
+	}
+	return d, nil
+}
+
+// together is the error of keywords of several schemas that cannot be enforced together.
+func together(own []*schema, reason, name string, keywords ...string) error {
+	u := own[0].unsupported(name, reason)
+	for _, s := range own {
+		if s.by != nil {
+			return s.by.refuse("cannot be held: " + reason)
+		}
+	}
+	u.at, u.keywords = own, keywords
+	return u
+}
+
+// stringShape intersects lengths, patterns and formats; nil if no string is left.
+func (c *compiler) stringShape(own []*schema) (*shape, error) {
+	least, most, err := count(own, "minLength", "maxLength")
+	if err != nil {
+		return nil, err
+	}
+	if most >= 0 && least > most {
+		return nil, nil
+	}
+	var factors []automaton.Factor
+	for _, s := range own {
+		f, err := c.expressions(s)
+		if err != nil {
+			if errors.Is(err, errNothing) {
+				return nil, nil
+			}
+			return nil, err
+		}
+		for _, one := range f {
+			if !slices.Contains(factors, one) {
+				factors = append(factors, one)
+			}
+		}
+	}
+	switch {
+	case len(factors) == 0 && least == 0 && most < 0:
+		return &shape{text: c.anyString}, nil
+	case len(factors) == 0:
+		return &shape{text: &automaton.String{Make: automaton.AnyText, Min: least, Max: most}}, nil
+	case len(factors) == 1 && !factors[0].Not && least == 0 && most < 0:
+		return &shape{text: &automaton.String{Text: factors[0].DFA, Max: -1}}, nil
+	}
+	if c.effort > mostEffort {
+		return nil, together(own, "the expressions of the schema are too large in all",
+			"pattern or format with other keywords", "pattern", "format")
+	}
+	t, err := c.counted(factors, least, most)
+	switch {
+	case errors.Is(err, automaton.ErrEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, together(own, err.Error(), "pattern or format with other keywords", "pattern",
+			"format")
+	}
+	if err := c.spend(own[0], "pattern", t.Text); err != nil {
+		return nil, err
+	}
+	return &shape{text: t}, nil
+}
+
+// counted is the texts of all factors with least to most characters.
+func (c *compiler) counted(factors []automaton.Factor, least, most int) (*automaton.String, error) {
+	all := factors[0].DFA
+	var err error
+	if len(factors) > 1 || factors[0].Not {
+		all, err = c.intersect(factors, 0, -1)
+	}
+	if err != nil || least == 0 && most < 0 {
+		return &automaton.String{Text: all, Max: -1}, err
+	}
+	if s, err := automaton.Bounded(all, least, most); !errors.Is(err, automaton.ErrTooLarge) {
+		return s, err
+	}
+	all, err = c.intersect([]automaton.Factor{{DFA: all}}, least, most)
+	return &automaton.String{Text: all, Max: -1}, err
+}
+
+// intersect is the automaton of the texts that counted gives.
+func (c *compiler) intersect(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
+	d, err := c.crossed(factors, least, most)
+	if err == nil {
+		c.effort += 8 * d.Work
+	} else {
+		c.effort += 8 << 20
+	}
+	return d, err
+}
+
+// crossing is an intersection that was made: nil and an error if it could not be.
+type crossing struct {
+	d   *automaton.DFA
+	err error
+}
+
+type crossingKey struct {
+	factors     [automaton.MostFactors]automaton.Factor
+	least, most int
+}
+
+// crossed is intersect, made once for all compilations of the document.
+func (r *rounds) crossed(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
+	if len(factors) > automaton.MostFactors {
+		return nil, automaton.ErrTooLarge
+	}
+	key := crossingKey{least: least, most: most}
+	copy(key.factors[:], factors)
+	made, known := r.crossings[key]
+	if !known {
+		made.d, made.err = automaton.Intersect(factors, least, most)
+		r.crossings[key] = made
+	}
+	return made.d, made.err
+}
