@@ -34,7 +34,7 @@ const lookTime = 5 * time.Second
 // Port is a server with models. It is safe for concurrent use.
 type Port struct {
 	client *client.Client
-	tell   func(string)
+	report func(string)
 	models []session.ModelInfo
 	ours   bool // the port is ossrun's
 
@@ -51,12 +51,12 @@ type Model struct {
 }
 
 // Open asks the port at base for its models. What it lacks is told later, once.
-func Open(ctx context.Context, base, key string, tell func(string)) (*Port, error) {
+func Open(ctx context.Context, base, key string, report func(string)) (*Port, error) {
 	client, err := client.New(base, key)
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{client: client, tell: tell, lacks: map[string]bool{}, said: map[string]bool{},
+	p := &Port{client: client, report: report, lacks: map[string]bool{}, said: map[string]bool{},
 		reasoning: "reasoning"}
 	var list struct {
 		Data []struct {
@@ -260,7 +260,7 @@ func (p *Port) once(text string) {
 	p.said[text] = true
 	p.mu.Unlock()
 	if !told {
-		p.tell(text)
+		p.report(text)
 	}
 }
 

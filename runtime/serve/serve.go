@@ -87,7 +87,7 @@ func (m *Models) Backend() engine.Backend { return m.spare }
 func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
 // Find finds the model of the options, else the best that is here and fits, else what absent says.
-func (m *Models) Find(absent func() (checkpoint.Found, error)) (checkpoint.Found, error) {
+func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		return checkpoint.Resolve(m.options.Model)
 	}
@@ -95,7 +95,7 @@ func (m *Models) Find(absent func() (checkpoint.Found, error)) (checkpoint.Found
 	if best, ok := checkpoint.BestFit(free); ok {
 		return best, nil
 	}
-	return absent()
+	return absent(m)
 }
 
 // Open opens the files of what was found, for work on Backend.

@@ -23,6 +23,7 @@ type Options struct {
 	Settings    engine.Settings
 	Preset      string // "" or one of Presets
 	Speculate   bool   // drafts were asked for; without it they are made where they can be
+	AnyOrder    bool   // Settings.Deterministic was refused, and not left open
 
 	StreamInterval int // tokens in an event of a stream; 0: by the load
 	// how long a model that nobody asks for stays loaded; below 0: for ever
@@ -135,6 +136,10 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 		s.MaxNumSeqs = s.MaxNumBatchedTokens
 	}
 	if !onGPU {
+		if o.AnyOrder {
+			note("--deterministic=false: the CPU engine always gives the same tokens for the " +
+				"same seed")
+		}
 		s.Deterministic = true
 		if s.Compute == engine.Rounded || s.Compute == engine.MX {
 			note("--compute %s: the CPU engine has only exact and int8; it uses what auto would",

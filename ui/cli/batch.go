@@ -24,6 +24,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 // batchRoutes are the urls that a request may have.
@@ -84,8 +85,8 @@ func batchCommand(t Terminal) *cli.Command {
 			if len(b.todo) == 0 {
 				return b.run()
 			}
-			needed := neededServer{t: t, whom: "batch", model: model, mayStart: true}
-			address, stop, err := needed.find(c.Context, base)
+			needed := local.Needed{By: "batch", Model: model, MayStart: true, Report: notify(t)}
+			address, stop, err := needed.Find(c.Context, base)
 			if err != nil {
 				return errors.Join(err, b.out.Close())
 			}

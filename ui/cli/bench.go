@@ -122,7 +122,7 @@ type benched struct {
 }
 
 func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) error) (err error) {
-	m, err := openModels(c.Context, c, t, &v.options)
+	m, err := serve.New(c.Context, modelOptions(c, t, &v.options))
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 		if v.layers != 0 {
 			return nil, fail(exitUsage, "--layers goes with --synthetic")
 		}
-		found, err := m.Find(absentModel(c, t, m, false))
+		found, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return nil, err
 		}

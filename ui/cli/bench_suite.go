@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/measure/load"
 	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 // benchSuite is what the flags of the suite say.
@@ -98,12 +99,12 @@ type publishedResult struct {
 
 // run makes the suite's runs. model is the one to ask for, "" for the server's first.
 func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
-	running, err := runningServers(c.Context)
+	running, err := local.Running(c.Context)
 	if err != nil {
 		return err
 	}
-	needed := neededServer{t: t, whom: "bench", model: model, mayStart: true}
-	address, stop, err := needed.find(c.Context, b.base)
+	needed := local.Needed{By: "bench", Model: model, MayStart: true, Report: notify(t)}
+	address, stop, err := needed.Find(c.Context, b.base)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func chatCommand(t Terminal) *cli.Command {
 			mark("json", "with a PROMPT: print one JSON object")),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
-				m, err := openModels(c.Context, c, t, &options)
+				m, err := serve.New(c.Context, modelOptions(c, t, &options))
 				if err != nil {
 					return err
 				}
@@ -99,7 +99,7 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			plain := c.Bool("plain") || os.Getenv("TERM") == "dumb"
 			restore, notices := func() {}, make(chan string, 8)
-			tell := func(line string) {
+			report := func(line string) {
 				if once {
 					notify(t)(line)
 					return
@@ -109,7 +109,7 @@ func chatCommand(t Terminal) *cli.Command {
 				default: // nobody reads any more
 				}
 			}
-			kept, resume, err := openChats(c, once, tell)
+			kept, resume, err := openChats(c, once, report)
 			if err != nil {
 				return err
 			}
@@ -123,8 +123,8 @@ func chatCommand(t Terminal) *cli.Command {
 				Pictures: stateFile("pictures"), Theme: theme, In: t.In, Out: t.Out,
 				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
 				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
-				Store: kept, Resume: resume}
-			m, err := takeSeat(c, t, &options, !once, tell, func() {
+				Store: kept, Resume: resume, Format: form.told}
+			closeModel, err := chooseModel(c, t, &options, !once, report, func() {
 				if !once && !plain { // lines are the terminal's own work
 					restore = holdTyping(t.In)
 				}
@@ -132,27 +132,28 @@ func chatCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
-			defer m.Close()
-			if d, ok := m.(*distant); !ok || !d.port.TellsOfForms() {
-				o.Format = form.told
-			}
-			chosen.Context = m.ContextLength
+			defer closeModel()
+			chosen.Context = o.Model.ContextLength
 			if !once {
 				chosen.Approve = o.Approval.Ask
 			}
-			given, err := toolsOfChat(c.Context, chosen, tell)
+			all, err := openTools(c.Context, chosen, report)
 			if err != nil {
 				return err
 			}
-			defer given.close()
+			given, err := all.Conversation(report)
+			if err != nil {
+				return err
+			}
+			defer given.Close()
 			answers.settle(c)
 			answers.Final, answers.Schema = form.final, form.schema
 			if once {
 				answers.Messages = []session.Message{session.User(prompt)}
 				answers.Instructions = strings.Trim(answers.Instructions+"\n\n"+o.Format, "\n")
-				return answerOnce(c, t, m, answers.Request, given.now)
+				return answerOnce(c, t, o.Model, answers.Request, given.Tools())
 			}
-			o.Request, o.Tools, o.Renew = answers.Request, given.now, given.renew
+			o.Request, o.Tools, o.Renew = answers.Request, given.Tools(), given.Renew
 			if !c.Bool("no-history") {
 				o.HistoryPath = stateFile("history")
 			}
@@ -169,7 +170,7 @@ func stateFile(names ...string) string {
 	return filepath.Join(append([]string{xdg.StateHome, "ossrun"}, names...)...)
 }
 
-func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store, resume string,
+func openChats(c *cli.Context, once bool, report func(string)) (kept session.Store, resume string,
 	err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
 	switch {
@@ -182,9 +183,9 @@ func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store
 		return nil, "", nil
 	}
 	kept, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
-		File: stateFile("kept.db"), Notify: tell})
+		File: stateFile("kept.db"), Notify: report})
 	if err != nil {
-		tell(fmt.Sprintf("this chat is not kept: %s", err))
+		report(fmt.Sprintf("this chat is not kept: %s", err))
 		return nil, "", nil
 	}
 	if !wanted {
@@ -277,7 +278,7 @@ type onceUsage struct {
 	Reasoning  int `json:"reasoning_tokens"`
 }
 
-func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request,
+func answerOnce(c *cli.Context, t Terminal, m session.Runner, r session.Request,
 	given []session.Tool) error {
 	r.Params.Logprobs = -1
 	turn, err := session.StartWithTools(c.Context, m, r, given, session.ToolLimits{})

@@ -25,6 +25,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/measure/bench"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
@@ -180,7 +181,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 // lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
 	d.Servers, d.Troubles = []doctor.Server{}, []doctor.Trouble{}
-	list, _ := runningServers(ctx) // a folder that cannot be read has none of ours
+	list, _ := local.Running(ctx) // a folder that cannot be read has none of ours
 	for _, s := range list {
 		one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
 		for _, m := range s.Models {

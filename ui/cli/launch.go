@@ -8,15 +8,24 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 type agent struct {
@@ -126,13 +135,13 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	if missing != nil && !show {
 		return fail(exitFailure, "%s is not installed: npm install -g %s", a.name, a.install)
 	}
-	needed := neededServer{t: t, whom: a.name, model: model, mayStart: !show}
-	base, stop, err := needed.find(c.Context, base)
+	needed := local.Needed{By: a.name, Model: model, MayStart: !show, Report: notify(t)}
+	base, stop, err := needed.Find(c.Context, base)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	s, err := look(c.Context, base, model, key)
+	s, err := probe(c.Context, base, model, key)
 	if err != nil {
 		return err
 	}
@@ -159,4 +168,60 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 		return &exitError{failed.ExitCode(), ""}
 	}
 	return err
+}
+
+// probe asks the server at base for its models and takes the one that is named, or its first.
+func probe(ctx context.Context, base, model, key string) (agentPort, error) {
+	base, err := reachable(base)
+	if err != nil {
+		return agentPort{}, err
+	}
+	c, err := client.New(base, key)
+	if err != nil {
+		return agentPort{}, fail(exitUsage, "%s", err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var list struct {
+		Data []struct {
+			ID      string
+			Context int `json:"context_length"`
+		}
+	}
+	err = c.Call(ctx, http.MethodGet, "/v1/models", nil, &list)
+	refused, no := errors.AsType[*client.Error](err)
+	switch {
+	case no && refused.Status == http.StatusUnauthorized:
+		return agentPort{}, fail(exitFailure, "the server at %s wants its key: set "+
+			"OSSRUN_API_KEY or give --api-key-file", base)
+	case no:
+		return agentPort{}, refused
+	case err != nil:
+		return agentPort{}, fail(exitFailure, "the server at %s: %s", base, rootCause(err))
+	case len(list.Data) == 0:
+		return agentPort{}, fail(exitFailure, "the server at %s has no list of models", base)
+	}
+	var names []string
+	for _, m := range list.Data {
+		if model == "" || strings.EqualFold(m.ID, model) {
+			return agentPort{base, cmp.Or(key, "none"), m.ID, m.Context}, nil
+		}
+		names = append(names, m.ID)
+	}
+	return agentPort{}, fail(exitModel, "%s; the server has %s", unknownName("model", model, names),
+		strings.Join(names, ", "))
+}
+
+// reachable is a server's address as a client on this machine can use it.
+func reachable(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return "", fail(exitUsage, "agents need a server at an address, not %q: "+
+			"ossrun serve --port 8000", base)
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+	}
+	return u.String(), nil
 }

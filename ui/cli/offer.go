@@ -1,7 +1,7 @@
-// The models of one verb: opened with what the flags say, with what they have to say on stderr. In
-// the first run no gpt-oss is in the cache, and a person decides.
+// The first run, in which no gpt-oss is in the cache: a person decides. What the models of a verb
+// have to say goes to stderr.
 //
-// The first run says what this machine is, where a model would run on it, how fast, and what it
+// It says what this machine is, where a model would run on it, how fast, and what it
 // takes. What other programs on this machine have is offered before anything is fetched; the demo
 // is what Enter takes. What must stay true: it is one screen, of 40 columns and 12 rows too, and
 // words that need no knowledge of engines.
@@ -30,20 +30,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
-// openModels opens the device that the flags ask for. ctx ends what it loads later, too.
-func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options) (*serve.Models,
-	error) {
-	o.Notify = notify(t)
-	if o.Progress == nil {
-		o.Progress = showProgress(t)
-	}
-	m, err := serve.New(ctx, *o)
-	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
-	if err == nil && unwanted && !m.OnGPU() {
-		o.Notify(
-			"--deterministic=false: the CPU engine always gives the same tokens for the same seed")
-	}
-	return m, err
+// modelOptions are the options with what they leave to the terminal.
+func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
+	o.Notify, o.Progress = notify(t), showProgress(t)
+	o.AnyOrder = c.IsSet("deterministic") && !o.Settings.Deterministic
+	return *o
 }
 
 // notify tells the user what runtime/serve has to say.
@@ -52,9 +43,9 @@ func notify(t Terminal) func(string) {
 }
 
 // absentModel asks a person where ask is set; anybody else gets the demo and a line that says so.
-func absentModel(c *cli.Context, t Terminal, m *serve.Models, ask bool) func() (checkpoint.Found,
+func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (checkpoint.Found,
 	error) {
-	return func() (checkpoint.Found, error) {
+	return func(m *serve.Models) (checkpoint.Found, error) {
 		demo, err := checkpoint.Resolve("demo")
 		if err != nil {
 			return demo, err

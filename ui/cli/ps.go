@@ -26,7 +26,7 @@ func psCommand() *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			list, err := runningServers(c.Context)
+			list, err := local.Running(c.Context)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func stopCommand(t Terminal) *cli.Command {
 					"stop takes one PID or PORT, not also %q; see ossrun stop --help",
 					c.Args().Get(1))
 			}
-			list, err := runningServers(c.Context)
+			list, err := local.Running(c.Context)
 			if err != nil {
 				return err
 			}
@@ -166,16 +166,4 @@ func chosenServers(list []local.Server, which string, all bool) ([]local.Server,
 		}
 	}
 	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
-}
-
-func runningServers(ctx context.Context) ([]local.Server, error) {
-	folder, err := local.Folder()
-	if err != nil {
-		return nil, err
-	}
-	list, err := local.Servers(ctx, folder)
-	if err != nil {
-		return nil, fmt.Errorf("looking for servers: %w", err)
-	}
-	return list, nil
 }

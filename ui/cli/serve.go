@@ -212,7 +212,7 @@ func (v *serveVerb) run() (err error) {
 	if elsewhere != nil {
 		o.Notify = notify(t)
 		m = serve.Over(c.Context, *o, *elsewhere)
-	} else if m, err = openModels(c.Context, c, t, o); err != nil {
+	} else if m, err = serve.New(c.Context, modelOptions(c, t, o)); err != nil {
 		return err
 	}
 	defer func() {
@@ -234,7 +234,7 @@ func (v *serveVerb) run() (err error) {
 	}
 	defer listener.Close()
 	if elsewhere == nil {
-		found, err := m.Find(absentModel(c, t, m, false))
+		found, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return err
 		}
@@ -250,17 +250,17 @@ func (v *serveVerb) run() (err error) {
 
 // openTools opens what requests may name: by default what is here, nothing for other machines.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
-	o, tell := v.chosen, v.options.Notify
+	o, report := v.chosen, v.options.Notify
 	o.Context = func() int { return m.First().ContextLength() }
 	if !v.c.IsSet("tools") {
 		if ip, ok := listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
 			o.Names = nil
 		}
 		if len(o.Servers) == 0 && o.Config == "" {
-			tell = func(string) {} // nobody has asked for what is missing
+			report = func(string) {} // nobody has asked for what is missing
 		}
 	}
-	return openTools(v.c.Context, o, tell)
+	return openTools(v.c.Context, o, report)
 }
 
 // modelArgument takes the model as vLLM does: ossrun serve MODEL.

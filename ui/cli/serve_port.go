@@ -185,8 +185,6 @@ func rootCause(err error) error {
 	}
 }
 
-var started = time.Now()
-
 // openSocket makes it and returns what closes it. A server without one serves all the same.
 func (s *server) openSocket() (closeIt func()) {
 	s.sayOthers()
@@ -200,26 +198,12 @@ func (s *server) openSocket() (closeIt func()) {
 			"ossrun: chats cannot join this server, and ossrun ps does not see it: %s\n", err)
 		return func() {}
 	}
-	return serveSocket(l, s)
-}
-
-func serveSocket(l net.Listener, h local.Host) (closeIt func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = local.Serve(ctx, l, h) // ends with the listener
-	}()
-	return func() {
-		l.Close()
-		cancel()
-		<-ended
-	}
+	return local.Background(l, s)
 }
 
 // sayOthers tells that the weights are in memory already.
 func (s *server) sayOthers() {
-	list, _ := runningServers(s.c.Context) // none that can be asked
+	list, _ := local.Running(s.c.Context) // none that can be asked
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
@@ -238,7 +222,7 @@ func (s *server) sayOthers() {
 func whoListens(port int) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	list, _ := runningServers(ctx) // none that can be asked
+	list, _ := local.Running(ctx) // none that can be asked
 	for _, s := range list {
 		if strings.HasSuffix(s.URL, ":"+strconv.Itoa(port)) {
 			return fmt.Sprintf(" (ossrun stop %d does)", s.PID)
@@ -249,32 +233,8 @@ func whoListens(port int) string {
 
 // Status is what ossrun ps shows.
 func (s *server) Status() local.Status {
-	st := statusOf(s.models)
+	st := local.StatusOf(s.models, build().Version)
 	st.URL, st.State = s.url(), s.state.Load().(local.State)
-	return st
-}
-
-func statusOf(models *serve.Models) local.Status {
-	st := local.Status{Protocol: local.Protocol, Version: build().Version, PID: os.Getpid(),
-		Started: started}
-	for _, of := range models.Status() {
-		m := local.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
-			Context: of.ContextLength}
-		if of.Model != nil {
-			now := of.Model.Stats()
-			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(),
-				of.Model.Plan().Total
-			m.Dense = of.Model.Dense()
-			m.Running, m.Waiting = now.Running, now.Waiting
-			if now.PagesTotal > 0 {
-				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)
-			}
-		}
-		if !of.Unloads.IsZero() {
-			m.Unloads = &of.Unloads
-		}
-		st.Models = append(st.Models, m)
-	}
 	return st
 }
 

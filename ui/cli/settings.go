@@ -216,7 +216,7 @@ func backendFlags(o *tools.Options) []cli.Flag {
 }
 
 // openTools finds what the tools need and tells what is missing.
-func openTools(ctx context.Context, o tools.Options, tell func(string)) (*tools.Tools, error) {
+func openTools(ctx context.Context, o tools.Options, report func(string)) (*tools.Tools, error) {
 	t, err := tools.Open(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -225,50 +225,9 @@ func openTools(ctx context.Context, o tools.Options, tell func(string)) (*tools.
 		return nil, fail(exitUsage, "%s", err)
 	}
 	for _, n := range t.Notes {
-		tell(n)
+		report(n)
 	}
 	return t, nil
-}
-
-// chatTools are those of one conversation at a time, not safe for concurrent use.
-type chatTools struct {
-	from *tools.Tools
-	tell func(string)
-	now  []session.Tool
-}
-
-func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) (*chatTools, error) {
-	t, err := openTools(ctx, o, tell)
-	if err != nil {
-		return nil, err
-	}
-	c := &chatTools{from: t, tell: tell}
-	if _, err := c.renew(); err != nil {
-		c.close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// renew closes the tools and makes those of another conversation.
-func (c *chatTools) renew() (list []session.Tool, err error) {
-	c.leave()
-	c.now, err = c.from.For()
-	return c.now, err
-}
-
-func (c *chatTools) leave() {
-	for _, tool := range c.now {
-		if err := tool.Close(); err != nil {
-			c.tell("closing a tool: " + err.Error())
-		}
-	}
-	c.now = nil
-}
-
-func (c *chatTools) close() {
-	c.leave()
-	_ = c.from.Close() // what no conversation has is another program's
 }
 
 func toolLine(e session.ToolEnd, so session.Result) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// patience is how long a cancelled turn may take to say how it ended.
+// patience is how long a cancelled turn may take to say how it ended, and a server to end.
 const patience = 5 * time.Second
 
 func (c *Client) gone(err error) error {

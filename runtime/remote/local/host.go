@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -20,6 +22,47 @@ type Host interface {
 	Get(ctx context.Context, model string) (session.Runner, error)
 	// Stop begins the end of the server and returns at once.
 	Stop(now bool)
+}
+
+var started = time.Now()
+
+// StatusOf is what a process of this version says of the models that it serves.
+func StatusOf(models *serve.Models, version string) Status {
+	st := Status{Protocol: Protocol, Version: version, PID: os.Getpid(), Started: started}
+	for _, of := range models.Status() {
+		m := Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
+			Context: of.ContextLength}
+		if of.Model != nil {
+			now := of.Model.Stats()
+			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(),
+				of.Model.Plan().Total
+			m.Dense = of.Model.Dense()
+			m.Running, m.Waiting = now.Running, now.Waiting
+			if now.PagesTotal > 0 {
+				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)
+			}
+		}
+		if !of.Unloads.IsZero() {
+			m.Unloads = &of.Unloads
+		}
+		st.Models = append(st.Models, m)
+	}
+	return st
+}
+
+// Background serves on l until stop is called.
+func Background(l net.Listener, h Host) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = Serve(ctx, l, h) // ends with the listener
+	}()
+	return func() {
+		l.Close()
+		cancel()
+		<-ended
+	}
 }
 
 // Serve answers on l until l is closed and every connection has ended. A connection that cannot be

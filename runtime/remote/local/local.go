@@ -151,6 +151,19 @@ func removeUnborn(path string, e fs.DirEntry) {
 	}
 }
 
+// Running are the servers of this user, as Servers lists them.
+func Running(ctx context.Context) ([]Server, error) {
+	folder, err := Folder()
+	if err != nil {
+		return nil, err
+	}
+	list, err := Servers(ctx, folder)
+	if err != nil {
+		return nil, fmt.Errorf("looking for servers: %w", err)
+	}
+	return list, nil
+}
+
 func askStatus(ctx context.Context, path string) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -1,4 +1,4 @@
-package cli
+package local
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -32,8 +31,8 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 	gone := fmt.Errorf("%w (process 1): no such file", session.ErrGone)
 	first, second := &fickle{id: "first"}, &fickle{id: "second"}
 	var told []string
-	r := &rejoining{now: first, tell: func(s string) { told = append(told, s) },
-		again: func(context.Context, string) (answerer, error) { return second, nil }}
+	r := &Failover{now: first, report: func(s string) { told = append(told, s) },
+		reopen: func(context.Context, string) (opened, error) { return second, nil }}
 	first.err = errors.New("full")
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil || r.ID() != "first" {
 		t.Errorf("another error moves the chat to %s: %v", r.ID(), err)
@@ -44,7 +43,7 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 		t.Errorf("%s, asked %d times, %q: %v", r.ID(), second.asked, told, err)
 	}
 	second.err = gone
-	r.again = func(context.Context, string) (answerer, error) { return nil, errors.New("no memory") }
+	r.reopen = func(context.Context, string) (opened, error) { return nil, errors.New("no memory") }
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil ||
 		!strings.Contains(err.Error(), "no memory") || !errors.Is(err, session.ErrGone) {
 		t.Errorf("nothing to go on with: %v", err)
@@ -59,16 +58,16 @@ func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error)
 
 func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 	first := &fickle{id: "first"}
-	r := &rejoining{now: first, tell: func(string) {},
-		again: func(context.Context, string) (answerer, error) {
+	r := &Failover{now: first, report: func(string) {},
+		reopen: func(context.Context, string) (opened, error) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
 	lost := session.Done{Finish: session.FinishError, Err: session.ErrGone}
-	turn := r.movable(t.Context(), session.Ended(lost), first, session.Request{})
+	turn := r.retried(t.Context(), session.Ended(lost), first, session.Request{})
 	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
 		t.Errorf("%+v of %s", e, r.ID())
 	}
-	turn = r.movable(t.Context(), session.Known(session.Result{}, session.Answer{Text: "It"}, lost),
+	turn = r.retried(t.Context(), session.Known(session.Result{}, session.Answer{Text: "It"}, lost),
 		first, session.Request{})
 	turn.Next()
 	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
@@ -88,14 +87,14 @@ func (d *dying) Get(context.Context, string) (session.Runner, error) { return d,
 func (d *dying) Result() session.Result                              { return session.Result{} }
 func (d *dying) Sampled() []int32                                    { return nil }
 
-func (d *dying) Status() local.Status {
+func (d *dying) Status() Status {
 	device := ""
 	if d.asked++; d.asked == 2 {
 		device = "cpu"
 		close(d.looked)
 	}
-	return local.Status{Protocol: local.Protocol, State: local.Ready,
-		Models: []local.Model{{Name: "demo", Device: device, Context: 100}}}
+	return Status{Protocol: Protocol, State: Ready,
+		Models: []Model{{Name: "demo", Device: device, Context: 100}}}
 }
 
 func (d *dying) Start(context.Context, session.Request) (session.Turn, error) { return d, nil }
@@ -109,7 +108,7 @@ func (d *dying) Next() (session.Event, bool) {
 // A chat that joined a process which still loaded its model is no worse off when that dies.
 func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	folder := t.TempDir()
-	l, err := local.Listen(folder)
+	l, err := Listen(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +116,14 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	answered := make(chan struct{})
 	host := &dying{looked: make(chan struct{}), kill: func() { l.Close(); kill(); <-answered }}
 	served := make(chan error, 1)
-	go func() { served <- local.Serve(alive, l, host) }()
-	list, err := local.Servers(t.Context(), folder)
+	go func() { served <- Serve(alive, l, host) }()
+	list, err := Servers(t.Context(), folder)
 	if err != nil || len(list) != 1 || list[0].Models[0].Device != "" {
 		t.Fatalf("%+v: %v", list, err)
 	}
-	r := &rejoining{now: &local.Client{Server: list[0], Model: list[0].Models[0]},
-		tell: func(string) {},
-		again: func(context.Context, string) (answerer, error) {
+	r := &Failover{now: &Client{Server: list[0], Model: list[0].Models[0]},
+		report: func(string) {},
+		reopen: func(context.Context, string) (opened, error) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
 	turn, err := r.Start(t.Context(), session.Request{})

@@ -1,0 +1,181 @@
+// A server's model that outlives the server: a chat whose server was stopped, restarted or killed
+// goes on with the next turn, on another server or on a model that is loaded here. The turn carries
+// the whole conversation, so nothing is lost.
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Failover is the model that answers now, and how to get another. Opener.Open makes it.
+type Failover struct {
+	reopen func(ctx context.Context, name string) (opened, error)
+	report func(string) // a line for the person
+
+	mu   sync.Mutex
+	now  opened
+	name string // what was asked for; "": the best that is here
+
+	reopening sync.Mutex // held while another is found
+}
+
+func (f *Failover) current() opened {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *Failover) ID() string         { return f.current().ID() }
+func (f *Failover) Device() string     { return f.current().Device() }
+func (f *Failover) ContextLength() int { return f.current().ContextLength() }
+func (f *Failover) Close() error       { return f.current().Close() }
+
+// Server is the process that has the model; ok is false where it is this one.
+func (f *Failover) Server() (s Server, ok bool) {
+	if c, elsewhere := f.current().(*Client); elsewhere {
+		return c.Server, true
+	}
+	return Server{}, false
+}
+
+// Models are those that Switch can go on with.
+func (f *Failover) Models(context.Context) (list []session.ModelInfo) {
+	switch now := f.current().(type) {
+	case *ownModel:
+		return now.models.List()
+	case *Client:
+		for _, m := range now.Server.Models {
+			list = append(list, session.ModelInfo{ID: m.Name, ContextLength: m.Context})
+		}
+	}
+	return list
+}
+
+// retries is how often a turn that has said nothing yet begins anew elsewhere.
+const retries = 3
+
+// Start starts a turn, elsewhere if the process that had the model is gone.
+func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, error) {
+	for tries := 0; ; tries++ {
+		used := f.current()
+		turn, err := used.Start(ctx, q)
+		if c, ok := used.(*Client); ok && err == nil {
+			if c.Model.Device == "" { // it was joined before the model was loaded
+				used = f.refresh(ctx, c)
+			}
+			return f.retried(ctx, turn, used, q), nil
+		}
+		if _, own := used.(*ownModel); own || ctx.Err() != nil || err == nil || tries == retries {
+			return turn, err
+		}
+		if !errors.Is(err, session.ErrGone) && !errors.Is(err, sched.ErrClosed) {
+			return nil, err
+		}
+		if failed := f.replace(ctx, used); failed != nil {
+			return nil, errors.Join(err, failed)
+		}
+	}
+}
+
+// retried is a turn that begins anew elsewhere if its process goes before it has said anything.
+func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
+	q session.Request) session.Turn {
+	said := false
+	return session.Wrap(t, session.Wrapper{Read: func(t session.Turn) (session.Event, bool,
+		session.Turn) {
+		e, ok := t.Next()
+		d, over := e.(session.Done)
+		if over && !said && errors.Is(d.Err, session.ErrGone) && ctx.Err() == nil {
+			err := f.replace(ctx, used)
+			if err == nil {
+				t, err = f.Start(ctx, q)
+			}
+			if err != nil {
+				t = session.Ended(session.Done{Finish: session.FinishError,
+					Err: errors.Join(d.Err, err)})
+			}
+			e, ok = t.Next()
+		}
+		said = true
+		return e, ok, t
+	}})
+}
+
+// refresh asks the process that was joined how its model is now, and returns what is used from now
+// on.
+func (f *Failover) refresh(ctx context.Context, used *Client) opened {
+	now, err := used.Refresh(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil || f.now != used {
+		return used
+	}
+	f.now = now
+	return now
+}
+
+// replace finds another model, unless somebody has since used was asked.
+func (f *Failover) replace(ctx context.Context, used opened) error {
+	f.reopening.Lock()
+	defer f.reopening.Unlock()
+	if f.current() != used {
+		return nil
+	}
+	next, err := f.reopen(ctx, f.name)
+	if err != nil {
+		return err
+	}
+	where := "which is loaded here"
+	if c, ok := next.(*Client); ok {
+		where = fmt.Sprintf("which process %d has", c.Server.PID)
+	}
+	f.report("the process that had the model is gone: goes on with " + next.ID() + ", " + where)
+	f.use(next, f.name)
+	return used.Close()
+}
+
+func (f *Failover) use(next opened, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now, f.name = next, name
+}
+
+// Switch goes on with another model: of the same process where it has it.
+func (f *Failover) Switch(ctx context.Context, name string) (session.Runner, error) {
+	f.reopening.Lock()
+	defer f.reopening.Unlock()
+	var next opened
+	old := f.current()
+	switch now := old.(type) {
+	case *ownModel:
+		model, err := now.models.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		next, old = &ownModel{model, now.models, now.leave}, nil
+	case *Client:
+		for _, m := range now.Server.Models {
+			if answers(name, false, m) {
+				next = &Client{Server: now.Server, Model: m}
+			}
+		}
+	}
+	if next == nil {
+		var err error
+		if next, err = f.reopen(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	f.use(next, name)
+	if old != nil {
+		return f, old.Close()
+	}
+	return f, nil
+}
