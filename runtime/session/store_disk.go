@@ -1,9 +1,12 @@
 // The store in a file: SQLite, since a chat and a server use it at once.
 //
-// Every record has a checksum. The file is checked when it is opened; if anything is wrong it is
-// put aside and its records are taken over into a new one. What must stay true: a record that was
-// put is found by a later process, after kill -9 too, unless it was refused; deleted content is
-// overwritten, so nothing that is salvaged was deleted.
+// Every record has a checksum. SQLite deletes its log when the last process closes the file in
+// order, so a log that lies there while no process has the file open is left by an unclean end:
+// then every page and record is checked before the file is used. If anything is wrong, then or when
+// it is read, the file is put aside and its records are taken over into a new one, at the latest
+// when the store is closed. What must stay true: a record that was put is found by a later process,
+// after kill -9 too, unless it was refused; deleted content is overwritten, so nothing that is
+// salvaged was deleted.
 
 package session
 
@@ -29,37 +32,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/session/salvage"
 )
 
-// recordTable is the one table of records. Their other keys and the totals of each kind are kept by
-// triggers, so no statement that deletes can forget them.
-const recordTable = `
-CREATE TABLE IF NOT EXISTS record(
-  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, also TEXT NOT NULL,
-  used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS record_key ON record(kind, key);
-CREATE INDEX IF NOT EXISTS record_used ON record(kind, used);
-CREATE TABLE IF NOT EXISTS other_key(
-  kind TEXT NOT NULL, key TEXT NOT NULL, record INTEGER NOT NULL,
-  PRIMARY KEY(kind, key)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS other_key_record ON other_key(record);
-CREATE TABLE IF NOT EXISTS total(
-  kind TEXT PRIMARY KEY, records INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS record_added AFTER INSERT ON record BEGIN
-  INSERT INTO other_key SELECT new.kind, value, new.id FROM json_each(new.also) WHERE true
-    ON CONFLICT DO UPDATE SET record = excluded.record;
-  INSERT INTO total VALUES(new.kind, 1, length(new.value))
-    ON CONFLICT DO UPDATE SET records = records + 1, bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER IF NOT EXISTS record_deleted AFTER DELETE ON record BEGIN
-  DELETE FROM other_key WHERE record = old.id;
-  UPDATE total SET records = records - 1, bytes = bytes - length(old.value)
-    WHERE kind = old.kind;
-END;`
-
 type diskStore struct {
 	o       StoreOptions
+	steps   []string // of this program's version
 	now     func() time.Time
 	db      *sql.DB
 	inUse   interface{ Close() error } // the mark that this process uses the file
+	unclean bool                       // the last end of all who used it
+	damaged atomic.Pointer[error]      // was met in it
 	refused atomic.Int64
 	writing sync.Mutex   // held while a record is written or deleted
 	spare   *memoryStore // what the disk has refused, until it takes it
@@ -68,15 +48,17 @@ type diskStore struct {
 }
 
 func openDiskStore(o StoreOptions) (*diskStore, error) {
-	s := &diskStore{o: o, now: time.Now, spare: newMemoryStore(o),
+	return openSteps(o, steps)
+}
+
+func openSteps(o StoreOptions, steps []string) (*diskStore, error) {
+	s := &diskStore{o: o, steps: steps, now: time.Now, spare: newMemoryStore(o),
 		over: map[storeKey]int64{}}
 	err := os.MkdirAll(filepath.Dir(o.File), 0o700)
 	if err == nil {
 		err = create(s.lockPath())
 	}
-	if err == nil && s.logIsDamaged() {
-		err = fmt.Errorf("%w: its log is not what was written", errDamaged)
-	} else if err == nil {
+	if err == nil {
 		err = s.open()
 	}
 	if isDamaged(err) {
@@ -99,41 +81,43 @@ func isDamaged(err error) bool {
 		(coded.Code()&0xff == corrupt || coded.Code()&0xff == noDatabase)
 }
 
-// open opens the file, makes it if need be, and checks every page and record of it.
+// open opens the file, makes it if need be, and checks it.
 func (s *diskStore) open() (err error) {
-	if err := create(s.o.File); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	if s.inUse, err = store.Use(s.lockPath()); err != nil {
 		return err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)",
-		fmt.Sprintf("page_size(%d)", salvage.PageSize), "secure_delete(1)", "journal_mode(wal)",
-		"synchronous(normal)"}}
-	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.o.File),
-		RawQuery: query.Encode()}).String()
-	if s.db, err = sql.Open("sqlite", name); err != nil {
-		return err
+	if s.db, err = connect(s.o.File); err == nil {
+		err = s.current()
 	}
-	s.db.SetMaxOpenConns(1)
-	if _, err = s.db.Exec(recordTable); err == nil {
+	if err == nil {
+		err = s.checkSchema()
+	}
+	if err == nil && s.unclean {
 		err = s.check()
 	}
 	if err != nil {
-		s.Close()
+		s.close() //nolint:errcheck // the first error counts
 	}
 	return err
 }
 
-// logIsDamaged looks at the log that an ended process has left. If another process has the file
-// open, that one has looked.
-func (s *diskStore) logIsDamaged() bool {
-	lock, err := store.TryLock(s.lockPath())
-	if err != nil {
-		return false
+func connect(file string) (*sql.DB, error) {
+	if err := create(file); err != nil {
+		return nil, err
 	}
-	defer lock.Close() //nolint:errcheck // the file is closed, which gives up the lock
-	return salvage.LogIsDamaged(s.o.File)
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)",
+		fmt.Sprintf("page_size(%d)", salvage.PageSize), "secure_delete(1)", "journal_mode(wal)",
+		"synchronous(normal)"}}
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(file),
+		RawQuery: query.Encode()}).String()
+	db, err := sql.Open("sqlite", name)
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
 }
 
 // create makes an empty file that only its owner can read, if there is none.
@@ -147,28 +131,10 @@ func create(path string) error {
 
 func (s *diskStore) lockPath() string { return s.o.File + ".lock" }
 
-// check reads the whole file: its schema, its pages and its records.
+// check reads all pages and records.
 func (s *diskStore) check() error {
-	memory, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return err
-	}
-	defer memory.Close()
-	memory.SetMaxOpenConns(1) // each connection is a database of its own
-	if _, err := memory.Exec(recordTable); err != nil {
-		return err
-	}
-	var is, want, verdict string
-	const statements = "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_schema ORDER BY name)"
-	err = errors.Join(memory.QueryRow(statements).Scan(&want),
-		s.db.QueryRow(statements).Scan(&is))
-	if err == nil && is != want {
-		err = fmt.Errorf("%w: its schema is another", errDamaged)
-	}
-	if err == nil {
-		err = s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict)
-	}
-	if err != nil {
+	var verdict string
+	if err := s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
 		return err
 	}
 	if verdict != "ok" {
@@ -198,9 +164,10 @@ func scan(row interface{ Scan(...any) error }) (Record, error) {
 	return checked(v)
 }
 
-// checked makes a record of the values of recordColumns and holds it to its checksum.
+// checked makes a record of the values of recordColumns, and of further ones of another program
+// behind them, and holds it to its checksum.
 func checked(v []any) (r Record, err error) {
-	if len(v) != 6 {
+	if len(v) < 6 {
 		return r, errDamaged
 	}
 	kind, ok0 := v[0].(string)
@@ -231,6 +198,7 @@ func (s *diskStore) Put(r Record) {
 	defer s.writing.Unlock()
 	r.Used = s.now()
 	if err := s.put(r); err != nil {
+		s.met(err)
 		if s.refused.Add(1) == 1 {
 			s.o.Notify("stored turns and responses are kept in memory only: " + err.Error())
 		}
@@ -350,8 +318,16 @@ func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
 	return r, true
 }
 
+// met keeps the first damage that a use of the file has met.
+func (s *diskStore) met(err error) {
+	if isDamaged(err) {
+		s.damaged.CompareAndSwap(nil, &err)
+	}
+}
+
 // failed tells of a read that failed.
 func (s *diskStore) failed(err error) {
+	s.met(err)
 	if !errors.Is(err, sql.ErrNoRows) {
 		s.o.Notify("a stored turn or response cannot be read: " + err.Error())
 	}
@@ -398,11 +374,21 @@ func (s *diskStore) Delete(kind Kind, key string) bool {
 
 func (s *diskStore) Refused() int64 { return s.refused.Load() }
 
+// Close also repairs a file in which damage was met, so that what it refused gets into it.
 func (s *diskStore) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	err := s.close()
+	if why := s.damaged.Swap(nil); why != nil {
+		err = errors.Join(s.repair(*why), s.close())
+	}
+	return err
+}
+
+// close is called while nothing is written.
+func (s *diskStore) close() error {
 	var err error
 	if s.db != nil {
-		s.writing.Lock()
-		defer s.writing.Unlock()
 		s.settle(math.MaxInt)
 		err = s.db.Close()
 	}
@@ -453,6 +439,9 @@ func (s *diskStore) repair(why error) error {
 	}
 	if err := tx.Commit(); err != nil {
 		return err
+	}
+	for key := range s.over { // what was refused since the damage is newer than what is taken over
+		s.over[key] = s.onDisk(Record{Kind: key.kind, Key: key.key})
 	}
 	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
 		"are taken over, the file is kept as %s", why, read, aside))

@@ -10,8 +10,10 @@
 package salvage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -25,6 +27,7 @@ const PageSize = 4096
 
 const (
 	fileHeader  = 100 // bytes before the first page's own header
+	magic       = "SQLite format 3\x00"
 	leafOfTable = 13
 	mostColumns = 64
 	mostPayload = 1 << 30
@@ -213,12 +216,37 @@ const (
 	bigEndianMagic = 0x377f0683
 )
 
-// LogIsDamaged tells whether transactions in the write-ahead log of the database at path stand
-// behind damage, where SQLite does not look. No process may have the database open.
-func LogIsDamaged(path string) bool {
+// Log tells whether the database at path has a write-ahead log, and whether transactions in it
+// stand behind damage, where SQLite does not look. No process may have the database open.
+func Log(path string) (left, damaged bool) {
 	log, err := os.ReadFile(path + "-wal")
-	_, damaged := committed(log)
-	return err == nil && damaged
+	_, damaged = committed(log)
+	return err == nil, damaged
+}
+
+// Version is the user_version of the database at path by the newest transaction of its log, which
+// stays as it is; 0 for what is no database.
+func Version(path string) (int, error) {
+	header := make([]byte, fileHeader)
+	file, err := os.Open(path)
+	if err == nil {
+		_, _ = io.ReadFull(file, header) // a shorter file is none
+		file.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	pages, _ := committed(log)
+	if first, ok := pages[1]; ok {
+		header = first
+	}
+	if !bytes.HasPrefix(header, []byte(magic)) {
+		return 0, nil
+	}
+	return int(int32(binary.BigEndian.Uint32(header[60:]))), nil
 }
 
 // committed returns the newest committed content of each page of a log. A frame's checksum
