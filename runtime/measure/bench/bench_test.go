@@ -246,7 +246,7 @@ func TestRunInterrupted(t *testing.T) {
 
 // The results that are kept can be read and compared, and say where they are from.
 func TestKeptResults(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/bench/*.json")
+	files, err := filepath.Glob("../../../testdata/bench/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v %v", files, err)
 	}
