@@ -68,6 +68,35 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestEarlierRelease: a record as an earlier release wrote it is read by the program that it is
+// for, and stays as it is beside one of another program.
+func TestEarlierRelease(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("../../testdata/versions/gpu")); err != nil {
+		t.Fatal(err)
+	}
+	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080",
+		Kernels: "machine code sm_90a", Program: "1"}
+	before, err := os.ReadFile(about.file(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{proofs: outcome}
+	if got := establish(t.Context(), folder, about, s); s.proved != 0 || !got.recorded ||
+		!slices.Equal(s.disabled, []Variant{DecodeDown}) {
+		t.Errorf("proved %d times, %+v, out of use: %v", s.proved, got, s.disabled)
+	}
+	later := about
+	later.Program = "2"
+	s = &scripted{proofs: outcome}
+	if establish(t.Context(), folder, later, s); s.proved != 1 {
+		t.Errorf("proved %d times", s.proved)
+	}
+	if now, err := os.ReadFile(about.file(folder)); err != nil || string(now) != string(before) {
+		t.Errorf("the earlier record is another: %v", err)
+	}
+}
+
 // TestChosenVariants: a record of a start that chose another decode kernel does not speak for this
 // one's.
 func TestChosenVariants(t *testing.T) {

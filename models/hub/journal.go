@@ -45,7 +45,27 @@ type header struct {
 	Boot   string `json:"boot"`
 }
 
-const journalFormat = "ossrun journal 1"
+const journalVersion = 1
+
+var journalFormat = fmt.Sprint("ossrun journal ", journalVersion)
+
+// notNewer refuses to go on with what a newer ossrun has begun: its parts stay as they are.
+func notNewer(blob string) error {
+	text, err := mapping.ReadFile(blob+journalSuffix, 16<<20)
+	if err != nil {
+		return nil // there is none that we could know
+	}
+	var h header
+	var version int
+	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&h) // of another form: what it has of ours
+	_, err = fmt.Sscanf(h.Format, "ossrun journal %d", &version)
+	if err != nil || version <= journalVersion {
+		return nil
+	}
+	return fmt.Errorf("a newer ossrun has begun to fetch this file, with a journal of version %d, "+
+		"and this one knows version %d: let that one end it, or delete %s.ossrun.*", version,
+		journalVersion, blob)
+}
 
 // progress is how far the ranges of a file have come: written[i] bytes of range i.
 type progress struct {
@@ -188,7 +208,8 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 // after it gave the file its name. If there is a partial file too, the blob is being fetched again
 // and the journal stays.
 func sweepJournal(blob string) {
-	if _, err := os.Lstat(blob + partialSuffix); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Lstat(blob + partialSuffix)
+	if errors.Is(err, fs.ErrNotExist) && notNewer(blob) == nil {
 		os.Remove(blob + journalSuffix) // if it cannot be deleted, every reader ignores it
 	}
 }

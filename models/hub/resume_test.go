@@ -4,6 +4,7 @@ package hub_test
 // earlier commit left.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -62,6 +63,75 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%d bytes were sent for %d, with %d interruptions", server.Sent(""), size,
 			cancelled)
 	}
+}
+
+// parts puts what a release had of an unfinished file beside its blob.
+func parts(t *testing.T, blob string, change func([]byte) []byte) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, suffix := range []string{".ossrun.incomplete", ".ossrun.journal"} {
+		text, err := os.ReadFile("../../testdata/versions/pull-1/blob" + suffix)
+		if err == nil {
+			text = change(text)
+			err = store.WriteFile(blob+suffix, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[blob+suffix] = string(text)
+	}
+	return all
+}
+
+// TestOtherReleases goes on with what an earlier release had flushed of a file. What a newer one
+// began it leaves as it is and says so, also where the file has come another way.
+func TestOtherReleases(t *testing.T) {
+	const shard = "model-00000-of-00001.safetensors"
+	r := sample(60_000)
+	blob := func(o hub.Options) string {
+		return store.BlobPath(o.Root, tune, r.Files[shard].ETag())
+	}
+	server, client, o := serve(t, r)
+	parts(t, blob(o), bytes.Clone)
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	if sent := server.Sent(shard); sent != 40_000 {
+		t.Errorf("%d bytes were sent, 20000 were there", sent)
+	}
+
+	_, client, o = serve(t, r)
+	newer := parts(t, blob(o), func(text []byte) []byte {
+		return bytes.Replace(text, []byte("ossrun journal 1"), []byte("ossrun journal 2"), 1)
+	})
+	same := func() {
+		t.Helper()
+		for name, want := range newer {
+			if is, err := os.ReadFile(name); err != nil || string(is) != want {
+				t.Errorf("%s is another: %v", name, err)
+			}
+		}
+	}
+	if _, err := client.Pull(t.Context(), o); err == nil || !strings.Contains(err.Error(),
+		"a newer ossrun has begun to fetch this file, with a journal of version 2, and this one "+
+			"knows version 1: let that one end it, or delete "+blob(o)+".ossrun.*") {
+		t.Errorf("%v", err)
+	}
+	same()
+	content := make([]byte, 60_000)
+	if _, err := r.Files[shard].ReadAt(content, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.WriteFile(blob(o), content),
+		os.Remove(blob(o)+".ossrun.incomplete")); err != nil {
+		t.Fatal(err)
+	}
+	delete(newer, blob(o)+".ossrun.incomplete")
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	same()
 }
 
 // TestTwoPulls run at once and share the work.

@@ -62,6 +62,9 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 	t := &transfer{pull: p, want: f, listed: listed, where: f.address, foreign: f.foreign,
 		blob: blob}
 	t.changed.L = &t.mu
+	if err := notNewer(blob); err != nil {
+		return nil, err
+	}
 	boot := bootID()
 	at, ok := readJournal(blob, f.Size, boot)
 	if !ok {

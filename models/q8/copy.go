@@ -38,7 +38,7 @@ type Copy struct {
 }
 
 // formatVersion changes whenever the layout, the rounding or the names do: older files are then not
-// read, and are removed when a new copy is made.
+// read, and are removed when a new copy is made. A newer ossrun's have other names and stay.
 const (
 	formatName    = "ossrun q8 "
 	formatVersion = 2

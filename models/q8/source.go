@@ -114,15 +114,28 @@ func Forget(folder string) {
 	}
 }
 
+// versionOfRecord is the format that a record was written in; 0 for what is none.
+func versionOfRecord(path string) (version int) {
+	text, err := mapping.ReadFile(path, 1<<20)
+	if err == nil {
+		_, _ = fmt.Sscanf(string(text), formatName+"%d\n", &version) // else 0
+	}
+	return version
+}
+
 func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }
 
-// recordPath is the path of the record for a list of files.
+// recordPath is the path of the record for a list of files: beside a newer ossrun's, if it has one.
 func recordPath(folder string, states []checkpoint.FileState) string {
 	hash := sha256.New()
 	for _, s := range states {
 		fmt.Fprintf(hash, "%q\n", s.Path)
 	}
-	return filepath.Join(folder, hex.EncodeToString(hash.Sum(nil)[:16])+sourceSuffix)
+	name := filepath.Join(folder, hex.EncodeToString(hash.Sum(nil)[:16]))
+	if versionOfRecord(name+sourceSuffix) > formatVersion {
+		name += fmt.Sprintf("-%d", formatVersion)
+	}
+	return name + sourceSuffix
 }
 
 // describe writes states as a record holds them.

@@ -1,6 +1,7 @@
-// Each page is one file with a checksum, named by what it holds. A file is written under another
-// name and renamed, so a crash leaves no half-written file. A file that is damaged all the same is
-// detected by its checksum and removed.
+// Each page is one file with a version and a checksum, named by what it holds. A file is written
+// under another name and renamed, so a crash leaves no half-written file. A file that is damaged
+// all the same is detected by its checksum and removed; one of another version is left, and takes
+// part in the bound.
 
 package kv
 
@@ -37,7 +38,8 @@ type file struct {
 }
 
 const (
-	fileMagic  = "osskv1\x00\x00"
+	fileKind   = "osskv" // and the version: a digit
+	fileMagic  = fileKind + "1\x00\x00"
 	fileHeader = len(fileMagic) + 4
 )
 
@@ -171,6 +173,10 @@ func (f *folder) get(name pageName, page []byte) error {
 	}
 	path := filepath.Join(f.path, name.file())
 	data, err := os.ReadFile(path)
+	if version := len(fileKind); len(data) > version && data[version] != fileMagic[version] &&
+		bytes.HasPrefix(data, []byte(fileKind)) {
+		return ErrNotSpilled
+	}
 	if err == nil && (len(data) != fileHeader+len(page) || !bytes.HasPrefix(data,
 		[]byte(fileMagic)) ||
 		binary.LittleEndian.Uint32(data[len(fileMagic):]) != crc32.Checksum(data[fileHeader:],

@@ -136,6 +136,33 @@ func TestDamagedPagesAreNotUsed(t *testing.T) {
 	}
 }
 
+// Pages of an earlier release are found; those of a later one are no page of ours, nor overwritten.
+func TestPagesOfOtherReleases(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("../../testdata/versions/kv-1")); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(folder, pageName{nameOf(9), false}.file())
+	text := append([]byte("osskv2\x00\x00"), pageOf(9)...)
+	if err := os.WriteFile(newer, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, SpillOptions{Folder: folder, DiskBytes: 1 << 20})
+	if !holds(t, s, 7, false) || !holds(t, s, 8, true) {
+		t.Error("the earlier release's pages are not there")
+	}
+	if s.Get(nameOf(9), false, make([]byte, 1000)) == nil {
+		t.Error("the later release's page was given out")
+	}
+	s.Put(nameOf(9), false, pageOf(9))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := os.ReadFile(newer); err != nil || !bytes.Equal(is, text) {
+		t.Errorf("the later release's page is another: %v", err)
+	}
+}
+
 func TestSpillFromManySides(t *testing.T) {
 	s := open(t, SpillOptions{HostBytes: 5000, Folder: t.TempDir(), DiskBytes: 20000})
 	var all sync.WaitGroup

@@ -62,6 +62,14 @@ func TestWhatAnEarlierReleaseStored(t *testing.T) {
 	if got := history(f.last(t)); !strings.Contains(got, "Hello!") || !strings.Contains(got, "And?") {
 		t.Errorf("the model is given %s", got)
 	}
+	// what clients keep for us
+	post(t, srv, "/v1/responses", `{"input":[{"type":"reasoning","summary":[],"encrypted_content":`+
+		`"ossrun1.T3VycywgYXMgaXQgd2FzLg"},{"type":"reasoning","summary":[],"encrypted_content":`+
+		`"ossrun2.QSBuZXdlciBvbmUncy4"},{"type":"message","role":"user","content":"Well?"}]}`)
+	if got := history(f.last(t)); !strings.Contains(got, "Ours, as it was.") || strings.Contains(got,
+		"newer") {
+		t.Errorf("the model is given %s", got)
+	}
 	post(t, srv, "/v1/responses", `{"previous_response_id":"`+called+`","input":[{"type":`+
 		`"function_call_output","call_id":"call_1","output":"snow"}],"tools":[`+weatherFunction+`]}`)
 	if got := history(f.last(t)); !strings.Contains(got, "The weather?") || !strings.Contains(got, "snow") {

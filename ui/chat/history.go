@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,10 +18,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// The history file holds one JSON string a line, oldest first. It is bounded, replaced as a whole
-// so that it is never half written, readable by its owner only, and a line that cannot be read is
-// left out.
+// The history file holds its version and then one JSON string a line, oldest first. It is bounded,
+// replaced as a whole so that it is never half written, readable by its owner only, and a line that
+// cannot be read is left out. One of a newer version is neither read nor replaced.
 const (
+	historyVersion = 1
 	historyEntries = 1000
 	historyBytes   = 1 << 20
 	historyEntry   = 64 << 10 // longer questions are not kept
@@ -94,11 +96,17 @@ func bound(entries []string) []string {
 // A historyFile may be written by several chats at once; each reads it again before it adds its
 // line.
 type historyFile struct {
-	path string
+	path  string
+	newer error // a sentence where a newer ossrun wrote it
 
 	mu      sync.Mutex
 	pending []string // to be written, oldest first
 	writing sync.Mutex
+}
+
+// historyHead is the first line; a file of the releases before versions has none.
+type historyHead struct {
+	Version int `json:"ossrun history"`
 }
 
 func (f *historyFile) read() []string {
@@ -114,8 +122,13 @@ func (f *historyFile) read() []string {
 	lines.Buffer(nil, 8*historyEntry)
 	for lines.Scan() {
 		var s string
+		var h historyHead
 		if json.Unmarshal(lines.Bytes(), &s) == nil && s != "" {
 			entries = append(entries, s)
+		} else if json.Unmarshal(lines.Bytes(), &h) == nil && h.Version > historyVersion {
+			f.newer = fmt.Errorf("earlier questions stay where they are: a newer ossrun wrote %s, "+
+				"in version %d, and this one knows version %d", f.path, h.Version, historyVersion)
+			return nil
 		}
 	}
 	return bound(entries)
@@ -145,10 +158,12 @@ func (f *historyFile) flush() error {
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
 	encode.SetEscapeHTML(false)
+	err := encode.Encode(historyHead{historyVersion})
 	for _, e := range bound(append(f.read(), pending...)) {
-		if err := encode.Encode(e); err != nil {
-			return err
-		}
+		err = errors.Join(err, encode.Encode(e))
+	}
+	if err = errors.Join(err, f.newer); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err

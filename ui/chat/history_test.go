@@ -1,9 +1,11 @@
 package chat
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +91,50 @@ func TestHistoryIgnoresWhatItCannotRead(t *testing.T) {
 	}
 	if got := newHistory(t.TempDir()).entries; got != nil {
 		t.Errorf("a folder gives %q", got)
+	}
+}
+
+// A file of the release before versions is read, and that release reads ours; one of a newer
+// release is told of and stays as it is.
+func TestHistoryOfOtherReleases(t *testing.T) {
+	path := earlier(t, "history-0")
+	want := []string{"first question", "second question", "first question", "two\nlines",
+		"日本 \"quoted\" <b>"}
+	h := newHistory(path)
+	if !slices.Equal(h.entries, want) {
+		t.Errorf("%q", h.entries)
+	}
+	if err := write(&h.file, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []string // as that release read it
+	for line := range strings.Lines(string(text)) {
+		var s string
+		if json.Unmarshal([]byte(line), &s) == nil && s != "" {
+			read = append(read, s)
+		}
+	}
+	if want = append(want, "mine"); !slices.Equal(read, want) ||
+		!slices.Equal(newHistory(path).entries, want) {
+		t.Errorf("%q", read)
+	}
+	const newer = "{\"ossrun history\":2}\n[\"in another form\"]\n\"first question\"\n"
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, 200, 20, Options{HistoryPath: path})
+	if !strings.Contains(s.text(), "a newer ossrun wrote") || !strings.Contains(s.text(),
+		"in version 2, and this one knows version 1") || len(s.m.history.entries) > 0 {
+		t.Error(s.text())
+	}
+	s.m.remember("a question")
+	s.m.background.Wait()
+	if text, err := os.ReadFile(path); err != nil || string(text) != newer {
+		t.Errorf("%v: %q", err, text)
 	}
 }
 

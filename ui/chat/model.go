@@ -108,12 +108,14 @@ func newModel(ctx context.Context, o Options) *Model {
 	m.greet()
 	m.isNow(newID())
 	if o.Store != nil && o.Resume != "" {
-		k, err := find(o.Store, o.Resume)
-		if err != nil {
+		if k, err := find(o.Store, o.Resume); err != nil {
 			m.showError(err.Error())
-			return m
+		} else {
+			m.restore(m.claim(k, m.id))
 		}
-		m.restore(m.claim(k, m.id))
+	}
+	if err := m.history.file.newer; err != nil {
+		m.showError(err.Error())
 	}
 	return m
 }

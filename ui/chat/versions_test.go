@@ -31,7 +31,7 @@ func TestAnEarlierReleasesChatGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { store.Close() })
 	s := newStage(t, 80, 24, Options{Store: store, Resume: "0123abcd"},
 		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
 	for _, want := range []string{"first question", "x := 1", "The second answer.",

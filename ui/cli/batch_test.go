@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -118,6 +119,39 @@ func TestBatch(t *testing.T) {
 	if code, errs = runBatch(t, t.Context(), in, out, "--base-url", srv.URL); code != 0 ||
 		!strings.Contains(errs, "0 of them new") || s.asked["a"] != 1 {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// The results of an earlier release are gone on with, those lines untouched; members that a newer
+// release adds are none of ours.
+func TestBatchOfOtherReleases(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/versions/batch.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(text) + `{"custom_id":"r3","response":{"cards":[1]},"more":{}}` + "\n"
+	folder := t.TempDir()
+	in, out := filepath.Join(folder, "in.jsonl"), filepath.Join(folder, "out.jsonl")
+	var b strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&b, `{"custom_id":"r%d","method":"POST","url":"/v1/completions",`+
+			`"body":{"prompt":"p%d"}}`+"\n", i, i)
+	}
+	if err := errors.Join(os.WriteFile(in, []byte(b.String()), 0o600),
+		os.WriteFile(out, []byte(before), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := &batched{}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	if code, errs := runBatch(t, t.Context(), in, out, "--base-url", srv.URL); code != 0 ||
+		!strings.Contains(errs, "5 requests, 1 of them new") {
+		t.Errorf("%d %s", code, errs)
+	}
+	after, err := os.ReadFile(out)
+	if rest, same := strings.CutPrefix(string(after), before); err != nil || !same ||
+		!strings.Contains(rest, `"custom_id":"r4"`) || len(s.asked) != 1 {
+		t.Errorf("%v: %s", err, after)
 	}
 }
 

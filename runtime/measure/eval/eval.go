@@ -23,8 +23,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
+// version is of the lines of a journal; those of the releases before versions have none.
+const version = 1
+
 // Attempt is one question asked once.
 type Attempt struct {
+	Version  int    `json:"version"`
 	Eval     string `json:"eval"`
 	Model    string `json:"model"`
 	Effort   string `json:"effort"`
@@ -78,8 +82,8 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 		for n := range r.Attempts {
 			for i := range r.Questions {
 				q := &r.Questions[i]
-				a := Attempt{Eval: r.Eval, Model: r.Sampler.Model, Effort: effort, Seed: r.Seed,
-					Question: q.ID, Number: n}
+				a := Attempt{Version: version, Eval: r.Eval, Model: r.Sampler.Model,
+					Effort: effort, Seed: r.Seed, Question: q.ID, Number: n}
 				if old, ok := done[a.key()]; ok {
 					list = append(list, old)
 				} else {
@@ -167,6 +171,10 @@ func openJournal(name string) (*jsonlines.File, map[string]Attempt, error) {
 	f, err := jsonlines.Open(name, func(line []byte) error {
 		var a Attempt
 		err := json.Unmarshal(line, &a)
+		if a.Version > version {
+			err = fmt.Errorf("a newer ossrun wrote it, in version %d, and this one knows version "+
+				"%d", a.Version, version)
+		}
 		done[a.key()] = a
 		return err
 	})

@@ -59,6 +59,41 @@ func TestScores(t *testing.T) {
 	}
 }
 
+// A journal of the release before versions is gone on with, which goes on with ours; one of a newer
+// release is refused and stays as it is.
+func TestJournalsOfOtherReleases(t *testing.T) {
+	text, err := os.ReadFile("../../../testdata/versions/eval.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{reply: adds}
+	r := Run{Eval: AIME25, Questions: sums(4), Efforts: []string{"low"}, Attempts: 3, Threads: 1,
+		Sampler: s.sampler(t, Responses), Journal: filepath.Join(t.TempDir(), "results.jsonl")}
+	if err := os.WriteFile(r.Journal, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attempts, err := r.Do(t.Context())
+	if err != nil || s.seen != 4 || len(attempts) != 12 || Scores(r.Efforts, attempts)[0].Percent !=
+		75 {
+		t.Errorf("%d asked, %v, %+v", s.seen, err, Scores(r.Efforts, attempts))
+	}
+	text, err = os.ReadFile(r.Journal)
+	if n := bytes.Count(text, []byte(`{"version":1,"eval":`)); err != nil || n != 4 {
+		t.Errorf("%d lines have a version, %v\n%s", n, err, text)
+	}
+	newer := string(text) + `{"version":2,"eval":["in another form"]}` + "\ncut"
+	if err := os.WriteFile(r.Journal, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "line 13 is no "+
+		"result of this: a newer ossrun wrote it, in version 2, and this one knows version 1") {
+		t.Errorf("%v", err)
+	}
+	if is, err := os.ReadFile(r.Journal); err != nil || string(is) != newer {
+		t.Errorf("the newer journal is another: %v", err)
+	}
+}
+
 // An interrupted run that is started again ends with the same scores, and asks nothing twice.
 func TestResume(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "results.jsonl")

@@ -1,0 +1,97 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// recorded are the lines that processes of this protocol have said to each other.
+func recorded(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("../../../testdata/versions/socket-%d/%s.json", Protocol, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What processes of a protocol say never changes: who says something else has another protocol. If
+// this fails, Protocol goes up, and what is said then is recorded.
+func TestAProtocolSaysTheSame(t *testing.T) {
+	done := session.Done{Finish: session.FinishStop, StopString: "x",
+		Usage:  session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},
+		Timing: sched.Timing{TTFT: time.Second, Decode: time.Minute, Generated: 3}}
+	lp := []session.TokenLogprob{{Token: "\uFFFD", Bytes: []byte{0xff}, Logprob: -0.25,
+		Top: []session.TokenLogprob{{Token: "b", Bytes: []byte("b"), Logprob: -1}}}}
+	result := session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>",
+		Calls:    []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f", Arguments: "{}"}},
+		Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")},
+		Tokens:   []int32{200005, 1}, Relaxed: []string{"r"}, Done: done}
+	lines := []any{said{Started: true}}
+	for _, e := range []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"},
+		session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
+		session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"},
+		session.Answer{Text: "\u2028<&>", Logprobs: lp}} {
+		lines = append(lines, say(e))
+	}
+	for name, list := range map[string][]any{
+		"status-asked": {order{Do: doStatus}},
+		"turn-asked": {order{Do: doTurn, Model: "m", Request: &session.Request{
+			Messages: []session.Message{session.User("Hello!")}, Effort: "high"}}},
+		"turn-said": append(lines, said{Result: &result})} {
+		var b bytes.Buffer
+		write := json.NewEncoder(&b)
+		write.SetEscapeHTML(false)
+		for _, line := range list {
+			if err := write.Encode(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := recorded(t, name); b.String() != string(want) {
+			t.Errorf("%s is\n%swas\n%s", name, b.String(), want)
+		}
+	}
+}
+
+// How a server is can be read whatever its protocol: who lists servers tells which it can join.
+func TestServersOfOtherVersionsAreListed(t *testing.T) {
+	folder := t.TempDir()
+	for protocol, text := range map[int]string{3: string(recorded(t, "status-said")),
+		99: `{"protocol":99,"version":"9.0","pid":7,"state":"new","models":[{"name":"m","cards":[1]}],` +
+			`"more":{}}`} {
+		l, err := net.Listen("unix", filepath.Join(folder, fmt.Sprint(protocol, suffix)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			var o order
+			if json.NewDecoder(conn).Decode(&o) == nil && o.Do == doStatus {
+				fmt.Fprintln(conn, text)
+			}
+		}()
+	}
+	list, err := Servers(t.Context(), folder)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, s := range list {
+		if s.Protocol != 3 && s.Protocol != 99 || len(s.Models) != 1 || s.Models[0].Name != "m" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
