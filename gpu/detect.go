@@ -23,7 +23,7 @@ import (
 )
 
 // Detect detects this machine's GPUs, with the drivers' answers.
-func Detect(ctx context.Context) detect.Report {
+func Detect(ctx context.Context) detect.Result {
 	device.SetEnvironment()
 	m := detect.ThisMachine(askDriver)
 	m.Runs = func(arch string) error { _, err := kernels.ArchFor(arch); return err }
@@ -116,7 +116,7 @@ func anyExists(paths []string) bool {
 // askFree asks the drivers for the free memory of those GPUs for which neither the kernel nor the
 // vendor's tool gave it: a driver tells it only of an opened card. A GPU that cannot be opened
 // stays as it is; opening it for work says why.
-func askFree(r *detect.Report) {
+func askFree(r *detect.Result) {
 	for _, vendor := range []string{detect.NVIDIA, detect.AMD} {
 		var unknown []*detect.GPU
 		first := -1 // the number of the driver's first device

@@ -27,7 +27,7 @@ func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 // many tokens a second their bandwidth allows. It plans like a load: the first GPU alone where a
 // context worth having fits, else all, the one with most room first. settings are for a card with
 // so much memory. hostFree is bytes, hostBandwidth byte/s.
-func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
+func Place(spec models.Spec, r detect.Result, settings func(memory int64) engine.Settings,
 	hostFree int64, hostBandwidth func() float64) Placement {
 	cards, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
@@ -42,7 +42,7 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	if err == nil && plan.Context >= min(UsableContext, spec.MaxPosition) {
 		return Placement{plan.Lines(), true}
 	}
-	slices.SortStableFunc(cards, func(a, b multi.Card) int {
+	slices.SortStableFunc(cards, func(a, b multi.CardMemory) int {
 		return cmp.Compare(b.Free>>20, a.Free>>20)
 	})
 	if plan, err = multi.PlanFor(spec, cards, host, o); err == nil && plan.CPUExpertLayers() > 0 {
@@ -57,7 +57,7 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 
 // planCards lists the usable GPUs by number. Free memory is what the driver or the kernel said, or
 // the whole card. unknown names a GPU whose memory is not known.
-func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
+func planCards(r detect.Result, only []int, hostFree int64) (cards []multi.CardMemory,
 	unknown string) {
 	gpus := r.Usable()
 	for i := range gpus {
@@ -79,7 +79,7 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
 		if g.SharesHost() {
 			free = min(free, hostFree)
 		}
-		c := multi.Card{Name: g.Title(), Number: *g.Number, Total: total,
+		c := multi.CardMemory{Name: g.Title(), Number: *g.Number, Total: total,
 			Free: device.Available(total, free), Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9

@@ -39,7 +39,7 @@ func TestGPUPlan(t *testing.T) {
 		Figures: &detect.Figures{Bandwidth: rtx.Bandwidth}}
 	asked := 0
 	plan := func(s models.Spec, gpus ...detect.GPU) string {
-		return Place(s, detect.Report{GPUs: gpus}, unasked(nil), 64<<30,
+		return Place(s, detect.Result{GPUs: gpus}, unasked(nil), 64<<30,
 			func() float64 { asked++; return 50e9 }).String()
 	}
 	if got := plan(models.Spec20B()); got != "" {
@@ -61,7 +61,7 @@ func TestGPUPlan(t *testing.T) {
 		!strings.Contains(got, "tokens/s") || asked != 1 {
 		t.Errorf("one of 12 GiB: %s; the host's memory was measured %d times", got, asked)
 	}
-	if got := Place(models.Spec120B(), detect.Report{GPUs: []detect.GPU{small}}, unasked(nil),
+	if got := Place(models.Spec120B(), detect.Result{GPUs: []detect.GPU{small}}, unasked(nil),
 		8<<30, nil); got.Fits || !strings.Contains(got.String(), "does not fit") {
 		t.Errorf("no room at all: %s", got)
 	}
@@ -76,7 +76,7 @@ func TestGPUPlanIsTheLoads(t *testing.T) {
 			Number: &number}
 	}
 	plan := func(s models.Spec, only []int, hostGiB int64, gpus ...detect.GPU) string {
-		return Place(s, detect.Report{GPUs: gpus}, unasked(only), hostGiB<<30,
+		return Place(s, detect.Result{GPUs: gpus}, unasked(only), hostGiB<<30,
 			func() float64 { return 50e9 }).String()
 	}
 	// in the order of their slots

@@ -26,7 +26,7 @@ const oldMEC = 177
 // smallIGPU: an integrated GPU with fewer units is left to the desktop; the CPU is faster.
 const smallIGPU = 16
 
-func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
+func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 	gpus, topology := kfdGPUs(m.Files)
 	r.AMDDriver = strings.TrimSpace(readText(m.Files, "sys/module/amdgpu/version"))
 	var onBus []pciCard
@@ -204,7 +204,7 @@ func kfdBDF(domain, location uint64) string {
 }
 
 // kfdRights finds out whether this user may compute.
-func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
+func (r *Result) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 	var text string
 	if m.OpenKFD != nil {
 		err := m.OpenKFD()
@@ -267,13 +267,13 @@ var amdSayings = []struct{ words, code, remedy, contained string }{
 }
 
 // kernelLog is dmesg where this user may read it.
-func (r *Report) kernelLog(ctx context.Context, m Machine) string {
+func (r *Result) kernelLog(ctx context.Context, m Machine) string {
 	out, _ := m.Run(ctx, "dmesg")
 	return out.Text
 }
 
 // rocmTools asks rocm-smi for JSON, and MI300's firmware, then rocminfo.
-func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
+func (r *Result) rocmTools(ctx context.Context, m Machine) []GPU {
 	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram",
 		"--json"); err == nil {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {

@@ -80,8 +80,8 @@ func (p Problem) Sentence() string {
 	return strings.TrimRight(stamp.ReplaceAllString(p.Text, ""), " .:") + ": " + p.Remedy
 }
 
-// Report is the result.
-type Report struct {
+// Result is the result.
+type Result struct {
 	Platform      string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
 	DriverVersion string    `json:"nvidia_driver,omitempty"`
 	OpenModule    bool      `json:"nvidia_open_module,omitempty"`
@@ -143,8 +143,8 @@ func (m Machine) whole() Machine {
 }
 
 // Detect looks at a machine.
-func Detect(ctx context.Context, m Machine) Report {
-	r := Report{Platform: m.Platform, GPUs: []GPU{}}
+func Detect(ctx context.Context, m Machine) Result {
+	r := Result{Platform: m.Platform, GPUs: []GPU{}}
 	if r.Platform == "" && m.Files != nil {
 		r.Platform = platform(m.Files)
 	}
@@ -162,7 +162,7 @@ func Detect(ctx context.Context, m Machine) Report {
 }
 
 // number counts AMD's GPUs after NVIDIA's.
-func (r *Report) number() {
+func (r *Result) number() {
 	behind := 0
 	for _, g := range r.GPUs {
 		if g.Vendor == NVIDIA && g.Number != nil {
@@ -183,12 +183,12 @@ func (g GPU) Title() string {
 }
 
 // Usable lists the GPUs that can be used.
-func (r Report) Usable() []GPU {
+func (r Result) Usable() []GPU {
 	return slices.DeleteFunc(slices.Clone(r.GPUs), func(g GPU) bool { return !g.Usable })
 }
 
 // Why is one sentence on why no GPU is used, "" when one can be or when there is none to speak of.
-func (r Report) Why() string {
+func (r Result) Why() string {
 	if len(r.Usable()) > 0 {
 		return ""
 	}
@@ -206,7 +206,7 @@ func (r Report) Why() string {
 }
 
 // Environment is what our own process must set before it opens AMD's runtime.
-func (r Report) Environment() map[string]string {
+func (r Result) Environment() map[string]string {
 	for _, g := range r.GPUs {
 		if g.Arch == "gfx942" && g.MECFirmware > 0 && g.MECFirmware < oldMEC {
 			return map[string]string{"HSA_NO_SCRATCH_RECLAIM": "1"}
@@ -216,12 +216,12 @@ func (r Report) Environment() map[string]string {
 }
 
 // problem notes a problem that keeps a vendor's GPUs from being used.
-func (r *Report) problem(vendor, code, text, remedy string) {
+func (r *Result) problem(vendor, code, text, remedy string) {
 	r.note(Problem{Vendor: vendor, Code: code, Text: text, Remedy: remedy})
 }
 
 // note notes a problem once.
-func (r *Report) note(p Problem) {
+func (r *Result) note(p Problem) {
 	if !slices.ContainsFunc(r.Problems, func(have Problem) bool {
 		return have.Code == p.Code && have.Vendor == p.Vendor
 	}) {

@@ -262,7 +262,7 @@ func TestEverySample(t *testing.T) {
 	}
 }
 
-func (s sample) checkProblem(t *testing.T, r Report) {
+func (s sample) checkProblem(t *testing.T, r Result) {
 	t.Helper()
 	if s.want.Problem == nil {
 		if len(r.Problems) > 0 {

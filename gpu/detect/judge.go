@@ -14,7 +14,7 @@ import (
 const oldestSM = 80
 
 // judge decides. runs is Machine.Runs.
-func (r *Report) judge(runs func(arch string) error) {
+func (r *Result) judge(runs func(arch string) error) {
 	tooOld := ""
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
@@ -50,7 +50,7 @@ func (r *Report) judge(runs func(arch string) error) {
 }
 
 // blocking is the first problem that keeps a vendor's cards out.
-func (r *Report) blocking(vendor string) *Problem {
+func (r *Result) blocking(vendor string) *Problem {
 	for i := range r.Problems {
 		if p := &r.Problems[i]; p.Vendor == vendor && !p.Advice {
 			return p

@@ -18,7 +18,7 @@ import (
 const smiQuery = "index,name,pci.bus_id,pci.device_id,memory.total,memory.free," +
 	"driver_version,compute_cap,mig.mode.current"
 
-func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
+func (r *Result) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	var gpus []GPU
 	for _, c := range cards {
 		if strings.HasPrefix(c.id, "10de:") {
@@ -145,7 +145,7 @@ func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 }
 
 // nvidiaTools asks nvidia-smi, and notes as a problem what it answers instead of a list.
-func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
+func (r *Result) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+smiQuery, "--format=csv")
 	if err != nil {
 		return nil
@@ -255,7 +255,7 @@ var nvidiaSayings = []struct{ words, code, remedy string }{
 var busID = regexp.MustCompile(`GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])`)
 
 // nvidiaText finds the meaning of a tool's or the driver's words.
-func (r *Report) nvidiaText(text string, exit int) {
+func (r *Result) nvidiaText(text string, exit int) {
 	for _, s := range nvidiaSayings {
 		if !strings.Contains(text, s.words) {
 			continue

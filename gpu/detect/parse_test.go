@@ -183,7 +183,7 @@ func TestRocmSmi(t *testing.T) {
 			return Output{Text: `{"card0": {"Card Series": "AMD Instinct", "Node ID": "2", ` +
 				`"GFX Version": "` + c.arch + `"}, "card1": {"Node ID": "3"}}`}, nil
 		}}
-		gpus := new(Report).rocmTools(t.Context(), m)
+		gpus := new(Result).rocmTools(t.Context(), m)
 		want := "rocm-smi --showproductname --showmeminfo vram --json\n"
 		if c.arch == "gfx942" {
 			want += "rocm-smi --showfw\n"

@@ -24,7 +24,7 @@ const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 	"clocks.current.sm,clocks.current.memory"
 
 // ReadSensors reads the GPUs' sensors, and their free memory where it is not known yet.
-func (r *Report) ReadSensors(ctx context.Context, m Machine) {
+func (r *Result) ReadSensors(ctx context.Context, m Machine) {
 	m = m.whole()
 	r.sensorsNVIDIA(ctx, m)
 	for i := range r.GPUs {
@@ -34,7 +34,7 @@ func (r *Report) ReadSensors(ctx context.Context, m Machine) {
 	}
 }
 
-func (r *Report) sensorsNVIDIA(ctx context.Context, m Machine) {
+func (r *Result) sensorsNVIDIA(ctx context.Context, m Machine) {
 	if !slices.ContainsFunc(r.GPUs, func(g GPU) bool { return g.Vendor == NVIDIA && g.Usable }) {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // NVIDIA's query finds its card by address whatever the rows' order, and values that are not there
 // are left out.
 func TestSensorsOfNVIDIA(t *testing.T) {
-	r := Report{GPUs: []GPU{{Vendor: NVIDIA, BDF: "0000:1b:00.0", Usable: true},
+	r := Result{GPUs: []GPU{{Vendor: NVIDIA, BDF: "0000:1b:00.0", Usable: true},
 		{Vendor: NVIDIA, BDF: "0000:43:00.0", Usable: true, FreeMiB: 7}, {Vendor: NVIDIA,
 			BDF: "0000:99:00.0", Usable: true}}}
 	var asked []string
@@ -43,7 +43,7 @@ func TestSensorsOfNVIDIA(t *testing.T) {
 func TestSensorsOfAMD(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s + "\n")} }
 	const a, b = "sys/bus/pci/devices/0000:03:00.0", "sys/bus/pci/devices/0000:07:00.0"
-	r := Report{GPUs: []GPU{{Vendor: AMD, BDF: "0000:03:00.0"}, {Vendor: AMD, BDF: "0000:07:00.0"},
+	r := Result{GPUs: []GPU{{Vendor: AMD, BDF: "0000:03:00.0"}, {Vendor: AMD, BDF: "0000:07:00.0"},
 		{Vendor: AMD, BDF: "0000:0a:00.0"}, {Vendor: AMD}}}
 	r.ReadSensors(t.Context(), Machine{Files: fstest.MapFS{
 		a + "/mem_info_vram_total": file("34208743424"), a +
@@ -77,7 +77,7 @@ func TestSensorsOfNobody(t *testing.T) {
 		func(context.Context, string, ...string) (Output, error) {
 			return Output{Text: "No devices were found", Exit: 6}, nil
 		}} {
-		r := Report{GPUs: []GPU{{Vendor: NVIDIA, BDF: "0000:1b:00.0", Usable: true}}}
+		r := Result{GPUs: []GPU{{Vendor: NVIDIA, BDF: "0000:1b:00.0", Usable: true}}}
 		if r.ReadSensors(t.Context(), Machine{Run: run}); r.GPUs[0].Sensors != nil {
 			t.Errorf("%+v", r.GPUs[0].Sensors)
 		}

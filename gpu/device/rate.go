@@ -199,7 +199,7 @@ func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, e
 		enough)
 }
 
-func (d *Device) timeUnit(u kernels.Unit, loop kernels.Rate, blocks,
+func (d *Device) timeUnit(u kernels.Unit, loop kernels.RateLoop, blocks,
 	rounds int) (best time.Duration, err error) {
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()

@@ -25,8 +25,8 @@ func (h hostSampled) Caps() engine.Caps {
 }
 
 // turns are three requests: a greedy one, one with everything that sampling knows, one under masks.
-func turns(vocab int) []sched.Request {
-	return []sched.Request{
+func turns(vocab int) []sched.TokenRequest {
+	return []sched.TokenRequest{
 		{Prompt: []int32{5, 6, 7}, MaxTokens: 6, Params: sample.Params{Logprobs: -1}},
 		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9,
 			TopK: 40, MinP: 0.01, RepetitionPenalty: 1.2, FrequencyPenalty: 0.5,
@@ -40,7 +40,7 @@ func turns(vocab int) []sched.Request {
 }
 
 // texts runs the turns together.
-func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]sched.Token) {
+func texts(t *testing.T, eng sched.StepEngine, vocab int) (all [][]sched.Token) {
 	t.Helper()
 	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
@@ -116,7 +116,7 @@ func TestSchedulerIsAStepAhead(t *testing.T) {
 	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
 	defer s.Close()
-	st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6}, MaxTokens: 5,
+	st, err := s.Submit(t.Context(), sched.TokenRequest{Prompt: []int32{5, 6}, MaxTokens: 5,
 		Params: sample.Params{Logprobs: -1}})
 	if err != nil {
 		t.Fatal(err)

@@ -134,27 +134,28 @@ func pointers(first Pointer, more []Pointer) []any {
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
 const rateThreads = 256
 
-// Rate is the loop of a unit: what it multiplies in a launch, and the memory that it takes.
-type Rate struct {
+// RateLoop is the loop of a unit: what it multiplies in a launch, and the memory that it takes.
+type RateLoop struct {
 	Operands        []int // bytes: a and b; by MX each has its scales behind it
 	Sums            int   // bytes that a block leaves
 	Multiplications int   // of a block in one round, each with its addition
 }
 
 // Rate describes the loop of one of the target's units.
-func (t Target) Rate(u Unit) Rate {
+func (t Target) Rate(u Unit) RateLoop {
 	const a, b = 2, 4 // operands of 16 rows of each side
 	groups := rateThreads / t.Warp
 	switch u {
 	case WGMMA:
 		const k = 64 // of a warpgroup's product
 		groups = rateThreads / 128
-		return Rate{[]int{64 * k * 2, 128 * k * 2}, groups * 64 * 128 * 4, groups * 64 * 128 * k}
+		return RateLoop{[]int{64 * k * 2, 128 * k * 2}, groups * 64 * 128 * 4,
+			groups * 64 * 128 * k}
 	case MX:
-		return Rate{[]int{a * 1024, a * 64, b * 1024, b * 64}, groups * 1024,
+		return RateLoop{[]int{a * 1024, a * 64, b * 1024, b * 64}, groups * 1024,
 			groups * a * b * 16 * 16 * 128}
 	}
-	return Rate{[]int{a * 512, b * 512}, groups * 1024, groups * a * b * 16 * 16 * 16}
+	return RateLoop{[]int{a * 512, b * 512}, groups * 1024, groups * a * b * 16 * 16 * 16}
 }
 
 // MatrixRate multiplies by one of the target's units, rounds times, and leaves the sums in c

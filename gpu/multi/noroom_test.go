@@ -14,23 +14,23 @@ import (
 // not.
 func TestNoRoomIsTrue(t *testing.T) {
 	const gib = int64(1) << 30
-	many := make([]Card, 8)
+	many := make([]CardMemory, 8)
 	for i := range many {
-		many[i] = Card{Free: gib * 3 / 2, Total: 140 * gib}
+		many[i] = CardMemory{Free: gib * 3 / 2, Total: 140 * gib}
 	}
 	for name, x := range map[string]struct {
 		s     models.Spec
-		cards []Card
+		cards []CardMemory
 		host  Host
 		want  []string
 		not   string
 	}{
-		"one card, the host could hold the experts": {models.Spec20B(), []Card{{Free: 2 * gib}},
+		"one card, the host could hold the experts": {models.Spec20B(), []CardMemory{{Free: 2 * gib}},
 			Host{Free: 64 * gib},
 			[]string{"it needs 4.",
 				" GB on the GPU, even with all of its experts in the host's memory, and 1.6 GB " +
 					"is there"}, " GPUs with "},
-		"one card, no host": {models.Spec20B(), []Card{{Free: 8 * gib}}, Host{},
+		"one card, no host": {models.Spec20B(), []CardMemory{{Free: 8 * gib}}, Host{},
 			[]string{"it needs 1", " GB on the GPU and 8.1 GB is there; ",
 				" of its experts would go to the host's memory, which has 0.0 GB"}, "even"},
 		"nearly full cards": {models.Spec20B(), many, Host{Free: 64 * gib},
@@ -38,7 +38,7 @@ func TestNoRoomIsTrue(t *testing.T) {
 				" and 8.6 GB is there, on 8 GPUs with 1.1 GB at most, where steps take "},
 			"would go"},
 		"the host's memory is the card's": {models.Spec120B(),
-			[]Card{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6",
+			[]CardMemory{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6",
 				" GB on the GPU and 42.4 GB is there"}, "host's"},
 	} {
 		_, err := PlanFor(x.s, x.cards, x.host, engine.Settings{})
@@ -66,7 +66,7 @@ func TestSharedIsCountedOnce(t *testing.T) {
 	const gib = int64(1) << 30
 	s := models.Spec120B()
 	for _, shared := range []bool{false, true} {
-		cards := []Card{{Free: 24 * gib}, {Free: 20 * gib, Shared: shared}}
+		cards := []CardMemory{{Free: 24 * gib}, {Free: 20 * gib, Shared: shared}}
 		p, err := PlanFor(s, cards, Host{Free: 30 * gib}, engine.Settings{})
 		if (err != nil) != shared {
 			t.Errorf("shared %v: %v, %+v", shared, err, p)

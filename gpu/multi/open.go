@@ -83,12 +83,12 @@ func openOn(cards []*device.Card, host engine.Device, spec models.Spec, s engine
 		_, y := b.Memory()
 		return cmp.Compare(y>>20, x>>20)
 	})
-	var planned []Card
+	var planned []CardMemory
 	var devices []engine.Device
 	for _, c := range cards {
 		total, free := c.Memory()
 		caps := c.Caps()
-		planned = append(planned, Card{Name: c.Name(), Number: c.Number, Free: free,
+		planned = append(planned, CardMemory{Name: c.Name(), Number: c.Number, Free: free,
 			Total: total, Shared: caps.Integrated, Bandwidth: caps.Bandwidth})
 		devices = append(devices, c)
 	}

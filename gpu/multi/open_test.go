@@ -323,7 +323,7 @@ func FuzzPlan(f *testing.F) {
 		r.Spec.MaxPosition = 131072
 		r.Settings.MaxModelLen, r.Settings.CPUExperts,
 			r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
-		cards := []Card{{Number: 3, Free: free, Total: free},
+		cards := []CardMemory{{Number: 3, Free: free, Total: free},
 			{Number: 1, Free: free / 2, Total: free}}
 		plan, err := PlanFor(r.Spec, cards, Host{Free: host}, r.Settings)
 		if err != nil {

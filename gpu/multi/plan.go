@@ -23,8 +23,8 @@ import (
 // sizes, engine.PlanFor's scratch and Extra, never guesses; a plan that does not fit is an error
 // that says by how much.
 
-// Card is a GPU with memory to give.
-type Card struct {
+// CardMemory is a GPU with memory to give.
+type CardMemory struct {
 	Name      string
 	Number    int     // by which people know it
 	Free      int64   // bytes that a device on it says are free (engine.Device.Memory)
@@ -84,7 +84,7 @@ const shortest = 4096
 // planner is what a plan is made for, and the parts of the model in bytes.
 type planner struct {
 	spec  models.Spec
-	cards []Card
+	cards []CardMemory
 	host  Host
 	o     engine.Settings
 
@@ -157,13 +157,13 @@ func (z *planner) pages(context int) int {
 
 // PlanFor plans a model of shape s. It reads the context, the step's rows and sequences, the modes,
 // the utilization and the layers on the CPU; what is left open takes a GPU's defaults.
-func PlanFor(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
+func PlanFor(s models.Spec, cards []CardMemory, host Host, o engine.Settings) (Plan, error) {
 	return makePlan(s, cards, host, o, false)
 }
 
 // makePlan is PlanFor; with staging, a card with experts on the CPU keeps room to stream two layers
 // of them through.
-func makePlan(s models.Spec, cards []Card, host Host, o engine.Settings, staging bool) (Plan,
+func makePlan(s models.Spec, cards []CardMemory, host Host, o engine.Settings, staging bool) (Plan,
 	error) {
 	if len(cards) == 0 {
 		return Plan{}, fmt.Errorf("there is no GPU to place %s on", s.Name)
@@ -222,7 +222,7 @@ func Room(total, free int64, utilization float64) int64 {
 	return max(0, free-Reserve)
 }
 
-func room(c Card, o engine.Settings) int64 {
+func room(c CardMemory, o engine.Settings) int64 {
 	return Room(cmp.Or(c.Total, c.Free), c.Free, o.GPUMemoryUtilization)
 }
 

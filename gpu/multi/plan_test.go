@@ -25,7 +25,7 @@ var desktop = Host{Free: 96 << 30, Bandwidth: 80e9}
 
 // cardOf is a chip of the catalogue as its driver shows it, nothing else on it. A chip that shares
 // the host's memory is given 112 GiB.
-func cardOf(c detect.Chip) Card {
+func cardOf(c detect.Chip) CardMemory {
 	total := int64(c.MemoryMiB) << 20
 	if total == 0 {
 		total = 112 << 30
@@ -33,7 +33,7 @@ func cardOf(c detect.Chip) Card {
 			total = 144 << 30 // the one chip whose driver's figure is not known, GH200 with 144 GB
 		}
 	}
-	return Card{Name: c.ID, Total: total, Free: device.Available(total, total-300<<20),
+	return CardMemory{Name: c.ID, Total: total, Free: device.Available(total, total-300<<20),
 		Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
 }
 
@@ -70,7 +70,7 @@ func TestTable(t *testing.T) {
 			if err != nil {
 				arch.Name, plan = "-", "the CPU: "+err.Error()
 			} else {
-				plan = describe(PlanFor(s, []Card{cardOf(c)}, desktop, engine.Settings{}))
+				plan = describe(PlanFor(s, []CardMemory{cardOf(c)}, desktop, engine.Settings{}))
 			}
 			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, arch.Name, plan))
 		}
@@ -89,15 +89,16 @@ func TestSeveralTable(t *testing.T) {
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
 			card := cardOf(c)
 			for _, n := range []int{2, 4} {
-				if p, err := PlanFor(s, []Card{card}, desktop, engine.Settings{}); err == nil &&
+				if p, err := PlanFor(s, []CardMemory{card}, desktop,
+					engine.Settings{}); err == nil &&
 					p.CPUExpertLayers() == 0 && p.Context == maxContext {
 					continue // one is enough
 				}
 				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name,
-					describe(PlanFor(s, slices.Repeat([]Card{card}, n), desktop,
+					describe(PlanFor(s, slices.Repeat([]CardMemory{card}, n), desktop,
 						engine.Settings{}))))
 			}
-			if p, err := makePlan(s, []Card{card}, desktop, engine.Settings{},
+			if p, err := makePlan(s, []CardMemory{card}, desktop, engine.Settings{},
 				true); err == nil && p.CPUExpertLayers() > 0 {
 				lines = append(lines, fmt.Sprintf("1 %-30s %-12s %s", c.ID, s.Name,
 					describe(p, nil)))
@@ -139,7 +140,7 @@ func compare(t *testing.T, path string, lines []string) {
 // embedding rows left out.
 func TestFiguresByHand(t *testing.T) {
 	s := models.Spec20B()
-	p, err := PlanFor(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{},
+	p, err := PlanFor(s, []CardMemory{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{},
 		engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +161,9 @@ func TestFiguresByHand(t *testing.T) {
 }
 
 func TestTwoCardsBeforeTheCPU(t *testing.T) {
-	card := Card{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
-	p, err := PlanFor(models.Spec120B(), []Card{card, card, card, card}, desktop, engine.Settings{})
+	card := CardMemory{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
+	p, err := PlanFor(models.Spec120B(), []CardMemory{card, card, card, card}, desktop,
+		engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func TestTwoCardsBeforeTheCPU(t *testing.T) {
 }
 
 func TestNoRoomSaysTheNumbers(t *testing.T) {
-	_, err := PlanFor(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9},
+	_, err := PlanFor(models.Spec120B(), []CardMemory{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9},
 		engine.Settings{})
 	var e *NoRoom
 	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), " GB ") {
@@ -190,7 +192,7 @@ func TestNoRoomSaysTheNumbers(t *testing.T) {
 	if _, err := PlanFor(models.Spec20B(), nil, Host{}, engine.Settings{}); err == nil {
 		t.Error("no card, no error")
 	}
-	if _, err := PlanFor(models.Spec20B(), []Card{{Free: 80e9}}, Host{},
+	if _, err := PlanFor(models.Spec20B(), []CardMemory{{Free: 80e9}}, Host{},
 		engine.Settings{MaxModelLen: 200000}); err == nil {
 		t.Error("a context beyond the model's")
 	}
@@ -203,10 +205,11 @@ func TestNeverOverruns(t *testing.T) {
 	specs := []models.Spec{models.Spec20B(), models.Spec120B()}
 	for range 400 {
 		s := specs[r.IntN(2)]
-		cards := make([]Card, 1+r.IntN(4))
+		cards := make([]CardMemory, 1+r.IntN(4))
 		for i := range cards {
 			total := int64(4e9 + r.Float64()*140e9)
-			cards[i] = Card{Total: total, Free: int64(float64(total) * (0.3 + 0.7*r.Float64())),
+			cards[i] = CardMemory{Total: total,
+				Free:      int64(float64(total) * (0.3 + 0.7*r.Float64())),
 				Bandwidth: 1e12}
 		}
 		host := Host{Free: int64(r.Float64() * 128e9), Bandwidth: 5e10}
@@ -302,7 +305,7 @@ func TestOneCardIsEnough(t *testing.T) {
 			}
 			for _, x := range []struct{ less, second, shares int64 }{{0, 80 << 30, 1},
 				{1, 80 << 30, 2}, {1, 1 << 30, 0}} {
-				cards := []Card{{Free: need + Reserve - x.less}, {Free: x.second}}
+				cards := []CardMemory{{Free: need + Reserve - x.less}, {Free: x.second}}
 				p, err := PlanFor(s, cards, Host{}, o)
 				var e *NoRoom
 				if int64(len(p.Shares)) != x.shares || (x.shares == 0) != errors.As(err, &e) {
@@ -320,13 +323,13 @@ func TestOneCardIsEnough(t *testing.T) {
 // Pages of 8 bits: the context is longer on the same card, and two cards have half of a page each.
 func TestPagesOf8Bits(t *testing.T) {
 	s := models.Spec20B()
-	card := Card{Free: 15 << 30}
-	half, err := PlanFor(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
+	card := CardMemory{Free: 15 << 30}
+	half, err := PlanFor(s, []CardMemory{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
 		KVCacheDtype: "bf16"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eight, err := PlanFor(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
+	eight, err := PlanFor(s, []CardMemory{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
 		KVCacheDtype: engine.KVFP8})
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +346,7 @@ func TestPagesOf8Bits(t *testing.T) {
 		free  int64
 		cards int
 	}{{40 << 30, 1}, {10 << 30, 2}} {
-		p, err := makePlan(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o, false)
+		p, err := makePlan(s, []CardMemory{{Free: x.free}, {Free: x.free}}, Host{}, o, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func (h hostSampled) Caps() engine.Caps {
 
 // texts runs three turns together: a greedy one, one with everything that sampling knows, one under
 // masks.
-func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error) {
+func texts(t *testing.T, eng sched.StepEngine, vocab int) (all [][]int32, err error) {
 	t.Helper()
 	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
@@ -39,7 +39,7 @@ func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error)
 		return mask
 	}
 	var streams []*sched.Stream
-	for _, r := range []sched.Request{
+	for _, r := range []sched.TokenRequest{
 		{Prompt: []int32{5, 6, 7}, MaxTokens: 6, Params: sample.Params{Logprobs: -1}},
 		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9,
 			TopK: 40, RepetitionPenalty: 1.2, Seed: 7, Logprobs: -1}},

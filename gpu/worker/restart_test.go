@@ -29,7 +29,7 @@ func TestKilledWhileServing(t *testing.T) {
 			var faults []error
 			s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 				MaxNumBatchedTokens: 8, MaxNumSeqs: 2, MaxModelLen: 256},
-				Restart: func(fault error) (sched.Engine, error) {
+				Restart: func(fault error) (sched.StepEngine, error) {
 					faults = append(faults, fault)
 					if err := errors.Join(eng.Close(), dev.Close()); err != nil {
 						t.Error(err)
@@ -41,7 +41,8 @@ func TestKilledWhileServing(t *testing.T) {
 			request := func(tokens int) *sched.Stream {
 				p := sample.Defaults()
 				p.Seed, p.IgnoreEOS = 3, true
-				st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6, 7}, Params: p,
+				st, err := s.Submit(t.Context(), sched.TokenRequest{Prompt: []int32{5, 6, 7},
+					Params:    p,
 					MaxTokens: tokens})
 				if err != nil {
 					t.Fatal(err)

@@ -36,8 +36,8 @@ const (
 	maxDims          = 4
 )
 
-// Tensor is one tensor of a file.
-type Tensor struct {
+// TensorInfo is one tensor of a file.
+type TensorInfo struct {
 	Name string
 	Type Type
 	// row-major, as everywhere in this program: the file lists dimensions the other way round
@@ -47,7 +47,7 @@ type Tensor struct {
 }
 
 // Elements is the number of values.
-func (t Tensor) Elements() int64 {
+func (t TensorInfo) Elements() int64 {
 	n := int64(1)
 	for _, d := range t.Shape {
 		n *= int64(d)
@@ -58,9 +58,9 @@ func (t Tensor) Elements() int64 {
 // Header is a checked header.
 type Header struct {
 	Keys    map[string]Value
-	Tensors []Tensor // in the order of their bytes
-	Size    int64    // the file's, in bytes
-	Bytes   int64    // the header's own length, up to the first tensor
+	Tensors []TensorInfo // in the order of their bytes
+	Size    int64        // the file's, in bytes
+	Bytes   int64        // the header's own length, up to the first tensor
 }
 
 // Error says what is wrong with one file, in one sentence without its full stop.
@@ -183,7 +183,7 @@ func (h *Header) place(read int64) error {
 		t.Begin += h.Bytes
 		t.End = t.Begin + length
 	}
-	slices.SortFunc(h.Tensors, func(a, b Tensor) int {
+	slices.SortFunc(h.Tensors, func(a, b TensorInfo) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin),
 			cmp.Compare(a.End, b.End))
 	})
@@ -205,8 +205,8 @@ func (h *Header) place(read int64) error {
 
 // tensor reads one info; Begin is the offset from the first tensor's place, End follows from type
 // and shape.
-func (d *decoder) tensor() (Tensor, error) {
-	t := Tensor{Name: d.text()}
+func (d *decoder) tensor() (TensorInfo, error) {
+	t := TensorInfo{Name: d.text()}
 	dims := d.uint32()
 	if dims > maxDims {
 		return t, wrong("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)

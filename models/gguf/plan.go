@@ -15,7 +15,7 @@ import (
 
 // rows are rows of a GGUF tensor along its first dimension, from one on.
 type rows struct {
-	tensor Tensor
+	tensor TensorInfo
 	first  int64
 }
 
@@ -161,7 +161,7 @@ func pair(gate, up []rows) []rows {
 // check compares the sources of a rewrite with what it makes.
 func (f finder) check(r rewrite) error {
 	if r.from == nil {
-		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(Tensor{}),
+		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(TensorInfo{}),
 			r.to.Name)
 	}
 	want := slices.Clone(r.to.Shape)

@@ -18,7 +18,7 @@ import (
 type Set struct {
 	Files   []string // paths, in order
 	Keys    map[string]Value
-	Tensors map[string]Tensor
+	Tensors map[string]TensorInfo
 	Size    int64 // of all files, in bytes
 }
 
@@ -35,7 +35,7 @@ func First(name string) bool {
 
 // OpenSet opens the model whose file, or one of whose files, is at path.
 func OpenSet(path string) (*Set, error) {
-	s := &Set{Files: []string{path}, Tensors: map[string]Tensor{}}
+	s := &Set{Files: []string{path}, Tensors: map[string]TensorInfo{}}
 	if m := part.FindStringSubmatch(filepath.Base(path)); m != nil {
 		n, err := strconv.Atoi(m[3])
 		if err != nil || n < 1 || n > maxFiles {
@@ -74,4 +74,4 @@ func OpenSet(path string) (*Set, error) {
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
 
 // Base is the name of the file that holds a tensor.
-func (s *Set) Base(t Tensor) string { return filepath.Base(s.Files[t.File]) }
+func (s *Set) Base(t TensorInfo) string { return filepath.Base(s.Files[t.File]) }

@@ -151,7 +151,7 @@ func resident(what string) (n int) {
 // noEngine refuses prompts that are too long, and generates nothing.
 type noEngine struct{ context int }
 
-func (n noEngine) Submit(_ context.Context, r sched.Request) (session.TokenStream, error) {
+func (n noEngine) Submit(_ context.Context, r sched.TokenRequest) (session.TokenStream, error) {
 	if asked := len(r.Prompt) + 1; asked > n.context {
 		return nil, &sched.ContextLengthError{Max: n.context, Asked: asked}
 	}

@@ -61,7 +61,7 @@ func BenchmarkStep(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
 			var all sync.WaitGroup
 			for range seqs {
-				st, err := s.Submit(ctx, Request{Prompt: []int32{1},
+				st, err := s.Submit(ctx, TokenRequest{Prompt: []int32{1},
 					Params: sample.Params{Logprobs: -1}})
 				if err != nil {
 					b.Fatal(err)
@@ -99,7 +99,7 @@ func byHand(seqs int) *Scheduler {
 		Pages: 1 << 18, MaxNumSeqs: seqs}})
 	s.Close()
 	for range seqs {
-		r := Request{Prompt: []int32{1}}
+		r := TokenRequest{Prompt: []int32{1}}
 		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.MaxModelLen,
 			newStream(context.Background(), 1, s.o.now)))
 	}

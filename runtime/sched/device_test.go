@@ -48,7 +48,7 @@ func TestInterleavingsOnDevice(t *testing.T) {
 	}
 	for range scenarios {
 		stats := scenarioOn(t, rng, nil,
-			func(e *simtest.Engine) Engine { return simtest.NewDevice(e) })
+			func(e *simtest.Engine) StepEngine { return simtest.NewDevice(e) })
 		all.Preemptions += stats.Preemptions
 		all.Cancelled += stats.Cancelled
 		all.Steps += stats.Steps
@@ -65,7 +65,7 @@ func TestInterleavingsOnDevice(t *testing.T) {
 // it is asked for.
 func TestTheDeviceIsAStepAhead(t *testing.T) {
 	s, dev := startOnDevice(t, Options{})
-	got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(9), MaxTokens: 6}))
+	got := drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(9), MaxTokens: 6}))
 	if len(got) != 6 {
 		t.Fatalf("%v", got)
 	}
@@ -84,7 +84,8 @@ func TestTheDeviceIsAStepAhead(t *testing.T) {
 func TestMasksOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
 	var seen [][]int32
-	r := Request{Prompt: prompt(5), MaxTokens: 30, Params: sample.Params{Temperature: 1, TopP: 1,
+	r := TokenRequest{Prompt: prompt(5), MaxTokens: 30, Params: sample.Params{Temperature: 1,
+		TopP: 1,
 		Seed: 4, Logprobs: -1}}
 	r.Constraint = &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		seen = append(seen, slices.Clone(generated))
@@ -117,8 +118,9 @@ func TestFollowOnDevice(t *testing.T) {
 		}
 		return nil
 	}
-	r := Request{Prompt: prompt(12), MaxTokens: 25, Constraint: &simtest.Constraint{Follow: follow},
-		Params: sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
+	r := TokenRequest{Prompt: prompt(12), MaxTokens: 25,
+		Constraint: &simtest.Constraint{Follow: follow},
+		Params:     sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
 	host, _ := start(t, Options{})
 	want := drain(t, submit(t, host, t.Context(), r))
 	s, dev := startOnDevice(t, Options{})
@@ -132,8 +134,9 @@ func TestFollowOnDevice(t *testing.T) {
 // has room for.
 func TestLongPenaltiesAreSampledOnTheHost(t *testing.T) {
 	o := Options{Settings: engine.Settings{MaxNumBatchedTokens: 1}}
-	r := Request{Prompt: prompt(97), MaxTokens: 3, Params: sample.Params{RepetitionPenalty: 1.2,
-		Logprobs: -1, LogitBias: map[int32]float32{}}}
+	r := TokenRequest{Prompt: prompt(97), MaxTokens: 3,
+		Params: sample.Params{RepetitionPenalty: 1.2,
+			Logprobs: -1, LogitBias: map[int32]float32{}}}
 	s, dev := startOnDevice(t, o)
 	if got := drain(t, submit(t, s, t.Context(), r)); len(got) != 3 || len(dev.Calls) == 0 {
 		t.Fatalf("%v, %v", got, dev.Calls)
@@ -159,7 +162,8 @@ func manyIDs(n int) []int32 {
 // TestFaultsOnDevice: whichever call fails, the running request ends with the error, nothing is
 // left on the device, and the next request gets its own tokens.
 func TestFaultsOnDevice(t *testing.T) {
-	r := Request{Prompt: prompt(40), MaxTokens: 8, Params: sample.Params{Temperature: 1, TopP: 1,
+	r := TokenRequest{Prompt: prompt(40), MaxTokens: 8, Params: sample.Params{Temperature: 1,
+		TopP: 1,
 		Seed: 5, Logprobs: -1}}
 	for _, call := range []string{"queue", "sample", "wait"} {
 		for nth := 1; nth <= 3; nth++ {
@@ -196,14 +200,14 @@ func TestFaultsOnDevice(t *testing.T) {
 // TestNothingAllowedOnDevice: a mask without a token ends the request, and a neighbour goes on.
 func TestNothingAllowedOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
-	bad := Request{Prompt: prompt(5), MaxTokens: 9,
+	bad := TokenRequest{Prompt: prompt(5), MaxTokens: 9,
 		Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 			if len(generated) == 3 {
 				return []uint64{0, 0}
 			}
 			return nil
 		}}}
-	good := submit(t, s, t.Context(), Request{Prompt: prompt(7), MaxTokens: 20})
+	good := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(7), MaxTokens: 20})
 	st := submit(t, s, t.Context(), bad)
 	if got := drain(t, st); len(got) != 3 || !errors.Is(st.Err(), sample.ErrNothingAllowed) {
 		t.Errorf("%v, %v", got, st.Err())

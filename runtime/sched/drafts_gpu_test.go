@@ -40,7 +40,7 @@ func TestDraftsOnAGPU(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" {
 		kinds, most = 8, 40
 	}
-	var requests []Request
+	var requests []TokenRequest
 	for k := range kinds {
 		p := sample.Params{Temperature: 1, TopP: 1, Seed: uint64(k), Logprobs: k - 3}
 		p.Logprobs = max(p.Logprobs, -1)
@@ -54,7 +54,7 @@ func TestDraftsOnAGPU(t *testing.T) {
 		case 3:
 			p.FrequencyPenalty, p.LogitBias = 1, map[int32]float32{3: 4, 9: -100}
 		}
-		requests = append(requests, Request{Prompt: cases[at].Tokens[:8+k], MaxTokens: most,
+		requests = append(requests, TokenRequest{Prompt: cases[at].Tokens[:8+k], MaxTokens: most,
 			Params: p})
 	}
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ type guesses struct {
 }
 
 // knows notes what a request will say.
-func (g *guesses) knows(context int, r Request) {
+func (g *guesses) knows(context int, r TokenRequest) {
 	text := slices.Clone(r.Prompt)
 	answer, _ := alone(g.sim, context, r)
 	for _, t := range answer {
@@ -36,7 +36,7 @@ func (g *guesses) knows(context int, r Request) {
 }
 
 // wrote notes what requests have said.
-func (g *guesses) wrote(requests []Request, answers [][]Token) {
+func (g *guesses) wrote(requests []TokenRequest, answers [][]Token) {
 	for i, r := range requests {
 		text := slices.Clone(r.Prompt)
 		for _, tok := range answers[i] {
@@ -47,7 +47,7 @@ func (g *guesses) wrote(requests []Request, answers [][]Token) {
 }
 
 // answers submits all requests and reads what they say.
-func answers(t *testing.T, s *Scheduler, requests []Request) (texts [][]Token) {
+func answers(t *testing.T, s *Scheduler, requests []TokenRequest) (texts [][]Token) {
 	t.Helper()
 	var streams []*Stream
 	for _, r := range requests {
@@ -119,15 +119,15 @@ func drafted(rng *rand.Rand) func(*Options, *guesses, []*job) {
 
 // With OSSRUN_LONG these are 10,000 turns.
 func TestDraftsChangeNothing(t *testing.T) {
-	changeNothing(t, 60, func(e *simtest.Engine) Engine { return e })
+	changeNothing(t, 60, func(e *simtest.Engine) StepEngine { return e })
 }
 
 // A device that samples has drafts in the steps that are not queued ahead.
 func TestDraftsChangeNothingOnDevice(t *testing.T) {
-	changeNothing(t, 30, func(e *simtest.Engine) Engine { return simtest.NewDevice(e) })
+	changeNothing(t, 30, func(e *simtest.Engine) StepEngine { return simtest.NewDevice(e) })
 }
 
-func changeNothing(t *testing.T, scenarios int, on func(*simtest.Engine) Engine) {
+func changeNothing(t *testing.T, scenarios int, on func(*simtest.Engine) StepEngine) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var all Stats
 	switch {
@@ -185,7 +185,7 @@ func TestDraftsSaveSteps(t *testing.T) {
 	next := func(generated []int32) []uint64 {
 		return []uint64{1 << (20 + len(generated)%16), 0}
 	}
-	r := Request{Prompt: prompt(10), MaxTokens: 400, Params: sample.Params{Logprobs: -1},
+	r := TokenRequest{Prompt: prompt(10), MaxTokens: 400, Params: sample.Params{Logprobs: -1},
 		Constraint: &simtest.Constraint{Allow: next}}
 	for i, id := range drain(t, submit(t, s, t.Context(), r)) {
 		if want := int32(20 + i%16); id != want {
@@ -202,7 +202,8 @@ func TestPredictions(t *testing.T) {
 	clock := costing{now: time.Unix(1, 0)}
 	s, sim := start(t, Options{Settings: engine.Settings{Drafts: 32}, now: clock.time,
 		launch: clock.launch})
-	r := Request{Prompt: prompt(10), MaxTokens: 200, Params: sample.Params{Temperature: 1, TopP: 1,
+	r := TokenRequest{Prompt: prompt(10), MaxTokens: 200, Params: sample.Params{Temperature: 1,
+		TopP: 1,
 		Seed: 3, Logprobs: -1}}
 	answer, _ := alone(sim, s.ContextLength(), r)
 	r.Prediction = slices.Clone(r.Prompt)
@@ -232,7 +233,7 @@ func TestBrokenRowsOfDrafts(t *testing.T) {
 		sim := newSim(o, 97, 128)
 		s := New(brokenRow{sim}, o)
 		defer s.Close()
-		st = submit(t, s, t.Context(), Request{Prompt: prompt(12), MaxTokens: 500,
+		st = submit(t, s, t.Context(), TokenRequest{Prompt: prompt(12), MaxTokens: 500,
 			Params: sample.Params{Temperature: 1, TopP: 1, Seed: 2}})
 		return drain(t, st), st, s.Stats()
 	}
@@ -261,7 +262,7 @@ func TestBrokenRowsOfDrafts(t *testing.T) {
 // not.
 func TestDraftsOnTheCPU(t *testing.T) {
 	dev, ckpt, cases := goldenT1(t)
-	var requests []Request
+	var requests []TokenRequest
 	for i, g := range cases {
 		if len(g.Tokens) > 200 {
 			continue
@@ -269,7 +270,7 @@ func TestDraftsOnTheCPU(t *testing.T) {
 		for k := range 8 {
 			p := sample.Params{Temperature: 1, TopP: 1, Seed: uint64(100*i + k), Logprobs: k - 4}
 			p.Logprobs = max(p.Logprobs, -1)
-			r := Request{Prompt: g.Tokens, MaxTokens: 40, Params: p}
+			r := TokenRequest{Prompt: g.Tokens, MaxTokens: 40, Params: p}
 			switch k {
 			case 0:
 				r.Params.Temperature = 0

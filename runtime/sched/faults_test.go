@@ -29,7 +29,7 @@ func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
 	var streams []*Stream
 	var want [][]Token
 	for i := range 4 {
-		r := Request{Prompt: prompt(3 + i), MaxTokens: 8}
+		r := TokenRequest{Prompt: prompt(3 + i), MaxTokens: 8}
 		streams = append(streams, submit(t, s, t.Context(), r))
 		w, _ := alone(sim, s.ContextLength(), r)
 		want = append(want, w)
@@ -80,8 +80,8 @@ func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
 		MaxNumBatchedTokens: 64}})
 	defer s.Close()
 	never := map[int32]float32{42: -100}
-	bad := submit(t, s, t.Context(), Request{Prompt: []int32{1, 42}, MaxTokens: 5})
-	good := submit(t, s, t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 5,
+	bad := submit(t, s, t.Context(), TokenRequest{Prompt: []int32{1, 42}, MaxTokens: 5})
+	good := submit(t, s, t.Context(), TokenRequest{Prompt: []int32{1, 2}, MaxTokens: 5,
 		Params: sample.Params{LogitBias: never}})
 	if got := drain(t, bad); len(got) != 0 || bad.Finish() != FinishError || !errors.Is(bad.Err(),
 		sample.ErrNonFinite) {

@@ -32,7 +32,7 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 	}
 	for _, most := range []int{1, 5, 6, 7, 8, 9, 61, 200} {
 		s, _ := start(t, Options{Settings: engine.Settings{Pages: 40}})
-		r := Request{Prompt: prompt(40), MaxTokens: most,
+		r := TokenRequest{Prompt: prompt(40), MaxTokens: most,
 			Constraint: &simtest.Constraint{Allow: mask}}
 		r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 1, 7
 		sampled := drain(t, submit(t, s, t.Context(), r))
@@ -62,7 +62,7 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 // A token that follows may be the one that ends the request.
 func TestFollowEndsARequest(t *testing.T) {
 	s, _ := start(t, Options{})
-	r := Request{Prompt: prompt(5), MaxTokens: 50, Stop: []int32{9},
+	r := TokenRequest{Prompt: prompt(5), MaxTokens: 50, Stop: []int32{9},
 		Constraint: &simtest.Constraint{Follow: func(generated []int32) []int32 {
 			if len(generated) == 0 {
 				return nil
@@ -86,8 +86,8 @@ func TestOnlyAllowedLogitsAreComputed(t *testing.T) {
 		}
 		return []uint64{0x0410_0402 << (len(generated) % 7), 1 << (len(generated) % 30)}
 	}
-	few := func(seed uint64, most int) Request {
-		r := Request{Prompt: prompt(int(seed)), MaxTokens: most,
+	few := func(seed uint64, most int) TokenRequest {
+		r := TokenRequest{Prompt: prompt(int(seed)), MaxTokens: most,
 			Constraint: &simtest.Constraint{Allow: some}}
 		r.Params = sample.Defaults()
 		r.Params.Seed = seed
@@ -96,14 +96,14 @@ func TestOnlyAllowedLogitsAreComputed(t *testing.T) {
 	told, free := few(9, 30), few(11, 30)
 	told.Params.Logprobs, free.Constraint = 2, nil
 	for name, c := range map[string]struct {
-		requests []Request
+		requests []TokenRequest
 		narrow   bool
 	}{
-		"one":            {[]Request{few(3, 40)}, true},
-		"three":          {[]Request{few(3, 40), few(40, 25), few(70, 33)}, true},
-		"with logprobs":  {[]Request{told}, false},
-		"without a mask": {[]Request{free}, false},
-		"all at once":    {[]Request{few(3, 20), told, free, few(70, 60)}, true},
+		"one":            {[]TokenRequest{few(3, 40)}, true},
+		"three":          {[]TokenRequest{few(3, 40), few(40, 25), few(70, 33)}, true},
+		"with logprobs":  {[]TokenRequest{told}, false},
+		"without a mask": {[]TokenRequest{free}, false},
+		"all at once":    {[]TokenRequest{few(3, 20), told, free, few(70, 60)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, sim := start(t, Options{})

@@ -98,7 +98,7 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 						if len(g.Tokens) > c.longest {
 							continue
 						}
-						r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
+						r := TokenRequest{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
 							Params: sample.Params{Logprobs: -1}}
 						run := running{golden: i, greedy: submit(t, s, t.Context(), r)}
 						if len(g.Tokens) <= 200 {

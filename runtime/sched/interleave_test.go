@@ -21,7 +21,7 @@ import (
 
 // job is one request of a scenario.
 type job struct {
-	request Request
+	request TokenRequest
 	submit  int // step at which it comes
 	cancel  int // step at which it is cancelled, 0: never
 	cancels context.CancelFunc
@@ -33,7 +33,7 @@ type job struct {
 	inside  bool // and made inside a step: no later step may have it
 }
 
-func randomRequest(rng *rand.Rand, vocab, longest int) Request {
+func randomRequest(rng *rand.Rand, vocab, longest int) TokenRequest {
 	ids := func(n int) []int32 {
 		s := make([]int32, n)
 		for i := range s {
@@ -44,7 +44,7 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 	length := func(most int) int { // short ones more often
 		return 1 + rng.IntN(1+rng.IntN(max(most, 1)))
 	}
-	r := Request{Prompt: ids(length(longest)), MaxTokens: rng.IntN(1 + rng.IntN(200)),
+	r := TokenRequest{Prompt: ids(length(longest)), MaxTokens: rng.IntN(1 + rng.IntN(200)),
 		Params: sample.Params{Temperature: 1, TopP: 1, Seed: rng.Uint64(), Logprobs: -1}}
 	some := func() bool { return rng.IntN(4) == 0 }
 	if some() {
@@ -82,7 +82,7 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 }
 
 // first is what a random request has forced.
-func first(r Request) []int32 { return r.Constraint.(*simtest.Constraint).First }
+func first(r TokenRequest) []int32 { return r.Constraint.(*simtest.Constraint).First }
 
 // checkState is called before a step, in the loop's goroutine.
 func (s *Scheduler) checkState(b *engine.Batch) error {
@@ -130,13 +130,13 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 // scenario runs jobs and returns the statistics at the end.
 func scenario(t *testing.T, rng *rand.Rand) Stats {
 	t.Helper()
-	return scenarioOn(t, rng, nil, func(e *simtest.Engine) Engine { return e })
+	return scenarioOn(t, rng, nil, func(e *simtest.Engine) StepEngine { return e })
 }
 
 // scenarioOn runs them on the simulated engine as the scheduler is to see it; change may change the
 // options, the requests and what is drafted, see guesses.
 func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []*job),
-	seen func(*simtest.Engine) Engine) Stats {
+	seen func(*simtest.Engine) StepEngine) Stats {
 	t.Helper()
 	const vocab = 97
 	o := Options{Settings: engine.Settings{Pages: 12 + rng.IntN(60),

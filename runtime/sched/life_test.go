@@ -14,7 +14,7 @@ import (
 // Closing lets nobody in, ends those that run and those that wait, and leaves no page in use.
 func TestCloseEndsAll(t *testing.T) {
 	s, _ := start(t, Options{Settings: engine.Settings{MaxNumSeqs: 1}})
-	endless := Request{Prompt: prompt(3),
+	endless := TokenRequest{Prompt: prompt(3),
 		Params: sample.Params{LogitBias: map[int32]float32{3: -100}}}
 	runs, waits := submit(t, s, t.Context(), endless), submit(t, s, t.Context(), endless)
 	runs.Next(t.Context())
@@ -54,7 +54,7 @@ func TestRestart(t *testing.T) {
 		return nil
 	}
 	restarts := 0
-	o.Restart = func(fault error) (Engine, error) {
+	o.Restart = func(fault error) (StepEngine, error) {
 		if restarts++; !errors.Is(fault, broken) {
 			t.Error(fault)
 		}
@@ -66,7 +66,7 @@ func TestRestart(t *testing.T) {
 	var streams []*Stream
 	var want [][]Token
 	for range 4 { // of equal prompts: a page of the old engine would be found
-		r := Request{Prompt: prompt(100), MaxTokens: 8}
+		r := TokenRequest{Prompt: prompt(100), MaxTokens: 8}
 		streams = append(streams, submit(t, s, t.Context(), r))
 		w, _ := alone(sim, s.ContextLength(), r)
 		want = append(want, w)
@@ -98,11 +98,11 @@ func TestFailedRestartEndsEverything(t *testing.T) {
 	sim := newSim(o, 97, 128)
 	sim.Before = func(int, *engine.Batch) error { return errors.New("gone") }
 	no := errors.New("no card left")
-	o.Restart = func(error) (Engine, error) { return nil, no }
+	o.Restart = func(error) (StepEngine, error) { return nil, no }
 	s := New(sim, o)
 	defer s.Close()
 	for range 3 {
-		st, err := s.Submit(t.Context(), Request{Prompt: prompt(3)})
+		st, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3)})
 		if err != nil {
 			if !errors.Is(err, ErrClosed) {
 				t.Error(err)
@@ -113,7 +113,8 @@ func TestFailedRestartEndsEverything(t *testing.T) {
 			t.Errorf("%q %v", st.Finish(), st.Err())
 		}
 	}
-	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); !errors.Is(err, ErrClosed) {
+	if _, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3)}); !errors.Is(err,
+		ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -125,8 +126,8 @@ func TestRebuildDelaysNobody(t *testing.T) {
 		launch: func(b *engine.Batch) { look(b) }}
 	s, _ := start(t, o)
 	long := prompt(900)
-	drain(t, submit(t, s, t.Context(), Request{Prompt: long, MaxTokens: 1}))
-	decoding := Request{Prompt: []int32{5}, MaxTokens: 400,
+	drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: long, MaxTokens: 1}))
+	decoding := TokenRequest{Prompt: []int32{5}, MaxTokens: 400,
 		Params: sample.Params{LogitBias: map[int32]float32{3: -100, 4: -100}}}
 	worst, since, rebuilds := 0, 0, 0
 	var others []*Stream
@@ -136,7 +137,8 @@ func TestRebuildDelaysNobody(t *testing.T) {
 			s.pool.EvictPassing()
 			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3),
 				prompt(800)[200:]} {
-				others = append(others, submit(t, s, t.Context(), Request{Prompt: p, MaxTokens: 1}))
+				others = append(others, submit(t, s, t.Context(), TokenRequest{Prompt: p,
+					MaxTokens: 1}))
 			}
 		}
 		if since++; b.Rebuild {

@@ -36,7 +36,7 @@ type delivery struct {
 	stream *Stream
 	token  Token
 	more   bool // there is a token; false: the stream ends
-	finish Finish
+	finish FinishReason
 	err    error
 }
 

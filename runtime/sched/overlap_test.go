@@ -21,7 +21,7 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	var s *Scheduler
 	var second *Stream
 	o.prepared = func() { planned <- struct{}{} }
-	r := Request{Prompt: prompt(9), MaxTokens: 12}
+	r := TokenRequest{Prompt: prompt(9), MaxTokens: 12}
 	joined, rows := 0, int32(0)
 	sim.Before = func(step int, b *engine.Batch) error {
 		if n := <-masked; n != step-1 {
@@ -36,7 +36,7 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	tokens := 0
 	r.Constraint = &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		if tokens = len(generated); tokens == 4 {
-			second = submit(t, s, t.Context(), Request{Prompt: prompt(40), MaxTokens: 3})
+			second = submit(t, s, t.Context(), TokenRequest{Prompt: prompt(40), MaxTokens: 3})
 		}
 		masked <- len(generated)
 		return nil
@@ -72,7 +72,7 @@ func TestQuietStepsArePlannedAhead(t *testing.T) {
 	var streams []*Stream
 	var want [][]Token
 	for i := range 8 {
-		r := Request{Prompt: prompt(100 + 10*i), MaxTokens: 20 + i}
+		r := TokenRequest{Prompt: prompt(100 + 10*i), MaxTokens: 20 + i}
 		streams = append(streams, submit(t, s, t.Context(), r))
 		w, _ := alone(sim, s.ContextLength(), r)
 		want = append(want, w)
@@ -120,7 +120,7 @@ func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 		}})
 	var streams []*Stream
 	for i := range 6 {
-		r := Request{Prompt: append([]int32{int32(i)}, prompt(20)...), MaxTokens: 100}
+		r := TokenRequest{Prompt: append([]int32{int32(i)}, prompt(20)...), MaxTokens: 100}
 		streams = append(streams, submit(t, s, t.Context(), r))
 	}
 	for _, st := range streams {

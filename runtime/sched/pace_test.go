@@ -64,7 +64,7 @@ func TestRetryAfterOfAScheduler(t *testing.T) {
 	}
 	var streams []*Stream
 	for range 20 {
-		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: []int32{1},
+		streams = append(streams, submit(t, s, t.Context(), TokenRequest{Prompt: []int32{1},
 			MaxTokens: 2}))
 	}
 	close(all)

@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Request is one sequence to generate. Its slices are copied by Submit.
-type Request struct {
+// TokenRequest is one sequence to generate. Its slices are copied by Submit.
+type TokenRequest struct {
 	Prompt []int32
 	Params sample.Params
 	// generated tokens at most, forced ones included; 0: as many as the context holds
@@ -46,15 +46,15 @@ func forcedToken(id int32) Token {
 	return Token{SampledToken: engine.SampledToken{ID: id}, Forced: true}
 }
 
-// Finish says why a stream ended; it is empty while it runs.
-type Finish string
+// FinishReason says why a stream ended; it is empty while it runs.
+type FinishReason string
 
 const (
 	// a stop id was generated; it was delivered as the last Token
-	FinishStop      Finish = "stop"
-	FinishLength    Finish = "length"    // MaxTokens or the context is used up
-	FinishCancelled Finish = "cancelled" // the context given to Submit was cancelled
-	FinishError     Finish = "error"     // see Err
+	FinishStop      FinishReason = "stop"
+	FinishLength    FinishReason = "length"    // MaxTokens or the context is used up
+	FinishCancelled FinishReason = "cancelled" // the context given to Submit was cancelled
+	FinishError     FinishReason = "error"     // see Err
 )
 
 // ErrQueueFull is returned when as many requests wait as may.
@@ -81,7 +81,7 @@ func (e *ContextLengthError) Error() string {
 }
 
 // check refuses requests that cannot run; forced are the tokens that the constraint forces first.
-func (r *Request) check(forced []int32, spec models.Spec, context int) error {
+func (r *TokenRequest) check(forced []int32, spec models.Spec, context int) error {
 	if len(r.Prompt) == 0 {
 		return errors.New("the prompt is empty")
 	}

@@ -108,7 +108,7 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 		o.NoPrefixCaching = true
 		s := New(eng, o)
 		defer s.Close()
-		ids := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2,
+		ids := drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: prompt, MaxTokens: 2,
 			Params: greedy}))
 		return ids, slices.Clone(eng.last)
 	}
@@ -131,14 +131,16 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 		for _, cuts := range [][]int{nil, {cut}} {
 			s.Close()
 			s = New(eng, o)
-			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy,
-				Cuts: cuts}))
+			drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: base, MaxTokens: 1,
+				Params: greedy,
+				Cuts:   cuts}))
 			shed := make(chan struct{})
 			work <- func() { s.pool.EvictPassing(); close(shed) }
 			s.wake <- struct{}{}
 			<-shed
 			rebuilt := eng.rebuilt
-			st := submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy})
+			st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt, MaxTokens: 2,
+				Params: greedy})
 			got := drain(t, st)
 			if !slices.Equal(got, want) {
 				t.Fatalf("cut %d: got %v, cold %v", cut, got, want)
@@ -203,20 +205,20 @@ func spillSurvives(t *testing.T, kvType string, pages int) {
 			cold := o
 			cold.NoPrefixCaching = true
 			s := New(eng, cold)
-			want = drain(t, submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8,
+			want = drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: follow, MaxTokens: 8,
 				Params: greedy}))
 			s.Close()
 		}
 		s := New(eng, o)
 		if reload == 0 {
-			drain(t, submit(t, s, t.Context(), Request{Prompt: first, MaxTokens: 1,
+			drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: first, MaxTokens: 1,
 				Params: greedy}))
 			for i := range 6 { // pushes the first one out
-				drain(t, submit(t, s, t.Context(), Request{Prompt: story(500, int32(i*100+50)),
+				drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: story(500, int32(i*100+50)),
 					MaxTokens: 1, Params: greedy}))
 			}
 		}
-		st := submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8, Params: greedy})
+		st := submit(t, s, t.Context(), TokenRequest{Prompt: follow, MaxTokens: 8, Params: greedy})
 		if got := drain(t, st); !slices.Equal(got, want) {
 			t.Errorf("load %d: got %v, cold %v", reload, got, want)
 		}

@@ -38,14 +38,14 @@ func start(t testing.TB, o Options) (*Scheduler, *simtest.Engine) {
 }
 
 // again is r with a constraint of its own.
-func again(r Request) Request {
+func again(r TokenRequest) TokenRequest {
 	if c, ok := r.Constraint.(*simtest.Constraint); ok {
 		r.Constraint = c.Again()
 	}
 	return r
 }
 
-func submit(t testing.TB, s *Scheduler, ctx context.Context, r Request) *Stream {
+func submit(t testing.TB, s *Scheduler, ctx context.Context, r TokenRequest) *Stream {
 	t.Helper()
 	st, err := s.Submit(ctx, again(r))
 	if err != nil {
@@ -75,7 +75,7 @@ func prompt(n int) []int32 {
 
 func TestStopIDIsDelivered(t *testing.T) {
 	s, sim := start(t, Options{})
-	r := Request{Prompt: prompt(5), MaxTokens: 20}
+	r := TokenRequest{Prompt: prompt(5), MaxTokens: 20}
 	free, _ := alone(sim, s.ContextLength(), r)
 	r.Stop = []int32{free[6].ID}
 	st := submit(t, s, t.Context(), r)
@@ -98,7 +98,7 @@ func TestIgnoreEOS(t *testing.T) {
 	}{{3, false, 1}, {3, true, 5},
 		{9, true, 1}} { // 3 ends the model's text, 9 is a stop of the request alone
 		p := sample.Params{LogitBias: map[int32]float32{c.stop: 100}, IgnoreEOS: c.ignore}
-		got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 5,
+		got := drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3), MaxTokens: 5,
 			Stop: []int32{c.stop}, Params: p}))
 		if len(got) != c.want {
 			t.Errorf("stop %d, ignore %v: %v", c.stop, c.ignore, got)
@@ -114,14 +114,14 @@ func TestForced(t *testing.T) {
 		forced []int32
 		most   int
 		want   int
-		finish Finish
+		finish FinishReason
 	}{
 		{[]int32{1, 2, 5}, 6, 6, FinishLength},
 		{[]int32{1, 2, 5}, 3, 3, FinishLength},
 		{[]int32{1, 2, 5}, 2, 2, FinishLength},
 		{[]int32{1, 9, 5}, 6, 2, FinishStop},
 	} {
-		st := submit(t, s, t.Context(), Request{Prompt: prompt(9),
+		st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(9),
 			Constraint: &simtest.Constraint{First: c.forced}, MaxTokens: c.most, Stop: []int32{9}})
 		var got []Token
 		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
@@ -143,13 +143,13 @@ func TestContextLength(t *testing.T) {
 	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
 		t.Fatalf("context %d", s.ContextLength())
 	}
-	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190),
+	_, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(190),
 		Constraint: &simtest.Constraint{First: prompt(2)}})
 	var long *ContextLengthError
 	if !errors.As(err, &long) || long.Max != 192 || long.Asked != 193 {
 		t.Fatalf("%v", err)
 	}
-	st := submit(t, s, t.Context(), Request{Prompt: prompt(180), MaxTokens: 1000})
+	st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(180), MaxTokens: 1000})
 	if got := drain(t, st); len(got) != 12 || st.Finish() != FinishLength {
 		t.Fatalf("%d tokens, %q", len(got), st.Finish())
 	}
@@ -160,7 +160,7 @@ func TestContextLength(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	s, _ := start(t, Options{})
-	for _, r := range []Request{
+	for _, r := range []TokenRequest{
 		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1),
 			Constraint: &simtest.Constraint{First: []int32{97}}}, {Prompt: prompt(1),
 			MaxTokens: -1},
@@ -192,18 +192,18 @@ func TestQueueFull(t *testing.T) {
 	g.hold(sim, 1)
 	var streams []*Stream
 	for range 5 {
-		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+		streams = append(streams, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3),
 			MaxTokens: 4}))
 	}
 	<-g.in
-	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); err != ErrQueueFull {
+	if _, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3)}); err != ErrQueueFull {
 		t.Fatalf("%v", err)
 	}
 	close(g.out)
 	for _, st := range streams {
 		drain(t, st)
 	}
-	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+	if got := drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3),
 		MaxTokens: 4})); len(got) != 4 {
 		t.Fatalf("the queue stayed full: %v", got)
 	}
@@ -235,8 +235,8 @@ func TestCancelFreesPagesBeforeTheNextStep(t *testing.T) {
 			}
 		}}
 		s, _ = start(t, o)
-		gone := submit(t, s, ctx, Request{Prompt: prompt(100)})
-		stays := submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 9})
+		gone := submit(t, s, ctx, TokenRequest{Prompt: prompt(100)})
+		stays := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(10), MaxTokens: 9})
 		close(all)
 		drain(t, stays)
 		if before != 2+2*4 || !slices.Equal(after, []int{1, 2, 510}) {
@@ -257,7 +257,7 @@ func TestCancelDuringAStep(t *testing.T) {
 	var g gate
 	g.hold(sim, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	st := submit(t, s, ctx, Request{Prompt: prompt(10)})
+	st := submit(t, s, ctx, TokenRequest{Prompt: prompt(10)})
 	<-g.in
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if got := drain(t, st); len(got) != 0 || st.Finish() != FinishCancelled {
@@ -266,7 +266,7 @@ func TestCancelDuringAStep(t *testing.T) {
 	close(g.out)
 	waiting, end := context.WithCancel(t.Context())
 	end()
-	st = submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 2})
+	st = submit(t, s, t.Context(), TokenRequest{Prompt: prompt(10), MaxTokens: 2})
 	for {
 		// the reader gives up, the request does not
 		if _, ok := st.Next(waiting); !ok && st.Finish() == "" {
@@ -318,11 +318,11 @@ func TestPrefillDelaysNobody(t *testing.T) {
 		}
 		return nil
 	}
-	decodes := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
+	decodes := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(2), MaxTokens: 1000})
 	decodes.Next(t.Context())
 	mu.Lock() // no step begins while both come
-	long := submit(t, s, t.Context(), Request{Prompt: prompt(longLen), MaxTokens: 1})
-	short := submit(t, s, t.Context(), Request{Prompt: prompt(shortLen), MaxTokens: 1})
+	long := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(longLen), MaxTokens: 1})
+	short := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(shortLen), MaxTokens: 1})
 	armed = true
 	mu.Unlock()
 	drain(t, long)
@@ -340,8 +340,8 @@ func TestPrefillDelaysNobody(t *testing.T) {
 // Nothing that a reader does or leaves stalls the others.
 func TestSlowReader(t *testing.T) {
 	s, _ := start(t, Options{})
-	slow := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
-	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+	slow := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(2), MaxTokens: 1000})
+	if got := drain(t, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3),
 		MaxTokens: 1500})); len(got) != 1500 {
 		t.Fatalf("%d tokens", len(got))
 	}
@@ -354,8 +354,8 @@ func TestClose(t *testing.T) {
 	sim := newSim(Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64}}, 97, 128)
 	s := New(sim, Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64,
 		MaxNumSeqs: 1}})
-	a := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
-	b := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
+	a := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3)})
+	b := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3)})
 	a.Next(t.Context())
 	s.Close()
 	s.Close()
@@ -365,7 +365,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("%q %v", st.Finish(), st.Err())
 		}
 	}
-	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); err != ErrClosed {
+	if _, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3)}); err != ErrClosed {
 		t.Errorf("%v", err)
 	}
 	if st := s.Stats(); st.Running+st.Waiting+st.PagesUsed != 0 {
@@ -377,7 +377,7 @@ func TestTimingAndStats(t *testing.T) {
 	s, sim := start(t, Options{})
 	var g gate
 	g.hold(sim, 2)
-	st := submit(t, s, t.Context(), Request{Prompt: prompt(40), MaxTokens: 3})
+	st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(40), MaxTokens: 3})
 	<-g.in
 	if got := s.Stats(); got.Running != 1 || got.Waiting != 0 || got.PagesUsed != 4 ||
 		got.PromptTokens != 40 || got.GeneratedTokens != 1 || got.Steps != 1 {
@@ -404,9 +404,9 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 	s := New(sim, o)
 	defer s.Close()
 	var streams []*Stream
-	requests := make([]Request, 12)
+	requests := make([]TokenRequest, 12)
 	for i := range requests {
-		requests[i] = Request{Prompt: []int32{int32(i)}, MaxTokens: 6,
+		requests[i] = TokenRequest{Prompt: []int32{int32(i)}, MaxTokens: 6,
 			Params:     sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i), Logprobs: 2},
 			Constraint: &simtest.Constraint{Allow: func([]int32) []uint64 { return nil }}}
 		streams = append(streams, submit(t, s, t.Context(), requests[i]))

@@ -41,10 +41,10 @@ import (
 // The pool's tables go to the engine unchanged, so both must have pages of the same size.
 const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
 
-// Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab]
-// and keeps no reference. Queue, Sample and Wait are called only if Caps says that the device
-// samples.
-type Engine interface {
+// StepEngine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows),
+// vocab] and keeps no reference. Queue, Sample and Wait are called only if Caps says that the
+// device samples.
+type StepEngine interface {
 	Spec() models.Spec
 	Settings() engine.Settings
 	Plan() engine.Plan
@@ -72,7 +72,7 @@ type Options struct {
 	// loop calls it after the running requests got their *EngineError; the waiting requests run on
 	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine stays
 	// in use.
-	Restart func(fault error) (Engine, error)
+	Restart func(fault error) (StepEngine, error)
 
 	// For tests: propose replaces the search for drafts and the decision whether they pay; a clock;
 	// launch is called before each step and idle before the loop waits, by the loop's goroutine;
@@ -108,7 +108,7 @@ func longest(pages, window, windowPages int) int {
 
 // Scheduler is safe for concurrent use.
 type Scheduler struct {
-	eng   Engine
+	eng   StepEngine
 	spec  models.Spec
 	o     Options
 	ctx   context.Context // of the engine's steps; cancelled by Close
@@ -157,7 +157,7 @@ type Scheduler struct {
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of
 // o.MaxNumBatchedTokens rows. Nobody else may use it until Close returns.
-func New(eng Engine, o Options) *Scheduler {
+func New(eng StepEngine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		overlap: make(chan bool), joined: make(chan struct{})}
@@ -179,7 +179,7 @@ func (s *Scheduler) ContextLength() int { return s.o.MaxModelLen }
 // Submit queues a request; it joins the next step that has room. Cancelling ctx ends it before the
 // next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
 // *sample.ParamError, or says what is wrong with the request.
-func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
+func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error) {
 	var forced []int32
 	if r.Constraint != nil {
 		forced = r.Constraint.Forced()

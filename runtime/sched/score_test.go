@@ -37,7 +37,7 @@ func TestPromptsAreScored(t *testing.T) {
 			if len(g.Tokens) > 200 {
 				continue
 			}
-			r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
+			r := TokenRequest{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
 				Params: sample.Params{Logprobs: -1}}
 			submit(t, s, t.Context(), r) // the cache would know the prompt
 			r.ScorePrompt, r.PromptTop = true, top

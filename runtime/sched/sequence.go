@@ -57,7 +57,7 @@ type sequence struct {
 
 // newSequence makes the sequence of a checked request; forced are the tokens that its constraint
 // forces at the beginning.
-func newSequence(r Request, forced []int32, spec models.Spec, context int,
+func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
 	q := &sequence{stream: stream, constraint: r.Constraint, prompt: len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}

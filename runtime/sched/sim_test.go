@@ -15,7 +15,7 @@ func newSim(o Options, vocab, window int) *simtest.Engine {
 }
 
 // alone is what a request must give.
-func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish Finish) {
+func alone(sim *simtest.Engine, context int, r TokenRequest) (tokens []Token, finish FinishReason) {
 	spec := sim.Spec()
 	history := slices.Clone(r.Prompt)
 	held, _ := again(r).Constraint.(*simtest.Constraint)

@@ -268,7 +268,7 @@ func (s *Scheduler) deliver(q *sequence, t Token) (ended bool) {
 }
 
 // end frees the pages of q and notes the end of its stream. The caller removes q from its queue.
-func (s *Scheduler) end(q *sequence, f Finish, err error) {
+func (s *Scheduler) end(q *sequence, f FinishReason, err error) {
 	s.release(q)
 	s.out = append(s.out, delivery{stream: q.stream, finish: f, err: err})
 	s.ended++

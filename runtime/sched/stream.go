@@ -24,7 +24,7 @@ type Stream struct {
 	mu     sync.Mutex
 	buffer []Token
 	read   int // how many tokens of buffer Next has returned
-	finish Finish
+	finish FinishReason
 	err    error
 	at     struct{ submitted, admitted, first, ended time.Time }
 	prompt []engine.SampledToken
@@ -90,7 +90,7 @@ func (st *Stream) settle() {
 }
 
 // Finish says why the stream ended, "" while it runs.
-func (st *Stream) Finish() Finish {
+func (st *Stream) Finish() FinishReason {
 	st.settle()
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -156,7 +156,7 @@ func (st *Stream) push(t Token, now time.Time) {
 }
 
 // end ends the stream. Only the first call has an effect.
-func (st *Stream) end(f Finish, err error, now time.Time) {
+func (st *Stream) end(f FinishReason, err error, now time.Time) {
 	st.mu.Lock()
 	if st.finish == "" {
 		st.finish, st.err, st.at.ended = f, err, now

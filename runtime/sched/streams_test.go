@@ -25,7 +25,7 @@ func TestSixtyFourStreams(t *testing.T) {
 	for i := range 64 {
 		clients.Go(func() {
 			for turn := range 2 {
-				r := Request{Prompt: append([]int32{int32(i % 8)}, prompt(20+i%5*16)...),
+				r := TokenRequest{Prompt: append([]int32{int32(i % 8)}, prompt(20+i%5*16)...),
 					MaxTokens: 24 + i%7,
 					Params: sample.Params{Temperature: 1, TopP: 0.95, Seed: uint64(100*i + turn),
 						Logprobs: -1}}
@@ -90,7 +90,7 @@ func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 		var streams []*Stream
 		var want [][]Token
 		for i := range 6 {
-			r := Request{Prompt: append([]int32{int32(i)}, prompt(30)...), MaxTokens: 120,
+			r := TokenRequest{Prompt: append([]int32{int32(i)}, prompt(30)...), MaxTokens: 120,
 				Params: sample.Params{Temperature: 1, TopP: 1, Seed: uint64(i), Logprobs: -1}}
 			streams = append(streams, submit(t, s, t.Context(), r))
 			w, _ := alone(sim, s.ContextLength(), r)

@@ -163,7 +163,7 @@ func play(t *testing.T, load traffic) measured {
 			}
 			c.history = append(c.history, ids(n)...)
 			c.turns++
-			st, err := s.Submit(context.Background(), Request{Prompt: c.history,
+			st, err := s.Submit(context.Background(), TokenRequest{Prompt: c.history,
 				MaxTokens: c.answer, Params: sample.Params{Logprobs: -1}})
 			if err != nil {
 				t.Error(err)
@@ -232,7 +232,8 @@ func TestUtilisation(t *testing.T) {
 	defer cancel()
 	var readers sync.WaitGroup
 	for range seqs {
-		st := submit(t, s, ctx, Request{Prompt: []int32{1}, Params: sample.Params{Logprobs: -1}})
+		st := submit(t, s, ctx, TokenRequest{Prompt: []int32{1},
+			Params: sample.Params{Logprobs: -1}})
 		readers.Go(func() {
 			for _, ok := st.Next(ctx); ok; _, ok = st.Next(ctx) {
 			}

@@ -83,7 +83,7 @@ func GPUNote() string {
 type Preview struct {
 	Device string
 	OnGPU  bool
-	GPUs   detect.Report // of this machine, used or not
+	GPUs   detect.Result // of this machine, used or not
 	Total  int64         // bytes of the device's memory
 	Free   int64         // of it
 	Needs  int64         // of it, with a context of gpu.UsableContext tokens

@@ -283,7 +283,7 @@ const mostFailures = 3
 
 // restart is the scheduler's Options.Restart. It runs in the scheduler's loop, which alone uses the
 // engine then.
-func (m *Model) restart(fault error) (sched.Engine, error) {
+func (m *Model) restart(fault error) (sched.StepEngine, error) {
 	if errors.Is(fault, mapping.ErrTruncated) { // no engine can be made of what is left
 		if m.damaged != nil {
 			m.damaged(&ModelError{fault})

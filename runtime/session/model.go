@@ -84,7 +84,7 @@ type Model struct {
 	store   Store
 	gate    Gate
 
-	submit func(context.Context, sched.Request) (TokenStream, error) // tests replace it
+	submit func(context.Context, sched.TokenRequest) (TokenStream, error) // tests replace it
 }
 
 // Generator makes tokens: a scheduler on an engine here, or servers elsewhere (package replica). It
@@ -92,14 +92,14 @@ type Model struct {
 type Generator interface {
 	// Submit begins a sequence. The error may be *sched.ContextLengthError, *BusyError,
 	// sched.ErrClosed or wrap ErrUnavailable.
-	Submit(ctx context.Context, r sched.Request) (TokenStream, error)
+	Submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error)
 	Stats() sched.Stats
 	// Close ends the running sequences.
 	Close() error
 }
 
 // New starts a scheduler on an engine.
-func New(eng sched.Engine, o Options) *Model {
+func New(eng sched.StepEngine, o Options) *Model {
 	return NewModel(scheduler{sched.New(eng, o.Scheduler)}, o)
 }
 
@@ -115,7 +115,7 @@ func NewModel(tokens Generator, o Options) *Model {
 
 type scheduler struct{ *sched.Scheduler }
 
-func (s scheduler) Submit(ctx context.Context, r sched.Request) (TokenStream, error) {
+func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 	r.Cuts = cuts(r.Prompt)
 	st, err := s.Scheduler.Submit(ctx, r)
 	if errors.Is(err, sched.ErrQueueFull) {

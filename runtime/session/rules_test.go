@@ -16,7 +16,7 @@ import (
 )
 
 // legalSoFar says how many of the tokens of text the request's mask allows.
-func legalSoFar(r sched.Request, text string) (allowed int, whole bool) {
+func legalSoFar(r sched.TokenRequest, text string) (allowed int, whole bool) {
 	ids := encode(text)
 	for i, id := range ids {
 		if r.Constraint != nil && !allows(r.Constraint.Mask(), id) {
@@ -30,12 +30,12 @@ func legalSoFar(r sched.Request, text string) (allowed int, whole bool) {
 }
 
 // submitted is the request that reaches the scheduler.
-func submitted(t *testing.T, r Request) (sched.Request, error) {
+func submitted(t *testing.T, r Request) (sched.TokenRequest, error) {
 	t.Helper()
 	m, s := scripted("<|channel|>final<|message|>x<|return|>")
 	m.context = 131072
-	var got sched.Request
-	m.submit = func(ctx context.Context, q sched.Request) (TokenStream, error) {
+	var got sched.TokenRequest
+	m.submit = func(ctx context.Context, q sched.TokenRequest) (TokenStream, error) {
 		got = q
 		return s.submit(ctx, q)
 	}

@@ -40,7 +40,7 @@ func act(t *testing.T, pages int) *acted {
 		a.sched.Close()
 	})
 	a.Model = &Model{id: "acted", store: NewStore()}
-	a.submit = func(ctx context.Context, r sched.Request) (TokenStream, error) {
+	a.submit = func(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 		a.prompt = r.Prompt
 		r.Cuts = cuts(r.Prompt)
 		r.Constraint = &simtest.Constraint{First: encode(a.says)}

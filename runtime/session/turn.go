@@ -145,7 +145,7 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 		return nil
 	}
 	ctx, leave := context.WithCancel(t.ctx)
-	stream, err := t.model.submit(ctx, sched.Request{
+	stream, err := t.model.submit(ctx, sched.TokenRequest{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 		Prediction: t.predicted(),
@@ -345,7 +345,7 @@ func (t *turn) emitAnswer(text string) {
 }
 
 func (t *turn) continueText() error {
-	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
+	r := sched.TokenRequest{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop}
 	if t.req.PromptOnly {
 		r.MaxTokens = 1 // which nobody sees

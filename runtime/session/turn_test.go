@@ -24,11 +24,11 @@ type scriptStream struct {
 	ctx    context.Context
 	ids    []int32
 	forced int
-	finish sched.Finish
+	finish sched.FinishReason
 	err    error
 }
 
-func (s *script) submit(ctx context.Context, r sched.Request) (TokenStream, error) {
+func (s *script) submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 	n := len(s.prompts)
 	forced := forcedBy(r)
 	s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, forced)
@@ -44,7 +44,7 @@ func (s *script) submit(ctx context.Context, r sched.Request) (TokenStream, erro
 }
 
 // forcedBy is what the request's constraint wants first.
-func forcedBy(r sched.Request) []int32 {
+func forcedBy(r sched.TokenRequest) []int32 {
 	if r.Constraint == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *scriptStream) Next(context.Context) (sched.Token, bool) {
 	return sched.Token{SampledToken: engine.SampledToken{ID: id, Logprob: -0.5}}, true
 }
 
-func (s *scriptStream) Finish() sched.Finish          { return s.finish }
+func (s *scriptStream) Finish() sched.FinishReason    { return s.finish }
 func (s *scriptStream) Err() error                    { return s.err }
 func (s *scriptStream) Prompt() []engine.SampledToken { return nil }
 func (s *scriptStream) Timing() sched.Timing          { return sched.Timing{} }
@@ -156,7 +156,7 @@ func TestAnswerIsRememberedTokenForToken(t *testing.T) {
 		"<|channel|>final<|message|>Fine.<|return|>")
 	odd := append(append(append(encode("<|channel|>final<|message|>"), token.Get().Encode(nil,
 		"Hel")...), token.Get().Encode(nil, "lo")...), token.Return)
-	m.submit = func(ctx context.Context, r sched.Request) (TokenStream, error) {
+	m.submit = func(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 		if len(s.prompts) == 0 {
 			s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, nil)
 			return &scriptStream{ctx: ctx, ids: odd, finish: sched.FinishStop}, nil
@@ -379,7 +379,7 @@ func FuzzTurn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seq []byte) {
 		m, _ := scripted()
 		tries := 0
-		m.submit = func(ctx context.Context, r sched.Request) (TokenStream, error) {
+		m.submit = func(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 			tries++
 			out := append([]int32{}, forcedBy(r)...)
 			for _, b := range seq {

@@ -157,7 +157,7 @@ type CallEnd struct {
 }
 
 // Finish says why a turn ended: for a reason of the scheduler, or in calls.
-type Finish = sched.Finish
+type Finish = sched.FinishReason
 
 const (
 	FinishStop             = sched.FinishStop      // the model ended it, or a stop string

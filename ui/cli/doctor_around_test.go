@@ -123,7 +123,7 @@ func TestDoctorSeesThePort(t *testing.T) {
 
 func TestDoctorNamesTheDriver(t *testing.T) {
 	var b strings.Builder
-	printGPUs(&report{Writer: &b}, detect.Report{DriverVersion: "570.86.15", OpenModule: true, AMDDriver: "6.12.12",
+	printGPUs(&report{Writer: &b}, detect.Result{DriverVersion: "570.86.15", OpenModule: true, AMDDriver: "6.12.12",
 		GPUs: []detect.GPU{{Name: "AMD Instinct MI300X", MECFirmware: 138, Usable: true}}})
 	for _, want := range []string{"driver\tNVIDIA 570.86.15, open kernel module\n",
 		"driver\tamdgpu 6.12.12\n", "MEC firmware 138"} {

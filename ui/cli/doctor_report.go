@@ -160,7 +160,7 @@ func copied(m doctor.Model) string {
 const seeProblems = "see problems"
 
 // printGPUs writes a row for each GPU and for each problem.
-func printGPUs(to *report, r detect.Report) {
+func printGPUs(to *report, r detect.Result) {
 	for _, g := range r.GPUs {
 		to.row("gpus", "%s: %s", g.Title(), strings.Join(factsOf(g, r), ", "))
 	}
@@ -179,7 +179,7 @@ func printGPUs(to *report, r detect.Report) {
 	}
 }
 
-func factsOf(g detect.GPU, r detect.Report) (facts []string) {
+func factsOf(g detect.GPU, r detect.Result) (facts []string) {
 	add := func(format string, v any, known bool) {
 		if known {
 			facts = append(facts, fmt.Sprintf(format, v))

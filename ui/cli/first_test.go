@@ -36,7 +36,7 @@ func TestFirstScreens(t *testing.T) {
 			preview: serve.Preview{Total: 16_500_000_000, Free: 9_800_000_000, Rate: 2.4,
 				Plan: serve.Plan{Context: 8192, Total: 8_800_000_000, OnDisk: 5_300_000_000}}}},
 		"gpu": {f: firstRun{cpu: "INTEL(R) XEON(R) PLATINUM 8562Y+", cores: 16, disk: -1,
-			gpus: detect.Report{GPUs: []detect.GPU{card, card}}, preview: serve.Preview{OnGPU: true,
+			gpus: detect.Result{GPUs: []detect.GPU{card, card}}, preview: serve.Preview{OnGPU: true,
 				Total: 85_000_000_000, Free: 84_300_000_000, Rate: 891, Plan: plan}}},
 		"elsewhere": {f: firstRun{cpu: "Apple M3 Pro", cores: 12, disk: 212e9,
 			preview: serve.Preview{Total: 36e9, Free: 24e9, Rate: 40, Plan: plan}},

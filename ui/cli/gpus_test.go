@@ -15,12 +15,12 @@ func TestPrintedGPUs(t *testing.T) {
 	list := []detect.GPU{{Name: "RTX 4090", BDF: "0000:1b:00.0", Usable: true, Number: &one},
 		{Name: "H200", BDF: "0000:3b:00.0", Usable: true, Number: &zero}}
 	var text strings.Builder
-	printGPUs(&report{Writer: &text}, detect.Report{GPUs: list})
+	printGPUs(&report{Writer: &text}, detect.Result{GPUs: list})
 	if want := "gpus\tRTX 4090: --gpu 1, at 0000:1b:00.0\n\tH200: --gpu 0, at 0000:3b:00.0\n"; text.String() != want {
 		t.Errorf("%q, not %q", text.String(), want)
 	}
 	text.Reset()
-	printGPUs(&report{Writer: &text}, detect.Report{GPUs: list[1:]})
+	printGPUs(&report{Writer: &text}, detect.Result{GPUs: list[1:]})
 	if want := "gpus\tH200: at 0000:3b:00.0\n"; text.String() != want {
 		t.Errorf("%q, not %q", text.String(), want)
 	}
@@ -31,7 +31,7 @@ func TestPrintedGPUs(t *testing.T) {
 func TestPrintedFacts(t *testing.T) {
 	problem := detect.Problem{Vendor: detect.AMD, Code: "x", Text: "It is off.",
 		Remedy: "turn it on"}
-	r := detect.Report{Problems: []detect.Problem{problem}, GPUs: []detect.GPU{
+	r := detect.Result{Problems: []detect.Problem{problem}, GPUs: []detect.GPU{
 		{Vendor: detect.AMD, Name: "R9700", Usable: true, Figures: &detect.Figures{Bandwidth: 640,
 			BF16: 191, PeerLink: "nvlink", About: []string{"bandwidth_gbs"}}},
 		{Vendor: detect.AMD, PCI: "1002:74a2", Linked: []string{"a", "b"},

@@ -196,7 +196,7 @@ func instead(t Terminal, target models.Target) (bool, error) {
 type firstRun struct {
 	cpu     string
 	cores   int
-	gpus    detect.Report
+	gpus    detect.Result
 	disk    int64 // bytes free where models go; negative: nobody knows
 	model   models.Entry
 	preview serve.Preview

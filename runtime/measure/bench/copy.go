@@ -115,12 +115,12 @@ func Copy(ctx context.Context, on engine.Backend, ckpt *checkpoint.Checkpoint,
 }
 
 // generate makes a prescribed text: tokens a second behind its first, and the processor's seconds.
-func generate(ctx context.Context, eng sched.Engine, s engine.Settings, drafts int, prompt,
+func generate(ctx context.Context, eng sched.StepEngine, s engine.Settings, drafts int, prompt,
 	text []int32) (speed, cpu float64, stats sched.Stats, err error) {
 	s.Drafts = drafts
 	running := sched.New(eng, sched.Options{Settings: s})
 	defer func() { err = errors.Join(err, running.Close()) }()
-	st, err := running.Submit(ctx, sched.Request{Prompt: prompt, MaxTokens: len(text),
+	st, err := running.Submit(ctx, sched.TokenRequest{Prompt: prompt, MaxTokens: len(text),
 		Params:     sample.Params{Logprobs: -1},
 		Constraint: &prescribed{text: text, mask: make([]uint64, (eng.Spec().Vocab+63)/64)}})
 	if err != nil {

@@ -140,7 +140,7 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 		f.score(w, q)
 		return
 	}
-	one := sched.Request{Prompt: q.Prompt, Params: sample.Params{Logprobs: -1,
+	one := sched.TokenRequest{Prompt: q.Prompt, Params: sample.Params{Logprobs: -1,
 		IgnoreEOS: q.IgnoreEOS, MinTokens: q.MinTokens}, MaxTokens: q.Max,
 		Stop: append([]int32{200002, 199999, 200012}, q.Stop...)}
 	if q.Logprobs != nil {

@@ -294,7 +294,7 @@ func (p *Pool) release(s *server) {
 
 // Submit begins a sequence. The error is sched.ErrClosed, a *sched.ContextLengthError, a
 // *session.BusyError, one that wraps session.ErrUnavailable, or a server's refusal.
-func (p *Pool) Submit(ctx context.Context, r sched.Request) (session.TokenStream, error) {
+func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenStream, error) {
 	if len(r.Prompt) == 0 {
 		return nil, errors.New("the prompt is empty")
 	}

@@ -33,7 +33,7 @@ const tries = 4
 type stream struct {
 	ctx  context.Context
 	pool *Pool
-	r    sched.Request
+	r    sched.TokenRequest
 
 	ids    []int32 // the prompt, and what was generated
 	most   int     // how long ids may get
@@ -49,14 +49,14 @@ type stream struct {
 	fails   int
 
 	mu     sync.Mutex // of what follows
-	finish sched.Finish
+	finish sched.FinishReason
 	err    error
 	prompt []engine.SampledToken
 	timing sched.Timing
 	at     struct{ began, first, last time.Time }
 }
 
-func newStream(ctx context.Context, p *Pool, r sched.Request) *stream {
+func newStream(ctx context.Context, p *Pool, r sched.TokenRequest) *stream {
 	s := &stream{ctx: ctx, pool: p, r: r, ids: slices.Clone(r.Prompt), most: p.context}
 	if r.MaxTokens > 0 {
 		s.most = min(s.most, len(r.Prompt)+r.MaxTokens)
@@ -328,7 +328,7 @@ func (s *stream) finishPiece() {
 	}
 }
 
-func (s *stream) end(f sched.Finish, err error) {
+func (s *stream) end(f sched.FinishReason, err error) {
 	if s.piece != nil && (f == sched.FinishStop || f == sched.FinishLength) {
 		s.finishPiece()
 	}
@@ -358,7 +358,7 @@ func (s *stream) end(f sched.Finish, err error) {
 }
 
 // Finish says why the sequence has ended; empty while it runs.
-func (s *stream) Finish() sched.Finish {
+func (s *stream) Finish() sched.FinishReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.finish

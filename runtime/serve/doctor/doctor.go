@@ -34,7 +34,7 @@ import (
 // Report is what ossrun doctor --json prints.
 type Report struct {
 	Machine Machine       `json:"machine"`
-	GPUs    detect.Report `json:"gpus"`
+	GPUs    detect.Result `json:"gpus"`
 	Device  Device        `json:"device"`
 	// of a server with the defaults
 	Requests serve.Requests `json:"requests"`
@@ -90,7 +90,7 @@ type Model struct {
 	Needs int64 `json:"needs"`
 	Fits  bool  `json:"fits"` // on the device, with a reserve left
 
-	Plan Plan `json:"plan"` // what a load would do now
+	Plan PlanReport `json:"plan"` // what a load would do now
 	// where it would lie on the GPUs, and what their memories' speed allows
 	GPUs string `json:"gpu_plan,omitempty"`
 	// tokens a second of one answer, at most, by the speed at which the CPU reads now; 0: a GPU
@@ -108,13 +108,13 @@ type Model struct {
 	OnGPUs Placement   `json:"-"` // the same for people
 }
 
-// Plan is the memory plan of a load, or why there is none.
-type Plan struct {
+// PlanReport is the memory plan of a load, or why there is none.
+type PlanReport struct {
 	serve.Plan
 	Error string `json:"error,omitempty"`
 }
 
-func (p Plan) Lines() []string {
+func (p PlanReport) Lines() []string {
 	if p.Error != "" {
 		return []string{p.Error}
 	}
