@@ -34,7 +34,7 @@ type Terminal struct {
 func Run(ctx context.Context, args []string, t Terminal) int {
 	app := newApp(t)
 	args = otherSpellings(app, args)
-	if completeValue(app, args) {
+	if complete(app, args) {
 		return exitOK
 	}
 	err := app.RunContext(ctx, flagsFirst(app, args))
@@ -64,7 +64,6 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
   ossrun serve --port 8000             an OpenAI port at http://127.0.0.1:8000/v1`),
 		HideVersion:            true,
 		HideHelpCommand:        true,
-		EnableBashCompletion:   true,
 		UseShortOptionHandling: false,
 		CustomAppHelpTemplate:  appHelp,
 		Reader:                 t.In,

@@ -80,7 +80,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 type flagSet map[string]bool
 
 func flagNames(cmd *cli.Command) flagSet {
-	known := flagSet{"help": false, "h": false, "generate-bash-completion": false}
+	known := flagSet{"help": false, "h": false}
 	for _, f := range cmd.Flags {
 		_, isBool := f.(*cli.BoolFlag)
 		for _, n := range f.Names() {

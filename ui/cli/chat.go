@@ -31,7 +31,6 @@ import (
 
 func chatCommand(t Terminal) *cli.Command {
 	look, theme, bare := struct{ schema, endpoint string }{}, term.Theme{}, false
-	offered.Store("theme", []string{"dark", "light", "none"})
 	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
@@ -57,7 +56,7 @@ func chatCommand(t Terminal) *cli.Command {
 			groupSampling,
 			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
 			groupScreen,
-			read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
+			&worded{read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
 				"your own, as light,green=bright-blue", func(text string) (err error) {
 				if bare = text == "none"; bare {
 					return nil
@@ -66,7 +65,7 @@ func chatCommand(t Terminal) *cli.Command {
 					return fail(exitUsage, "--theme: %s", err)
 				}
 				return nil
-			}),
+			}), []string{"dark", "light", "none"}},
 			mark("no-mouse", "leave the mouse to the terminal, to select text with it"),
 			mark("plain", "a chat that only prints lines (the default where TERM is dumb)"),
 			group(""), mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),

@@ -1,11 +1,12 @@
-// ossrun completion: scripts that teach a shell our verbs and flags. Bash and zsh ask the program
-// itself, so they never go stale; fish gets its whole list, and asks for the models.
+// ossrun completion: scripts that teach a shell our verbs, flags and their values. Each asks the
+// program itself, so none goes stale; and the manual page, made of the same flags.
 
 package cli
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -32,11 +33,22 @@ _ossrun() {
   local -a found words_before
   words_before=("${(@)words[1,CURRENT-1]}")
   if [[ "${words[CURRENT]}" == -* ]]; then words_before+=("${words[CURRENT]}"); fi
-  found=("${(@f)$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 \
-    "${words_before[@]}" --generate-bash-completion 2>/dev/null)}")
+  found=("${(@f)$("${words_before[@]}" --generate-bash-completion 2>/dev/null)}")
   if [[ -n "${found[1]}" ]]; then _describe 'ossrun' found; else _files; fi
 }
 compdef _ossrun ossrun
+`
+
+const fishCompletion = `# ossrun completion for fish: ~/.config/fish/completions/ossrun.fish
+function __ossrun
+  set -l words (commandline -opc)
+  set -l word (commandline -ct)
+  if string match -q -- '-*' $word
+    set -a words $word
+  end
+  $words --generate-bash-completion 2>/dev/null | string replace ':' \t
+end
+complete -c ossrun -n 'count (__ossrun) >/dev/null' -f -a '(__ossrun)'
 `
 
 func completionCommand() *cli.Command {
@@ -47,9 +59,6 @@ func completionCommand() *cli.Command {
 		Description: "Example: source <(ossrun completion bash)\n" +
 			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +
 			"         ossrun completion man | man -l -",
-		BashComplete: func(c *cli.Context) {
-			_, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\nman\n")
-		},
 		Action: func(c *cli.Context) error {
 			var script string
 			var err error
@@ -59,9 +68,7 @@ func completionCommand() *cli.Command {
 			case "zsh":
 				script = zshCompletion
 			case "fish":
-				if script, err = c.App.ToFishCompletion(); err == nil {
-					script += fishValues(c.App)
-				}
+				script = fishCompletion
 			case "man":
 				script, err = manual(c.App)
 			default:
@@ -77,40 +84,79 @@ func completionCommand() *cli.Command {
 	}
 }
 
-// completeValue prints what a flag can be, or a verb's models, where a shell asks for that.
-func completeValue(app *cli.App, args []string) bool {
+// asksWords is the last argument of a shell that wants to know what can stand there.
+const asksWords = "--generate-bash-completion"
+
+// complete answers a shell: a word a line, with a colon in front of what it means. It tells whether
+// a shell has asked.
+func complete(app *cli.App, args []string) bool {
 	last := len(args) - 1
-	if last < 2 || args[last] != "--generate-bash-completion" {
+	if last < 1 || args[last] != asksWords {
 		return false
 	}
-	cmd := app.Command(args[1])
-	if cmd == nil {
-		return false
+	words, commands := args[1:last], app.Commands
+	cmd := &cli.Command{}
+	for len(words) > 0 {
+		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(words[0]) })
+		if i < 0 {
+			break
+		}
+		cmd, commands, words = commands[i], commands[i].Subcommands, words[1:]
 	}
-	var words []string
-	name, dashed := strings.CutPrefix(args[last-1], "--")
-	switch {
-	case dashed && flagNames(cmd)[name]:
-		words = valuesOf(name)
-	case !dashed && last == 2 && takesModel(cmd):
-		words = modelNames()
+	if len(words) == 0 {
+		for _, c := range commands {
+			if !c.Hidden {
+				fmt.Fprintf(app.Writer, "%s:%s\n", c.Name, c.Usage)
+			}
+		}
+		if len(commands) == 0 {
+			fmt.Fprint(app.Writer, lines(argumentsOf(cmd)))
+		}
+		return true
 	}
-	for _, w := range words {
-		fmt.Fprintln(app.Writer, w)
+	word := words[len(words)-1]
+	for _, f := range cmd.Flags {
+		if values := valuesOf(f); len(values) > 0 && word == "--"+f.Names()[0] {
+			fmt.Fprint(app.Writer, lines(values))
+			return true
+		}
 	}
-	return len(words) > 0
+	for _, f := range cmd.Flags {
+		shown, flag := f.(shownFlag), "--"+f.Names()[0]
+		if shown.IsVisible() && strings.HasPrefix(word, "-") && strings.HasPrefix(flag, word) &&
+			!slices.Contains(words, flag) {
+			usage, _ := described(shown)
+			_, usage = unquote(usage)
+			fmt.Fprintf(app.Writer, "%s:%s\n", flag, usage)
+		}
+	}
+	return true
 }
 
-func takesModel(cmd *cli.Command) bool { return strings.Contains(cmd.ArgsUsage, "MODEL") }
+func lines(words []string) string { return strings.Join(append(words, ""), "\n") }
 
-// valuesOf are the words that a flag can be; nil where it can be anything.
-func valuesOf(flag string) []string {
-	if flag == "model" {
+// argumentsOf are the words that can stand behind a verb: those of browser|python, or models.
+func argumentsOf(cmd *cli.Command) []string {
+	if strings.Contains(cmd.ArgsUsage, "MODEL") {
 		return modelNames()
 	}
-	words, _ := offered.Load(flag)
-	list, _ := words.([]string)
-	return list
+	for of := range strings.FieldsSeq(cmd.ArgsUsage) {
+		if strings.Contains(of, "|") {
+			return strings.Split(of, "|")
+		}
+	}
+	return nil
+}
+
+// valuesOf are the words that a flag can be; nil where it can be anything.
+func valuesOf(f cli.Flag) []string {
+	if f, ok := f.(*worded); ok {
+		return f.words
+	}
+	if f.Names()[0] == "model" {
+		return modelNames()
+	}
+	return nil
 }
 
 func modelNames() []string {
@@ -128,29 +174,6 @@ func modelNames() []string {
 		}
 	}
 	return names
-}
-
-// fishValues completes flags' values for fish, which asks the program only for the models.
-func fishValues(app *cli.App) string {
-	var b strings.Builder
-	names := "(ossrun show --generate-bash-completion)"
-	for _, cmd := range app.Commands {
-		at := fmt.Sprintf("complete -c ossrun -n '__fish_seen_subcommand_from %s'", cmd.Name)
-		if takesModel(cmd) {
-			fmt.Fprintf(&b, "%s -f -a '%s'\n", at, names)
-		}
-		for _, f := range cmd.Flags {
-			name := f.Names()[0]
-			values := strings.Join(valuesOf(name), " ")
-			if name == "model" {
-				values = names
-			}
-			if values != "" {
-				fmt.Fprintf(&b, "%s -l %s -x -a '%s'\n", at, name, values)
-			}
-		}
-	}
-	return b.String()
 }
 
 // manual is ossrun(1), made from the same commands and flags as --help.

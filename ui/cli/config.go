@@ -13,6 +13,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -138,7 +139,8 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 		case from == "default" && slices.Contains(deviceDefaults, name):
 			from = "default for this " + device
 		case from == "default" && (value == "" || value == 0 || value == 0.0 || value == uint64(0)):
-			from, value = "default: "+leftOpen(f), nil
+			_, standard := described(f.(cli.DocGenerationFlag))
+			from, value = "default: "+cmp.Or(standard, "unset"), nil
 		}
 		if value != nil && (name != "api-key" || value == "") {
 			text, err := yaml.Marshal(value)
@@ -156,17 +158,6 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 
 // deviceDefaults are the flags whose default depends on the device.
 var deviceDefaults = []string{"max-num-seqs", "max-num-batched-tokens", "max-waiting"}
-
-// leftOpen says what a setting without a value does.
-func leftOpen(f cli.Flag) string {
-	if doc, ok := f.(cli.DocGenerationFlag); ok {
-		_, usage := unquote(doc.GetUsage())
-		if _, after, ok := strings.Cut(usage, "(default: "); ok {
-			return strings.TrimSuffix(after, ")")
-		}
-	}
-	return "unset"
-}
 
 // readConfig gives the file's keys with their values as flag texts; a list is joined by commas.
 func readConfig(path string) (map[string]string, error) {

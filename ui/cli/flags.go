@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 )
@@ -95,13 +94,13 @@ func between(to *float64, name string, ok func(float64) bool, bounds, usage stri
 }
 
 // read is a text that take takes where it is given.
-func read(name, standard, usage string, take func(string) error) cli.Flag {
+func read(name, standard, usage string, take func(string) error) *cli.StringFlag {
 	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
 		Action: func(_ *cli.Context, v string) error { return take(v) }}
 }
 
 // parsed is one that may be refused; must says for people what it is to be.
-func parsed(name, standard, usage, must string, take func(string) bool) cli.Flag {
+func parsed(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
 	return read(name, standard, usage, func(v string) error {
 		if !take(v) {
 			return fail(exitUsage, "--%s %s, not %q", name, must, v)
@@ -121,22 +120,24 @@ func several(name, usage string, take func(string) error) cli.Flag {
 		}}
 }
 
-// offered are the words that a flag can be, by its name: what completion offers.
-var offered sync.Map
+// worded is a text that is mostly one of some words, which completion offers.
+type worded struct {
+	*cli.StringFlag
+	words []string
+}
 
 // choice is one of some words, in small letters.
 func choice(name, standard, usage string, take func(word string), words ...string) cli.Flag {
-	offered.Store(name, words)
 	last := len(words) - 1
-	return parsed(name, standard, usage, "must be "+strings.Join(words[:last], ", ")+" or "+
-		words[last], func(v string) bool {
+	return &worded{parsed(name, standard, usage, "must be "+strings.Join(words[:last], ", ")+
+		" or "+words[last], func(v string) bool {
 		v = strings.ToLower(v)
 		known := slices.Contains(words, v)
 		if known {
 			take(v)
 		}
 		return known
-	})
+	}), words}
 }
 
 func oneOf(to *string, name, usage string, words ...string) cli.Flag {

@@ -79,13 +79,14 @@ func helpTemplate(flags []cli.Flag) string {
 }
 
 func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
-	placeholder, usage := unquote(f.GetUsage())
+	usage, standard := described(f)
+	placeholder, usage := unquote(usage)
 	left := "  --" + f.Names()[0]
 	if f.TakesValue() {
 		left += " " + cmp.Or(placeholder, "VALUE")
-		if d := shownDefault(f); d != "" {
-			usage += " (default: " + d + ")"
-		}
+	}
+	if standard != "" {
+		usage += " (default: " + standard + ")"
 	}
 	if len(left) >= flagColumn {
 		left += "\n" + strings.Repeat(" ", flagColumn)
@@ -94,13 +95,18 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
 
-// shownDefault is a default that is not empty and that the usage does not explain itself.
-func shownDefault(f cli.DocGenerationFlag) string {
-	d := strings.Trim(f.GetDefaultText(), `"`)
-	if d == "0" || strings.Contains(f.GetUsage(), "(default") {
-		return ""
+// described is a flag's usage, and what it is where it is not given: in the words that end the
+// usage, else its value; "" for nothing.
+func described(f cli.DocGenerationFlag) (usage, standard string) {
+	usage = f.GetUsage()
+	if text, words, ok := strings.Cut(usage, " (default: "); ok && strings.HasSuffix(words, ")") {
+		return text, strings.TrimSuffix(words, ")")
 	}
-	return d
+	standard = strings.Trim(f.GetDefaultText(), `"`)
+	if !f.TakesValue() || standard == "0" || strings.Contains(usage, "(default") {
+		standard = ""
+	}
+	return usage, standard
 }
 
 // unquote takes the name of the value, which stands in backquotes, out of a usage.
