@@ -103,7 +103,7 @@ func summarised(ctx context.Context, runner session.Runner, r session.Request,
 		}
 		return e, ok, t
 	}
-	return session.Wrap(nil, session.Wrapper{Read: read, Other: true,
+	return session.Wrap(nil, session.Wrapper{Read: read, OtherPrompt: true,
 		Result: func(r session.Result) session.Result {
 			r.Done.Usage = r.Done.Usage.Plus(used)
 			return r

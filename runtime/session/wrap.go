@@ -19,9 +19,9 @@ type Wrapper struct {
 	Read func(t Turn) (e Event, ok bool, then Turn)
 	// Result changes what has been generated so far. nil: it stays.
 	Result func(Result) Result
-	// Other says that the turn continues another prompt than that of the request that asked for it:
-	// it cannot be taken up with that request.
-	Other bool
+	// OtherPrompt says that the turn continues another prompt than that of the request that asked
+	// for it: it cannot be taken up with that request.
+	OtherPrompt bool
 }
 
 // Wrap wraps a turn; nil is one that has nothing.
@@ -59,7 +59,7 @@ func (w *wrapped) Result() (r Result) {
 }
 
 func (w *wrapped) Sampled() []int32 {
-	if now := *w.now.Load(); now != nil && !w.Other {
+	if now := *w.now.Load(); now != nil && !w.OtherPrompt {
 		return now.Sampled()
 	}
 	return nil

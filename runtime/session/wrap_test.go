@@ -45,7 +45,7 @@ func TestWrappersPassThrough(t *testing.T) {
 				ToolLimits{})
 		}, nil},
 		"another prompt": {func(t Turn) (Turn, error) {
-			return Wrap(t, Wrapper{Other: true}), nil
+			return Wrap(t, Wrapper{OtherPrompt: true}), nil
 		}, nil},
 	} {
 		inner := &turn{result: Result{Answer: "so far"}}
