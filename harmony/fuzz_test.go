@@ -2,7 +2,6 @@ package harmony
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,78 +34,6 @@ func fuzzIDs(raw []byte) []int32 {
 		}
 	}
 	return ids
-}
-
-// FuzzParser: no ids make it panic or say anything that is not text; errors lose no finished
-// message; what was shown as it came is the message in the end.
-func FuzzParser(f *testing.F) {
-	f.Add([]byte{3, 102, 2, 104, 1}, true, true)
-	f.Add([]byte{0, 96, 100, 3, 103, 104, 6, 105, 2, 200, 201, 5, 0, 96, 3, 102, 2, 250, 4}, false,
-		false)
-	f.Fuzz(func(t *testing.T, raw []byte, prompted, strict bool) {
-		role := Role("")
-		if prompted {
-			role = RoleAssistant
-		}
-		ids := fuzzIDs(raw)
-		p := NewParser(role, strict)
-		shown, finished, failed := "", 0, false
-		check := func() {
-			switch n := len(p.Messages()); {
-			case n < finished || n > finished+1:
-				t.Fatalf("%v: %d messages after %d", ids, n, finished)
-			case n == finished+1:
-				text := p.Messages()[finished].Text()
-				if shown+p.rest != text && shown != "" {
-					t.Fatalf("%v: showed %q and %q of %q", ids, shown, p.rest, text)
-				}
-				finished, shown = n, ""
-			}
-			if shown += p.delta; !utf8.ValidString(p.delta) || p.state == InContent &&
-				string(p.content) != shown {
-				t.Fatalf("%v: delta %q, text %q, shown %q", ids, p.delta, string(p.content), shown)
-			}
-		}
-		for _, id := range ids {
-			if p.Push(id) != nil {
-				failed = true
-			}
-			check()
-		}
-		if p.Finish() != nil {
-			failed = true
-		}
-		check()
-		whole, err := Parse(ids, role, strict)
-		if (err != nil) != failed {
-			t.Fatalf("%v: error %v at once, %v step by step", ids, err, failed)
-		}
-		if err != nil {
-			return
-		}
-		// What was read can be written and read again.
-		for i, m := range whole {
-			if i >= len(p.Messages()) || p.Messages()[i].Text() != m.Text() || !m.Role.Known() {
-				t.Fatalf("%v: message %d is %+v", ids, i, m)
-			}
-			text, err := json.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var again Message
-			if err := json.Unmarshal(text, &again); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-			if m.Role == RoleTool && m.Name == "" {
-				continue
-			}
-			a, err1 := RenderMessage(nil, m, RenderOptions{})
-			b, err2 := RenderMessage(nil, again, RenderOptions{})
-			if err1 != nil || err2 != nil || !slices.Equal(a, b) {
-				t.Fatalf("%s renders as %v, %v and %v, %v", text, a, err1, b, err2)
-			}
-		}
-	})
 }
 
 // FuzzRender: no JSON makes the renderer panic, and no text of others becomes a special token.
@@ -145,37 +72,4 @@ func FuzzRender(f *testing.F) {
 			t.Fatalf("%s: with dropping: %v", raw, err)
 		}
 	})
-}
-
-// A message of a million tokens takes no more for each token than a short one.
-func TestParserIsLinear(t *testing.T) {
-	word, bad := token.Get().Encode(nil, " word")[0], int32(187) // 187 is the byte ff
-	for _, id := range []int32{word, bad, 1 << 20, token.Start} {
-		p := NewParser(RoleAssistant, true)
-		if err := p.Push(token.Message); err != nil {
-			t.Fatal(err)
-		}
-		for range 1_000_000 {
-			if err := p.Push(id); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := p.Finish(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkParser(b *testing.B) {
-	p := NewParser(RoleAssistant, true)
-	p.Push(token.Message)
-	id := token.Get().Encode(nil, " word")[0]
-	n := 0
-	for b.Loop() {
-		p.Push(id)
-		if n++; n%4096 == 0 {
-			p = NewParser(RoleAssistant, true)
-			p.Push(token.Message)
-		}
-	}
 }

@@ -1,100 +1,299 @@
-// Message headers: from the text between <|start|> and <|message|> to role, recipient, channel and
-// content type.
-//
-// The model writes a recipient before or after the channel and leaves out what it likes:
+// Headers as models write them, legal or not: from the text between <|start|> and <|message|> to
+// role, recipient, channel and content type. The model writes a recipient before or after the
+// channel and leaves out what it likes:
 //
 //	assistant<|channel|>analysis
 //	assistant to=functions.f<|channel|>commentary <|constrain|>json
 //	assistant<|channel|>commentary to=functions.f <|constrain|>json
 //	functions.f to=assistant<|channel|>commentary
 //
-// A header is text, not tokens, because its words may be tokenized in any way; only its ends are
-// tokens.
+// What must stay true: a legal header means here what it means to OpenAI's library, but for two
+// readings that no tool could follow: a content type is never a recipient ("analysis code",
+// "commentary <|constrain|>json"), and a name ends where a special token begins.
 
 package harmony
 
 import (
-	"errors"
-	"fmt"
+	"bytes"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/ossrun/ossrun/harmony/token"
 )
 
 const (
-	channelMark   = "<|channel|>"
 	constrainMark = "<|constrain|>"
 	recipientMark = "to="
 )
 
-var (
-	errNoChannel = errors.New("a channel marker has no channel behind it")
-	errNoRole    = errors.New("the message header has no role")
-)
-
-// parseHeader reads a header. The role is "" if the header says it, else it is known and the header
-// need not repeat it. Words beyond what a header can hold are an error.
-func parseHeader(text string, role Role) (Message, error) {
-	m, words, err := headerStart(text, role)
-	if err != nil {
-		return m, err
-	}
-	if len(words) == 0 {
-		return m, nil
-	}
-	last := len(words) - 1
-	// One word is the recipient, with or without its mark. Of two, the last is the content type
-	// unless it has the mark.
-	if to, ok := strings.CutPrefix(words[last], recipientMark); ok || last == 0 {
-		m.set(fieldRecipient, &m.Recipient, to)
-		words = words[:last]
-	} else {
-		m.set(fieldContentType, &m.ContentType, words[last])
-		m.set(fieldRecipient, &m.Recipient, strings.TrimPrefix(words[last-1], recipientMark))
-		words = words[:last-1]
-	}
-	if len(words) > 0 {
-		return m, fmt.Errorf("words too many in the message header: %q", strings.Join(words, " "))
-	}
-	return m, nil
+// header is a header that was read. Bytes from text on are content.
+type header struct {
+	message Message
+	text    int
+	faults  Faults
 }
 
-// headerStart takes the channel and the role out of a header and returns the words that are left.
-func headerStart(text string, role Role) (m Message, words []string, err error) {
-	if before, after, ok := strings.Cut(text, channelMark); ok {
-		end := strings.IndexFunc(after, func(r rune) bool { return r == '<' || unicode.IsSpace(r) })
-		if end < 0 {
-			end = len(after)
+// readHeader reads all bytes as a header.
+func readHeader(b []byte, marks []headerMark, role Role) header {
+	r := headerWords{h: header{message: Message{Role: role}, text: len(b)}, known: role != ""}
+	at, mark := 0, int32(0)
+	for i := 0; i <= len(marks); i++ {
+		end := len(b)
+		if i < len(marks) {
+			end = marks[i].at
 		}
-		if m.Channel = after[:end]; m.Channel == "" {
-			return m, nil, errNoChannel
+		r.run(string(b[at:end]), mark)
+		if at = end; i < len(marks) {
+			mark = marks[i].id
 		}
-		text = before + after[end:]
 	}
-	text = strings.ReplaceAll(text, constrainMark, " "+constrainMark)
-	words = strings.FieldsFunc(strings.TrimSpace(text), asciiSpace)
-	m.Role = role
+	r.finish()
+	return r.h
+}
+
+// splitHeader reads a header that has no <|message|> behind it: what makes no sense as a header is
+// text.
+func splitHeader(b []byte, marks []headerMark, role Role) header {
+	if h := readHeader(b, marks, role); h.faults.Total() == 0 &&
+		nameLength(h.message.Recipient) == len(h.message.Recipient) &&
+		!strings.ContainsAny(h.message.ContentType, `{["`) {
+		return h
+	}
+	end := 0
 	if role == "" {
-		if len(words) == 0 {
-			return m, nil, errNoRole
+		end = len(leading(b, knownRoles))
+	}
+	for _, m := range marks {
+		rest := b[m.at:]
+		switch m.id {
+		case token.Channel:
+			if name := leading(rest, knownChannels); name != "" {
+				end = m.at + len(name)
+				end += recipientLength(b[end:])
+			}
+		case token.Constrain:
+			if bytes.HasPrefix(rest, []byte("json")) || bytes.HasPrefix(rest, []byte("code")) {
+				end = m.at + len("json")
+			}
 		}
-		m.Role = Role(words[0])
+	}
+	h := readHeader(b[:end], slices.DeleteFunc(slices.Clone(marks),
+		func(m headerMark) bool { return m.at > end }), role)
+	h.text = end
+	return h
+}
+
+// unfinishedHeader tells whether what is left of a header that was cut may be a part of a header.
+// marked tells that the header has a special token.
+func unfinishedHeader(left []byte, marked bool, role Role) bool {
+	s := strings.TrimLeft(string(left), " ")
+	if marked {
+		return !strings.ContainsFunc(s, unicode.IsSpace)
+	}
+	if role == "" && (leading(left, knownRoles) != "" ||
+		!strings.ContainsFunc(s, unicode.IsSpace)) {
+		return true
+	}
+	return strings.HasPrefix(s, recipientMark) || strings.HasPrefix(recipientMark, s)
+}
+
+// recipientLength is the length of a recipient at the front of b, with the space and the mark
+// before it.
+func recipientLength(b []byte) int {
+	const mark = " " + recipientMark
+	if !bytes.HasPrefix(b, []byte(mark)) {
+		return 0
+	}
+	return len(mark) + nameLength(string(b[len(mark):]))
+}
+
+// nameLength is how much of the front of s can be a tool's name.
+func nameLength(s string) int {
+	n := strings.IndexFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.:/", r)
+	})
+	if n < 0 {
+		return len(s)
+	}
+	return n
+}
+
+// knownRoles and knownChannels: a name that another one begins with would have to stand after it.
+var (
+	knownRoles    = []Role{RoleAssistant, RoleSystem, RoleDeveloper, RoleUser, RoleTool}
+	knownChannels = []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}
+)
+
+// leading is the name that b begins with, "" if there is none.
+func leading[S ~string](b []byte, names []S) string {
+	for _, name := range names {
+		if bytes.HasPrefix(b, []byte(name)) {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// channelIn finds the first known channel inside a word.
+func channelIn(word string) string {
+	first, found := len(word), ""
+	for _, c := range knownChannels {
+		if at := strings.Index(word, c); at >= 0 && at < first {
+			first, found = at, c
+		}
+	}
+	return found
+}
+
+// headerWords gathers what the words of a header say.
+type headerWords struct {
+	h        header
+	known    bool     // the role has been said
+	channels int      // channel marks so far
+	left     []string // words that say nothing by themselves
+}
+
+// run takes the bytes behind a mark, up to the next one; mark is 0 for those before any.
+func (r *headerWords) run(s string, mark int32) {
+	words := strings.FieldsFunc(s, asciiSpace)
+	switch mark {
+	case token.Channel:
+		end := strings.IndexFunc(s, func(c rune) bool { return c == '<' || unicode.IsSpace(c) })
+		if end < 0 {
+			end = len(s)
+		}
+		r.channel(s[:end])
+		words = strings.FieldsFunc(s[end:], asciiSpace)
+	case token.Constrain:
 		switch {
-		case m.Role == RoleTool:
-			m.Name = words[0]
-		case m.Role.Known():
-		case len(words) > 1 || strings.HasPrefix(words[0], recipientMark):
-			// An unknown name that speaks to someone is a tool.
-			m.Role, m.Name = RoleTool, words[0]
+		case len(words) == 0:
+			r.h.faults[FaultHeader]++
+		case r.h.message.ContentType != "":
+			r.h.faults[FaultHeader]++
 			words = words[1:]
 		default:
-			return m, nil, fmt.Errorf("unknown role: %q", words[0])
+			r.h.message.ContentType = constrainMark + words[0]
+			words = words[1:]
 		}
 	}
-	if len(words) > 0 && words[0] == string(m.Role) {
-		words = words[1:]
+	for i, w := range words {
+		r.word(w, mark == 0 && i == 0)
 	}
-	return m, slices.Clip(words), nil
+}
+
+// channel is the name behind a channel mark.
+func (r *headerWords) channel(name string) {
+	m := &r.h.message
+	if r.channels++; r.channels > 1 {
+		r.h.faults[FaultChannel]++
+	}
+	if m.Recipient == "" && toolLike(name) { // the tool's name instead of a channel's
+		m.Recipient = name
+	}
+	known := channelIn(name)
+	if known != name || name == "" {
+		r.h.faults[FaultChannel]++
+	}
+	if m.Channel == "" {
+		m.Channel = known
+	}
+}
+
+func (r *headerWords) word(w string, first bool) {
+	m := &r.h.message
+	switch to, marked := strings.CutPrefix(w, recipientMark); {
+	case first && !r.known:
+		r.roleWord(w)
+	case first && w == string(m.Role): // the prompt has said it, and the model says it again
+	case marked && to != "" && m.Recipient == "":
+		m.Recipient = to
+		if m.ContentType != "" { // it stands behind
+			r.h.faults[FaultHeader]++
+		}
+	case marked:
+		r.h.faults[FaultHeader]++
+	case m.Recipient == "" && toolLike(w):
+		m.Recipient = w
+	case (w == "json" || w == "code") && m.ContentType == "":
+		m.ContentType = w
+	case m.Channel == "" && r.channels == 0 && channelIn(w) == w:
+		m.Channel = w
+		r.h.faults[FaultChannel]++
+	default:
+		r.left = append(r.left, w)
+	}
+}
+
+// roleWord is the first word of a header whose role is not known.
+func (r *headerWords) roleWord(w string) {
+	m := &r.h.message
+	r.known = true
+	switch role := leading([]byte(w), knownRoles); {
+	case Role(w).Known():
+		m.Role = Role(w)
+		if m.Role == RoleTool {
+			m.Name = w
+		}
+	case role != "": // assistantfinal
+		m.Role = Role(role)
+		r.h.faults[FaultRole]++
+		r.word(w[len(role):], false)
+	case strings.HasPrefix(w, recipientMark), toolLike(w):
+		// a tool that speaks, or one that is spoken to: see finish
+		m.Name = strings.TrimPrefix(w, recipientMark)
+	default:
+		m.Name = w
+	}
+}
+
+// finish puts the words together.
+func (r *headerWords) finish() {
+	m, faults := &r.h.message, &r.h.faults
+	switch {
+	case m.Role != "":
+	case m.Name == "":
+		m.Role = RoleAssistant
+		faults[FaultRole]++
+	case m.Recipient != "" || len(r.left) > 0: // an unknown name that speaks to someone is a tool
+		m.Role = RoleTool
+		if m.Recipient == "" {
+			m.Recipient, r.left = r.left[0], r.left[1:]
+		}
+	case toolLike(m.Name): // the assistant, with the recipient in the role's place
+		m.Role, m.Recipient, m.Name = RoleAssistant, m.Name, ""
+		faults[FaultRole]++
+	default:
+		m.Role, m.Name = RoleAssistant, ""
+		faults[FaultRole]++
+	}
+	if len(r.left) > 0 && m.Recipient != "" && m.ContentType == "" {
+		m.ContentType, r.left = r.left[0], r.left[1:]
+	}
+	if len(r.left) == 1 && m.Recipient == "" && m.ContentType != "" && m.Role == RoleAssistant {
+		m.Recipient, r.left = r.left[0], nil // get_weather <|constrain|>json
+	}
+	if len(r.left) > 0 {
+		faults[FaultHeader]++
+	}
+	for _, s := range []*string{&m.Recipient, &m.Name} {
+		*s, _, _ = strings.Cut(token.Text([]byte(*s)), "<|")
+	}
+	if ct, ok := strings.CutPrefix(m.ContentType, constrainMark); ok {
+		m.ContentType = constrainMark + token.Text([]byte(ct))
+	} else {
+		m.ContentType = token.Text([]byte(m.ContentType))
+	}
+}
+
+// toolLike tells whether a word is a tool's name by its look.
+func toolLike(w string) bool {
+	space, name, dotted := strings.Cut(w, ".")
+	switch space {
+	case "functions", "browser", "container":
+		return dotted && name != ""
+	}
+	return w == "python"
 }
 
 // asciiSpace is what words are divided by; other white space is part of them.

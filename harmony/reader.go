@@ -1,10 +1,16 @@
-// The total reader: any token ids to messages.
+// The reader: any token ids, one at a time, to messages.
 //
-// Parser follows OpenAI's library, which refuses what a model at temperature 1 writes now and then.
-// Reader takes everything. What must stay true:
+//	ExpectStart  --<|start|>-->                       InHeader
+//	InHeader     --<|message|>-->                     InContent
+//	InContent    --<|end|>, <|return|>, <|call|>-->   ExpectStart
 //
-//   - legal tokens give the messages that Parser gives;
-//   - no ids make it fail, and what is wrong with them is counted by kind;
+// OpenAI's library refuses what a model at temperature 1 writes now and then. Reader takes
+// everything. What must stay true:
+//
+//   - legal tokens give the messages that OpenAI's library gives, with the same state, text and
+//     fields after each token (the traces in testdata/harmony);
+//   - no ids make it fail, and what is wrong with them is counted by kind: whatever the library
+//     refuses is wrong, and so is what it takes for a text or a name and no client could follow;
 //   - no byte is lost: the ordinary bytes of the tokens of a message are its Header and its Body,
 //     in that order, and the messages lie in the tokens one behind the other;
 //   - the text of a special token is never part of a message;
@@ -14,9 +20,27 @@ package harmony
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/token"
 )
+
+// State is where in a message the reader is.
+type State uint8
+
+const (
+	ExpectStart State = iota // between messages
+	InHeader                 // between <|start|> and <|message|>
+	InContent
+)
+
+// String is the state's name in OpenAI's library.
+func (s State) String() string { return [...]string{"ExpectStart", "Header", "Content"}[s] }
+
+// ends tells whether id ends a message.
+func ends(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
 
 // longestHeader is how many bytes a header may have before it is taken for text without one. Names
 // of tools have 128 at most; a reader of the stream waits this long for a text that began without a
@@ -237,6 +261,25 @@ func ReadAll(ids []int32, role Role) ([]ReadMessage, Faults) {
 	return r.Messages(), r.Faults()
 }
 
+// ReadLegal reads all of ids at once, and refuses them at the first fault, or where they end in a
+// header.
+func ReadLegal(ids []int32, role Role) (messages []Message, err error) {
+	r := NewReader(role)
+	for i, id := range ids {
+		if r.Push(id); r.faults.Total() > 0 {
+			return nil, fmt.Errorf("token %d is not legal here: %s", i, r.faults)
+		}
+	}
+	if r.state == InHeader {
+		return nil, errors.New("the tokens end in a message header")
+	}
+	r.Finish()
+	for _, m := range r.messages {
+		messages = append(messages, m.Message)
+	}
+	return messages, nil
+}
+
 // State is where the reader is now.
 func (r *Reader) State() State { return r.state }
 
@@ -293,6 +336,17 @@ func (f Fault) String() string {
 
 // Faults counts faults by kind.
 type Faults [faultKinds]int
+
+// String names the kinds.
+func (f Faults) String() string {
+	var kinds []string
+	for k, n := range f {
+		if n > 0 {
+			kinds = append(kinds, Fault(k).String())
+		}
+	}
+	return strings.Join(kinds, " ")
+}
 
 // Total is the faults of all kinds.
 func (f Faults) Total() int {

@@ -49,8 +49,8 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 	if got = RenderTurn(got, RoleAssistant); !slices.Equal(got, want) {
 		t.Errorf("pieces %v, whole %v", got, want)
 	}
-	// And the parser reads back what was said, with the same tokens.
-	read, err := Parse(got[:len(got)-2], "", true)
+	// And the reader reads back what was said, with the same tokens.
+	read, err := ReadLegal(got[:len(got)-2], "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -300,7 +300,7 @@ func TestRandomTurns(t *testing.T) {
 	for i := range turns {
 		rules := mix[i%len(mix)]
 		turn := turnOf(t, rules)
-		parser := harmony.NewParser(harmony.RoleAssistant, true)
+		reader := harmony.NewReader(harmony.RoleAssistant)
 		var ids []int32
 		for len(ids) < 1500 && !turn.over() {
 			mask := turn.Mask()
@@ -313,8 +313,8 @@ func TestRandomTurns(t *testing.T) {
 					token.Get().Decode(nil, ids))
 			}
 			ids = append(ids, id)
-			if err := parser.Push(id); err != nil {
-				t.Fatalf("turn %d: %q: %v", i, token.Get().Decode(nil, ids), err)
+			if reader.Push(id); reader.Faults().Total() > 0 {
+				t.Fatalf("turn %d: %q: %v", i, token.Get().Decode(nil, ids), reader.Faults())
 			}
 		}
 		if !turn.over() {
@@ -322,9 +322,9 @@ func TestRandomTurns(t *testing.T) {
 			continue
 		}
 		ended++
-		messages := parser.Messages()
+		messages := reader.Messages()
 		for k, m := range messages {
-			if err := legal(m, rules, k == len(messages)-1); err != nil {
+			if err := legal(m.Message, rules, k == len(messages)-1); err != nil {
 				t.Fatalf("turn %d: %v in %q", i, err, token.Get().Decode(nil, ids))
 			}
 			text := m.Text()

@@ -241,7 +241,7 @@ func (o *randomOutcome) note(c randomCase, res Result) string {
 		len(res.Calls) == 0:
 		return "the call that was demanded is missing"
 	}
-	if _, err := harmony.Parse(res.Tokens, harmony.RoleAssistant, true); err != nil {
+	if _, err := harmony.ReadLegal(res.Tokens, harmony.RoleAssistant); err != nil {
 		return err.Error()
 	}
 	o.ended++

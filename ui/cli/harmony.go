@@ -280,16 +280,14 @@ func renderLine(line []byte) (any, error) {
 const parseHelp = `
 A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
 whose <|start|> and role are not among the ids; without it they begin with <|start|>. It gives
-{"messages": [...]}, or {"error": "..."} for ids that are no messages. Not strict, a message may
-end in its header. With "total": true there are no errors: any ids give messages, as ossrun
-itself reads them, and "faults" counts by kind what was wrong.`
+{"messages": [...]}, or {"error": "..."} at the first token that is not legal there. Not strict,
+there are no errors: any ids give messages, and "faults" counts by kind what was wrong.`
 
 func parseLine(line []byte) (any, error) {
 	var in struct {
 		IDs    []uint32
 		Role   *harmony.Role
 		Strict json.RawMessage
-		Total  bool
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
 		return nil, err
@@ -309,17 +307,17 @@ func parseLine(line []byte) (any, error) {
 			return nil, errors.New("strict is neither true nor false")
 		}
 	}
-	if in.Total {
-		return parseTotal(signed(in.IDs), role), nil
+	if !strict {
+		return parseAny(signed(in.IDs), role), nil
 	}
-	messages, err := harmony.Parse(signed(in.IDs), role, strict)
+	messages, err := harmony.ReadLegal(signed(in.IDs), role)
 	if err != nil {
 		return object{"error": err.Error()}, nil
 	}
 	return object{"messages": append([]harmony.Message{}, messages...)}, nil
 }
 
-func parseTotal(ids []int32, role harmony.Role) any {
+func parseAny(ids []int32, role harmony.Role) any {
 	read, faults := harmony.ReadAll(ids, role)
 	out := struct {
 		Messages []harmony.Message `json:"messages"`

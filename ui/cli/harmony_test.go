@@ -202,19 +202,10 @@ func TestHarmonyRenderGolden(t *testing.T) {
 	}
 }
 
+// The verb refuses what OpenAI's library refuses, and reads what it reads, but for what the tests
+// of package harmony list; not strict, it refuses nothing and names the faults.
 func TestHarmonyParseGolden(t *testing.T) {
 	raw, cases := harmonyGolden(t, "harmony/parse.jsonl.gz")
-	check := func(c map[string]json.RawMessage, got map[string]json.RawMessage,
-		want json.RawMessage) {
-		var w map[string]json.RawMessage
-		if err := json.Unmarshal(want, &w); err != nil {
-			t.Fatal(err)
-		}
-		if (got["error"] != nil) != (w["error"] != nil) ||
-			!sameJSON(t, got["messages"], w["messages"]) {
-			t.Errorf("%s: %s, want %s", c["id"], got, want)
-		}
-	}
 	code, answers := harmonyRun(t, "parse", raw) // the cases as they are
 	if code != 0 || len(answers) != len(cases) {
 		t.Fatalf("exit code %d, %d answers to %d cases", code, len(answers), len(cases))
@@ -227,13 +218,32 @@ func TestHarmonyParseGolden(t *testing.T) {
 		}
 	}
 	both := harmonyAsk(t, "parse", questions)
+	refused, stricter, otherwise := 0, 0, 0
 	for i, c := range cases {
-		check(c, answers[i], c["strict"])
-		check(c, both[i], c["strict"])
-		if bytes.Equal(c["non_strict"], []byte(`"same"`)) {
-			c["non_strict"] = c["strict"]
+		got, loose := answers[i], both[len(cases)+i]
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(c["strict"], &want); err != nil {
+			t.Fatal(err)
 		}
-		check(c, both[len(cases)+i], c["non_strict"])
+		faulty := !sameJSON(t, loose["faults"], json.RawMessage("{}"))
+		switch {
+		case !reflect.DeepEqual(got, both[i]) || loose["error"] != nil || loose["messages"] == nil:
+			t.Errorf("%s: %s, %s, not strict %s", c["id"], got, both[i], loose)
+		case want["error"] != nil && got["error"] != nil:
+			refused++
+		case want["error"] == nil && got["error"] != nil && faulty:
+			stricter++
+		case want["error"] != nil || got["error"] != nil || faulty:
+			t.Errorf("%s: %s, not strict %s, want %s", c["id"], got, loose, want)
+		case !sameJSON(t, got["messages"], loose["messages"]):
+			t.Errorf("%s: %s, not strict %s", c["id"], got, loose)
+		case !sameJSON(t, got["messages"], want["messages"]):
+			otherwise++
+		}
+	}
+	if refused != 82 || stricter != 33 || otherwise != 3 || len(cases) != 185 {
+		t.Errorf("%d of %d are refused, %d here alone, %d are read otherwise", refused, len(cases),
+			stricter, otherwise)
 	}
 }
 
@@ -255,7 +265,7 @@ func TestHarmonyExactOutput(t *testing.T) {
 		{"parse", `{"ids":[200005,17196,200008,3575,200002],"role":"assistant"}`,
 			`{"messages":[{"role":"assistant","content":"You","channel":"final"}]}` + "\n", 0},
 		{"parse", `{"ids":[]}`, `{"messages":[]}` + "\n", 0},
-		{"parse", `{"ids":[1]}`, `{"error":"token 0: token 1 where <|start|> is expected"}` + "\n",
+		{"parse", `{"ids":[1]}`, `{"error":"token 0 is not legal here: start"}` + "\n",
 			0},
 		{"encode", "", "", 0},
 	} {
