@@ -14,7 +14,6 @@ require (
 	github.com/klippa-app/go-pdfium v1.20.0
 	github.com/mattn/go-isatty v0.0.24
 	github.com/mattn/go-runewidth v0.0.19
-	github.com/mattn/go-sixel v0.0.14
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/muesli/termenv v0.16.0
 	github.com/prometheus/client_golang v1.25.0
@@ -29,8 +28,6 @@ require (
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.61.1
 )
-
-require github.com/soniakeys/quant v1.0.0 // indirect
 
 require (
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect

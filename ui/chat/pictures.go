@@ -24,7 +24,6 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/mattn/go-sixel"
 
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -43,7 +42,6 @@ const (
 	NoGraphics Graphics = ""
 	Kitty      Graphics = "kitty"
 	ITerm      Graphics = "iterm"
-	Sixel      Graphics = "sixel"
 )
 
 // GraphicsOf tells by TERM and TERM_PROGRAM. Inside of tmux, which has its own of both, it is none.
@@ -54,9 +52,6 @@ func GraphicsOf(termName, program string) Graphics {
 		return Kitty
 	case program == "iterm.app", program == "wezterm", program == "mintty":
 		return ITerm
-	case strings.HasPrefix(termName, "foot"), termName == "mlterm", termName == "contour",
-		strings.HasPrefix(termName, "yaft"):
-		return Sixel
 	}
 	return NoGraphics
 }
@@ -144,9 +139,6 @@ func draw(w io.Writer, how Graphics, path string) error {
 	picture, kind, err := image.Decode(bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	if how == Sixel {
-		return sixel.NewEncoder(w).Encode(picture)
 	}
 	if kind != "png" {
 		var b bytes.Buffer
