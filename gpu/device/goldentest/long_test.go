@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -13,12 +11,10 @@ import (
 
 // The goldens in all modes on all kinds of cards: about half an hour of a processor.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // TestGoldenReferenceLong: the reference kernels alone.
 func TestGoldenReferenceLong(t *testing.T) {
 	long(t)
-	Hold(t, golden.Options{Only: []string{"len1"}}, device.Options{Arch: "sm_90", Reference: true},
+	hold(t, golden.Options{Only: []string{"len1"}}, device.Options{Arch: "sm_90", Reference: true},
 		"T2", []string{engine.Exact})
 }
 
@@ -26,7 +22,7 @@ func TestGoldenReferenceLong(t *testing.T) {
 // name.
 func TestGoldenOf5000Long(t *testing.T) {
 	long(t)
-	Hold(t, golden.Options{Only: []string{"len5000"}}, device.Options{Arch: "sm_90"}, "T1",
+	hold(t, golden.Options{Only: []string{"len5000"}}, device.Options{Arch: "sm_90"}, "T1",
 		[]string{engine.Exact})
 }
 
@@ -37,7 +33,7 @@ func TestGoldenLong(t *testing.T) {
 		for _, model := range []string{"T2", "T1"} {
 			t.Run(arch+"/"+model,
 				func(t *testing.T) {
-					Hold(t, golden.Options{}, device.Options{Arch: arch}, model,
+					hold(t, golden.Options{}, device.Options{Arch: arch}, model,
 						nil)
 				})
 		}
@@ -53,7 +49,7 @@ func TestGoldenFP8Long(t *testing.T) {
 			t.Run(arch+"/"+model, func(t *testing.T) {
 				o := golden.Options{Only: []string{"len1", "len2", "len31", "len128", "len129",
 					"len200"}, Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
-				Hold(t, o, device.Options{Arch: arch}, model,
+				hold(t, o, device.Options{Arch: arch}, model,
 					[]string{engine.Exact, engine.Rounded})
 			})
 		}
@@ -68,8 +64,8 @@ func TestGoldenModesLong(t *testing.T) {
 		for _, model := range []string{"T2", "T1"} {
 			for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
 				t.Run(arch+"/"+model+"/"+dense, func(t *testing.T) {
-					Hold(t, golden.Options{Engine: engine.Settings{Dense: dense}},
-						device.Options{Arch: arch}, model, []string{Coarsest})
+					hold(t, golden.Options{Engine: engine.Settings{Dense: dense}},
+						device.Options{Arch: arch}, model, []string{coarsest})
 				})
 			}
 		}
@@ -81,7 +77,7 @@ func TestGoldenModesLong(t *testing.T) {
 func TestGoldenQ8Long(t *testing.T) {
 	long(t)
 	o := golden.Options{Only: []string{"len31"}, Engine: engine.Settings{Dense: engine.DenseQ8}}
-	Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Int8})
+	hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Int8})
 }
 
 // long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
