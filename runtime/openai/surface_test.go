@@ -1,0 +1,249 @@
+// What the port documents, refuses and takes, held to a recording: /openapi.json, and for each
+// field of each body what values of every type and beyond every bound come to: the status and the
+// fault, or the turn that is started.
+//
+// After a change that is meant: OSSRUN_RECORD=1 go test ./runtime/openai -run Surface, and look at
+// what differs.
+
+package openai
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const surfaceFile = "testdata/surface.txt.gz"
+
+// bases are requests that are answered with 200; a field of each is changed.
+var bases = map[string]string{
+	"/v1/chat/completions":         `{"messages":[{"role":"user","content":"a"}]}`,
+	"/v1/completions":              `{"prompt":"a"}`,
+	"/v1/responses":                `{"input":"a"}`,
+	"/v1/responses/input_tokens":   `{"input":"a"}`,
+	"/v1/responses/compact":        `{"input":"a"}`,
+	"/v1/messages":                 `{"max_tokens":9,"messages":[{"role":"user","content":"a"}]}`,
+	"/v1/messages/count_tokens":    `{"messages":[{"role":"user","content":"a"}]}`,
+	"/api/chat":                    `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"a"}]}`,
+	"/api/generate":                `{"model":"gpt-oss:20b","prompt":"a"}`,
+	"/tokenize":                    `{"prompt":"a"}`,
+	"/detokenize":                  `{"tokens":[1]}`,
+	"/v1/conversations/{id}/items": `{"items":[{"role":"user","content":"a"}]}`,
+	"/v1/conversations/{id}":       `{"metadata":{"a":"b"}}`,
+	"/api/show":                    `{"model":"gpt-oss:20b"}`,
+	"/api/pull":                    `{"model":"gpt-oss:20b"}`,
+	"/v1/conversations":            `{}`,
+}
+
+// undocumented are fields that routes read or pass over, and those inside of others.
+var undocumented = []string{"web_search_options", "use_beam_search", "prompt_logprobs",
+	"continue_final_message", "add_generation_prompt", "echo", "truncate_prompt_tokens",
+	"chat_template", "suffix", "template", "images", "user", "service_tier", "store",
+	"parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+	"safety_identifier", "client_metadata", "prediction", "include", "truncation", "request_id",
+	"cache_salt", "priority", "guided_structural_tag", "guided_whitespace_pattern", "misspelt",
+	"cache_control", "context_management", "inference_geo", "text.verbosity", "text.format",
+	"text.misspelt", "reasoning.effort", "reasoning.summary", "reasoning.generate_summary",
+	"reasoning.exclude", "reasoning.misspelt", "chat_template_kwargs.reasoning_effort",
+	"chat_template_kwargs.misspelt", "stream_options.include_usage", "stream_options.misspelt",
+	"structured_outputs.regex", "thinking.type", "thinking.budget_tokens", "thinking.display",
+	"output_config.effort", "output_config.format", "temperature", "max_tokens", "top_k",
+	"response_format.type", "metadata.a", "logit_bias.5", "logit_bias.x", "name"}
+
+// ofOptions are Ollama's.
+var ofOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty",
+	"frequency_penalty", "repetition_penalty", "repeat_penalty", "num_predict", "stop", "num_ctx",
+	"logit_bias", "min_tokens", "ignore_eos", "bad_words", "misspelt"}
+
+// values are what each field is set to, besides what lies at its bounds.
+var values = []any{nil, true, false, "bogus", "low", "", 0, 7, -3, 1.5, 1e12, []any{}, []any{"a"},
+	[]any{1}, []any{map[string]any{}}, map[string]any{}, map[string]any{"type": "bogus"}}
+
+func TestSurfaceIsAsRecorded(t *testing.T) {
+	now := surface(t)
+	if os.Getenv("OSSRUN_RECORD") != "" {
+		var packed bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		_, err := io.WriteString(w, now)
+		if err == nil {
+			err = w.Close()
+		}
+		if err == nil {
+			err = os.WriteFile(surfaceFile, packed.Bytes(), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.Open(surfaceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := strings.Split(string(recorded), "\n"), strings.Split(now, "\n")
+	if len(before) < 4000 {
+		t.Fatalf("only %d lines are recorded", len(before))
+	}
+	told := 0
+	differ := func(sign string, lines, others []string) {
+		there := map[string]bool{}
+		for _, line := range others {
+			there[line] = true
+		}
+		for _, line := range lines {
+			if !there[line] && told < 60 {
+				told++
+				t.Errorf("%s %s", sign, line)
+			}
+		}
+	}
+	differ("-", before, after)
+	differ("+", after, before)
+	if told == 0 && !slices.Equal(before, after) {
+		t.Error("the lines are the same, in another order")
+	}
+}
+
+// surface is what the port does now: its document, and a line for each outcome of a field.
+func surface(t *testing.T) string {
+	t.Helper()
+	srv, model := server(t, func(r session.Request) ([]session.Event, error) {
+		said := session.Answer{Text: "ok"}
+		if r.Params.Logprobs >= 0 {
+			said.Logprobs = []session.TokenLogprob{{ID: 1, Token: "ok", Bytes: []byte("ok")}}
+		}
+		return []session.Event{said, done(session.FinishStop)}, nil
+	})
+	var out strings.Builder
+	document := ask(t, "GET", srv.URL+"/openapi.json", "").body
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(document), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	out.Write(pretty.Bytes())
+	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
+	paths := at(decode(t, document), "paths").(map[string]any)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		fields, _ := at(paths[path], "post", "requestBody", "content", "application/json", "schema",
+			"properties").(map[string]any)
+		if fields == nil {
+			continue
+		}
+		if bases[path] == "" {
+			t.Fatalf("there is no request for %s", path)
+		}
+		outcome := func(body map[string]any) (answer string, turn map[string]any) {
+			text, _ := json.Marshal(body)
+			model.mu.Lock()
+			model.requests = nil
+			model.mu.Unlock()
+			r := ask(t, "POST", srv.URL+strings.Replace(path, "{id}", talk, 1), string(text),
+				"X-Request-Id", "req_1")
+			answer = fmt.Sprint(r.status)
+			if r.status != http.StatusOK {
+				answer += " " + strings.TrimSpace(r.body)
+			}
+			for _, h := range []string{"X-Ossrun-Ignored", "X-Ossrun-Relaxed"} {
+				if s := r.header.Get(h); s != "" {
+					answer += " " + h + ": " + s
+				}
+			}
+			if len(model.requests) == 0 {
+				return answer, nil
+			}
+			return fmt.Sprint(answer, ", turns ", len(model.requests)), shownTurn(t, model.last(t))
+		}
+		_, plain := outcome(decode(t, bases[path]))
+		names := slices.Collect(maps.Keys(fields))
+		if plain != nil {
+			names = append(names, undocumented...)
+		}
+		if fields["options"] != nil {
+			for _, name := range ofOptions {
+				names = append(names, "options."+name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			tried := slices.Clone(values)
+			switch {
+			case strings.HasPrefix(name, "options."):
+				tried = append(tried, 0.005, 0.01, 1, 2, 3, -1, -2, 100, 100.5)
+			case fields[name] == nil:
+				tried = []any{nil, true, "low", "bogus", 7, []any{"a"}, map[string]any{}}
+			case name == "background": // its turn begins when it likes
+				continue
+			}
+			for _, bound := range []string{"minimum", "maximum"} {
+				if b, ok := at(fields[name], bound).(float64); ok {
+					tried = append(tried, b-1, b, b+1)
+				}
+			}
+			came := map[string][]string{} // from an outcome to the values that have it
+			for _, v := range tried {
+				answer, turn := outcome(with(decode(t, bases[path]), name, v))
+				for _, field := range slices.Sorted(maps.Keys(turn)) {
+					if part := fmt.Sprint(turn[field]); part != fmt.Sprint(plain[field]) {
+						answer += fmt.Sprintf(" %s=%q", field, part)
+					}
+				}
+				shown, _ := json.Marshal(v)
+				came[answer] = append(came[answer], string(shown))
+			}
+			for _, answer := range slices.Sorted(maps.Keys(came)) {
+				fmt.Fprintf(&out, "\n%s %s: %s -> %s", path, name, came[answer], answer)
+			}
+		}
+	}
+	return out.String()
+}
+
+// with is the body with a field, which may be one of an object.
+func with(body map[string]any, name string, v any) map[string]any {
+	outer, inner, ok := strings.Cut(name, ".")
+	if !ok {
+		body[name] = v
+		return body
+	}
+	in := map[string]any{inner: v}
+	if outer == "thinking" && inner != "type" {
+		in["type"] = "enabled"
+	}
+	body[outer] = in
+	return body
+}
+
+// shownTurn is what a request asks of the session, field by field.
+func shownTurn(t *testing.T, r session.Request) map[string]any {
+	t.Helper()
+	if r.Params.Seed > 1<<20 && r.Params.Seed != 1e12 && r.Params.Seed < 1<<64-3 {
+		r.Params.Seed = 1 // it was drawn
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := decode(t, string(text))
+	maps.Copy(turn, turn["Params"].(map[string]any))
+	delete(turn, "Params")
+	turn["Final"], turn["Texts"] = r.Final != nil, len(r.Texts)
+	return turn
+}
