@@ -22,7 +22,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -41,59 +40,20 @@ type exchange struct {
 	// parsed tells that the request was read and checked, prepared that its turns have started
 	parsed, prepared func()
 	released         func() // gives back what limitBody has counted
-
-	writing sync.Mutex
-	pulse   string // what clients skip between two writes of the answer, or "" (half_open.go)
 }
 
 func (e *exchange) WriteHeader(status int) {
-	e.writing.Lock()
-	defer e.writing.Unlock()
 	if e.status == 0 {
 		e.status = status
-	}
-	if strings.HasPrefix(e.Header().Get("Content-Type"), "text/event-stream") {
-		e.pulse = ": keep-alive\n\n"
 	}
 	e.ResponseWriter.WriteHeader(status)
 }
 
 func (e *exchange) Write(b []byte) (int, error) {
-	e.writing.Lock()
-	defer e.writing.Unlock()
 	if e.status == 0 {
 		e.status = http.StatusOK
 	}
 	return e.ResponseWriter.Write(b)
-}
-
-// FlushError is what http.ResponseController calls.
-func (e *exchange) FlushError() error {
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	return http.NewResponseController(e.ResponseWriter).Flush()
-}
-
-// ping writes the pulse; it fails where nobody can read it.
-func (e *exchange) ping() error {
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	if e.pulse == "" {
-		return nil
-	}
-	control := http.NewResponseController(e.ResponseWriter)
-	_ = control.SetWriteDeadline(time.Now().Add(patience)) // some writers have no deadline
-	if _, err := e.ResponseWriter.Write([]byte(e.pulse)); err != nil {
-		return err
-	}
-	return control.Flush()
-}
-
-// beat sets the pulse, "" when the answer is over.
-func (e *exchange) beat(pulse string) {
-	e.writing.Lock()
-	e.pulse = pulse
-	e.writing.Unlock()
 }
 
 // Unwrap lets http.ResponseController find the connection.
@@ -121,11 +81,6 @@ func (p *port) around(next http.Handler) http.Handler {
 		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {},
 			released: func() {}}
 		start := time.Now()
-		if c, ok := r.Context().Value(halfOpenKey{}).(*halfOpen); ok {
-			c.begin(e, r)
-			defer c.end()
-		}
-		defer e.beat("")
 		defer func() { e.prepared() }()
 		defer func() { e.released() }()
 		defer func() {

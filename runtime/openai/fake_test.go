@@ -209,9 +209,7 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 		c(&o)
 	}
 	handler := newChecked(t, o)
-	srv := httptest.NewUnstartedServer(handler)
-	srv.Listener = HalfOpen(srv.Config, srv.Listener)
-	srv.Start()
+	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()
 		handler.Close()

@@ -142,7 +142,6 @@ func (p *patientWriter) quiet() error {
 	if p.e.status == 0 {
 		p.e.Header().Set("Content-Type", "application/json")
 		p.e.WriteHeader(http.StatusOK)
-		p.e.beat("\n")
 	}
 	return writeNow(p.e, []byte{'\n'})
 }

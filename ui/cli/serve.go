@@ -338,7 +338,7 @@ func (s *server) run(ctx context.Context) (err error) {
 		if s.secure {
 			failed <- s.http.ServeTLS(s.listener, "", "")
 		} else {
-			failed <- s.http.Serve(openai.HalfOpen(s.http, s.listener))
+			failed <- s.http.Serve(s.listener)
 		}
 	}()
 	closeSocket := s.openSocket()

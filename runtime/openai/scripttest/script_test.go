@@ -52,9 +52,7 @@ func serveWith(t *testing.T, store session.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
 	handler := openai.NewHandler(openai.Options{Models: m, Store: store})
-	srv := httptest.NewUnstartedServer(handler)
-	srv.Listener = openai.HalfOpen(srv.Config, srv.Listener)
-	srv.Start()
+	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()
 		handler.Close()

@@ -81,7 +81,7 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 		<-ctx.Done()
 		_ = server.Close()
 	}()
-	if err := server.Serve(openai.HalfOpen(server, listener)); err != http.ErrServerClosed {
+	if err := server.Serve(listener); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
