@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
-	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -23,70 +22,29 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// exchange is the ResponseWriter that every handler gets. It keeps what the log line needs.
-type exchange struct {
-	http.ResponseWriter
-	path    string
-	id      string
-	status  int
-	usage   session.Usage
-	fault   string // why it failed
-	ignored string // parts of the request that have no effect
-	relaxed string // schemas that are not enforced, and why
-	// parsed tells that the request was read and checked, prepared that its turns have started
-	parsed, prepared func()
-	released         func() // gives back what limitBody has counted
-}
-
-func (e *exchange) WriteHeader(status int) {
-	if e.status == 0 {
-		e.status = status
+// faultBodyOf is how the clients of a path read a fault.
+func faultBodyOf(path string) func(f *fault, id string) any {
+	switch {
+	case strings.HasPrefix(path, "/v1/messages"):
+		return messagesFault
+	case strings.HasPrefix(path, "/api/"):
+		return ollamaFault
 	}
-	e.ResponseWriter.WriteHeader(status)
-}
-
-func (e *exchange) Write(b []byte) (int, error) {
-	if e.status == 0 {
-		e.status = http.StatusOK
-	}
-	return e.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController find the connection.
-func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
-
-// tell puts a text for the client into a header, and returns it for the log.
-func (e *exchange) tell(header, text string) string {
-	text = brief(text)
-	if text != "" {
-		e.Header().Set(header, strings.Map(printable, text))
-	}
-	return text
-}
-
-// printable replaces characters that must not be in a header's value.
-func printable(r rune) rune {
-	if r < ' ' || r > '~' {
-		return '?'
-	}
-	return r
+	return openaiFault
 }
 
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {},
-			released: func() {}}
+		e := newExchange(w, requestID(r), faultBodyOf(r.URL.Path))
 		start := time.Now()
 		defer func() { e.prepared() }()
 		defer func() { e.released() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
-					p.logLine(r, e, time.Since(start))
+					p.driver.logLine(r, e, time.Since(start))
 					panic(x)
 				}
 				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
@@ -96,17 +54,16 @@ func (p *port) around(next http.Handler) http.Handler {
 						"internal error"))
 				}
 			}
-			p.logLine(r, e, time.Since(start))
+			p.driver.logLine(r, e, time.Since(start))
 		}()
-		e.id = requestID(r)
 		r.Header.Set("X-Request-Id", e.id) // for those who have the request only
 		e.Header().Set("X-Request-Id", e.id)
-		if strings.HasPrefix(e.path, "/v1/messages") {
+		if strings.HasPrefix(r.URL.Path, "/v1/messages") {
 			e.Header().Set("Request-Id", e.id) // Anthropic's
 		}
 		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		e.released = p.limitBody(w, r)
+		e.released = p.driver.limitBody(w, r)
 		if f := p.admit(r); f != nil {
 			writeFault(e, f)
 			return
@@ -127,25 +84,6 @@ func requestID(r *http.Request) string {
 		return newID("req_")
 	}
 	return id
-}
-
-func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
-	level := slog.LevelInfo
-	if e.status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
-		level = slog.LevelError
-	}
-	attrs := []slog.Attr{slog.String("id", e.id), slog.String("method", r.Method),
-		slog.String("path", r.URL.Path),
-		slog.Int("status", e.status),
-		slog.Int("prompt_tokens", e.usage.Prompt), slog.Int("cached_tokens", e.usage.Cached),
-		slog.Int("completion_tokens", e.usage.Completion), slog.Int64("ms", took.Milliseconds())}
-	for _, a := range []slog.Attr{slog.String("error", e.fault), slog.String("ignored", e.ignored),
-		slog.String("relaxed", e.relaxed)} {
-		if a.Value.String() != "" {
-			attrs = append(attrs, a)
-		}
-	}
-	p.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
 // open are the paths that need no key: probes and scrapers have none, and the page asks for it.

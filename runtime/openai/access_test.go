@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -166,7 +165,8 @@ func TestOrigins(t *testing.T) {
 
 func TestBodyThatIsTooLarge(t *testing.T) {
 	f := &fakeRunner{script: answers("ok")}
-	h := newChecked(t, Options{Models: single(f, f.now), Hosts: []string{"*"}, MaxBody: 2 << 20})
+	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now),
+		MaxBody: 2 << 20}, Hosts: []string{"*"}})
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, 2<<20+1)))
@@ -223,23 +223,6 @@ func TestClientGoesAway(t *testing.T) {
 			t.Errorf("log: %s", log.String())
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func TestLogLine(t *testing.T) {

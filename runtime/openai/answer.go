@@ -70,7 +70,7 @@ type reader func(o *object) (*request, form)
 type answer struct {
 	req      *request
 	form     form
-	port     *port
+	driver   *driver
 	runner   session.Runner
 	exchange *exchange
 	ctx      context.Context    // the client's
@@ -80,35 +80,37 @@ type answer struct {
 	created  int64           // seconds since 1970
 	model    string          // as the client named it
 	out      *eventStream    // nil: not streamed
-	quiet    func() error    // nil: what the kind of answer needs to stay connected
+
+	quiet func() error  // called every often while nothing comes; nil: what keeps the client
+	often time.Duration // at most Options.Silence
 }
 
-func (p *port) answering(read reader) handler {
-	return p.reading(func(e *exchange, r *http.Request, body *object) (any, *fault) {
-		return nil, p.answer(e, r, body, read)
+func (d *driver) answering(read reader) handler {
+	return d.reading(func(e *exchange, r *http.Request, body *object) (any, *fault) {
+		return nil, d.answer(e, r, body, read)
 	})
 }
 
 // answer returns a fault if it has not sent anything yet.
-func (p *port) answer(e *exchange, r *http.Request, body *object, read reader) *fault {
+func (d *driver) answer(e *exchange, r *http.Request, body *object, read reader) *fault {
 	req, form := read(body)
 	if f := body.c.first; f != nil {
 		return f
 	}
-	runner, err := p.modelOf(r.Context(), req)
+	runner, err := d.modelOf(r.Context(), req)
 	if err != nil {
 		return unavailable(err)
 	}
 	for i := range req.turns {
-		req.turns[i].AllowLoops = req.loops || p.AllowLoops
+		req.turns[i].AllowLoops = req.loops || d.AllowLoops
 	}
 	req.ignored = append(req.ignored, body.unread()...)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	a := &answer{req: req, form: form, port: p, runner: runner, exchange: e,
+	a := &answer{req: req, form: form, driver: d, runner: runner, exchange: e,
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
-	a.tellIgnored()
+	a.ignore(nil)
 	e.parsed() // the rest is the session's work, which has its own gate
 	if req.background != nil {
 		req.background(a, r)
@@ -126,15 +128,17 @@ func (p *port) answer(e *exchange, r *http.Request, body *object, read reader) *
 	return a.run()
 }
 
-func (p *port) modelOf(ctx context.Context, r *request) (session.Runner, error) {
-	runner, err := p.Models.Get(ctx, r.model)
+func (d *driver) modelOf(ctx context.Context, r *request) (session.Runner, error) {
+	runner, err := d.Models.Get(ctx, r.model)
 	if r.standIn && errors.Is(err, session.ErrUnknownModel) {
-		return p.Models.Get(ctx, "")
+		return d.Models.Get(ctx, "")
 	}
 	return runner, err
 }
 
-func (a *answer) tellIgnored() {
+// ignore tells the client what else of the request has no effect.
+func (a *answer) ignore(more []string) {
+	a.req.ignored = append(a.req.ignored, more...)
 	slices.Sort(a.req.ignored)
 	a.exchange.ignored = a.exchange.tell("X-Ossrun-Ignored",
 		strings.Join(slices.Compact(slices.Clone(a.req.ignored)), ", "))
@@ -165,13 +169,13 @@ func (a *answer) startTurns(ctx context.Context) error {
 
 func (a *answer) run() *fault {
 	patient := patientWriter{e: a.exchange}
-	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.port.Silence, batch: a.take,
+	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.driver.Silence, batch: a.take,
 		quiet: patient.quiet, whole: true}
 	switch {
 	case a.quiet != nil:
-		follow.quiet, follow.silence = a.quiet, min(a.port.Silence, keepEvery)
+		follow.quiet, follow.silence = a.quiet, min(a.driver.Silence, a.often)
 	case a.req.stream:
-		defer a.port.pace.enter()()
+		defer a.driver.pace.enter()()
 		if a.req.lines {
 			a.out = startLines(a.exchange, a.cancel)
 		} else {
@@ -179,7 +183,7 @@ func (a *answer) run() *fault {
 		}
 		follow.quiet, follow.whole = a.beat, false
 		if !a.req.unpaced {
-			follow.pace = a.port.pace
+			follow.pace = a.driver.pace
 		}
 	}
 	a.form.open(a)
@@ -204,7 +208,7 @@ func (a *answer) run() *fault {
 		a.form.end(usage, failed)
 		_ = a.flush() // the last write: nothing is left to cancel
 		if a.out != nil {
-			a.port.metrics.streamed(a.runner.ID(), a.out)
+			a.driver.count.streamed(a.runner.ID(), a.out.events, a.out.writes)
 		}
 		return nil
 	}
@@ -265,7 +269,7 @@ func (a *answer) count() (all session.Usage) {
 				d = &session.Done{Finish: session.FinishError}
 				choices[i] = d
 			}
-			a.port.metrics.finished(a.runner.ID(), *d)
+			a.driver.count.finished(a.runner.ID(), *d)
 			u := d.Usage
 			prompt, cached = max(prompt, u.Prompt), max(cached, u.Cached)
 			u.Prompt, u.Cached = 0, 0
@@ -303,6 +307,15 @@ func (a *answer) failureOf(d session.Done) *fault {
 			"the request was cancelled by the server")
 	}
 	return nil
+}
+
+// rendered is the prompt of a request.
+func (d *driver) rendered(ctx context.Context, req *request) ([]int32, *fault) {
+	ids, err := session.Prompt(ctx, d.Store, req.turns[0])
+	if err != nil {
+		return nil, faultOf(err, req.history)
+	}
+	return ids, nil
 }
 
 // unavailable is the fault of a model that cannot be used.

@@ -20,54 +20,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// approvalRule says which functions of a server need approval for each call.
-type approvalRule struct {
-	always, never []string
-	others        bool // those in neither list
-}
-
-// readApproval reads require_approval. Servers are configured by who runs this process, so their
-// calls are allowed unless the client says otherwise.
-func readApproval(t *object) (rule approvalRule) {
-	v := t.get("require_approval")
-	switch v.Kind() {
-	case jsondoc.Null:
-	case jsondoc.Object:
-		filter := v.object()
-		always, never := filter.object("always"), filter.object("never")
-		rule = approvalRule{textsOf(always.list("tool_names")),
-			textsOf(never.list("tool_names")), always == nil || never != nil ||
-				!always.has("tool_names")} // what read_only says of a tool is not known here
-	default:
-		switch v.text() {
-		case "never":
-		case "always":
-			rule.others = true
-		default:
-			v.must("always, never or an object")
-		}
-	}
-	return rule
-}
-
-func (r approvalRule) asks(function string) bool {
-	switch {
-	case listed(r.always, function):
-		return true
-	case listed(r.never, function):
-		return false
-	}
-	return r.others
-}
-
-// listed tells whether a list of a server's tools has a function, which may carry the server's name
-// in front of the tool's.
-func listed(names []string, function string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return function == name || strings.HasSuffix(function, "_"+name)
-	})
-}
-
 type approvalItem struct {
 	itemHead           // mcp_approval_request
 	ServerLabel string `json:"server_label"`
@@ -145,7 +97,7 @@ func (in *inputReader) openRequests(output []value, o *object) {
 func (in *inputReader) checkAnswer(o *object) {
 	o.need("approve")
 	if id := o.text("approval_request_id"); !in.requests[id] {
-		o.c.add(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
+		o.complain(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}
 }

@@ -11,17 +11,6 @@ func sumsTool(approval string) string {
 		`"require_approval":` + approval + `}]`
 }
 
-// lastItem is the last output item of a type.
-func lastItem(m any, kind string) map[string]any {
-	list, _ := at(m, "output").([]any)
-	for i := len(list) - 1; i >= 0; i-- {
-		if at(list[i], "type") == kind {
-			return list[i].(map[string]any)
-		}
-	}
-	return nil
-}
-
 // A call that needs approval ends its response; the answer runs it once, or tells the model no.
 func TestApproval(t *testing.T) {
 	const allowed, denied, unsaid = "tool functions.sums_add <commentary> to assistant #call_1: 42",
@@ -149,28 +138,5 @@ func TestApprovalRefuses(t *testing.T) {
 	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],`+sumsTool(`"always"`)+`}`)
 	if r.header.Get("X-Ossrun-Ignored") != "mcp" {
 		t.Errorf("%v %s", r.header, r.body)
-	}
-}
-
-func TestApprovalRule(t *testing.T) {
-	for filter, want := range map[string]string{
-		`null`: "", `"never"`: "", `"always"`: "add drop",
-		`{"always":{"tool_names":["add"]}}`:                                 "add",
-		`{"never":{"tool_names":["add"]}}`:                                  "drop",
-		`{"never":{"tool_names":["add"]},"always":{"tool_names":["drop"]}}`: "drop",
-		`{"always":{"read_only":false}}`:                                    "add drop",
-		`{"never":{"read_only":true}}`:                                      "add drop",
-	} {
-		o, _ := parseObject([]byte(`{"require_approval":` + filter + `}`))
-		rule := readApproval(o)
-		var asked []string
-		for _, name := range []string{"add", "drop"} {
-			if rule.asks("sums_" + name) {
-				asked = append(asked, name)
-			}
-		}
-		if got := strings.Join(asked, " "); got != want || o.c.first != nil {
-			t.Errorf("%s asks for %q, want %q", filter, got, want)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,24 +13,6 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-// slowly answers "Hello." in two pieces, and waits for the gate between them.
-func slowly(gate chan struct{}) script {
-	return func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Reasoning{Text: "Think."}, session.Answer{Text: "Hel"},
-			pause{until: gate}, session.Answer{Text: "lo."}, done(session.FinishStop)}, nil
-	}
-}
-
-// ended polls a response until it has ended.
-func ended(t *testing.T, srv *httptest.Server, id string) map[string]any {
-	t.Helper()
-	return eventually(t, func() (map[string]any, bool) {
-		m := decode(t, ask(t, "GET", srv.URL+"/v1/responses/"+id, "").body)
-		conform(t, "Response", m)
-		return m, m["status"] != "queued" && m["status"] != "in_progress"
-	})
-}
 
 func TestBackground(t *testing.T) {
 	gate := make(chan struct{})

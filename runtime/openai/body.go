@@ -43,16 +43,16 @@ var errTexts = errors.New("too much text waits already")
 
 // limitBody bounds the body's length and time. The deadline is set at once, since the server also
 // reads bodies that no handler has read. What has arrived counts against MaxTexts until release.
-func (p *port) limitBody(w http.ResponseWriter, r *http.Request) (release func()) {
+func (d *driver) limitBody(w http.ResponseWriter, r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
-	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, p.MaxBody),
-		control: http.NewResponseController(w), begun: time.Now(), texts: &p.texts,
-		most: p.MaxTexts}
+	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, d.MaxBody),
+		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts,
+		most: d.MaxTexts}
 	t.extend()
 	r.Body = t
-	return func() { p.texts.Add(-t.arrived) }
+	return func() { d.texts.Add(-t.arrived) }
 }
 
 func (t *timedBody) extend() {
@@ -78,7 +78,7 @@ func (t *timedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
+func (d *driver) readBody(e *exchange, r *http.Request) (*object, *fault) {
 	b, err := readAll(r.Body, r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -94,15 +94,15 @@ func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 	case err != nil:
 		return nil, invalid("", "the request body could not be read: %v", err)
 	}
-	if p.LogPrompts {
-		p.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
+	if d.LogPrompts {
+		d.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
 	}
-	if f := p.prepare(e, r, len(b)); f != nil {
+	if f := d.prepare(e, r, len(b)); f != nil {
 		return nil, f
 	}
 	o, f := parseFor(r.Context(), b)
 	if o != nil {
-		o.c.images = p.IgnoreImages
+		o.c.images = d.IgnoreImages
 	}
 	return o, f
 }
@@ -130,20 +130,20 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 
 // prepare admits a request to those that are read and checked, which the scheduler does not see
 // yet: large ones a few at a time. They leave by exchange.parsed and prepared, or at the end.
-func (p *port) prepare(e *exchange, r *http.Request, bytes int) *fault {
-	if n := p.preparing.Add(1); n > int64(p.MaxWaiting) {
-		p.preparing.Add(-1)
+func (d *driver) prepare(e *exchange, r *http.Request, bytes int) *fault {
+	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
+		d.preparing.Add(-1)
 		return faultOf(&session.BusyError{After: time.Second}, "")
 	}
-	leave, err := p.gate.Enter(r.Context(), bytes)
+	leave, err := d.gate.Enter(r.Context(), bytes)
 	if err != nil {
-		p.preparing.Add(-1)
+		d.preparing.Add(-1)
 		return faultOf(err, "")
 	}
 	e.parsed = sync.OnceFunc(leave)
 	e.prepared = sync.OnceFunc(func() {
 		e.parsed()
-		p.preparing.Add(-1)
+		d.preparing.Add(-1)
 	})
 	return nil
 }

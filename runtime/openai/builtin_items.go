@@ -352,7 +352,7 @@ func readCode(talk *conversation, o *object) {
 	if !o.has("outputs") {
 		printed.WriteString("[the output was not kept]")
 	}
-	talk.toolCall(o.text("id"), "python", o.text("code"), printed.String())
+	earlierCall(talk, o.text("id"), "python", o.text("code"), printed.String())
 }
 
 // readSearch adds an earlier call of the browser; false: the item does not say what it was. The
@@ -380,12 +380,12 @@ func readSearch(talk *conversation, o *object) bool {
 	if o.text("status") == "failed" {
 		found = "Error: the call failed"
 	}
-	talk.toolCall(o.text("id"), name, string(text), found)
+	earlierCall(talk, o.text("id"), name, string(text), found)
 	return true
 }
 
-// toolCall adds an earlier call of a built-in tool and what it returned, as the model made it.
-func (c *conversation) toolCall(id, recipient, text, returned string) {
+// earlierCall adds a call of a built-in tool and what it returned, as the model made it.
+func earlierCall(c *conversation, id, recipient, text, returned string) {
 	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
 		WithRecipient(recipient).WithContentType("code")
 	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).

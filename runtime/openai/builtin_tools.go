@@ -21,7 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// The kinds that Options.Tools is asked for.
+// The kinds that tools are made of.
 const (
 	ToolBrowser = "browser"
 	ToolPython  = "python"
@@ -58,9 +58,9 @@ type openTool struct {
 	clock     *time.Timer               // closes it while it is kept
 }
 
-// readBuiltins reads the built-in tools of a request and returns the types that are left out.
-// responses tells whether the route can express approvals and containers.
-func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted []wantedTool,
+// wanted reads the built-in tools of a request and returns the types that are left out. responses
+// tells whether the route can express approvals and containers.
+func (k *keptTools) wanted(o *object, of offer, responses bool) (wanted []wantedTool,
 	ignored []string) {
 	if of.choice.mode == grammar.None {
 		return nil, of.ignored
@@ -74,7 +74,7 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 			!slices.ContainsFunc(of.allowed, func(a wantedTool) bool {
 				return a.asked == w.asked && (a.label == "" || a.label == w.label)
 			}):
-		case w.kind == "" || options.Tools == nil ||
+		case w.kind == "" || k.makes == nil ||
 			!responses && (w.approval.others || len(w.approval.always) > 0):
 			ignored = append(ignored, w.asked)
 		default:
@@ -86,11 +86,11 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 		}
 	}
 	if of.choice.mode == grammar.Required && len(of.functions)+len(wanted) == 0 {
-		o.c.add(invalid("tool_choice", `tool_choice is "required", but the request offers no `+
+		o.complain(invalid("tool_choice", `tool_choice is "required", but the request offers no `+
 			"function that could be called"))
 	}
 	if of.hosted != nil && !slices.ContainsFunc(wanted, of.hosted.is) {
-		o.c.add(unavailableChoice(of.hosted.asked))
+		o.complain(unavailableChoice(of.hosted.asked))
 	}
 	return wanted, ignored
 }
@@ -152,15 +152,14 @@ type toolSettings struct {
 	left func() string
 }
 
-func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r session.Request,
-	wanted []wantedTool, how toolSettings) (session.Turn, []*openTool, error) {
-	open, missing, err := a.port.open(wanted, how.before)
+func (k *keptTools) start(ctx context.Context, a *answer, runner session.Runner,
+	r session.Request, wanted []wantedTool, how toolSettings) (session.Turn, []*openTool, error) {
+	open, missing, err := k.open(wanted, how.before)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(missing) > 0 {
-		a.req.ignored = append(a.req.ignored, missing...)
-		a.tellIgnored()
+		a.ignore(missing)
 	}
 	var tools []session.Tool
 	for _, t := range open {
@@ -175,7 +174,7 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 	turn, err := session.StartWithTools(ctx, runner, r, tools,
 		session.ToolLimits{Calls: how.most})
 	if err != nil {
-		a.port.release(open, "")
+		k.release(open, "")
 		return nil, nil, err
 	}
 	return session.AtEnd(turn, func(d session.Done) { // the tools are handed on or closed
@@ -186,10 +185,10 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 			return
 		case d.Finish != session.FinishError && d.Finish != session.FinishCancelled:
 			if owner = how.left(); owner != "" {
-				a.port.kept.pass(how.before, owner)
+				k.pass(how.before, owner)
 			}
 		}
-		a.port.release(open, owner)
+		k.release(open, owner)
 	}), open, nil
 }
 
@@ -204,9 +203,9 @@ func toolOf(tools []*openTool, recipient string) *openTool {
 }
 
 // startQuietly is the starter of chat completions with built-in tools.
-func startQuietly(wanted []wantedTool, chosen *hostedChoice) starter {
+func (k *keptTools) startQuietly(wanted []wantedTool, chosen *hostedChoice) starter {
 	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
-		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, toolSettings{chosen: chosen})
+		turn, open, err := k.start(ctx, a, a.runner, r, wanted, toolSettings{chosen: chosen})
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +265,7 @@ func (of *offer) chooseHosted(o, c *object, kind string) {
 	case ToolBrowser:
 		of.choiceEcho = map[string]string{"type": "web_search_preview"} // OpenAI has no other name
 	default:
-		of.choiceEcho = c.raw
+		of.choiceEcho = c.value().Raw
 	}
 	for _, t := range of.listed {
 		w := wantedTool{asked: t.text("type"), label: t.text("server_label")}
@@ -276,11 +275,11 @@ func (of *offer) chooseHosted(o, c *object, kind string) {
 			of.hosted = h
 			return
 		case w.kind == "" && w.asked == kind:
-			o.c.add(unavailableChoice(kind))
+			o.complain(unavailableChoice(kind))
 			return
 		}
 	}
-	o.c.add(invalid("tool_choice", "tool_choice names %s, which is not among the tools", named))
+	o.complain(invalid("tool_choice", "tool_choice names %s, which is not among the tools", named))
 }
 
 func unavailableChoice(kind string) *fault {

@@ -31,11 +31,19 @@ type chatState struct {
 	sent       []int  // bytes of each call's arguments that have been streamed
 }
 
-func (p *port) readChat(o *object) (*request, form) {
+// chatAPI has the route /v1/chat/completions.
+type chatAPI struct {
+	*driver
+	tools *keptTools
+}
+
+func newChatAPI(d *driver, tools *keptTools) chatAPI { return chatAPI{d, tools} }
+
+func (p chatAPI) read(o *object) (*request, form) {
 	req := parseChat(o, p.MaxReasoning)
 	var wanted []wantedTool
-	if wanted, req.ignored = readBuiltins(o, req.offer, &p.Options, false); len(wanted) > 0 {
-		req.start = startQuietly(wanted, req.offer.hosted)
+	if wanted, req.ignored = p.tools.wanted(o, req.offer, false); len(wanted) > 0 {
+		req.start = p.tools.startQuietly(wanted, req.offer.hosted)
 	}
 	return &req.request, &chatForm{req: req}
 }
@@ -117,7 +125,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 }
 
 func (c *chatForm) thought(text string) chatThought {
-	if c.port.ReasoningContent {
+	if c.driver.ReasoningContent {
 		return chatThought{OtherName: text}
 	}
 	return chatThought{Reasoning: text}
@@ -200,12 +208,4 @@ func (c *chatForm) whole(usage session.Usage) any {
 	all := c.completion(list, c.wireUsage(usage))
 	all.PromptTokenIDs = c.promptTokens()
 	return all
-}
-
-// runnable is the arguments of a call of a function without parameters: clients parse them as JSON.
-func runnable(arguments string) string {
-	if strings.TrimSpace(arguments) == "" {
-		return "{}"
-	}
-	return arguments
 }

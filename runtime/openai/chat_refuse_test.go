@@ -134,20 +134,6 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// wantFault checks an error's body against OpenAI's schema and the given words.
-func wantFault(t *testing.T, r reply, status int, kind, param, code, message string) {
-	t.Helper()
-	m := decode(t, r.body)
-	conform(t, "ErrorResponse", m)
-	str := func(v any) string { s, _ := v.(string); return s }
-	if r.status != status || at(m, "error", "type") != kind ||
-		str(at(m, "error", "param")) != param || str(at(m, "error", "code")) != code ||
-		!strings.Contains(str(at(m, "error", "message")), message) {
-		t.Errorf("status %d: %s\nwant %d %s, param %q, code %q, %q", r.status, r.body, status, kind,
-			param, code, message)
-	}
-}
-
 func TestStartErrors(t *testing.T) {
 	for _, c := range []struct {
 		err                        error

@@ -29,7 +29,7 @@ func parseChat(o *object, bound int) *chatRequest {
 	}
 	textOnly(o)
 	tools := readOffer(o)
-	r.functions = tools.readFunctions(o)
+	r.functions = readFunctions(&tools, o)
 	r.offer = tools
 	r.ignored, r.names = tools.ignored, tools.shown()
 	turn := session.Request{Params: sampling(o)}
@@ -40,10 +40,19 @@ func parseChat(o *object, bound int) *chatRequest {
 		chatMessage(talk, v.object(), calls)
 	}
 	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
-	r.fill(&turn, o, tools, bound, "max_completion_tokens", "max_tokens")
+	r.fill(&turn, o, bound, "max_completion_tokens", "max_tokens")
+	tools.into(&turn)
 	turn.Prediction, r.predicted = prediction(o), o.has("prediction")
 	r.turns = choices(turn, r.n)
 	return r
+}
+
+func textOnly(o *object) {
+	for _, v := range o.list("modalities") {
+		if m := v.text(); m != "text" {
+			o.get("modalities").unsupported("the modality "+m, "the model writes text only")
+		}
+	}
 }
 
 // prediction is what the client expects the answer to be.
@@ -103,13 +112,6 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 	}
 }
 
-func needContent(m *object) {
-	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
-		kind == jsondoc.Array && m.get("content").Count(1) == 0 {
-		m.get("content").missing()
-	}
-}
-
 // chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
 // Harmony. Text before calls is a preamble, text alone the answer.
 func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
@@ -152,7 +154,7 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 }
 
 // readFunctions reads the deprecated parameters, and tells whether the request has them.
-func (of *offer) readFunctions(o *object) bool {
+func readFunctions(of *offer, o *object) bool {
 	if !o.has("functions") {
 		if o.has("function_call") {
 			o.get("function_call").invalid(" needs functions")
@@ -185,7 +187,7 @@ func readFunctionCall(talk *conversation, m *object, ledger *callLedger) {
 	if call == nil {
 		return
 	}
-	ledger.function, ledger.path = call.text("name"), call.path
+	ledger.function, ledger.path = call.text("name"), call.value().Path
 	ledger.call(ledger.path)
 	readCall(talk, call, ledger.path)
 }
@@ -203,4 +205,27 @@ func readFunctionResult(talk *conversation, m *object, ledger *callLedger) {
 	}
 	ledger.answer(ledger.path)
 	talk.result(ledger.path, name, content(m, "content", true))
+}
+
+// thought finds the reasoning of an assistant message of chat completions.
+func thought(o *object) string {
+	for _, holder := range []*object{o, o.object("provider_specific_fields")} {
+		for _, name := range []string{"reasoning", "reasoning_content"} {
+			if v := holder.get(name); v.Kind() == jsondoc.String {
+				return v.text()
+			}
+		}
+	}
+	// the Agents SDK for JavaScript leaves it on a text part
+	if v := o.get("content"); v.Kind() == jsondoc.Array {
+		for _, part := range v.list() {
+			if part.Kind() != jsondoc.Object {
+				continue
+			}
+			if r := part.object().get("reasoning_content"); r.Kind() == jsondoc.String {
+				return r.text()
+			}
+		}
+	}
+	return ""
 }

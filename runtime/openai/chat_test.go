@@ -11,10 +11,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-const hello = `{"role":"user","content":"hi"}`
-
-const weatherTool = `{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`
-
 func TestChatAnswer(t *testing.T) {
 	srv, f := server(t, answers("Hello <b>&you</b>."))
 	r := post(t, srv, "/v1/chat/completions",

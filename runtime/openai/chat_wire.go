@@ -7,12 +7,6 @@
 
 package openai
 
-import (
-	"encoding/json"
-
-	"github.com/ossrun/ossrun/runtime/session"
-)
-
 type chatChoice struct {
 	Index        int           `json:"index"`
 	Message      chatReply     `json:"message"`
@@ -20,19 +14,6 @@ type chatChoice struct {
 	FinishReason string        `json:"finish_reason"`
 	TokenIDs     []int32       `json:"token_ids,omitempty"` // vLLM's
 	Own          *ownPart      `json:"ossrun,omitempty"`
-}
-
-// ownPart is what OpenAI's objects have no place for. Clients that do not know it pass over it.
-type ownPart struct {
-	Loop string `json:"loop"` // why the turn was ended, see session.ErrLoop
-}
-
-// ownPartOf tells of a loop that was ended, nil if there was none.
-func ownPartOf(done *session.Done) *ownPart {
-	if done.Finish != session.FinishLoop {
-		return nil
-	}
-	return &ownPart{session.ErrLoop.Error()}
 }
 
 type chatReply struct {
@@ -100,146 +81,4 @@ type chatPiece struct {
 type chatLogprobs struct {
 	Content []tokenLogprob `json:"content"`
 	Refusal []tokenLogprob `json:"refusal"`
-}
-
-// tokenLogprob is one token, in chat completions and in responses.
-type tokenLogprob struct {
-	rivalLog
-	Top []rivalLog `json:"top_logprobs"`
-}
-
-type rivalLog struct {
-	Token   string  `json:"token"`
-	Logprob float32 `json:"logprob"`
-	Bytes   []int   `json:"bytes"` // numbers: encoding/json would make base64 of []byte
-}
-
-func wireLogprobs(list []session.TokenLogprob) []tokenLogprob {
-	wire := func(l session.TokenLogprob) rivalLog {
-		return rivalLog{l.Token, finite(l.Logprob), numbers(l.Bytes)}
-	}
-	out := make([]tokenLogprob, len(list))
-	for i, l := range list {
-		out[i] = tokenLogprob{wire(l), make([]rivalLog, len(l.Top))}
-		for k, t := range l.Top {
-			out[i].Top[k] = wire(t)
-		}
-	}
-	return out
-}
-
-func numbers(b []byte) []int {
-	out := make([]int, len(b))
-	for i, x := range b {
-		out[i] = int(x)
-	}
-	return out
-}
-
-// finite keeps JSON writable: a forbidden token has the logprob -Inf, for which OpenAI uses -9999.
-func finite(f float32) float32 {
-	if f >= -9999 { // false for NaN too
-		return f
-	}
-	return -9999
-}
-
-type completion struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	Choices any    `json:"choices"`
-	// vLLM's, where the client asks for ids: of a whole answer, or in the first chunk
-	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
-	// of a stream with include_usage: null in all but the last chunk
-	Usage any `json:"usage,omitempty"`
-}
-
-// chunks is the part of a form that does not depend on what a choice looks like.
-type chunks struct {
-	*answer
-	id     string
-	object string // of a chunk
-	usage  bool   // the client asked for it at the end of the stream
-}
-
-func (c *chunks) send(choice any) {
-	c.emit("", c.completion([]any{choice}, c.noUsage()))
-}
-
-// noUsage is the usage field of all chunks but the last.
-func (c *chunks) noUsage() any {
-	if c.usage {
-		return json.RawMessage("null")
-	}
-	return nil
-}
-
-func (c *chunks) completion(choices, usage any) completion {
-	return completion{ID: c.id, Object: c.object, Created: c.created, Model: c.model,
-		Choices: choices, Usage: usage}
-}
-
-// beatWith keeps the connection alive. It sends a comment, for proxies, and an empty piece of a
-// running choice, for clients whose timer only data resets.
-func (c *chunks) beatWith(empty func(choice int) any) {
-	c.out.comment("keep-alive")
-	for i, d := range c.dones {
-		if d == nil {
-			c.send(empty(i))
-			return
-		}
-	}
-}
-
-func (c *chunks) end(usage session.Usage, f *fault) {
-	if f != nil {
-		c.emit("", f.body())
-	} else if c.usage {
-		c.emit("", c.completion([]any{}, c.wireUsage(usage)))
-	}
-	c.out.line("[DONE]")
-}
-
-// tokens are the ids of a choice that has ended, nil if the client has not asked for them.
-func (c *chunks) tokens(choice int) []int32 {
-	if !c.req.ids || c.turns == nil {
-		return nil
-	}
-	return c.turns[choice].Result().Tokens
-}
-
-type chatUsage struct {
-	PromptTokens     int           `json:"prompt_tokens"`
-	CompletionTokens int           `json:"completion_tokens"`
-	TotalTokens      int           `json:"total_tokens"`
-	PromptDetails    promptDetails `json:"prompt_tokens_details"`
-	OutputDetails    chatDetails   `json:"completion_tokens_details"`
-}
-
-type chatDetails struct {
-	outputDetails
-	// of the prediction, where there is one
-	Accepted *int `json:"accepted_prediction_tokens,omitempty"`
-	Rejected *int `json:"rejected_prediction_tokens,omitempty"`
-}
-
-func (c *chunks) wireUsage(u session.Usage) chatUsage {
-	w := wireUsage(u)
-	if c.req.predicted {
-		w.OutputDetails.Accepted, w.OutputDetails.Rejected = &u.Accepted, &u.Rejected
-	}
-	return w
-}
-
-type promptDetails struct {
-	CachedTokens int `json:"cached_tokens"`
-}
-
-func wireUsage(u session.Usage) chatUsage {
-	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion,
-		TotalTokens:   u.Prompt + u.Completion,
-		PromptDetails: promptDetails{u.Cached},
-		OutputDetails: chatDetails{outputDetails: outputDetails{u.Reasoning}}}
 }

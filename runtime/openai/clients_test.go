@@ -13,16 +13,6 @@ import (
 	"testing"
 )
 
-// recordedRequest is a line of testdata/clients. Response and Calls are the ids of the recorded
-// answer.
-type recordedRequest struct {
-	Method, Path string
-	Body         json.RawMessage
-	Status       int
-	Response     string
-	Calls        []string
-}
-
 func TestRecordedClients(t *testing.T) {
 	files, err := filepath.Glob("testdata/clients/*.jsonl")
 	if err != nil || len(files) < 10 {

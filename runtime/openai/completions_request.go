@@ -4,11 +4,6 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"slices"
-	"strconv"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
@@ -17,9 +12,6 @@ import (
 )
 
 const mostTexts = 256
-
-// mostPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
-const mostPrompt = 1 << 20
 
 // textDefault is the number of tokens if a request names none: OpenAI's default.
 const textDefault = 16
@@ -54,7 +46,7 @@ func (p textPrompt) shown() string {
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 
-func (p *port) readCompletion(o *object) (*request, form) {
+func readCompletion(o *object) (*request, form) {
 	r := &completionRequest{choicesRequest: readChoices(o, "prompt"), echo: o.flag("echo")}
 	r.unpaced = true // it is for measuring
 	r.prompts = readPrompts(o)
@@ -67,7 +59,7 @@ func (p *port) readCompletion(o *object) (*request, form) {
 			"is known at the end")
 	}
 	if len(r.prompts)*r.n > mostTexts {
-		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request",
+		o.complain(invalid("prompt", "%d prompts of %d choices are more than %d in one request",
 			len(r.prompts), r.n, mostTexts))
 	}
 	if o.text("suffix") != "" {
@@ -128,7 +120,7 @@ func readPrompts(o *object) []textPrompt {
 	}
 	v := o.get("prompt")
 	if v.Kind() == jsondoc.String {
-		return []textPrompt{encodePrompt(v, v.text())}
+		return []textPrompt{{v.text(), v.encodePrompt(v.text())}}
 	}
 	if v.Kind() != jsondoc.Array {
 		v.wrong("a string, an array of strings, of token ids, or of arrays of token ids")
@@ -156,7 +148,7 @@ func readPrompts(o *object) []textPrompt {
 	switch list[0].Kind() {
 	case jsondoc.String:
 		for _, p := range list {
-			prompts = append(prompts, encodePrompt(p, p.text()))
+			prompts = append(prompts, textPrompt{p.text(), p.encodePrompt(p.text())})
 		}
 	case jsondoc.Array:
 		for _, p := range list {
@@ -168,64 +160,12 @@ func readPrompts(o *object) []textPrompt {
 	return prompts
 }
 
-// encode makes the ids of a text in v, in which the names of special tokens mean them.
-func (v value) encode(text string) []int32 {
-	ids, whole := token.Get().EncodeSpecialWhile([]int32{}, text, func(ids int) bool {
-		return ids <= mostPrompt && !v.c.gone()
-	})
-	if !whole {
-		v.c.add(refusal(http.StatusBadRequest, v.Path, codeContextLength, fmt.Sprintf(
-			"%s has more than %d tokens", v.Path, mostPrompt)))
-		return nil
-	}
-	return ids
-}
-
-// tokenIDs reads an array of ids at once; nil if something in it is none.
-func (v value) tokenIDs() (ids []int32) {
-	if v.Kind() != jsondoc.Array || bytes.IndexByte(v.Raw, 'n') >= 0 || // null would be read as 0
-		json.Unmarshal(v.Raw, &ids) != nil || slices.ContainsFunc(ids, func(id int32) bool {
-		return id < 0 || id >= token.VocabSize
-	}) {
-		return nil
-	}
-	return ids
-}
-
-// encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
-// <|endoftext|>.
-func encodePrompt(v value, text string) textPrompt {
-	p := textPrompt{text: text, ids: v.encode(text)}
-	if len(p.ids) == 0 {
-		p.ids = []int32{token.EndOfText}
-	}
-	return p
-}
-
 func promptIDs(v value, list []value) []int32 {
 	ids := idsOf(list)
 	if len(ids) == 0 {
 		v.invalid(" holds no token")
 	}
 	return ids
-}
-
-func idsOf(list []value) []int32 {
-	ids := make([]int32, len(list))
-	for i, v := range list {
-		ids[i] = v.tokenID()
-	}
-	return ids
-}
-
-func (v value) tokenID() int32 {
-	id, err := strconv.ParseInt(string(bytes.TrimSpace(v.Raw)), 10, 64)
-	if err != nil || id < 0 || id >= token.VocabSize {
-		v.invalid(" is %s, which is not a token id of 0 to %d", brief(string(v.Raw)),
-			token.VocabSize-1)
-		return 0
-	}
-	return int32(id)
 }
 
 func allowedTokens(o *object) []int32 {

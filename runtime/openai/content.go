@@ -11,7 +11,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,49 +38,6 @@ func unseal(s string) string {
 		return ""
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
-}
-
-// thought finds the reasoning of an assistant message of chat completions.
-func thought(o *object) string {
-	for _, holder := range []*object{o, o.object("provider_specific_fields")} {
-		for _, name := range []string{"reasoning", "reasoning_content"} {
-			if v := holder.get(name); v.Kind() == jsondoc.String {
-				return v.text()
-			}
-		}
-	}
-	// the Agents SDK for JavaScript leaves it on a text part
-	if v := o.get("content"); v.Kind() == jsondoc.Array {
-		for _, part := range v.list() {
-			if part.Kind() != jsondoc.Object {
-				continue
-			}
-			if r := part.object().get("reasoning_content"); r.Kind() == jsondoc.String {
-				return r.text()
-			}
-		}
-	}
-	return ""
-}
-
-func thoughtOf(o *object) string {
-	if text := texts(o.list("content")); text != "" {
-		return text
-	}
-	if text := unseal(o.text("encrypted_content")); text != "" {
-		return text
-	}
-	return texts(o.list("summary"))
-}
-
-func texts(parts []value) string {
-	var list []string
-	for _, p := range parts {
-		if t := p.object().text("text"); t != "" {
-			list = append(list, t)
-		}
-	}
-	return strings.Join(list, "\n\n")
 }
 
 // fileText is the text of a file part: input_file of responses, file of chat completions. The model
@@ -123,26 +79,6 @@ func fileContents(o *object, at, data string) string {
 		return string(b)
 	}
 	return ""
-}
-
-func documentText(block *object) string {
-	source := block.object("source")
-	var text string
-	switch kind := source.text("type"); kind {
-	case "base64":
-		text = fileContents(source, source.at("data"), source.text("data"))
-	case "text":
-		text = source.text("data")
-	case "content":
-		text = content(source, "content", false)
-	default:
-		block.get("source").unsupported(fmt.Sprintf("a document by %q", kind),
-			"send it in base64 or as text")
-	}
-	if title := block.text("title"); title != "" && text != "" {
-		return title + ":\n" + text
-	}
-	return text
 }
 
 // textParts are the types of content parts that hold text, of both APIs.
@@ -192,4 +128,11 @@ func content(m *object, name string, lenient bool) string {
 		}
 	}
 	return strings.Join(all, "")
+}
+
+func needContent(m *object) {
+	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
+		kind == jsondoc.Array && m.get("content").Count(1) == 0 {
+		m.get("content").missing()
+	}
 }

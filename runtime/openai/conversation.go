@@ -78,6 +78,11 @@ func (c *conversation) called(id string) (name string, ok bool) {
 	return name, ok
 }
 
+// replace puts other messages in the place of all.
+func (c *conversation) replace(messages []session.Message) {
+	c.Messages, c.names, c.named = messages, nil, 0
+}
+
 // calls are the items of a message's list that may become messages of their own.
 func (c *conversation) calls(v value) []value {
 	if len(c.Messages)+v.Count(mostMessages+1) > mostMessages {
@@ -96,6 +101,44 @@ func (c *conversation) result(id, name, output string) {
 		name = "unknown"
 	}
 	c.Messages = append(c.Messages, session.FunctionResult(id, name, output))
+}
+
+// readCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
+// which custom tools call input.
+func readCall(talk *conversation, o *object, id string) {
+	name := spacedName(o.text("namespace"), o.text("name"))
+	if !toolName(name) {
+		o.get("name").invalid(" is %q, which is not a tool name", name)
+	}
+	if o.has("input") {
+		talk.Messages = append(talk.Messages, session.TextCall(id, name, o.text("input")))
+		return
+	}
+	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.text("arguments")))
+}
+
+// toolName tells whether a name can stand in a Harmony header as one word.
+func toolName(s string) bool {
+	if len(s) == 0 || len(s) > 128 {
+		return false
+	}
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
+			strings.ContainsRune("_-.:/", r):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// spacedName is what the model calls a tool of a namespace.
+func spacedName(space, name string) string {
+	if space == "" {
+		return name
+	}
+	return space + "_" + name
 }
 
 // callLedger holds the calls so far.

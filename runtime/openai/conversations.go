@@ -71,7 +71,7 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 }
 
 // changeTalk changes a stored conversation; false: there is none.
-func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bool, error) {
+func (p *responsesAPI) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bool, error) {
 	p.talks.Lock()
 	defer p.talks.Unlock()
 	s, ok := getTalk(p.Store, id)
@@ -84,9 +84,9 @@ func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bo
 
 // readItems reads the member items, and complains about those that a response could not read behind
 // the items before.
-func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawMessage) {
-	in := &inputReader{talk: &conversation{}, Options: &p.Options, requests: map[string]bool{}}
-	for _, v := range valuesOf(before, "conversation", &complaints{ctx: o.c.ctx}) {
+func (p *responsesAPI) readItems(o *object, before []json.RawMessage) (items []json.RawMessage) {
+	in := &inputReader{talk: &conversation{}, store: p.Store, requests: map[string]bool{}}
+	for _, v := range storedValues(o.ctx(), before, "conversation") {
 		in.appendItem(v, nil)
 	}
 	var list []value
@@ -96,7 +96,7 @@ func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawM
 	for i, v := range list {
 		in.appendItem(v, list[i+1:])
 	}
-	if o.c.first != nil {
+	if o.fault() != nil {
 		return nil
 	}
 	for _, v := range list { // once nothing holds the texts that were read
@@ -105,11 +105,11 @@ func (p *port) readItems(o *object, before []json.RawMessage) (items []json.RawM
 	return items
 }
 
-func (p *port) createTalk(_ *exchange, _ *http.Request, o *object) (any, *fault) {
+func (p *responsesAPI) createTalk(_ *exchange, _ *http.Request, o *object) (any, *fault) {
 	checkMetadata(o)
 	id, s := newID("conv_"), storedTalk{now(), metadata(o), p.readItems(o, nil)}
-	if o.c.first != nil {
-		return nil, o.c.first
+	if o.fault() != nil {
+		return nil, o.fault()
 	}
 	if err := putTalk(p.Store, id, s); err != nil {
 		return nil, faultOf(err, "items")
@@ -117,7 +117,7 @@ func (p *port) createTalk(_ *exchange, _ *http.Request, o *object) (any, *fault)
 	return s.object(id), nil
 }
 
-func (p *port) talkOf(r *http.Request) (id string, s storedTalk, f *fault) {
+func (p *responsesAPI) talkOf(r *http.Request) (id string, s storedTalk, f *fault) {
 	id = r.PathValue("id")
 	s, ok := getTalk(p.Store, id)
 	if !ok {
@@ -126,16 +126,16 @@ func (p *port) talkOf(r *http.Request) (id string, s storedTalk, f *fault) {
 	return id, s, f
 }
 
-func (p *port) showTalk(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) showTalk(_ *exchange, r *http.Request) (any, *fault) {
 	id, s, f := p.talkOf(r)
 	return s.object(id), f
 }
 
-func (p *port) updateTalk(_ *exchange, r *http.Request, o *object) (any, *fault) {
+func (p *responsesAPI) updateTalk(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	checkMetadata(o)
 	o.need("metadata")
-	if o.c.first != nil {
-		return nil, o.c.first
+	if o.fault() != nil {
+		return nil, o.fault()
 	}
 	return p.changed(r, func(s *storedTalk) *fault {
 		s.Metadata = metadata(o)
@@ -144,7 +144,7 @@ func (p *port) updateTalk(_ *exchange, r *http.Request, o *object) (any, *fault)
 }
 
 // changed changes the conversation of the path and answers with it, or with change's fault.
-func (p *port) changed(r *http.Request, change func(s *storedTalk) *fault) (any, *fault) {
+func (p *responsesAPI) changed(r *http.Request, change func(s *storedTalk) *fault) (any, *fault) {
 	var f *fault
 	id := r.PathValue("id")
 	s, ok, err := p.changeTalk(id, func(s *storedTalk) { f = change(s) })
@@ -157,7 +157,7 @@ func (p *port) changed(r *http.Request, change func(s *storedTalk) *fault) (any,
 	return s.object(id), f
 }
 
-func (p *port) deleteTalk(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) deleteTalk(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	p.talks.Lock()
 	defer p.talks.Unlock()
@@ -167,7 +167,7 @@ func (p *port) deleteTalk(_ *exchange, r *http.Request) (any, *fault) {
 	return deletion{id, "conversation.deleted", true}, nil
 }
 
-func (p *port) listItems(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) listItems(_ *exchange, r *http.Request) (any, *fault) {
 	_, s, f := p.talkOf(r)
 	if f != nil {
 		return nil, f
@@ -175,12 +175,12 @@ func (p *port) listItems(_ *exchange, r *http.Request) (any, *fault) {
 	return pageOf(r, s.Items)
 }
 
-func (p *port) addItems(_ *exchange, r *http.Request, o *object) (any, *fault) {
+func (p *responsesAPI) addItems(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	o.need("items")
 	_, before, _ := p.talkOf(r)
 	items := p.readItems(o, before.Items)
-	if o.c.first != nil {
-		return nil, o.c.first
+	if o.fault() != nil {
+		return nil, o.fault()
 	}
 	_, f := p.changed(r, func(s *storedTalk) *fault {
 		s.Items = append(s.Items, items...)
@@ -189,7 +189,7 @@ func (p *port) addItems(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	return pageWith(items, false), f
 }
 
-func (p *port) showItem(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) showItem(_ *exchange, r *http.Request) (any, *fault) {
 	_, s, f := p.talkOf(r)
 	if f != nil {
 		return nil, f
@@ -201,7 +201,7 @@ func (p *port) showItem(_ *exchange, r *http.Request) (any, *fault) {
 	return s.Items[i], nil
 }
 
-func (p *port) deleteItem(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) deleteItem(_ *exchange, r *http.Request) (any, *fault) {
 	return p.changed(r, func(s *storedTalk) *fault {
 		before := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
@@ -226,12 +226,12 @@ func (r *responsesRequest) readTalk(o *object, in *inputReader) {
 	default:
 		r.conversation = v.text()
 	}
-	s, ok := getTalk(in.Store, r.conversation)
+	s, ok := getTalk(in.store, r.conversation)
 	if !ok {
-		o.c.add(notFound("conversation", "Conversation", r.conversation))
+		o.complain(notFound("conversation", "Conversation", r.conversation))
 	}
 	in.goesOn = true
-	items := valuesOf(s.Items, "conversation", o.c)
+	items := o.values(s.Items, "conversation")
 	before := len(items)
 	if v := o.get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.messages()...) // what follows the conversation
@@ -256,7 +256,7 @@ func (r *responsesForm) leave() error {
 		}
 		said = append(said, b)
 	}
-	_, _, err := r.port.changeTalk(r.req.conversation, func(s *storedTalk) {
+	_, _, err := r.api.changeTalk(r.req.conversation, func(s *storedTalk) {
 		s.Items = append(s.Items, said...)
 	})
 	return err

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -143,16 +142,8 @@ type errorObject struct {
 	Code    *string `json:"code"`
 }
 
-// errorBody is the body of an error as the route's clients read it.
-func (e *exchange) errorBody(f *fault) any {
-	switch {
-	case strings.HasPrefix(e.path, "/v1/messages"):
-		return anthropicError(f, e.id)
-	case strings.HasPrefix(e.path, "/api/"):
-		return map[string]string{"error": brief(f.message)}
-	}
-	return f.body()
-}
+// openaiFault is the body of a fault.
+func openaiFault(f *fault, _ string) any { return f.body() }
 
 func (f *fault) body() errorBody {
 	return errorBody{errorObject{Message: brief(f.message), Type: f.kind,
@@ -173,41 +164,6 @@ func orNull(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// writeFault answers with an error. If the headers of a whole answer are sent already (sse.go),
-// it cuts the connection.
-func writeFault(e *exchange, f *fault) {
-	e.fault = brief(f.message)
-	if e.status != 0 {
-		panic(http.ErrAbortHandler)
-	}
-	if f.retryAfter > 0 {
-		e.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
-	}
-	if f.status == http.StatusUnauthorized {
-		e.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	writeJSON(e, f.status, e.errorBody(f))
-}
-
-// writeJSON writes one whole answer. A failed write is ignored: the client is gone.
-func writeJSON(e *exchange, status int, v any) {
-	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(patience)) // or there is none
-	b, err := marshal(v)
-	if err != nil {
-		status, b = http.StatusInternalServerError,
-			[]byte(`{"error":{"message":"the answer could not be encoded",`+
-				`"type":"server_error","param":null,"code":null}}`)
-		e.fault = err.Error()
-	}
-	if e.status == 0 {
-		h := e.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("Content-Length", strconv.Itoa(len(b)+1))
-		e.WriteHeader(status)
-	}
-	_, _ = e.Write(append(b, '\n'))
 }
 
 // marshal is json.Marshal that leaves <, > and & readable.

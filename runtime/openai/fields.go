@@ -17,7 +17,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -111,6 +113,49 @@ func (c *complaints) gone() bool {
 	}
 	return err != nil
 }
+
+// fault is the first complaint about the request, nil if there is none.
+func (o *object) fault() *fault { return o.c.first }
+
+// insist makes a fault the first one, whatever was said before.
+func (o *object) insist(f *fault) { o.c.first = f }
+
+// ctx is the request's; it ends when the client has left.
+func (o *object) ctx() context.Context { return o.c.ctx }
+
+// leavesImagesOut tells that images are left out with a note, instead of a fault.
+func (o *object) leavesImagesOut() bool { return o.c.images }
+
+// watch makes unread tell which members nobody has read from now on.
+func (o *object) watch() { o.seen = map[string]bool{} }
+
+// seenNames are the members that were read.
+func (o *object) seenNames() []string { return slices.Collect(maps.Keys(o.seen)) }
+
+// values are stored items, read in place of what stands at path.
+func (o *object) values(items []json.RawMessage, path string) []value {
+	return valuesOf(o.c, items, path)
+}
+
+// storedValues are values about which nobody hears a complaint.
+func storedValues(ctx context.Context, items []json.RawMessage, path string) []value {
+	return valuesOf(&complaints{ctx: ctx}, items, path)
+}
+
+func valuesOf(c *complaints, items []json.RawMessage, path string) (list []value) {
+	for _, raw := range items {
+		list = append(list, value{jsondoc.Field{Raw: raw, Path: path}, c})
+	}
+	return list
+}
+
+// becomes is another value in the same place.
+func (v value) becomes(raw json.RawMessage) value {
+	return value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
+}
+
+// complain adds a fault; nil is none.
+func (v value) complain(f *fault) { v.c.add(f) }
 
 // read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
 // instead is returned.

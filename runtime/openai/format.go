@@ -9,6 +9,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,12 @@ func readFormat(o *object, v value, nested string) answerFormat {
 		}
 		f.final, f.section = g.read()
 	}
+	return f
+}
+
+// formatBy is the format that a schema asks for.
+func formatBy(schema value) (f answerFormat) {
+	f.final, f.section = guidedField{schema, "json"}.read()
 	return f
 }
 
@@ -173,8 +180,8 @@ func formatSection(name, description string, schema json.RawMessage) string {
 }
 
 // compile waits for its turn (see jsonschema.Compiling) and compiles.
-func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
-	done, err := jsonschema.Compiling(c.ctx)
+func compile(ctx context.Context, what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
+	done, err := jsonschema.Compiling(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +233,20 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		}
 		return jsonschema.AnyObject(), ""
 	case "regex":
-		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Regex(v.text()) })
+		held, err = compile(v.c.ctx, func() (*grammar.Grammar,
+			error) {
+			return grammar.Regex(v.text())
+		})
 	case "choice":
 		texts := textsOf(v.list())
-		held, err = v.c.compile(func() (*grammar.Grammar, error) {
+		held, err = compile(v.c.ctx, func() (*grammar.Grammar, error) {
 			return grammar.TextChoice(texts)
 		})
 	case "grammar":
-		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Rules(v.text()) })
+		held, err = compile(v.c.ctx, func() (*grammar.Grammar,
+			error) {
+			return grammar.Rules(v.text())
+		})
 	default: // structural_tag and whitespace_pattern
 		v.unsupported(v.Path, "use a JSON schema, a grammar, a regular expression or a choice")
 		return nil, ""

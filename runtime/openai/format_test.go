@@ -8,29 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// beyond is a schema that no grammar holds whole.
-const beyond = `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
-
 const personSchema = `{"type":"object", "properties":{"name":{"type":"string"},"age":{"type":"integer"}}, "required":["name","age"], "additionalProperties":false}`
-
-// holds tells whether g allows text as a whole.
-func holds(g *grammar.Grammar, text string) bool {
-	if g == nil {
-		return true
-	}
-	m := g.Matcher()
-	for _, id := range token.Get().Encode(nil, text) {
-		if !allows(m.Mask(token.Return), id) || !m.Accept(id) {
-			return false
-		}
-	}
-	return m.Done()
-}
 
 func TestFormats(t *testing.T) {
 	const section = "# Response Formats\n\n## person\n\n// Who it is.\n" +
@@ -239,9 +221,4 @@ func TestReasoningBoundOfThePort(t *testing.T) {
 			}
 		}
 	}
-}
-
-// allows tells whether a mask allows id; a nil mask allows all.
-func allows(mask []uint64, id int32) bool {
-	return mask == nil || mask[id>>6]>>(id&63)&1 == 1
 }

@@ -4,7 +4,6 @@
 package openai
 
 import (
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,11 +17,12 @@ import (
 func FuzzRoutes(f *testing.F) {
 	runner := &fakeRunner{script: agent}
 	store := session.NewStore()
-	o := Options{Models: single(runner, runner.now, "gpt-oss:20b"), Store: store, MaxBody: 1 << 20}
+	o := Options{DriverOptions: DriverOptions{Models: single(runner, runner.now, "gpt-oss:20b"),
+		Store: store, MaxBody: 1 << 20}}
 	h := NewHandler(o)
 	var routes []string
-	for path, m := range (&port{Options: o}).routes() {
-		for _, method := range slices.Sorted(maps.Keys(m)) {
+	for path, m := range Routes() {
+		for _, method := range slices.Sorted(slices.Values(m)) {
 			if method != "" && path != "/metrics" {
 				path = strings.NewReplacer("{id...}", "x", "{id}", "x", "{item}", "y", "{$}", "").
 					Replace(path)

@@ -19,18 +19,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-const (
-	mostKeptTools = 32
-	toolIdle      = 20 * time.Minute
-)
+const mostKeptTools = 32
+
+var toolIdle = 20 * time.Minute
 
 // keptTools are tools that no turn has. It is safe for concurrent use.
 type keptTools struct {
-	idle time.Duration
+	// makes tools for one turn; nil: there are none (see Options.Tools)
+	makes func(kind, label string) ([]session.Tool, error)
 
 	mu     sync.Mutex
 	list   []*openTool // the oldest first
 	closed bool
+}
+
+func newKeptTools(makes func(kind, label string) ([]session.Tool, error)) *keptTools {
+	return &keptTools{makes: makes}
 }
 
 // take returns the tools of a kind that an owner has left, or the container with this id.
@@ -55,7 +59,7 @@ func (k *keptTools) put(t *openTool) {
 	over := []*openTool{t}
 	k.mu.Lock()
 	if !k.closed {
-		t.clock = time.AfterFunc(k.idle, func() { k.end(t) })
+		t.clock = time.AfterFunc(toolIdle, func() { k.end(t) })
 		k.list = append(k.list, t)
 		n := max(0, len(k.list)-mostKeptTools)
 		over, k.list = k.list[:n:n], k.list[n:]
@@ -98,13 +102,13 @@ func (k *keptTools) close() {
 
 // release keeps the tools that were used, for owner or, if that is "", for their former owner; it
 // closes the others.
-func (p *port) release(tools []*openTool, owner string) {
+func (k *keptTools) release(tools []*openTool, owner string) {
 	for _, t := range tools {
 		t.owner = cmp.Or(owner, t.owner)
 		if !t.used.Load() || t.owner == "" && t.container == "" {
 			closeTools([]*openTool{t})
 		} else {
-			p.kept.put(t)
+			k.put(t)
 		}
 	}
 }
@@ -120,10 +124,10 @@ func closeTools(tools []*openTool) {
 
 // open makes the tools of a turn, or takes over those that owner has left. missing are the types
 // without a back end.
-func (p *port) open(wanted []wantedTool, owner string) (tools []*openTool, missing []string,
-	err error) {
+func (k *keptTools) open(wanted []wantedTool, owner string) (tools []*openTool,
+	missing []string, err error) {
 	fail := func(err error) ([]*openTool, []string, error) {
-		p.release(tools, "")
+		k.release(tools, "")
 		return nil, nil, err
 	}
 	for _, w := range wanted {
@@ -136,7 +140,7 @@ func (p *port) open(wanted []wantedTool, owner string) (tools []*openTool, missi
 			tools = append(tools, tool)
 			return tool
 		}
-		before := p.kept.take(w, owner)
+		before := k.take(w, owner)
 		for _, t := range before {
 			tool := add(t.Tool, t.container)
 			tool.owner = t.owner
@@ -150,7 +154,7 @@ func (p *port) open(wanted []wantedTool, owner string) (tools []*openTool, missi
 				"there is no container '"+brief(w.container)+"' that could be used: one is ended "+
 					`when it was idle for 20 minutes; {"type": "auto"} makes a new one`))
 		}
-		list, err := p.Tools(w.kind, w.label)
+		list, err := k.makes(w.kind, w.label)
 		if err != nil {
 			return fail(err)
 		}

@@ -46,13 +46,13 @@ func keeper(t *testing.T, idle time.Duration) (srv *httptest.Server, open *atomi
 		}
 		return []session.Event{session.Answer{Text: "idle"}, done(session.FinishStop)}, nil
 	}}
-	h := newChecked(t, Options{Models: single(model, model.now),
+	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(model, model.now)},
 		Tools: func(kind, _ string) ([]session.Tool, error) {
 			open.Add(1)
 			return []session.Tool{&countingTool{scriptedTool: scriptedTool{kind: kind, open: open},
 				number: made.Add(1)}}, nil
 		}})
-	h.port.kept.idle = idle
+	t.Cleanup(SetIdle(idle))
 	srv = httptest.NewServer(h)
 	t.Cleanup(func() {
 		srv.Close()

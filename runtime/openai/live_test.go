@@ -136,7 +136,7 @@ func live(t *testing.T, o engine.Settings) *livePort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newChecked(t, Options{Models: single(m, m.Stats, "demo")})
+	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(m, m.Stats, "demo")}})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
 			// everything below has been told before gone says so

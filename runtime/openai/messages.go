@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -28,16 +27,21 @@ type messagesForm struct {
 	sent    int    // bytes of the open call's arguments
 }
 
-func (p *port) readMessages(o *object) (*request, form) {
+// messagesAPI has the routes under /v1/messages.
+type messagesAPI struct{ *driver }
+
+func newMessagesAPI(d *driver) messagesAPI { return messagesAPI{d} }
+
+func (p messagesAPI) read(o *object) (*request, form) {
 	o.need("max_tokens")
 	req := parseMessages(o, p.MaxReasoning)
 	return &req.request, &messagesForm{req: req}
 }
 
-func (p *port) countTokens(_ *exchange, r *http.Request, o *object) (any, *fault) {
+func (p messagesAPI) countTokens(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	req := parseMessages(o, p.MaxReasoning)
-	if o.c.first != nil {
-		return nil, o.c.first
+	if o.fault() != nil {
+		return nil, o.fault()
 	}
 	if _, err := p.modelOf(r.Context(), &req.request); err != nil {
 		return nil, unavailable(err)
@@ -142,21 +146,11 @@ func (m *messagesForm) arguments(text string) {
 	m.delta(messageDelta{Type: "input_json_delta", PartialJSON: &text})
 }
 
-// asInput is the arguments of a call as the object that clients expect.
-func asInput(arguments string) json.RawMessage {
-	raw := json.RawMessage(arguments)
-	if json.Valid(raw) && (jsondoc.Field{Raw: raw}).Kind() == jsondoc.Object {
-		return raw
-	}
-	wrapped, _ := marshal(map[string]string{"arguments": arguments}) // strings can be written
-	return wrapped
-}
-
 func (m *messagesForm) beat() { m.send(messageEvent{Type: "ping"}) }
 
 func (m *messagesForm) end(usage session.Usage, f *fault) {
 	if f != nil {
-		m.emit("error", anthropicError(f, m.exchange.id))
+		m.emit("error", messagesFault(f, m.exchange.id))
 		return
 	}
 	m.stop()
@@ -287,7 +281,8 @@ var anthropicKinds = map[int]string{
 	http.StatusServiceUnavailable:    "overloaded_error",
 }
 
-func anthropicError(f *fault, id string) anthropicFault {
+// messagesFault is the body of a fault.
+func messagesFault(f *fault, id string) any {
 	a := anthropicFault{Type: "error", RequestID: id}
 	a.Error.Type, a.Error.Message = anthropicKinds[f.status], brief(f.message)
 	if a.Error.Type == "" {

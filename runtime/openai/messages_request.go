@@ -8,6 +8,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +46,7 @@ func parseMessages(o *object, bound int) *messagesRequest {
 	r.readThinking(o, &turn)
 	tools.into(&turn)
 	if f := o.object("output_config").object("format"); f != nil {
-		r.format.final, r.format.section = guidedField{f.get("schema"), "json"}.read()
+		r.format = formatBy(f.get("schema"))
 	}
 	r.format.into(&turn)
 	r.turns = []session.Request{turn}
@@ -161,15 +162,14 @@ func blockTexts(o *object, name string) (texts []string) {
 }
 
 // blocks are the content blocks of a message; a string is one text block.
-func (c *conversation) blocks(m *object) []*object {
+func blocksOf(c *conversation, m *object) []*object {
 	v := m.get("content")
 	switch v.Kind() {
 	case jsondoc.String:
 		text := v.text()
 		raw, _ := marshal(text) // a string
-		return []*object{{path: v.Path, c: m.c,
-			members: &jsondoc.Parts{List: []jsondoc.Part{
-				{Name: "type", Raw: json.RawMessage(`"text"`)}, {Name: "text", Raw: raw}}}}}
+		return []*object{v.becomes(json.RawMessage(`{"type":"text","text":` + string(raw) +
+			`}`)).object()}
 	case jsondoc.Array:
 		var list []*object
 		for _, b := range c.calls(v) {
@@ -185,7 +185,7 @@ func (c *conversation) blocks(m *object) []*object {
 
 // messagesUser takes a message apart: results of calls first, then what the user says.
 func messagesUser(talk *conversation, m *object, calls *callLedger) {
-	list := talk.blocks(m)
+	list := blocksOf(talk, m)
 	if len(list) == 0 {
 		m.get("content").missing()
 	}
@@ -214,7 +214,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 			texts = append(texts, b.text("text"))
 		case kind == "document":
 			texts = append(texts, documentText(b))
-		case m.c.images && slices.Contains(imageParts, kind):
+		case m.leavesImagesOut() && slices.Contains(imageParts, kind):
 			texts = append(texts, leftOut(kind))
 		default:
 			b.unreadable("the model reads text only")
@@ -225,7 +225,7 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 
 // messagesAssistant takes an earlier answer apart: text before a call is a preamble.
 func messagesAssistant(talk *conversation, m *object, calls *callLedger) {
-	list := talk.blocks(m)
+	list := blocksOf(talk, m)
 	last := len(list) // where the calls end
 	for last > 0 && list[last-1].text("type") != "tool_use" {
 		last--
@@ -266,4 +266,24 @@ func messagesCall(talk *conversation, b *object, calls *callLedger) {
 	}
 	calls.call(id)
 	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, string(input.Raw)))
+}
+
+func documentText(block *object) string {
+	source := block.object("source")
+	var text string
+	switch kind := source.text("type"); kind {
+	case "base64":
+		text = fileContents(source, source.at("data"), source.text("data"))
+	case "text":
+		text = source.text("data")
+	case "content":
+		text = content(source, "content", false)
+	default:
+		block.get("source").unsupported(fmt.Sprintf("a document by %q", kind),
+			"send it in base64 or as text")
+	}
+	if title := block.text("title"); title != "" && text != "" {
+		return title + ":\n" + text
+	}
+	return text
 }

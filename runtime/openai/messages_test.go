@@ -14,20 +14,6 @@ import (
 
 const messagesRoute = "/v1/messages"
 
-const bashTool = `{"name":"Bash","description":"Run a command","input_schema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}`
-
-// turnOf is a request of an agent that talks as Claude Code does.
-func turnOf(messages, more string) string {
-	return `{"model":"gpt-oss:20b","max_tokens":32000,"system":[{"type":"text","text":` +
-		`"x-anthropic-billing-header: cc_version=2.1.329.649; cc_entrypoint=sdk-cli;"},` +
-		`{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}}],` +
-		`"metadata":{"user_id":"{\"device_id\":\"0\"}"},"context_management":{"edits":[]},` +
-		`"output_config":{"effort":"high"},"tools":[` + bashTool + `],"messages":[` + messages +
-		`]` + more + `}`
-}
-
-const askFiles = `{"role":"user","content":[{"type":"text","text":"Context."},{"type":"text","text":"List the files."}]}`
-
 func TestMessagesWhole(t *testing.T) {
 	srv, f := server(t, answers("Hello."))
 	r := post(t, srv, messagesRoute, turnOf(`{"role":"user","content":"hi"}`,

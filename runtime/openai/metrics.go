@@ -113,9 +113,9 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 	return m
 }
 
-func (m *metrics) streamed(model string, s *eventStream) {
-	m.events.WithLabelValues(model).Add(float64(s.events))
-	m.writes.WithLabelValues(model).Add(float64(s.writes))
+func (m *metrics) streamed(model string, events, writes int) {
+	m.events.WithLabelValues(model).Add(float64(events))
+	m.writes.WithLabelValues(model).Add(float64(writes))
 }
 
 func (m *metrics) finished(model string, d session.Done) {

@@ -128,7 +128,7 @@ func (l *ollamaForm) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
 
 func (l *ollamaForm) end(usage session.Usage, f *fault) {
 	if f != nil {
-		l.emit("", map[string]string{"error": brief(f.message)})
+		l.emit("", ollamaFault(f, ""))
 		return
 	}
 	l.emit("", l.ended(ollamaMessage{}, usage))
@@ -144,8 +144,11 @@ func (l *ollamaForm) whole(usage session.Usage) any {
 	return l.ended(m, usage)
 }
 
-// ollamaAPI is the version of Ollama whose API this is: Codex asks for at least this one.
-const ollamaAPI = "0.13.4"
+// ollamaFault is the body of a fault.
+func ollamaFault(f *fault, _ string) any { return map[string]string{"error": brief(f.message)} }
+
+// ollamaVersion is the version of Ollama whose API this is: Codex asks for at least this one.
+const ollamaVersion = "0.13.4"
 
 type ollamaModel struct {
 	Name          string        `json:"name"`
@@ -165,15 +168,20 @@ type ollamaDetails struct {
 var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
 	Families: []string{"gptoss"}, Quantization: "MXFP4"}
 
-// ollamaTags lists every name of every model.
-func (p *port) ollamaTags(*exchange, *http.Request) (any, *fault) {
-	return p.ollamaModels(func(modelObject) bool { return true }), nil
+// ollamaAPI has the routes under /api.
+type ollamaAPI struct{ *driver }
+
+func newOllamaAPI(d *driver) ollamaAPI { return ollamaAPI{d} }
+
+// tags lists every name of every model.
+func (p ollamaAPI) tags(*exchange, *http.Request) (any, *fault) {
+	return p.models(func(modelObject) bool { return true }), nil
 }
 
-// ollamaLoaded lists those in memory, under every name too: clients look for the one they use.
-func (p *port) ollamaLoaded(*exchange, *http.Request) (any, *fault) {
+// loaded lists those in memory, under every name too: clients look for the one they use.
+func (p ollamaAPI) loaded(*exchange, *http.Request) (any, *fault) {
 	loaded := p.Models.Stats()
-	return p.ollamaModels(func(m modelObject) bool {
+	return p.models(func(m modelObject) bool {
 		return slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
 			_, ok := loaded[name]
 			return ok
@@ -181,7 +189,7 @@ func (p *port) ollamaLoaded(*exchange, *http.Request) (any, *fault) {
 	}), nil
 }
 
-func (p *port) ollamaModels(shown func(modelObject) bool) map[string][]ollamaModel {
+func (p ollamaAPI) models(shown func(modelObject) bool) map[string][]ollamaModel {
 	list := []ollamaModel{}
 	for _, m := range p.allModels() {
 		if shown(m) {
@@ -195,13 +203,13 @@ func (p *port) ollamaModels(shown func(modelObject) bool) map[string][]ollamaMod
 
 // namedModel is the model that a request is about; the name stands in model, or, of older clients,
 // in name.
-func (p *port) namedModel(r *http.Request, o *object) (session.Runner, *fault) {
+func (p ollamaAPI) named(r *http.Request, o *object) (session.Runner, *fault) {
 	name := cmp.Or(o.text("model"), o.text("name"))
 	if name == "" {
 		o.get("model").missing()
 	}
-	if o.c.first != nil {
-		return nil, o.c.first
+	if o.fault() != nil {
+		return nil, o.fault()
 	}
 	runner, err := p.Models.Get(r.Context(), name)
 	if err != nil {
@@ -210,8 +218,8 @@ func (p *port) namedModel(r *http.Request, o *object) (session.Runner, *fault) {
 	return runner, nil
 }
 
-func (p *port) ollamaShow(_ *exchange, r *http.Request, o *object) (any, *fault) {
-	runner, f := p.namedModel(r, o)
+func (p ollamaAPI) show(_ *exchange, r *http.Request, o *object) (any, *fault) {
+	runner, f := p.named(r, o)
 	if f != nil {
 		return nil, f
 	}
@@ -228,15 +236,15 @@ func (p *port) ollamaShow(_ *exchange, r *http.Request, o *object) (any, *fault)
 		[]string{"completion", "tools", "thinking"}}, nil
 }
 
-// ollamaPull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
+// pull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
 // whose disk and line it is.
-func (p *port) ollamaPull(e *exchange, r *http.Request, o *object) (any, *fault) {
-	if _, f := p.namedModel(r, o); f != nil {
+func (p ollamaAPI) pull(e *exchange, r *http.Request, o *object) (any, *fault) {
+	if _, f := p.named(r, o); f != nil {
 		return nil, f
 	}
 	done := map[string]string{"status": "success"}
-	if stream := o.boolean("stream", true); !stream || o.c.first != nil {
-		return done, o.c.first
+	if stream := o.boolean("stream", true); !stream || o.fault() != nil {
+		return done, o.fault()
 	}
 	lines := startLines(e, func() {})
 	lines.event("", done)

@@ -30,7 +30,7 @@ func readOllama(o *object, history string) (*ollamaRequest, session.Request) {
 	o.get("keep_alive") // the server's own --keep-alive decides
 	options := o.object("options")
 	if options != nil {
-		options.seen = map[string]bool{}
+		options.watch()
 	}
 	turn := session.Request{Params: sampling(options), Effort: "medium"}
 	turn.Params.RepetitionPenalty = float32(options.number("repeat_penalty", 0.01, 100,
@@ -74,11 +74,11 @@ func (r *ollamaRequest) readFormat(v value) {
 			v.must(`"json" or a schema`)
 		}
 	default:
-		r.format.final, r.format.section = guidedField{v, "json"}.read()
+		r.format = formatBy(v)
 	}
 }
 
-func (p *port) readOllamaChat(o *object) (*request, form) {
+func (p ollamaAPI) readChat(o *object) (*request, form) {
 	r, turn := readOllama(o, "messages")
 	turn.MaxReasoning = p.MaxReasoning
 	talk := ollamaConversation(o)
@@ -185,7 +185,7 @@ func ollamaAssistant(talk *conversation, m *object, text string) (calls []sessio
 		f := call.object("function")
 		name, id := f.text("name"), call.text("id")
 		if !toolName(name) {
-			v.c.add(invalid(f.at("name"), "%s.function.name is %q, which is not a tool name",
+			v.complain(invalid(f.at("name"), "%s.function.name is %q, which is not a tool name",
 				v.Path, name))
 			return nil
 		}
@@ -207,14 +207,14 @@ func images(o *object) (note string) {
 	if len(o.list("images")) == 0 {
 		return ""
 	}
-	if o.c.images {
+	if o.leavesImagesOut() {
 		return leftOut("image")
 	}
 	o.get("images").unsupported("images", "the model reads text only")
 	return ""
 }
 
-func (p *port) readOllamaGenerate(o *object) (*request, form) {
+func (p ollamaAPI) readGenerate(o *object) (*request, form) {
 	r, turn := readOllama(o, "prompt")
 	r.generate = true
 	for _, name := range []string{"suffix", "template"} {
@@ -227,7 +227,7 @@ func (p *port) readOllamaGenerate(o *object) (*request, form) {
 		o.get("prompt").invalid(" is empty; a model is loaded by the first request that has one")
 	}
 	if o.flag("raw") {
-		turn.Prompt, turn.Final = encodePrompt(o.get("prompt"), prompt).ids, r.format.final
+		turn.Prompt, turn.Final = o.get("prompt").encodePrompt(prompt), r.format.final
 	} else {
 		turn.Messages = []session.Message{session.User(prompt)}
 		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), p.MaxReasoning

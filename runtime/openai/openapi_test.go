@@ -12,14 +12,14 @@ import (
 
 func TestDocumentHasTheRoutes(t *testing.T) {
 	var have, want []string
-	for _, o := range (&port{}).documented() {
-		have = append(have, o.route)
+	for _, o := range Document() {
+		have = append(have, o.Route)
 	}
 	notOffered := []string{"POST /v1/embeddings", "POST /api/embed", "POST /api/embeddings",
 		"GET /v1/responses"} // answered with what there is instead
-	for path, m := range (&port{}).routes() {
+	for path, m := range Routes() {
 		path = strings.NewReplacer("...", "", "{$}", "").Replace(path)
-		for method := range m {
+		for _, method := range m {
 			if route := method + " " + path; method != "" && !slices.Contains(notOffered, route) {
 				want = append(want, route)
 			}
@@ -33,7 +33,7 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 }
 
 // bodyFor is a request that is answered with 200, to which a field is added.
-func bodyFor(t *testing.T, o operation) map[string]any {
+func bodyFor(t *testing.T, o Documented) map[string]any {
 	t.Helper()
 	base := map[string]string{
 		"POST /v1/chat/completions":         `{"messages":[{"role":"user","content":"a"}]}`,
@@ -52,9 +52,9 @@ func bodyFor(t *testing.T, o operation) map[string]any {
 		"POST /api/show":                    `{"model":"gpt-oss:20b"}`,
 		"POST /api/pull":                    `{"model":"gpt-oss:20b"}`,
 		"POST /v1/conversations":            `{}`,
-	}[o.route]
+	}[o.Route]
 	if base == "" {
-		t.Fatalf("there is no request for %s", o.route)
+		t.Fatalf("there is no request for %s", o.Route)
 	}
 	m := decode(t, base)
 	if m["model"] == "20b" {
@@ -64,7 +64,7 @@ func bodyFor(t *testing.T, o operation) map[string]any {
 }
 
 // right is a value that each field takes; by its type where it is not named.
-func right(p parameter) any {
+func right(p Parameter) any {
 	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
 		"tools": []any{}, "stop_token_ids": []any{5}, "allowed_token_ids": []any{5},
@@ -100,7 +100,7 @@ func right(p parameter) any {
 }
 
 // wrong is a value that no field of the type takes.
-func wrong(p parameter) any {
+func wrong(p Parameter) any {
 	kind, _, _ := strings.Cut(p.Type, " ")
 	switch {
 	case kind == "any":
@@ -115,22 +115,21 @@ func wrong(p parameter) any {
 func TestDocumentHasTheFields(t *testing.T) {
 	srv, _ := server(t, answers("ok"))
 	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
-	send := func(o operation, p parameter, v any) reply {
+	send := func(o Documented, p parameter, v any) reply {
 		body := bodyFor(t, o)
 		if v != nil {
 			body[p.Name] = v
 		}
 		text, _ := json.Marshal(body)
-		method, path, _ := strings.Cut(o.route, " ")
+		method, path, _ := strings.Cut(o.Route, " ")
 		return ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
 	}
-	for _, o := range (&port{}).documented() {
-		for _, line := range o.body {
-			p := parse(line)
+	for _, o := range Document() {
+		for _, p := range o.Body {
 			if r := send(o, p, right(p)); r.status != 200 {
-				t.Errorf("%s %s: %d %s", o.route, p.Name, r.status, r.body)
+				t.Errorf("%s %s: %d %s", o.Route, p.Name, r.status, r.body)
 			} else if strings.Contains(r.header.Get("X-Ossrun-Ignored"), p.Name) {
-				t.Errorf("%s ignores %s", o.route, p.Name)
+				t.Errorf("%s ignores %s", o.Route, p.Name)
 			}
 			bad := wrong(p)
 			if bad == nil {
@@ -138,7 +137,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 			}
 			if r := send(o, p, bad); r.status != 400 && r.status != 404 ||
 				!strings.Contains(r.body, p.Name) {
-				t.Errorf("%s %s: %v gets %d %s", o.route, p.Name, bad, r.status, r.body)
+				t.Errorf("%s %s: %v gets %d %s", o.Route, p.Name, bad, r.status, r.body)
 			}
 		}
 	}
@@ -146,34 +145,30 @@ func TestDocumentHasTheFields(t *testing.T) {
 
 // A field that a route reads stands in the document, unless it is refused or passed over.
 func TestDocumentHasWhatIsRead(t *testing.T) {
-	p := &port{}
-	readers := map[string]reader{"POST /v1/chat/completions": p.readChat,
-		"POST /v1/completions": p.readCompletion, "POST /v1/responses": p.readResponses,
-		"POST /v1/messages": p.readMessages, "POST /api/chat": p.readOllamaChat,
-		"POST /api/generate": p.readOllamaGenerate}
+	readers := Readers()
 	known := slices.Concat(withoutEffect, []string{"guided_structural_tag",
 		"guided_whitespace_pattern", "suffix", "template", "prompt", "images", "text", "tool_choice",
 		"cache_control", "context_management", "inference_geo"})
 	for _, r := range slices.Concat(refusedEverywhere, refusedInTalks) {
 		known = append(known, r.name)
 	}
-	for _, o := range p.documented() {
-		read := readers[o.route]
+	for _, o := range Document() {
+		read := readers[o.Route]
 		if read == nil {
 			continue
 		}
-		delete(readers, o.route)
+		delete(readers, o.Route)
 		text, _ := json.Marshal(bodyFor(t, o))
 		body, f := parseObject(text)
 		if f != nil {
 			t.Fatal(f)
 		}
 		read(body)
-		listed := parseAll(o.body)
-		for name := range body.seen {
+		listed := o.Body
+		for _, name := range body.seenNames() {
 			if !slices.Contains(known, name) &&
-				!slices.ContainsFunc(listed, func(p parameter) bool { return p.Name == name }) {
-				t.Errorf("%s reads %s, which the document does not have", o.route, name)
+				!slices.ContainsFunc(listed, func(p Parameter) bool { return p.Name == name }) {
+				t.Errorf("%s reads %s, which the document does not have", o.Route, name)
 			}
 		}
 	}
@@ -193,8 +188,8 @@ func TestDocument(t *testing.T) {
 		t.Error("the document has no bound of temperature")
 	}
 	r := ask(t, "GET", srv.URL+"/docs", "")
-	for _, o := range (&port{}).documented() {
-		_, path, _ := strings.Cut(o.route, " ")
+	for _, o := range Document() {
+		_, path, _ := strings.Cut(o.Route, " ")
 		if !strings.Contains(r.body, "<code>"+path+"</code>") {
 			t.Errorf("the page lacks %s", path)
 		}

@@ -32,7 +32,8 @@ func asHost(h http.Handler, host string, header ...string) *httptest.ResponseRec
 func TestHosts(t *testing.T) {
 	f := &fakeRunner{script: answers("ok")}
 	handler := func(hosts ...string) http.Handler {
-		return newChecked(t, Options{Models: single(f, f.now), Hosts: hosts})
+		return newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now)},
+			Hosts: hosts})
 	}
 	closed, named := handler("127.0.0.1"), handler("127.0.0.1", "box.lan")
 	for host, statuses := range map[string][4]int{
@@ -73,7 +74,8 @@ func TestHosts(t *testing.T) {
 // A page may send JSON only, since a browser asks before it does.
 func TestPages(t *testing.T) {
 	f := &fakeRunner{script: answers("ok")}
-	h := newChecked(t, Options{Models: single(f, f.now), Origins: []string{"https://chat.example"}})
+	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now)},
+		Origins: []string{"https://chat.example"}})
 	for _, c := range []struct {
 		origin, kind string
 		status       int
@@ -155,7 +157,8 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeRunner{script: answers("ok")}
-				server := &http.Server{Handler: newChecked(t, Options{Models: single(f, f.now)})}
+				server := &http.Server{Handler: newChecked(t, Options{DriverOptions: DriverOptions{
+					Models: single(f, f.now)}})}
 				listener := make(pipes)
 				go func() { _ = server.Serve(listener) }()
 				here, there := net.Pipe()

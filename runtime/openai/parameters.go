@@ -53,15 +53,13 @@ func readChoices(o *object, history string) choicesRequest {
 
 // fill reads the parameters of a turn in a conversation. bound is the port's limit of reasoning
 // tokens; limits are the names of the limit of all tokens.
-func (r *request) fill(turn *session.Request, o *object, tools offer, bound int,
-	limits ...string) {
+func (r *request) fill(turn *session.Request, o *object, bound int, limits ...string) {
 	turn.Effort = effort(o)
 	turn.MaxTokens = tokenLimit(o, limits...)
 	o.refuse(refusedInTalks)
 	turn.Stop, turn.StopTokens = stops(o), stopTokens(o)
 	turn.MaxReasoning = reasoningLimit(o, bound)
 	turn.Instructions = joinParagraphs(turn.Instructions, verbosity(o))
-	tools.into(turn)
 	r.format.into(turn)
 }
 
@@ -279,14 +277,6 @@ func (o *object) refuse(list []refusedParameter) {
 		if v := o.get(p.name); v.Kind() != jsondoc.Null &&
 			(p.off == "" || string(bytes.TrimSpace(v.Raw)) != p.off) {
 			v.unsupported(p.name, p.instead)
-		}
-	}
-}
-
-func textOnly(o *object) {
-	for _, v := range o.list("modalities") {
-		if m := v.text(); m != "text" {
-			o.get("modalities").unsupported("the modality "+m, "the model writes text only")
 		}
 	}
 }

@@ -9,61 +9,26 @@
 package openai
 
 import (
-	"cmp"
-	"crypto/rand"
-	"encoding/hex"
+	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Options is what a port is made of.
 type Options struct {
-	Models  session.Models
-	APIKey  string       // "": everybody may ask
-	Version string       // of ossrun
-	Log     *slog.Logger // nil: no log
+	DriverOptions
+	APIKey  string // "": everybody may ask
+	Version string // of ossrun
 	// web origins whose pages may use the port besides those of this machine; "*": all
 	Origins []string
 	// Hosts are the names and addresses that requests may name besides those of loopback: what the
 	// port listens on, and more; "*": all. If one is not loopback's, any address is accepted.
-	Hosts   []string
-	MaxBody int64 // bytes; 0: 16 MiB
-	// MaxTexts bounds the bodies of all unanswered requests together, in bytes; 0: room for
-	// MaxWaiting of the largest.
-	MaxTexts int64
-	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
-	MaxWaiting int
-	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
-	// up after 300 s.
-	Silence time.Duration
-	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams
-	// are open.
-	Interval int
-	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
-	// max_reasoning_tokens.
-	MaxReasoning int
-	// ReasoningContent names the reasoning of chat completions reasoning_content, as older vLLM and
-	// DeepSeek do, instead of reasoning.
-	ReasoningContent bool
-	// AllowLoops is session.Request.AllowLoops of all requests.
-	AllowLoops bool
-	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
-	// memory.
-	Store session.Store
-	// IgnoreImages replaces the images of a conversation with a note to the model, instead of
-	// refusing them.
-	IgnoreImages bool
-	// LogPrompts puts the bodies of requests into the log.
-	LogPrompts bool
+	Hosts []string
 	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
 	// ToolMCP of the server that the request calls label. If it returns none, there is no back end,
 	// and the turn goes on without. The port closes them. nil: no tools of any kind.
@@ -74,14 +39,13 @@ type Options struct {
 
 type port struct {
 	Options
-	pace      *pace
+	driver    *driver
 	metrics   *metrics
-	jobs      jobs
-	kept      keptTools
-	gate      session.Gate // of bodies that are read
-	preparing atomic.Int64 // requests whose turns have not started
-	texts     atomic.Int64 // bytes of bodies that requests hold
-	talks     sync.Mutex   // held while a stored conversation is changed
+	tools     *keptTools
+	chat      chatAPI
+	responses *responsesAPI
+	messages  messagesAPI
+	ollama    ollamaAPI
 }
 
 // Handler is a port.
@@ -91,26 +55,20 @@ type Handler struct {
 }
 
 // Close ends what outlives requests: tools that wait for the next response of a conversation.
-func (h *Handler) Close() { h.port.kept.close() }
+func (h *Handler) Close() { h.port.tools.close() }
 
 // Preparing is how many requests are read and checked, and have no turn yet.
-func (h *Handler) Preparing() int64 { return h.port.preparing.Load() }
+func (h *Handler) Preparing() int64 { return h.port.driver.isPreparing() }
+
+// TakeOver takes up the background responses that other processes have left, until ctx ends.
+func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.takeOverAll(ctx) }
 
 // NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
-	o.Silence, o.MaxBody = cmp.Or(o.Silence, 15*time.Second), cmp.Or(o.MaxBody, standardBody)
-	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
-	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Store == nil {
-		o.Store = session.NewStore()
-	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	p := &port{Options: o, pace: &pace{tokens: o.Interval}, kept: keptTools{idle: toolIdle},
-		gate: session.NewGate()}
-	p.metrics = newMetrics(o.Models, o.Store, p.preparing.Load)
+	p := newPort(o)
 	mux := http.NewServeMux()
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
@@ -118,18 +76,15 @@ func NewHandler(o Options) *Handler {
 	return &Handler{p.around(mux), p}
 }
 
-// handler answers a request: with the body of a 200, with a fault, or by itself where both are nil.
-type handler func(e *exchange, r *http.Request) (any, *fault)
-
-// reading is the handler of a route whose body is an object.
-func (p *port) reading(do func(e *exchange, r *http.Request, o *object) (any, *fault)) handler {
-	return func(e *exchange, r *http.Request) (any, *fault) {
-		o, f := p.readBody(e, r)
-		if f != nil {
-			return nil, f
-		}
-		return do(e, r, o)
-	}
+func newPort(o Options) *port {
+	d := newDriver(o.DriverOptions)
+	o.DriverOptions = d.DriverOptions
+	p := &port{Options: o, driver: d, tools: newKeptTools(o.Tools)}
+	p.metrics = newMetrics(d.Models, d.Store, d.isPreparing)
+	d.count = p.metrics
+	p.chat, p.responses = newChatAPI(d, p.tools), newResponsesAPI(d, p.tools)
+	p.messages, p.ollama = newMessagesAPI(d), newOllamaAPI(d)
+	return p
 }
 
 // methods are a path's handlers; GET answers HEAD too, "" every method.
@@ -216,44 +171,16 @@ func (p *port) showMetrics(e *exchange, r *http.Request) (any, *fault) {
 	return nil, nil
 }
 
-type modelObject struct {
-	ID          string   `json:"id"`
-	Object      string   `json:"object"` // model
-	Created     int64    `json:"created"`
-	OwnedBy     string   `json:"owned_by"`
-	MaxModelLen int      `json:"max_model_len"`  // vLLM's name for the context length
-	Context     int      `json:"context_length"` // OpenRouter's
-	Aliases     []string `json:"aliases"`        // the model's other names
-}
-
-func modelNamed(name string, names []string, context int, created int64) modelObject {
-	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
-	return modelObject{ID: name, Object: "model", Created: created, OwnedBy: "ossrun",
-		MaxModelLen: context, Context: context, Aliases: others}
-}
-
-// allModels lists every name of every model.
-func (p *port) allModels() []modelObject {
-	list := []modelObject{}
-	for _, m := range p.Models.List() {
-		names := append([]string{m.ID}, m.Aliases...)
-		for _, name := range names {
-			list = append(list, modelNamed(name, names, m.ContextLength, m.Created))
-		}
-	}
-	return list
-}
-
 func (p *port) listModels(*exchange, *http.Request) (any, *fault) {
 	return struct {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
-	}{"list", p.allModels()}, nil
+	}{"list", p.driver.allModels()}, nil
 }
 
 func (p *port) showModel(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
-	for _, m := range p.allModels() {
+	for _, m := range p.driver.allModels() {
 		if strings.EqualFold(m.ID, id) {
 			return m, nil
 		}
@@ -264,11 +191,4 @@ func (p *port) showModel(_ *exchange, r *http.Request) (any, *fault) {
 		return nil, unavailable(err)
 	}
 	return modelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
-}
-
-// newID makes an id that nobody else has: 128 random bits.
-func newID(prefix string) string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
-	return prefix + hex.EncodeToString(b[:])
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// slack is how far a busy machine or the race detector may miss the goals of these tests, and tries
-// is how often they measure: another program may hold the machine up for a moment.
+// slack is how far a busy machine or the race detector may miss the goals of these tests, and
+// attempts is how often they measure: another program may hold the machine up for a moment.
 const (
-	slack = 8
-	tries = 3
+	slack    = 8
+	attempts = 3
 )
 
 // hostileBodies cost much before they are admitted; n makes each of them new to the caches.
@@ -88,7 +88,7 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 		return n, n > 8
 	})
 	p99 := time.Hour
-	for n := 0; n < tries && p99 > 100*time.Millisecond*slack; n++ {
+	for n := 0; n < attempts && p99 > 100*time.Millisecond*slack; n++ {
 		var took []time.Duration
 		for range 100 {
 			began := time.Now()
@@ -112,7 +112,7 @@ func TestPreparationEndsWithItsClient(t *testing.T) {
 	p := live(t, engine.Settings{})
 	for i := range hostileBodies(0) {
 		took := time.Hour
-		for n := 0; n < tries && took > 100*time.Millisecond*slack; n++ {
+		for n := 0; n < attempts && took > 100*time.Millisecond*slack; n++ {
 			took = p.abandon(t, hostileBodies(1000 + n)[i], time.Duration(20+10*i)*time.Millisecond)
 		}
 		if took > 100*time.Millisecond*slack {

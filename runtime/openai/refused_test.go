@@ -14,11 +14,6 @@ import (
 
 const chatRoute, textRoute, responseRoute = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 
-// chatWith is a chat request with these members beside its messages.
-func chatWith(members string) string {
-	return `{"messages":[` + hello + `],` + members + `}`
-}
-
 func TestParametersAreNotDroppedInSilence(t *testing.T) {
 	srv, _ := server(t, answers("ok"))
 	for _, c := range []struct{ members, param string }{

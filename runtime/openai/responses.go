@@ -9,6 +9,7 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -17,6 +18,7 @@ import (
 type responsesForm struct {
 	*answer
 	composer
+	api      *responsesAPI
 	req      *responsesRequest
 	sequence int
 	log      *eventLog       // nil: the response is not stored
@@ -25,15 +27,27 @@ type responsesForm struct {
 	replay   *remade         // set if another process had begun the response
 }
 
-func (p *port) readResponses(o *object) (*request, form) {
-	req := parseResponses(o, &p.Options)
-	form := &responsesForm{req: req}
+// responsesAPI has the routes under /v1/responses and /v1/conversations.
+type responsesAPI struct {
+	*driver
+	tools *keptTools
+	jobs  jobs
+	talks sync.Mutex // held while a stored conversation is changed
+}
+
+func newResponsesAPI(d *driver, tools *keptTools) *responsesAPI {
+	return &responsesAPI{driver: d, tools: tools}
+}
+
+func (p *responsesAPI) read(o *object) (*request, form) {
+	req := p.parse(o)
+	form := &responsesForm{api: p, req: req}
 	if req.store {
 		form.log = newEventLog()
 	}
 	if req.response.Background {
 		req.background = form.background
-		form.request = o.raw
+		form.request = o.value().Raw
 	}
 	return &req.request, form
 }
@@ -138,7 +152,7 @@ func (r *responsesForm) end(usage session.Usage, f *fault) {
 		r.exchange.fault = "the response is not stored: " + err.Error()
 	}
 	if r.job != nil {
-		r.port.Store.Delete(session.KindRunning, r.response.ID)
+		r.api.Store.Delete(session.KindRunning, r.response.ID)
 	}
 }
 
@@ -217,5 +231,5 @@ func (r *responsesForm) keep(until time.Time, log *eventLog) error {
 			s.Items[item.head().ID] = b
 		}
 	}
-	return putResponse(r.port.Store, r.response.ID, s)
+	return putResponse(r.api.Store, r.response.ID, s)
 }

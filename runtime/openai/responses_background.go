@@ -63,19 +63,14 @@ func (b *job) stop() {
 
 // background starts a response that outlives its request and answers the request.
 func (r *responsesForm) background(a *answer, req *http.Request) {
-	p, client := a.port, a.exchange
-	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
-	a.ctx, a.cancel = ctx, cancel
-	a.exchange = &exchange{ResponseWriter: nowhere{}, path: client.path, id: client.id,
-		released: client.released}
-	client.released = func() {}
-	r.job = newJob(r.log, cancel)
+	client := a.detach(req)
+	r.job = newJob(r.log, a.cancel)
 	r.log.hold()
 	r.queue(a)
 	queued := r.job.now()
-	go r.runAlone(ctx, req)
+	go r.runAlone(req)
 	if a.req.stream {
-		p.watch(client, req, r.log, -1)
+		r.api.watch(client, req, r.log, -1)
 		return
 	}
 	writeJSON(client, http.StatusOK, queued)
@@ -83,37 +78,25 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 
 // queue begins the response as a job.
 func (r *responsesForm) queue(a *answer) {
-	a.quiet = r.keepRunning
+	a.quiet, a.often = r.keepRunning, keepEvery
 	r.begin(a)
 	r.sendResponse("response.queued")
-	a.port.jobs.Store(r.response.ID, r.job)
+	r.api.jobs.Store(r.response.ID, r.job)
 	_ = r.keepRunning()
 }
 
 // runAlone runs the job in a goroutine of its own.
-func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
-	a, began := r.answer, time.Now()
+func (r *responsesForm) runAlone(req *http.Request) {
 	defer func() {
 		if x := recover(); x != nil { // the store knows that it runs, and will know that it is lost
-			a.port.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
+			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
 				"stack", string(debug.Stack()))
 		}
-		a.cancel()
-		a.exchange.released()
-		a.port.jobs.Delete(r.response.ID)
+		r.api.jobs.Delete(r.response.ID)
 		r.log.end()
 		close(r.job.done)
-		a.port.logLine(req, a.exchange, time.Since(began))
 	}()
-	a.exchange.status = http.StatusOK
-	if err := a.startTurns(ctx); err != nil {
-		f := faultOf(err, a.req.history)
-		a.turns = nil
-		a.exchange.fault = f.message
-		r.end(session.Usage{}, f)
-		return
-	}
-	a.run()
+	r.answer.runDetached(req)
 }
 
 // keepEvery is how often a running response is stored, if storing is quick. Events are shown only
@@ -123,18 +106,18 @@ const keepEvery = 250 * time.Millisecond
 // keepRunning stores the response so far, marked as running.
 func (r *responsesForm) keepRunning() error {
 	last, began := r.log.last(), time.Now()
-	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.port.Silence/3) ||
-		last == r.log.shown() && began.Sub(r.job.kept) < r.port.Silence/3 {
+	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.api.Silence/3) ||
+		last == r.log.shown() && began.Sub(r.job.kept) < r.api.Silence/3 {
 		return nil
 	}
-	until := began.Add(r.port.Silence)
+	until := began.Add(r.api.Silence)
 	if !r.hold(until) {
 		r.job.lost = true
 		r.cancel()
 		return nil
 	}
 	if err := r.keep(until, r.log); err != nil {
-		r.port.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
+		r.api.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
 	}
 	r.log.release(last)
 	r.job.kept, r.job.took = time.Now(), time.Since(began)
@@ -150,7 +133,7 @@ func (r *responsesForm) sampled() []int32 {
 }
 
 // watch streams a log from behind sequence number n until it ends or the client leaves.
-func (p *port) watch(e *exchange, req *http.Request, log *eventLog, n int) {
+func (p *responsesAPI) watch(e *exchange, req *http.Request, log *eventLog, n int) {
 	out := startEvents(e, func() {})
 	_ = writeNow(e, nil) // the headers: the first event may be a long time off
 	for {
@@ -176,12 +159,6 @@ func (p *port) watch(e *exchange, req *http.Request, log *eventLog, n int) {
 	}
 }
 
-type nowhere struct{}
-
-func (nowhere) Header() http.Header         { return http.Header{} }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
-
 // lease is the value of a record of kind running.
 type lease struct {
 	Owner string
@@ -190,7 +167,7 @@ type lease struct {
 
 // hold says that this process goes on writing the response; false: another one has taken it over.
 func (r *responsesForm) hold(until time.Time) bool {
-	store := r.port.Store
+	store := r.api.Store
 	if record, ok := store.Get(session.KindRunning, r.response.ID); ok {
 		var now lease
 		if json.Unmarshal(record.Value, &now) == nil && now.Owner != r.job.owner {
@@ -202,19 +179,19 @@ func (r *responsesForm) hold(until time.Time) bool {
 	return true
 }
 
-// TakeOver takes up the background responses that other processes have left, until ctx ends.
-func (h *Handler) TakeOver(ctx context.Context) {
-	clock := time.NewTicker(h.port.Silence / 3)
+// takeOverAll takes up the background responses that other processes have left, until ctx ends.
+func (p *responsesAPI) takeOverAll(ctx context.Context) {
+	clock := time.NewTicker(p.Silence / 3)
 	defer clock.Stop()
 	for {
-		for _, record := range h.port.Store.List(session.KindRunning) {
+		for _, record := range p.Store.List(session.KindRunning) {
 			var left lease
 			if json.Unmarshal(record.Value, &left) != nil || time.Now().Before(left.Until) ||
-				h.port.jobs.get(record.Key) != nil {
+				p.jobs.get(record.Key) != nil {
 				continue
 			}
-			if h.port.Store.Delete(session.KindRunning, record.Key) { // by one process only
-				h.port.takeOver(record.Key)
+			if p.Store.Delete(session.KindRunning, record.Key) { // by one process only
+				p.takeOver(record.Key)
 			}
 		}
 		select {
@@ -226,7 +203,7 @@ func (h *Handler) TakeOver(ctx context.Context) {
 }
 
 // takeOver goes on with a response, or ends it as failed.
-func (p *port) takeOver(id string) {
+func (p *responsesAPI) takeOver(id string) {
 	record, ok := p.Store.Get(session.KindResponse, id)
 	var s storedResponse
 	if !ok || record.Key != id || json.Unmarshal(record.Value, &s) != nil || !s.running() {
@@ -240,7 +217,7 @@ func (p *port) takeOver(id string) {
 	}
 }
 
-func (p *port) resume(id string, s storedResponse) bool {
+func (p *responsesAPI) resume(id string, s storedResponse) bool {
 	if len(s.Tokens) == 0 || s.Log == nil {
 		return false
 	}
@@ -248,14 +225,8 @@ func (p *port) resume(id string, s storedResponse) bool {
 	if f != nil {
 		return false
 	}
-	req := parseResponses(o, &p.Options)
-	if o.c.first != nil || len(req.wanted) > 0 || req.compactAt != 0 {
-		return false
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	runner, err := p.Models.Get(ctx, req.model)
-	if err != nil {
-		cancel()
+	req := p.parse(o)
+	if o.fault() != nil || len(req.wanted) > 0 || req.compactAt != 0 {
 		return false
 	}
 	var before struct {
@@ -263,24 +234,25 @@ func (p *port) resume(id string, s storedResponse) bool {
 		Model     string
 	}
 	_ = json.Unmarshal(s.Body, &before) // our own
-	r := &responsesForm{req: req, log: s.Log.reopened(), request: s.Request}
+	r := &responsesForm{api: p, req: req, log: s.Log.reopened(), request: s.Request}
+	a, err := p.detached(&req.request, r, id)
+	if err != nil {
+		return false
+	}
+	a.created, a.model = before.CreatedAt, before.Model
 	r.replay = r.log.remade()
 	r.sequence = r.log.last() + 1
-	r.job = newJob(r.log, cancel)
+	r.job = newJob(r.log, a.cancel)
 	r.job.body.Store(&s.Body)
-	a := &answer{req: &req.request, form: r, port: p, runner: runner, ctx: ctx, cancel: cancel,
-		exchange: &exchange{ResponseWriter: nowhere{}, path: "/v1/responses", id: id,
-			released: func() {}},
-		dones: make([]*session.Done, 1), created: before.CreatedAt, model: before.Model}
 	req.background = r.background
 	req.turns[0].AllowLoops = req.loops || p.AllowLoops
 	req.turns[0].Sampled = s.Tokens
 	req.response.ID = id
 	r.queue(a)
 	// for the log line; it is well-formed
-	asked, _ := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/responses", nil)
+	asked, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
 	p.Log.Info("a background response goes on", "id", id, "tokens", len(s.Tokens))
-	go r.runAlone(ctx, asked)
+	go r.runAlone(asked)
 	return true
 }
 

@@ -15,7 +15,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -201,20 +200,20 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 	return usage.Prompt, nil
 }
 
-func (p *port) countInput(_ *exchange, r *http.Request, o *object) (any, *fault) {
+func (p *responsesAPI) countInput(_ *exchange, r *http.Request, o *object) (any, *fault) {
 	req, runner, f := p.readConversation(r, o)
 	if f != nil {
 		return nil, f
 	}
 	turn := req.turns[0]
-	tools, _, err := p.open(req.wanted, "")
+	tools, _, err := p.tools.open(req.wanted, "")
 	if err != nil {
 		return nil, faultOf(err, req.history)
 	}
 	for _, t := range tools {
 		t.Offer(&turn)
 	}
-	p.release(tools, "")
+	p.tools.release(tools, "")
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
 		return nil, faultOf(err, req.history)
@@ -226,11 +225,12 @@ func (p *port) countInput(_ *exchange, r *http.Request, o *object) (any, *fault)
 }
 
 // readConversation reads a request that has a conversation and asks for no answer.
-func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, session.Runner,
+func (p *responsesAPI) readConversation(r *http.Request, o *object) (*responsesRequest,
+	session.Runner,
 	*fault) {
-	req := parseResponses(o, &p.Options)
-	if o.c.first != nil {
-		return nil, nil, o.c.first
+	req := p.parse(o)
+	if o.fault() != nil {
+		return nil, nil, o.fault()
 	}
 	runner, err := p.Models.Get(r.Context(), req.model)
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *port) readConversation(r *http.Request, o *object) (*responsesRequest, 
 	return req, runner, nil
 }
 
-func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
+func (p *responsesAPI) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
 	req, runner, f := p.readConversation(r, o)
 	if f != nil {
 		return nil, f
@@ -267,21 +267,4 @@ func (p *port) compact(e *exchange, r *http.Request, o *object) (any, *fault) {
 	}{newID("resp_"), "response.compaction", now(),
 		[]compactionItem{{itemHead{newID("cmp_"), "compaction"}, seal(summary.Text)}},
 		wireResponseUsage(summary.Usage)}, nil
-}
-
-// patiently does a job that may take long while it keeps the connection alive.
-func (p *port) patiently(e *exchange, do func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- do() }()
-	patient := patientWriter{e: e}
-	clock := time.NewTicker(p.Silence)
-	defer clock.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-clock.C:
-			_ = patient.quiet() // a client that is gone ends the request's context too
-		}
-	}
 }

@@ -204,10 +204,3 @@ func (c *composer) reasoningKind() string {
 	}
 	return "response.reasoning_text"
 }
-
-func orEmpty(list []tokenLogprob) *[]tokenLogprob {
-	if list == nil {
-		list = []tokenLogprob{}
-	}
-	return &list
-}

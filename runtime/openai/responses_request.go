@@ -38,9 +38,8 @@ type responsesRequest struct {
 	response     response          // what it echoes
 }
 
-// parseResponses checks a request; the options' store answers for previous_response_id and item
-// references.
-func parseResponses(o *object, options *Options) *responsesRequest {
+// parse checks a request; the store answers for previous_response_id and item references.
+func (p *responsesAPI) parse(o *object) *responsesRequest {
 	r := &responsesRequest{
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
@@ -53,9 +52,9 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 		o.get("prompt").unsupported("prompt", "send its text in instructions or input")
 	}
 	tools := readOffer(o)
-	wanted, ignored := readBuiltins(o, tools, options, true)
+	wanted, ignored := p.tools.wanted(o, tools, true)
 	r.wanted, r.names, r.hosted = wanted, tools.shown(), tools.hosted
-	r.start = r.starter(wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
+	r.start = r.starter(p, wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
 	turn := session.Request{Params: sampling(o)}
 	top, include := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)
 	r.outputs = include["code_interpreter_call.outputs"]
@@ -65,29 +64,30 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 	}
 	instructions := o.text("instructions")
 	if o.has("conversation") && o.has("previous_response_id") {
-		o.c.first = invalid("conversation", "conversation and previous_response_id cannot both be "+
-			"given")
+		o.insist(invalid("conversation", "conversation and previous_response_id cannot both be "+
+			"given"))
 		return r
 	}
-	in := inputReader{talk: &r.talk, Options: options, requests: map[string]bool{}}
+	in := inputReader{talk: &r.talk, store: p.Store, requests: map[string]bool{}}
 	if previous := o.text("previous_response_id"); previous != "" {
 		in.goesOn, r.previous = true, previous
-		before, f := previousResponse(options.Store, previous)
+		before, f := previousResponse(p.Store, previous)
 		if f != nil {
-			o.c.first = f
+			o.insist(f)
 			return r
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
-		said := valuesOf(before.output(), "previous_response_id", o.c)
+		said := o.values(before.output(), "previous_response_id")
 		in.openCalls(said)
 		in.openRequests(said, o)
 	}
 	r.readTalk(o, &in)
 	r.ignored = append(ignored, in.read(o)...)
-	o.c.add(in.calls.overdue())
+	o.complain(in.calls.overdue())
 	if last := r.talk.last(); in.approved != nil && last.CallID != in.approved.ID {
-		o.c.add(invalid("input", "the approved call %s must be run before anything else is said: "+
-			"send the answer alone", in.approved.Name))
+		o.complain(invalid("input",
+			"the approved call %s must be run before anything else is said: "+
+				"send the answer alone", in.approved.Name))
 	}
 	r.approved = in.approved
 	r.source = func() {
@@ -97,14 +97,15 @@ func parseResponses(o *object, options *Options) *responsesRequest {
 		}
 	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
-	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
+	r.fill(&turn, o, p.MaxReasoning, "max_output_tokens")
+	tools.into(&turn)
 	r.turns = []session.Request{turn}
 	r.response = r.echo(o, turn, tools)
 	return r
 }
 
 // starter starts the turn with what the request asks for: tools, and a conversation that fits.
-func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
+func (r *responsesRequest) starter(p *responsesAPI, wanted []wantedTool, most int) starter {
 	return func(ctx context.Context, a *answer, turn session.Request) (session.Turn, error) {
 		runner := a.runner
 		dropped := 0
@@ -112,12 +113,12 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			runner = truncating(runner, &dropped)
 		}
 		if r.compactAt != 0 && r.approved == nil {
-			runner = compacting(runner, a.port.Store, r.compactAt)
+			runner = compacting(runner, p.Store, r.compactAt)
 		}
 		if r.approved != nil {
 			runner = firstBy(runner, approved(*r.approved))
 		}
-		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
+		started, open, err := p.tools.start(ctx, a, runner, turn, wanted, toolSettings{most: most,
 			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous),
 			left: r.leaves})
 		if err != nil {
@@ -232,7 +233,7 @@ func metadata(o *object) json.RawMessage {
 	if v := o.get("metadata"); v.Kind() != jsondoc.Object {
 		v.wrong("an object")
 	}
-	return slices.Clone(o.members.Get("metadata")) // it outlives the body
+	return slices.Clone(o.get("metadata").Raw) // it outlives the body
 }
 
 // readTruncation tells whether the oldest messages are dropped where the conversation is too long.
@@ -261,7 +262,7 @@ func previousResponse(store session.Store, id string) (storedResponse, *fault) {
 }
 
 type inputReader struct {
-	*Options
+	store  session.Store
 	talk   *conversation
 	goesOn bool // there is a conversation already, so the input may be absent
 
@@ -282,14 +283,6 @@ func (in *inputReader) openCalls(output []value) {
 			in.calls.call(o.text("call_id"))
 		}
 	}
-}
-
-// valuesOf are stored items as they are read.
-func valuesOf(items []json.RawMessage, path string, c *complaints) (list []value) {
-	for _, raw := range items {
-		list = append(list, value{jsondoc.Field{Raw: raw, Path: path}, c})
-	}
-	return list
 }
 
 func (in *inputReader) read(o *object) (ignored []string) {
@@ -318,7 +311,7 @@ func (in *inputReader) read(o *object) (ignored []string) {
 	return ignored
 }
 
-func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.Store, id) }
+func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.store, id) }
 
 // appendItem appends one item; after is what follows it. It returns the item's type if it was left
 // out.
@@ -343,7 +336,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		id := o.text("call_id")
 		in.calls.answer(id)
 		if _, ok := talk.called(id); !ok {
-			o.c.add(invalid(o.at("call_id"), "No tool call found for function call output with "+
+			o.complain(invalid(o.at("call_id"), "No tool call found for function call output with "+
 				"call_id %s.", id))
 		}
 		talk.result(id, o.text("name"), content(o, "output", true))
@@ -351,15 +344,15 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		id := o.text("id")
 		raw, ok := in.item(id)
 		if !ok {
-			o.c.add(notFound(o.at("id"), "Item", id))
+			o.complain(notFound(o.at("id"), "Item", id))
 			return ""
 		}
 		if in.referred += len(raw); in.referred > standardBody {
-			o.c.add(refusal(http.StatusBadRequest, v.Path, codeContextLength, fmt.Sprintf("the "+
+			o.complain(refusal(http.StatusBadRequest, v.Path, codeContextLength, fmt.Sprintf("the "+
 				"items that the input refers to have more than %d MiB", standardBody>>20)))
 			return ""
 		}
-		in.appendItem(value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after)
+		in.appendItem(v.becomes(raw), after)
 	case "code_interpreter_call":
 		readCode(talk, o)
 	case "web_search_call":
@@ -381,7 +374,7 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		}
 		s := session.Summary{Text: text}
 		if whole && len(talk.Messages) > 0 {
-			talk.Messages, talk.names, talk.named = goesOn(s, talk.Messages), nil, 0
+			talk.replace(goesOn(s, talk.Messages))
 		} else {
 			talk.Messages = append(talk.Messages, s.Message())
 		}
@@ -430,4 +423,24 @@ func isPreamble(o *object, after []value) bool {
 		}
 	}
 	return false
+}
+
+func thoughtOf(o *object) string {
+	if text := texts(o.list("content")); text != "" {
+		return text
+	}
+	if text := unseal(o.text("encrypted_content")); text != "" {
+		return text
+	}
+	return texts(o.list("summary"))
+}
+
+func texts(parts []value) string {
+	var list []string
+	for _, p := range parts {
+		if t := p.object().text("text"); t != "" {
+			list = append(list, t)
+		}
+	}
+	return strings.Join(list, "\n\n")
 }

@@ -25,9 +25,9 @@ func abandoned(t *testing.T, h *checked, body string) (left session.Record, whol
 	defer srv.Close()
 	id := decode(t, post(t, srv, "/v1/responses", body).body)["id"].(string)
 	left = eventually(t, func() (session.Record, bool) {
-		r, ok := h.port.Store.Get(session.KindResponse, id)
+		r, ok := h.store.Get(session.KindResponse, id)
 		var s storedResponse
-		if !ok || json.Unmarshal(r.Value, &s) != nil || !s.running() {
+		if !ok || json.Unmarshal(r.Value, &s) != nil || !RunningOf(&s) {
 			return r, false
 		}
 		return r, len(s.Tokens) > 20
@@ -56,7 +56,8 @@ func demoPorts(t *testing.T) (open func(silence time.Duration) *checked) {
 		}
 	})
 	return func(silence time.Duration) *checked {
-		h := newChecked(t, Options{Models: single(m, m.Stats, "demo"), Silence: silence})
+		h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(m, m.Stats, "demo"),
+			Silence: silence}})
 		t.Cleanup(h.Close)
 		return h
 	}
@@ -70,11 +71,11 @@ func inherit(t *testing.T, h *checked, left session.Record) {
 		t.Fatal(err)
 	}
 	s.Until = time.Now().Add(-time.Second)
-	if err := putResponse(h.port.Store, left.Key, s); err != nil {
+	if err := putResponse(h.store, left.Key, s); err != nil {
 		t.Fatal(err)
 	}
 	value, _ := marshal(lease{"another", s.Until})
-	h.port.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
+	h.store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
 }
 
 // A response that another process has begun goes on where it was: the same ids, the same text, and
@@ -98,7 +99,9 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		}
 		eventually(t, func() (any, bool) {
 			now := decode(t, ask(t, "GET", srv.URL+"/v1/responses/"+left.Key, "").body)
-			return nil, second.port.jobs.get(left.Key) != nil || now["status"] != "in_progress"
+			record, ok := second.store.Get(session.KindRunning, left.Key)
+			return nil, ok && !strings.Contains(string(record.Value), `"another"`) ||
+				now["status"] != "in_progress"
 		})
 		path := srv.URL + "/v1/responses/" + left.Key
 		stream := ask(t, "GET", path+"?stream=true", "").body
@@ -116,7 +119,7 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		if at(last, "id") != left.Key || !strings.HasPrefix(list[len(list)-1].name, "response.") {
 			t.Errorf("the stream ends in %v", last)
 		}
-		if n := len(second.port.Store.List(session.KindRunning)); n != 0 {
+		if n := len(second.store.List(session.KindRunning)); n != 0 {
 			t.Errorf("%d leases are left", n)
 		}
 		// what a client reads from the middle on goes on with the next number
@@ -136,21 +139,22 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 // What cannot be taken up ends as failed, not never.
 func TestLostBackgroundFails(t *testing.T) {
 	f := &fakeRunner{}
-	h := newChecked(t, Options{Models: single(f, f.now), Silence: 50 * time.Millisecond})
+	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now),
+		Silence: 50 * time.Millisecond}})
 	defer h.Close()
 	s := storedResponse{Body: json.RawMessage(`{"id":"resp_1","object":"response","background":true,` +
 		`"status":"in_progress","output":[]}`), Log: newEventLog(),
 		Until: time.Now().Add(-time.Second)}
-	if err := putResponse(h.port.Store, "resp_1", s); err != nil {
+	if err := putResponse(h.store, "resp_1", s); err != nil {
 		t.Fatal(err)
 	}
 	value, _ := marshal(lease{"another", s.Until})
-	h.port.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
+	h.store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { h.TakeOver(ctx); close(done) }()
 	eventually(t, func() (any, bool) {
-		r, _ := h.port.Store.Get(session.KindResponse, "resp_1")
+		r, _ := h.store.Get(session.KindResponse, "resp_1")
 		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
 	})
 	cancel()
@@ -168,9 +172,9 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 		`serve an OpenAI API?","ignore_eos":true,"max_output_tokens":3000,"top_logprobs":2,`+
 		`"include":["message.output_text.logprobs"]}`).body)["id"].(string)
 	left := eventually(t, func() (session.Record, bool) {
-		r, ok := first.port.Store.Get(session.KindResponse, id)
+		r, ok := first.store.Get(session.KindResponse, id)
 		var s storedResponse
-		return r, ok && json.Unmarshal(r.Value, &s) == nil && s.running() && s.Log.last() > 20
+		return r, ok && json.Unmarshal(r.Value, &s) == nil && RunningOf(&s) && LastOf(s.Log) > 20
 	})
 	if r := ask(t, "POST", srv.URL+"/v1/responses/"+id+"/cancel", ""); r.status != 200 {
 		t.Errorf("status %d: %s", r.status, r.body)

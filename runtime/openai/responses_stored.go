@@ -113,7 +113,7 @@ func getItem(s session.Store, id string) (json.RawMessage, bool) {
 	return item, ok
 }
 
-func (p *port) storedResponse(e *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) storedResponse(e *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	running := p.jobs.get(id)
 	s, ok := getResponse(p.Store, id)
@@ -147,7 +147,7 @@ func (p *port) storedResponse(e *exchange, r *http.Request) (any, *fault) {
 	return nil, nil
 }
 
-func (p *port) cancelResponse(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) cancelResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	if running := p.jobs.get(id); running != nil {
 		running.stop()
@@ -166,7 +166,7 @@ func (p *port) cancelResponse(_ *exchange, r *http.Request) (any, *fault) {
 	return s.Body, nil
 }
 
-func (p *port) deleteResponse(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) deleteResponse(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	running := p.jobs.get(id)
 	if running != nil {
@@ -186,7 +186,7 @@ type deletion struct {
 
 func noResponse(id string) *fault { return notFound("response_id", "Response", id) }
 
-func (p *port) inputItems(_ *exchange, r *http.Request) (any, *fault) {
+func (p *responsesAPI) inputItems(_ *exchange, r *http.Request) (any, *fault) {
 	id := r.PathValue("id")
 	s, ok := getResponse(p.Store, id)
 	if !ok {

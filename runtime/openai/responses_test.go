@@ -12,8 +12,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-const weatherFunction = `{"type":"function","name":"get_weather","description":"Weather of a city","strict":true,"parameters":{"type":"object","properties":{"city":{"type":"string"}}}}`
-
 func TestResponse(t *testing.T) {
 	srv, f := server(t, answers("Hello."))
 	r := post(t, srv, "/v1/responses",

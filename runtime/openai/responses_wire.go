@@ -69,17 +69,6 @@ type textSettings struct {
 	Verbosity string     `json:"verbosity,omitempty"`
 }
 
-type allowedTools struct {
-	Type  string `json:"type"` // allowed_tools
-	Mode  string `json:"mode"`
-	Tools []any  `json:"tools"`
-}
-
-type namedTool struct {
-	Type string `json:"type"`
-	Name string `json:"name"`
-}
-
 type responseUsage struct {
 	InputTokens   int           `json:"input_tokens"`
 	InputDetails  inputDetails  `json:"input_tokens_details"`
@@ -92,10 +81,6 @@ type inputDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 	// a charge of OpenAI's; here nothing is charged
 	CacheWriteTokens int `json:"cache_write_tokens"`
-}
-
-type outputDetails struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
 func wireResponseUsage(u session.Usage) *responseUsage {

@@ -16,8 +16,8 @@ func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 		session.AssistantAnswer("Fine."), session.User("And now?")}
 	store := session.NewStore()
 	dropped := 0
-	h := newChecked(t, Options{Models: single(&fakeRunner{}, nil)})
-	defer h.Close()
+	kept := newKeptTools(nil)
+	defer kept.close()
 	for name, start := range map[string]func(context.Context, session.Runner, session.Request) (
 		session.Turn, error){
 		"truncating": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
@@ -38,8 +38,7 @@ func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 		},
 		"tools": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {
-			a := &answer{port: h.port, req: &request{}}
-			turn, _, err := a.startWithTools(ctx, f, r, nil, toolSettings{})
+			turn, _, err := kept.start(ctx, &answer{req: &request{}}, f, r, nil, toolSettings{})
 			return turn, err
 		},
 		"quietly": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,

@@ -1,5 +1,4 @@
-// Holds what the port writes to OpenAI's own document: testdata/schemas.json, cut out by
-// make_schemas.py.
+// Holds what the port writes to OpenAI's own document: schemas.json, cut out by make_schemas.py.
 //
 // The validator knows the words that document uses and fails on any other, so nothing is skipped in
 // silence.
@@ -7,10 +6,10 @@
 package openai
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,13 +17,12 @@ import (
 	"testing"
 )
 
+//go:embed testdata/schemas.json
+var document []byte
+
 var schemas = sync.OnceValue(func() map[string]any {
-	b, err := os.ReadFile("testdata/schemas.json")
-	if err != nil {
-		panic(err)
-	}
 	var m map[string]any
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := json.Unmarshal(document, &m); err != nil {
 		panic(err)
 	}
 	return m
@@ -147,27 +145,6 @@ func hasType(name string, v any) bool {
 		return name == "number" || name == "integer" && v == math.Trunc(v)
 	}
 	return name == "null"
-}
-
-func TestValidatorFindsFaults(t *testing.T) {
-	for _, c := range []struct{ schema, body string }{
-		{"Model", `{"id":"x","object":"model","created":1}`},
-		// owned_by missing
-		{"Model", `{"id":"x","object":"modell","created":1,"owned_by":"y"}`},            // enum
-		{"Model", `{"id":"x","object":"model","created":1.5,"owned_by":"y"}`},           // integer
-		{"ErrorResponse", `{"error":{"message":"m","type":"t","param":1,"code":null}}`}, // union
-		{"CreateCompletionResponse", `{"id":"x","object":"text_completion","created":1,` +
-			`"model":"m","choices":[{"index":0,"text":"","logprobs":null}]}`}, // no finish_reason
-		{"CreateCompletionStreamResponse", `{"id":"x","object":"text_completion","created":1,` +
-			`"model":"m","choices":[{"index":0,"text":"","logprobs":{"top_logprobs":[[]]},` +
-			`"finish_reason":null}]}`},
-		{"OutputItem", `{"type":"web_search_call","id":"x"}`},
-		// a kind the port never writes
-	} {
-		if err := fits(schemas()[c.schema], decode(t, c.body), c.schema); err == nil {
-			t.Errorf("%s: %s fits", c.schema, c.body)
-		}
-	}
 }
 
 var eventSchemas = map[string]string{

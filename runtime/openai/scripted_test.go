@@ -47,7 +47,8 @@ var scriptedBodies = map[string][]string{
 // scripted serves the scripted model behind the check of every body and stream.
 func scripted(t *testing.T) *httptest.Server {
 	m := scripttest.New(0, session.NewStore())
-	handler := openai.NewChecked(t, openai.Options{Models: m, Store: session.NewStore(),
+	handler := openai.NewChecked(t, openai.Options{DriverOptions: openai.DriverOptions{Models: m,
+		Store: session.NewStore()},
 		Tools: scripttest.Tools})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {

@@ -145,3 +145,20 @@ func (p *patientWriter) quiet() error {
 	}
 	return writeNow(p.e, []byte{'\n'})
 }
+
+// patiently does a job that may take long while it keeps the connection alive.
+func (d *driver) patiently(e *exchange, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	patient := patientWriter{e: e}
+	clock := time.NewTicker(d.Silence)
+	defer clock.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-clock.C:
+			_ = patient.quiet() // a client that is gone ends the request's context too
+		}
+	}
+}

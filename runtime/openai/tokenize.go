@@ -5,7 +5,6 @@ package openai
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
@@ -26,14 +24,14 @@ func (p *port) tokenize(e *exchange, r *http.Request, o *object) (any, *fault) {
 	var ids []int32
 	var f *fault
 	if o.has("messages") {
-		if req := parseChat(o, p.MaxReasoning); o.c.first == nil {
-			ids, f = p.rendered(r.Context(), &req.request)
+		if req := parseChat(o, p.MaxReasoning); o.fault() == nil {
+			ids, f = p.driver.rendered(r.Context(), &req.request)
 		}
 	} else if o.need("prompt") {
 		// no prompt has a token in front, whatever add_special_tokens says
 		ids = o.get("prompt").encode(o.text("prompt"))
 	}
-	if f = cmp.Or(f, o.c.first); f == nil {
+	if f = cmp.Or(f, o.fault()); f == nil {
 		writeTokens(e, ids, runner.ContextLength(), strs)
 	}
 	return nil, f
@@ -110,19 +108,11 @@ func (w *pieceWriter) send(least int) {
 	}
 }
 
-func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
-	ids, err := session.Prompt(ctx, p.Store, req.turns[0])
-	if err != nil {
-		return nil, faultOf(err, req.history)
-	}
-	return ids, nil
-}
-
 func (p *port) detokenize(e *exchange, _ *http.Request, o *object) (any, *fault) {
 	o.need("tokens")
 	ids := idsOf(o.list("tokens"))
-	if o.c.first == nil {
+	if o.fault() == nil {
 		writeText(e, ids)
 	}
-	return nil, o.c.first
+	return nil, o.fault()
 }

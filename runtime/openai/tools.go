@@ -81,6 +81,17 @@ func (c toolChoice) MarshalJSON() ([]byte, error) {
 	return marshal("auto")
 }
 
+type allowedTools struct {
+	Type  string `json:"type"` // allowed_tools
+	Mode  string `json:"mode"`
+	Tools []any  `json:"tools"`
+}
+
+type namedTool struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
 const mostFunctions = 4096
 
 func readOffer(o *object) offer {
@@ -171,7 +182,7 @@ func readFunctionWith(o *object, parameters string) function {
 		return f
 	}
 	if f.strict() {
-		if _, err := jsonschema.CompileWithin(o.c.ctx, v.Raw, true); err != nil {
+		if _, err := jsonschema.CompileWithin(o.ctx(), v.Raw, true); err != nil {
 			fault := invalid(v.Path, "the parameters of the strict function %q are not "+
 				"supported: %v", f.Name, err)
 			fault.code = "invalid_function_parameters"
@@ -185,36 +196,6 @@ func (f function) checkName(o *object) {
 	if !toolName(f.Name) {
 		o.get("name").must("1 to 128 letters, digits, or any of _-.:/")
 	}
-}
-
-// readCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
-// which custom tools call input.
-func readCall(talk *conversation, o *object, id string) {
-	name := spacedName(o.text("namespace"), o.text("name"))
-	if !toolName(name) {
-		o.get("name").invalid(" is %q, which is not a tool name", name)
-	}
-	if o.has("input") {
-		talk.Messages = append(talk.Messages, session.TextCall(id, name, o.text("input")))
-		return
-	}
-	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.text("arguments")))
-}
-
-// toolName tells whether a name can stand in a Harmony header as one word.
-func toolName(s string) bool {
-	if len(s) == 0 || len(s) > 128 {
-		return false
-	}
-	for _, r := range s {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
-			strings.ContainsRune("_-.:/", r):
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // choose reads tool_choice: auto, none, required, a function, or a list of allowed tools.
@@ -282,7 +263,7 @@ func (of *offer) mode(v value, mode string) {
 	case "required":
 		of.choice.mode = grammar.Required
 	default:
-		v.c.add(invalid(v.Path,
+		v.complain(invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
 	}
 }
@@ -309,11 +290,11 @@ func readCustom(o *object) function {
 		var err error
 		switch syntax {
 		case "lark":
-			f.input, err = o.c.compile(func() (*grammar.Grammar, error) {
+			f.input, err = compile(o.ctx(), func() (*grammar.Grammar, error) {
 				return grammar.Rules(definition)
 			})
 		case "regex":
-			f.input, err = o.c.compile(func() (*grammar.Grammar, error) {
+			f.input, err = compile(o.ctx(), func() (*grammar.Grammar, error) {
 				return grammar.Regex(definition)
 			})
 		default:
@@ -356,14 +337,6 @@ func (of *offer) readNamespace(o *object) {
 	}
 }
 
-// spacedName is what the model calls a tool of a namespace.
-func spacedName(space, name string) string {
-	if space == "" {
-		return name
-	}
-	return space + "_" + name
-}
-
 // shown are the tools that the client knows by another name or form than the model.
 func (of offer) shown() map[string]shownTool {
 	names := map[string]shownTool{}
@@ -377,4 +350,22 @@ func (of offer) shown() map[string]shownTool {
 		}
 	}
 	return names
+}
+
+// runnable is the arguments of a call of a function without parameters: clients parse them as JSON.
+func runnable(arguments string) string {
+	if strings.TrimSpace(arguments) == "" {
+		return "{}"
+	}
+	return arguments
+}
+
+// asInput is the arguments of a call as the object that clients expect.
+func asInput(arguments string) json.RawMessage {
+	raw := json.RawMessage(arguments)
+	if json.Valid(raw) && (jsondoc.Field{Raw: raw}).Kind() == jsondoc.Object {
+		return raw
+	}
+	wrapped, _ := marshal(map[string]string{"arguments": arguments}) // strings can be written
+	return wrapped
 }

@@ -45,7 +45,8 @@ func outcome(r session.Result) string {
 func TestElsewhere(t *testing.T) {
 	here := loadHere(t, "demo", 4096)
 	defer here.Close()
-	handler := openai.NewHandler(openai.Options{Models: one{here.Model}})
+	handler := openai.NewHandler(openai.Options{
+		DriverOptions: openai.DriverOptions{Models: one{here.Model}}})
 	defer handler.Close()
 	srv := httptest.NewServer(handler)
 	defer srv.Close()

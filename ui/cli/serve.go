@@ -297,13 +297,15 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
 	log, o := v.log(v.t.Err), m.Settled()
-	s.port = openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
-		Version: build().Version, Log: log, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
-		MaxBody: o.MaxBody, MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
-		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
-		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-		ReasoningContent: v.reasoningField == "reasoning_content", Ready: s.ready,
-		MaxWaiting: o.Settings.MaxWaiting, Store: m.Store(), Tools: given.Of})
+	s.port = openai.NewHandler(openai.Options{
+		DriverOptions: openai.DriverOptions{Models: m, Log: log, MaxBody: o.MaxBody,
+			MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
+			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
+			IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
+			ReasoningContent: v.reasoningField == "reasoning_content",
+			MaxWaiting:       o.Settings.MaxWaiting, Store: m.Store()},
+		APIKey: v.apiKey, Version: build().Version, Origins: listOf(v.origins),
+		Hosts: v.allowedHosts(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,

@@ -51,7 +51,8 @@ func serve(t *testing.T) *httptest.Server {
 func serveWith(t *testing.T, store session.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
-	handler := openai.NewHandler(openai.Options{Models: m, Store: store})
+	handler := openai.NewHandler(openai.Options{DriverOptions: openai.DriverOptions{Models: m,
+		Store: store}})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()

@@ -65,9 +65,9 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 	if verbose {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	handler := openai.NewHandler(openai.Options{Models: m, Store: store,
-		APIKey: key, Version: "0.0.0-script", Log: log,
-		Tools: scripttest.Tools, Interval: interval})
+	handler := openai.NewHandler(openai.Options{
+		DriverOptions: openai.DriverOptions{Models: m, Store: store, Log: log, Interval: interval},
+		APIKey:        key, Version: "0.0.0-script", Tools: scripttest.Tools})
 	defer handler.Close()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
 	if !stay {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 type openedStream struct{ lines *bufio.Reader }
@@ -66,18 +65,4 @@ func (s *openedStream) rest(t *testing.T) (list []event) {
 		list = append(list, e)
 	}
 	return list
-}
-
-// eventually asks again until it gets what it waits for.
-func eventually[T any](t *testing.T, get func() (T, bool)) T {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		v, ok := get()
-		if ok {
-			return v
-		}
-		if time.Now().After(end) {
-			t.Fatalf("it did not come: %+v", v)
-		}
-	}
 }

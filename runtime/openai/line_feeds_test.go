@@ -1,0 +1,46 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Line feeds of any kind, and what looks like the protocol, come through a stream whole, in each
+// API.
+func TestLineFeedsInsideEvents(t *testing.T) {
+	const text = "one\ntwo\r\nthree\rfour\n\n\ndata: [DONE]\n\nevent: x\n: " +
+		"y\u2028six\u2029seven\u0085\x00\v\f end\n"
+	srv, _ := server(t, answers(text))
+	for _, c := range []struct {
+		path, body string
+		piece      func(e event) any
+	}{
+		{"/v1/chat/completions", `{"stream":true,"messages":[` + hello + `]}`,
+			func(e event) any { return at(e.json, "choices", 0, "delta", "content") }},
+		{"/v1/completions", `{"stream":true,"prompt":"x"}`, func(e event) any {
+			return at(e.json,
+				"choices", 0, "text")
+		}},
+		{"/v1/responses", `{"stream":true,"input":"x"}`, func(e event) any {
+			if e.name == "response.output_text.delta" {
+				return at(e.json, "delta")
+			}
+			return nil
+		}},
+	} {
+		body := post(t, srv, c.path, c.body).body
+		var got strings.Builder
+		for _, e := range events(t, body) {
+			if piece := c.piece(e); piece != nil {
+				fmt.Fprint(&got, piece)
+			}
+		}
+		if got.String() != text {
+			t.Errorf("%s: %q", c.path, got.String())
+		}
+		if strings.ContainsAny(body, "\r\u2028\u2029\v\f") && strings.Contains(body, "\r") {
+			t.Errorf("%s: a line of the stream is broken: %q", c.path, body)
+		}
+	}
+}
