@@ -22,50 +22,55 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/messages"
+	"github.com/ossrun/ossrun/runtime/openai/ollama"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 )
 
 // faultBodyOf is how the clients of a path read a fault.
-func faultBodyOf(path string) func(f *fault, id string) any {
+func faultBodyOf(path string) func(f *answer.Fault, id string) any {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
-		return messagesFault
+		return messages.FaultBody
 	case strings.HasPrefix(path, "/api/"):
-		return ollamaFault
+		return ollama.FaultBody
 	}
-	return openaiFault
+	return answer.OpenAIFault
 }
 
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := newExchange(w, requestID(r), faultBodyOf(r.URL.Path))
+		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
 		start := time.Now()
-		defer func() { e.prepared() }()
-		defer func() { e.released() }()
+		defer func() { e.Prepared() }()
+		defer func() { e.Released() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
-					p.driver.logLine(r, e, time.Since(start))
+					p.driver.LogLine(r, e, time.Since(start))
 					panic(x)
 				}
 				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
 					string(debug.Stack()))
-				if e.status == 0 {
-					writeFault(e, failure(http.StatusInternalServerError, kindServer,
-						"internal error"))
+				if e.Status == 0 {
+					answer.WriteFault(e, answer.Failure(http.StatusInternalServerError,
+						answer.KindServer, "internal error"))
 				}
 			}
-			p.driver.logLine(r, e, time.Since(start))
+			p.driver.LogLine(r, e, time.Since(start))
 		}()
-		r.Header.Set("X-Request-Id", e.id) // for those who have the request only
-		e.Header().Set("X-Request-Id", e.id)
+		r.Header.Set("X-Request-Id", e.ID) // for those who have the request only
+		e.Header().Set("X-Request-Id", e.ID)
 		if strings.HasPrefix(r.URL.Path, "/v1/messages") {
-			e.Header().Set("Request-Id", e.id) // Anthropic's
+			e.Header().Set("Request-Id", e.ID) // Anthropic's
 		}
 		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		e.released = p.driver.limitBody(w, r)
+		e.Released = p.driver.LimitBody(w, r)
 		if f := p.admit(r); f != nil {
-			writeFault(e, f)
+			answer.WriteFault(e, f)
 			return
 		}
 		allowOrigin(e.Header(), r)
@@ -80,8 +85,8 @@ func (p *port) around(next http.Handler) http.Handler {
 // requestID is the client's own, if it can stand in a header and a log, or a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
-	if id == "" || len(id) > 128 || strings.Map(printable, id) != id {
-		return newID("req_")
+	if id == "" || len(id) > 128 || strings.Map(answer.Printable, id) != id {
+		return answer.NewID("req_")
 	}
 	return id
 }
@@ -91,20 +96,20 @@ var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/versio
 	"/metrics"}
 
 // admit returns why a request is refused before it is read, nil if it is admitted.
-func (p *port) admit(r *http.Request) *fault {
+func (p *port) admit(r *http.Request) *answer.Fault {
 	origin := r.Header.Get("Origin")
 	switch {
 	case !p.knowsHost(r):
-		return refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
-			brief(r.Host)+", which is not a name of this server; --allowed-hosts adds names")
+		return answer.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
+			answer.Brief(r.Host)+", which is not a name of this server; --allowed-hosts adds names")
 	case origin != "" && !p.knowsOrigin(origin, r.Host):
-		return refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+brief(origin)+
-			" may not use this server; --allowed-origins allows them")
+		return answer.Refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+
+			answer.Brief(origin)+" may not use this server; --allowed-origins allows them")
 	case origin != "" && r.Method == http.MethodPost && !isJSON(r):
-		return refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
+		return answer.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
 			"a page must send its request as Content-Type: application/json")
 	case !preflight(r) && !p.authorized(r):
-		return refusal(http.StatusUnauthorized, "", "invalid_api_key",
+		return answer.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
 			"missing or wrong API key: send it as Authorization: Bearer KEY")
 	}
 	return nil
@@ -181,7 +186,7 @@ func allowOrigin(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers",
 		"Retry-After, X-Ossrun-Ignored, X-Ossrun-Loop, X-Ossrun-Relaxed, "+
-			truncatedHeader+", X-Request-Id")
+			responses.TruncatedHeader+", X-Request-Id")
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", cmp.Or(

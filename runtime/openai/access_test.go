@@ -1,4 +1,4 @@
-package openai
+package openai_test
 
 import (
 	"bytes"
@@ -15,44 +15,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 func TestModels(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
-	m := decode(t, ask(t, "GET", srv.URL+"/v1/models", "").body)
-	conform(t, "ListModelsResponse", m)
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/models", "").Body)
+	porttest.Conform(t, "ListModelsResponse", m)
 	var names []string
 	for _, v := range m["data"].([]any) {
-		names = append(names, at(v, "id").(string))
+		names = append(names, porttest.At(v, "id").(string))
 	}
 	if got := strings.Join(names, " "); got != "gpt-oss-20b gpt-oss:20b openai/gpt-oss-20b" {
 		t.Errorf("models %s", got)
 	}
 	for _, id := range []string{"gpt-oss-20b", "openai/gpt-oss-20b", "openai%2Fgpt-oss-20b",
 		"gpt-oss:20b", "gpt-oss%3A20b"} {
-		r := ask(t, "GET", srv.URL+"/v1/models/"+id, "")
-		m := decode(t, r.body)
-		conform(t, "Model", m)
-		if r.status != 200 || m["max_model_len"] != 4096.0 || m["context_length"] != 4096.0 ||
-			len(at(m, "aliases").([]any)) != 2 {
-			t.Errorf("%s: %d %s", id, r.status, r.body)
+		r := porttest.Ask(t, "GET", srv.URL+"/v1/models/"+id, "")
+		m := porttest.Decode(t, r.Body)
+		porttest.Conform(t, "Model", m)
+		if r.Status != 200 || m["max_model_len"] != 4096.0 || m["context_length"] != 4096.0 ||
+			len(porttest.At(m, "aliases").([]any)) != 2 {
+			t.Errorf("%s: %d %s", id, r.Status, r.Body)
 		}
 	}
 	// a name that requests may use and the list does not have
-	if r := ask(t, "GET", srv.URL+"/v1/models/GPT-OSS-20B", ""); r.status != 200 {
-		t.Errorf("in capitals: %d", r.status)
+	if r := porttest.Ask(t, "GET", srv.URL+"/v1/models/GPT-OSS-20B", ""); r.Status != 200 {
+		t.Errorf("in capitals: %d", r.Status)
 	}
-	wantFault(t, ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404, kindInvalid, "model",
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404, answer.KindInvalid, "model",
 		"model_not_found", "gpt-4")
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
-		r := ask(t, "POST", srv.URL+path, `{"model":"gpt-4","messages":[`+hello+`],"input":"hi"}`)
-		wantFault(t, r, 404, kindInvalid, "model", "model_not_found", "gpt-4")
+		r := porttest.Ask(t, "POST", srv.URL+path, `{"model":"gpt-4","messages":[`+porttest.Hello+`],"input":"hi"}`)
+		porttest.WantFault(t, r, 404, answer.KindInvalid, "model", "model_not_found", "gpt-4")
 	}
 	// Without a model the served one answers, under its own name.
-	if m := decode(t, post(t, srv, "/v1/responses",
-		`{"input":"hi"}`).body); m["model"] != "gpt-oss-20b" {
+	if m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
+		`{"input":"hi"}`).Body); m["model"] != "gpt-oss-20b" {
 		t.Errorf("model %v", m["model"])
 	}
 }
@@ -64,15 +68,16 @@ func (brokenSource) Get(context.Context, string) (session.Runner, error) {
 }
 
 func TestModelThatCannotBeUsedNow(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.Models = brokenSource{o.Models} })
+	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.Models = brokenSource{o.Models} })
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
-		r := ask(t, "POST", srv.URL+path, `{"messages":[`+hello+`],"input":"hi"}`)
-		wantFault(t, r, 503, kindServer, "", kindServer, "being loaded")
+		r := porttest.Ask(t, "POST", srv.URL+path, `{"messages":[`+porttest.Hello+`],"input":"hi"}`)
+		porttest.WantFault(t, r, 503, answer.KindServer, "", answer.KindServer, "being loaded")
 	}
 }
 
 func TestRoutes(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -86,39 +91,39 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/models", 405, "method_not_allowed"},
 		{"POST", "/v1/responses/x", 405, "method_not_allowed"},
 	} {
-		r := ask(t, c.method, srv.URL+c.path, "")
-		wantFault(t, r, c.status, kindInvalid, "", c.code, c.path)
-		if (r.header.Get("Allow") != "") != (c.status == 405) {
-			t.Errorf("%s %s: Allow %q", c.method, c.path, r.header.Get("Allow"))
+		r := porttest.Ask(t, c.method, srv.URL+c.path, "")
+		porttest.WantFault(t, r, c.status, answer.KindInvalid, "", c.code, c.path)
+		if (r.Header.Get("Allow") != "") != (c.status == 405) {
+			t.Errorf("%s %s: Allow %q", c.method, c.path, r.Header.Get("Allow"))
 		}
 	}
-	if r := ask(t, "GET", srv.URL+"/version", ""); r.body != `{"version":"1.2.3"}`+"\n" {
-		t.Errorf("/version: %s", r.body)
+	if r := porttest.Ask(t, "GET", srv.URL+"/version", ""); r.Body != `{"version":"1.2.3"}`+"\n" {
+		t.Errorf("/version: %s", r.Body)
 	}
-	if r := ask(t, "HEAD", srv.URL+"/v1/models", ""); r.status != 200 || r.body != "" {
-		t.Errorf("HEAD: %d %q", r.status, r.body)
+	if r := porttest.Ask(t, "HEAD", srv.URL+"/v1/models", ""); r.Status != 200 || r.Body != "" {
+		t.Errorf("HEAD: %d %q", r.Status, r.Body)
 	}
 }
 
 func TestHealth(t *testing.T) {
 	var notReady error
-	srv, _ := server(t, answers("ok"),
-		func(o *Options) { o.Ready = func() error { return notReady } })
-	if r := ask(t, "GET", srv.URL+"/health", ""); r.status != 200 {
-		t.Errorf("ready: %d", r.status)
+	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.Ready = func() error { return notReady } })
+	if r := porttest.Ask(t, "GET", srv.URL+"/health", ""); r.Status != 200 {
+		t.Errorf("ready: %d", r.Status)
 	}
 	notReady = errors.New("loading")
-	if r := ask(t, "GET", srv.URL+"/ready", ""); r.status != 503 {
-		t.Errorf("not ready: %d", r.status)
+	if r := porttest.Ask(t, "GET", srv.URL+"/ready", ""); r.Status != 503 {
+		t.Errorf("not ready: %d", r.Status)
 	}
-	if r := ask(t, "GET", srv.URL+"/health", ""); r.status != 503 || !strings.Contains(r.body,
+	if r := porttest.Ask(t, "GET", srv.URL+"/health", ""); r.Status != 503 || !strings.Contains(r.Body,
 		"loading") {
-		t.Errorf("not ready: %d %s", r.status, r.body)
+		t.Errorf("not ready: %d %s", r.Status, r.Body)
 	}
 }
 
 func TestKey(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.APIKey = "secret" })
+	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	for _, c := range []struct {
 		path, header string
 		status       int
@@ -129,48 +134,50 @@ func TestKey(t *testing.T) {
 		{"/v1/models", "Bearer secret", 200}, {"/v1/models", "bearer secret", 200}, {"/v1/nothing",
 			"", 401}, {"/health", "", 200}, {"/metrics", "", 200},
 	} {
-		r := ask(t, "GET", srv.URL+c.path, "", "Authorization", c.header)
-		if r.status != c.status {
-			t.Errorf("%s with %q: status %d, want %d", c.path, c.header, r.status, c.status)
+		r := porttest.Ask(t, "GET", srv.URL+c.path, "", "Authorization", c.header)
+		if r.Status != c.status {
+			t.Errorf("%s with %q: status %d, want %d", c.path, c.header, r.Status, c.status)
 		}
-		if r.status == 401 {
-			wantFault(t, r, 401, kindInvalid, "", "invalid_api_key", "API key")
+		if r.Status == 401 {
+			porttest.WantFault(t, r, 401, answer.KindInvalid, "", "invalid_api_key", "API key")
 		}
 	}
 }
 
 func TestOrigins(t *testing.T) {
-	srv, _ := server(t, answers("ok"),
-		func(o *Options) { o.Origins = []string{"https://chat.example"} })
+	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.Origins = []string{"https://chat.example"} })
 	for origin, allowed := range map[string]bool{
 		"http://localhost:3000": true, "http://127.0.0.1:8080": true, "http://[::1]:80": true,
 		"https://app.localhost": true, "https://chat.example": true,
 		"https://evil.example": false, "http://localhost.evil.example": false, "null": false,
 		"file://localhost": false,
 	} {
-		r := ask(t, "GET", srv.URL+"/v1/models", "", "Origin", origin)
-		if got := r.header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed ||
+		r := porttest.Ask(t, "GET", srv.URL+"/v1/models", "", "Origin", origin)
+		if got := r.Header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed ||
 			got == "*" {
 			t.Errorf("%s: Access-Control-Allow-Origin %q, allowed %v", origin, got, allowed)
 		}
-		r = ask(t, "OPTIONS", srv.URL+"/v1/responses", "", "Origin", origin,
+		r = porttest.Ask(t, "OPTIONS", srv.URL+"/v1/responses", "", "Origin", origin,
 			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
 			"content-type,x-stainless-lang")
-		if (r.status == 204) != allowed || (r.header.Get(
+		if (r.Status == 204) != allowed || (r.Header.Get(
 			"Access-Control-Allow-Headers") == "content-type,x-stainless-lang") != allowed {
-			t.Errorf("%s: preflight %d %v", origin, r.status, r.header)
+			t.Errorf("%s: preflight %d %v", origin, r.Status, r.Header)
 		}
 	}
 }
 
 func TestBodyThatIsTooLarge(t *testing.T) {
-	f := &fakeRunner{script: answers("ok")}
-	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now),
+	f := &answertest.Model{Script: answertest.Answers("ok")}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+		f.Now),
 		MaxBody: 2 << 20}, Hosts: []string{"*"}})
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, 2<<20+1)))
-		wantFault(t, reply{w.Code, w.Header(), w.Body.String()}, 413, kindInvalid, "",
+		porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
+			Body: w.Body.String()}, 413, answer.KindInvalid, "",
 			"request_too_large", "2 MiB")
 	}
 }
@@ -185,14 +192,14 @@ func (endless) Read(p []byte) (int, error) { return copy(p, blank), nil }
 // A client that goes away ends its turn; the server's cleanup in server() checks that it was
 // followed to its end.
 func TestClientGoesAway(t *testing.T) {
-	for _, body := range []string{`{"stream":true,"messages":[` + hello + `],"n":2}`,
-		`{"messages":[` + hello + `]}`} {
-		var log lockedBuffer
+	for _, body := range []string{`{"stream":true,"messages":[` + porttest.Hello + `],"n":2}`,
+		`{"messages":[` + porttest.Hello + `]}`} {
+		var log porttest.LockedBuffer
 		never := make(chan struct{})
-		srv, f := server(t, func(session.Request) ([]session.Event, error) {
-			return []session.Event{session.Answer{Text: "Hel"}, pause{until: never},
-				done(session.FinishStop)}, nil
-		}, func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+		srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+			return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: never},
+				answertest.Done(session.FinishStop)}, nil
+		}, func(o *openai.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions",
 			strings.NewReader(body))
@@ -200,7 +207,7 @@ func TestClientGoesAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			for f.active() == 0 {
+			for f.Active() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			cancel()
@@ -213,9 +220,9 @@ func TestClientGoesAway(t *testing.T) {
 			}
 		}
 		deadline := time.Now().Add(2 * time.Minute)
-		for f.active() > 0 || log.String() == "" {
+		for f.Active() > 0 || log.String() == "" {
 			if time.Now().After(deadline) {
-				t.Fatalf("%d turns still run", f.active())
+				t.Fatalf("%d turns still run", f.Active())
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -226,14 +233,14 @@ func TestClientGoesAway(t *testing.T) {
 }
 
 func TestLogLine(t *testing.T) {
-	var log lockedBuffer
-	srv, _ := server(t, answers("ok"), func(o *Options) {
+	var log porttest.LockedBuffer
+	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(&log,
 			nil))
 	})
-	post(t, srv, "/v1/responses",
+	porttest.Post(t, srv, "/v1/responses",
 		`{"input":"my secret","stream":true,"tools":[{"type":"web_search"}]}`)
-	ask(t, "POST", srv.URL+"/v1/responses", `{`)
+	porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`)
 	srv.Close() // the line is written after the answer
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 {
@@ -263,39 +270,39 @@ func TestLogLine(t *testing.T) {
 }
 
 func TestErrorsDoNotRepeatMegabytes(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	long := strings.Repeat("é", 1<<20)
 	for _, body := range []string{`{"messages":[{"role":"` + long + `"}]}`, `{"messages":[` +
-		hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + hello + `],"temperature":` +
+		porttest.Hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + porttest.Hello + `],"temperature":` +
 		strings.Repeat("9", 300) + `}`} {
-		r := ask(t, "POST", srv.URL+"/v1/chat/completions", body)
-		if r.status != 400 || len(r.body) > 5000 {
-			t.Errorf("status %d, %d bytes", r.status, len(r.body))
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", body)
+		if r.Status != 400 || len(r.Body) > 5000 {
+			t.Errorf("status %d, %d bytes", r.Status, len(r.Body))
 		}
-		conform(t, "ErrorResponse", decode(t, r.body))
+		porttest.Conform(t, "ErrorResponse", porttest.Decode(t, r.Body))
 	}
-	r := post(t, srv, "/v1/responses", `{"input":"hi","tools":[{"type":"`+long+`"}]}`)
-	if n := len(r.header.Get("X-Ossrun-Ignored")); n == 0 || n > 2000 {
+	r := porttest.Post(t, srv, "/v1/responses", `{"input":"hi","tools":[{"type":"`+long+`"}]}`)
+	if n := len(r.Header.Get("X-Ossrun-Ignored")); n == 0 || n > 2000 {
 		t.Errorf("a header of %d bytes", n)
 	}
 }
 
 func TestPanicIsAnAnswer(t *testing.T) {
-	var log lockedBuffer
-	srv, _ := server(t, func(session.Request) ([]session.Event, error) { panic("a bug") },
-		func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
-	r := ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`)
-	wantFault(t, r, 500, kindServer, "", kindServer, "internal error")
-	if !strings.Contains(log.String(), "a bug") || strings.Contains(r.body, "a bug") {
-		t.Errorf("log %s, answer %s", log.String(), r.body)
+	var log porttest.LockedBuffer
+	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) { panic("a bug") },
+		func(o *openai.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`)
+	porttest.WantFault(t, r, 500, answer.KindServer, "", answer.KindServer, "internal error")
+	if !strings.Contains(log.String(), "a bug") || strings.Contains(r.Body, "a bug") {
+		t.Errorf("log %s, answer %s", log.String(), r.Body)
 	}
 }
 
 func TestStreamMetrics(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
-	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"stream":true}`)
-	n := strings.Count(r.body, "data: {")
-	body := ask(t, "GET", srv.URL+"/metrics", "").body
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"stream":true}`)
+	n := strings.Count(r.Body, "data: {")
+	body := porttest.Ask(t, "GET", srv.URL+"/metrics", "").Body
 	want := fmt.Sprintf(`ossrun:stream_events_total{model_name="gpt-oss-20b"} %d`, n)
 	if !strings.Contains(body, want+"\n") {
 		t.Errorf("no %s", want)
@@ -307,12 +314,12 @@ func TestStreamMetrics(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	srv, f := server(t, answers("ok"))
-	f.stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2,
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	f.Stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2,
 		Counts: sched.Counts{Preemptions: 4}}
-	post(t, srv, "/v1/responses", `{"input":"hi"}`)
-	post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"n":2}`)
-	body := ask(t, "GET", srv.URL+"/metrics", "").body
+	porttest.Post(t, srv, "/v1/responses", `{"input":"hi"}`)
+	porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"n":2}`)
+	body := porttest.Ask(t, "GET", srv.URL+"/metrics", "").Body
 	for _, want := range []string{
 		`ossrun:store_refused_records_total 0`,
 		`vllm:num_requests_running{model_name="gpt-oss-20b"} 2`,

@@ -1,13 +1,16 @@
-package openai
-
-// Calls without results and results without calls, on both of OpenAI's routes.
+package openai_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
+
+// Calls without results and results without calls, on both of OpenAI's routes.
 
 func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 	const call = `{"type":"function_call","call_id":"c1","name":"weather","arguments":"{}"}`
@@ -28,61 +31,62 @@ func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 			"missing_required_parameter", "missing"},
 	} {
 		t.Run(c.items, func(t *testing.T) {
-			srv, f := server(t, answers("ok"))
-			r := ask(t, "POST", srv.URL+"/v1/responses", `{"input":[`+c.items+`]}`)
-			wantFault(t, r, 400, kindInvalid, c.param, c.code, c.message)
-			if len(f.requests) != 0 {
+			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":[`+c.items+`]}`)
+			porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, c.message)
+			if len(f.Requests) != 0 {
 				t.Error("a turn was started")
 			}
 		})
 	}
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	for _, items := range []string{call, call + "," + output + "," + user,
 		call + "," + user + "," + output, // as agents do that let their user speak at any time
 		call + "," + custom + "," + output +
 			`,{"type":"custom_tool_call_output","call_id":"c2","output":"done"},` + user,
 		`{"role":"user","content":""}`, `{"role":"assistant","content":null},` + user} {
-		post(t, srv, "/v1/responses", `{"input":[`+items+`]}`)
+		porttest.Post(t, srv, "/v1/responses", `{"input":[`+items+`]}`)
 	}
 }
 
 // What the server keeps of a conversation counts like what the client sends.
 func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
-	srv, _ := server(t, agent)
+	srv, _ := porttest.Server(t, answertest.Agent)
 	create := func(more string) string {
-		m := decode(t, post(t, srv, "/v1/responses", `{"tools":[`+weatherFunction+`],`+more+`}`).body)
-		return at(m, "id").(string)
+		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"tools":[`+porttest.WeatherFunction+`],`+more+`}`).Body)
+		return porttest.At(m, "id").(string)
 	}
 	refused := func(body string) {
 		t.Helper()
-		r := ask(t, "POST", srv.URL+"/v1/responses", body)
-		wantFault(t, r, 400, kindInvalid, "input", "", "No tool output found for function call call_1.")
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", body)
+		porttest.WantFault(t, r, 400, answer.KindInvalid, "input", "", "No tool output found for function call call_1.")
 	}
 	const output = `{"type":"function_call_output","call_id":"call_1","output":"rain"}`
 	first := create(`"input":"Rain?"`)
 	refused(`{"previous_response_id":"` + first + `","input":"Well?"}`)
-	post(t, srv, "/v1/responses", `{"previous_response_id":"`+first+`","input":[`+output+
+	porttest.Post(t, srv, "/v1/responses", `{"previous_response_id":"`+first+`","input":[`+output+
 		`,{"role":"user","content":"Well?"}]}`)
 
-	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
+	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	create(`"input":"Rain?","conversation":"` + talk + `"`)
 	refused(`{"conversation":"` + talk + `","input":"Well?"}`)
-	post(t, srv, "/v1/conversations/"+talk+"/items", `{"items":[`+output+`]}`)
-	post(t, srv, "/v1/responses", `{"conversation":"`+talk+`","input":"Well?"}`)
+	porttest.Post(t, srv, "/v1/conversations/"+talk+"/items", `{"items":[`+output+`]}`)
+	porttest.Post(t, srv, "/v1/responses", `{"conversation":"`+talk+`","input":"Well?"}`)
 
-	item := at(decode(t, ask(t, "GET", srv.URL+"/v1/responses/"+first, "").body), "output", 1, "id").(string)
+	item := porttest.At(porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+first,
+		"").Body), "output", 1, "id").(string)
 	reference := `{"type":"item_reference","id":"` + item + `"}`
 	refused(`{"input":[` + reference + `,{"role":"user","content":"Well?"}]}`)
-	post(t, srv, "/v1/responses", `{"input":[`+reference+`,`+output+
+	porttest.Post(t, srv, "/v1/responses", `{"input":[`+reference+`,`+output+
 		`,{"role":"user","content":"Well?"}]}`)
 }
 
 func TestChatReadsTheDeprecatedPair(t *testing.T) {
-	srv, f := server(t, answers("ok"))
-	post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`,{"role":"assistant","content":null,
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`,{"role":"assistant","content":null,
 		"function_call":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}},
-		{"role":"function","name":"weather","content":"rain"},`+hello+`]}`)
-	got := f.last(t).Messages
+		{"role":"function","name":"weather","content":"rain"},`+porttest.Hello+`]}`)
+	got := f.Last(t).Messages
 	call := session.FunctionCall("messages[1].function_call", "weather", `{"city":"Paris"}`)
 	result := session.FunctionResult("messages[1].function_call", "weather", "rain")
 	if len(got) != 4 || got[1].Recipient != call.Recipient || got[1].Text() != call.Text() ||
@@ -98,7 +102,7 @@ func TestChatReadsTheDeprecatedPair(t *testing.T) {
 			"missing_required_parameter", "missing"},
 		{called + `,{"role":"function","name":"time","content":"rain"}`, "messages[2].name", "",
 			`the function_call before it is of "weather"`},
-		{called + `,` + hello, "messages[2]", "", "none was found for messages[1].function_call"},
+		{called + `,` + porttest.Hello, "messages[2]", "", "none was found for messages[1].function_call"},
 		{called + `,{"role":"function","name":"weather","content":"rain"},` +
 			`{"role":"function","name":"weather","content":"rain"}`, "messages[3]", "",
 			"no function_call of the assistant waits"},
@@ -107,25 +111,25 @@ func TestChatReadsTheDeprecatedPair(t *testing.T) {
 		{`{"role":"assistant","function_call":"x"}`, "messages[1].function_call", "invalid_type",
 			"an object"},
 	} {
-		r := ask(t, "POST", srv.URL+"/v1/chat/completions",
-			`{"messages":[`+hello+`,`+c.messages+`]}`)
-		wantFault(t, r, 400, kindInvalid, c.param, c.code, c.message)
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions",
+			`{"messages":[`+porttest.Hello+`,`+c.messages+`]}`)
+		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, c.message)
 	}
 }
 
 // The deprecated parameters are answered in the deprecated form.
 func TestChatAnswersDeprecatedFunctions(t *testing.T) {
-	srv, f := server(t, agent)
+	srv, f := porttest.Server(t, answertest.Agent)
 	const offered = `"functions":[{"name":"weather","description":"Tells.",` +
-		`"parameters":{"type":"object"}}],"messages":[` + hello + `]`
+		`"parameters":{"type":"object"}}],"messages":[` + porttest.Hello + `]`
 	for _, choice := range []string{``, `"function_call":"auto",`,
 		`"function_call":{"name":"weather"},`} {
-		m := decode(t, post(t, srv, "/v1/chat/completions", `{`+choice+offered+`}`).body)
-		conform(t, "CreateChatCompletionResponse", m)
-		message := at(m, "choices", 0, "message").(map[string]any)
-		if at(m, "choices", 0, "finish_reason") != "function_call" ||
-			at(message, "function_call", "name") != "weather" ||
-			at(message, "function_call", "arguments") != `{"city": "Paris"}` ||
+		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/chat/completions", `{`+choice+offered+`}`).Body)
+		porttest.Conform(t, "CreateChatCompletionResponse", m)
+		message := porttest.At(m, "choices", 0, "message").(map[string]any)
+		if porttest.At(m, "choices", 0, "finish_reason") != "function_call" ||
+			porttest.At(message, "function_call", "name") != "weather" ||
+			porttest.At(message, "function_call", "arguments") != `{"city": "Paris"}` ||
 			message["tool_calls"] != nil || message["content"] != nil {
 			t.Errorf("%v", m)
 		}
@@ -133,18 +137,18 @@ func TestChatAnswersDeprecatedFunctions(t *testing.T) {
 		if strings.Contains(choice, "name") {
 			name = "weather"
 		}
-		if r := f.last(t); len(r.Functions) != 1 || r.Functions[0].Description != "Tells." ||
+		if r := f.Last(t); len(r.Functions) != 1 || r.Functions[0].Description != "Tells." ||
 			r.ToolName != name {
 			t.Errorf("%+v", r)
 		}
-		list := events(t, post(t, srv, "/v1/chat/completions", `{"stream":true,`+choice+offered+
-			`}`).body)
+		list := porttest.Events(t, porttest.Post(t, srv, "/v1/chat/completions", `{"stream":true,`+choice+offered+
+			`}`).Body)
 		arguments, called, reason := "", "", any(nil)
 		for _, e := range list[:len(list)-1] {
-			conform(t, "CreateChatCompletionStreamResponse", e.json)
-			delta := at(e.json, "choices", 0, "delta").(map[string]any)
+			porttest.Conform(t, "CreateChatCompletionStreamResponse", e.Json)
+			delta := porttest.At(e.Json, "choices", 0, "delta").(map[string]any)
 			if delta["tool_calls"] != nil {
-				t.Errorf("%s", e.data)
+				t.Errorf("%s", e.Data)
 			}
 			if call, ok := delta["function_call"].(map[string]any); ok {
 				s, _ := call["name"].(string)
@@ -152,27 +156,27 @@ func TestChatAnswersDeprecatedFunctions(t *testing.T) {
 				s, _ = call["arguments"].(string)
 				arguments += s
 			}
-			reason = at(e.json, "choices", 0, "finish_reason")
+			reason = porttest.At(e.Json, "choices", 0, "finish_reason")
 		}
 		if called != "weather" || arguments != `{"city": "Paris"}` || reason != "function_call" {
 			t.Errorf("%s %s %v", called, arguments, reason)
 		}
 	}
-	m := decode(t, post(t, srv, "/v1/chat/completions", `{"function_call":"none",`+offered+
-		`}`).body)
-	if at(m, "choices", 0, "finish_reason") != "stop" || len(f.last(t).Functions) != 0 {
+	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/chat/completions", `{"function_call":"none",`+offered+
+		`}`).Body)
+	if porttest.At(m, "choices", 0, "finish_reason") != "stop" || len(f.Last(t).Functions) != 0 {
 		t.Errorf("%v", m)
 	}
 	for body, param := range map[string]string{
-		offered + `,"tools":[` + weatherTool + `]`:    "functions",
-		offered + `,"function_call":{"name":"other"}`: "function_call",
-		offered + `,"function_call":"required"`:       "function_call",
-		offered + `,"function_call":7`:                "function_call",
-		`"functions":[{}],"messages":[` + hello + `]`: "functions[0].name",
+		offered + `,"tools":[` + porttest.WeatherTool + `]`:    "functions",
+		offered + `,"function_call":{"name":"other"}`:          "function_call",
+		offered + `,"function_call":"required"`:                "function_call",
+		offered + `,"function_call":7`:                         "function_call",
+		`"functions":[{}],"messages":[` + porttest.Hello + `]`: "functions[0].name",
 	} {
-		r := ask(t, "POST", srv.URL+"/v1/chat/completions", `{`+body+`}`)
-		if m := decode(t, r.body); r.status != 400 || at(m, "error", "param") != param {
-			t.Errorf("%s: %d %s", body, r.status, r.body)
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{`+body+`}`)
+		if m := porttest.Decode(t, r.Body); r.Status != 400 || porttest.At(m, "error", "param") != param {
+			t.Errorf("%s: %d %s", body, r.Status, r.Body)
 		}
 	}
 }

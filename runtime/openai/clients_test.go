@@ -1,7 +1,7 @@
 // Replays what released clients send: every request must be answered, in well-formed streams, with
 // the ids of earlier answers put where the client would put them.
 
-package openai
+package openai_test
 
 import (
 	"bufio"
@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 func TestRecordedClients(t *testing.T) {
@@ -27,7 +30,7 @@ func TestRecordedClients(t *testing.T) {
 }
 
 func replay(t *testing.T, file string) {
-	srv, f := server(t, agent)
+	srv, f := porttest.Server(t, answertest.Agent)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +39,7 @@ func replay(t *testing.T, file string) {
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var q recordedRequest
+		var q answertest.RecordedRequest
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
 			t.Fatal(err)
 		}
@@ -48,50 +51,50 @@ func replay(t *testing.T, file string) {
 		if body == "null" {
 			body = ""
 		}
-		started := len(f.requests)
-		r := ask(t, q.Method, srv.URL+path, body)
+		started := len(f.Requests)
+		r := porttest.Ask(t, q.Method, srv.URL+path, body)
 		if q.Status >= 400 && q.Status < 429 { // the recorded server refused it too
-			if r.status < 400 || r.status >= 500 {
-				t.Errorf("%s %s: status %d, want 4xx", q.Method, path, r.status)
+			if r.Status < 400 || r.Status >= 500 {
+				t.Errorf("%s %s: status %d, want 4xx", q.Method, path, r.Status)
 			}
 			continue
 		}
-		if r.status != 200 {
-			t.Fatalf("%s %s: status %d %s", q.Method, path, r.status, r.body)
+		if r.Status != 200 {
+			t.Fatalf("%s %s: status %d %s", q.Method, path, r.Status, r.Body)
 		}
-		stream := strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream")
+		stream := strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
 		switch {
 		case path == "/v1/chat/completions" && stream:
-			list := events(t, r.body)
+			list := porttest.Events(t, r.Body)
 			for _, e := range list[:len(list)-1] {
-				conform(t, "CreateChatCompletionStreamResponse", e.json)
+				porttest.Conform(t, "CreateChatCompletionStreamResponse", e.Json)
 			}
-			if list[len(list)-1].data != "[DONE]" {
-				t.Errorf("the stream ends in %q", list[len(list)-1].data)
+			if list[len(list)-1].Data != "[DONE]" {
+				t.Errorf("the stream ends in %q", list[len(list)-1].Data)
 			}
 		case path == "/v1/chat/completions":
-			conform(t, "CreateChatCompletionResponse", decode(t, r.body))
+			porttest.Conform(t, "CreateChatCompletionResponse", porttest.Decode(t, r.Body))
 		case path == "/v1/responses":
 			var answer map[string]any
 			if stream {
-				list := events(t, r.body)
-				conformResponses(t, list)
-				answer = list[len(list)-1].json["response"].(map[string]any)
+				list := porttest.Events(t, r.Body)
+				porttest.ConformResponses(t, list)
+				answer = list[len(list)-1].Json["response"].(map[string]any)
 			} else {
-				answer = decode(t, r.body)
-				conform(t, "Response", answer)
+				answer = porttest.Decode(t, r.Body)
+				porttest.Conform(t, "Response", answer)
 			}
 			remember(ids, q, answer)
 		}
 		if strings.HasPrefix(path, "/v1/models") || q.Method != "POST" {
 			continue
 		}
-		if len(f.requests) != started+1 {
-			t.Fatalf("%d turns were started", len(f.requests)-started)
+		if len(f.Requests) != started+1 {
+			t.Fatalf("%d turns were started", len(f.Requests)-started)
 		}
 		// Nothing the client says is lost: as many messages of users and results of tools as the
 		// body holds.
-		got := history(f.last(t))
+		got := answertest.History(f.Last(t))
 		for _, want := range said(t, q.Body) {
 			if !strings.Contains(got, want) {
 				t.Errorf("the history lacks %q:\n%s", want, got)
@@ -103,12 +106,12 @@ func replay(t *testing.T, file string) {
 	}
 }
 
-func remember(ids map[string]string, q recordedRequest, answer map[string]any) {
+func remember(ids map[string]string, q answertest.RecordedRequest, answer map[string]any) {
 	ids[q.Response] = answer["id"].(string)
 	delete(ids, "")
 	var ours []string
 	for _, i := range answer["output"].([]any) {
-		if id, ok := at(i, "call_id").(string); ok {
+		if id, ok := porttest.At(i, "call_id").(string); ok {
 			ours = append(ours, id)
 		}
 	}
@@ -122,7 +125,7 @@ func remember(ids map[string]string, q recordedRequest, answer map[string]any) {
 // said is every text of a user and every output of a tool in a request.
 func said(t *testing.T, body json.RawMessage) []string {
 	t.Helper()
-	m := decode(t, string(body))
+	m := porttest.Decode(t, string(body))
 	var list []string
 	add := func(v any) {
 		switch v := v.(type) {
@@ -130,7 +133,7 @@ func said(t *testing.T, body json.RawMessage) []string {
 			list = append(list, v)
 		case []any:
 			for _, p := range v {
-				if s, ok := at(p, "text").(string); ok {
+				if s, ok := porttest.At(p, "text").(string); ok {
 					list = append(list, s)
 				}
 			}
@@ -142,13 +145,13 @@ func said(t *testing.T, body json.RawMessage) []string {
 		}
 		items, _ := m[key].([]any)
 		for _, i := range items {
-			switch role := at(i, "role"); {
+			switch role := porttest.At(i, "role"); {
 			case role == "user", role == "tool", role == "assistant":
-				add(at(i, "content"))
-			case at(i, "type") == "function_call_output":
-				add(at(i, "output"))
-			case at(i, "type") == "function_call":
-				add(at(i, "arguments"))
+				add(porttest.At(i, "content"))
+			case porttest.At(i, "type") == "function_call_output":
+				add(porttest.At(i, "output"))
+			case porttest.At(i, "type") == "function_call":
+				add(porttest.At(i, "arguments"))
 			}
 		}
 	}

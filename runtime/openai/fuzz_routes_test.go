@@ -1,7 +1,7 @@
 // Whatever bytes come to whatever route, the answer is one of the route's own or a fault of the
 // client in the route's form, and every turn that was started is followed to its end.
 
-package openai
+package openai_test
 
 import (
 	"net/http"
@@ -11,17 +11,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 func FuzzRoutes(f *testing.F) {
-	runner := &fakeRunner{script: agent}
+	runner := &answertest.Model{Script: answertest.Agent}
 	store := session.NewStore()
-	o := Options{DriverOptions: DriverOptions{Models: single(runner, runner.now, "gpt-oss:20b"),
+	o := openai.Options{Options: answer.Options{Models: answertest.Single(runner, runner.Now, "gpt-oss:20b"),
 		Store: store, MaxBody: 1 << 20}}
-	h := NewHandler(o)
+	h := openai.NewHandler(o)
 	var routes []string
-	for path, m := range Routes() {
+	for path, m := range openai.Routes() {
 		for _, method := range slices.Sorted(slices.Values(m)) {
 			if method != "" && path != "/metrics" {
 				path = strings.NewReplacer("{id...}", "x", "{id}", "x", "{item}", "y", "{$}", "").
@@ -55,17 +59,17 @@ func FuzzRoutes(f *testing.F) {
 		case w.Code < 200 || w.Code > 499:
 			t.Errorf("%s %s: %d %s", method, path, w.Code, text)
 		case w.Code >= 400:
-			m := decode(t, text)
-			if at(m, "error", "message") == nil && m["error"] == nil {
+			m := porttest.Decode(t, text)
+			if porttest.At(m, "error", "message") == nil && m["error"] == nil {
 				t.Errorf("%s %s: %d %s", method, path, w.Code, text)
 			}
 		case strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream"):
-			events(t, text)
+			porttest.Events(t, text)
 		case w.Header().Get("Content-Type") == "application/json":
-			decode(t, text)
+			porttest.Decode(t, text)
 		}
 		if path == "/v1/responses" && w.Code == http.StatusOK { // it may be in the background
-			for until := time.Now().Add(time.Minute); runner.active() > 0; {
+			for until := time.Now().Add(time.Minute); runner.Active() > 0; {
 				if time.Now().After(until) {
 					t.Fatal("a turn was not followed to its end")
 				}

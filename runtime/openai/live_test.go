@@ -2,7 +2,7 @@
 // all rooms work together. Steps can be held, counted and made to fail, so nothing here waits for a
 // clock.
 
-package openai
+package openai_test
 
 import (
 	"bufio"
@@ -25,6 +25,10 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -136,7 +140,8 @@ func live(t *testing.T, o engine.Settings) *livePort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(m, m.Stats, "demo")}})
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(m,
+		m.Stats, "demo")}})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
 			// everything below has been told before gone says so
@@ -162,7 +167,7 @@ func live(t *testing.T, o engine.Settings) *livePort {
 func (p *livePort) metric(name string) float64 {
 	p.t.Helper()
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) +
-		`(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(ask(p.t, "GET", p.URL+"/metrics", "").body)
+		`(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(porttest.Ask(p.t, "GET", p.URL+"/metrics", "").Body)
 	if m == nil {
 		p.t.Fatalf("there is no metric %s", name)
 	}
@@ -279,10 +284,10 @@ func TestFullQueueSaysWhenToComeAgain(t *testing.T) {
 	_, goOn := p.stage.step(t)
 	leaveNext, _ := p.stream(longAnswer)
 	p.want(1, 1, true)
-	r := ask(t, "POST", p.URL+"/v1/chat/completions", longAnswer)
-	wantFault(t, r, 429, "rate_limit_error", "", "rate_limit_exceeded", "try again in")
-	if n, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || n < 1 || n > 60 {
-		t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
+	r := porttest.Ask(t, "POST", p.URL+"/v1/chat/completions", longAnswer)
+	porttest.WantFault(t, r, 429, "rate_limit_error", "", "rate_limit_exceeded", "try again in")
+	if n, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || n < 1 || n > 60 {
+		t.Errorf("Retry-After: %q", r.Header.Get("Retry-After"))
 	}
 	leave()
 	leaveNext()
@@ -298,7 +303,7 @@ func TestDeviceFaultThroughThePort(t *testing.T) {
 	p := live(t, engine.Settings{MaxNumSeqs: 1, MaxNumBatchedTokens: 128})
 	short := strings.Replace(strings.Replace(longAnswer, `"max_tokens":3000`, `"max_tokens":8`, 1),
 		`"stream":true,`, "", 1)
-	before := post(t, p.Server, "/v1/chat/completions", short).body
+	before := porttest.Post(t, p.Server, "/v1/chat/completions", short).Body
 	p.stage.hold()
 	_, failed := p.stream(longAnswer)
 	for range 4 {
@@ -313,19 +318,20 @@ func TestDeviceFaultThroughThePort(t *testing.T) {
 	p.want(1, 1, true)
 	goOn()
 	p.stage.free()
-	list := events(t, failed())
-	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "engine_fault" ||
-		list[n-1].data != "[DONE]" ||
-		!strings.Contains(fmt.Sprint(at(list[n-2].json, "error", "message")),
+	list := porttest.Events(t, failed())
+	if n := len(list); n < 3 || porttest.At(list[n-2].Json, "error", "code") != "engine_fault" ||
+		list[n-1].Data != "[DONE]" ||
+		!strings.Contains(fmt.Sprint(porttest.At(list[n-2].Json, "error", "message")),
 			"fallen off the bus") {
 		t.Errorf("the running stream ends with %v", list[max(0, len(list)-2):])
 	}
 	if s := waited(); !strings.Contains(s, `"finish_reason":"length"`) {
 		t.Errorf("the waiting stream: %s", s)
 	}
-	after := post(t, p.Server, "/v1/chat/completions", short).body
-	if a, b := at(decode(t, before), "choices", 0, "message"), at(decode(t, after), "choices", 0,
-		"message"); fmt.Sprint(a) != fmt.Sprint(b) {
+	after := porttest.Post(t, p.Server, "/v1/chat/completions", short).Body
+	if a, b := porttest.At(porttest.Decode(t, before), "choices", 0, "message"),
+		porttest.At(porttest.Decode(t, after), "choices", 0,
+			"message"); fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("before the fault %v, after it %v", a, b)
 	}
 	if n := p.metric("ossrun:engine_faults_total"); n != 1 {
@@ -342,8 +348,8 @@ func TestNaNThroughThePort(t *testing.T) {
 		p.stage.mu.Unlock()
 	}
 	poison()
-	wantFault(t, ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer,
-		`"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "NaN or infinite")
+	porttest.WantFault(t, porttest.Ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer,
+		`"stream":true,`, "", 1)), 500, answer.KindServer, "", "non_finite_logits", "NaN or infinite")
 	p.stage.hold()
 	_, text := p.stream(longAnswer)
 	for range 3 {
@@ -352,8 +358,8 @@ func TestNaNThroughThePort(t *testing.T) {
 	}
 	poison()
 	p.stage.free()
-	list := events(t, text())
-	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "non_finite_logits" {
+	list := porttest.Events(t, text())
+	if n := len(list); n < 3 || porttest.At(list[n-2].Json, "error", "code") != "non_finite_logits" {
 		t.Errorf("the stream ends with %v", list[max(0, len(list)-2):])
 	}
 	p.want(0, 0, false)
@@ -363,7 +369,7 @@ func TestNaNThroughThePort(t *testing.T) {
 	if n := p.metric("ossrun:engine_faults_total"); n != 0 {
 		t.Errorf("%v faults: the engine was started again for a NaN", n)
 	}
-	post(t, p.Server, "/v1/chat/completions", strings.Replace(strings.Replace(longAnswer,
+	porttest.Post(t, p.Server, "/v1/chat/completions", strings.Replace(strings.Replace(longAnswer,
 		`"stream":true,`, "", 1), "3000", "4", 1))
 }
 
@@ -371,7 +377,7 @@ func TestNaNThroughThePort(t *testing.T) {
 func counted(t *testing.T, answer map[string]any) (prompt, cached, completion int) {
 	t.Helper()
 	n := func(path ...any) int {
-		v, _ := at(answer, append([]any{"usage"}, path...)...).(float64)
+		v, _ := porttest.At(answer, append([]any{"usage"}, path...)...).(float64)
 		return int(v)
 	}
 	return n("prompt_tokens"), n("prompt_tokens_details", "cached_tokens"), n("completion_tokens")
@@ -390,9 +396,9 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 	history := `{"role":"system","content":"You read files."},{"role":"user","content":"Read the files, all of them."}`
 	known, total := 0, 0
 	for i := range turns {
-		answer := decode(t, post(t, p.Server, "/v1/chat/completions",
+		answer := porttest.Decode(t, porttest.Post(t, p.Server, "/v1/chat/completions",
 			fmt.Sprintf(`{"seed":%d,"max_reasoning_tokens":%d,"tools":%s,"tool_choice":"required","messages":[%s]}`,
-				i, i%3*4, tools, history)).body)
+				i, i%3*4, tools, history)).Body)
 		prompt, cached, completion := counted(t, answer)
 		total += prompt
 		if i > 0 && cached != known {
@@ -400,8 +406,8 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 				cached, prompt, known)
 		}
 		known = prompt + completion - 1
-		call := at(answer, "choices", 0, "message", "tool_calls", 0)
-		id, arguments := at(call, "id"), fmt.Sprint(at(call, "function", "arguments"))
+		call := porttest.At(answer, "choices", 0, "message", "tool_calls", 0)
+		id, arguments := porttest.At(call, "id"), fmt.Sprint(porttest.At(call, "function", "arguments"))
 		if id == nil {
 			t.Fatalf("turn %d: no call in %v", i, answer)
 		}
@@ -427,18 +433,18 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 		`{"max_tokens":1,"messages":[{"role":"system","content":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;"},{"type":"text","text":"You are another agent."}]},{"role":"user","content":"Hi"}]}`,
 	} {
 		for turn := range 2 {
-			prompt, cached, _ := counted(t, decode(t, post(t, p.Server, "/v1/chat/completions",
-				fmt.Sprintf(body, 77*turn+i)).body))
+			prompt, cached, _ := counted(t, porttest.Decode(t, porttest.Post(t, p.Server, "/v1/chat/completions",
+				fmt.Sprintf(body, 77*turn+i)).Body))
 			if turn > 0 && cached < prompt-1 {
 				t.Errorf("body %d: %d of %d tokens are cached", i, cached, prompt)
 			}
 		}
 	}
 	for turn := range 2 {
-		r := post(t, p.Server, "/v1/responses",
+		r := porttest.Post(t, p.Server, "/v1/responses",
 			fmt.Sprintf(`{"max_output_tokens":1,"instructions":"x-anthropic-billing-header: cch=%d;\nYou are a third agent.","input":"Hi"}`, turn))
-		prompt, _ := at(decode(t, r.body), "usage", "input_tokens").(float64)
-		cached, _ := at(decode(t, r.body), "usage", "input_tokens_details",
+		prompt, _ := porttest.At(porttest.Decode(t, r.Body), "usage", "input_tokens").(float64)
+		cached, _ := porttest.At(porttest.Decode(t, r.Body), "usage", "input_tokens_details",
 			"cached_tokens").(float64)
 		if turn > 0 && cached < prompt-1 {
 			t.Errorf("responses: %v of %v tokens are cached", cached, prompt)
@@ -456,10 +462,10 @@ func TestManyStreamsThroughThePort(t *testing.T) {
 	}
 	text := func(stream string) string {
 		var b strings.Builder
-		list, err := parseEvents(stream)
+		list, err := porttest.ParseEvents(stream)
 		for _, e := range list {
 			for _, name := range []string{"reasoning", "content"} {
-				if piece, ok := at(e.json, "choices", 0, "delta", name).(string); ok {
+				if piece, ok := porttest.At(e.Json, "choices", 0, "delta", name).(string); ok {
 					b.WriteString(piece)
 				}
 			}

@@ -1,9 +1,12 @@
-package openai
+package openai_test
 
 import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 // The support matrix of vLLM's guide for this model: each way of asking with each thing that can be
@@ -16,73 +19,73 @@ func TestSupportMatrix(t *testing.T) {
 	}{
 		{"Responses", func(t *testing.T, srv *httptest.Server, tools,
 			format string) (string, string) {
-			r := post(t, srv, "/v1/responses", `{"input":"x"`+tools+responsesFormat(format)+`}`)
-			conform(t, "Response", decode(t, r.body))
-			return responseText(decode(t, r.body)), r.body
+			r := porttest.Post(t, srv, "/v1/responses", `{"input":"x"`+tools+responsesFormat(format)+`}`)
+			porttest.Conform(t, "Response", porttest.Decode(t, r.Body))
+			return responseText(porttest.Decode(t, r.Body)), r.Body
 		}},
 		{"Responses in the background", func(t *testing.T, srv *httptest.Server, tools,
 			format string) (string, string) {
-			r := post(t, srv, "/v1/responses", `{"input":"x","background":true`+tools+
+			r := porttest.Post(t, srv, "/v1/responses", `{"input":"x","background":true`+tools+
 				responsesFormat(format)+`}`)
-			id := decode(t, r.body)["id"].(string)
-			m := ended(t, srv, id)
-			return responseText(m), ask(t, "GET", srv.URL+"/v1/responses/"+id, "").body
+			id := porttest.Decode(t, r.Body)["id"].(string)
+			m := porttest.Ended(t, srv, id)
+			return responseText(m), porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+id, "").Body
 		}},
 		{"Responses streamed", func(t *testing.T, srv *httptest.Server, tools,
 			format string) (string, string) {
-			r := post(t, srv, "/v1/responses", `{"input":"x","stream":true`+tools+
+			r := porttest.Post(t, srv, "/v1/responses", `{"input":"x","stream":true`+tools+
 				responsesFormat(format)+`}`)
-			list := events(t, r.body)
-			conformResponses(t, list)
+			list := porttest.Events(t, r.Body)
+			porttest.ConformResponses(t, list)
 			var text strings.Builder
 			for _, e := range list {
-				if e.name == "response.output_text.delta" {
-					text.WriteString(e.json["delta"].(string))
+				if e.Name == "response.output_text.delta" {
+					text.WriteString(e.Json["delta"].(string))
 				}
 			}
-			return text.String(), list[len(list)-1].data
+			return text.String(), list[len(list)-1].Data
 		}},
 		{"Chat", func(t *testing.T, srv *httptest.Server, tools, format string) (string, string) {
-			r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`]`+tools+
+			r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`]`+tools+
 				chatFormat(format)+`}`)
-			conform(t, "CreateChatCompletionResponse", decode(t, r.body))
-			text, _ := at(decode(t, r.body), "choices", 0, "message", "content").(string)
-			return text, r.body
+			porttest.Conform(t, "CreateChatCompletionResponse", porttest.Decode(t, r.Body))
+			text, _ := porttest.At(porttest.Decode(t, r.Body), "choices", 0, "message", "content").(string)
+			return text, r.Body
 		}},
 		{"Chat streamed", func(t *testing.T, srv *httptest.Server, tools, format string) (string,
 			string) {
-			r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"stream":true`+
+			r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"stream":true`+
 				tools+chatFormat(format)+`}`)
 			var text strings.Builder
-			for _, e := range events(t, r.body) {
-				if e.json != nil {
-					conform(t, "CreateChatCompletionStreamResponse", e.json)
+			for _, e := range porttest.Events(t, r.Body) {
+				if e.Json != nil {
+					porttest.Conform(t, "CreateChatCompletionStreamResponse", e.Json)
 				}
-				piece, _ := at(e.json, "choices", 0, "delta", "content").(string)
+				piece, _ := porttest.At(e.Json, "choices", 0, "delta", "content").(string)
 				text.WriteString(piece)
 			}
-			return text.String(), r.body
+			return text.String(), r.Body
 		}},
 	}
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`
 	things := []struct {
 		name, tools, format, text string
-		script                    script
-		check                     func(t *testing.T, f *fakeRunner, way, all string)
+		script                    answertest.Script
+		check                     func(t *testing.T, f *answertest.Model, way, all string)
 	}{
-		{"basic text", "", "", "Hello.", answers("Hello."), func(*testing.T, *fakeRunner, string,
+		{"basic text", "", "", "Hello.", answertest.Answers("Hello."), func(*testing.T, *answertest.Model, string,
 			string) {
 		}},
-		{"structured output", "", schema, `{"a":1}`, answers(`{"a":1}`), func(t *testing.T,
-			f *fakeRunner, _, _ string) {
-			if r := f.last(t); r.Final == nil || !strings.Contains(r.Instructions, `"integer"`) {
+		{"structured output", "", schema, `{"a":1}`, answertest.Answers(`{"a":1}`), func(t *testing.T,
+			f *answertest.Model, _, _ string) {
+			if r := f.Last(t); r.Final == nil || !strings.Contains(r.Instructions, `"integer"`) {
 				t.Error("the answer is not held to the schema")
 			}
 		}},
 		{"built-in tools", `,"tools":[{"type":"code_interpreter","container":{"type":"auto"}},` +
-			`{"type":"web_search"}]`, "", "Tö 42 【1†L2】.", toolUser, func(t *testing.T,
-			f *fakeRunner, way, all string) {
-			got := history(f.last(t))
+			`{"type":"web_search"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser, func(t *testing.T,
+			f *answertest.Model, way, all string) {
+			got := answertest.History(f.Last(t))
 			if !strings.Contains(got, "\ntool python") || !strings.Contains(got,
 				"\ntool browser.search") {
 				t.Errorf("not both have run:\n%s", got)
@@ -92,9 +95,9 @@ func TestSupportMatrix(t *testing.T) {
 				t.Errorf("the calls are not shown: %s", all)
 			}
 		}},
-		{"MCP", `,"tools":[{"type":"mcp","server_label":"sums"}]`, "", "Tö 42 【1†L2】.", toolUser,
-			func(t *testing.T, f *fakeRunner, way, all string) {
-				if got := history(f.last(t)); !strings.Contains(got,
+		{"MCP", `,"tools":[{"type":"mcp","server_label":"sums"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser,
+			func(t *testing.T, f *answertest.Model, way, all string) {
+				if got := answertest.History(f.Last(t)); !strings.Contains(got,
 					"\ntool functions.sums_add") {
 					t.Errorf("it has not run:\n%s", got)
 				}
@@ -102,8 +105,8 @@ func TestSupportMatrix(t *testing.T) {
 					t.Errorf("the call is not shown: %s", all)
 				}
 			}},
-		{"function calling", `,"tools":[` + weatherTool + `]`, "", "", agent, func(t *testing.T,
-			_ *fakeRunner, _, all string) {
+		{"function calling", `,"tools":[` + porttest.WeatherTool + `]`, "", "", answertest.Agent, func(t *testing.T,
+			_ *answertest.Model, _, all string) {
 			if !strings.Contains(all, "get_weather") || !strings.Contains(all, "Paris") {
 				t.Errorf("there is no call: %s", all)
 			}
@@ -114,7 +117,7 @@ func TestSupportMatrix(t *testing.T) {
 		for _, thing := range things {
 			cells++
 			t.Run(way.name+"/"+thing.name, func(t *testing.T) {
-				srv, f := toolServer(t, thing.script, nil)
+				srv, f := porttest.ToolServer(t, thing.script, nil)
 				text, all := way.ask(t, srv, thing.tools, thing.format)
 				if text != thing.text {
 					t.Errorf("text %q, want %q", text, thing.text)
@@ -148,8 +151,8 @@ func chatFormat(schema string) string {
 func responseText(m map[string]any) (text string) {
 	items, _ := m["output"].([]any)
 	for _, i := range items {
-		if at(i, "type") == "message" {
-			text += at(i, "content", 0, "text").(string)
+		if porttest.At(i, "type") == "message" {
+			text += porttest.At(i, "content", 0, "text").(string)
 		}
 	}
 	return text

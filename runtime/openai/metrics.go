@@ -113,12 +113,12 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 	return m
 }
 
-func (m *metrics) streamed(model string, events, writes int) {
+func (m *metrics) Streamed(model string, events, writes int) {
 	m.events.WithLabelValues(model).Add(float64(events))
 	m.writes.WithLabelValues(model).Add(float64(writes))
 }
 
-func (m *metrics) finished(model string, d session.Done) {
+func (m *metrics) Finished(model string, d session.Done) {
 	m.success.WithLabelValues(model, string(d.Finish)).Inc()
 	m.prompt.WithLabelValues(model).Add(float64(d.Usage.Prompt))
 	m.cached.WithLabelValues(model).Add(float64(d.Usage.Cached))

@@ -1,6 +1,6 @@
 // The document of the port against the port: routes in both directions, and each field of a body.
 
-package openai
+package openai_test
 
 import (
 	"encoding/json"
@@ -8,16 +8,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 func TestDocumentHasTheRoutes(t *testing.T) {
 	var have, want []string
-	for _, o := range Document() {
+	for _, o := range openai.Document() {
 		have = append(have, o.Route)
 	}
 	notOffered := []string{"POST /v1/embeddings", "POST /api/embed", "POST /api/embeddings",
 		"GET /v1/responses"} // answered with what there is instead
-	for path, m := range Routes() {
+	for path, m := range openai.Routes() {
 		path = strings.NewReplacer("...", "", "{$}", "").Replace(path)
 		for _, method := range m {
 			if route := method + " " + path; method != "" && !slices.Contains(notOffered, route) {
@@ -33,7 +38,7 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 }
 
 // bodyFor is a request that is answered with 200, to which a field is added.
-func bodyFor(t *testing.T, o Documented) map[string]any {
+func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 	t.Helper()
 	base := map[string]string{
 		"POST /v1/chat/completions":         `{"messages":[{"role":"user","content":"a"}]}`,
@@ -56,7 +61,7 @@ func bodyFor(t *testing.T, o Documented) map[string]any {
 	if base == "" {
 		t.Fatalf("there is no request for %s", o.Route)
 	}
-	m := decode(t, base)
+	m := porttest.Decode(t, base)
 	if m["model"] == "20b" {
 		m["model"] = "gpt-oss:20b"
 	}
@@ -64,7 +69,7 @@ func bodyFor(t *testing.T, o Documented) map[string]any {
 }
 
 // right is a value that each field takes; by its type where it is not named.
-func right(p Parameter) any {
+func right(p openai.Parameter) any {
 	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
 		"tools": []any{}, "stop_token_ids": []any{5}, "allowed_token_ids": []any{5},
@@ -100,7 +105,7 @@ func right(p Parameter) any {
 }
 
 // wrong is a value that no field of the type takes.
-func wrong(p Parameter) any {
+func wrong(p openai.Parameter) any {
 	kind, _, _ := strings.Cut(p.Type, " ")
 	switch {
 	case kind == "any":
@@ -113,31 +118,31 @@ func wrong(p Parameter) any {
 }
 
 func TestDocumentHasTheFields(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
-	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
-	send := func(o Documented, p parameter, v any) reply {
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
+	send := func(o openai.Documented, p openai.Parameter, v any) porttest.Reply {
 		body := bodyFor(t, o)
 		if v != nil {
 			body[p.Name] = v
 		}
 		text, _ := json.Marshal(body)
 		method, path, _ := strings.Cut(o.Route, " ")
-		return ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
+		return porttest.Ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
 	}
-	for _, o := range Document() {
+	for _, o := range openai.Document() {
 		for _, p := range o.Body {
-			if r := send(o, p, right(p)); r.status != 200 {
-				t.Errorf("%s %s: %d %s", o.Route, p.Name, r.status, r.body)
-			} else if strings.Contains(r.header.Get("X-Ossrun-Ignored"), p.Name) {
+			if r := send(o, p, right(p)); r.Status != 200 {
+				t.Errorf("%s %s: %d %s", o.Route, p.Name, r.Status, r.Body)
+			} else if strings.Contains(r.Header.Get("X-Ossrun-Ignored"), p.Name) {
 				t.Errorf("%s ignores %s", o.Route, p.Name)
 			}
 			bad := wrong(p)
 			if bad == nil {
 				continue
 			}
-			if r := send(o, p, bad); r.status != 400 && r.status != 404 ||
-				!strings.Contains(r.body, p.Name) {
-				t.Errorf("%s %s: %v gets %d %s", o.Route, p.Name, bad, r.status, r.body)
+			if r := send(o, p, bad); r.Status != 400 && r.Status != 404 ||
+				!strings.Contains(r.Body, p.Name) {
+				t.Errorf("%s %s: %v gets %d %s", o.Route, p.Name, bad, r.Status, r.Body)
 			}
 		}
 	}
@@ -145,29 +150,30 @@ func TestDocumentHasTheFields(t *testing.T) {
 
 // A field that a route reads stands in the document, unless it is refused or passed over.
 func TestDocumentHasWhatIsRead(t *testing.T) {
-	readers := Readers()
-	known := slices.Concat(withoutEffect, []string{"guided_structural_tag",
+	readers := openai.Readers()
+	known := slices.Concat(answer.WithoutEffect, []string{"guided_structural_tag",
 		"guided_whitespace_pattern", "suffix", "template", "prompt", "images", "text", "tool_choice",
 		"cache_control", "context_management", "inference_geo"})
-	for _, r := range slices.Concat(refusedEverywhere, refusedInTalks) {
-		known = append(known, r.name)
+	for _, r := range slices.Concat(answer.RefusedEverywhere, answer.RefusedInTalks) {
+		known = append(known, r.Name)
 	}
-	for _, o := range Document() {
+	for _, o := range openai.Document() {
 		read := readers[o.Route]
 		if read == nil {
 			continue
 		}
 		delete(readers, o.Route)
 		text, _ := json.Marshal(bodyFor(t, o))
-		body, f := parseObject(text)
+		body, f := answer.ParseObject(text)
 		if f != nil {
 			t.Fatal(f)
 		}
 		read(body)
 		listed := o.Body
-		for _, name := range body.seenNames() {
+		for _, name := range body.SeenNames() {
 			if !slices.Contains(known, name) &&
-				!slices.ContainsFunc(listed, func(p Parameter) bool { return p.Name == name }) {
+				!slices.ContainsFunc(listed,
+					func(p openai.Parameter) bool { return p.Name == name }) {
 				t.Errorf("%s reads %s, which the document does not have", o.Route, name)
 			}
 		}
@@ -178,23 +184,23 @@ func TestDocumentHasWhatIsRead(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.APIKey = "secret" })
-	m := decode(t, ask(t, "GET", srv.URL+"/openapi.json", "").body)
-	if m["openapi"] != "3.1.0" || at(m, "info", "version") != "1.2.3" {
+	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body)
+	if m["openapi"] != "3.1.0" || porttest.At(m, "info", "version") != "1.2.3" {
 		t.Errorf("%v", m["info"])
 	}
-	if at(m, "paths", "/v1/chat/completions", "post", "requestBody", "content",
+	if porttest.At(m, "paths", "/v1/chat/completions", "post", "requestBody", "content",
 		"application/json", "schema", "properties", "temperature", "maximum") != 2.0 {
 		t.Error("the document has no bound of temperature")
 	}
-	r := ask(t, "GET", srv.URL+"/docs", "")
-	for _, o := range Document() {
+	r := porttest.Ask(t, "GET", srv.URL+"/docs", "")
+	for _, o := range openai.Document() {
 		_, path, _ := strings.Cut(o.Route, " ")
-		if !strings.Contains(r.body, "<code>"+path+"</code>") {
+		if !strings.Contains(r.Body, "<code>"+path+"</code>") {
 			t.Errorf("the page lacks %s", path)
 		}
 	}
-	if strings.Contains(r.body, "<script") || strings.Contains(r.body, "http") {
+	if strings.Contains(r.Body, "<script") || strings.Contains(r.Body, "http") {
 		t.Error("the page has a script or names another place")
 	}
 }

@@ -1,6 +1,4 @@
-package openai
-
-// Who may speak to the port, and for how long they may take.
+package openai_test
 
 import (
 	"context"
@@ -14,12 +12,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
+
+// Who may speak to the port, and for how long they may take.
 
 // asHost sends a request for a host.
 func asHost(h http.Handler, host string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/v1/chat/completions",
-		strings.NewReader(`{"messages":[`+hello+`]}`))
+		strings.NewReader(`{"messages":[`+porttest.Hello+`]}`))
 	r.Host = host
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -30,10 +35,11 @@ func asHost(h http.Handler, host string, header ...string) *httptest.ResponseRec
 }
 
 func TestHosts(t *testing.T) {
-	f := &fakeRunner{script: answers("ok")}
+	f := &answertest.Model{Script: answertest.Answers("ok")}
 	handler := func(hosts ...string) http.Handler {
-		return newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now)},
-			Hosts: hosts})
+		return porttest.NewChecked(t,
+			openai.Options{Options: answer.Options{Models: answertest.Single(f, f.Now)},
+				Hosts: hosts})
 	}
 	closed, named := handler("127.0.0.1"), handler("127.0.0.1", "box.lan")
 	for host, statuses := range map[string][4]int{
@@ -56,7 +62,8 @@ func TestHosts(t *testing.T) {
 				t.Errorf("%s at server %d: %d, want %d", host, i, w.Code, statuses[i])
 			}
 			if w.Code == 403 {
-				wantFault(t, reply{w.Code, w.Header(), w.Body.String()}, 403, kindInvalid, "",
+				porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
+					Body: w.Body.String()}, 403, answer.KindInvalid, "",
 					"host_not_allowed", "--allowed-hosts")
 			}
 		}
@@ -73,8 +80,9 @@ func TestHosts(t *testing.T) {
 
 // A page may send JSON only, since a browser asks before it does.
 func TestPages(t *testing.T) {
-	f := &fakeRunner{script: answers("ok")}
-	h := newChecked(t, Options{DriverOptions: DriverOptions{Models: single(f, f.now)},
+	f := &answertest.Model{Script: answertest.Answers("ok")}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+		f.Now)},
 		Origins: []string{"https://chat.example"}})
 	for _, c := range []struct {
 		origin, kind string
@@ -99,7 +107,8 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s, %s: %d, want %d", c.origin, c.kind, w.Code, c.status)
 		}
 		if c.code != "" {
-			wantFault(t, reply{w.Code, w.Header(), w.Body.String()}, c.status, kindInvalid, "",
+			porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
+				Body: w.Body.String()}, c.status, answer.KindInvalid, "",
 				c.code, "")
 		}
 	}
@@ -118,7 +127,7 @@ func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 func TestBodiesThatDoNotCome(t *testing.T) {
-	whole := `{"messages":[` + hello + `]}`
+	whole := `{"messages":[` + porttest.Hello + `]}`
 	for name, c := range map[string]struct {
 		path     string
 		send     func(w io.Writer) error
@@ -156,9 +165,10 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fakeRunner{script: answers("ok")}
-				server := &http.Server{Handler: newChecked(t, Options{DriverOptions: DriverOptions{
-					Models: single(f, f.now)}})}
+				f := &answertest.Model{Script: answertest.Answers("ok")}
+				server := &http.Server{Handler: porttest.NewChecked(t,
+					openai.Options{Options: answer.Options{
+						Models: answertest.Single(f, f.Now)}})}
 				listener := make(pipes)
 				go func() { _ = server.Serve(listener) }()
 				here, there := net.Pipe()
@@ -192,38 +202,38 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 }
 
 func TestDeepSchemas(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	for _, depth := range []int{10, 60, 64, 65, 100, 500, 3000} {
 		schema := strings.Repeat(`{"type":"object","properties":{"a":`, depth) +
 			`{"type":"string"}` + strings.Repeat(`}}`, depth)
 		for path, body := range map[string]string{
-			chatRoute: chatWith(`"tools":[{"type":"function","function":{"name":"f","parameters":` +
+			chatRoute: porttest.ChatWith(`"tools":[{"type":"function","function":{"name":"f","parameters":` +
 				schema + `}}]`),
 			responseRoute: `{"input":"a","tools":[{"type":"function","name":"f","parameters":` +
 				schema + `}]}`,
 		} {
-			r := ask(t, "POST", srv.URL+path, body)
-			if deep := depth > 63; r.status != 200 && (!deep || r.status != 400 ||
-				!strings.Contains(r.body, "nested 127 deep")) || r.status == 200 && deep {
-				t.Errorf("%d levels at %s: %d %.300s", depth, path, r.status, r.body)
+			r := porttest.Ask(t, "POST", srv.URL+path, body)
+			if deep := depth > 63; r.Status != 200 && (!deep || r.Status != 400 ||
+				!strings.Contains(r.Body, "nested 127 deep")) || r.Status == 200 && deep {
+				t.Errorf("%d levels at %s: %d %.300s", depth, path, r.Status, r.Body)
 			}
 		}
 		for _, strict := range []string{"true", "false"} {
-			r := ask(t, "POST", srv.URL+chatRoute, chatWith(`"response_format":{"type":`+
+			r := porttest.Ask(t, "POST", srv.URL+chatRoute, porttest.ChatWith(`"response_format":{"type":`+
 				`"json_schema","json_schema":{"name":"a","strict":`+strict+`,"schema":`+schema+`}}`))
-			if r.status >= 500 {
-				t.Errorf("a format of %d levels: %d %.300s", depth, r.status, r.body)
+			if r.Status >= 500 {
+				t.Errorf("a format of %d levels: %d %.300s", depth, r.Status, r.Body)
 			}
 		}
 	}
 }
 
 func TestRequestIDs(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	for sent, kept := range map[string]bool{"": false, "mine-1": true, "é": false,
 		strings.Repeat("x", 129): false} {
-		r := ask(t, "GET", srv.URL+"/v1/nothing", "", "X-Request-Id", sent)
-		got := r.header.Get("X-Request-Id")
+		r := porttest.Ask(t, "GET", srv.URL+"/v1/nothing", "", "X-Request-Id", sent)
+		got := r.Header.Get("X-Request-Id")
 		if kept && got != sent || !kept && !strings.HasPrefix(got, "req_") {
 			t.Errorf("%q became %q", sent, got)
 		}

@@ -1,39 +1,43 @@
 // The chat page as a browser gets it; what it does is tested in Chromium (.ci/steps/page).
 
-package openai
+package openai_test
 
 import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 func TestPage(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.APIKey = "secret" })
-	r := ask(t, "GET", srv.URL+"/", "")
-	policy := r.header.Get("Content-Security-Policy")
-	if r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") ||
+	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	r := porttest.Ask(t, "GET", srv.URL+"/", "")
+	policy := r.Header.Get("Content-Security-Policy")
+	if r.Status != 200 || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") ||
 		!strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-		t.Fatalf("%d %v", r.status, r.header)
+		t.Fatalf("%d %v", r.Status, r.Header)
 	}
 	if n := len(regexp.MustCompile(`'sha256-[\w+/]{43}='`).FindAllString(policy, -1)); n != 2 {
 		t.Errorf("%d hashes in %s", n, policy)
 	}
 	for _, tag := range []string{"<script", "<style"} {
-		if n := strings.Count(r.body, tag); n != 1 {
+		if n := strings.Count(r.Body, tag); n != 1 {
 			t.Errorf("%s stands %d times in the page, its policy allows one", tag, n)
 		}
 	}
 	for _, outside := range []string{"innerHTML =", "insertAdjacentHTML", "document.write",
 		"eval(", `src="http`, "@import", "//cdn"} {
-		if strings.Contains(r.body, outside) {
+		if strings.Contains(r.Body, outside) {
 			t.Errorf("the page has %s", outside)
 		}
 	}
-	if r := ask(t, "GET", srv.URL+"/v1/models", ""); r.status != 401 {
-		t.Errorf("what the page asks for needs no key: %d", r.status)
+	if r := porttest.Ask(t, "GET", srv.URL+"/v1/models", ""); r.Status != 401 {
+		t.Errorf("what the page asks for needs no key: %d", r.Status)
 	}
-	if r := ask(t, "GET", srv.URL+"/", "", "Origin", "https://example.org"); r.status != 403 {
-		t.Errorf("a foreign page may read it: %d", r.status)
+	if r := porttest.Ask(t, "GET", srv.URL+"/", "", "Origin", "https://example.org"); r.Status != 403 {
+		t.Errorf("a foreign page may read it: %d", r.Status)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+
 	_ "embed"
 	"encoding/base64"
 	"html/template"
@@ -42,12 +45,12 @@ func hashOf(page []byte, element string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func (p *port) showPage(e *exchange, _ *http.Request) (any, *fault) {
+func (p *port) showPage(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	writeHTML(e, chatPage, chatPolicy())
 	return nil, nil
 }
 
-func writeHTML(e *exchange, page []byte, policy string) {
+func writeHTML(e *answer.Exchange, page []byte, policy string) {
 	h := e.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", policy)
@@ -216,9 +219,11 @@ func (o operation) content() schema {
 
 var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
 
-func (p *port) showDocument(*exchange, *http.Request) (any, *fault) { return p.document(), nil }
+func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+	return p.document(), nil
+}
 
-func (p *port) showDocs(e *exchange, _ *http.Request) (any, *fault) {
+func (p *port) showDocs(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	type row struct {
 		Method, Path, Summary, Stream string
 		Body, Query                   []parameter
@@ -232,7 +237,7 @@ func (p *port) showDocs(e *exchange, _ *http.Request) (any, *fault) {
 	}
 	var page bytes.Buffer
 	if err := docsTemplate().Execute(&page, rows); err != nil {
-		return nil, failure(http.StatusInternalServerError, kindServer, err.Error())
+		return nil, answer.Failure(http.StatusInternalServerError, answer.KindServer, err.Error())
 	}
 	writeHTML(e, page.Bytes(), policyOf(page.Bytes()))
 	return nil, nil

@@ -16,12 +16,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/chat"
+	"github.com/ossrun/ossrun/runtime/openai/messages"
+	"github.com/ossrun/ossrun/runtime/openai/ollama"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Options is what a port is made of.
 type Options struct {
-	DriverOptions
+	answer.Options
 	APIKey  string // "": everybody may ask
 	Version string // of ossrun
 	// web origins whose pages may use the port besides those of this machine; "*": all
@@ -39,13 +45,13 @@ type Options struct {
 
 type port struct {
 	Options
-	driver    *driver
+	driver    *answer.Driver
 	metrics   *metrics
-	tools     *keptTools
-	chat      chatAPI
-	responses *responsesAPI
-	messages  messagesAPI
-	ollama    ollamaAPI
+	tools     *tools.Kept
+	chat      chat.API
+	responses *responses.API
+	messages  messages.API
+	ollama    ollama.API
 }
 
 // Handler is a port.
@@ -55,13 +61,13 @@ type Handler struct {
 }
 
 // Close ends what outlives requests: tools that wait for the next response of a conversation.
-func (h *Handler) Close() { h.port.tools.close() }
+func (h *Handler) Close() { h.port.tools.Close() }
 
 // Preparing is how many requests are read and checked, and have no turn yet.
-func (h *Handler) Preparing() int64 { return h.port.driver.isPreparing() }
+func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
 
 // TakeOver takes up the background responses that other processes have left, until ctx ends.
-func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.takeOverAll(ctx) }
+func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
 
 // NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
@@ -77,18 +83,18 @@ func NewHandler(o Options) *Handler {
 }
 
 func newPort(o Options) *port {
-	d := newDriver(o.DriverOptions)
-	o.DriverOptions = d.DriverOptions
-	p := &port{Options: o, driver: d, tools: newKeptTools(o.Tools)}
-	p.metrics = newMetrics(d.Models, d.Store, d.isPreparing)
-	d.count = p.metrics
-	p.chat, p.responses = newChatAPI(d, p.tools), newResponsesAPI(d, p.tools)
-	p.messages, p.ollama = newMessagesAPI(d), newOllamaAPI(d)
+	d := answer.New(o.Options)
+	o.Options = d.Options
+	p := &port{Options: o, driver: d, tools: tools.NewKept(o.Tools)}
+	p.metrics = newMetrics(d.Models, d.Store, d.Preparing)
+	d.Count = p.metrics
+	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
+	p.messages, p.ollama = messages.New(d), ollama.New(d)
 	return p
 }
 
 // methods are a path's handlers; GET answers HEAD too, "" every method.
-type methods map[string]handler
+type methods map[string]answer.Handler
 
 // routes are the operations by their path.
 func (p *port) routes() map[string]methods {
@@ -104,7 +110,7 @@ func (p *port) routes() map[string]methods {
 }
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, names := w.(*exchange), []string{r.Method} // port.around has made it
+	e, names := w.(*answer.Exchange), []string{r.Method} // port.around has made it
 	if r.Method == http.MethodHead {
 		names = append(names, http.MethodGet)
 	}
@@ -117,70 +123,70 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch body, f := do(e, r); {
 	case f != nil:
-		writeFault(e, f)
+		answer.WriteFault(e, f)
 	case body != nil:
-		writeJSON(e, http.StatusOK, body)
+		answer.WriteJSON(e, http.StatusOK, body)
 	}
 }
 
 // refuse is the handler of the methods that a path has not.
-func (m methods) refuse(e *exchange, r *http.Request) (any, *fault) {
+func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	e.Header().Set("Allow", allowed)
-	return nil, refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
+	return nil, answer.Refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
 		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed))
 }
 
 const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
 	"models; the chat page is at /"
 
-func refuseRoute(instead string) handler {
-	return func(_ *exchange, r *http.Request) (any, *fault) {
-		return nil, refusal(http.StatusNotFound, "", "unknown_url",
+func refuseRoute(instead string) answer.Handler {
+	return func(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+		return nil, answer.Refusal(http.StatusNotFound, "", "unknown_url",
 			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead))
 	}
 }
 
 // refuseUpgrade answers those who ask for a WebSocket: by 426 Codex knows at once that it has to
 // post (at a 404 it tries seven times).
-func refuseUpgrade(e *exchange, r *http.Request) (any, *fault) {
+func refuseUpgrade(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return methods{"POST": nil}.refuse(e, r)
 	}
 	e.Header().Set("Upgrade", "HTTP/1.1")
-	return nil, refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
+	return nil, answer.Refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
 		"there is no WebSocket here; send the request with POST, and stream true for its events")
 }
 
-func (p *port) health(e *exchange, _ *http.Request) (any, *fault) {
+func (p *port) health(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	if err := p.Ready(); err != nil {
 		e.Header().Set("Retry-After", "1")
-		writeJSON(e, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
+		answer.WriteJSON(e, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
 		return nil, nil
 	}
 	return map[string]string{"status": "ok"}, nil
 }
 
-func version(v string) handler {
+func version(v string) answer.Handler {
 	body := map[string]string{"version": v}
-	return func(*exchange, *http.Request) (any, *fault) { return body, nil }
+	return func(*answer.Exchange, *http.Request) (any, *answer.Fault) { return body, nil }
 }
 
-func (p *port) showMetrics(e *exchange, r *http.Request) (any, *fault) {
+func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p.metrics.ServeHTTP(e, r)
 	return nil, nil
 }
 
-func (p *port) listModels(*exchange, *http.Request) (any, *fault) {
+func (p *port) listModels(*answer.Exchange, *http.Request) (any, *answer.Fault) {
 	return struct {
-		Object string        `json:"object"`
-		Data   []modelObject `json:"data"`
-	}{"list", p.driver.allModels()}, nil
+		Object string               `json:"object"`
+		Data   []answer.ModelObject `json:"data"`
+	}{"list", p.driver.AllModels()}, nil
 }
 
-func (p *port) showModel(_ *exchange, r *http.Request) (any, *fault) {
+func (p *port) showModel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	id := r.PathValue("id")
-	for _, m := range p.driver.allModels() {
+	for _, m := range p.driver.AllModels() {
 		if strings.EqualFold(m.ID, id) {
 			return m, nil
 		}
@@ -188,7 +194,7 @@ func (p *port) showModel(_ *exchange, r *http.Request) (any, *fault) {
 	// a request may use names that the list does not have
 	runner, err := p.Models.Get(r.Context(), id)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, answer.Unavailable(err)
 	}
-	return modelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
+	return answer.ModelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
 }

@@ -1,4 +1,4 @@
-package openai
+package openai_test
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 // slack is how far a busy machine or the race detector may miss the goals of these tests, and
@@ -33,14 +36,14 @@ func hostileBodies(n int) []string {
 		return strings.Join(all, ",")
 	}
 	schema := func(s string) string {
-		return `{"messages":[` + hello + `],"max_tokens":1,"response_format":{"type":"json_schema",` +
+		return `{"messages":[` + porttest.Hello + `],"max_tokens":1,"response_format":{"type":"json_schema",` +
 			`"json_schema":{"name":"x","schema":` + s + `}}}`
 	}
 	long, _ := json.Marshal(strings.Repeat(fmt.Sprintf("w%d ", n), 1<<18))
 	return []string{
 		schema(`{"enum":[` + list(90_000, func(i int) string { return fmt.Sprintf(`"v%d-%d"`, n, i) }) +
 			`]}`),
-		`{"max_tokens":1,"messages":[` + hello + `],"tools":[` + list(4000, func(i int) string {
+		`{"max_tokens":1,"messages":[` + porttest.Hello + `],"tools":[` + list(4000, func(i int) string {
 			return fmt.Sprintf(`{"type":"function","function":{"name":"f%d_%d","parameters":`+
 				`{"type":"object","properties":{"a":{"type":"string","maxLength":%d}}}}}`, n, i, i+1)
 		}) + `]}`,
@@ -60,8 +63,8 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.NumCPU())))
 	p := live(t, engine.Settings{})
-	tiny := `{"max_tokens":1,"messages":[` + hello + `]}`
-	post(t, p.Server, "/v1/chat/completions", tiny)
+	tiny := `{"max_tokens":1,"messages":[` + porttest.Hello + `]}`
+	porttest.Post(t, p.Server, "/v1/chat/completions", tiny)
 	var sent atomic.Int64
 	var hostile sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -83,7 +86,7 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, func() (any, bool) {
+	porttest.Eventually(t, func() (any, bool) {
 		n := p.metric("ossrun:requests_preparing")
 		return n, n > 8
 	})
@@ -92,7 +95,7 @@ func TestTinyRequestsBesideHostileOnes(t *testing.T) {
 		var took []time.Duration
 		for range 100 {
 			began := time.Now()
-			post(t, p.Server, "/v1/chat/completions", tiny)
+			porttest.Post(t, p.Server, "/v1/chat/completions", tiny)
 			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
@@ -135,7 +138,7 @@ func (p *livePort) abandon(t *testing.T, body string, after time.Duration) time.
 		answer.Body.Close()
 	}
 	began := time.Now()
-	eventually(t, func() (any, bool) {
+	porttest.Eventually(t, func() (any, bool) {
 		n := p.metric("ossrun:requests_preparing")
 		return n, n == 0
 	})
@@ -144,13 +147,14 @@ func (p *livePort) abandon(t *testing.T, body string, after time.Duration) time.
 
 // More requests than may wait are refused while they are read.
 func TestPreparationIsCounted(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.MaxWaiting = 1 })
+	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.MaxWaiting = 1 })
 	var busy atomic.Int64
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			r := ask(t, "POST", srv.URL+"/v1/chat/completions", hostileBodies(2000 + n)[0])
-			if r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "" {
+			r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", hostileBodies(2000 + n)[0])
+			if r.Status == http.StatusTooManyRequests && r.Header.Get("Retry-After") != "" {
 				busy.Add(1)
 			}
 		})

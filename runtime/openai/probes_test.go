@@ -1,39 +1,44 @@
-package openai
+package openai_test
 
 import (
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 // What clients try before they ask: Codex a WebSocket, Claude Code models of its maker.
 func TestProbes(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
-	r := ask(t, "GET", srv.URL+"/v1/responses", "", "Upgrade", "websocket", "Connection",
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	r := porttest.Ask(t, "GET", srv.URL+"/v1/responses", "", "Upgrade", "websocket", "Connection",
 		"Upgrade", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version", "13")
-	wantFault(t, r, 426, kindInvalid, "", "websocket_not_supported", "POST")
-	if r.header.Get("Upgrade") == "" {
+	porttest.WantFault(t, r, 426, answer.KindInvalid, "", "websocket_not_supported", "POST")
+	if r.Header.Get("Upgrade") == "" {
 		t.Error("426 names no protocol")
 	}
-	if r := ask(t, "HEAD", srv.URL+"/", ""); r.status != 200 {
-		t.Errorf("HEAD /: %d", r.status)
+	if r := porttest.Ask(t, "HEAD", srv.URL+"/", ""); r.Status != 200 {
+		t.Errorf("HEAD /: %d", r.Status)
 	}
-	wantFault(t, ask(t, "GET", srv.URL+"/v1/responses", ""), 405, kindInvalid, "",
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses", ""), 405, answer.KindInvalid, "",
 		"method_not_allowed", "POST")
 
 	for model, status := range map[string]int{"claude-haiku-4-5": 200, "gpt-5-mini": 200,
 		"gpt-oss-21b": 404, "llama": 404} {
-		body := `{"model":"` + model + `","max_tokens":9,"messages":[` + hello + `]}`
+		body := `{"model":"` + model + `","max_tokens":9,"messages":[` + porttest.Hello + `]}`
 		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-			if r := ask(t, "POST", srv.URL+path, body); r.status != status {
-				t.Errorf("%s %s: %d %s", path, model, r.status, r.body)
-			} else if got := decode(t, r.body)["model"]; path == "/v1/messages" && status == 200 &&
+			if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != status {
+				t.Errorf("%s %s: %d %s", path, model, r.Status, r.Body)
+			} else if got := porttest.Decode(t, r.Body)["model"]; path == "/v1/messages" && status == 200 &&
 				got != model {
 				t.Errorf("the model is called %v, not %s", got, model)
 			}
 		}
-		wantFault(t, ask(t, "POST", srv.URL+"/v1/chat/completions", body), 404, kindInvalid,
+		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", body), 404, answer.KindInvalid,
 			"model", "model_not_found", model)
 	}
 }
@@ -44,8 +49,8 @@ func TestLogOfPrompts(t *testing.T) {
 	const secret = "the launch code is 1234"
 	talk := `"messages":[{"role":"user","content":"` + secret + `"}]`
 	for _, shown := range []bool{false, true} {
-		var log lockedBuffer
-		srv, _ := server(t, answers("ok"), func(o *Options) {
+		var log porttest.LockedBuffer
+		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
 			o.LogPrompts = shown
 			o.Log = slog.New(slog.NewJSONHandler(&log,
 				&slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -58,11 +63,11 @@ func TestLogOfPrompts(t *testing.T) {
 			"/api/chat":            `{"model":"gpt-oss:20b",` + talk + `}`,
 			"/tokenize":            `{"prompt":"` + secret + `"`,
 		} {
-			ask(t, "POST", srv.URL+path, body)
+			porttest.Ask(t, "POST", srv.URL+path, body)
 		}
-		r := ask(t, "POST", srv.URL+"/v1/responses", `{"background":true,"input":"x"}`,
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"background":true,"input":"x"}`,
 			"X-Request-Id", "mine")
-		ended(t, srv, decode(t, r.body)["id"].(string))
+		porttest.Ended(t, srv, porttest.Decode(t, r.Body)["id"].(string))
 		srv.Close()
 		mine := func() int { return strings.Count(log.String(), `"id":"mine","method":"POST"`) }
 		for end := time.Now().Add(time.Minute); mine() < 2 && time.Now().Before(end); {
@@ -87,16 +92,17 @@ func TestIgnoredImages(t *testing.T) {
 		"/api/chat": `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"Look: ",` +
 			`"images":["aaaa"]}]}`,
 	} {
-		srv, _ := server(t, answers("ok"))
-		if r := ask(t, "POST", srv.URL+path, body); r.status != 400 {
-			t.Errorf("%s: %d %s", path, r.status, r.body)
+		srv, _ := porttest.Server(t, answertest.Answers("ok"))
+		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 400 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 		}
-		srv, f := server(t, answers("ok"), func(o *Options) { o.IgnoreImages = true })
-		if r := ask(t, "POST", srv.URL+path, body); r.status != 200 {
-			t.Errorf("%s: %d %s", path, r.status, r.body)
+		srv, f := porttest.Server(t, answertest.Answers("ok"),
+			func(o *openai.Options) { o.IgnoreImages = true })
+		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 200 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 			continue
 		}
-		if got := history(f.last(t)); !strings.Contains(got, "Look: ") ||
+		if got := answertest.History(f.Last(t)); !strings.Contains(got, "Look: ") ||
 			!strings.Contains(got, "left out: the model reads text only]") {
 			t.Errorf("%s: %q", path, got)
 		}

@@ -1,6 +1,4 @@
-package openai
-
-// What would change the answer is honoured or refused by its name; what is unknown is named.
+package openai_test
 
 import (
 	"fmt"
@@ -9,13 +7,18 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
+
+// What would change the answer is honoured or refused by its name; what is unknown is named.
 
 const chatRoute, textRoute, responseRoute = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 
 func TestParametersAreNotDroppedInSilence(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	for _, c := range []struct{ members, param string }{
 		{`"modalities":["text","audio"]`, "modalities"},
 		{`"verbosity":"bogus"`, "verbosity"},
@@ -38,16 +41,16 @@ func TestParametersAreNotDroppedInSilence(t *testing.T) {
 			"metadata." + strings.Repeat("k", 65)},
 		{`"metadata":{` + manyMembers(17) + `}`, "metadata"},
 	} {
-		r := ask(t, "POST", srv.URL+chatRoute, chatWith(c.members))
-		if r.status != 400 || at(decode(t, r.body), "error", "param") != c.param {
-			t.Errorf("%s: %d %s, want a 400 of %s", c.members, r.status, r.body, c.param)
+		r := porttest.Ask(t, "POST", srv.URL+chatRoute, porttest.ChatWith(c.members))
+		if r.Status != 400 || porttest.At(porttest.Decode(t, r.Body), "error", "param") != c.param {
+			t.Errorf("%s: %d %s, want a 400 of %s", c.members, r.Status, r.Body, c.param)
 		}
 	}
 	for _, members := range []string{`"modalities":["text"]`, `"verbosity":"medium"`,
 		`"use_beam_search":false`, `"echo":false`, `"add_generation_prompt":true`,
 		`"prompt_logprobs":null`, `"metadata":{` + manyMembers(16) + `}`} {
-		r := post(t, srv, chatRoute, chatWith(members))
-		if h := r.header.Get("X-Ossrun-Ignored"); h != "" {
+		r := porttest.Post(t, srv, chatRoute, porttest.ChatWith(members))
+		if h := r.Header.Get("X-Ossrun-Ignored"); h != "" {
 			t.Errorf("%s: %s is ignored", members, h)
 		}
 	}
@@ -62,46 +65,46 @@ func manyMembers(n int) string {
 }
 
 func TestUnknownParametersAreNamed(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	body := `"temprature":1,"wrong é":[],"user":"u","store":true,"gone":null,"seed":3`
 	for _, c := range []struct{ path, body string }{
-		{chatRoute, chatWith(body)},
+		{chatRoute, porttest.ChatWith(body)},
 		{textRoute, `{"prompt":"a",` + body + `}`},
 		{responseRoute, `{"input":"a",` + body + `}`},
 	} {
-		r := post(t, srv, c.path, c.body)
-		if h := r.header.Get("X-Ossrun-Ignored"); h != "temprature, wrong ?" {
+		r := porttest.Post(t, srv, c.path, c.body)
+		if h := r.Header.Get("X-Ossrun-Ignored"); h != "temprature, wrong ?" {
 			t.Errorf("%s: ignored %q", c.path, h)
 		}
 	}
 	const kwargs = `"chat_template_kwargs":{"reasoning_effort":"low","thinking":true,"a":{"b":1}}`
 	for _, c := range []struct{ path, body, ignored string }{
-		{chatRoute, chatWith(kwargs),
+		{chatRoute, porttest.ChatWith(kwargs),
 			"chat_template_kwargs.a, chat_template_kwargs.thinking"},
 		{responseRoute, `{"input":"a",` + kwargs + `}`,
 			"chat_template_kwargs.a, chat_template_kwargs.thinking"},
 		{textRoute, `{"prompt":"a",` + kwargs + `}`, "chat_template_kwargs"},
-		{chatRoute, chatWith(`"chat_template_kwargs":{"reasoning_effort":"low"}`), ""},
-		{chatRoute, chatWith(`"chat_template_kwargs":null`), ""},
-		{chatRoute, chatWith(`"stream_options":{"include_usage":true,"every_step":true}`),
+		{chatRoute, porttest.ChatWith(`"chat_template_kwargs":{"reasoning_effort":"low"}`), ""},
+		{chatRoute, porttest.ChatWith(`"chat_template_kwargs":null`), ""},
+		{chatRoute, porttest.ChatWith(`"stream_options":{"include_usage":true,"every_step":true}`),
 			"stream_options.every_step"},
-		{chatRoute, chatWith(`"reasoning":{"effort":"low","enabled":true}`), "reasoning.enabled"},
+		{chatRoute, porttest.ChatWith(`"reasoning":{"effort":"low","enabled":true}`), "reasoning.enabled"},
 		{responseRoute, `{"input":"a","text":{"verbosity":"low","length":3},"reasoning":` +
 			`{"effort":"low","summary":null,"depth":1},"stream_options":{"x":1}}`,
 			"reasoning.depth, text.length"},
 	} {
-		r := post(t, srv, c.path, c.body)
-		if h := r.header.Get("X-Ossrun-Ignored"); h != c.ignored {
+		r := porttest.Post(t, srv, c.path, c.body)
+		if h := r.Header.Get("X-Ossrun-Ignored"); h != c.ignored {
 			t.Errorf("%s: ignored %q, want %q", c.body, h, c.ignored)
 		}
 	}
 }
 
 func TestParametersOfVLLM(t *testing.T) {
-	srv, f := server(t, answers("ok"))
-	post(t, srv, chatRoute, chatWith(`"stop_token_ids":[200002,13,200012],"verbosity":"high",`+
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"stop_token_ids":[200002,13,200012],"verbosity":"high",`+
 		`"bad_words":["hello"],"logit_bias":{"7":2}`))
-	r := f.last(t)
+	r := f.Last(t)
 	want := map[int32]float32{7: 2}
 	for _, spelling := range []string{"hello", " hello"} {
 		want[token.Get().Encode(nil, spelling)[0]] = -100
@@ -111,8 +114,8 @@ func TestParametersOfVLLM(t *testing.T) {
 		!reflect.DeepEqual(r.Params.LogitBias, want) {
 		t.Errorf("request %+v", r)
 	}
-	post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
-	r = f.last(t)
+	porttest.Post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
+	r = f.Last(t)
 	if !reflect.DeepEqual(r.Prompt, []int32{2, 3, 4}) ||
 		!reflect.DeepEqual(r.StopTokens, []int32{13}) {
 		t.Errorf("request %+v", r)
@@ -120,109 +123,109 @@ func TestParametersOfVLLM(t *testing.T) {
 }
 
 func TestTokenIDs(t *testing.T) {
-	srv, f := server(t, answers("ok"))
-	f.result = session.Result{Prompt: []int32{5, 6}, Tokens: []int32{7, 8, 9}}
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	f.Result = session.Result{Prompt: []int32{5, 6}, Tokens: []int32{7, 8, 9}}
 	prompt, sampled := []any{5., 6.}, []any{7., 8., 9.}
-	m := decode(t, post(t, srv, chatRoute, chatWith(`"return_token_ids":true`)).body)
-	if !reflect.DeepEqual(at(m, "prompt_token_ids"), any(prompt)) ||
-		!reflect.DeepEqual(at(m, "choices", 0, "token_ids"), any(sampled)) {
+	m := porttest.Decode(t, porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"return_token_ids":true`)).Body)
+	if !reflect.DeepEqual(porttest.At(m, "prompt_token_ids"), any(prompt)) ||
+		!reflect.DeepEqual(porttest.At(m, "choices", 0, "token_ids"), any(sampled)) {
 		t.Errorf("whole: %v", m)
 	}
-	list := events(t, post(t, srv, chatRoute,
-		chatWith(`"return_token_ids":true,"stream":true`)).body)
+	list := porttest.Events(t, porttest.Post(t, srv, chatRoute,
+		porttest.ChatWith(`"return_token_ids":true,"stream":true`)).Body)
 	var first, last any
 	for _, e := range list {
-		if v := at(e.json, "prompt_token_ids"); v != nil {
+		if v := porttest.At(e.Json, "prompt_token_ids"); v != nil {
 			first = v
 		}
-		if v := at(e.json, "choices", 0, "token_ids"); v != nil {
+		if v := porttest.At(e.Json, "choices", 0, "token_ids"); v != nil {
 			last = v
 		}
 	}
 	if !reflect.DeepEqual(first, any(prompt)) || !reflect.DeepEqual(last, any(sampled)) {
 		t.Errorf("stream: %v %v", first, last)
 	}
-	m = decode(t, post(t, srv, textRoute, `{"prompt":[5,6],"return_token_ids":true}`).body)
-	if !reflect.DeepEqual(at(m, "choices", 0, "prompt_token_ids"), any(prompt)) ||
-		!reflect.DeepEqual(at(m, "choices", 0, "token_ids"), any(sampled)) {
+	m = porttest.Decode(t, porttest.Post(t, srv, textRoute, `{"prompt":[5,6],"return_token_ids":true}`).Body)
+	if !reflect.DeepEqual(porttest.At(m, "choices", 0, "prompt_token_ids"), any(prompt)) ||
+		!reflect.DeepEqual(porttest.At(m, "choices", 0, "token_ids"), any(sampled)) {
 		t.Errorf("text: %v", m)
 	}
 	// in a stream each piece has its own, the end what came without a text
-	f.script = func(session.Request) ([]session.Event, error) {
+	f.Script = func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "o", Tokens: []int32{7}},
-			session.Answer{Text: "k", Tokens: []int32{8}}, done(session.FinishStop)}, nil
+			session.Answer{Text: "k", Tokens: []int32{8}}, answertest.Done(session.FinishStop)}, nil
 	}
-	list = events(t, post(t, srv, textRoute,
-		`{"prompt":[5,6],"return_token_ids":true,"stream":true}`).body)
+	list = porttest.Events(t, porttest.Post(t, srv, textRoute,
+		`{"prompt":[5,6],"return_token_ids":true,"stream":true}`).Body)
 	var pieces []any
 	for _, e := range list {
-		if v, ok := at(e.json, "choices", 0, "token_ids").([]any); ok {
+		if v, ok := porttest.At(e.Json, "choices", 0, "token_ids").([]any); ok {
 			pieces = append(pieces, v...)
 		}
 	}
 	if !reflect.DeepEqual(pieces, sampled) ||
-		!reflect.DeepEqual(at(list[0].json, "choices", 0, "prompt_token_ids"), any(prompt)) {
+		!reflect.DeepEqual(porttest.At(list[0].Json, "choices", 0, "prompt_token_ids"), any(prompt)) {
 		t.Errorf("stream of text: %v", pieces)
 	}
-	r := post(t, srv, chatRoute, chatWith(`"return_token_ids":false`))
-	if strings.Contains(r.body, "token_ids") {
-		t.Errorf("ids that nobody asked for: %s", r.body)
+	r := porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"return_token_ids":false`))
+	if strings.Contains(r.Body, "token_ids") {
+		t.Errorf("ids that nobody asked for: %s", r.Body)
 	}
 }
 
 // vLLM's way to say which tokens may come, and to see those that are no text.
 func TestTokensOfTexts(t *testing.T) {
-	srv, f := server(t, answers("ok"))
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
 	body := `{"prompt":[5],"allowed_token_ids":[8,9],"skip_special_tokens":false,"logprobs":1,` +
 		`"return_tokens_as_token_ids":true}`
-	f.script = func(session.Request) ([]session.Event, error) {
+	f.Script = func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "<|call|>", Logprobs: []session.TokenLogprob{
 			{ID: 200012, Token: "<|call|>", Top: []session.TokenLogprob{{ID: 3, Logprob: -2}}}}},
-			done(session.FinishStop)}, nil
+			answertest.Done(session.FinishStop)}, nil
 	}
-	m := decode(t, post(t, srv, textRoute, body).body)
-	if q := f.last(t); !reflect.DeepEqual(q.Allowed, []int32{8, 9}) || !q.KeepSpecial {
+	m := porttest.Decode(t, porttest.Post(t, srv, textRoute, body).Body)
+	if q := f.Last(t); !reflect.DeepEqual(q.Allowed, []int32{8, 9}) || !q.KeepSpecial {
 		t.Errorf("%+v", q)
 	}
-	if at(m, "choices", 0, "logprobs", "tokens", 0) != "token_id:200012" ||
-		at(m, "choices", 0, "logprobs", "top_logprobs", 0, "token_id:3") != -2. {
+	if porttest.At(m, "choices", 0, "logprobs", "tokens", 0) != "token_id:200012" ||
+		porttest.At(m, "choices", 0, "logprobs", "top_logprobs", 0, "token_id:3") != -2. {
 		t.Errorf("%v", m)
 	}
 	for _, bad := range []string{`[]`, `[-1]`, `[201088]`, `7`, `["a"]`, `[5,null]`} {
-		r := ask(t, "POST", srv.URL+textRoute, `{"prompt":[5],"allowed_token_ids":`+bad+`}`)
-		if r.status != 400 || !strings.Contains(r.body, "allowed_token_ids") {
-			t.Errorf("%s: %d %s", bad, r.status, r.body)
+		r := porttest.Ask(t, "POST", srv.URL+textRoute, `{"prompt":[5],"allowed_token_ids":`+bad+`}`)
+		if r.Status != 400 || !strings.Contains(r.Body, "allowed_token_ids") {
+			t.Errorf("%s: %d %s", bad, r.Status, r.Body)
 		}
 	}
 }
 
 // What OpenAI refuses in a conversation.
 func TestConversationsThatOpenAIRefuses(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	call := `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`
 	result := `{"role":"tool","tool_call_id":"c1","content":"x"}`
 	for _, c := range []struct{ messages, param, message string }{
-		{hello + `,` + result, "messages[1].tool_call_id", "no call"},
-		{hello + `,` + call + `,{"role":"tool","content":"x"}`, "messages[2].tool_call_id",
+		{porttest.Hello + `,` + result, "messages[1].tool_call_id", "no call"},
+		{porttest.Hello + `,` + call + `,{"role":"tool","content":"x"}`, "messages[2].tool_call_id",
 			"missing"},
-		{hello + `,` + call + `,` + hello, "messages[2]", "none was found for c1"},
-		{hello + `,` + strings.ReplaceAll(call, `"id":"c1",`, ``),
+		{porttest.Hello + `,` + call + `,` + porttest.Hello, "messages[2]", "none was found for c1"},
+		{porttest.Hello + `,` + strings.ReplaceAll(call, `"id":"c1",`, ``),
 			"messages[1].tool_calls[0].id", "missing"},
 		{`{"role":"user"}`, "messages[0].content", "missing"},
 		{`{"role":"user","content":null}`, "messages[0].content", "missing"},
 		{`{"role":"user","content":[]}`, "messages[0].content", "missing"},
 	} {
-		r := ask(t, "POST", srv.URL+chatRoute, `{"messages":[`+c.messages+`]}`)
+		r := porttest.Ask(t, "POST", srv.URL+chatRoute, `{"messages":[`+c.messages+`]}`)
 		code := ""
 		if c.message == "missing" {
 			code = "missing_required_parameter"
 		}
-		wantFault(t, r, 400, kindInvalid, c.param, code, c.message)
+		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, code, c.message)
 	}
-	post(t, srv, chatRoute, `{"messages":[`+hello+`,`+call+`,`+result+`,`+hello+`]}`)
-	post(t, srv, chatRoute, `{"messages":[`+hello+`,`+call+`]}`)
-	r := ask(t, "POST", srv.URL+chatRoute, chatWith(
+	porttest.Post(t, srv, chatRoute, `{"messages":[`+porttest.Hello+`,`+call+`,`+result+`,`+porttest.Hello+`]}`)
+	porttest.Post(t, srv, chatRoute, `{"messages":[`+porttest.Hello+`,`+call+`]}`)
+	r := porttest.Ask(t, "POST", srv.URL+chatRoute, porttest.ChatWith(
 		`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}}`))
-	wantFault(t, r, 400, kindInvalid, "response_format.json_schema.name",
+	porttest.WantFault(t, r, 400, answer.KindInvalid, "response_format.json_schema.name",
 		"missing_required_parameter", "name")
 }

@@ -9,11 +9,15 @@ package openai
 import (
 	"slices"
 	"strings"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/completions"
+	"github.com/ossrun/ossrun/runtime/openai/ollama"
 )
 
 type operation struct {
 	route, summary string
-	do             handler
+	do             answer.Handler
 	fields
 }
 
@@ -72,93 +76,92 @@ var (
 func (p *port) operations() []operation {
 	noEmbeddings, elsewhere := refuseRoute("gpt-oss makes no embeddings"), refuseRoute(routesHint)
 	return []operation{
-		{"POST /v1/chat/completions", "Answer a conversation", p.driver.answering(p.chat.read),
+		{"POST /v1/chat/completions", "Answer a conversation", p.driver.Answering(p.chat.Read),
 			fields{body: slices.Concat(chatFields, turnFields, samplingFields, formFields),
 				answer: completionObject, stream: sse}},
-		{"POST /v1/completions", "Continue a text", p.driver.answering(readCompletion),
+		{"POST /v1/completions", "Continue a text", p.driver.Answering(completions.Read),
 			fields{body: slices.Concat(completionFields, samplingFields, formFields),
 				answer: completionObject, stream: sse}},
 		{"POST /v1/embeddings", "", noEmbeddings, fields{}},
 
-		{"POST /v1/responses", "Make a response", p.driver.answering(p.responses.read),
+		{"POST /v1/responses", "Make a response", p.driver.Answering(p.responses.Read),
 			fields{body: slices.Concat(responsesFields, turnFields, samplingFields, formFields),
 				answer: "id object created_at status model output error usage", stream: sse}},
 		{"GET /v1/responses", "", refuseUpgrade, fields{}},
 		{"GET /v1/responses/{id}", "A stored response, or its events from a number on",
-			p.responses.storedResponse, fields{query: []string{"stream boolean",
-				"starting_after integer 0"},
+			p.responses.Show, fields{query: []string{"stream boolean", "starting_after integer 0"},
 				answer: "id object status output", stream: sse}},
-		{"DELETE /v1/responses/{id}", "Delete a response", p.responses.deleteResponse,
+		{"DELETE /v1/responses/{id}", "Delete a response", p.responses.Delete,
 			fields{answer: "id object deleted"}},
-		{"POST /v1/responses/{id}/cancel", "End a background response", p.responses.cancelResponse,
+		{"POST /v1/responses/{id}/cancel", "End a background response", p.responses.Cancel,
 			fields{answer: "id object status"}},
-		{"GET /v1/responses/{id}/input_items", "What led to a response", p.responses.inputItems,
+		{"GET /v1/responses/{id}/input_items", "What led to a response", p.responses.InputItems,
 			itemFields},
 		{"POST /v1/responses/input_tokens", "Count the tokens of a prompt",
-			p.driver.reading(p.responses.countInput),
+			p.driver.Reading(p.responses.CountInput),
 			fields{body: []string{"input any", "model string",
 				"instructions string", "tools objects"}, answer: "object input_tokens"}},
 		{"POST /v1/responses/compact", "Make a conversation shorter",
-			p.driver.reading(p.responses.compact),
+			p.driver.Reading(p.responses.Compact),
 			fields{body: []string{"input any", "model string", "previous_response_id string"},
 				answer: "id object output usage"}},
-		{"POST /v1/conversations", "Begin a conversation", p.driver.reading(p.responses.createTalk),
+		{"POST /v1/conversations", "Begin a conversation", p.driver.Reading(p.responses.CreateTalk),
 			fields{body: []string{"items objects", "metadata object"},
 				answer: "id object created_at"}},
-		{"GET /v1/conversations/{id}", "A conversation", p.responses.showTalk,
+		{"GET /v1/conversations/{id}", "A conversation", p.responses.ShowTalk,
 			fields{answer: "id object created_at metadata"}},
 		{"POST /v1/conversations/{id}", "Change its metadata",
-			p.driver.reading(p.responses.updateTalk),
+			p.driver.Reading(p.responses.UpdateTalk),
 			fields{body: []string{"metadata! object"}, answer: "id object created_at metadata"}},
-		{"DELETE /v1/conversations/{id}", "Delete it", p.responses.deleteTalk,
+		{"DELETE /v1/conversations/{id}", "Delete it", p.responses.DeleteTalk,
 			fields{answer: "id object deleted"}},
-		{"GET /v1/conversations/{id}/items", "Its items", p.responses.listItems, itemFields},
+		{"GET /v1/conversations/{id}/items", "Its items", p.responses.ListItems, itemFields},
 		{"POST /v1/conversations/{id}/items", "Add items to it",
-			p.driver.reading(p.responses.addItems),
+			p.driver.Reading(p.responses.AddItems),
 			fields{body: []string{"items! objects"}, answer: itemFields.answer}},
-		{"GET /v1/conversations/{id}/items/{item}", "One item", p.responses.showItem,
+		{"GET /v1/conversations/{id}/items/{item}", "One item", p.responses.ShowItem,
 			fields{answer: "id type"}},
-		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.responses.deleteItem,
+		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.responses.DeleteItem,
 			fields{answer: "id"}},
 		{"GET /v1/models", "The models", p.listModels, fields{answer: "object data"}},
 		{"GET /v1/models/{id...}", "A model", p.showModel, fields{
 			answer: "id object created owned_by max_model_len context_length aliases"}},
 
 		{"POST /v1/messages", "Answer a conversation, by Anthropic's API",
-			p.driver.answering(p.messages.read), fields{
+			p.driver.Answering(p.messages.Read), fields{
 				body:   slices.Concat(messagesFields, samplingFields),
 				answer: "id type role model content stop_reason usage", stream: sse}},
 		{"POST /v1/messages/count_tokens", "Count the tokens of its prompt",
-			p.driver.reading(p.messages.countTokens),
+			p.driver.Reading(p.messages.CountTokens),
 			fields{body: []string{"messages! objects", "model string",
 				"system any", "tools objects"}, answer: "input_tokens"}},
 
 		{"POST /api/chat", "Answer a conversation, by Ollama's API",
-			p.driver.answering(p.ollama.readChat),
+			p.driver.Answering(p.ollama.ReadChat),
 			fields{body: slices.Concat([]string{"messages objects"}, ollamaFields,
 				[]string{"tools objects", "options object", "keep_alive any"}),
 				answer: "model created_at done", stream: ndjson}},
-		{"POST /api/generate", "Answer a prompt", p.driver.answering(p.ollama.readGenerate),
+		{"POST /api/generate", "Answer a prompt", p.driver.Answering(p.ollama.ReadGenerate),
 			fields{body: slices.Concat([]string{"prompt string", "system string", "raw boolean"},
 				ollamaFields, []string{"options object", "keep_alive any"}),
 				answer: "model created_at done", stream: ndjson}},
-		{"GET /api/version", "The version of Ollama's API", version(ollamaVersion),
+		{"GET /api/version", "The version of Ollama's API", version(ollama.Version),
 			fields{answer: "version"}},
-		{"GET /api/tags", "The models, as Ollama lists them", p.ollama.tags,
+		{"GET /api/tags", "The models, as Ollama lists them", p.ollama.Tags,
 			fields{answer: "models"}},
-		{"GET /api/ps", "Those in memory", p.ollama.loaded, fields{answer: "models"}},
-		{"POST /api/show", "A model, as Ollama shows it", p.driver.reading(p.ollama.show),
+		{"GET /api/ps", "Those in memory", p.ollama.Loaded, fields{answer: "models"}},
+		{"POST /api/show", "A model, as Ollama shows it", p.driver.Reading(p.ollama.Show),
 			fields{body: []string{"model! string"}, answer: "details model_info capabilities"}},
-		{"POST /api/pull", "Succeeds for a model that is here", p.driver.reading(p.ollama.pull),
+		{"POST /api/pull", "Succeeds for a model that is here", p.driver.Reading(p.ollama.Pull),
 			fields{body: []string{"model! string", "stream boolean"}, answer: "status",
 				stream: ndjson}},
 		{"POST /api/embed", "", noEmbeddings, fields{}},
 		{"POST /api/embeddings", "", noEmbeddings, fields{}},
 
-		{"POST /tokenize", "A text or a conversation as tokens", p.driver.reading(p.tokenize),
+		{"POST /tokenize", "A text or a conversation as tokens", p.driver.Reading(p.tokenize),
 			fields{body: []string{"prompt string", "messages objects", "tools any", "model string",
 				"return_token_strs boolean"}, answer: "tokens count"}},
-		{"POST /detokenize", "Tokens as text", p.driver.reading(p.detokenize),
+		{"POST /detokenize", "Tokens as text", p.driver.Reading(p.detokenize),
 			fields{body: []string{"tokens! integers"}, answer: "prompt"}},
 		{"GET /health", "200 when ready, 503 while loading or draining", p.health,
 			fields{answer: "status"}},

@@ -1,6 +1,6 @@
 // What the port makes of the turns of a whole model, scheduler and grammar included, is checked as
 // closely as what it makes of the single events of the other tests: the scripted model answers
-// behind the check of every body and stream (checked_test.go).
+// behind the check of every body and stream (porttest).
 
 package openai_test
 
@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -47,7 +49,7 @@ var scriptedBodies = map[string][]string{
 // scripted serves the scripted model behind the check of every body and stream.
 func scripted(t *testing.T) *httptest.Server {
 	m := scripttest.New(0, session.NewStore())
-	handler := openai.NewChecked(t, openai.Options{DriverOptions: openai.DriverOptions{Models: m,
+	handler := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: m,
 		Store: session.NewStore()},
 		Tools: scripttest.Tools})
 	srv := httptest.NewServer(handler)

@@ -5,7 +5,7 @@
 // After a change that is meant: OSSRUN_RECORD=1 go test ./runtime/openai -run Surface, and look at
 // what differs.
 
-package openai
+package openai_test
 
 import (
 	"bytes"
@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -125,24 +127,24 @@ func TestSurfaceIsAsRecorded(t *testing.T) {
 // surface is what the port does now: its document, and a line for each outcome of a field.
 func surface(t *testing.T) string {
 	t.Helper()
-	srv, model := server(t, func(r session.Request) ([]session.Event, error) {
+	srv, model := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
 		said := session.Answer{Text: "ok"}
 		if r.Params.Logprobs >= 0 {
 			said.Logprobs = []session.TokenLogprob{{ID: 1, Token: "ok", Bytes: []byte("ok")}}
 		}
-		return []session.Event{said, done(session.FinishStop)}, nil
+		return []session.Event{said, answertest.Done(session.FinishStop)}, nil
 	})
 	var out strings.Builder
-	document := ask(t, "GET", srv.URL+"/openapi.json", "").body
+	document := porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, []byte(document), "", " "); err != nil {
 		t.Fatal(err)
 	}
 	out.Write(pretty.Bytes())
-	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
-	paths := at(decode(t, document), "paths").(map[string]any)
+	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
+	paths := porttest.At(porttest.Decode(t, document), "paths").(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		fields, _ := at(paths[path], "post", "requestBody", "content", "application/json", "schema",
+		fields, _ := porttest.At(paths[path], "post", "requestBody", "content", "application/json", "schema",
 			"properties").(map[string]any)
 		if fields == nil {
 			continue
@@ -152,26 +154,26 @@ func surface(t *testing.T) string {
 		}
 		outcome := func(body map[string]any) (answer string, turn map[string]any) {
 			text, _ := json.Marshal(body)
-			model.mu.Lock()
-			model.requests = nil
-			model.mu.Unlock()
-			r := ask(t, "POST", srv.URL+strings.Replace(path, "{id}", talk, 1), string(text),
+			model.Mu.Lock()
+			model.Requests = nil
+			model.Mu.Unlock()
+			r := porttest.Ask(t, "POST", srv.URL+strings.Replace(path, "{id}", talk, 1), string(text),
 				"X-Request-Id", "req_1")
-			answer = fmt.Sprint(r.status)
-			if r.status != http.StatusOK {
-				answer += " " + strings.TrimSpace(r.body)
+			answer = fmt.Sprint(r.Status)
+			if r.Status != http.StatusOK {
+				answer += " " + strings.TrimSpace(r.Body)
 			}
 			for _, h := range []string{"X-Ossrun-Ignored", "X-Ossrun-Relaxed"} {
-				if s := r.header.Get(h); s != "" {
+				if s := r.Header.Get(h); s != "" {
 					answer += " " + h + ": " + s
 				}
 			}
-			if len(model.requests) == 0 {
+			if len(model.Requests) == 0 {
 				return answer, nil
 			}
-			return fmt.Sprint(answer, ", turns ", len(model.requests)), shownTurn(t, model.last(t))
+			return fmt.Sprint(answer, ", turns ", len(model.Requests)), shownTurn(t, model.Last(t))
 		}
-		_, plain := outcome(decode(t, bases[path]))
+		_, plain := outcome(porttest.Decode(t, bases[path]))
 		names := slices.Collect(maps.Keys(fields))
 		if plain != nil {
 			names = append(names, undocumented...)
@@ -193,13 +195,13 @@ func surface(t *testing.T) string {
 				continue
 			}
 			for _, bound := range []string{"minimum", "maximum"} {
-				if b, ok := at(fields[name], bound).(float64); ok {
+				if b, ok := porttest.At(fields[name], bound).(float64); ok {
 					tried = append(tried, b-1, b, b+1)
 				}
 			}
 			came := map[string][]string{} // from an outcome to the values that have it
 			for _, v := range tried {
-				answer, turn := outcome(with(decode(t, bases[path]), name, v))
+				answer, turn := outcome(with(porttest.Decode(t, bases[path]), name, v))
 				for _, field := range slices.Sorted(maps.Keys(turn)) {
 					if part := fmt.Sprint(turn[field]); part != fmt.Sprint(plain[field]) {
 						answer += fmt.Sprintf(" %s=%q", field, part)
@@ -241,7 +243,7 @@ func shownTurn(t *testing.T, r session.Request) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := decode(t, string(text))
+	turn := porttest.Decode(t, string(text))
 	maps.Copy(turn, turn["Params"].(map[string]any))
 	delete(turn, "Params")
 	turn["Final"], turn["Texts"] = r.Final != nil, len(r.Texts)

@@ -12,33 +12,36 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/chat"
 )
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
-func (p *port) tokenize(e *exchange, r *http.Request, o *object) (any, *fault) {
-	runner, err := p.Models.Get(r.Context(), o.text("model"))
+func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	runner, err := p.Models.Get(r.Context(), o.Text("model"))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, answer.Unavailable(err)
 	}
-	strs := o.flag("return_token_strs")
+	strs := o.Flag("return_token_strs")
 	var ids []int32
-	var f *fault
-	if o.has("messages") {
-		if req := parseChat(o, p.MaxReasoning); o.fault() == nil {
-			ids, f = p.driver.rendered(r.Context(), &req.request)
+	var f *answer.Fault
+	if o.Has("messages") {
+		if req := chat.Parse(o, p.MaxReasoning); o.Fault() == nil {
+			ids, f = p.driver.Rendered(r.Context(), &req.Request)
 		}
-	} else if o.need("prompt") {
+	} else if o.Need("prompt") {
 		// no prompt has a token in front, whatever add_special_tokens says
-		ids = o.get("prompt").encode(o.text("prompt"))
+		ids = o.Get("prompt").Encode(o.Text("prompt"))
 	}
-	if f = cmp.Or(f, o.fault()); f == nil {
+	if f = cmp.Or(f, o.Fault()); f == nil {
 		writeTokens(e, ids, runner.ContextLength(), strs)
 	}
 	return nil, f
 }
 
 // writeTokens writes the answer piece by piece: there may be many times the text of it.
-func writeTokens(e *exchange, ids []int32, most int, strs bool) {
+func writeTokens(e *answer.Exchange, ids []int32, most int, strs bool) {
 	w := newPieceWriter(e)
 	list := func(name string, item func(b []byte, id int32) []byte) {
 		w.b = append(append(append(w.b, `,"`...), name...), `":[`...)
@@ -65,7 +68,7 @@ func writeTokens(e *exchange, ids []int32, most int, strs bool) {
 }
 
 // writeText writes the text of ids, which may be twenty times as long as their numbers.
-func writeText(e *exchange, ids []int32) {
+func writeText(e *answer.Exchange, ids []int32) {
 	w := newPieceWriter(e)
 	var text token.StreamDecoder
 	add := func(s string) {
@@ -89,11 +92,11 @@ const piece = 64 << 10
 // pieceWriter writes a JSON answer as it is made.
 type pieceWriter struct {
 	b       []byte // not written yet
-	e       *exchange
+	e       *answer.Exchange
 	control *http.ResponseController
 }
 
-func newPieceWriter(e *exchange) *pieceWriter {
+func newPieceWriter(e *answer.Exchange) *pieceWriter {
 	e.Header().Set("Content-Type", "application/json")
 	return &pieceWriter{make([]byte, 0, piece+1024), e, // and room for a token
 		http.NewResponseController(e)}
@@ -102,17 +105,18 @@ func newPieceWriter(e *exchange) *pieceWriter {
 // send writes what is there if it is least bytes.
 func (w *pieceWriter) send(least int) {
 	if len(w.b) >= least {
-		_ = w.control.SetWriteDeadline(time.Now().Add(patience)) // or there is none
+		_ = w.control.SetWriteDeadline(time.Now().Add(answer.Patience)) // or there is none
 		_, _ = w.e.Write(w.b)
 		w.b = w.b[:0]
 	}
 }
 
-func (p *port) detokenize(e *exchange, _ *http.Request, o *object) (any, *fault) {
-	o.need("tokens")
-	ids := idsOf(o.list("tokens"))
-	if o.fault() == nil {
+func (p *port) detokenize(e *answer.Exchange, _ *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	o.Need("tokens")
+	ids := answer.IDsOf(o.List("tokens"))
+	if o.Fault() == nil {
 		writeText(e, ids)
 	}
-	return nil, o.fault()
+	return nil, o.Fault()
 }

@@ -1,4 +1,4 @@
-package openai
+package openai_test
 
 import (
 	"encoding/json"
@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
 func TestTokenize(t *testing.T) {
-	srv, _ := server(t, answers("ok"))
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	ids := token.Get().Encode(nil, "Hello world")
-	m := decode(t, post(t, srv, "/tokenize",
-		`{"model":"gpt-oss:20b","prompt":"Hello world","return_token_strs":true}`).body)
+	m := porttest.Decode(t, porttest.Post(t, srv, "/tokenize",
+		`{"model":"gpt-oss:20b","prompt":"Hello world","return_token_strs":true}`).Body)
 	list, _ := json.Marshal(m["tokens"])
 	want, _ := json.Marshal(ids)
 	if string(list) != string(want) || m["count"] != float64(len(ids)) ||
@@ -21,13 +23,13 @@ func TestTokenize(t *testing.T) {
 		!reflect.DeepEqual(m["token_strs"], []any{"Hello", " world"}) {
 		t.Errorf("tokens %v, want %s", m, want)
 	}
-	m = decode(t, post(t, srv, "/detokenize", `{"tokens":`+string(want)+`}`).body)
+	m = porttest.Decode(t, porttest.Post(t, srv, "/detokenize", `{"tokens":`+string(want)+`}`).Body)
 	if m["prompt"] != "Hello world" {
 		t.Errorf("prompt %v", m)
 	}
-	m = decode(t, post(t, srv, "/tokenize", chatWith(`"tools":[`+weatherTool+`]`)).body)
+	m = porttest.Decode(t, porttest.Post(t, srv, "/tokenize", porttest.ChatWith(`"tools":[`+porttest.WeatherTool+`]`)).Body)
 	list, _ = json.Marshal(m["tokens"])
-	m = decode(t, post(t, srv, "/detokenize", `{"tokens":`+string(list)+`}`).body)
+	m = porttest.Decode(t, porttest.Post(t, srv, "/detokenize", `{"tokens":`+string(list)+`}`).Body)
 	text, _ := m["prompt"].(string)
 	if !strings.HasPrefix(text, "<|start|>system<|message|>") || !strings.HasSuffix(text,
 		"<|start|>user<|message|>hi<|end|><|start|>assistant") ||
@@ -37,7 +39,7 @@ func TestTokenize(t *testing.T) {
 	odd := strings.Repeat("a \"quoted\" \\ \u6f22\U0001f642\n\x01<|end|>", 5_000)
 	ids = token.Get().EncodeBytes(token.Get().Encode(nil, odd), []byte("\xf0\x9f")) // half a letter
 	list, _ = json.Marshal(ids)
-	m = decode(t, post(t, srv, "/detokenize", `{"tokens":`+string(list)+`}`).body)
+	m = porttest.Decode(t, porttest.Post(t, srv, "/detokenize", `{"tokens":`+string(list)+`}`).Body)
 	if m["prompt"] != odd+"\ufffd" {
 		t.Errorf("of %d tokens: %.200v", len(ids), m["prompt"])
 	}
@@ -46,12 +48,12 @@ func TestTokenize(t *testing.T) {
 		{"/detokenize", `{"tokens":[-1]}`, "tokens[0]"},
 		{"/tokenize", `{"messages":[]}`, "messages"},
 	} {
-		r := ask(t, "POST", srv.URL+c.path, c.body)
-		if r.status != 400 || at(decode(t, r.body), "error", "param") != c.param {
-			t.Errorf("%s: %d %s", c.body, r.status, r.body)
+		r := porttest.Ask(t, "POST", srv.URL+c.path, c.body)
+		if r.Status != 400 || porttest.At(porttest.Decode(t, r.Body), "error", "param") != c.param {
+			t.Errorf("%s: %d %s", c.body, r.Status, r.Body)
 		}
 	}
-	if r := ask(t, "POST", srv.URL+"/tokenize", `{"model":"x","prompt":"a"}`); r.status != 404 {
-		t.Errorf("another model: %d %s", r.status, r.body)
+	if r := porttest.Ask(t, "POST", srv.URL+"/tokenize", `{"model":"x","prompt":"a"}`); r.Status != 404 {
+		t.Errorf("another model: %d %s", r.Status, r.Body)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -46,7 +47,7 @@ func TestElsewhere(t *testing.T) {
 	here := loadHere(t, "demo", 4096)
 	defer here.Close()
 	handler := openai.NewHandler(openai.Options{
-		DriverOptions: openai.DriverOptions{Models: one{here.Model}}})
+		Options: answer.Options{Models: one{here.Model}}})
 	defer handler.Close()
 	srv := httptest.NewServer(handler)
 	defer srv.Close()

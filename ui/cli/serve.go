@@ -30,6 +30,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -298,7 +299,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	s.state.Store(local.Loading)
 	log, o := v.log(v.t.Err), m.Settled()
 	s.port = openai.NewHandler(openai.Options{
-		DriverOptions: openai.DriverOptions{Models: m, Log: log, MaxBody: o.MaxBody,
+		Options: answer.Options{Models: m, Log: log, MaxBody: o.MaxBody,
 			MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
 			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 			IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -51,7 +52,7 @@ func serve(t *testing.T) *httptest.Server {
 func serveWith(t *testing.T, store session.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
-	handler := openai.NewHandler(openai.Options{DriverOptions: openai.DriverOptions{Models: m,
+	handler := openai.NewHandler(openai.Options{Options: answer.Options{Models: m,
 		Store: store}})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {

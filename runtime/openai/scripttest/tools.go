@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony"
-	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -19,7 +19,7 @@ import (
 // page for everything and whose answers cite it, and an MCP server "sums" with the function
 // sums_add.
 func Tools(kind, label string) ([]session.Tool, error) {
-	if kind == openai.ToolMCP && label != sums {
+	if kind == tools.MCP && label != sums {
 		return nil, nil
 	}
 	return []session.Tool{tool{kind}}, nil
@@ -31,9 +31,9 @@ const sums = "sums"
 type tool struct{ kind string }
 
 func (t tool) Offer(r *session.Request) {
-	r.Python = r.Python || t.kind == openai.ToolPython
-	r.Browser = r.Browser || t.kind == openai.ToolBrowser
-	if t.kind == openai.ToolMCP {
+	r.Python = r.Python || t.kind == tools.Python
+	r.Browser = r.Browser || t.kind == tools.Browser
+	if t.kind == tools.MCP {
 		r.Functions = append(r.Functions, harmony.ToolDescription{Name: sums + "_add",
 			Description: "Adds.", Parameters: json.RawMessage(`{"type":"object","properties":` +
 				`{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],` +
@@ -42,7 +42,7 @@ func (t tool) Offer(r *session.Request) {
 }
 
 func (t tool) Runs(recipient string) bool {
-	return t.kind == openai.ToolMCP && recipient == "functions."+sums+"_add" ||
+	return t.kind == tools.MCP && recipient == "functions."+sums+"_add" ||
 		recipient == t.kind || strings.HasPrefix(recipient, t.kind+".")
 }
 
@@ -50,9 +50,9 @@ func (t tool) Run(_ context.Context, c session.Call, output func(string)) (sessi
 	error) {
 	said := "[1] Example (https://example.org/)"
 	switch t.kind {
-	case openai.ToolPython:
+	case tools.Python:
 		said = "ran: " + c.Arguments
-	case openai.ToolMCP:
+	case tools.MCP:
 		var of struct{ A, B int }
 		if err := json.Unmarshal([]byte(c.Arguments), &of); err != nil {
 			return session.ToolResult{}, fmt.Errorf("arguments: %w", err)
@@ -66,7 +66,7 @@ func (t tool) Run(_ context.Context, c session.Call, output func(string)) (sessi
 // Citations are the marks of the page that the browser finds.
 func (t tool) Citations(answer string) (list []session.Citation) {
 	const mark = "【1】"
-	if t.kind != openai.ToolBrowser {
+	if t.kind != tools.Browser {
 		return nil
 	}
 	for at := 0; ; at += len(mark) {

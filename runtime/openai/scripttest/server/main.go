@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -66,8 +67,8 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	handler := openai.NewHandler(openai.Options{
-		DriverOptions: openai.DriverOptions{Models: m, Store: store, Log: log, Interval: interval},
-		APIKey:        key, Version: "0.0.0-script", Tools: scripttest.Tools})
+		Options: answer.Options{Models: m, Store: store, Log: log, Interval: interval},
+		APIKey:  key, Version: "0.0.0-script", Tools: scripttest.Tools})
 	defer handler.Close()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
 	if !stay {

@@ -1,0 +1,340 @@
+// Package answer is the driver of every dialect: from a request that was read and checked to a
+// whole answer or a stream; and what their readers and forms share.
+//
+// A dialect provides a request (which turns to start) and a form
+// (how their events are written). The driver starts the turns, reads their events, keeps the
+// connection alive, counts usage, and turns a failure into an error for the client. Another API
+// needs only another form.
+//
+// What must stay true: every started turn is read to its end and counted once; an answer whose turn
+// failed is never sent as a good one; a form is called from one goroutine.
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Request is the part of a checked request that the driver needs.
+type Request struct {
+	Model string
+	// standIn: a model that is not known is another maker's, and the default one replaces it
+	StandIn bool
+	Turns   []session.Request // one for each choice
+	N       int               // choices of each prompt; they are neighbours in turns
+	Stream  bool
+	Dry     bool   // nothing is generated: the turns are not started
+	Unpaced bool   // tokens are sent as they come, however many streams are open
+	History string // the field that holds the prompt or conversation, for errors
+	Format  format // of the answer
+	Lines   bool   // a stream is lines of JSON, not events
+	ShowIDs bool   // show the tokens of prompt and answer
+	// the client sent a prediction, and is told how much of it came
+	Predicted bool
+	Ignored   []string // parts of the request that have no effect
+	Loops     bool     // turns that repeat themselves go on
+	Start     Starter  // nil: the turn is the runner's own
+	// runs the answer so that it goes on when the client has left; nil: it ends with the client
+	Background func(a *Answer, r *http.Request)
+}
+
+// Starter starts a turn of a route that adds something to it.
+type Starter func(ctx context.Context, a *Answer, r session.Request) (session.Turn, error)
+
+// Form writes one answer. If the answer is not streamed, its emit does nothing.
+type Form interface {
+	// open is called first, once the turns run. It sends the first events of a stream.
+	Open(a *Answer)
+	// take writes an event of a choice. session.Done is the last one; answer.failureOf tells
+	// whether the choice failed.
+	Take(choice int, e session.Event)
+	// beat sends something harmless on a silent stream, so that the client does not give up.
+	Beat()
+	// end sends the last events of a stream; f is why the request failed, nil if it did not.
+	End(usage session.Usage, f *Fault)
+	// whole is the body of an answer that is not streamed.
+	Whole(usage session.Usage) any
+}
+
+// Reader makes a request and its form from the body; what is wrong is complained about.
+type Reader func(o *Object) (*Request, Form)
+
+// Answer is one answer while it is generated.
+type Answer struct {
+	Request  *Request
+	form     Form
+	Driver   *Driver
+	Runner   session.Runner
+	Exchange *Exchange
+	ctx      context.Context    // the client's
+	Cancel   context.CancelFunc // ends the turns
+	Turns    []session.Turn
+	Dones    []*session.Done // of each choice; nil while it runs
+	Created  int64           // seconds since 1970
+	Model    string          // as the client named it
+	out      *Stream         // nil: not streamed
+
+	Quiet func() error  // called every often while nothing comes; nil: what keeps the client
+	Often time.Duration // at most Options.Silence
+}
+
+// Answering is the handler of a route that generates.
+func (d *Driver) Answering(read Reader) Handler {
+	return d.Reading(func(e *Exchange, r *http.Request, body *Object) (any, *Fault) {
+		return nil, d.answer(e, r, body, read)
+	})
+}
+
+// answer returns a fault if it has not sent anything yet.
+func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader) *Fault {
+	req, form := read(body)
+	if f := body.c.first; f != nil {
+		return f
+	}
+	runner, err := d.ModelOf(r.Context(), req)
+	if err != nil {
+		return Unavailable(err)
+	}
+	for i := range req.Turns {
+		req.Turns[i].AllowLoops = req.Loops || d.AllowLoops
+	}
+	req.Ignored = append(req.Ignored, body.Unread()...)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	a := &Answer{Request: req, form: form, Driver: d, Runner: runner, Exchange: e,
+		ctx: r.Context(), Cancel: cancel, Dones: make([]*session.Done, len(req.Turns)),
+		Created: time.Now().Unix(), Model: cmp.Or(req.Model, runner.ID())}
+	a.Ignore(nil)
+	e.parsed() // the rest is the session's work, which has its own gate
+	if req.Background != nil {
+		req.Background(a, r)
+		return nil
+	}
+	relaxed := req.Format.relaxed
+	if !req.Dry {
+		if err := a.startTurns(ctx); err != nil {
+			return FaultOf(err, req.History)
+		}
+		e.Prepared()
+		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
+	}
+	e.relaxed = e.Tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
+	return a.run()
+}
+
+// ModelOf is the model that a request asks for.
+func (d *Driver) ModelOf(ctx context.Context, r *Request) (session.Runner, error) {
+	runner, err := d.Models.Get(ctx, r.Model)
+	if r.StandIn && errors.Is(err, session.ErrUnknownModel) {
+		return d.Models.Get(ctx, "")
+	}
+	return runner, err
+}
+
+// Ignore tells the client what else of the request has no effect.
+func (a *Answer) Ignore(more []string) {
+	a.Request.Ignored = append(a.Request.Ignored, more...)
+	slices.Sort(a.Request.Ignored)
+	a.Exchange.ignored = a.Exchange.Tell("X-Ossrun-Ignored",
+		strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", "))
+}
+
+// startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
+func (a *Answer) startTurns(ctx context.Context) error {
+	start := a.Request.Start
+	if start == nil {
+		start = func(ctx context.Context, a *Answer, r session.Request) (session.Turn, error) {
+			return a.Runner.Start(ctx, r)
+		}
+	}
+	for _, r := range a.Request.Turns {
+		t, err := start(ctx, a, r)
+		if err != nil {
+			a.Cancel()
+			for _, t := range a.Turns {
+				for _, ok := t.Next(); ok; _, ok = t.Next() {
+				}
+			}
+			return err
+		}
+		a.Turns = append(a.Turns, t)
+	}
+	return nil
+}
+
+func (a *Answer) run() *Fault {
+	patient := patientWriter{e: a.Exchange}
+	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
+		quiet: patient.quiet, whole: true}
+	switch {
+	case a.Quiet != nil:
+		follow.quiet, follow.silence = a.Quiet, min(a.Driver.Silence, a.Often)
+	case a.Request.Stream:
+		defer a.Driver.pace.enter()()
+		if a.Request.Lines {
+			a.out = StartLines(a.Exchange, a.Cancel)
+		} else {
+			a.out = StartEvents(a.Exchange, a.Cancel)
+		}
+		follow.quiet, follow.whole = a.beat, false
+		if !a.Request.Unpaced {
+			follow.pace = a.Driver.pace
+		}
+	}
+	a.form.Open(a)
+	if a.Request.Dry {
+		for i, r := range a.Request.Turns {
+			a.event(i, session.Done{Finish: session.FinishLength,
+				Usage: session.Usage{Prompt: len(r.Prompt)}})
+		}
+	}
+	// if the client is gone already, this cancels the turns; they are still read to their end
+	_ = a.flush()
+	gone := follow.run()
+	usage := a.count()
+	failed := a.failed()
+	switch {
+	case gone != nil:
+		a.Exchange.Fault = gone.Error()
+	case failed != nil:
+		a.Exchange.Fault = failed.Message
+	}
+	if a.out != nil || a.Request.Background != nil {
+		a.form.End(usage, failed)
+		_ = a.flush() // the last write: nothing is left to cancel
+		if a.out != nil {
+			a.Driver.Count.Streamed(a.Runner.ID(), a.out.events, a.out.writes)
+		}
+		return nil
+	}
+	if gone == nil && failed == nil {
+		if slices.ContainsFunc(a.Dones, func(d *session.Done) bool {
+			return d.Finish == session.FinishLoop
+		}) {
+			a.Exchange.Fault = a.Exchange.Tell("X-Ossrun-Loop", session.ErrLoop.Error())
+		}
+		WriteJSON(a.Exchange, http.StatusOK, a.form.Whole(usage))
+	}
+	if gone != nil {
+		return nil // nobody is left to read an answer
+	}
+	return failed
+}
+
+func (a *Answer) take(batch []arrival) error {
+	for _, e := range batch {
+		a.event(e.choice, e.event)
+	}
+	return a.flush()
+}
+
+func (a *Answer) event(choice int, e session.Event) {
+	if d, ok := e.(session.Done); ok {
+		a.Dones[choice] = &d
+	}
+	a.form.Take(choice, a.Request.Format.shown(e))
+}
+
+func (a *Answer) beat() error {
+	a.form.Beat()
+	return a.flush()
+}
+
+// Emit adds an event to the stream; name "" leaves out the event line.
+func (a *Answer) Emit(name string, v any) {
+	if a.out != nil {
+		a.out.Event(name, v)
+	}
+}
+
+func (a *Answer) flush() error {
+	if a.out == nil {
+		return nil
+	}
+	return a.out.Flush()
+}
+
+// count adds the turns to the metrics and returns the usage of all of them. The tokens of a prompt
+// with several choices count once.
+func (a *Answer) count() (all session.Usage) {
+	for choices := range slices.Chunk(a.Dones, a.Request.N) {
+		var prompt, cached int
+		for i, d := range choices {
+			if d == nil { // the turn ended without Done, which is a bug
+				d = &session.Done{Finish: session.FinishError}
+				choices[i] = d
+			}
+			a.Driver.Count.Finished(a.Runner.ID(), *d)
+			u := d.Usage
+			prompt, cached = max(prompt, u.Prompt), max(cached, u.Cached)
+			u.Prompt, u.Cached = 0, 0
+			all = all.Plus(u)
+		}
+		all = all.Plus(session.Usage{Prompt: prompt, Cached: cached})
+	}
+	a.Exchange.Usage = all
+	return all
+}
+
+// failed is why the request failed as a whole, nil if it did not.
+func (a *Answer) failed() *Fault {
+	for _, d := range a.Dones {
+		if f := a.FailureOf(*d); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// FailureOf is the fault of a turn that has failed, nil for one that has not.
+func (a *Answer) FailureOf(d session.Done) *Fault {
+	switch d.Finish {
+	case session.FinishError:
+		if d.Err == nil {
+			return Failure(http.StatusInternalServerError, KindServer, "the model failed")
+		}
+		return FaultOf(d.Err, a.Request.History)
+	case session.FinishCancelled:
+		if a.ctx.Err() != nil {
+			return FaultOf(context.Canceled, a.Request.History)
+		}
+		return Failure(http.StatusServiceUnavailable, KindServer,
+			"the request was cancelled by the server")
+	}
+	return nil
+}
+
+// Rendered is the prompt of a request.
+func (d *Driver) Rendered(ctx context.Context, req *Request) ([]int32, *Fault) {
+	ids, err := session.Prompt(ctx, d.Store, req.Turns[0])
+	if err != nil {
+		return nil, FaultOf(err, req.History)
+	}
+	return ids, nil
+}
+
+// Unavailable is the fault of a model that cannot be used.
+func Unavailable(err error) *Fault {
+	f := FaultOf(err, "")
+	if f.Status == http.StatusInternalServerError {
+		f.Status = http.StatusServiceUnavailable
+	}
+	return f
+}
+
+// Choices are n turns of one request, each with a seed of its own.
+func Choices(r session.Request, n int) []session.Request {
+	list := make([]session.Request, n)
+	for i := range list {
+		list[i] = r
+		list[i].Params.Seed += uint64(i)
+	}
+	return list
+}

@@ -1,0 +1,271 @@
+// Package answertest has a scripted model for tests of the port: it says what a test tells it to,
+// and remembers what it was asked.
+package answertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Script decides what a turn says.
+type Script func(r session.Request) ([]session.Event, error)
+
+// Model is a session.Runner that says what its script tells it to.
+type Model struct {
+	Script  Script
+	Stats   sched.Stats
+	Relaxed []string       // what the session says of every turn at its start
+	Result  session.Result // what every turn starts from
+	Sampled []int32        // what every turn says it has sampled
+
+	Mu       sync.Mutex
+	Requests []session.Request
+	running  int
+}
+
+// ID is the model's name.
+func (f *Model) ID() string { return "gpt-oss-20b" }
+
+// ContextLength is small, so that it can be exceeded.
+func (f *Model) ContextLength() int { return 4096 }
+
+// Device is none.
+func (f *Model) Device() string { return "a script" }
+
+// Start begins a turn that the script has written.
+func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	events, err := f.Script(r)
+	if err != nil {
+		return nil, err
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.Requests = append(f.Requests, r)
+	f.running++
+	result := f.Result
+	result.Relaxed = f.Relaxed
+	return &turn{ctx: ctx, runner: f, events: events, result: result}, nil
+}
+
+// Now is what the scheduler would say.
+func (f *Model) Now() sched.Stats { return f.Stats }
+
+// Last is the request of the newest turn.
+func (f *Model) Last(t *testing.T) session.Request {
+	t.Helper()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if len(f.Requests) == 0 {
+		t.Fatal("no turn was started")
+	}
+	return f.Requests[len(f.Requests)-1]
+}
+
+// Active is how many turns have not ended.
+func (f *Model) Active() int {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.running
+}
+
+// Pause is a place in the script where the model thinks until the channel is closed.
+type Pause struct {
+	session.Event
+	Until <-chan struct{}
+}
+
+type turn struct {
+	ctx    context.Context
+	runner *Model
+	events []session.Event
+	result session.Result
+	ended  bool
+}
+
+func (t *turn) Next() (session.Event, bool) {
+	for {
+		if t.ended {
+			return nil, false
+		}
+		if t.ctx.Err() != nil {
+			return t.end(session.Done{Finish: session.FinishCancelled,
+				Usage: session.Usage{Prompt: Usage.Prompt}}), true
+		}
+		e := t.events[0]
+		t.events = t.events[1:]
+		switch e := e.(type) {
+		case Pause:
+			select {
+			case <-e.Until:
+			case <-t.ctx.Done():
+			}
+			continue
+		case session.Done:
+			return t.end(e), true
+		case session.Reasoning:
+			t.result.Reasoning += e.Text
+		case session.Commentary:
+			t.result.Commentary += e.Text
+		case session.Answer:
+			t.result.Answer += e.Text
+		case session.CallStart:
+			t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name,
+				Recipient: e.Recipient})
+		case session.CallEnd:
+			t.result.Calls[e.Index].Arguments = e.Arguments
+		}
+		return e, true
+	}
+}
+
+func (t *turn) end(d session.Done) session.Event {
+	t.ended = true
+	if t.result.Reasoning != "" {
+		t.result.Messages = append(t.result.Messages,
+			session.AssistantReasoning(t.result.Reasoning))
+	}
+	for _, c := range t.result.Calls {
+		m := session.FunctionCall(c.ID, c.Name, c.Arguments)
+		if c.Recipient != "" {
+			m.Recipient = c.Recipient
+		}
+		t.result.Messages = append(t.result.Messages, m)
+	}
+	if t.result.Answer != "" {
+		t.result.Messages = append(t.result.Messages, session.AssistantAnswer(t.result.Answer))
+	}
+	t.runner.Mu.Lock()
+	t.runner.running--
+	t.runner.Mu.Unlock()
+	t.result.Done = d
+	return d
+}
+
+func (t *turn) Result() session.Result { return t.result }
+func (t *turn) Sampled() []int32       { return t.runner.Sampled }
+
+// Usage is that of every whole turn.
+var Usage = session.Usage{Prompt: 40, Cached: 8, Completion: 12, Reasoning: 5}
+
+// Done ends a turn.
+func Done(f session.Finish) session.Event {
+	return session.Done{Finish: f, Usage: Usage, Timing: sched.Timing{TTFT: 20 * time.Millisecond,
+		Decode: 110 * time.Millisecond}}
+}
+
+// Answers says text after a thought.
+func Answers(text string) Script {
+	return func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Reasoning{Text: "They ask. "},
+			session.Reasoning{Text: "I answer."}, session.Answer{Text: text},
+			Done(session.FinishStop)}, nil
+	}
+}
+
+// Calls makes one call of name.
+func Calls(name, arguments string) Script {
+	return func(session.Request) ([]session.Event, error) {
+		return CallEvents(name, arguments),
+			nil
+	}
+}
+
+// CallEvents are a thought and a call.
+func CallEvents(name, arguments string) []session.Event {
+	half := len(arguments) / 2
+	return []session.Event{session.Reasoning{Text: "A tool knows."}, session.CallStart{ID: "call_1",
+		Name: name, Recipient: "functions." + name},
+		session.CallArguments{Text: arguments[:half]},
+		session.CallArguments{Text: arguments[half:]}, session.CallEnd{Arguments: arguments},
+		Done(session.FinishToolCalls)}
+}
+
+// Agent calls the first function it is offered until a tool has answered, then answers.
+func Agent(r session.Request) ([]session.Event, error) {
+	if len(r.Functions) > 0 && (len(r.Messages) == 0 ||
+		r.Messages[len(r.Messages)-1].Role != harmony.RoleTool) {
+		return CallEvents(r.Functions[0].Name, `{"city": "Paris"}`), nil
+	}
+	return Answers("Done. The repository has a README.md and main.py.")(r)
+}
+
+// Fails starts no turn.
+func Fails(err error) Script {
+	return func(session.Request) ([]session.Event, error) { return nil, err }
+}
+
+// History shows the messages of a request in one line each.
+func History(r session.Request) string {
+	var lines []string
+	for _, m := range r.Messages {
+		s := string(m.Role)
+		if m.Name != "" {
+			s += " " + m.Name
+		}
+		if m.Channel != "" {
+			s += " <" + m.Channel + ">"
+		}
+		if m.Recipient != "" {
+			s += " to " + m.Recipient
+		}
+		if m.CallID != "" {
+			s += " #" + m.CallID
+		}
+		text := m.Text()
+		if m.Role == harmony.RoleDeveloper && len(m.Content) == 1 &&
+			m.Content[0].Developer != nil && m.Content[0].Developer.Instructions != nil {
+			text = *m.Content[0].Developer.Instructions
+		}
+		lines = append(lines, s+": "+text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// singleModel is the source of a server with one model, known under its own name and some others.
+type singleModel struct {
+	session.Runner
+	stats   func() sched.Stats
+	aliases []string
+}
+
+// Single is a server with one model.
+func Single(r session.Runner, stats func() sched.Stats, aliases ...string) session.Models {
+	return &singleModel{r, stats, aliases}
+}
+
+func (s *singleModel) List() []session.ModelInfo {
+	return []session.ModelInfo{{ID: s.ID(), Aliases: s.aliases, ContextLength: s.ContextLength(),
+		Created: 1754352000}}
+}
+
+func (s *singleModel) Get(_ context.Context, name string) (session.Runner, error) {
+	for _, n := range append(s.aliases, "", s.ID()) {
+		if strings.EqualFold(name, n) {
+			return s.Runner, nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
+}
+
+func (s *singleModel) Stats() map[string]sched.Stats {
+	return map[string]sched.Stats{s.ID(): s.stats()}
+}
+
+// Summarises answers "ok", and text where it is asked for a summary.
+func Summarises(text string) Script {
+	return func(r session.Request) ([]session.Event, error) {
+		if strings.HasPrefix(r.Messages[len(r.Messages)-1].Text(), "Write a summary") {
+			return []session.Event{session.Answer{Text: text}, Done(session.FinishStop)},
+				nil
+		}
+		return Answers("ok")(r)
+	}
+}

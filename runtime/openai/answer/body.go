@@ -1,0 +1,149 @@
+// Reading a request's body: how much of it, and for how long.
+//
+// What must stay true: a client that stops sending is cut off within a minute, whatever it has
+// sent; one that sends a byte now and then is cut off too; a slow but steady one is served; the
+// bodies of all unanswered requests together are never more than MaxTexts.
+
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const (
+	// StandardBody is the largest body where Options.MaxBody says nothing.
+	StandardBody = 16 << 20
+	// bodyGrace is how long a body may be silent, and the time it has before its rate counts.
+	bodyGrace = 30 * time.Second
+	// bodyRate is the rate below which a body of any length is cut off after bodyGrace.
+	bodyRate = 64 << 10 // bytes a second
+)
+
+// timedBody moves the deadline of the connection as the body arrives.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	begun   time.Time
+	arrived int64
+	texts   *atomic.Int64 // bytes of all bodies that requests hold
+	most    int64         // of texts
+}
+
+// errTexts ends reading a body if the bodies of other requests leave no room for it.
+var errTexts = errors.New("too much text waits already")
+
+// LimitBody bounds the body's length and time. The deadline is set at once, since the server also
+// reads bodies that no handler has read. What has arrived counts against MaxTexts until release.
+func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, d.MaxBody),
+		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts,
+		most: d.MaxTexts}
+	t.extend()
+	r.Body = t
+	return func() { d.texts.Add(-t.arrived) }
+}
+
+func (t *timedBody) extend() {
+	steady := t.begun.Add(bodyGrace + time.Duration(t.arrived)*time.Second/bodyRate)
+	if silent := time.Now().Add(bodyGrace); silent.Before(steady) {
+		steady = silent
+	}
+	_ = t.control.SetReadDeadline(steady) // a recorder in a test has none
+}
+
+func (t *timedBody) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	t.arrived += int64(n)
+	if t.texts.Add(int64(n)) > t.most && n > 0 {
+		return n, errTexts
+	}
+	switch err {
+	case nil:
+		t.extend()
+	case io.EOF: // from here on a read only tells that the client is gone
+		_ = t.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
+	b, err := readAll(r.Body, r.ContentLength)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
+			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
+				"raises the limit", tooLarge.Limit>>20))
+	case errors.Is(err, errTexts):
+		return nil, FaultOf(&session.BusyError{After: time.Second}, "")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, Refusal(http.StatusRequestTimeout, "", "request_timeout",
+			"the request body did not come in time")
+	case err != nil:
+		return nil, Invalid("", "the request body could not be read: %v", err)
+	}
+	if d.LogPrompts {
+		d.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
+	}
+	if f := d.prepare(e, r, len(b)); f != nil {
+		return nil, f
+	}
+	o, f := parseFor(r.Context(), b)
+	if o != nil {
+		o.c.images = d.IgnoreImages
+	}
+	return o, f
+}
+
+// readAll is io.ReadAll of length bytes, -1 if that is not known. It allocates the announced length
+// only once an eighth of it is here, and copies little.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	b := make([]byte, 0, min(max(length+1, 512), 64<<10))
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) < cap(b):
+		case int64(len(b)) <= length: // one byte more, to read the end
+			b = append(make([]byte, 0, min(8*int64(len(b)), length+1)), b...)
+		default:
+			b = append(b, 0)[:len(b)]
+		}
+	}
+}
+
+// prepare admits a request to those that are read and checked, which the scheduler does not see
+// yet: large ones a few at a time. They leave by exchange.parsed and prepared, or at the end.
+func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *Fault {
+	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
+		d.preparing.Add(-1)
+		return FaultOf(&session.BusyError{After: time.Second}, "")
+	}
+	leave, err := d.gate.Enter(r.Context(), bytes)
+	if err != nil {
+		d.preparing.Add(-1)
+		return FaultOf(err, "")
+	}
+	e.parsed = sync.OnceFunc(leave)
+	e.Prepared = sync.OnceFunc(func() {
+		e.parsed()
+		d.preparing.Add(-1)
+	})
+	return nil
+}

@@ -1,0 +1,125 @@
+// Answers in the form of chat completions and of completions: the object around the choices, the
+// chunks of a stream, and the usage.
+//
+// What must stay true: all chunks have the same id; a stream always ends in data: [DONE], unless
+// the client is gone.
+
+package answer
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Completion is the object around the choices.
+type Completion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices any    `json:"choices"`
+	// vLLM's, where the client asks for ids: of a whole answer, or in the first chunk
+	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
+	// of a stream with include_usage: null in all but the last chunk
+	Usage any `json:"usage,omitempty"`
+}
+
+// Chunks is the part of a form that does not depend on what a choice looks like.
+type Chunks struct {
+	*Answer
+	ID     string
+	Object string // of a chunk
+	Usage  bool   // the client asked for it at the end of the stream
+}
+
+// Send sends a chunk with one choice.
+func (c *Chunks) Send(choice any) {
+	c.Emit("", c.Completion([]any{choice}, c.NoUsage()))
+}
+
+// NoUsage is the usage field of all chunks but the last.
+func (c *Chunks) NoUsage() any {
+	if c.Usage {
+		return json.RawMessage("null")
+	}
+	return nil
+}
+
+// Completion is the object around these choices.
+func (c *Chunks) Completion(choices, usage any) Completion {
+	return Completion{ID: c.ID, Object: c.Object, Created: c.Created, Model: c.Model,
+		Choices: choices, Usage: usage}
+}
+
+// BeatWith keeps the connection alive. It sends a comment, for proxies, and an empty piece of a
+// running choice, for clients whose timer only data resets.
+func (c *Chunks) BeatWith(empty func(choice int) any) {
+	c.out.Comment("keep-alive")
+	for i, d := range c.Dones {
+		if d == nil {
+			c.Send(empty(i))
+			return
+		}
+	}
+}
+
+// End ends a stream; see Form.
+func (c *Chunks) End(usage session.Usage, f *Fault) {
+	if f != nil {
+		c.Emit("", f.body())
+	} else if c.Usage {
+		c.Emit("", c.Completion([]any{}, c.WireUsage(usage)))
+	}
+	c.out.line("[DONE]")
+}
+
+// Tokens are the ids of a choice that has ended, nil if the client has not asked for them.
+func (c *Chunks) Tokens(choice int) []int32 {
+	if !c.Request.ShowIDs || c.Turns == nil {
+		return nil
+	}
+	return c.Turns[choice].Result().Tokens
+}
+
+// Usage counts tokens as clients of both routes read them.
+type Usage struct {
+	PromptTokens     int           `json:"prompt_tokens"`
+	CompletionTokens int           `json:"completion_tokens"`
+	TotalTokens      int           `json:"total_tokens"`
+	PromptDetails    promptDetails `json:"prompt_tokens_details"`
+	OutputDetails    chatDetails   `json:"completion_tokens_details"`
+}
+
+type chatDetails struct {
+	OutputDetails
+	// of the prediction, where there is one
+	Accepted *int `json:"accepted_prediction_tokens,omitempty"`
+	Rejected *int `json:"rejected_prediction_tokens,omitempty"`
+}
+
+// WireUsage is WireUsage with what came of a prediction.
+func (c *Chunks) WireUsage(u session.Usage) Usage {
+	w := WireUsage(u)
+	if c.Request.Predicted {
+		w.OutputDetails.Accepted, w.OutputDetails.Rejected = &u.Accepted, &u.Rejected
+	}
+	return w
+}
+
+type promptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// WireUsage is a session's usage for clients.
+func WireUsage(u session.Usage) Usage {
+	return Usage{PromptTokens: u.Prompt, CompletionTokens: u.Completion,
+		TotalTokens:   u.Prompt + u.Completion,
+		PromptDetails: promptDetails{u.Cached},
+		OutputDetails: chatDetails{OutputDetails: OutputDetails{u.Reasoning}}}
+}
+
+// OutputDetails says what the tokens of an answer were.
+type OutputDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}

@@ -1,0 +1,142 @@
+// The text of a message's parts: of content, of files that stand in the request, and of reasoning
+// on its way out and back.
+//
+// gpt-oss needs its reasoning back until the turn has its final answer, and clients return it in
+// different forms: as text, only as encrypted_content, only as a summary, under one of several
+// names. So it is sent as text and as encrypted_content, and accepted in every form that was seen.
+// For clients that drop it the session remembers it. encrypted_content is not secret: the same text
+// is sent beside it.
+
+package answer
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/tools/pdf"
+)
+
+// SealVersion marks content that this server made; content of others (a conversation begun
+// elsewhere) cannot be read.
+const SealVersion = "ossrun1."
+
+// Seal hides a text in encrypted_content.
+func Seal(text string) string {
+	return SealVersion + base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// Unseal is the text of sealed content, "" if it is not ours.
+func Unseal(s string) string {
+	body, ours := strings.CutPrefix(s, SealVersion)
+	if !ours {
+		return ""
+	}
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// fileText is the text of a file part: input_file of responses, file of chat completions. The model
+// reads text only, and this server keeps no files and fetches none.
+func fileText(part *Object) string {
+	holder := part.Inner("file")
+	if !holder.Has("file_data") {
+		holder.Complain(Unsupported(holder.path, "a file by its id or URL",
+			"send its text in file_data"))
+		return ""
+	}
+	at := holder.At("file_data")
+	data := holder.Text("file_data")
+	if header, body, ok := strings.Cut(data, ";base64,"); ok && strings.HasPrefix(header, "data:") {
+		data = body
+	}
+	text := FileContents(holder, at, data)
+	if name := holder.Text("filename"); name != "" && text != "" {
+		return name + ":\n" + text
+	}
+	return text
+}
+
+// FileContents is the text of a file, which stands at a path of o in base64.
+func FileContents(o *Object, at, data string) string {
+	b, err := base64.StdEncoding.DecodeString(data)
+	switch {
+	case err != nil:
+		o.Complain(Invalid(at, "%s is not base64: %v", at, err))
+	case pdf.Is(b):
+		text, err := pdf.Text(o.c.ctx, b)
+		if err != nil {
+			o.Complain(Invalid(at, "%s: %v", at, err))
+		}
+		return text
+	case !utf8.Valid(b):
+		o.Complain(Unsupported(at, "a file that is neither text in UTF-8 nor a PDF document",
+			"the model reads text only"))
+	default:
+		return string(b)
+	}
+	return ""
+}
+
+// textParts are the types of content parts that hold text, of both APIs.
+var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text",
+	"reasoning_text"}
+
+// ImageParts are the types of parts that hold images, of all APIs.
+var ImageParts = []string{"input_image", "image_url", "image"}
+
+// LeftOut stands in place of a part that the model cannot read.
+func LeftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
+
+// Content reads text: a string, parts of text joined as they are, or null. The model reads text
+// only, so images and the like are refused; where a tool returned one (lenient) or the server is
+// told to leave images out, a note stands in its place: refusing would end the agent's whole
+// conversation.
+func Content(m *Object, name string, lenient bool) string {
+	v := m.Get(name)
+	switch v.Kind() {
+	case jsondoc.Null:
+		return ""
+	case jsondoc.String:
+		return v.Text()
+	case jsondoc.Array:
+	default:
+		v.Wrong("a string or an array of content parts")
+		return ""
+	}
+	list := v.List()
+	all := make([]string, 0, len(list))
+	for _, p := range list {
+		if p.Kind() == jsondoc.String {
+			all = append(all, p.Text())
+			continue
+		}
+		part := p.Object()
+		switch kind := part.Text("type"); {
+		case slices.Contains(textParts, kind), kind == "" && part.Has("text"):
+			all = append(all, part.Text("text")+part.Text("refusal"))
+		case (kind == "input_file" || kind == "file") && !lenient:
+			all = append(all, fileText(part))
+		case lenient, m.c.images && slices.Contains(ImageParts, kind):
+			all = append(all, LeftOut(kind))
+		case kind == "":
+			part.Get("type").Missing()
+		default:
+			part.Unreadable("the model reads text only")
+		}
+	}
+	return strings.Join(all, "")
+}
+
+// NeedContent complains about a message without content.
+func NeedContent(m *Object) {
+	if kind := m.Get("content").Kind(); kind == jsondoc.Null ||
+		kind == jsondoc.Array && m.Get("content").Count(1) == 0 {
+		m.Get("content").Missing()
+	}
+}

@@ -1,0 +1,57 @@
+// Answers that go on without a client: one that has left, or one of an earlier process.
+
+package answer
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}
+
+// Detach lets the answer outlive its request, whose own answer is now written to client.
+func (a *Answer) Detach(r *http.Request) (client *Exchange) {
+	client = a.Exchange
+	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
+	a.Exchange = NewExchange(nowhere{}, client.ID, client.faultBody)
+	a.Exchange.Released, client.Released = client.Released, func() {}
+	return client
+}
+
+// Detached is an answer that has no client from the beginning.
+func (d *Driver) Detached(req *Request, f Form, id string) (*Answer, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	runner, err := d.Models.Get(ctx, req.Model)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &Answer{Request: req, form: f, Driver: d, Runner: runner, ctx: ctx, Cancel: cancel,
+		Exchange: NewExchange(nowhere{}, id, OpenAIFault), Dones: make([]*session.Done, 1)}, nil
+}
+
+// RunDetached starts the turns and follows them to their end. r is for the log line.
+func (a *Answer) RunDetached(r *http.Request) {
+	began := time.Now()
+	defer func() {
+		a.Cancel()
+		a.Exchange.Released()
+		a.Driver.LogLine(r, a.Exchange, time.Since(began))
+	}()
+	a.Exchange.Status = http.StatusOK
+	if err := a.startTurns(a.ctx); err != nil {
+		f := FaultOf(err, a.Request.History)
+		a.Turns = nil
+		a.Exchange.Fault = f.Message
+		a.form.End(session.Usage{}, f)
+		return
+	}
+	a.run()
+}

@@ -1,0 +1,133 @@
+// The driver: what every dialect answers with, and what all requests share.
+
+package answer
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Options is what a driver is made of.
+type Options struct {
+	Models  session.Models
+	Log     *slog.Logger // nil: no log
+	MaxBody int64        // bytes; 0: 16 MiB
+	// MaxTexts bounds the bodies of all unanswered requests together, in bytes; 0: room for
+	// MaxWaiting of the largest.
+	MaxTexts int64
+	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
+	MaxWaiting int
+	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
+	// up after 300 s.
+	Silence time.Duration
+	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams
+	// are open.
+	Interval int
+	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
+	// max_reasoning_tokens.
+	MaxReasoning int
+	// ReasoningContent names the reasoning of chat completions reasoning_content, as older vLLM and
+	// DeepSeek do, instead of reasoning.
+	ReasoningContent bool
+	// AllowLoops is session.Request.AllowLoops of all requests.
+	AllowLoops bool
+	// Store has the stored responses. It is the caller's to close. nil: the driver has its own, in
+	// memory.
+	Store session.Store
+	// IgnoreImages replaces the images of a conversation with a note to the model, instead of
+	// refusing them.
+	IgnoreImages bool
+	// LogPrompts puts the bodies of requests into the log.
+	LogPrompts bool
+}
+
+// Driver answers requests of every dialect.
+type Driver struct {
+	Options
+	Count     counter // what has happened; set before the first request
+	pace      *pace
+	gate      session.Gate // of bodies that are read
+	preparing atomic.Int64 // requests whose turns have not started
+	texts     atomic.Int64 // bytes of bodies that requests hold
+}
+
+// counter is told of what has ended.
+type counter interface {
+	Finished(model string, d session.Done)
+	// streamed is told of a stream: how many events it had, and in how many writes
+	Streamed(model string, events, writes int)
+}
+
+// New makes a driver.
+func New(o Options) *Driver {
+	o.Silence, o.MaxBody = cmp.Or(o.Silence, 15*time.Second), cmp.Or(o.MaxBody, StandardBody)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
+	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Store == nil {
+		o.Store = session.NewStore()
+	}
+	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate()}
+}
+
+// Preparing is how many requests are read and checked, and have no turn yet.
+func (d *Driver) Preparing() int64 { return d.preparing.Load() }
+
+// Handler answers a request: with the body of a 200, with a fault, or by itself where both are nil.
+type Handler func(e *Exchange, r *http.Request) (any, *Fault)
+
+// Reading is the handler of a route whose body is an object.
+func (d *Driver) Reading(do func(e *Exchange, r *http.Request, o *Object) (any, *Fault)) Handler {
+	return func(e *Exchange, r *http.Request) (any, *Fault) {
+		o, f := d.readBody(e, r)
+		if f != nil {
+			return nil, f
+		}
+		return do(e, r, o)
+	}
+}
+
+// NewID makes an id that nobody else has: 128 random bits.
+func NewID(prefix string) string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// ModelObject is a model as OpenAI's API lists it.
+type ModelObject struct {
+	ID          string   `json:"id"`
+	Object      string   `json:"object"` // model
+	Created     int64    `json:"created"`
+	OwnedBy     string   `json:"owned_by"`
+	MaxModelLen int      `json:"max_model_len"`  // vLLM's name for the context length
+	Context     int      `json:"context_length"` // OpenRouter's
+	Aliases     []string `json:"aliases"`        // the model's other names
+}
+
+// ModelNamed is a model under one of its names.
+func ModelNamed(name string, names []string, context int, created int64) ModelObject {
+	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+	return ModelObject{ID: name, Object: "model", Created: created, OwnedBy: "ossrun",
+		MaxModelLen: context, Context: context, Aliases: others}
+}
+
+// AllModels lists every name of every model.
+func (d *Driver) AllModels() []ModelObject {
+	list := []ModelObject{}
+	for _, m := range d.Models.List() {
+		names := append([]string{m.ID}, m.Aliases...)
+		for _, name := range names {
+			list = append(list, ModelNamed(name, names, m.ContextLength, m.Created))
+		}
+	}
+	return list
+}

@@ -1,0 +1,126 @@
+// One request and its answer on the connection: what handlers write to, and what the log line says
+// of it when it is over.
+
+package answer
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Exchange is the ResponseWriter that every handler gets. It keeps what the log line needs.
+type Exchange struct {
+	http.ResponseWriter
+	ID        string
+	faultBody func(f *Fault, id string) any // as the client reads it
+	Status    int
+	Usage     session.Usage
+	Fault     string // why it failed
+	ignored   string // parts of the request that have no effect
+	relaxed   string // schemas that are not enforced, and why
+	// parsed tells that the request was read and checked, prepared that its turns have started
+	parsed, Prepared func()
+	Released         func() // gives back what limitBody has counted
+}
+
+// NewExchange begins an exchange; faultBody is how its client reads a fault.
+func NewExchange(w http.ResponseWriter, id string, faultBody func(*Fault, string) any) *Exchange {
+	return &Exchange{ResponseWriter: w, ID: id, faultBody: faultBody, parsed: func() {},
+		Prepared: func() {}, Released: func() {}}
+}
+
+// WriteHeader writes the status.
+func (e *Exchange) WriteHeader(status int) {
+	if e.Status == 0 {
+		e.Status = status
+	}
+	e.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a piece of the body.
+func (e *Exchange) Write(b []byte) (int, error) {
+	if e.Status == 0 {
+		e.Status = http.StatusOK
+	}
+	return e.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// Tell puts a text for the client into a header, and returns it for the log.
+func (e *Exchange) Tell(header, text string) string {
+	text = Brief(text)
+	if text != "" {
+		e.Header().Set(header, strings.Map(Printable, text))
+	}
+	return text
+}
+
+// Printable replaces characters that must not be in a header's value.
+func Printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '?'
+	}
+	return r
+}
+
+// LogLine tells of a request that is over.
+func (d *Driver) LogLine(r *http.Request, e *Exchange, took time.Duration) {
+	level := slog.LevelInfo
+	if e.Status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("method", r.Method),
+		slog.String("path", r.URL.Path),
+		slog.Int("status", e.Status),
+		slog.Int("prompt_tokens", e.Usage.Prompt), slog.Int("cached_tokens", e.Usage.Cached),
+		slog.Int("completion_tokens", e.Usage.Completion), slog.Int64("ms", took.Milliseconds())}
+	for _, a := range []slog.Attr{slog.String("error", e.Fault), slog.String("ignored", e.ignored),
+		slog.String("relaxed", e.relaxed)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// WriteFault answers with an error. If the headers of a whole answer are sent already (sse.go),
+// it cuts the connection.
+func WriteFault(e *Exchange, f *Fault) {
+	e.Fault = Brief(f.Message)
+	if e.Status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	if f.retryAfter > 0 {
+		e.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+	}
+	if f.Status == http.StatusUnauthorized {
+		e.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	WriteJSON(e, f.Status, e.faultBody(f, e.ID))
+}
+
+// WriteJSON writes one whole answer. A failed write is ignored: the client is gone.
+func WriteJSON(e *Exchange, status int, v any) {
+	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(Patience)) // or there is none
+	b, err := Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError,
+			[]byte(`{"error":{"message":"the answer could not be encoded",`+
+				`"type":"server_error","param":null,"code":null}}`)
+		e.Fault = err.Error()
+	}
+	if e.Status == 0 {
+		h := e.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Content-Length", strconv.Itoa(len(b)+1))
+		e.WriteHeader(status)
+	}
+	_, _ = e.Write(append(b, '\n'))
+}

@@ -1,0 +1,372 @@
+// Reading a request field by field.
+//
+// A client that sends a wrong type must be told in which field: "messages[2].content", not "cannot
+// unmarshal". So a body is split one level at a time, and every value knows its path (package
+// jsondoc). Only the first complaint of a request is kept. Readers return zero values for what is
+// wrong, so a parser needs no if after every line.
+//
+// What must stay true: null and an absent member mean the same; unknown members are ignored; the
+// bytes of a schema are passed on unchanged, with the order of its keys. The request's own members
+// that were never read are known (unread), so that the client can be told.
+
+package answer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// What one request may be made of: far more than any context holds, and little enough that each
+// piece may be read into a value of its own.
+const (
+	// mostItems bounds the items of all lists of a request, counted each time a list is read.
+	mostItems = 1 << 17
+	// mostMessages is how many messages or items of input a request has.
+	mostMessages = 1 << 15
+	mostMembers  = 1 << 16 // of an object
+
+	// tooLong is the code of a list that is too long and is not the conversation
+	tooLong = "array_above_max_length"
+)
+
+// complaints holds the first fault found in a request.
+type complaints struct {
+	first  *Fault
+	items  int             // of lists that were read
+	images bool            // images are left out with a note, instead of a fault
+	ctx    context.Context // of the request; it ends when the client has left
+}
+
+// add adds a fault; nil is none.
+func (c *complaints) add(f *Fault) {
+	if c.first == nil {
+		c.first = f
+	}
+}
+
+// Value is one JSON value of a request.
+type Value struct {
+	jsondoc.Field
+	c *complaints
+}
+
+// Object is a JSON object split into its members. A nil *object has no members.
+type Object struct {
+	members *jsondoc.Parts
+	raw     json.RawMessage
+	path    string
+	c       *complaints
+	seen    map[string]bool // members that were read; nil: nobody asks
+}
+
+// ParseObject reads a body that must be an object.
+func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Background(), b) }
+
+// parseFor is parseObject for a request. What is no UTF-8 is refused: it is no JSON, and a byte
+// that became U+FFFD would be three.
+func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
+	if !utf8.Valid(b) {
+		at, _ := token.ScanUTF8(b)
+		line, column := position(b, int64(at)+1)
+		return nil, Invalid("", "the request body is not valid JSON: it is not UTF-8: %#02x at "+
+			"line %d, column %d (byte %d)", b[at], line, column, at+1)
+	}
+	if !json.Valid(b) {
+		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			line, column := position(b, syntax.Offset)
+			return nil, Invalid("", "the request body is not valid JSON: %s at line %d, column "+
+				"%d (byte %d)", syntax, line, column, syntax.Offset)
+		}
+		return nil, Invalid("", "the request body is not valid JSON: %v", err)
+	}
+	c := &complaints{ctx: ctx}
+	o := Value{jsondoc.Field{Raw: b}, c}.Object()
+	if o != nil {
+		o.seen = map[string]bool{}
+	}
+	return o, c.first
+}
+
+// position counts lines and columns from one; offset is the number of bytes read when the error was
+// found.
+func position(b []byte, offset int64) (line, column int) {
+	before := b[:max(0, min(offset-1, int64(len(b))))]
+	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// gone tells whether nobody waits for the request any more. That becomes its fault, and the rest of
+// it is not read.
+func (c *complaints) gone() bool {
+	err := c.ctx.Err()
+	if err != nil {
+		c.add(FaultOf(err, ""))
+	}
+	return err != nil
+}
+
+// Fault is the first complaint about the request, nil if there is none.
+func (o *Object) Fault() *Fault { return o.c.first }
+
+// Insist makes a fault the first one, whatever was said before.
+func (o *Object) Insist(f *Fault) { o.c.first = f }
+
+// Ctx is the request's; it ends when the client has left.
+func (o *Object) Ctx() context.Context { return o.c.ctx }
+
+// LeavesImagesOut tells that images are left out with a note, instead of a fault.
+func (o *Object) LeavesImagesOut() bool { return o.c.images }
+
+// Watch makes unread tell which members nobody has read from now on.
+func (o *Object) Watch() { o.seen = map[string]bool{} }
+
+// SeenNames are the members that were read.
+func (o *Object) SeenNames() []string { return slices.Collect(maps.Keys(o.seen)) }
+
+// Values are stored items, read in place of what stands at path.
+func (o *Object) Values(items []json.RawMessage, path string) []Value {
+	return valuesOf(o.c, items, path)
+}
+
+// StoredValues are values about which nobody hears a complaint.
+func StoredValues(ctx context.Context, items []json.RawMessage, path string) []Value {
+	return valuesOf(&complaints{ctx: ctx}, items, path)
+}
+
+func valuesOf(c *complaints, items []json.RawMessage, path string) (list []Value) {
+	for _, raw := range items {
+		list = append(list, Value{jsondoc.Field{Raw: raw, Path: path}, c})
+	}
+	return list
+}
+
+// Becomes is another value in the same place.
+func (v Value) Becomes(raw json.RawMessage) Value {
+	return Value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
+}
+
+// Complain adds a fault; nil is none.
+func (v Value) Complain(f *Fault) { v.c.add(f) }
+
+// read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
+// instead is returned.
+func read[T any](v Value, by func(jsondoc.Field) (T, error), instead T) T {
+	got, err := by(v.Field)
+	e, wrong := errors.AsType[*jsondoc.FieldError](err)
+	switch {
+	case !wrong:
+		return got
+	case e.Want != "":
+		Value{e.Field, v.c}.Wrong(e.Want)
+	default:
+		v.c.add(Invalid(e.Path, "%s", e))
+	}
+	return instead
+}
+
+// member reads the member with this name; instead also stands for an absent one.
+func member[T any](o *Object, name string, by func(jsondoc.Field) (T, error), instead T) T {
+	if !o.Has(name) {
+		return instead
+	}
+	return read(o.Get(name), by, instead)
+}
+
+// kindNames are JSON's types as OpenAI's messages call them.
+var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
+	"an object"}
+
+// Wrong complains that the value has another type than the one that is wanted.
+func (v Value) Wrong(want string) {
+	where := v.Path
+	if where == "" {
+		where = "the request body"
+	}
+	v.c.add(Refusal(http.StatusBadRequest, v.Path, "invalid_type",
+		fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
+			kindNames[v.Kind()])))
+}
+
+// Invalid complains about the value; what is said stands behind its path.
+func (v Value) Invalid(format string, a ...any) {
+	v.c.add(Invalid(v.Path, "%s", v.Path+fmt.Sprintf(format, a...)))
+}
+
+// Must complains about a word, absent or not, that is none of those that are known.
+func (v Value) Must(be string) {
+	word := ""
+	if v.Kind() != jsondoc.Null {
+		word = v.Text()
+	}
+	v.Invalid(" is %q, it must be %s", word, be)
+}
+
+// Missing complains that the value is absent.
+func (v Value) Missing() { v.c.add(missing(v.Path)) }
+
+// Unsupported complains that this server cannot do what; instead says what to do.
+func (v Value) Unsupported(what, instead string) { v.c.add(Unsupported(v.Path, what, instead)) }
+
+// Unreadable complains about a part of a message whose type is not one that is read.
+func (o *Object) Unreadable(instead string) {
+	o.Get("type").Unsupported(fmt.Sprintf("content of type %q", o.Text("type")), instead)
+}
+
+// Object is nil where the value is not an object.
+func (v Value) Object() *Object {
+	if v.c.gone() {
+		return nil
+	}
+	members := read(v, func(f jsondoc.Field) (*jsondoc.Parts, error) {
+		return f.Parts(mostMembers)
+	}, nil)
+	if members == nil {
+		return nil
+	}
+	return &Object{members: members, raw: v.Raw, path: v.Path, c: v.c}
+}
+
+// List is the items of an array; none if the value is not an array, or one that is too long.
+func (v Value) List() []Value { return v.listOf(mostItems, tooLong) }
+
+// Messages are the items of a conversation.
+func (v Value) Messages() []Value { return v.listOf(mostMessages, CodeContextLength) }
+
+func (v Value) listOf(most int, code string) []Value {
+	if v.c.gone() {
+		return nil
+	}
+	if v.Kind() != jsondoc.Array {
+		v.Wrong("an array")
+		return nil
+	}
+	left := mostItems - v.c.items
+	n := v.Count(min(most, left) + 1)
+	if n > min(most, left) {
+		if left < most { // other lists have used up the rest
+			code = tooLong
+		}
+		v.tooMany(code)
+		return nil
+	}
+	v.c.items += n
+	list := make([]Value, 0, n)
+	for _, f := range v.Items() {
+		list = append(list, Value{f, v.c})
+	}
+	return list
+}
+
+// TextsOf are the values, each a text.
+func TextsOf(list []Value) (texts []string) {
+	for _, v := range list {
+		texts = append(texts, v.Text())
+	}
+	return texts
+}
+
+func (v Value) tooMany(code string) {
+	v.c.add(Refusal(http.StatusBadRequest, v.Path, code, fmt.Sprintf("%s is too long: a request "+
+		"has at most %d messages or items of input, calls included, and %d items in all its lists",
+		v.Path, mostMessages, mostItems)))
+}
+
+// Text is the value, "" where it is no text.
+func (v Value) Text() string { return read(v, jsondoc.Field.Text, "") }
+
+// Has tells whether a member is there and not null.
+func (o *Object) Has(name string) bool { return o.Get(name).Kind() != jsondoc.Null }
+
+// Need is has, and complains about a member that is absent.
+func (o *Object) Need(name string) bool {
+	if !o.Has(name) {
+		o.Get(name).Missing()
+	}
+	return o.Has(name)
+}
+
+// Get is the member's value; one that is absent is null.
+func (o *Object) Get(name string) Value {
+	if o == nil {
+		return Value{jsondoc.Field{Path: name}, &complaints{ctx: context.Background()}}
+	}
+	if o.seen != nil {
+		o.seen[name] = true
+	}
+	return Value{jsondoc.Field{Raw: o.members.Get(name), Path: o.At(name)}, o.c}
+}
+
+// Value is the object itself, to be complained about.
+func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
+
+// At is the path of a member.
+func (o *Object) At(name string) string {
+	if o == nil || o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+// Text is a member's text, "" where it is absent.
+func (o *Object) Text(name string) string { return member(o, name, jsondoc.Field.Text, "") }
+
+// Object is nil where the member is absent.
+func (o *Object) Object(name string) *Object {
+	if !o.Has(name) {
+		return nil
+	}
+	return o.Get(name).Object()
+}
+
+// Inner is the member that holds what o says, where it is nested, as in chat completions; else o.
+func (o *Object) Inner(name string) *Object {
+	if o.Has(name) {
+		return o.Object(name)
+	}
+	return o
+}
+
+// List is the items of a member, none where it is absent.
+func (o *Object) List(name string) []Value {
+	if !o.Has(name) {
+		return nil
+	}
+	return o.Get(name).List()
+}
+
+// Boolean is a member's truth, or otherwise where it is absent.
+func (o *Object) Boolean(name string, otherwise bool) bool {
+	return member(o, name, jsondoc.Field.Bool, otherwise)
+}
+
+// Flag is a boolean member that is false where it, or the whole object, is absent.
+func (o *Object) Flag(name string) bool { return o.Boolean(name, false) }
+
+// Number is a member's number of [low, high], or otherwise where it is absent.
+func (o *Object) Number(name string, low, high, otherwise float64) float64 {
+	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
+		otherwise)
+}
+
+// Integer reads a whole number of [low, high]; 5.0 is one too.
+func (o *Object) Integer(name string, low, high, otherwise int) int {
+	return member(o, name, func(f jsondoc.Field) (int, error) { return f.Integer(low, high) },
+		otherwise)
+}
+
+// Complain adds a fault. A nil object was complained about when it was read.
+func (o *Object) Complain(f *Fault) {
+	if o != nil {
+		o.c.add(f)
+	}
+}

@@ -1,0 +1,239 @@
+// Following turns: from blocking Next calls to batches of events with a heartbeat.
+//
+// A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a
+// socket takes. follow turns both into calls of one goroutine: batch with everything that is ready,
+// quiet when nothing came for a while. Every event costs a write, a wake-up of the client and a
+// line of JSON around the text; a thousand streams would keep two cores busy with that, so when
+// many are open each waits a little between two writes.
+//
+// What must stay true: follow returns only after every turn has delivered its Done, so no goroutine
+// is left and every turn is counted; once a batch has failed the turns' context is cancelled and
+// the rest of their events are dropped; the first piece of a turn, its calls and its end are never
+// delayed, and nothing is delayed longer than mostHeld or, if a number of tokens per event is
+// configured, than the heartbeat.
+
+package answer
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// arrival is an event of one of the turns that answer a request; choice is the turn's number.
+type arrival struct {
+	choice int
+	event  session.Event
+}
+
+// most bounds the events of one batch; further events of a turn wait in the scheduler.
+const most = 256
+
+type follower struct {
+	turns   []session.Turn
+	cancel  context.CancelFunc // ends the turns
+	silence time.Duration
+	batch   func([]arrival) error
+	quiet   func() error // nil: nothing to do
+	pace    *pace        // nil: a batch is passed on as soon as it is there
+	// quiet is called by the clock, whatever arrives: the client sees no event yet
+	whole bool
+}
+
+func (f follower) run() error {
+	arrivals := make(chan arrival, most)
+	ended := make(chan struct{}, len(f.turns))
+	for i, t := range f.turns {
+		go func() {
+			for e, ok := t.Next(); ok; e, ok = t.Next() {
+				arrivals <- arrival{i, e}
+			}
+			ended <- struct{}{}
+		}()
+	}
+	go func() {
+		for range f.turns {
+			<-ended
+		}
+		close(arrivals)
+	}()
+	timer := time.NewTimer(f.silence)
+	defer timer.Stop()
+	var failed error
+	var sent time.Time // when the last batch was passed on
+	for {
+		var err error
+		arrived := false
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return failed
+			}
+			if failed != nil {
+				continue // drain
+			}
+			arrived = true
+			batch := ready([]arrival{a}, arrivals)
+			if f.pace != nil && !sent.IsZero() {
+				batch = f.hold(batch, arrivals, sent)
+			}
+			err = f.batch(merge(batch))
+			sent = time.Now()
+		case <-timer.C:
+			if failed == nil && f.quiet != nil {
+				err = f.quiet()
+			}
+		}
+		if err != nil {
+			failed = err
+			f.cancel()
+		}
+		if !arrived || !f.whole {
+			timer.Reset(f.silence)
+		}
+	}
+}
+
+// hold adds events to a batch until its stream may be written again.
+func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time) []arrival {
+	enough, until := f.pace.hold(sent, f.silence)
+	wait := time.Until(until)
+	if wait <= 0 || urgent(batch) {
+		return batch
+	}
+	clock := time.NewTimer(wait)
+	defer clock.Stop()
+	for pieces(batch) < enough && !urgent(batch) {
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return batch // follow meets the closed channel again
+			}
+			batch = ready(append(batch, a), arrivals)
+		case <-clock.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// ready takes what has arrived by now.
+func ready(batch []arrival, arrivals <-chan arrival) []arrival {
+	for len(batch) < most {
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return batch // follow meets the closed channel again
+			}
+			batch = append(batch, a)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// merge joins neighbours that continue the same text.
+func merge(batch []arrival) []arrival {
+	out := batch[:1]
+	for _, a := range batch[1:] {
+		last := &out[len(out)-1]
+		if last.choice == a.choice {
+			if joined, ok := join(last.event, a.event); ok {
+				last.event = joined
+				continue
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func join(x, y session.Event) (session.Event, bool) {
+	switch x := x.(type) {
+	case session.Reasoning:
+		if y, ok := y.(session.Reasoning); ok {
+			return session.Reasoning{Text: x.Text + y.Text}, true
+		}
+	case session.Commentary:
+		if y, ok := y.(session.Commentary); ok {
+			return session.Commentary{Text: x.Text + y.Text}, true
+		}
+	case session.Answer:
+		if y, ok := y.(session.Answer); ok {
+			return session.Answer{Text: x.Text + y.Text,
+				Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...),
+				Tokens:   append(x.Tokens[:len(x.Tokens):len(x.Tokens)], y.Tokens...)}, true
+		}
+	case session.CallArguments:
+		if y, ok := y.(session.CallArguments); ok && x.Index == y.Index {
+			return session.CallArguments{Index: x.Index, Text: x.Text + y.Text}, true
+		}
+	}
+	return nil, false
+}
+
+const (
+	writesPerSecond = 5000                   // of all streams together; about a tenth of a core
+	leastHeld       = 5 * time.Millisecond   // shorter waits are skipped
+	mostHeld        = 250 * time.Millisecond // what a person still reads as flowing
+)
+
+// pace is shared by the streams of a port.
+type pace struct {
+	tokens int // in one event; 0: by the load
+	open   atomic.Int64
+}
+
+// enter counts a stream until the function that it returns is called.
+func (p *pace) enter() (leave func()) {
+	p.open.Add(1)
+	return func() { p.open.Add(-1) }
+}
+
+func (p *pace) gap() time.Duration {
+	d := time.Duration(p.open.Load()) * time.Second / writesPerSecond
+	if d < leastHeld {
+		return 0
+	}
+	return min(d, mostHeld)
+}
+
+// hold tells how many pieces of text the next write waits for, and until when at most; last is the
+// time of the last write.
+func (p *pace) hold(last time.Time, heartbeat time.Duration) (pieces int, until time.Time) {
+	if p.tokens > 0 {
+		return p.tokens, last.Add(heartbeat)
+	}
+	return most, last.Add(p.gap())
+}
+
+// pieces counts the text in a batch. At least one piece came out of each token that made text.
+func pieces(batch []arrival) (n int) {
+	for _, a := range batch {
+		if isText(a.event) {
+			n++
+		}
+	}
+	return n
+}
+
+// urgent tells that the batch has something a client acts on.
+func urgent(batch []arrival) bool {
+	for _, a := range batch {
+		if !isText(a.event) {
+			return true
+		}
+	}
+	return false
+}
+
+func isText(e session.Event) bool {
+	switch e.(type) {
+	case session.Reasoning, session.Commentary, session.Answer, session.CallArguments:
+		return true
+	}
+	return false
+}

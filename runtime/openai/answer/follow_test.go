@@ -1,0 +1,162 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func TestMergeKeepsTextAndOrder(t *testing.T) {
+	lp := func(s string) []session.TokenLogprob { return []session.TokenLogprob{{Token: s}} }
+	got := merge([]arrival{
+		{0, session.Reasoning{Text: "a"}}, {0, session.Reasoning{Text: "b"}},
+		{1, session.Reasoning{Text: "c"}}, {0, session.Reasoning{Text: "d"}},
+		{0, session.Commentary{Text: "e"}}, {0, session.Commentary{Text: "f"}},
+		{0, session.CallStart{}}, {0, session.CallArguments{Text: "g"}},
+		{0, session.CallArguments{Text: "h"}},
+		{0, session.CallArguments{Index: 1, Text: "i"}}, {0, session.CallEnd{}},
+		{0, session.Answer{Text: "j", Logprobs: lp("j")}}, {0, session.Answer{Text: "k",
+			Logprobs: lp("k")}}, {0, session.Done{}},
+	})
+	want := []arrival{
+		{0, session.Reasoning{Text: "ab"}}, {1, session.Reasoning{Text: "c"}},
+		{0, session.Reasoning{Text: "d"}}, {0, session.Commentary{Text: "ef"}},
+		{0, session.CallStart{}},
+		{0, session.CallArguments{Text: "gh"}}, {0, session.CallArguments{Index: 1, Text: "i"}},
+		{0, session.CallEnd{}},
+		{0, session.Answer{Text: "jk", Logprobs: append(lp("j"), lp("k")...)}}, {0, session.Done{}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+// While a batch is being written the model goes on, and what it said meanwhile is one batch.
+func TestFollowGathersWhatIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list []session.Event
+		for range 100 {
+			list = append(list, session.Answer{Text: "x"})
+		}
+		f := &answertest.Model{Script: func(session.Request) ([]session.Event,
+			error) {
+			return append(list, answertest.Done(session.FinishStop)), nil
+		}}
+		turn, err := f.Start(t.Context(), session.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches, text := 0, ""
+		err = follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Minute,
+			batch: func(b []arrival) error {
+				batches++
+				for _, a := range b {
+					if e, ok := a.event.(session.Answer); ok {
+						text += e.Text
+					}
+				}
+				time.Sleep(20 * time.Millisecond) // in which all that goes on comes to a stand
+				return nil
+			}}.run()
+		if err != nil || len(text) != 100 || batches > 20 {
+			t.Errorf("%d bytes in %d batches, %v", len(text), batches, err)
+		}
+	})
+}
+
+// A write that fails cancels the turns, and they are followed to their end all the same.
+func TestFollowAfterAFailedWrite(t *testing.T) {
+	never := make(chan struct{})
+	f := &answertest.Model{Script: func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "x"}, answertest.Pause{Until: never},
+			answertest.Done(session.FinishStop)}, nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var turns []session.Turn
+	for range 3 {
+		turn, err := f.Start(ctx, session.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, turn)
+	}
+	gone := errors.New("broken pipe")
+	calls := 0
+	err := follower{turns: turns, cancel: cancel, silence: time.Millisecond,
+		batch: func([]arrival) error { calls++; return gone }}.run()
+	if !errors.Is(err, gone) || calls != 1 || f.Active() != 0 {
+		t.Errorf("%v after %d batches, %d turns still run", err, calls, f.Active())
+	}
+}
+
+func TestEventStreamStopsAfterAFailedWrite(t *testing.T) {
+	cancelled := 0
+	w := &brokenWriter{ResponseRecorder: httptest.NewRecorder()}
+	s := StartEvents(w, func() { cancelled++ })
+	s.Event("", map[string]int{"a": 1})
+	if err := s.Flush(); err == nil || cancelled != 1 {
+		t.Fatalf("flush: %v, cancelled %d times", err, cancelled)
+	}
+	s.Event("", map[string]int{"a": 2})
+	if err := s.Flush(); err == nil || w.writes != 1 || cancelled != 1 {
+		t.Errorf("after the failure: %v, %d writes, cancelled %d times", err, w.writes, cancelled)
+	}
+}
+
+type brokenWriter struct {
+	*httptest.ResponseRecorder
+	writes int
+}
+
+func (b *brokenWriter) Write([]byte) (int, error) {
+	b.writes++
+	return 0, errors.New("broken pipe")
+}
+
+// The deadline of a flush does not stay on the connection: a later answer may take longer than
+// that.
+func TestEventStreamLeavesNoDeadline(t *testing.T) {
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	s := StartEvents(w, func() {})
+	s.Comment("x")
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.set) != 2 || time.Until(w.set[0]) < Patience/2 || !w.set[1].IsZero() {
+		t.Errorf("deadlines %v", w.set)
+	}
+}
+
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlineWriter) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+func TestEventStreamFraming(t *testing.T) {
+	w := httptest.NewRecorder()
+	s := StartEvents(w, func() {})
+	s.Event("name", map[string]string{"text": "a\nb\r\n\u2028<&>"})
+	s.Comment("still here")
+	s.line("[DONE]")
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := "event: name\ndata: {\"text\":\"a\\nb\\r\\n\\u2028<&>\"}\n\n: still here\n\ndata: " +
+		"[DONE]\n\n"
+	if got := w.Body.String(); got != want || !w.Flushed {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -1,0 +1,69 @@
+// What the answers of several dialects have: logprobs, and ossrun's own part.
+
+package answer
+
+import "github.com/ossrun/ossrun/runtime/session"
+
+// OwnPart is what OpenAI's objects have no place for. Clients that do not know it pass over it.
+type OwnPart struct {
+	Loop string `json:"loop"` // why the turn was ended, see session.ErrLoop
+}
+
+// OwnPartOf tells of a loop that was ended, nil if there was none.
+func OwnPartOf(done *session.Done) *OwnPart {
+	if done.Finish != session.FinishLoop {
+		return nil
+	}
+	return &OwnPart{session.ErrLoop.Error()}
+}
+
+// TokenLogprob is one token, in chat completions and in responses.
+type TokenLogprob struct {
+	rivalLog
+	Top []rivalLog `json:"top_logprobs"`
+}
+
+type rivalLog struct {
+	Token   string  `json:"token"`
+	Logprob float32 `json:"logprob"`
+	Bytes   []int   `json:"bytes"` // numbers: encoding/json would make base64 of []byte
+}
+
+// WireLogprobs are logprobs as clients read them.
+func WireLogprobs(list []session.TokenLogprob) []TokenLogprob {
+	wire := func(l session.TokenLogprob) rivalLog {
+		return rivalLog{l.Token, Finite(l.Logprob), numbers(l.Bytes)}
+	}
+	out := make([]TokenLogprob, len(list))
+	for i, l := range list {
+		out[i] = TokenLogprob{wire(l), make([]rivalLog, len(l.Top))}
+		for k, t := range l.Top {
+			out[i].Top[k] = wire(t)
+		}
+	}
+	return out
+}
+
+func numbers(b []byte) []int {
+	out := make([]int, len(b))
+	for i, x := range b {
+		out[i] = int(x)
+	}
+	return out
+}
+
+// Finite keeps JSON writable: a forbidden token has the logprob -Inf, for which OpenAI uses -9999.
+func Finite(f float32) float32 {
+	if f >= -9999 { // false for NaN too
+		return f
+	}
+	return -9999
+}
+
+// OrEmpty is a list that is not null.
+func OrEmpty(list []TokenLogprob) *[]TokenLogprob {
+	if list == nil {
+		list = []TokenLogprob{}
+	}
+	return &list
+}

@@ -1,0 +1,165 @@
+// Server-sent events, Ollama's lines of JSON, and the beats of a slow whole answer.
+//
+// One stream belongs to one request and one goroutine. Events are collected and sent in one write
+// and one flush: one system call for each batch, not for each token. What must stay true: after a
+// failed write nothing more is written and the turns are cancelled; a client that stops reading
+// cannot block a turn for ever; an error of an ordinary whole answer has its status.
+
+package answer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Patience is how long one flush may take before the client counts as gone.
+const Patience = time.Minute
+
+type Stream struct {
+	w      http.ResponseWriter
+	cancel context.CancelFunc // ends the turns that feed the stream
+	buf    bytes.Buffer
+	enc    *json.Encoder
+	lines  bool // of JSON: nothing stands around an event
+	events int  // added so far
+	writes int  // that they were sent with
+	err    error
+}
+
+// StartEvents sends the headers. cancel is called once if a write fails.
+func StartEvents(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	return startStream(w, cancel)
+}
+
+// StartLines is startEvents for lines of JSON.
+func StartLines(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	s := startStream(w, cancel)
+	s.lines = true
+	return s
+}
+
+func startStream(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold the stream back
+	w.WriteHeader(http.StatusOK)
+	s := &Stream{w: w, cancel: cancel}
+	s.enc = json.NewEncoder(&s.buf)
+	s.enc.SetEscapeHTML(false)
+	return s
+}
+
+// Event adds one event; name "" leaves out the event line.
+func (s *Stream) Event(name string, v any) {
+	if s.err != nil {
+		return
+	}
+	s.events++
+	if name != "" {
+		s.buf.WriteString("event: ")
+		s.buf.WriteString(name)
+		s.buf.WriteByte('\n')
+	}
+	if !s.lines {
+		s.buf.WriteString("data: ")
+	}
+	// the encoder ends the line; JSON has no line breaks inside
+	if err := s.enc.Encode(v); err != nil {
+		s.fail(err)
+		return
+	}
+	if !s.lines {
+		s.buf.WriteByte('\n')
+	}
+}
+
+// line adds a literal data line.
+func (s *Stream) line(data string) { s.buf.WriteString("data: " + data + "\n\n") }
+
+// Comment adds a line that readers skip.
+func (s *Stream) Comment(text string) { s.buf.WriteString(": " + text + "\n\n") }
+
+// Flush sends what was added.
+func (s *Stream) Flush() error {
+	if s.err != nil || s.buf.Len() == 0 {
+		return s.err
+	}
+	err := WriteNow(s.w, s.buf.Bytes())
+	s.writes++
+	s.buf.Reset()
+	if err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// WriteNow writes and flushes b, or fails where the client does not take it in time. In the log a
+// reset connection reads like the cancelled request it is.
+func WriteNow(w http.ResponseWriter, b []byte) error {
+	rc := http.NewResponseController(w)
+	if err := rc.SetWriteDeadline(time.Now().Add(Patience)); err != nil && !errors.Is(err,
+		http.ErrNotSupported) {
+		return err
+	}
+	_, err := w.Write(b)
+	if err == nil {
+		err = rc.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("cancelled, the client is gone: %w", err)
+	}
+	// The connection outlives the answer, and the server sets no deadline of its own for the next
+	// one.
+	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err,
+		http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+func (s *Stream) fail(err error) error {
+	s.err = err
+	s.cancel()
+	return err
+}
+
+// patientWriter sends the line feeds of one whole answer.
+type patientWriter struct {
+	e     *Exchange
+	beats int
+}
+
+func (p *patientWriter) quiet() error {
+	if p.beats++; p.beats < 2 {
+		return nil
+	}
+	if p.e.Status == 0 {
+		p.e.Header().Set("Content-Type", "application/json")
+		p.e.WriteHeader(http.StatusOK)
+	}
+	return WriteNow(p.e, []byte{'\n'})
+}
+
+// Patiently does a job that may take long while it keeps the connection alive.
+func (d *Driver) Patiently(e *Exchange, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	patient := patientWriter{e: e}
+	clock := time.NewTicker(d.Silence)
+	defer clock.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-clock.C:
+			_ = patient.quiet() // a client that is gone ends the request's context too
+		}
+	}
+}

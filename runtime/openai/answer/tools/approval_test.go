@@ -1,0 +1,31 @@
+package tools
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+)
+
+func TestApprovalRule(t *testing.T) {
+	for filter, want := range map[string]string{
+		`null`: "", `"never"`: "", `"always"`: "add drop",
+		`{"always":{"tool_names":["add"]}}`:                                 "add",
+		`{"never":{"tool_names":["add"]}}`:                                  "drop",
+		`{"never":{"tool_names":["add"]},"always":{"tool_names":["drop"]}}`: "drop",
+		`{"always":{"read_only":false}}`:                                    "add drop",
+		`{"never":{"read_only":true}}`:                                      "add drop",
+	} {
+		o, _ := answer.ParseObject([]byte(`{"require_approval":` + filter + `}`))
+		rule := readApproval(o)
+		var asked []string
+		for _, name := range []string{"add", "drop"} {
+			if rule.asks("sums_" + name) {
+				asked = append(asked, name)
+			}
+		}
+		if got := strings.Join(asked, " "); got != want || o.Fault() != nil {
+			t.Errorf("%s asks for %q, want %q", filter, got, want)
+		}
+	}
+}

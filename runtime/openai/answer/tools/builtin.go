@@ -1,0 +1,339 @@
+// Built-in tools: those that a request names by their type and this process runs; and a tool_choice
+// that names one: {"type":"web_search"}, {"type":"mcp","server_label":...,"name":...}.
+//
+// What must stay true: a request that names a tool for which there is no back end goes on without
+// it, and the client is told; a tool belongs to one turn at a time (kept.go); the first call
+// of a chosen tool's turn is of that tool, and a choice that cannot be kept is refused.
+
+package tools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// The kinds that tools are made of.
+const (
+	Browser = "browser"
+	Python  = "python"
+	MCP     = "mcp"
+)
+
+// builtinKinds are the kinds by the types that requests name.
+var builtinKinds = map[string]string{
+	"web_search": Browser, "web_search_2025_08_26": Browser,
+	"web_search_preview": Browser, "web_search_preview_2025_03_11": Browser,
+	"code_interpreter": Python,
+	"mcp":              MCP,
+}
+
+// offeredTypes are the types of tools that the client runs.
+var offeredTypes = []string{"function", "custom", "namespace"}
+
+// Wanted is a built-in tool that a request names.
+type Wanted struct {
+	asked     string // its type in the request
+	Kind      string
+	Label     string       // mcp: of the server
+	allowed   []string     // mcp: its tools that may be called; nil: all
+	approval  approvalRule // mcp
+	Container string       // of python: its id; in a request "": a new one
+}
+
+// Tool is a built-in tool of a turn.
+type Tool struct {
+	session.Tool
+	Wanted
+	Functions []harmony.ToolDescription // that it offers
+	Approved  string                    // id of the call that the client has allowed
+	owner     string                    // the response or conversation that left it; "": new
+	used      atomic.Bool               // it was called
+	clock     *time.Timer               // closes it while it is kept
+}
+
+// Wanted reads the built-in tools of a request and returns the types that are left out. responses
+// tells whether the route can express approvals and containers.
+func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Wanted,
+	ignored []string) {
+	if of.Choice.mode == grammar.None {
+		return nil, of.Ignored
+	}
+	for _, t := range of.listed {
+		w := Wanted{asked: t.Text("type"), Label: t.Text("server_label"),
+			approval: readApproval(t)}
+		w.Kind = builtinKinds[w.asked]
+		switch {
+		case slices.Contains(offeredTypes, w.asked) || w.Kind != "" && of.allowed != nil &&
+			!slices.ContainsFunc(of.allowed, func(a Wanted) bool {
+				return a.asked == w.asked && (a.Label == "" || a.Label == w.Label)
+			}):
+		case w.Kind == "" || k.makes == nil ||
+			!responses && (w.approval.others || len(w.approval.always) > 0):
+			ignored = append(ignored, w.asked)
+		default:
+			w.allowed = allowedNames(t)
+			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
+				w.Container = c.Text()
+			}
+			wanted = append(wanted, w)
+		}
+	}
+	if of.Choice.mode == grammar.Required && len(of.Functions)+len(wanted) == 0 {
+		o.Complain(answer.Invalid("tool_choice", `tool_choice is "required", but the request offers no `+
+			"function that could be called"))
+	}
+	if of.Hosted != nil && !slices.ContainsFunc(wanted, of.Hosted.is) {
+		o.Complain(unavailableChoice(of.Hosted.asked))
+	}
+	return wanted, ignored
+}
+
+// allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
+func allowedNames(t *answer.Object) []string {
+	v := t.Get("allowed_tools")
+	switch v.Kind() {
+	case jsondoc.Array:
+		return append([]string{}, answer.TextsOf(v.List())...)
+	case jsondoc.Object:
+		return append([]string{}, answer.TextsOf(v.Object().List("tool_names"))...)
+	}
+	return nil
+}
+
+// Offer leaves out what the client does not allow. Servers' tools may carry the server's name in
+// front of their own.
+func (t *Tool) Offer(r *session.Request) {
+	before := len(r.Functions)
+	t.Tool.Offer(r)
+	if t.allowed == nil {
+		return
+	}
+	added := slices.DeleteFunc(slices.Clone(r.Functions[before:]),
+		func(f harmony.ToolDescription) bool { return !listed(t.allowed, f.Name) })
+	r.Functions = append(r.Functions[:before:before], added...)
+}
+
+// NeedsApproval tells whether the client is to be asked before this call of a function.
+func (t *Tool) NeedsApproval(id, recipient string) bool {
+	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
+	return ok && id != t.Approved && t.approval.asks(function)
+}
+
+// Run runs a call, unless the client must be asked first.
+func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (
+	session.ToolResult, error) {
+	if t.NeedsApproval(c.ID, c.Recipient) {
+		return session.ToolResult{}, session.ErrNeedsApproval
+	}
+	t.used.Store(true)
+	return t.Tool.Run(ctx, c, output)
+}
+
+// Citations are those of a tool that has any.
+func (t *Tool) Citations(answer string) []session.Citation {
+	if c, ok := t.Tool.(session.Citer); ok {
+		return c.Citations(answer)
+	}
+	return nil
+}
+
+// Settings are how the tools of a turn are used.
+type Settings struct {
+	Most     int           // calls; 0: the session's own bound
+	Chosen   *Hosted       // must be called first; nil: any or none
+	Approved *session.Call // is run first; nil: none
+	Before   string        // the owner whose tools it takes over
+	// left returns the next owner of the tools, if the turn ends well; nil: there is none
+	Left func() string
+}
+
+// Start starts a turn with built-in tools.
+func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
+	r session.Request, wanted []Wanted, how Settings) (session.Turn, []*Tool, error) {
+	open, missing, err := k.Open(wanted, how.Before)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(missing) > 0 {
+		a.Ignore(missing)
+	}
+	var tools []session.Tool
+	for _, t := range open {
+		if how.Approved != nil {
+			t.Approved = how.Approved.ID
+		}
+		tools = append(tools, t)
+	}
+	if how.Chosen != nil {
+		runner = FirstBy(runner, how.Chosen.chosen(runner, open))
+	}
+	turn, err := session.StartWithTools(ctx, runner, r, tools,
+		session.ToolLimits{Calls: how.Most})
+	if err != nil {
+		k.Release(open, "")
+		return nil, nil, err
+	}
+	return session.AtEnd(turn, func(d session.Done) { // the tools are handed on or closed
+		owner := ""
+		switch {
+		case how.Left == nil:
+			closeTools(open)
+			return
+		case d.Finish != session.FinishError && d.Finish != session.FinishCancelled:
+			if owner = how.Left(); owner != "" {
+				k.pass(how.Before, owner)
+			}
+		}
+		k.Release(open, owner)
+	}), open, nil
+}
+
+// Of is the tool that runs calls of this recipient, nil if the client does.
+func Of(tools []*Tool, recipient string) *Tool {
+	for _, t := range tools {
+		if t.Runs(recipient) {
+			return t
+		}
+	}
+	return nil
+}
+
+// StartQuietly is the starter of chat completions with built-in tools.
+func (k *Kept) StartQuietly(wanted []Wanted, chosen *Hosted) answer.Starter {
+	return func(ctx context.Context, a *answer.Answer, r session.Request) (session.Turn, error) {
+		turn, open, err := k.Start(ctx, a, a.Runner, r, wanted, Settings{Chosen: chosen})
+		if err != nil {
+			return nil, err
+		}
+		return quietly(turn, open), nil
+	}
+}
+
+// quietly hides the calls that this process runs: chat completions cannot express them. The
+// client's own calls are numbered as if there were no others.
+func quietly(turn session.Turn, tools []*Tool) session.Turn {
+	numbers := map[int]int{} // the number of a call in the turn to the client's number
+	return session.Each(turn, func(e session.Event) (_ session.Event, shown bool) {
+		switch x := e.(type) {
+		case session.CallStart:
+			if Of(tools, x.Recipient) != nil {
+				return nil, false
+			}
+			numbers[x.Index] = len(numbers)
+			x.Index = numbers[x.Index]
+			return x, true
+		case session.CallArguments:
+			x.Index, shown = numbers[x.Index]
+			return x, shown
+		case session.CallEnd:
+			x.Index, shown = numbers[x.Index]
+			return x, shown
+		case session.ToolOutput, session.ToolEnd:
+			return nil, false
+		}
+		return e, true
+	})
+}
+
+// Hosted is a tool_choice that names a built-in tool.
+type Hosted struct {
+	asked string // the type in the request
+	label string // mcp: of the server
+	name  string // mcp: of its tool; "": any
+}
+
+func (h *Hosted) kind() string { return builtinKinds[h.asked] }
+
+func (h *Hosted) is(w Wanted) bool {
+	return h.kind() == w.Kind && (w.Kind != MCP || h.label == w.Label)
+}
+
+func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
+	h := &Hosted{asked: kind, label: c.Text("server_label"), name: c.Text("name")}
+	if kind == "mcp" && h.label == "" {
+		c.Get("server_label").Missing()
+	}
+	named := fmt.Sprintf("the tool %q", kind)
+	if kind == "mcp" {
+		named = fmt.Sprintf("the MCP server %q", h.label)
+	}
+	switch h.kind() {
+	case "":
+	case Browser:
+		of.ChoiceEcho = map[string]string{"type": "web_search_preview"} // OpenAI has no other name
+	default:
+		of.ChoiceEcho = c.Value().Raw
+	}
+	for _, t := range of.listed {
+		w := Wanted{asked: t.Text("type"), Label: t.Text("server_label")}
+		w.Kind = builtinKinds[w.asked]
+		switch {
+		case w.Kind != "" && h.is(w):
+			of.Hosted = h
+			return
+		case w.Kind == "" && w.asked == kind:
+			o.Complain(unavailableChoice(kind))
+			return
+		}
+	}
+	o.Complain(answer.Invalid("tool_choice", "tool_choice names %s, which is not among the tools",
+		named))
+}
+
+func unavailableChoice(kind string) *answer.Fault {
+	return answer.Unsupported("tool_choice", fmt.Sprintf("tool_choice of type %q", kind),
+		"this server has no such tool")
+}
+
+// FirstTurn starts the first turn of several.
+type FirstTurn func(ctx context.Context, r session.Request) (session.Turn, error)
+
+// FirstBy is a runner whose first turn is started in another way.
+func FirstBy(runner session.Runner, start FirstTurn) session.Runner {
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		now := start
+		start = runner.Start
+		return now(ctx, r)
+	})
+}
+
+func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstTurn {
+	return func(ctx context.Context, r session.Request) (session.Turn, error) {
+		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
+			return nil, unavailableChoice(h.asked)
+		}
+		r.ToolChoice = grammar.Required
+		return runner.Start(ctx, r)
+	}
+}
+
+func (h *Hosted) callable(tools []*Tool, functions []harmony.ToolDescription) (
+	names []string) {
+	for _, t := range tools {
+		switch {
+		case !h.is(t.Wanted):
+		case t.Kind == Browser, t.Kind == Python:
+			names = append(names, t.Kind)
+		default:
+			for _, f := range functions {
+				name := harmony.FunctionsNamespace + "." + f.Name
+				if t.Runs(name) && !slices.Contains(names, name) &&
+					(h.name == "" || listed([]string{h.name}, f.Name)) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,176 @@
+// Tools between the responses of one conversation: python's variables, a browser's pages, an MCP
+// server's session.
+//
+// A response leaves the tools that it has called to the response that continues it, by
+// previous_response_id or conversation; a container is found by its own id too. What must stay
+// true: a tool belongs to one turn at a time; a tool that nobody takes over is closed after a
+// while, when there are too many, or with the port; a response that failed leaves its tools to
+// their former owner.
+
+package tools
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const mostKeptTools = 32
+
+var toolIdle = 20 * time.Minute
+
+// Kept are tools that no turn has. It is safe for concurrent use.
+type Kept struct {
+	// makes tools for one turn; nil: there are none (see Options.Tools)
+	makes func(kind, label string) ([]session.Tool, error)
+
+	mu     sync.Mutex
+	list   []*Tool // the oldest first
+	closed bool
+}
+
+// NewKept has no tools yet; makes makes them for one turn.
+func NewKept(makes func(kind, label string) ([]session.Tool, error)) *Kept {
+	return &Kept{makes: makes}
+}
+
+// take returns the tools of a kind that an owner has left, or the container with this id.
+func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = slices.DeleteFunc(k.list, func(t *Tool) bool {
+		mine := t.Kind == w.Kind && t.Label == w.Label && owner != "" && t.owner == owner
+		if w.Container != "" {
+			mine = t.Container == w.Container
+		}
+		if mine = mine && t.clock.Stop(); mine { // else it is about to be closed
+			list = append(list, t)
+		}
+		return mine
+	})
+	return list
+}
+
+// put keeps a tool; the oldest ones make room for it.
+func (k *Kept) put(t *Tool) {
+	over := []*Tool{t}
+	k.mu.Lock()
+	if !k.closed {
+		t.clock = time.AfterFunc(toolIdle, func() { k.end(t) })
+		k.list = append(k.list, t)
+		n := max(0, len(k.list)-mostKeptTools)
+		over, k.list = k.list[:n:n], k.list[n:]
+	}
+	k.mu.Unlock()
+	closeTools(over)
+}
+
+func (k *Kept) end(t *Tool) {
+	k.mu.Lock()
+	at := slices.Index(k.list, t)
+	if at >= 0 {
+		k.list = slices.Delete(k.list, at, at+1)
+	}
+	k.mu.Unlock()
+	if at >= 0 {
+		closeTools([]*Tool{t})
+	}
+}
+
+// pass gives the tools that one response has left to the response that continued it.
+func (k *Kept) pass(from, to string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.list {
+		if from != "" && t.owner == from {
+			t.owner = to
+		}
+	}
+}
+
+// Close closes all tools, and each tool that is put from now on.
+func (k *Kept) Close() {
+	k.mu.Lock()
+	list := k.list
+	k.list, k.closed = nil, true
+	k.mu.Unlock()
+	closeTools(list)
+}
+
+// Release keeps the tools that were used, for owner or, if that is "", for their former owner; it
+// closes the others.
+func (k *Kept) Release(tools []*Tool, owner string) {
+	for _, t := range tools {
+		t.owner = cmp.Or(owner, t.owner)
+		if !t.used.Load() || t.owner == "" && t.Container == "" {
+			closeTools([]*Tool{t})
+		} else {
+			k.put(t)
+		}
+	}
+}
+
+func closeTools(tools []*Tool) {
+	for _, t := range tools {
+		if t.clock != nil {
+			t.clock.Stop()
+		}
+		_ = t.Close() // nobody uses it any more
+	}
+}
+
+// Open makes the tools of a turn, or takes over those that owner has left. missing are the types
+// without a back end.
+func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
+	missing []string, err error) {
+	fail := func(err error) ([]*Tool, []string, error) {
+		k.Release(tools, "")
+		return nil, nil, err
+	}
+	for _, w := range wanted {
+		add := func(t session.Tool, container string) *Tool {
+			tool := &Tool{Tool: t, Wanted: w}
+			tool.Container = container
+			var r session.Request
+			tool.Offer(&r)
+			tool.Functions = r.Functions
+			tools = append(tools, tool)
+			return tool
+		}
+		before := k.take(w, owner)
+		for _, t := range before {
+			tool := add(t.Tool, t.Container)
+			tool.owner = t.owner
+			tool.used.Store(true)
+		}
+		switch {
+		case len(before) > 0:
+			continue
+		case w.Container != "":
+			return fail(answer.Refusal(http.StatusNotFound, "tools", "container_not_found",
+				"there is no container '"+answer.Brief(w.Container)+
+					"' that could be used: one is ended "+
+					`when it was idle for 20 minutes; {"type": "auto"} makes a new one`))
+		}
+		list, err := k.makes(w.Kind, w.Label)
+		if err != nil {
+			return fail(err)
+		}
+		if len(list) == 0 {
+			missing = append(missing, w.asked)
+		}
+		for _, t := range list {
+			container := ""
+			if w.Kind == Python {
+				container = answer.NewID("cntr_")
+			}
+			add(t, container)
+		}
+	}
+	return tools, missing, nil
+}

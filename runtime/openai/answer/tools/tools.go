@@ -1,0 +1,379 @@
+// Package tools is what a request says of tools, in every dialect: functions, custom tools, whose
+// input is a text of the client's own form, and namespaces of tools, and tool_choice; and the tools
+// that this process runs.
+//
+// What must stay true: a call that the client requires is enforced by the grammar of the turn; a
+// strict function whose parameters are not supported is refused, with their path in the request; a
+// custom tool's input is never read as JSON, neither by the model nor on the way to the client, and
+// its format is enforced exactly or refused with its line; a tool comes back under the name and the
+// namespace that its client gave it.
+package tools
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Function is a tool the client runs. Without parameters it takes none.
+type Function struct {
+	functionTool
+	custom     bool             // its call is a text
+	input      *grammar.Grammar // of that text; nil: any
+	space, own string           // its namespace, and its name there
+}
+
+// functionTool is a function as the Responses API echoes it.
+type functionTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
+}
+
+func (f Function) strict() bool { return f.Strict != nil && *f.Strict }
+
+// Offer is what a request says about tools. ignored are the types of tools that this server cannot
+// offer: clients such as Codex send those along with the functions they need, so they are no fault.
+type Offer struct {
+	Functions []Function
+	listed    []*answer.Object // all tools of the request
+	tools     int              // that were listed
+	Choice    toolChoice
+	Hosted    *Hosted  // a built-in tool is chosen
+	allowed   []Wanted // types, and labels of servers, of allowed_tools; nil: all
+	Ignored   []string
+
+	ToolsEcho  []any // what is offered: OpenAI's fields of functions, others as they came
+	ChoiceEcho any   // tool_choice, where it is not echoed as choice
+}
+
+// toolChoice says whether the model may, must or must not call; in JSON it has the form of the
+// Responses API.
+type toolChoice struct {
+	mode grammar.ToolChoice
+	name string // with grammar.Named
+
+	custom bool // the tool with this name is a custom one
+}
+
+func (c toolChoice) MarshalJSON() ([]byte, error) {
+	switch c.mode {
+	case grammar.None:
+		return answer.Marshal("none")
+	case grammar.Required:
+		return answer.Marshal("required")
+	case grammar.Named:
+		kind := "function"
+		if c.custom {
+			kind = "custom"
+		}
+		return answer.Marshal(namedTool{kind, c.name})
+	}
+	return answer.Marshal("auto")
+}
+
+type allowedTools struct {
+	Type  string `json:"type"` // allowed_tools
+	Mode  string `json:"mode"`
+	Tools []any  `json:"tools"`
+}
+
+type namedTool struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+const mostFunctions = 4096
+
+// Read reads tools and tool_choice.
+func Read(o *answer.Object) Offer {
+	of := Offer{ToolsEcho: []any{}}
+	for _, v := range of.List(o, "tools") {
+		t := v.Object()
+		kind := t.Text("type")
+		inner := t.Inner(kind)
+		echo := any(v.Raw)
+		switch kind {
+		case "function":
+			f := ReadFunction(inner)
+			of.Functions, echo = append(of.Functions, f), f.functionTool
+		case "custom":
+			of.Functions = append(of.Functions, readCustom(inner))
+		case "namespace":
+			of.readNamespace(t)
+		case "":
+			t.Get("type").Missing()
+		default:
+			of.Ignored = append(of.Ignored, kind)
+		}
+		of.listed, of.ToolsEcho = append(of.listed, t), append(of.ToolsEcho, echo)
+	}
+	of.choose(o)
+	return of
+}
+
+// List is the tools in a member, none if there are too many together with those before.
+func (of *Offer) List(o *answer.Object, name string) []answer.Value {
+	if !o.Has(name) {
+		return nil
+	}
+	v := o.Get(name)
+	if of.tools += v.Count(mostFunctions + 1); of.tools > mostFunctions {
+		v.Invalid(" is too long, a request has at most %d tools", mostFunctions)
+		return nil
+	}
+	return v.List()
+}
+
+// Into makes the session's request offer the same.
+func (of Offer) Into(r *session.Request) {
+	r.ToolChoice, r.ToolName = of.Choice.mode, of.Choice.name
+	for _, f := range of.Functions {
+		d := harmony.ToolDescription{Name: f.Name, Parameters: f.Parameters}
+		if f.Description != nil {
+			d.Description = *f.Description
+		}
+		r.Functions = append(r.Functions, d)
+		if f.custom {
+			if r.Texts == nil {
+				r.Texts = map[string]*grammar.Grammar{}
+			}
+			r.Texts[f.Name] = f.input
+		}
+		if f.strict() {
+			r.Strict = append(r.Strict, f.Name)
+		}
+	}
+}
+
+// ReadFunction reads a function.
+func ReadFunction(o *answer.Object) Function { return ReadFunctionWith(o, "parameters") }
+
+// ReadFunctionWith reads a function whose parameters have this name.
+func ReadFunctionWith(o *answer.Object, parameters string) Function {
+	f := Function{functionTool: functionTool{Type: "function", Name: o.Text("name")}}
+	f.checkName(o)
+	if o.Has("description") {
+		f.Description = new(o.Text("description"))
+	}
+	if o.Has("strict") {
+		f.Strict = new(o.Flag("strict"))
+	}
+	v := o.Get(parameters)
+	switch v.Kind() {
+	case jsondoc.Null:
+		return f
+	case jsondoc.Object:
+	default:
+		v.Wrong("an object")
+		return f
+	}
+	f.Parameters = v.Raw
+	if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
+		o.Complain(answer.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
+			"arrays and objects in them may be nested %d deep: %v", f.Name, jsondoc.Serde.Depth,
+			err))
+		return f
+	}
+	if f.strict() {
+		if _, err := jsonschema.CompileWithin(o.Ctx(), v.Raw, true); err != nil {
+			fault := answer.Invalid(v.Path, "the parameters of the strict function %q are not "+
+				"supported: %v", f.Name, err)
+			fault.Code = "invalid_function_parameters"
+			o.Complain(fault)
+		}
+	}
+	return f
+}
+
+func (f Function) checkName(o *answer.Object) {
+	if !answer.ToolName(f.Name) {
+		o.Get("name").Must("1 to 128 letters, digits, or any of _-.:/")
+	}
+}
+
+// choose reads tool_choice: auto, none, required, a function, or a list of allowed tools.
+func (of *Offer) choose(o *answer.Object) {
+	if !o.Has("tool_choice") {
+		return
+	}
+	v := o.Get("tool_choice")
+	if v.Kind() == jsondoc.String {
+		of.Mode(v, v.Text())
+		return
+	}
+	c := v.Object()
+	switch kind := c.Text("type"); kind {
+	case "function", "custom":
+		c = c.Inner(kind)
+		of.Name(v, answer.SpacedName(c.Text("namespace"), c.Text("name")))
+		of.Choice.custom = kind == "custom"
+	case "allowed_tools":
+		of.allow(v, c.Inner("allowed_tools"))
+	case "":
+		c.Get("type").Missing()
+	default:
+		of.chooseHosted(o, c, kind)
+	}
+}
+
+// allow leaves out the functions that are not among the allowed tools.
+func (of *Offer) allow(v answer.Value, c *answer.Object) {
+	names := map[string]bool{}
+	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.Text("mode"), "auto"),
+		Tools: []any{}}
+	of.allowed, of.ChoiceEcho = []Wanted{}, &echo
+	for _, v := range c.List("tools") {
+		t := v.Object()
+		kind := t.Text("type")
+		of.allowed = append(of.allowed, Wanted{asked: kind, Label: t.Text("server_label")})
+		inner := t.Inner(kind)
+		names[answer.SpacedName(inner.Text("namespace"), inner.Text("name"))] = true
+		if t.Has("function") {
+			name := t.Object("function").Text("name")
+			echo.Tools = append(echo.Tools, namedTool{"function", name})
+		} else {
+			echo.Tools = append(echo.Tools, v.Raw)
+		}
+	}
+	of.Functions = slices.DeleteFunc(of.Functions, func(f Function) bool { return !names[f.Name] })
+	if c.Has("mode") {
+		of.Mode(v, c.Text("mode"))
+	}
+}
+
+// Name chooses the function with this name.
+func (of *Offer) Name(v answer.Value, name string) {
+	of.Choice = toolChoice{mode: grammar.Named, name: name}
+	if !slices.ContainsFunc(of.Functions, func(f Function) bool { return f.Name == name }) {
+		v.Invalid(" names the function %q, which is not among the tools", name)
+	}
+}
+
+// Mode chooses whether the model may call.
+func (of *Offer) Mode(v answer.Value, mode string) {
+	switch mode {
+	case "auto":
+	case "none":
+		of.Choice.mode, of.Functions = grammar.None, nil
+	case "required":
+		of.Choice.mode = grammar.Required
+	default:
+		v.Complain(answer.Invalid(v.Path,
+			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
+	}
+}
+
+// Shown is how the client knows a function that the model calls by another name or form.
+type Shown struct {
+	Custom      bool
+	Space, Name string
+}
+
+func readCustom(o *answer.Object) Function {
+	f := Function{custom: true, functionTool: functionTool{Name: o.Text("name"),
+		Parameters: json.RawMessage(`{"type":"string"}`)}}
+	f.checkName(o)
+	about := o.Text("description")
+	switch format := o.Object("format"); format.Text("type") {
+	case "", "text":
+		about = answer.JoinParagraphs(about, "The input is plain text, not JSON.")
+	case "grammar":
+		format = format.Inner("grammar")
+		syntax, definition := format.Text("syntax"), format.Text("definition")
+		about = answer.JoinParagraphs(about,
+			"The input is plain text, not JSON. It has this form ("+
+				syntax+"):", definition)
+		var err error
+		switch syntax {
+		case "lark":
+			f.input, err = answer.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
+				return grammar.Rules(definition)
+			})
+		case "regex":
+			f.input, err = answer.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
+				return grammar.Regex(definition)
+			})
+		default:
+			format.Get("syntax").Must("lark or regex")
+		}
+		if err != nil {
+			fault := answer.Invalid(format.At("definition"), "%s is not supported: %v",
+				format.At("definition"), err)
+			fault.Code = "invalid_grammar"
+			format.Complain(fault)
+		}
+	default:
+		format.Get("type").Must("text or grammar")
+	}
+	f.Description = &about
+	return f
+}
+
+// readNamespace adds the tools of a namespace under names of their own.
+func (of *Offer) readNamespace(o *answer.Object) {
+	space := o.Text("name")
+	if !answer.ToolName(space) {
+		o.Get("name").Invalid(" is %q, which is not a name", space)
+	}
+	for _, v := range of.List(o, "tools") {
+		t := v.Object()
+		var f Function
+		switch kind := t.Text("type"); kind {
+		case "function":
+			f = ReadFunction(t)
+		case "custom":
+			f = readCustom(t)
+		default:
+			of.Ignored = append(of.Ignored, kind)
+			continue
+		}
+		f.space, f.own, f.Name = space, f.Name, answer.SpacedName(space, f.Name)
+		f.checkName(t)
+		of.Functions = append(of.Functions, f)
+	}
+}
+
+// Shown are the tools that the client knows by another name or form than the model.
+func (of Offer) Shown() map[string]Shown {
+	names := map[string]Shown{}
+	for _, f := range of.Functions {
+		if f.custom || f.space != "" {
+			shown := Shown{f.custom, f.space, f.Name}
+			if f.space != "" {
+				shown.Name = f.own
+			}
+			names[f.Name] = shown
+		}
+	}
+	return names
+}
+
+// Runnable is the arguments of a call of a function without parameters: clients parse them as JSON.
+func Runnable(arguments string) string {
+	if strings.TrimSpace(arguments) == "" {
+		return "{}"
+	}
+	return arguments
+}
+
+// AsInput is the arguments of a call as the object that clients expect.
+func AsInput(arguments string) json.RawMessage {
+	raw := json.RawMessage(arguments)
+	if json.Valid(raw) && (jsondoc.Field{Raw: raw}).Kind() == jsondoc.Object {
+		return raw
+	}
+	wrapped, _ := answer.Marshal(
+		map[string]string{"arguments": arguments}) // strings can be written
+	return wrapped
+}

@@ -1,0 +1,214 @@
+// Package chat is POST /v1/chat/completions: from events to an answer, whole or in chunks.
+//
+// What must stay true: the finish reason is tool_calls exactly if there is a call (some agents
+// repeat the request without end otherwise); a call that was cut off is left out of a whole answer.
+package chat
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type form struct {
+	answer.Chunks
+	req     *request
+	choices []*state
+}
+
+// state gathers one choice.
+type state struct {
+	index      int
+	reasoning  strings.Builder
+	content    strings.Builder
+	commentary bool // the content so far is a preamble
+	logprobs   []answer.TokenLogprob
+	calls      []chatCall
+	closed     []bool // calls whose arguments are complete
+	sent       []int  // bytes of each call's arguments that have been streamed
+}
+
+// API has the route /v1/chat/completions.
+type API struct {
+	*answer.Driver
+	tools *tools.Kept
+}
+
+// New makes the dialect; tools are the built-in ones.
+func New(d *answer.Driver, tools *tools.Kept) API { return API{d, tools} }
+
+// Read reads a request.
+func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+	req := Parse(o, p.MaxReasoning)
+	var wanted []tools.Wanted
+	if wanted, req.Ignored = p.tools.Wanted(o, req.offer, false); len(wanted) > 0 {
+		req.Start = p.tools.StartQuietly(wanted, req.offer.Hosted)
+	}
+	return &req.Request, &form{req: req}
+}
+
+func (c *form) Open(a *answer.Answer) {
+	c.Chunks = answer.Chunks{Answer: a, ID: answer.NewID("chatcmpl-"),
+		Object: "chat.completion.chunk", Usage: c.req.Usage}
+	if ids := c.promptTokens(); ids != nil {
+		first := c.Completion([]any{}, c.NoUsage())
+		first.PromptTokenIDs = ids
+		c.Emit("", first)
+	}
+	for i := range a.Dones {
+		ch := &state{index: i}
+		c.choices = append(c.choices, ch)
+		c.piece(ch, chatPiece{Role: "assistant", Content: new(string)}, nil)
+	}
+}
+
+// promptTokens are the ids that all choices continue, nil if the client has not asked for them.
+func (c *form) promptTokens() []int32 {
+	if !c.req.ShowIDs {
+		return nil
+	}
+	return c.Turns[0].Result().Prompt
+}
+
+func (c *form) Take(choice int, e session.Event) {
+	ch := c.choices[choice]
+	switch e := e.(type) {
+	case session.Reasoning:
+		if c.req.reasoning {
+			ch.reasoning.WriteString(e.Text)
+			c.piece(ch, chatPiece{chatThought: c.thought(e.Text)}, nil)
+		}
+	case session.Commentary:
+		ch.commentary = true
+		ch.content.WriteString(e.Text)
+		c.piece(ch, chatPiece{Content: &e.Text}, nil)
+	case session.Answer:
+		c.answered(ch, e)
+	case session.CallStart:
+		shown, n := c.req.names[e.Name], len(ch.calls)
+		call := callOf(shown.Custom, cmp.Or(shown.Name, e.Name), "")
+		if call.ID, call.Type = e.ID, "function"; shown.Custom {
+			call.Type = "custom"
+		}
+		ch.calls = append(ch.calls, call)
+		ch.closed, ch.sent = append(ch.closed, false), append(ch.sent, 0)
+		call.Index = &n
+		c.callPiece(ch, call)
+	case session.CallArguments:
+		if e.Index < len(ch.calls) {
+			c.arguments(ch, e.Index, e.Text)
+		}
+	case session.CallEnd:
+		if e.Index >= len(ch.calls) {
+			return
+		}
+		call, whole := ch.calls[e.Index], e.Arguments
+		if call.Function != nil {
+			whole = tools.Runnable(whole)
+		}
+		if sent := ch.sent[e.Index]; sent < len(whole) {
+			c.arguments(ch, e.Index, whole[sent:])
+		}
+		ch.closed[e.Index] = true
+		if call.Function != nil {
+			call.Function.Arguments = whole
+		} else {
+			call.Custom.Input = whole
+		}
+	case session.Done:
+		if c.FailureOf(e) == nil {
+			c.Send(chatDelta{Index: ch.index, FinishReason: new(c.reason(ch)),
+				TokenIDs: c.Tokens(ch.index), Own: answer.OwnPartOf(c.Dones[ch.index])})
+		}
+	}
+}
+
+func (c *form) thought(text string) chatThought {
+	if c.Driver.ReasoningContent {
+		return chatThought{OtherName: text}
+	}
+	return chatThought{Reasoning: text}
+}
+
+func (c *form) answered(ch *state, e session.Answer) {
+	text := e.Text
+	if ch.commentary { // a preamble and the answer share one field
+		text, ch.commentary = "\n\n"+text, false
+	}
+	ch.content.WriteString(text)
+	logprobs := answer.WireLogprobs(e.Logprobs)
+	ch.logprobs = append(ch.logprobs, logprobs...)
+	var shown *chatLogprobs
+	if len(logprobs) > 0 && c.req.Logprobs {
+		shown = &chatLogprobs{Content: logprobs}
+	}
+	c.piece(ch, chatPiece{Content: &text}, shown)
+}
+
+func (c *form) arguments(ch *state, index int, text string) {
+	ch.sent[index] += len(text)
+	piece := callOf(ch.calls[index].Custom != nil, "", text)
+	piece.Index = &index
+	c.callPiece(ch, piece)
+}
+
+func (c *form) callPiece(ch *state, call chatCall) {
+	switch {
+	case !c.req.functions:
+		c.piece(ch, chatPiece{chatCalls: chatCalls{ToolCalls: []chatCall{call}}}, nil)
+	case *call.Index == 0: // the deprecated form has no place for a second call
+		c.piece(ch, chatPiece{chatCalls: chatCalls{FunctionCall: call.Function}}, nil)
+	}
+}
+
+func (c *form) piece(ch *state, piece chatPiece, logprobs *chatLogprobs) {
+	c.Send(chatDelta{Index: ch.index, Delta: piece, Logprobs: logprobs})
+}
+
+func (c *form) Beat() { c.BeatWith(func(choice int) any { return chatDelta{Index: choice} }) }
+
+func (c *form) reason(ch *state) string {
+	switch {
+	case c.Dones[ch.index].Cut():
+		return "length"
+	case slices.Contains(ch.closed, true) && c.req.functions:
+		return "function_call"
+	case slices.Contains(ch.closed, true):
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func (c *form) Whole(usage session.Usage) any {
+	c.Object = "chat.completion"
+	var list []chatChoice
+	for _, ch := range c.choices {
+		m := chatReply{Role: "assistant", chatThought: c.thought(ch.reasoning.String()),
+			Annotations: []struct{}{}}
+		for i, call := range ch.calls {
+			if ch.closed[i] { // one that was cut off has no arguments that could be run
+				m.ToolCalls = append(m.ToolCalls, call)
+			}
+		}
+		called := len(m.ToolCalls) > 0
+		if called && c.req.functions {
+			m.FunctionCall, m.ToolCalls = m.ToolCalls[0].Function, nil
+		}
+		if ch.content.Len() > 0 || !called {
+			m.Content = new(ch.content.String())
+		}
+		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
+			TokenIDs: c.Tokens(ch.index), Own: answer.OwnPartOf(c.Dones[ch.index])}
+		if c.req.Logprobs {
+			choice.Logprobs = &chatLogprobs{Content: *answer.OrEmpty(ch.logprobs)}
+		}
+		list = append(list, choice)
+	}
+	all := c.Completion(list, c.WireUsage(usage))
+	all.PromptTokenIDs = c.promptTokens()
+	return all
+}

@@ -1,0 +1,232 @@
+// Package completions is POST /v1/completions: a prompt that is continued as text.
+//
+// It is for tools that write Harmony themselves and for measuring: nothing is rendered, masked or
+// parsed, unless a form is asked for. What must stay true: choice i*n+k is the k-th of prompt i;
+// the text never holds a special token's name, but where echo repeats the client's own words.
+package completions
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type textChoice struct {
+	Index        int           `json:"index"`
+	Text         string        `json:"text"`
+	Logprobs     *textLogprobs `json:"logprobs"`
+	FinishReason *string       `json:"finish_reason"`
+	// vLLM's, where the client asks for ids. In a stream the first chunk has the prompt's, and each
+	// those of its piece.
+	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
+	TokenIDs       []int32 `json:"token_ids,omitempty"`
+	// vLLM's: of each token of the prompt, by id; the first has none
+	PromptLogprobs []map[string]promptLogprob `json:"prompt_logprobs,omitempty"`
+}
+
+// textLogprobs are lists of one length: an entry a token.
+type textLogprobs struct {
+	Tokens        []string             `json:"tokens"`
+	TokenLogprobs []*float32           `json:"token_logprobs"`
+	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
+	TextOffset    []int                `json:"text_offset"` // in characters of the choice's text
+}
+
+func (l *textLogprobs) add(more textLogprobs) {
+	l.Tokens = append(l.Tokens, more.Tokens...)
+	l.TokenLogprobs = append(l.TokenLogprobs, more.TokenLogprobs...)
+	l.TopLogprobs = append(l.TopLogprobs, more.TopLogprobs...)
+	l.TextOffset = append(l.TextOffset, more.TextOffset...)
+}
+
+type promptLogprob struct {
+	Logprob float32 `json:"logprob"`
+	Rank    int     `json:"rank,omitempty"` // 1 is the most probable; 0: behind those that are shown
+	Token   string  `json:"decoded_token"`
+}
+
+func wirePromptLogprobs(ids []int32, list []session.TokenLogprob) []map[string]promptLogprob {
+	out := make([]map[string]promptLogprob, len(list))
+	for i, l := range list {
+		if i == 0 {
+			continue
+		}
+		out[i] = map[string]promptLogprob{
+			strconv.Itoa(int(ids[i])): {Logprob: answer.Finite(l.Logprob), Token: l.Token}}
+		for rank, t := range l.Top {
+			out[i][strconv.Itoa(int(t.ID))] = promptLogprob{answer.Finite(t.Logprob), rank + 1,
+				t.Token}
+		}
+	}
+	return out
+}
+
+type form struct {
+	answer.Chunks
+	req     *request
+	choices []*state
+}
+
+// state gathers one choice; chars is how many characters of its text have come.
+type state struct {
+	text     strings.Builder
+	chars    int
+	logprobs textLogprobs
+	prompt   []map[string]promptLogprob
+	first    bool // the next logprobs begin with the prompt's first token
+	ids      int  // so many have been sent
+
+	likely  float64 // logprobs of the sampled tokens, added up
+	sampled int
+}
+
+// worth is what best_of compares: the logprob per token.
+func (s *state) worth() float64 {
+	if s.sampled == 0 {
+		return math.Inf(-1) // nothing was said
+	}
+	return s.likely / float64(s.sampled)
+}
+
+func (c *form) Open(a *answer.Answer) {
+	c.Chunks = answer.Chunks{Answer: a, ID: answer.NewID("cmpl-"), Object: "text_completion",
+		Usage: c.req.Usage}
+	for i := range a.Dones {
+		c.choices = append(c.choices, &state{})
+		if c.req.echo && !c.req.Turns[i].ScorePrompt {
+			c.piece(i, c.req.prompts[i/c.req.N].shown(), nil, nil)
+		}
+	}
+}
+
+func (c *form) Take(choice int, e session.Event) {
+	switch e := e.(type) {
+	case session.PromptScored:
+		if c.req.echo {
+			c.choices[choice].first = true
+			c.piece(choice, c.req.prompts[choice/c.req.N].shown(), e.Logprobs, nil)
+		}
+		if c.req.promptLogprobs {
+			c.choices[choice].prompt = wirePromptLogprobs(c.req.Turns[choice].Prompt, e.Logprobs)
+		}
+	case session.Answer:
+		for _, l := range e.Logprobs {
+			c.choices[choice].likely += float64(answer.Finite(l.Logprob))
+			c.choices[choice].sampled++
+		}
+		c.piece(choice, e.Text, e.Logprobs, e.Tokens)
+	case session.Done:
+		if c.FailureOf(e) == nil {
+			last := textChoice{Index: choice, FinishReason: c.reason(choice)}
+			if all := c.Tokens(choice); len(all) > c.choices[choice].ids {
+				c.showTokens(&last, all[c.choices[choice].ids:])
+			}
+			c.Send(last)
+		}
+	}
+}
+
+// piece adds text to a choice. ids are its tokens, empty for the prompt's.
+func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, ids []int32) {
+	ch := c.choices[choice]
+	var more textLogprobs
+	at := ch.chars
+	for i, l := range logprobs {
+		var logprob *float32 // nothing is said of the prompt's first token
+		var top map[string]float32
+		if i > 0 || !ch.first {
+			logprob, top = new(float32), make(map[string]float32, len(l.Top)+1)
+			*logprob = answer.Finite(l.Logprob)
+			for _, t := range l.Top[:min(len(l.Top), c.req.Turns[choice].Params.Logprobs)] {
+				top[c.name(t)] = answer.Finite(t.Logprob)
+			}
+			top[c.name(l)] = *logprob
+		}
+		more.add(textLogprobs{[]string{c.name(l)}, []*float32{logprob}, []map[string]float32{top},
+			[]int{at}})
+		at += utf8.RuneCount(l.Bytes)
+	}
+	ch.first = false
+	ch.text.WriteString(text)
+	ch.chars += utf8.RuneCountInString(text)
+	ch.logprobs.add(more)
+	piece := textChoice{Index: choice, Text: text}
+	if c.req.Logprobs && len(logprobs) > 0 {
+		piece.Logprobs = &more
+	}
+	c.showTokens(&piece, ids)
+	c.Send(piece)
+}
+
+// name is what stands for a token in logprobs.
+func (c *form) name(l session.TokenLogprob) string {
+	if c.req.names {
+		return "token_id:" + strconv.Itoa(int(l.ID))
+	}
+	return l.Token
+}
+
+// showTokens adds ids to a choice if the client has asked for them, and those of the prompt before
+// the first ones.
+func (c *form) showTokens(choice *textChoice, ids []int32) {
+	if !c.req.ShowIDs || len(ids) == 0 {
+		return
+	}
+	sent := &c.choices[choice.Index].ids
+	if *sent == 0 {
+		choice.PromptTokenIDs = c.req.Turns[choice.Index].Prompt
+	}
+	*sent += len(ids)
+	choice.TokenIDs = ids
+}
+
+func (c *form) Beat() { c.BeatWith(func(choice int) any { return textChoice{Index: choice} }) }
+
+func (c *form) reason(choice int) *string {
+	reason := "stop"
+	if c.Dones[choice].Finish == session.FinishLength {
+		reason = "length"
+	}
+	return &reason
+}
+
+func (c *form) Whole(usage session.Usage) any {
+	var list []textChoice
+	for _, i := range c.best() {
+		ch := c.choices[i]
+		choice := textChoice{Index: len(list), Text: ch.text.String(), FinishReason: c.reason(i)}
+		if c.req.Logprobs {
+			choice.Logprobs = &ch.logprobs
+		}
+		choice.PromptLogprobs = ch.prompt
+		if c.req.ShowIDs {
+			choice.PromptTokenIDs, choice.TokenIDs = c.req.Turns[i].Prompt, c.Tokens(i)
+		}
+		list = append(list, choice)
+	}
+	return c.Completion(list, answer.WireUsage(usage))
+}
+
+// best are the choices that the answer has: of each prompt those that the client wants to see, the
+// best first where it asked for more.
+func (c *form) best() (list []int) {
+	for first := 0; first < len(c.choices); first += c.req.N {
+		of := make([]int, c.req.N)
+		for i := range of {
+			of[i] = first + i
+		}
+		if c.req.shown < c.req.N {
+			slices.SortStableFunc(of, func(a, b int) int {
+				return cmp.Compare(c.choices[b].worth(), c.choices[a].worth())
+			})
+		}
+		list = append(list, of[:c.req.shown]...)
+	}
+	return list
+}

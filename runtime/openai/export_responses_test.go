@@ -1,7 +1,0 @@
-package openai
-
-// RunningOf tells whether a stored response runs.
-func RunningOf(s *storedResponse) bool { return s.running() }
-
-// LastOf is the sequence number of the last event of a log.
-func LastOf(l *eventLog) int { return l.last() }

@@ -1,0 +1,45 @@
+// What the tests outside of the package need of those inside.
+
+package openai
+
+import (
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/completions"
+)
+
+// Parameter is a field of a body.
+type Parameter = parameter
+
+// Documented is what the document says of an operation.
+type Documented struct {
+	Route string
+	Body  []Parameter
+}
+
+// Document is what the document says.
+func Document() (list []Documented) {
+	for _, o := range newPort(Options{}).documented() {
+		list = append(list, Documented{o.route, parseAll(o.body)})
+	}
+	return list
+}
+
+// Routes are the methods of each path; "": all.
+func Routes() map[string][]string {
+	all := map[string][]string{}
+	for path, m := range newPort(Options{}).routes() {
+		for method := range m {
+			all[path] = append(all[path], method)
+		}
+	}
+	return all
+}
+
+// Readers read the bodies of the routes that generate.
+func Readers() map[string]answer.Reader {
+	p := newPort(Options{})
+	return map[string]answer.Reader{"POST /v1/chat/completions": p.chat.Read,
+		"POST /v1/completions": completions.Read, "POST /v1/responses": p.responses.Read,
+		"POST /v1/messages": p.messages.Read, "POST /api/chat": p.ollama.ReadChat,
+		"POST /api/generate": p.ollama.ReadGenerate}
+}

@@ -1,0 +1,300 @@
+// Package messages is POST /v1/messages: from events to an answer in Anthropic's form, whole or
+// streamed, field for field as Anthropic's clients decode it.
+//
+// What must stay true: every block that is started is stopped once, one at a time; every event has
+// its event line; a stream that did not fail ends in message_delta with the stop reason and the
+// usage, then message_stop (Claude Code asks again without end otherwise).
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type form struct {
+	*answer.Answer
+	req     *request
+	id      string
+	content []*messageBlock
+	running bool   // the last block of content is not stopped
+	phase   string // of the open text block
+	cut     bool   // the last block is a call that has not ended
+	sent    int    // bytes of the open call's arguments
+}
+
+// API has the routes under /v1/messages.
+type API struct{ *answer.Driver }
+
+// New makes the dialect.
+func New(d *answer.Driver) API { return API{d} }
+
+// Read reads a request.
+func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+	o.Need("max_tokens")
+	req := parseMessages(o, p.MaxReasoning)
+	return &req.Request, &form{req: req}
+}
+
+// CountTokens is POST /v1/messages/count_tokens.
+func (p API) CountTokens(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	req := parseMessages(o, p.MaxReasoning)
+	if o.Fault() != nil {
+		return nil, o.Fault()
+	}
+	if _, err := p.ModelOf(r.Context(), &req.Request); err != nil {
+		return nil, answer.Unavailable(err)
+	}
+	ids, f := p.Rendered(r.Context(), &req.Request)
+	return map[string]int{"input_tokens": len(ids)}, f
+}
+
+func (m *form) Open(a *answer.Answer) {
+	m.Answer, m.id = a, answer.NewID("msg_")
+	// what is cached is not known yet; the last event has the whole usage
+	prompt := messageUsage{Input: len(a.Turns[0].Result().Prompt)}
+	m.send(messageEvent{Type: "message_start", Message: m.message(nil, nil, prompt)})
+	m.Beat()
+}
+
+func (m *form) send(e messageEvent) { m.Emit(e.Type, e) }
+
+func (m *form) Take(_ int, e session.Event) {
+	switch e := e.(type) {
+	case session.Reasoning:
+		m.think(e.Text)
+	case session.Commentary:
+		m.say("commentary", e.Text)
+	case session.Answer:
+		m.say("answer", e.Text)
+	case session.CallStart:
+		m.begin(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
+			Input: json.RawMessage("{}")})
+		m.cut, m.sent = true, 0
+	case session.CallArguments:
+		m.arguments(e.Text)
+	case session.CallEnd:
+		whole := tools.Runnable(e.Arguments)
+		if m.sent < len(whole) {
+			m.arguments(whole[m.sent:])
+		}
+		m.last().Input = tools.AsInput(whole)
+		m.cut = false
+		m.stop()
+	}
+}
+
+func (m *form) last() *messageBlock { return m.content[len(m.content)-1] }
+
+// begin starts a block after the one before has ended.
+func (m *form) begin(b *messageBlock) {
+	m.stop()
+	m.content, m.running = append(m.content, b), true
+	// what a stream starts with; the rest comes in deltas
+	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: new(*b)})
+}
+
+func (m *form) index() *int { return new(len(m.content) - 1) }
+
+func (m *form) delta(d messageDelta) {
+	m.send(messageEvent{Type: "content_block_delta", Index: m.index(), Delta: &d})
+}
+
+// stop ends the open block. Thinking is sealed, so that it comes back whole.
+func (m *form) stop() {
+	if !m.running {
+		return
+	}
+	if b := m.last(); b.Type == "thinking" {
+		sealed := answer.Seal(b.thought.String())
+		b.Signature = &sealed
+		m.delta(messageDelta{Type: "signature_delta", Signature: &sealed})
+	}
+	m.running = false
+	m.send(messageEvent{Type: "content_block_stop", Index: m.index()})
+}
+
+func (m *form) think(text string) {
+	if !m.req.thinking {
+		return
+	}
+	if !m.running || m.last().Type != "thinking" {
+		m.begin(&messageBlock{Type: "thinking", Thinking: new(string), Signature: new(string),
+			thought: &strings.Builder{}})
+	}
+	b := m.last()
+	b.thought.WriteString(text)
+	if !m.req.silent {
+		b.Thinking = new(b.thought.String())
+		m.delta(messageDelta{Type: "thinking_delta", Thinking: &text})
+	}
+}
+
+// say adds text to the block of a phase: a preamble and the answer are blocks of their own.
+func (m *form) say(phase, text string) {
+	if !m.running || m.last().Type != "text" || m.phase != phase {
+		m.begin(&messageBlock{Type: "text", Text: new(string)})
+		m.phase = phase
+	}
+	m.last().Text = new(*m.last().Text + text)
+	m.delta(messageDelta{Type: "text_delta", Text: &text})
+}
+
+func (m *form) arguments(text string) {
+	m.sent += len(text)
+	m.delta(messageDelta{Type: "input_json_delta", PartialJSON: &text})
+}
+
+func (m *form) Beat() { m.send(messageEvent{Type: "ping"}) }
+
+func (m *form) End(usage session.Usage, f *answer.Fault) {
+	if f != nil {
+		m.Emit("error", FaultBody(f, m.Exchange.ID))
+		return
+	}
+	m.stop()
+	reason, sequence := m.reason()
+	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)),
+		Own:   answer.OwnPartOf(m.Dones[0]),
+		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
+	m.send(messageEvent{Type: "message_stop"})
+}
+
+// reason is why the message ended, in Anthropic's words, and the stop sequence that ended it.
+func (m *form) reason() (reason string, sequence *string) {
+	done := m.Dones[0]
+	called := false
+	for i, b := range m.content {
+		called = called || b.Type == "tool_use" && !(m.cut && i == len(m.content)-1)
+	}
+	switch {
+	case done.Cut():
+		return "max_tokens", nil
+	case called:
+		return "tool_use", nil
+	case done.StopString != "":
+		return "stop_sequence", &done.StopString
+	}
+	return "end_turn", nil
+}
+
+func (m *form) Whole(usage session.Usage) any {
+	m.stop()
+	reason, sequence := m.reason()
+	if m.cut { // a call without its arguments cannot be run
+		m.content = m.content[:len(m.content)-1]
+	}
+	whole := m.message(&reason, sequence, wireMessageUsage(usage))
+	whole.Own = answer.OwnPartOf(m.Dones[0])
+	return whole
+}
+
+func (m *form) message(reason, sequence *string, usage messageUsage) *message {
+	content := m.content
+	if content == nil {
+		content = []*messageBlock{}
+	}
+	return &message{ID: m.id, Type: "message", Role: "assistant", Model: m.Model, Content: content,
+		StopReason: reason, StopSequence: sequence, Usage: usage}
+}
+
+type message struct {
+	ID           string          `json:"id"`
+	Type         string          `json:"type"` // message
+	Role         string          `json:"role"` // assistant
+	Model        string          `json:"model"`
+	Content      []*messageBlock `json:"content"`
+	StopReason   *string         `json:"stop_reason"`
+	StopSequence *string         `json:"stop_sequence"`
+	Usage        messageUsage    `json:"usage"`
+	Own          *answer.OwnPart `json:"ossrun,omitempty"`
+}
+
+// messageBlock is text, thinking or tool_use; a field that its type does not have is nil.
+type messageBlock struct {
+	Type      string          `json:"type"`
+	Text      *string         `json:"text,omitempty"`
+	Thinking  *string         `json:"thinking,omitempty"`
+	Signature *string         `json:"signature,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+
+	thought *strings.Builder // what the signature seals
+}
+
+// messageUsage counts tokens; Input is without those that were cached.
+type messageUsage struct {
+	Input       int `json:"input_tokens"`
+	CacheWrites int `json:"cache_creation_input_tokens"` // a charge of Anthropic's
+	CacheReads  int `json:"cache_read_input_tokens"`
+	Output      int `json:"output_tokens"`
+}
+
+func wireMessageUsage(u session.Usage) messageUsage {
+	return messageUsage{Input: u.Prompt - u.Cached, CacheReads: u.Cached, Output: u.Completion}
+}
+
+// messageEvent is one event of a stream; its type is its event line too.
+type messageEvent struct {
+	Type    string          `json:"type"`
+	Message *message        `json:"message,omitempty"`
+	Index   *int            `json:"index,omitempty"`
+	Block   *messageBlock   `json:"content_block,omitempty"`
+	Delta   *messageDelta   `json:"delta,omitempty"`
+	Usage   *messageUsage   `json:"usage,omitempty"`
+	Own     *answer.OwnPart `json:"ossrun,omitempty"` // of message_delta
+}
+
+// messageDelta is a piece of a block, or, without a type, of the message.
+type messageDelta struct {
+	Type         string   `json:"type,omitempty"`
+	Text         *string  `json:"text,omitempty"`
+	Thinking     *string  `json:"thinking,omitempty"`
+	Signature    *string  `json:"signature,omitempty"`
+	PartialJSON  *string  `json:"partial_json,omitempty"`
+	StopReason   *string  `json:"stop_reason,omitempty"`
+	StopSequence **string `json:"stop_sequence,omitempty"` // null where there was none
+}
+
+type anthropicFault struct {
+	Type  string `json:"type"` // error
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+	RequestID string `json:"request_id"`
+}
+
+// anthropicKinds are the types of errors by status; others are api_error.
+var anthropicKinds = map[int]string{
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnsupportedMediaType:  "invalid_request_error",
+	http.StatusRequestTimeout:        "invalid_request_error",
+	http.StatusMethodNotAllowed:      "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	http.StatusServiceUnavailable:    "overloaded_error",
+}
+
+// FaultBody is the body of a fault.
+func FaultBody(f *answer.Fault, id string) any {
+	a := anthropicFault{Type: "error", RequestID: id}
+	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], answer.Brief(f.Message)
+	if a.Error.Type == "" {
+		a.Error.Type = "api_error"
+	}
+	if n := f.TooLong; n != nil { // Claude Code reads the numbers
+		a.Error.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n.Asked, n.Max)
+	}
+	return a
+}

@@ -1,0 +1,291 @@
+// POST /v1/messages: what a request of Anthropic's API asks for.
+//
+// What must stay true: a system text renders the same whether it comes as a string or as blocks,
+// else the prefix cache is lost in the next turn; thinking comes back by its signature, also where
+// its text was left out.
+
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type request struct {
+	answer.Request
+	thinking bool // show thinking blocks; clients that do not ask for them read the first block
+	silent   bool // thinking blocks have no text, only a signature
+}
+
+// Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
+const lowBudget, highBudget = 2048, 16384
+
+// parseMessages checks a request; bound is the port's limit of reasoning tokens.
+func parseMessages(o *answer.Object, bound int) *request {
+	r := &request{Request: answer.Request{Model: o.Text("model"), N: 1, Stream: o.Flag("stream"),
+		History: "messages"}}
+	r.StandIn = ofAnotherMaker(r.Model)
+	o.Refuse(answer.RefusedEverywhere)
+	// context_management asks to forget earlier thinking, which is done; the rest has no effect
+	for _, name := range []string{"context_management", "cache_control", "inference_geo"} {
+		o.Get(name)
+	}
+	tools := messagesOffer(o)
+	r.Ignored = tools.Ignored
+	turn := session.Request{Params: answer.Sampling(o)}
+	talk := messagesConversation(o)
+	turn.Messages, turn.Instructions = talk.Messages, talk.Instructions("")
+	turn.MaxTokens = answer.TokenLimit(o, "max_tokens")
+	turn.Stop = answer.StopList(o, "stop_sequences")
+	turn.MaxReasoning = bound
+	r.readThinking(o, &turn)
+	tools.Into(&turn)
+	if f := o.Object("output_config").Object("format"); f != nil {
+		r.Format = answer.FormatBy(f.Get("schema"))
+	}
+	r.Format.Into(&turn)
+	r.Turns = []session.Request{turn}
+	return r
+}
+
+// ofAnotherMaker tells whether a model is another maker's. Agents use such names by themselves, for
+// titles and the like, and users cannot always change them.
+func ofAnotherMaker(model string) bool {
+	return strings.HasPrefix(model, "claude-") ||
+		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
+}
+
+// readThinking reads how long the model may think, and what the client wants to see of it.
+func (r *request) readThinking(o *answer.Object, turn *session.Request) {
+	turn.Effort = "medium"
+	think := o.Object("thinking")
+	switch think.Text("type") {
+	case "":
+	case "adaptive", "enabled":
+		r.thinking, r.silent = true, think.Text("display") == "omitted"
+		if budget := think.Integer("budget_tokens", 1, 1<<30, 0); budget > 0 {
+			turn.MaxReasoning = budget
+			if budget <= lowBudget {
+				turn.Effort = "low"
+			} else if budget >= highBudget {
+				turn.Effort = "high"
+			}
+		}
+	case "disabled":
+		turn.MaxReasoning = -1
+	default:
+		think.Get("type").Must("enabled, adaptive or disabled")
+	}
+	if v := o.Object("output_config").Get("effort"); v.Kind() != jsondoc.Null {
+		turn.Effort = answer.EffortLevel(v)
+	}
+}
+
+// messagesOffer reads tools and tool_choice. Tools of Anthropic's own types are left out.
+func messagesOffer(o *answer.Object) tools.Offer {
+	var of tools.Offer
+	for _, v := range of.List(o, "tools") {
+		t := v.Object()
+		if kind := t.Text("type"); kind != "" && kind != "custom" {
+			of.Ignored = append(of.Ignored, kind)
+			continue
+		}
+		of.Functions = append(of.Functions, tools.ReadFunctionWith(t, "input_schema"))
+	}
+	c := o.Object("tool_choice")
+	if c == nil {
+		return of
+	}
+	v := o.Get("tool_choice")
+	switch kind := c.Text("type"); kind {
+	case "auto", "none":
+		of.Mode(v, kind)
+	case "any":
+		of.Mode(v, "required")
+	case "tool":
+		of.Name(v, c.Text("name"))
+	default:
+		c.Get("type").Must("auto, any, tool or none")
+	}
+	return of
+}
+
+func messagesConversation(o *answer.Object) *answer.Conversation {
+	talk := &answer.Conversation{}
+	for _, text := range blockTexts(o, "system") {
+		talk.Developer(text)
+	}
+	var calls answer.Ledger
+	list := answer.MessagesOf(o)
+	for i, v := range list {
+		m := v.Object()
+		switch m.Text("role") {
+		case "user":
+			messagesUser(talk, m, &calls)
+		case "assistant":
+			messagesAssistant(talk, m, &calls)
+			if i == len(list)-1 {
+				m.Value().Unsupported("an answer that the client begins",
+					"let the last message be the user's")
+			}
+		case "system", "developer":
+			talk.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
+		default:
+			m.Get("role").Must("user or assistant")
+		}
+	}
+	return talk
+}
+
+// blockTexts are the texts of a string, or of a list of text blocks.
+func blockTexts(o *answer.Object, name string) (texts []string) {
+	v := o.Get(name)
+	switch v.Kind() {
+	case jsondoc.Null:
+	case jsondoc.Array:
+		for _, b := range v.List() {
+			block := b.Object()
+			if block.Text("type") != "text" {
+				block.Unreadable("the model reads text only")
+			}
+			texts = append(texts, block.Text("text"))
+		}
+	default:
+		texts = append(texts, v.Text())
+	}
+	return answer.NotEmpty(texts)
+}
+
+// blocks are the content blocks of a message; a string is one text block.
+func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
+	v := m.Get("content")
+	switch v.Kind() {
+	case jsondoc.String:
+		text := v.Text()
+		raw, _ := answer.Marshal(text) // a string
+		return []*answer.Object{v.Becomes(json.RawMessage(`{"type":"text","text":` + string(raw) +
+			`}`)).Object()}
+	case jsondoc.Array:
+		var list []*answer.Object
+		for _, b := range c.Calls(v) {
+			if block := b.Object(); block != nil {
+				list = append(list, block)
+			}
+		}
+		return list
+	}
+	m.Get("content").Missing()
+	return nil
+}
+
+// messagesUser takes a message apart: results of calls first, then what the user says.
+func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+	list := blocksOf(talk, m)
+	if len(list) == 0 {
+		m.Get("content").Missing()
+	}
+	isResult := func(b *answer.Object) bool { return b.Text("type") == "tool_result" }
+	for _, b := range list {
+		if !isResult(b) {
+			continue
+		}
+		id := b.Text("tool_use_id")
+		if !calls.Answer(id) {
+			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
+		}
+		talk.Result(id, "", answer.Content(b, "content", true))
+	}
+	list = slices.DeleteFunc(list, isResult)
+	if len(list) == 0 {
+		return
+	}
+	if why := calls.Waiting(); why != "" {
+		m.Value().Invalid(": %s", why)
+	}
+	var texts []string
+	for _, b := range list {
+		switch kind := b.Text("type"); {
+		case kind == "text":
+			texts = append(texts, b.Text("text"))
+		case kind == "document":
+			texts = append(texts, documentText(b))
+		case m.LeavesImagesOut() && slices.Contains(answer.ImageParts, kind):
+			texts = append(texts, answer.LeftOut(kind))
+		default:
+			b.Unreadable("the model reads text only")
+		}
+	}
+	talk.Messages = append(talk.Messages, session.User(strings.Join(texts, "\n\n")))
+}
+
+// messagesAssistant takes an earlier answer apart: text before a call is a preamble.
+func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+	list := blocksOf(talk, m)
+	last := len(list) // where the calls end
+	for last > 0 && list[last-1].Text("type") != "tool_use" {
+		last--
+	}
+	for i, b := range list {
+		switch b.Text("type") {
+		case "thinking":
+			thought := answer.Unseal(b.Text("signature"))
+			if thought == "" { // of another server
+				thought = b.Text("thinking")
+			}
+			talk.Add(session.AssistantReasoning, thought)
+		case "redacted_thinking":
+		case "text":
+			if i < last {
+				talk.Add(session.AssistantCommentary, b.Text("text"))
+			} else {
+				talk.Add(session.AssistantAnswer, b.Text("text"))
+			}
+		case "tool_use":
+			messagesCall(talk, b, calls)
+		default:
+			b.Unreadable("send text, thinking and tool_use")
+		}
+	}
+}
+
+func messagesCall(talk *answer.Conversation, b *answer.Object, calls *answer.Ledger) {
+	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
+	if id == "" {
+		b.Get("id").Missing()
+	}
+	if !answer.ToolName(name) {
+		b.Get("name").Invalid(" is %q, which is not a tool name", name)
+	}
+	if input.Kind() != jsondoc.Object {
+		input.Wrong("an object")
+	}
+	calls.Call(id)
+	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, string(input.Raw)))
+}
+
+func documentText(block *answer.Object) string {
+	source := block.Object("source")
+	var text string
+	switch kind := source.Text("type"); kind {
+	case "base64":
+		text = answer.FileContents(source, source.At("data"), source.Text("data"))
+	case "text":
+		text = source.Text("data")
+	case "content":
+		text = answer.Content(source, "content", false)
+	default:
+		block.Get("source").Unsupported(fmt.Sprintf("a document by %q", kind),
+			"send it in base64 or as text")
+	}
+	if title := block.Text("title"); title != "" && text != "" {
+		return title + ":\n" + text
+	}
+	return text
+}

@@ -1,0 +1,258 @@
+// Package ollama is POST /api/chat and /api/generate: from events to an answer in Ollama's form,
+// one object or lines of JSON; and the models, as its clients look at them before they chat.
+//
+// What must stay true: exactly the last line has done set, and it has the counts; a call comes in
+// one piece, with its arguments as an object; nothing is said of a model that is not known here:
+// sizes and digests of Ollama's own files are left out.
+package ollama
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type ollamaAnswer struct {
+	Model     string         `json:"model"`
+	CreatedAt string         `json:"created_at"`
+	Message   *ollamaMessage `json:"message,omitempty"`  // of /api/chat
+	Response  *string        `json:"response,omitempty"` // of /api/generate
+	Thinking  string         `json:"thinking,omitempty"` // of /api/generate
+	Done      bool           `json:"done"`
+	*ollamaEnd
+}
+
+type ollamaMessage struct {
+	Role      string       `json:"role"` // assistant
+	Content   string       `json:"content"`
+	Thinking  string       `json:"thinking,omitempty"`
+	ToolCalls []ollamaCall `json:"tool_calls,omitempty"`
+}
+
+type ollamaCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Index     int             `json:"index"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// ollamaEnd is what the last line has; times are nanoseconds.
+type ollamaEnd struct {
+	Reason         string        `json:"done_reason"`
+	Total          time.Duration `json:"total_duration"`
+	Load           time.Duration `json:"load_duration"` // is in total_duration only
+	PromptCount    int           `json:"prompt_eval_count"`
+	PromptDuration time.Duration `json:"prompt_eval_duration"`
+	EvalCount      int           `json:"eval_count"`
+	EvalDuration   time.Duration `json:"eval_duration"`
+}
+
+type form struct {
+	*answer.Answer
+	req               *request
+	thinking, content strings.Builder
+	commentary        bool // the content so far is a preamble
+	calls             []ollamaCall
+	begun             time.Time
+}
+
+func (l *form) Open(a *answer.Answer) { l.Answer, l.begun = a, time.Now() }
+
+func (l *form) Take(_ int, e session.Event) {
+	switch e := e.(type) {
+	case session.Reasoning:
+		if l.req.thinking {
+			l.thinking.WriteString(e.Text)
+			l.piece(ollamaMessage{Thinking: e.Text})
+		}
+	case session.Commentary:
+		l.commentary = true
+		l.say(e.Text)
+	case session.Answer:
+		text := e.Text
+		if l.commentary { // a preamble and the answer share one field
+			text, l.commentary = "\n\n"+text, false
+		}
+		l.say(text)
+	case session.CallStart:
+		call := ollamaCall{ID: e.ID}
+		call.Function.Index, call.Function.Name = e.Index, e.Name
+		l.calls = append(l.calls, call)
+	case session.CallEnd:
+		call := &l.calls[e.Index]
+		call.Function.Arguments = tools.AsInput(tools.Runnable(e.Arguments))
+		l.piece(ollamaMessage{ToolCalls: []ollamaCall{*call}})
+	}
+}
+
+func (l *form) say(text string) {
+	l.content.WriteString(text)
+	l.piece(ollamaMessage{Content: text})
+}
+
+func (l *form) piece(m ollamaMessage) { l.Emit("", l.line(m)) }
+
+func (l *form) Beat() { l.piece(ollamaMessage{}) }
+
+func (l *form) line(m ollamaMessage) ollamaAnswer {
+	a := ollamaAnswer{Model: l.Model, CreatedAt: time.Now().UTC().Format(time.RFC3339Nano)}
+	if l.req.generate {
+		a.Response, a.Thinking = &m.Content, m.Thinking
+	} else {
+		m.Role = "assistant"
+		a.Message = &m
+	}
+	return a
+}
+
+// ended is the last line, or the whole answer.
+func (l *form) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
+	a, d := l.line(m), l.Dones[0]
+	a.Done = true
+	a.ollamaEnd = &ollamaEnd{Reason: "stop", Total: time.Since(l.begun),
+		PromptCount: usage.Prompt, PromptDuration: d.Timing.Prefill,
+		EvalCount: usage.Completion, EvalDuration: d.Timing.Decode}
+	if d.Cut() {
+		a.Reason = "length"
+	}
+	return a
+}
+
+func (l *form) End(usage session.Usage, f *answer.Fault) {
+	if f != nil {
+		l.Emit("", FaultBody(f, ""))
+		return
+	}
+	l.Emit("", l.ended(ollamaMessage{}, usage))
+}
+
+func (l *form) Whole(usage session.Usage) any {
+	m := ollamaMessage{Content: l.content.String(), Thinking: l.thinking.String()}
+	for _, c := range l.calls {
+		if c.Function.Arguments != nil { // one that was cut off cannot be run
+			m.ToolCalls = append(m.ToolCalls, c)
+		}
+	}
+	return l.ended(m, usage)
+}
+
+// FaultBody is the body of a fault.
+func FaultBody(f *answer.Fault, _ string) any {
+	return map[string]string{"error": answer.Brief(f.Message)}
+}
+
+// Version is the version of Ollama whose API this is: Codex asks for at least this one.
+const Version = "0.13.4"
+
+type ollamaModel struct {
+	Name          string        `json:"name"`
+	Model         string        `json:"model"`
+	ModifiedAt    string        `json:"modified_at"`
+	Details       ollamaDetails `json:"details"`
+	ContextLength int           `json:"context_length"`
+}
+
+type ollamaDetails struct {
+	Format       string   `json:"format"`
+	Family       string   `json:"family"`
+	Families     []string `json:"families"`
+	Quantization string   `json:"quantization_level"`
+}
+
+var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
+	Families: []string{"gptoss"}, Quantization: "MXFP4"}
+
+// API has the routes under /api.
+type API struct{ *answer.Driver }
+
+// New makes the dialect.
+func New(d *answer.Driver) API { return API{d} }
+
+// Tags lists every name of every model.
+func (p API) Tags(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+	return p.models(func(answer.ModelObject) bool { return true }), nil
+}
+
+// Loaded lists those in memory, under every name too: clients look for the one they use.
+func (p API) Loaded(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+	loaded := p.Models.Stats()
+	return p.models(func(m answer.ModelObject) bool {
+		return slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
+			_, ok := loaded[name]
+			return ok
+		})
+	}), nil
+}
+
+func (p API) models(shown func(answer.ModelObject) bool) map[string][]ollamaModel {
+	list := []ollamaModel{}
+	for _, m := range p.AllModels() {
+		if shown(m) {
+			list = append(list, ollamaModel{Name: m.ID, Model: m.ID, Details: gptOSSDetails,
+				ModifiedAt:    time.Unix(m.Created, 0).UTC().Format(time.RFC3339),
+				ContextLength: m.Context})
+		}
+	}
+	return map[string][]ollamaModel{"models": list}
+}
+
+// namedModel is the model that a request is about; the name stands in model, or, of older clients,
+// in name.
+func (p API) named(r *http.Request, o *answer.Object) (session.Runner, *answer.Fault) {
+	name := cmp.Or(o.Text("model"), o.Text("name"))
+	if name == "" {
+		o.Get("model").Missing()
+	}
+	if o.Fault() != nil {
+		return nil, o.Fault()
+	}
+	runner, err := p.Models.Get(r.Context(), name)
+	if err != nil {
+		return nil, answer.Unavailable(err)
+	}
+	return runner, nil
+}
+
+// Show is POST /api/show.
+func (p API) Show(_ *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	runner, f := p.named(r, o)
+	if f != nil {
+		return nil, f
+	}
+	return struct {
+		Modelfile    string         `json:"modelfile"`
+		Parameters   string         `json:"parameters"`
+		Template     string         `json:"template"`
+		Details      ollamaDetails  `json:"details"`
+		Info         map[string]any `json:"model_info"`
+		Capabilities []string       `json:"capabilities"`
+	}{"", "temperature 1", "", gptOSSDetails,
+		map[string]any{"general.architecture": "gptoss",
+			"gptoss.context_length": runner.ContextLength()},
+		[]string{"completion", "tools", "thinking"}}, nil
+}
+
+// Pull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
+// whose disk and line it is.
+func (p API) Pull(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	if _, f := p.named(r, o); f != nil {
+		return nil, f
+	}
+	done := map[string]string{"status": "success"}
+	if stream := o.Boolean("stream", true); !stream || o.Fault() != nil {
+		return done, o.Fault()
+	}
+	lines := answer.StartLines(e, func() {})
+	lines.Event("", done)
+	_ = lines.Flush() // the client is gone, or has its answer
+	return nil, nil
+}

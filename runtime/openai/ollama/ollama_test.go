@@ -1,0 +1,192 @@
+package ollama_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const ollamaHello = `"model":"gpt-oss:20b","messages":[` + porttest.Hello + `]`
+
+// linesOf reads lines of JSON.
+func linesOf(t *testing.T, r porttest.Reply) (list []map[string]any) {
+	t.Helper()
+	if kind := r.Header.Get("Content-Type"); kind != "application/x-ndjson" {
+		t.Errorf("content type %s", kind)
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(r.Body, "\n"), "\n") {
+		list = append(list, porttest.Decode(t, line))
+	}
+	return list
+}
+
+func TestOllamaChat(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	m := porttest.Decode(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`,"stream":false,"tools":[],`+
+		`"keep_alive":"10m","think":"high","options":{"temperature":0.5,"num_ctx":8192,"seed":7,`+
+		`"num_predict":20,"stop":["END"],"repeat_penalty":1.5,"tfs_z":1}}`).Body)
+	want := map[string]any{"role": "assistant", "content": "Hello.",
+		"thinking": "They ask. I answer."}
+	if !reflect.DeepEqual(m["message"], any(want)) || m["done"] != true ||
+		m["done_reason"] != "stop" || m["prompt_eval_count"] != 40.0 || m["eval_count"] != 12.0 ||
+		m["eval_duration"] != 110e6 || m["model"] != "gpt-oss:20b" {
+		t.Errorf("answer %v", m)
+	}
+	q := f.Last(t)
+	if q.Effort != "high" || q.Params.Temperature != 0.5 || q.Params.Seed != 7 ||
+		q.MaxTokens != 20 || !reflect.DeepEqual(q.Stop, []string{"END"}) ||
+		q.Params.RepetitionPenalty != 1.5 || answertest.History(q) != "user: hi" {
+		t.Errorf("request %+v", q)
+	}
+	r := porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`,"think":false,"options":{"tfs_z":1}}`)
+	var text strings.Builder
+	list := linesOf(t, r)
+	for i, m := range list {
+		s, _ := porttest.At(m, "message", "content").(string)
+		text.WriteString(s)
+		if (m["done"] == true) != (i == len(list)-1) || porttest.At(m, "message", "thinking") != nil {
+			t.Errorf("line %d: %v", i, m)
+		}
+	}
+	if text.String() != "Hello." || list[len(list)-1]["eval_count"] != 12.0 || f.Last(t).Effort != "low" ||
+		r.Header.Get("X-Ossrun-Ignored") != "options.tfs_z" {
+		t.Errorf("stream %s, %v", r.Body, r.Header)
+	}
+}
+
+func TestOllamaCalls(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Agent)
+	tools := `,"tools":[` + porttest.WeatherTool + `]`
+	list := linesOf(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+tools+`}`))
+	var call any
+	for _, m := range list {
+		if c := porttest.At(m, "message", "tool_calls", 0, "function"); c != nil {
+			call = c
+		}
+	}
+	if want := (map[string]any{"index": 0.0, "name": "get_weather",
+		"arguments": map[string]any{"city": "Paris"}}); !reflect.DeepEqual(call, any(want)) {
+		t.Errorf("call %v", call)
+	}
+	m := porttest.Decode(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+tools+`,"stream":false}`).Body)
+	if porttest.At(m, "message", "tool_calls", 0, "id") != "call_1" {
+		t.Errorf("whole: %v", m)
+	}
+	// ids are optional: a result finds its call by name, in order
+	porttest.Post(t, srv, "/api/chat", `{"model":"gpt-oss:20b","messages":[`+porttest.Hello+
+		`,{"role":"assistant","thinking":"Look.","content":"","tool_calls":[`+
+		`{"function":{"name":"a","arguments":{"x":1}}},{"function":{"name":"b","arguments":{}}},`+
+		`{"id":"mine","function":{"name":"c","arguments":{}}}]},`+
+		`{"role":"tool","tool_name":"b","content":"of b"},{"role":"tool","content":"of a"},`+
+		`{"role":"tool","tool_call_id":"mine","content":"of c"}]}`)
+	want := `user: hi
+assistant <analysis>: Look.
+assistant <commentary> to functions.a #call_2: {"x":1}
+assistant <commentary> to functions.b #call_3: {}
+assistant <commentary> to functions.c #mine: {}
+tool functions.b <commentary> to assistant #call_3: of b
+tool functions.a <commentary> to assistant #call_2: of a
+tool functions.c <commentary> to assistant #mine: of c`
+	if got := answertest.History(f.Last(t)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestOllamaGenerate(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("Paris."))
+	m := porttest.Decode(t, porttest.Post(t, srv, "/api/generate", `{"model":"gpt-oss:20b","stream":false,`+
+		`"prompt":"The capital of France is","raw":true}`).Body)
+	if m["response"] != "Paris." || m["message"] != nil || len(f.Last(t).Prompt) != 5 {
+		t.Errorf("raw: %v, prompt %v", m, f.Last(t).Prompt)
+	}
+	list := linesOf(t, porttest.Post(t, srv, "/api/generate", `{"model":"gpt-oss:20b","prompt":"x",`+
+		`"system":"Be brief.","format":{"type":"object","properties":{"a":{"type":"string"}}}}`))
+	if list[0]["thinking"] != "They ask. I answer." && list[0]["thinking"] != "They ask. " ||
+		list[len(list)-1]["done"] != true {
+		t.Errorf("stream: %v", list)
+	}
+	q := f.Last(t)
+	if answertest.History(q) != "user: x" || !strings.HasPrefix(q.Instructions, "Be brief.") ||
+		q.Final == nil || !strings.Contains(q.Instructions, "# Response Formats") {
+		t.Errorf("request %+v", q)
+	}
+}
+
+func TestOllamaModels(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	f.Stats = sched.Stats{}
+	if m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/api/version", "").Body); m["version"] != "0.13.4" {
+		t.Errorf("version %v", m)
+	}
+	for _, path := range []string{"/api/tags", "/api/ps"} {
+		m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+path, "").Body)
+		var names []string
+		for _, v := range m["models"].([]any) {
+			names = append(names, porttest.At(v, "name").(string))
+		}
+		all, _ := json.Marshal(names)
+		if !strings.Contains(string(all), `"gpt-oss-20b"`) ||
+			!strings.Contains(string(all), `"gpt-oss:20b"`) {
+			t.Errorf("%s: %s", path, all)
+		}
+	}
+	m := porttest.Decode(t, porttest.Post(t, srv, "/api/show", `{"name":"gpt-oss:20b"}`).Body)
+	if porttest.At(m, "model_info", "gptoss.context_length") != 4096.0 || len(
+		m["capabilities"].([]any)) != 3 {
+		t.Errorf("show %v", m)
+	}
+	if r := porttest.Post(t, srv, "/api/pull", `{"model":"gpt-oss:20b","stream":false}`); r.Body !=
+		`{"status":"success"}`+"\n" {
+		t.Errorf("pull %s", r.Body)
+	}
+	list := linesOf(t, porttest.Post(t, srv, "/api/pull", `{"model":"gpt-oss:20b"}`))
+	if list[len(list)-1]["status"] != "success" {
+		t.Errorf("pull %v", list)
+	}
+}
+
+func TestOllamaRefuses(t *testing.T) {
+	srv, _ := porttest.Server(t, answertest.Agent)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		message    string
+	}{
+		{"/api/chat", `{"messages":[` + porttest.Hello + `]}`, 400, "model"},
+		{"/api/chat", `{"model":"gpt-oss:20b","messages":[]}`, 400, "messages"},
+		{"/api/chat", `{"model":"llama3","messages":[` + porttest.Hello + `]}`, 404, "llama3"},
+		{"/api/chat", `{` + ollamaHello + `,"options":{"temperature":9}}`, 400,
+			"options.temperature"},
+		{"/api/chat", `{` + ollamaHello + `,"format":"xml"}`, 400, "format"},
+		{"/api/chat", `{"model":"20b","messages":[{"role":"user","content":"a","images":["x"]}]}`,
+			400, "text only"},
+		{"/api/chat", `{"model":"20b","messages":[{"role":"tool","content":"a"}]}`, 400,
+			"no call"},
+		{"/api/generate", `{"model":"gpt-oss:20b"}`, 400, "prompt is empty"},
+		{"/api/generate", `{"model":"gpt-oss:20b","prompt":"a","template":"x"}`, 400, "template"},
+		{"/api/pull", `{"model":"llama3"}`, 404, "llama3"},
+		{"/api/show", `{}`, 400, "model"},
+		{"/api/embed", `{"model":"gpt-oss:20b","input":"a"}`, 404, "embeddings"},
+	} {
+		r := porttest.Ask(t, "POST", srv.URL+c.path, c.body)
+		text, _ := porttest.Decode(t, r.Body)["error"].(string)
+		if r.Status != c.status || !strings.Contains(text, c.message) {
+			t.Errorf("%s %s: %d %s", c.path, c.body, r.Status, r.Body)
+		}
+	}
+	srv, _ = porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "a"},
+			session.Done{Finish: session.FinishError, Err: errors.New("gone")}}, nil
+	})
+	list := linesOf(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`}`))
+	if last := list[len(list)-1]; last["error"] != "gone" {
+		t.Errorf("the stream ends in %v", last)
+	}
+}

@@ -1,0 +1,211 @@
+// Every answer that a test's server gives is held to its API's document: bodies and events to
+// OpenAI's schemas, streams to the order that clients rely on, usage to its sums.
+//
+// The check sits between the port and the network, so no test can leave it out:
+// TestEveryServerIsChecked finds a handler that was made past it. Answers whose client has left are
+// cut off, and only they are not looked at.
+
+package porttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Checked is a Handler whose answers are looked at.
+type Checked struct {
+	*openai.Handler
+	t     *testing.T
+	Store session.Store // that it was given, or its own
+}
+
+// NewChecked is NewHandler for tests.
+func NewChecked(t *testing.T, o openai.Options) *Checked {
+	if o.Store == nil {
+		o.Store = session.NewStore()
+	}
+	return &Checked{openai.NewHandler(o), t, o.Store}
+}
+
+// ServeHTTP answers, and looks at the answer.
+func (c *Checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kept := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
+	c.Handler.ServeHTTP(kept, r)
+	if r.Context().Err() != nil || kept.cut {
+		return
+	}
+	for _, wrong := range faultsOf(r.Method, r.URL.Path, kept) {
+		c.t.Errorf("%s %s: %s\nin %.3000s", r.Method, r.URL, wrong, kept.body.String())
+	}
+}
+
+// keptAnswer keeps what is written.
+type keptAnswer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+	cut    bool // the client does not take it
+}
+
+func (k *keptAnswer) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+func (k *keptAnswer) WriteHeader(status int) {
+	k.status = status
+	k.ResponseWriter.WriteHeader(status)
+}
+
+func (k *keptAnswer) Write(b []byte) (int, error) {
+	n, err := k.ResponseWriter.Write(b)
+	k.body.Write(b[:n])
+	k.cut = k.cut || err != nil
+	return n, err
+}
+
+// faultsOf are the ways in which an answer is not what its API says.
+func faultsOf(method, path string, a *keptAnswer) (list []string) {
+	kind, _, _ := strings.Cut(a.Header().Get("Content-Type"), ";")
+	add := func(err error) {
+		if err != nil {
+			list = append(list, err.Error())
+		}
+	}
+	switch {
+	case method == http.MethodHead || a.status == http.StatusNoContent || kind == "text/html" ||
+		path == "/metrics":
+		return nil
+	case kind == "text/event-stream":
+		events, err := ParseEvents(a.body.String())
+		if add(err); err != nil {
+			return list
+		}
+		switch path {
+		case "/v1/chat/completions":
+			return append(list, chunkFaults(events, "CreateChatCompletionStreamResponse")...)
+		case "/v1/completions":
+			return append(list, chunkFaults(events, "CreateCompletionStreamResponse")...)
+		case "/v1/messages":
+			return append(list, messageStreamFaults(events)...)
+		}
+		if strings.HasPrefix(path, "/v1/responses") {
+			return append(list, responseStreamFaults(events)...)
+		}
+		return list
+	case kind == "application/x-ndjson":
+		return lineFaults(a.body.String())
+	}
+	var m map[string]any
+	if err := json.Unmarshal(a.body.Bytes(), &m); err != nil {
+		return []string{err.Error()}
+	}
+	if a.status >= 400 {
+		add(faultBody(path, m))
+		return list
+	}
+	if name := schemaOf(method, path, m); name != "" {
+		withoutForeign(m)
+		add(fits(Schemas()[name], m, name))
+	}
+	add(usageSums(m["usage"]))
+	return list
+}
+
+// withoutForeign takes out what a client asked for that is no part of the schemas, and is echoed.
+func withoutForeign(response map[string]any) {
+	tools, ok := response["tools"].([]any)
+	if !ok {
+		return
+	}
+	response["tools"] = slices.DeleteFunc(tools, func(tool any) bool {
+		kind, _ := At(tool, "type").(string)
+		return !slices.Contains([]string{"function", "custom", "namespace", "mcp", "local_shell",
+			"code_interpreter"}, kind) && !strings.HasPrefix(kind, "web_search")
+	})
+}
+
+var onePart = regexp.MustCompile(`^/v1/responses/[^/]+(/cancel|/input_items)?$`)
+
+// schemaOf is the name of the schema of a whole answer.
+func schemaOf(method, path string, m map[string]any) string {
+	switch {
+	case path == "/v1/chat/completions":
+		return "CreateChatCompletionResponse"
+	case path == "/v1/completions":
+		return "CreateCompletionResponse"
+	case path == "/v1/models":
+		return "ListModelsResponse"
+	case strings.HasPrefix(path, "/v1/models/"):
+		return "Model"
+	case path == "/v1/responses/input_tokens":
+		return "TokenCountsResource"
+	case path == "/v1/responses/compact":
+		return "CompactResource"
+	case strings.HasSuffix(path, "/input_items"):
+		return "ResponseItemList"
+	case path == "/v1/responses", onePart.MatchString(path) && method != http.MethodDelete:
+		return "Response"
+	}
+	return ""
+}
+
+// faultBody checks the body of a refusal.
+func faultBody(path string, m map[string]any) error {
+	switch {
+	case strings.HasPrefix(path, "/v1/messages"):
+		_, kind := At(m, "error", "type").(string)
+		_, text := At(m, "error", "message").(string)
+		if m["type"] != "error" || !kind || !text || m["request_id"] == nil {
+			return fmt.Errorf("not a fault of Anthropic's API")
+		}
+	case strings.HasPrefix(path, "/api/"):
+		if _, ok := m["error"].(string); !ok && At(m, "error", "message") == nil {
+			return fmt.Errorf("not a fault of Ollama's API")
+		}
+	case path == "/health" || path == "/ready":
+	default:
+		return fits(Schemas()["ErrorResponse"], m, "ErrorResponse")
+	}
+	return nil
+}
+
+// usageSums checks a usage of chat completions, completions or responses.
+func usageSums(v any) error {
+	u, ok := v.(map[string]any)
+	if !ok || u["total_tokens"] == nil {
+		return nil
+	}
+	number := func(path ...any) float64 { f, _ := At(u, path...).(float64); return f }
+	in, out := number("prompt_tokens")+number("input_tokens"),
+		number("completion_tokens")+number("output_tokens")
+	cached := number("prompt_tokens_details", "cached_tokens") +
+		number("input_tokens_details", "cached_tokens")
+	reasoning := number("completion_tokens_details", "reasoning_tokens") +
+		number("output_tokens_details", "reasoning_tokens")
+	if number("total_tokens") != in+out || cached > in || reasoning > out {
+		return fmt.Errorf("the usage does not add up: %v", u)
+	}
+	return nil
+}
+
+func lineFaults(body string) (wrong []string) {
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	for i, line := range lines {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			return []string{err.Error()}
+		}
+		last := i == len(lines)-1
+		if done, ok := m["done"].(bool); ok && done != last && m["error"] == nil {
+			wrong = append(wrong, fmt.Sprintf("line %d of %d has done %v", i+1, len(lines), done))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,143 @@
+// Built-in tools that say what a test tells them to, and a model that calls them.
+
+package porttest
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// ScriptedTool is a built-in tool that answers "42", or fails.
+type ScriptedTool struct {
+	Kind, label string
+	Open, ran   *atomic.Int64
+	err         error
+}
+
+// Offer offers the tool.
+func (s *ScriptedTool) Offer(r *session.Request) {
+	switch s.Kind {
+	case tools.Python:
+		r.Python = true
+	case tools.Browser:
+		r.Browser = true
+	case tools.MCP:
+		for _, name := range []string{"add", "drop"} {
+			r.Functions = append(r.Functions, harmony.ToolDescription{Name: s.label + "_" + name})
+		}
+	}
+}
+
+// Runs tells whether a call is the tool's.
+func (s *ScriptedTool) Runs(recipient string) bool {
+	switch s.Kind {
+	case tools.MCP:
+		return strings.HasPrefix(recipient, "functions."+s.label+"_")
+	case tools.Browser:
+		return strings.HasPrefix(recipient, "browser.")
+	}
+	return recipient == s.Kind
+}
+
+// Run says what the tool's kind says.
+func (s *ScriptedTool) Run(_ context.Context, _ session.Call, output func(string)) (
+	session.ToolResult, error) {
+	s.ran.Add(1)
+	output("4")
+	return session.ToolResult{Text: "42"}, s.err
+}
+
+// Close counts the tool as closed.
+func (s *ScriptedTool) Close() error {
+	s.Open.Add(-1)
+	return nil
+}
+
+// Citations name one page.
+func (s *ScriptedTool) Citations(answer string) []session.Citation {
+	before, _, ok := strings.Cut(answer, "【")
+	if s.Kind != tools.Browser || !ok {
+		return nil
+	}
+	at := len([]rune(before))
+	return []session.Citation{{Start: at, End: at + 6, URL: "https://example.org/", Title: "T"}}
+}
+
+// ToolServer is a port with tools of all kinds; the model calls each of them once, then answers.
+func ToolServer(t *testing.T, s answertest.Script, err error) (*httptest.Server,
+	*answertest.Model) {
+	srv, f, _ := CountedTools(t, s, err)
+	return srv, f
+}
+
+// CountedTools is toolServer that tells how many calls were run.
+func CountedTools(t *testing.T, s answertest.Script, err error) (*httptest.Server,
+	*answertest.Model,
+	*atomic.Int64) {
+	t.Helper()
+	var open, ran atomic.Int64
+	t.Cleanup(func() { // after the port is closed
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d tools were not closed", n)
+		}
+	})
+	srv, f := Server(t, s, func(o *openai.Options) {
+		o.Tools = func(kind, label string) ([]session.Tool, error) {
+			if label == "unknown" {
+				return nil, nil
+			}
+			open.Add(1)
+			return []session.Tool{&ScriptedTool{kind, label, &open, &ran, err}}, nil
+		}
+	})
+	return srv, f, &ran
+}
+
+// ToolUser calls what it is offered, one call a turn: python, the browser, a server's function,
+// then a function of the client; then it answers.
+func ToolUser(r session.Request) ([]session.Event, error) {
+	results := map[string]bool{}
+	for _, m := range r.Messages {
+		if m.Role == harmony.RoleTool {
+			results[m.Name] = true
+		}
+	}
+	call := func(recipient, arguments string) ([]session.Event, error) {
+		half := len(arguments) / 2
+		return []session.Event{session.Reasoning{Text: "I call."}, session.CallStart{
+			ID:   fmt.Sprintf("call_%d", len(results)+1),
+			Name: strings.TrimPrefix(recipient, "functions."), Recipient: recipient},
+			session.CallArguments{Text: arguments[:half]},
+			session.CallArguments{Text: arguments[half:]},
+			session.CallEnd{Arguments: arguments}, answertest.Done(session.FinishToolCalls)}, nil
+	}
+	switch {
+	case r.ToolChoice == grammar.None:
+		return answertest.Answers("ok")(r)
+	case r.Python && !results["python"]:
+		return call("python", "print(42)")
+	case r.Browser && !results["browser.search"]:
+		return call("browser.search", `{"query":"the answer"}`)
+	}
+	for _, f := range r.Functions {
+		if !results["functions."+f.Name] {
+			return call("functions."+f.Name, `{"city":"Paris"}`)
+		}
+	}
+	return []session.Event{session.Answer{Text: "Tö 42 【1†L2】."}, answertest.Done(session.FinishStop)}, nil
+}
+
+// BuiltinTools are one of each kind.
+const BuiltinTools = `"tools":[{"type":"code_interpreter","container":{"type":"auto"}},{"type":"web_search"},` +
+	`{"type":"mcp","server_label":"sums","server_url":"https://example.org/","allowed_tools":["add"]}]`

@@ -1,0 +1,123 @@
+// Approval of MCP calls: require_approval, and the items mcp_approval_request and
+// mcp_approval_response.
+//
+// A call that needs approval ends its response with an approval request. The response that brings
+// the answer runs the call, or tells the model that it may not, and goes on. What must stay true: a
+// call that needs approval is never run without an answer to its own request; an approved call is
+// run once; no call stays without a result, so that the conversation can go on whatever the client
+// answers.
+
+package responses
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type approvalItem struct {
+	itemHead           // mcp_approval_request
+	ServerLabel string `json:"server_label"`
+	Name        string `json:"name"`
+	Arguments   string `json:"arguments"`
+}
+
+// The id of a request is made of the id of its call, so that nothing but the conversation has to be
+// kept.
+const approvalPrefix = "mcpr_"
+
+func approvalID(call string) string { return approvalPrefix + call }
+
+func (c *composer) askApproval(call *toolCall, arguments string) {
+	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.Label,
+		call.Name, tools.Runnable(arguments)})
+	c.close("completed")
+}
+
+// readAnswer handles an approval request of an earlier response. What follows it in the input
+// decides: its answer, or the call that was made for it.
+func (in *inputReader) readAnswer(o *answer.Object, after []answer.Value) {
+	id, name := o.Text("id"), o.Text("name")
+	call := strings.TrimPrefix(id, approvalPrefix)
+	made, said := in.following(id, after)
+	if made {
+		return // the call is in the input, with its result
+	}
+	if last := in.talk.Last(); last == nil || last.CallID != call {
+		answer.ReadCall(in.talk, o, call)
+	}
+	switch {
+	case said.Flag("approve"):
+		in.approved = &session.Call{ID: call, Name: name, Arguments: o.Text("arguments"),
+			Recipient: harmony.FunctionsNamespace + "." + name}
+	case said != nil:
+		in.talk.Result(call, name, answer.JoinParagraphs("The user did not allow this call.",
+			said.Text("reason")))
+	default:
+		in.talk.Result(call, name, "The call was not made: the user has not said whether it may.")
+	}
+}
+
+// following tells whether after has the call that was made for a request, and the last answer to
+// it. All lists that it is given end alike, and what is said of a request stands behind it, so only
+// the longest list is searched, once.
+func (in *inputReader) following(id string, after []answer.Value) (made bool, said *answer.Object) {
+	if len(after) > in.answersOf {
+		in.made, in.answers = map[string]bool{}, map[string]*answer.Object{}
+		in.answersOf = len(after)
+		for _, v := range after {
+			switch o := v.Object(); o.Text("type") {
+			case "mcp_call":
+				in.made[o.Text("approval_request_id")] = true
+			case "mcp_approval_response":
+				in.answers[o.Text("approval_request_id")] = o
+			}
+		}
+	}
+	return in.made[id], in.answers[id]
+}
+
+// openRequests handles the approval requests that a stored response ended in.
+func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
+	var after []answer.Value
+	if v := o.Get("input"); v.Kind() == jsondoc.Array {
+		after = v.Messages()
+	}
+	for _, v := range output {
+		if v.Object().Text("type") == "mcp_approval_request" {
+			in.appendItem(v, after)
+		}
+	}
+}
+
+func (in *inputReader) checkAnswer(o *answer.Object) {
+	o.Need("approve")
+	if id := o.Text("approval_request_id"); !in.requests[id] {
+		o.Complain(answer.Refusal(http.StatusBadRequest, o.At("approval_request_id"), "",
+			"no request for approval with the id '"+id+"' came before this answer"))
+	}
+}
+
+// approved begins with the approved call, as if the model had just made it.
+func approved(call session.Call) tools.FirstTurn {
+	return func(_ context.Context, r session.Request) (session.Turn, error) {
+		if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
+			return f.Name == call.Name
+		}) {
+			return nil, answer.Invalid("tools", "the approved call needs its server: send the mcp "+
+				"tool that offers %s again", call.Name)
+		}
+		done := session.Done{Finish: session.FinishToolCalls}
+		return session.Known(session.Result{Calls: []session.Call{call}, Done: done},
+			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
+			session.CallArguments{Text: call.Arguments},
+			session.CallEnd{Arguments: call.Arguments}, done), nil
+	}
+}

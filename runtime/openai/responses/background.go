@@ -1,0 +1,302 @@
+// background: true. The response runs on without its client, who polls it, follows its events, or
+// cancels it; another process takes it over when its own has ended.
+//
+// While a response runs its record has the request and the tokens sampled so far, and a small
+// record of kind running says until when its process vouches for it. When that time is over,
+// whoever deletes the small record takes the response over: the turn is begun with the stored
+// tokens, which make the same events again, and goes on behind them.
+//
+// What must stay true: a response whose id a client has is in the store from that moment on, and
+// comes to an end there whatever happens to this process; one process writes it at a time; what a
+// client can have read of the events is in the store, so they go on with the next number; one that
+// cannot be taken up ends as failed, a cancelled or deleted one is not written again.
+
+package responses
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type job struct {
+	log    *eventLog
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has ended and is stored
+
+	owner string // of the lease
+	lost  bool   // another process has taken it over
+	kept  time.Time
+	took  time.Duration                   // how long storing it took
+	body  atomic.Pointer[json.RawMessage] // the response as it is now
+}
+
+func newJob(log *eventLog, cancel context.CancelFunc) *job {
+	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: answer.NewID("")}
+}
+
+// jobs are those of this process, by the ids of their responses.
+type jobs struct{ sync.Map }
+
+func (j *jobs) get(id string) *job {
+	b, _ := j.Load(id)
+	job, _ := b.(*job)
+	return job
+}
+
+func (b *job) now() json.RawMessage { return *b.body.Load() }
+
+// stop ends the job and returns when it is stored.
+func (b *job) stop() {
+	b.cancel()
+	<-b.done
+}
+
+// background starts a response that outlives its request and answers the request.
+func (r *form) background(a *answer.Answer, req *http.Request) {
+	client := a.Detach(req)
+	r.job = newJob(r.log, a.Cancel)
+	r.log.hold()
+	r.queue(a)
+	queued := r.job.now()
+	go r.runAlone(req)
+	if a.Request.Stream {
+		r.api.watch(client, req, r.log, -1)
+		return
+	}
+	answer.WriteJSON(client, http.StatusOK, queued)
+}
+
+// queue begins the response as a job.
+func (r *form) queue(a *answer.Answer) {
+	a.Quiet, a.Often = r.keepRunning, keepEvery
+	r.begin(a)
+	r.sendResponse("response.queued")
+	r.api.jobs.Store(r.response.ID, r.job)
+	_ = r.keepRunning()
+}
+
+// runAlone runs the job in a goroutine of its own.
+func (r *form) runAlone(req *http.Request) {
+	defer func() {
+		if x := recover(); x != nil { // the store knows that it runs, and will know that it is lost
+			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
+				"stack", string(debug.Stack()))
+		}
+		r.api.jobs.Delete(r.response.ID)
+		r.log.end()
+		close(r.job.done)
+	}()
+	r.Answer.RunDetached(req)
+}
+
+// keepEvery is how often a running response is stored, if storing is quick. Events are shown only
+// once they are stored.
+const keepEvery = 250 * time.Millisecond
+
+// keepRunning stores the response so far, marked as running.
+func (r *form) keepRunning() error {
+	last, began := r.log.last(), time.Now()
+	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.api.Silence/3) ||
+		last == r.log.shown() && began.Sub(r.job.kept) < r.api.Silence/3 {
+		return nil
+	}
+	until := began.Add(r.api.Silence)
+	if !r.hold(until) {
+		r.job.lost = true
+		r.Cancel()
+		return nil
+	}
+	if err := r.keep(until, r.log); err != nil {
+		r.api.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
+	}
+	r.log.release(last)
+	r.job.kept, r.job.took = time.Now(), time.Since(began)
+	return nil
+}
+
+// sampled is the tokens that another process can go on from.
+func (r *form) sampled() []int32 {
+	if len(r.Turns) == 0 || r.req.Turns[0].Params.Logprobs >= 0 {
+		return nil
+	}
+	return r.Turns[0].Sampled()
+}
+
+// watch streams a log from behind sequence number n until it ends or the client leaves.
+func (p *API) watch(e *answer.Exchange, req *http.Request, log *eventLog, n int) {
+	out := answer.StartEvents(e, func() {})
+	_ = answer.WriteNow(e, nil) // the headers: the first event may be a long time off
+	for {
+		list, more := log.after(n)
+		for _, event := range list {
+			out.Event(event.kind, event.body)
+			n = event.sequence
+		}
+		if out.Flush() != nil || more == nil {
+			return
+		}
+		silence := time.NewTimer(p.Silence)
+		select {
+		case <-more:
+		case <-silence.C:
+			out.Comment("still running")
+		case <-req.Context().Done():
+		}
+		silence.Stop()
+		if req.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+// lease is the value of a record of kind running.
+type lease struct {
+	Owner string
+	Until time.Time
+}
+
+// hold says that this process goes on writing the response; false: another one has taken it over.
+func (r *form) hold(until time.Time) bool {
+	store := r.api.Store
+	if record, ok := store.Get(session.KindRunning, r.response.ID); ok {
+		var now lease
+		if json.Unmarshal(record.Value, &now) == nil && now.Owner != r.job.owner {
+			return false
+		}
+	}
+	value, _ := answer.Marshal(lease{r.job.owner, until}) // our own type
+	store.Put(session.Record{Kind: session.KindRunning, Key: r.response.ID, Value: value})
+	return true
+}
+
+// TakeOver takes up the background responses that other processes have left, until ctx ends.
+func (p *API) TakeOver(ctx context.Context) {
+	clock := time.NewTicker(p.Silence / 3)
+	defer clock.Stop()
+	for {
+		for _, record := range p.Store.List(session.KindRunning) {
+			var left lease
+			if json.Unmarshal(record.Value, &left) != nil || time.Now().Before(left.Until) ||
+				p.jobs.get(record.Key) != nil {
+				continue
+			}
+			if p.Store.Delete(session.KindRunning, record.Key) { // by one process only
+				p.takeUp(record.Key)
+			}
+		}
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// takeUp goes on with a response, or ends it as failed.
+func (p *API) takeUp(id string) {
+	record, ok := p.Store.Get(session.KindResponse, id)
+	var s storedResponse
+	if !ok || record.Key != id || json.Unmarshal(record.Value, &s) != nil || !s.running() {
+		return
+	}
+	if !p.resume(id, s) {
+		s.lost()
+		if err := putResponse(p.Store, id, s); err != nil {
+			p.Log.Error("a lost background response is not stored", "id", id, "error", err)
+		}
+	}
+}
+
+func (p *API) resume(id string, s storedResponse) bool {
+	if len(s.Tokens) == 0 || s.Log == nil {
+		return false
+	}
+	o, f := answer.ParseObject(s.Request)
+	if f != nil {
+		return false
+	}
+	req := p.parse(o)
+	if o.Fault() != nil || len(req.wanted) > 0 || req.compactAt != 0 {
+		return false
+	}
+	var before struct {
+		CreatedAt int64 `json:"created_at"`
+		Model     string
+	}
+	_ = json.Unmarshal(s.Body, &before) // our own
+	r := &form{api: p, req: req, log: s.Log.reopened(), request: s.Request}
+	a, err := p.Detached(&req.Request, r, id)
+	if err != nil {
+		return false
+	}
+	a.Created, a.Model = before.CreatedAt, before.Model
+	r.replay = r.log.remade()
+	r.sequence = r.log.last() + 1
+	r.job = newJob(r.log, a.Cancel)
+	r.job.body.Store(&s.Body)
+	req.Background = r.background
+	req.Turns[0].AllowLoops = req.Loops || p.AllowLoops
+	req.Turns[0].Sampled = s.Tokens
+	req.response.ID = id
+	r.queue(a)
+	// for the log line; it is well-formed
+	asked, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
+	p.Log.Info("a background response goes on", "id", id, "tokens", len(s.Tokens))
+	go r.runAlone(asked)
+	return true
+}
+
+// remade is how much of a stream the log already has while the stream is made again: the number of
+// events that are not deltas, and the bytes of deltas behind the last of them.
+type remade struct{ events, text int }
+
+func (l *eventLog) remade() *remade {
+	r := &remade{}
+	for _, e := range l.entries {
+		if e.Run == nil {
+			r.events, r.text = r.events+1, 0
+		} else {
+			r.text += len(e.Run.Text)
+		}
+	}
+	return r
+}
+
+// old tells whether the log has the event. It removes the part of a delta that the log has.
+func (r *remade) old(e *streamEvent) bool {
+	switch {
+	case r == nil:
+		return false
+	case e.Delta == nil:
+		r.events--
+		return r.events >= 0
+	case r.events > 0:
+		return true
+	case len(*e.Delta) <= r.text:
+		r.text -= len(*e.Delta)
+		return true
+	}
+	e.Delta, r.text = new((*e.Delta)[r.text:]), 0
+	return false
+}
+
+// madeID is an id that comes out the same when the response is made again.
+func (c *composer) madeID(prefix string) string {
+	if c.seed == "" {
+		return answer.NewID(prefix)
+	}
+	c.made++
+	sum := sha256.Sum256([]byte(c.seed + " " + strconv.Itoa(c.made)))
+	return prefix + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,408 @@
+// The output items of calls, the client's and those that this process runs: web_search_call,
+// code_interpreter_call, mcp_call and mcp_list_tools, with their events.
+//
+// What must stay true: an item is added when its call begins, and done once, when the call has
+// returned or the turn has ended without it.
+
+package responses
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// toolItem begins the items of the tools that this process runs.
+type toolItem struct {
+	itemHead
+	Status string `json:"status"`
+}
+
+func (i *toolItem) state() *string { return &i.Status }
+
+func running(prefix, kind string) toolItem {
+	return toolItem{itemHead{answer.NewID(prefix), kind}, "in_progress"}
+}
+
+type webSearchItem struct {
+	toolItem
+	Action searchAction `json:"action"`
+}
+
+// searchAction is what a call of the browser does: search, open_page or find_in_page.
+type searchAction struct {
+	Type    string   `json:"type"`
+	Query   string   `json:"query,omitempty"`
+	Queries []string `json:"queries,omitempty"`
+	URL     *string  `json:"url,omitempty"`
+	Pattern *string  `json:"pattern,omitempty"`
+}
+
+type codeItem struct {
+	toolItem
+	ContainerID string    `json:"container_id"`
+	Code        string    `json:"code"`
+	Outputs     []codeLog `json:"outputs"` // null unless the client asks for them
+}
+
+type codeLog struct {
+	Type string `json:"type"` // logs
+	Logs string `json:"logs"`
+}
+
+type mcpCallItem struct {
+	toolItem
+	ServerLabel string    `json:"server_label"`
+	Name        string    `json:"name"`
+	Arguments   string    `json:"arguments"`
+	Output      *string   `json:"output"`
+	Error       *mcpError `json:"error"`
+	ApprovalID  *string   `json:"approval_request_id"`
+}
+
+type mcpError struct {
+	Type    string        `json:"type"` // mcp_tool_execution_error
+	Content []contentPart `json:"content"`
+}
+
+type mcpListItem struct {
+	itemHead
+	ServerLabel string    `json:"server_label"`
+	Tools       []mcpTool `json:"tools"`
+	Error       *string   `json:"error"`
+}
+
+type mcpTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	Annotations *struct{}       `json:"annotations"`
+}
+
+// toolCall is a call and its item. The item of a search is nil until the arguments are whole, since
+// it says what is searched for.
+type toolCall struct {
+	session.CallStart
+	item outputItem
+	at   int         // in the response's output
+	tool *tools.Tool // nil: the client runs it
+	asks bool        // it asks for approval and is not run
+}
+
+func (c *composer) listTools() {
+	for _, t := range c.tools {
+		if t.Kind != tools.MCP {
+			continue
+		}
+		item := &mcpListItem{itemHead: itemHead{answer.NewID("mcpl_"), "mcp_list_tools"},
+			ServerLabel: t.Label, Tools: []mcpTool{}}
+		c.begin(item)
+		c.send("response.mcp_list_tools.in_progress", c.inItem())
+		for _, f := range t.Functions {
+			schema := f.Parameters
+			if len(schema) == 0 {
+				schema = json.RawMessage(`{"type":"object"}`)
+			}
+			item.Tools = append(item.Tools, mcpTool{Name: f.Name, Description: f.Description,
+				InputSchema: schema})
+		}
+		c.send("response.mcp_list_tools.completed", c.inItem())
+		c.close("completed")
+	}
+}
+
+func (c *composer) startCall(e session.CallStart) {
+	call := &toolCall{CallStart: e, tool: tools.Of(c.tools, e.Recipient)}
+	if c.calls == nil {
+		c.calls = map[int]*toolCall{}
+	}
+	c.calls[e.Index] = call
+	switch t := call.tool; {
+	case t == nil:
+		call.item = c.callItem(e)
+		c.add(call)
+		return
+	case t.NeedsApproval(e.ID, e.Recipient):
+		call.asks = true
+	case t.Kind == tools.Python:
+		call.item = &codeItem{toolItem: running("ci_", "code_interpreter_call"),
+			ContainerID: t.Container}
+	case t.Kind == tools.MCP:
+		item := &mcpCallItem{toolItem: running("mcp_", "mcp_call"), ServerLabel: t.Label,
+			Name: e.Name}
+		if e.ID == t.Approved {
+			item.ApprovalID = new(approvalID(e.ID))
+		}
+		call.item = item
+	}
+	if call.item == nil {
+		c.close("completed")
+		return
+	}
+	c.add(call)
+	c.tell(call, "in_progress")
+}
+
+func (c *composer) callItem(e session.CallStart) *callItem {
+	shown, ok := c.names[e.Name]
+	if !ok {
+		shown.Name = e.Name
+	}
+	item := &callItem{CallID: e.ID, Namespace: shown.Space, Name: shown.Name, Status: "in_progress"}
+	if shown.Custom {
+		item.itemHead, item.Input = itemHead{c.madeID("ctc_"), "custom_tool_call"}, new(string)
+	} else {
+		item.itemHead, item.Arguments = itemHead{c.madeID("fc_"), "function_call"}, new(string)
+	}
+	return item
+}
+
+func (c *composer) add(call *toolCall) {
+	c.begin(call.item)
+	call.at = *c.index()
+}
+
+func (c *composer) tell(call *toolCall, state string) {
+	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
+}
+
+// become gives the item of a tool's call a status and tells it.
+func (c *composer) become(call *toolCall, status string) {
+	setStatus(call, status)
+	c.tell(call, status)
+}
+
+func setStatus(call *toolCall, status string) {
+	*call.item.(interface{ state() *string }).state() = status
+}
+
+// argumentsOf is the text of an item that a call's arguments go into, nil where there is none, and
+// the kind of its events.
+func argumentsOf(item outputItem) (text *string, kind string) {
+	switch item := item.(type) {
+	case *callItem:
+		if item.Input != nil {
+			return item.Input, "response.custom_tool_call_input"
+		}
+		return item.Arguments, "response.function_call_arguments"
+	case *codeItem:
+		return &item.Code, "response.code_interpreter_call_code"
+	case *mcpCallItem:
+		return &item.Arguments, "response.mcp_call_arguments"
+	}
+	return nil, ""
+}
+
+func (c *composer) write(call *toolCall, text string) {
+	if all, kind := argumentsOf(call.item); all != nil {
+		*all += text
+		e := c.ofCall(call)
+		e.Delta = &text
+		c.send(kind+".delta", e)
+	}
+}
+
+// endCall is called when the arguments are whole. A call of a tool begins to run.
+func (c *composer) endCall(call *toolCall, arguments string) {
+	if call.asks {
+		c.askApproval(call, arguments)
+		return
+	}
+	if item, ok := call.item.(*callItem); ok && item.Input == nil {
+		arguments = tools.Runnable(arguments)
+	}
+	if all, _ := argumentsOf(call.item); all != nil {
+		if n := len(*all); n < len(arguments) {
+			c.write(call, arguments[n:])
+		}
+		*all = arguments
+	}
+	switch item := call.item.(type) {
+	case *callItem:
+		delete(c.calls, call.Index)
+		c.close("completed")
+		return
+	case *codeItem:
+		done := c.ofCall(call)
+		done.Code = &item.Code
+		c.send("response.code_interpreter_call_code.done", done)
+		c.become(call, "interpreting")
+	case *mcpCallItem:
+		item.Arguments = tools.Runnable(arguments)
+		done := c.ofCall(call)
+		done.Arguments = &item.Arguments
+		c.send("response.mcp_call_arguments.done", done)
+	default:
+		call.item = &webSearchItem{running("ws_", "web_search_call"),
+			actionOf(call.Recipient, arguments)}
+		c.add(call)
+		c.tell(call, "in_progress")
+		c.become(call, "searching")
+	}
+	c.open = nil // the item is done when the tool has returned
+}
+
+// actionOf is what a call of the browser does, in OpenAI's words.
+func actionOf(recipient, arguments string) searchAction {
+	var a struct {
+		Query, Pattern string
+		ID             any
+	}
+	_ = json.Unmarshal([]byte(arguments), &a) // what is missing stays empty
+	page := ""
+	if s, ok := a.ID.(string); ok {
+		page = s
+	}
+	switch recipient {
+	case "browser.open":
+		return searchAction{Type: "open_page", URL: &page}
+	case "browser.find":
+		return searchAction{Type: "find_in_page", URL: &page, Pattern: &a.Pattern}
+	}
+	return searchAction{Type: "search", Query: a.Query, Queries: []string{a.Query}}
+}
+
+func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
+	if call.asks {
+		return
+	}
+	status, last := "completed", "completed"
+	if e.Err != nil {
+		status = "failed"
+	}
+	switch item := call.item.(type) {
+	case *codeItem:
+		if c.outputs {
+			text := e.Result.Text
+			if e.Err != nil {
+				text += fmt.Sprintln(e.Err)
+			}
+			item.Outputs = []codeLog{{"logs", text}}
+		}
+	case *mcpCallItem:
+		last = status
+		if e.Err != nil {
+			item.Error = &mcpError{"mcp_tool_execution_error",
+				[]contentPart{{Type: "text", Text: e.Err.Error()}}}
+		} else {
+			item.Output = &e.Result.Text
+		}
+	}
+	setStatus(call, status)
+	c.tell(call, last)
+	c.doneTool(call)
+}
+
+func (c *composer) doneTool(call *toolCall) {
+	c.send("response.output_item.done", streamEvent{OutputIndex: &call.at, Item: call.item})
+}
+
+// dropTools closes the items of calls that have not returned.
+func (c *composer) dropTools() {
+	for _, call := range c.calls {
+		switch call.item.(type) {
+		case nil, *callItem:
+			continue // a search whose arguments are not whole has no item yet
+		case *webSearchItem:
+			setStatus(call, "failed")
+		default:
+			setStatus(call, "incomplete")
+		}
+		if c.open == call.item {
+			c.open = nil
+		}
+		c.doneTool(call)
+	}
+	c.calls = nil
+}
+
+func (c *composer) ofCall(call *toolCall) streamEvent {
+	return streamEvent{ItemID: call.item.head().ID, OutputIndex: &call.at}
+}
+
+// cite adds the sources of the answer to its message, which is open.
+func (c *composer) cite(citations []session.Citation) {
+	if m, ok := c.open.(*messageItem); !ok || m.Phase != "final_answer" {
+		return
+	}
+	for _, s := range citations {
+		if s.Start < c.before {
+			continue
+		}
+		n := len(c.annotations)
+		a := annotation{Type: "url_citation", StartIndex: s.Start - c.before,
+			EndIndex: s.End - c.before, URL: s.URL, Title: s.Title}
+		c.annotations = append(c.annotations, a)
+		e := c.inPart()
+		e.AnnotationIndex, e.Annotation = &n, &a
+		c.send("response.output_text.annotation.added", e)
+	}
+}
+
+// readCode adds an earlier call of the interpreter to the conversation, as the model made it.
+func readCode(talk *answer.Conversation, o *answer.Object) {
+	var printed strings.Builder
+	for _, v := range o.List("outputs") {
+		printed.WriteString(v.Object().Text("logs"))
+	}
+	if !o.Has("outputs") {
+		printed.WriteString("[the output was not kept]")
+	}
+	earlierCall(talk, o.Text("id"), "python", o.Text("code"), printed.String())
+}
+
+// readSearch adds an earlier call of the browser; false: the item does not say what it was. The
+// item does not hold what the call returned.
+func readSearch(talk *answer.Conversation, o *answer.Object) bool {
+	action := o.Object("action")
+	name, arguments := "browser.search", map[string]string{}
+	switch kind := action.Text("type"); kind {
+	case "open_page":
+		name, arguments["id"] = "browser.open", action.Text("url")
+	case "find_in_page":
+		name, arguments["pattern"] = "browser.find", action.Text("pattern")
+	default:
+		query := action.Text("query")
+		for _, v := range action.List("queries") {
+			query = cmp.Or(query, v.Text())
+		}
+		if query == "" {
+			return false
+		}
+		arguments["query"] = query
+	}
+	text, _ := answer.Marshal(arguments) // strings can be written
+	found := "[what it returned was not kept]"
+	if o.Text("status") == "failed" {
+		found = "Error: the call failed"
+	}
+	earlierCall(talk, o.Text("id"), name, string(text), found)
+	return true
+}
+
+// earlierCall adds a call of a built-in tool and what it returned, as the model made it.
+func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
+	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
+		WithRecipient(recipient).WithContentType("code")
+	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).
+		WithRecipient("assistant")
+	result.Name = recipient
+	c.Messages = append(c.Messages, session.Message{CallID: id, Message: call},
+		session.Message{CallID: id, Message: result})
+}
+
+func readServerCall(talk *answer.Conversation, o *answer.Object) {
+	id := o.Text("id")
+	answer.ReadCall(talk, o, id)
+	output := o.Text("output")
+	if e := o.Object("error"); e != nil {
+		output = "Error: " + texts(e.List("content")) + e.Text("message")
+	}
+	talk.Result(id, o.Text("name"), output)
+}

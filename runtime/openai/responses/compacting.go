@@ -1,0 +1,273 @@
+// Conversations that are too long: context_management compacts one before its turn,
+// /v1/responses/compact does it by itself, truncation "auto" drops its oldest messages;
+// /v1/responses/input_tokens counts.
+//
+// What must stay true: the turn goes on from what the compaction item says and from the user's last
+// message; so does the next response, whether the server has the conversation or the client sends
+// it with the item; a conversation that cannot be compacted goes on as it is. Where messages are
+// dropped the last one stays, a result never loses its call, and the client is told how many.
+
+package responses
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// wholeContext compacts where the model's context is nearly used up.
+const wholeContext = -1
+
+// readCompaction is the number of tokens from which a conversation is compacted; 0: never.
+func readCompaction(o *answer.Object) (threshold int) {
+	for _, v := range o.List("context_management") {
+		entry := v.Object()
+		if entry.Text("type") != "compaction" {
+			entry.Get("type").Must("compaction")
+		}
+		threshold = entry.Integer("compact_threshold", 1000, math.MaxInt32, wholeContext)
+	}
+	return threshold
+}
+
+// compacted is the event that a conversation was compacted. It has no text; it embeds an event of
+// the session, since all events must be the session's.
+type compacted struct {
+	session.Commentary
+	summary  session.Summary
+	messages []session.Message // in place of those before
+}
+
+// compacting is a runner that compacts the conversation of its first turn.
+func compacting(runner session.Runner, store session.Store, threshold int) session.Runner {
+	begun, before := false, 0      // messages of the conversation
+	var messages []session.Message // in their place; nil: they were not compacted
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		if messages != nil { // a turn after a call
+			r.Messages = append(messages[:len(messages):len(messages)], r.Messages[before:]...)
+		}
+		if begun || len(r.Messages) < 2 {
+			return runner.Start(ctx, r)
+		}
+		begun, before = true, len(r.Messages)
+		if threshold == wholeContext {
+			threshold = runner.ContextLength() / 4 * 3
+		}
+		prompt, err := session.Prompt(ctx, store, r)
+		if err != nil || len(prompt) <= threshold {
+			return runner.Start(ctx, r)
+		}
+		return summarised(ctx, runner, r, &messages), nil
+	})
+}
+
+// summarised is a turn that goes on from a summary, which it writes when it is first read, so that
+// a stream is kept alive. messages becomes the conversation that it goes on from.
+func summarised(ctx context.Context, runner session.Runner, r session.Request,
+	messages *[]session.Message) session.Turn {
+	var used session.Usage // by the summary
+	begun := false
+	read := func(t session.Turn) (session.Event, bool, session.Turn) {
+		var first session.Event
+		if !begun {
+			begun = true
+			ask := r
+			ask.Params = sample.Defaults()
+			summary, err := session.Compact(ctx, runner, ask)
+			if err == nil {
+				used, r.Messages = summary.Usage, goesOn(summary, r.Messages)
+				*messages = r.Messages
+				first = compacted{summary: summary, messages: r.Messages}
+			}
+			if t, err = runner.Start(ctx, r); err != nil {
+				t = session.Known(session.Result{}, failed(ctx, err))
+				first = nil
+			}
+		}
+		if first != nil {
+			return first, true, t
+		}
+		e, ok := t.Next()
+		if d, done := e.(session.Done); done {
+			d.Usage = d.Usage.Plus(used)
+			e = d
+		}
+		return e, ok, t
+	}
+	return session.Wrap(nil, session.Wrapper{Read: read, OtherPrompt: true,
+		Result: func(r session.Result) session.Result {
+			r.Done.Usage = r.Done.Usage.Plus(used)
+			return r
+		}})
+}
+
+// failed is the end of a turn that could not be started.
+func failed(ctx context.Context, err error) session.Done {
+	d := session.Done{Finish: session.FinishError, Err: err}
+	if ctx.Err() != nil {
+		d.Finish = session.FinishCancelled
+	}
+	return d
+}
+
+// goesOn is the conversation after compacting: the summary and the user's last message, which is
+// still to be answered.
+func goesOn(s session.Summary, all []session.Message) []session.Message {
+	list := []session.Message{s.Message()}
+	if last := all[len(all)-1]; last.Role == harmony.RoleUser {
+		list = append(list, last)
+	}
+	return list
+}
+
+// wholeSeal marks a compaction item that stands for everything before it.
+const wholeSeal = answer.SealVersion + "all."
+
+// compactedTo puts the summary into the conversation, and adds the item to the response.
+func (r *form) compactedTo(c compacted) {
+	r.req.talk.Messages = c.messages
+	r.composer.begin(&compactionItem{itemHead{r.madeID("cmp_"), "compaction"},
+		wholeSeal + answer.Seal(c.summary.Text)[len(answer.SealVersion):]})
+	r.close("completed")
+}
+
+// TruncatedHeader says how many messages were dropped.
+const TruncatedHeader = "X-Ossrun-Truncated"
+
+func tellDropped(e *answer.Exchange, dropped int) {
+	if dropped > 0 {
+		e.Tell(TruncatedHeader, strconv.Itoa(dropped)+
+			" of the oldest messages do not fit into the context and were left out")
+	}
+}
+
+// truncating is a runner that drops the oldest messages until a request fits. most becomes how many
+// were dropped of the request that lost most.
+func truncating(runner session.Runner, most *int) session.Runner {
+	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		all := r.Messages
+		dropped := 0
+		for {
+			turn, err := runner.Start(ctx, r)
+			var long *sched.ContextLengthError
+			if !errors.As(err, &long) {
+				*most = max(*most, dropped)
+				return turn, err
+			}
+			next := dropped + max(1, (len(all)-dropped)/8)
+			for next < len(all) && all[next].Role == harmony.RoleTool { // its call is gone
+				next++
+			}
+			if next >= len(all) {
+				return nil, err
+			}
+			dropped = next
+			r.Messages = all[dropped:]
+		}
+	})
+}
+
+// countPrompt is how many tokens the prompt of a request has. The turn is cancelled before it
+// generates anything.
+func countPrompt(ctx context.Context, runner session.Runner, r session.Request) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.MaxTokens = 1
+	turn, err := runner.Start(ctx, r)
+	var long *sched.ContextLengthError
+	if errors.As(err, &long) {
+		return long.Asked - 1, nil // it counts the first token of the answer
+	}
+	if err != nil {
+		return 0, err
+	}
+	cancel()
+	var usage session.Usage
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		if d, ok := e.(session.Done); ok {
+			usage = d.Usage
+		}
+	}
+	return usage.Prompt, nil
+}
+
+// CountInput is POST /v1/responses/input_tokens.
+func (p *API) CountInput(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	req, runner, f := p.readConversation(r, o)
+	if f != nil {
+		return nil, f
+	}
+	turn := req.Turns[0]
+	tools, _, err := p.tools.Open(req.wanted, "")
+	if err != nil {
+		return nil, answer.FaultOf(err, req.History)
+	}
+	for _, t := range tools {
+		t.Offer(&turn)
+	}
+	p.tools.Release(tools, "")
+	n, err := countPrompt(r.Context(), runner, turn)
+	if err != nil {
+		return nil, answer.FaultOf(err, req.History)
+	}
+	return struct {
+		Object string `json:"object"`
+		Tokens int    `json:"input_tokens"`
+	}{"response.input_tokens", n}, nil
+}
+
+// readConversation reads a request that has a conversation and asks for no answer.
+func (p *API) readConversation(r *http.Request, o *answer.Object) (*request, session.Runner,
+	*answer.Fault) {
+	req := p.parse(o)
+	if o.Fault() != nil {
+		return nil, nil, o.Fault()
+	}
+	runner, err := p.Models.Get(r.Context(), req.Model)
+	if err != nil {
+		return nil, nil, answer.Unavailable(err)
+	}
+	return req, runner, nil
+}
+
+// Compact is POST /v1/responses/compact.
+func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	req, runner, f := p.readConversation(r, o)
+	if f != nil {
+		return nil, f
+	}
+	turn := req.Turns[0]
+	if len(turn.Messages) == 0 {
+		return nil, answer.Invalid("input", "input has no conversation that could be compacted")
+	}
+	turn.Params = sample.Defaults()
+	var summary session.Summary
+	err := p.Patiently(e, func() (err error) {
+		summary, err = session.Compact(r.Context(), runner, turn)
+		return err
+	})
+	if err != nil {
+		return nil, answer.FaultOf(err, req.History)
+	}
+	e.Usage = summary.Usage
+	return struct {
+		ID        string           `json:"id"`
+		Object    string           `json:"object"`
+		CreatedAt int64            `json:"created_at"`
+		Output    []compactionItem `json:"output"`
+		Usage     *responseUsage   `json:"usage"`
+	}{answer.NewID("resp_"), "response.compaction", now(),
+		[]compactionItem{{itemHead{answer.NewID("cmp_"), "compaction"}, answer.Seal(summary.Text)}},
+		wireResponseUsage(summary.Usage)}, nil
+}

@@ -1,0 +1,333 @@
+// /v1/conversations: items that outlive one response, and grow with each that names them; and lists
+// of items, page by page.
+//
+// What must stay true: items keep their order and their ids; two responses that end at the same
+// time both leave theirs; a response that failed or was cancelled leaves none.
+
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// storedTalk is the value of a record; the conversation's id is its key.
+type storedTalk struct {
+	CreatedAt int64
+	Metadata  json.RawMessage
+	Items     []json.RawMessage // oldest first
+}
+
+type conversationObject struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"` // conversation
+	CreatedAt int64           `json:"created_at"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func (s *storedTalk) object(id string) conversationObject {
+	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
+}
+
+func getTalk(store session.Store, id string) (s storedTalk, ok bool) {
+	record, ok := store.Get(session.KindConversation, id)
+	ok = ok && json.Unmarshal(record.Value, &s) == nil
+	return s, ok
+}
+
+func putTalk(store session.Store, id string, s storedTalk) error {
+	items := s.Items
+	s.Items = []json.RawMessage{}
+	value, err := answer.Marshal(s)
+	if err == nil {
+		value = withItems(value, items)
+		store.Put(session.Record{Kind: session.KindConversation, Key: id, Value: value})
+	}
+	return err
+}
+
+// withItems puts items into the empty list at the end of a stored conversation: they may be large,
+// and the encoder would copy them four times.
+func withItems(value []byte, items []json.RawMessage) []byte {
+	n := len(value)
+	for _, item := range items {
+		n += len(item) + 1
+	}
+	const end = "]}"
+	all := append(make([]byte, 0, n), bytes.TrimSuffix(value, []byte(end))...)
+	for i, item := range items {
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, item...)
+	}
+	return append(all, end...)
+}
+
+// changeTalk changes a stored conversation; false: there is none.
+func (p *API) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bool, error) {
+	p.talks.Lock()
+	defer p.talks.Unlock()
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		return s, false, nil
+	}
+	change(&s)
+	return s, true, putTalk(p.Store, id, s)
+}
+
+// readItems reads the member items, and complains about those that a response could not read behind
+// the items before.
+func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []json.RawMessage) {
+	in := &inputReader{talk: &answer.Conversation{}, store: p.Store, requests: map[string]bool{}}
+	for _, v := range answer.StoredValues(o.Ctx(), before, "conversation") {
+		in.appendItem(v, nil)
+	}
+	var list []answer.Value
+	if o.Has("items") {
+		list = o.Get("items").Messages()
+	}
+	for i, v := range list {
+		in.appendItem(v, list[i+1:])
+	}
+	if o.Fault() != nil {
+		return nil
+	}
+	for _, v := range list { // once nothing holds the texts that were read
+		items = append(items, recordedItem(v.Raw))
+	}
+	return items
+}
+
+// CreateTalk is POST /v1/conversations.
+func (p *API) CreateTalk(_ *answer.Exchange, _ *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	answer.CheckMetadata(o)
+	id, s := answer.NewID("conv_"), storedTalk{now(), metadata(o), p.readItems(o, nil)}
+	if o.Fault() != nil {
+		return nil, o.Fault()
+	}
+	if err := putTalk(p.Store, id, s); err != nil {
+		return nil, answer.FaultOf(err, "items")
+	}
+	return s.object(id), nil
+}
+
+func (p *API) talkOf(r *http.Request) (id string, s storedTalk, f *answer.Fault) {
+	id = r.PathValue("id")
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		f = answer.NotFound("conversation_id", "Conversation", id)
+	}
+	return id, s, f
+}
+
+// ShowTalk is GET /v1/conversations/{id}.
+func (p *API) ShowTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id, s, f := p.talkOf(r)
+	return s.object(id), f
+}
+
+// UpdateTalk is POST /v1/conversations/{id}.
+func (p *API) UpdateTalk(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+	any, *answer.Fault) {
+	answer.CheckMetadata(o)
+	o.Need("metadata")
+	if o.Fault() != nil {
+		return nil, o.Fault()
+	}
+	return p.changed(r, func(s *storedTalk) *answer.Fault {
+		s.Metadata = metadata(o)
+		return nil
+	})
+}
+
+// changed changes the conversation of the path and answers with it, or with change's fault.
+func (p *API) changed(r *http.Request, change func(s *storedTalk) *answer.Fault) (
+	any, *answer.Fault) {
+	var f *answer.Fault
+	id := r.PathValue("id")
+	s, ok, err := p.changeTalk(id, func(s *storedTalk) { f = change(s) })
+	switch {
+	case !ok:
+		f = answer.NotFound("conversation_id", "Conversation", id)
+	case f == nil && err != nil:
+		f = answer.FaultOf(err, "items")
+	}
+	return s.object(id), f
+}
+
+// DeleteTalk is DELETE /v1/conversations/{id}.
+func (p *API) DeleteTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id := r.PathValue("id")
+	p.talks.Lock()
+	defer p.talks.Unlock()
+	if !p.Store.Delete(session.KindConversation, id) {
+		return nil, answer.NotFound("conversation_id", "Conversation", id)
+	}
+	return deletion{id, "conversation.deleted", true}, nil
+}
+
+// ListItems is GET /v1/conversations/{id}/items.
+func (p *API) ListItems(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	_, s, f := p.talkOf(r)
+	if f != nil {
+		return nil, f
+	}
+	return pageOf(r, s.Items)
+}
+
+// AddItems is POST /v1/conversations/{id}/items.
+func (p *API) AddItems(_ *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	o.Need("items")
+	_, before, _ := p.talkOf(r)
+	items := p.readItems(o, before.Items)
+	if o.Fault() != nil {
+		return nil, o.Fault()
+	}
+	_, f := p.changed(r, func(s *storedTalk) *answer.Fault {
+		s.Items = append(s.Items, items...)
+		return nil
+	})
+	return pageWith(items, false), f
+}
+
+// ShowItem is GET /v1/conversations/{id}/items/{item}.
+func (p *API) ShowItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	_, s, f := p.talkOf(r)
+	if f != nil {
+		return nil, f
+	}
+	i := slices.IndexFunc(s.Items, itemNamed(r))
+	if i < 0 {
+		return nil, answer.NotFound("item_id", "Item", r.PathValue("item"))
+	}
+	return s.Items[i], nil
+}
+
+// DeleteItem is DELETE /v1/conversations/{id}/items/{item}.
+func (p *API) DeleteItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	return p.changed(r, func(s *storedTalk) *answer.Fault {
+		before := len(s.Items)
+		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
+			return answer.NotFound("item_id", "Item", r.PathValue("item"))
+		}
+		return nil
+	})
+}
+
+func itemNamed(r *http.Request) func(json.RawMessage) bool {
+	return func(b json.RawMessage) bool { return idOf(b) == r.PathValue("item") }
+}
+
+// readTalk puts the conversation that a response belongs to in front of its input.
+func (r *request) readTalk(o *answer.Object, in *inputReader) {
+	v := o.Get("conversation")
+	switch v.Kind() {
+	case jsondoc.Null:
+		return
+	case jsondoc.Object:
+		r.conversation = v.Object().Text("id")
+	default:
+		r.conversation = v.Text()
+	}
+	s, ok := getTalk(in.store, r.conversation)
+	if !ok {
+		o.Complain(answer.NotFound("conversation", "Conversation", r.conversation))
+	}
+	in.goesOn = true
+	items := o.Values(s.Items, "conversation")
+	before := len(items)
+	if v := o.Get("input"); v.Kind() == jsondoc.Array {
+		items = append(items, v.Messages()...) // what follows the conversation
+	}
+	for i, it := range items[:before] {
+		in.appendItem(it, items[i+1:])
+	}
+	r.input = s.Items
+}
+
+// leave adds what was said to the conversation that the response belongs to.
+func (r *form) leave() error {
+	status := r.response.Status
+	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
+		return nil
+	}
+	said := r.req.said
+	for _, item := range r.response.Output {
+		b, err := answer.Marshal(item)
+		if err != nil {
+			return err
+		}
+		said = append(said, b)
+	}
+	_, _, err := r.api.changeTalk(r.req.conversation, func(s *storedTalk) {
+		s.Items = append(s.Items, said...)
+	})
+	return err
+}
+
+const (
+	pageDefault = 20
+	pageMost    = 100
+)
+
+type itemPage struct {
+	Object  string            `json:"object"` // list
+	Data    []json.RawMessage `json:"data"`
+	FirstID string            `json:"first_id"`
+	LastID  string            `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+}
+
+// pageOf is a page of items, which are given oldest first. The order is desc if the client names
+// none.
+func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
+	query := r.URL.Query()
+	items = slices.Clone(items)
+	switch order := query.Get("order"); order {
+	case "", "desc":
+		slices.Reverse(items)
+	case "asc":
+	default:
+		return nil, answer.Invalid("order", "order is %q, it must be asc or desc", order)
+	}
+	limit := pageDefault
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > pageMost {
+			return nil, answer.Invalid("limit", "limit is %q, it must be a number of 1 to %d", text,
+				pageMost)
+		}
+		limit = n
+	}
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(items, func(b json.RawMessage) bool { return idOf(b) == after })
+		if i < 0 {
+			return nil, answer.Invalid("after", "after is %q, there is no item with this id", after)
+		}
+		items = items[i+1:]
+	}
+	return pageWith(items[:min(limit, len(items))], len(items) > limit), nil
+}
+
+func pageWith(items []json.RawMessage, more bool) itemPage {
+	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...), HasMore: more}
+	if n := len(items); n > 0 {
+		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
+	}
+	return page
+}
+
+func idOf(item json.RawMessage) string {
+	var it struct{ ID string }
+	_ = json.Unmarshal(item, &it) // it was parsed when it came
+	return it.ID
+}

@@ -1,0 +1,239 @@
+// Package responses is POST /v1/responses, and what is kept of one: stored and background
+// responses, and conversations.
+//
+// What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
+// response.failed (agents repeat the whole request otherwise), and what GET finds afterwards is
+// what that event held.
+package responses
+
+import (
+	"cmp"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type form struct {
+	*answer.Answer
+	composer
+	api      *API
+	req      *request
+	sequence int
+	log      *eventLog       // nil: the response is not stored
+	job      *job            // nil: it does not run in the background
+	request  json.RawMessage // of a background response, as it came
+	replay   *remade         // set if another process had begun the response
+}
+
+// API has the routes under /v1/responses and /v1/conversations.
+type API struct {
+	*answer.Driver
+	tools *tools.Kept
+	jobs  jobs
+	talks sync.Mutex // held while a stored conversation is changed
+}
+
+// New makes the dialect; tools are the built-in ones.
+func New(d *answer.Driver, tools *tools.Kept) *API {
+	return &API{Driver: d, tools: tools}
+}
+
+// Read reads a request.
+func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+	req := p.parse(o)
+	form := &form{api: p, req: req}
+	if req.store {
+		form.log = newEventLog()
+	}
+	if req.response.Background {
+		req.Background = form.background
+		form.request = o.Value().Raw
+	}
+	return &req.Request, form
+}
+
+func (r *form) Open(a *answer.Answer) {
+	if r.job == nil {
+		r.begin(a)
+	}
+	r.response.Status = "in_progress"
+	r.sendResponse("response.in_progress")
+	r.tools, r.outputs, r.names = r.req.tools, r.req.outputs, r.req.names
+	r.summary = r.req.summary != ""
+	r.listTools()
+}
+
+// begin gives the response its id and sends the first event.
+func (r *form) begin(a *answer.Answer) {
+	r.Answer = a
+	r.req.record()
+	r.composer = composer{response: &r.req.response, send: r.send}
+	r.response.ID = cmp.Or(r.response.ID, answer.NewID("resp_"))
+	r.response.CreatedAt, r.response.Model = a.Created, a.Model
+	if r.job != nil {
+		r.response.Status, r.seed = "queued", r.response.ID
+		r.req.Turns[0].ID = r.response.ID
+	}
+	r.sendResponse("response.created")
+}
+
+func (r *form) send(kind string, e streamEvent) {
+	e.Type = kind
+	if r.replay.old(&e) {
+		return
+	}
+	r.number(&e)
+	r.show(&e)
+}
+
+func (r *form) number(e *streamEvent) {
+	e.Sequence = r.sequence
+	r.sequence++
+}
+
+// show makes a numbered event, and the response as it is now, visible to everybody.
+func (r *form) show(e *streamEvent) {
+	r.Emit(e.Type, e)
+	if r.log != nil {
+		r.log.add(e)
+	}
+	if r.job != nil && e.Delta == nil {
+		if body, err := answer.Marshal(r.response); err == nil { // else keep fails too, and says so
+			r.job.body.Store(&body)
+		}
+	}
+}
+
+func (r *form) sendResponse(kind string) {
+	r.send(kind, streamEvent{Response: r.response})
+}
+
+// Beat is an event, since a comment would not reset Codex's timer.
+func (r *form) Beat() {
+	e := streamEvent{Type: "response.in_progress", Response: r.response}
+	r.number(&e)
+	r.Emit(e.Type, &e)
+}
+
+func (r *form) Take(_ int, e session.Event) {
+	if c, ok := e.(compacted); ok {
+		r.compactedTo(c)
+		return
+	}
+	r.composer.take(e)
+}
+
+func (r *form) Whole(usage session.Usage) any {
+	r.End(usage, nil)
+	return r.response
+}
+
+// End gives the response its last status, stores it and then sends the last event: a client that
+// has read it can go on from the response at once.
+func (r *form) End(usage session.Usage, f *answer.Fault) {
+	r.finish(usage, f)
+	kind := r.response.Status
+	if kind == "cancelled" { // there is no such event
+		kind = "incomplete"
+	}
+	last := streamEvent{Type: "response." + kind, Response: r.response}
+	r.number(&last)
+	defer r.show(&last)
+	if err := r.leave(); err != nil {
+		r.Exchange.Fault = "the conversation does not have this response: " + err.Error()
+	}
+	if !r.req.store {
+		return
+	}
+	if r.job != nil && r.job.lost {
+		return // another process writes it
+	}
+	if err := r.keep(time.Time{}, r.log.with(&last)); err != nil {
+		r.Exchange.Fault = "the response is not stored: " + err.Error()
+	}
+	if r.job != nil {
+		r.api.Store.Delete(session.KindRunning, r.response.ID)
+	}
+}
+
+// finish closes what is open and gives the response its last status.
+func (r *form) finish(usage session.Usage, failed *answer.Fault) {
+	r.response.Usage = wireResponseUsage(usage)
+	if failed == nil {
+		r.cite(r.Turns[0].Result().Citations)
+	}
+	switch {
+	case failed != nil && failed.Status == answer.StatusClientGone:
+		r.cut()
+		r.response.Status = "cancelled"
+	case failed != nil:
+		r.cut()
+		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
+			Message: failed.Message}
+	case r.Dones[0].Finish == session.FinishLoop:
+		r.cut()
+		r.response.Status, r.response.Error = "failed", &responseError{Code: answer.KindServer,
+			Message: session.ErrLoop.Error()}
+	case r.Dones[0].Cut():
+		r.cut()
+		r.response.Status, r.response.IncompleteDetails = "incomplete",
+			&incompleteReason{"max_output_tokens"}
+	default:
+		r.dropTools()
+		if !r.said() { // clients read the text of the last message
+			r.message("final_answer", "", nil)
+		}
+		r.close("completed")
+		r.response.Status, r.response.CompletedAt = "completed", new(now())
+	}
+}
+
+// said tells whether the response has something for its client: a text or a call.
+func (c *composer) said() bool {
+	for _, item := range c.response.Output {
+		switch item.(type) {
+		case *mcpListItem, *compactionItem:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// errorCode is the code of a response that failed; OpenAI's document has a closed list.
+func errorCode(f *answer.Fault) string {
+	switch {
+	case f.Code == "rate_limit_exceeded":
+		return f.Code
+	case f.Kind == answer.KindInvalid:
+		return "invalid_prompt"
+	}
+	return answer.KindServer
+}
+
+// keep stores the response and its events; until is zero if it has ended.
+func (r *form) keep(until time.Time, log *eventLog) error {
+	body, err := answer.Marshal(r.response)
+	if err != nil {
+		return err
+	}
+	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
+		Input: r.req.input, Log: log, Until: until}
+	if !until.IsZero() {
+		s.Request, s.Tokens = r.request, r.sampled()
+	}
+	if len(r.Turns) > 0 && until.IsZero() {
+		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],
+			r.Turns[0].Result().Messages...)
+	}
+	for _, item := range r.response.Output {
+		if b, err := answer.Marshal(item); err == nil {
+			s.Items[item.head().ID] = b
+		}
+	}
+	return putResponse(r.api.Store, r.response.ID, s)
+}

@@ -1,0 +1,507 @@
+package responses_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func TestResponse(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	r := porttest.Post(t, srv, "/v1/responses",
+		`{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
+			`"reasoning":{"effort":"xhigh"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
+	m := porttest.Decode(t, r.Body)
+	porttest.Conform(t, "Response", m)
+	for key, want := range map[string]any{
+		"object": "response", "status": "completed", "model": "gpt-oss:20b",
+		"instructions": "Be brief.", "max_output_tokens": 200.0, "temperature": 0.5,
+		"top_p": 1.0,
+		"user":  "u", "metadata": map[string]any{"k": "v"},
+		"reasoning":           map[string]any{"effort": "high", "summary": nil},
+		"parallel_tool_calls": false, "store": true,
+		"tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil,
+		"previous_response_id": nil,
+		"usage": map[string]any{"input_tokens": 40.0,
+			"input_tokens_details": map[string]any{"cached_tokens": 8.0,
+				"cache_write_tokens": 0.0},
+			"output_tokens":         12.0,
+			"output_tokens_details": map[string]any{"reasoning_tokens": 5.0},
+			"total_tokens":          52.0},
+	} {
+		if got, ok := m[key]; !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+	reasoning := porttest.At(m, "output", 0).(map[string]any)
+	id := reasoning["id"]
+	delete(reasoning, "id")
+	want := map[string]any{"type": "reasoning", "summary": []any{}, "status": "completed",
+		"encrypted_content": answer.Seal("They ask. I answer."),
+		"content": []any{map[string]any{"type": "reasoning_text",
+			"text": "They ask. I answer."}}}
+	if !reflect.DeepEqual(reasoning, want) || !strings.HasPrefix(id.(string), "rs_") {
+		t.Errorf("reasoning %v %v", id, reasoning)
+	}
+	message := porttest.At(m, "output", 1).(map[string]any)
+	delete(message, "id")
+	want = map[string]any{"type": "message", "role": "assistant", "phase": "final_answer",
+		"status": "completed",
+		"content": []any{map[string]any{"type": "output_text", "text": "Hello.",
+			"annotations": []any{}, "logprobs": []any{}}}}
+	if !reflect.DeepEqual(message, want) {
+		t.Errorf("message %v", message)
+	}
+	req := f.Last(t)
+	if !strings.HasPrefix(req.Instructions, "Be brief.\n\nVerbosity: low.") || req.Effort != "high" || req.MaxTokens != 200 ||
+		req.MaxReasoning != 7 || answertest.History(req) != "user: hi" {
+		t.Errorf("request %+v", req)
+	}
+}
+
+// The whole sequence of a stream, event by event.
+func TestResponsesStream(t *testing.T) {
+	gate := make(chan struct{})
+	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		close(gate)
+		return append([]session.Event{session.Reasoning{Text: "Think."},
+				session.Commentary{Text: "I will look."}}, answertest.CallEvents("get_weather",
+				`{"a":1}`)[1:]...),
+			nil
+	})
+	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses",
+		`{"input":"hi","stream":true,"tools":[`+porttest.WeatherFunction+`]}`).Body)
+	<-gate
+	porttest.ConformResponses(t, list)
+	var got []string
+	for _, e := range list {
+		var line strings.Builder
+		line.WriteString(strings.TrimPrefix(e.Name, "response."))
+		if i, ok := e.Json["output_index"]; ok {
+			line.WriteString(fmt.Sprint(" ", i))
+		}
+		if i, ok := e.Json["content_index"]; ok {
+			line.WriteString(fmt.Sprint(".", i))
+		}
+		for _, k := range []string{"delta", "text", "arguments"} {
+			if s, ok := e.Json[k].(string); ok {
+				line.WriteString(" " + k + "=" + s)
+			}
+		}
+		if s, ok := porttest.At(e.Json, "item", "status").(string); ok {
+			line.WriteString(" " + s)
+		}
+		if n := len(got); n > 0 && strings.HasPrefix(line.String(), "function_call_arguments.delta") &&
+			strings.HasPrefix(got[n-1], "function_call_arguments.delta") {
+			// how many pieces there are depends on who is faster
+			got[n-1] += e.Json["delta"].(string)
+			continue
+		}
+		got = append(got, line.String())
+	}
+	want := []string{"created", "in_progress",
+		"output_item.added 0 in_progress", "content_part.added 0.0",
+		"reasoning_text.delta 0.0 delta=Think.", "reasoning_text.done 0.0 text=Think.",
+		"content_part.done 0.0", "output_item.done 0 completed",
+		"output_item.added 1 in_progress", "content_part.added 1.0",
+		"output_text.delta 1.0 delta=I will look.", "output_text.done 1.0 text=I will look.",
+		"content_part.done 1.0", "output_item.done 1 completed",
+		"output_item.added 2 in_progress", `function_call_arguments.delta 2 delta={"a":1}`,
+		`function_call_arguments.done 2 arguments={"a":1}`, "output_item.done 2 completed",
+		"completed"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if phase := porttest.At(list[8].Json, "item", "phase"); phase != "commentary" {
+		t.Errorf("the preamble has the phase %v", phase)
+	}
+	last := list[len(list)-1].Json
+	if porttest.At(last, "response", "output", 2, "call_id") != "call_1" || porttest.At(last, "response", "usage",
+		"total_tokens") != 52.0 {
+		t.Errorf("completed: %v", last)
+	}
+}
+
+func TestResponsesInput(t *testing.T) {
+	for _, c := range []struct{ name, fields, instructions, want string }{
+		{"warm-up", `"input":"","max_output_tokens":1`, "", ""},
+		{"no items", `"input":[]`, "", ""},
+		{"easy messages", `"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"input_text","text":"c"}]}]`, "", "user: a\nassistant <final>: b\nuser: c"},
+		{"instructions come first",
+			`"instructions":"One.","input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Two."}]},{"role":"system","content":"Three."},{"role":"user","content":"a"}]`,
+			"One.\n\nTwo.\n\nThree.", "user: a"},
+		{"a loop", `"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"x"}]`,
+			"", "user: a\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls " +
+				"#c1: {}\ntool functions.ls <commentary> to assistant #c1: x"},
+		{"sealed reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":[],"status":"in_progress","encrypted_content":"` + answer.Seal("Look — closely.") + `"}]`, "", "assistant <analysis>: Look — closely."},
+		{"reasoning of others",
+			`"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":null,"encrypted_content":"gAAAA-mock"}]`, "", "assistant <analysis>: S"},
+		{"empty reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null},{"role":"user","content":"a"}]`, "", "user: a"},
+		{"phases", `"input":[{"role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"}]},{"role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"b"}]}]`, "", "assistant <commentary>: a\nassistant <final>: b"},
+		{"text before a call",
+			`"input":[{"role":"assistant","content":"I look."},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}]`, "", "assistant <commentary>: I look.\nassistant <commentary> to functions.ls #c1: {}"},
+		{"text after a call", `"input":[{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"data:"}]},{"role":"assistant","content":"Done."}]`, "",
+			"assistant <commentary> to functions.ls #c1: {}\ntool functions.ls <commentary> to " +
+				"assistant #c1: x[input_image left out: the model reads text only]\nassistant " +
+				"<final>: Done."},
+		{"items of other servers",
+			`"input":[{"type":"web_search_call","id":"ws_1"},{"role":"user","content":"a"}]`, "",
+			"user: a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			porttest.Post(t, srv, "/v1/responses", `{`+c.fields+`}`)
+			if got := answertest.History(f.Last(t)); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+			if got := f.Last(t).Instructions; got != c.instructions {
+				t.Errorf("instructions %q, want %q", got, c.instructions)
+			}
+		})
+	}
+}
+
+func TestResponsesTools(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Calls("get_weather", `{"city":"Paris"}`))
+	r := porttest.Post(t, srv, "/v1/responses",
+		`{"input":"hi","tool_choice":"auto","tools":[`+porttest.WeatherFunction+
+			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","description":"d","tools":[{"type":"custom","name":"x"}]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
+	m := porttest.Decode(t, r.Body)
+	porttest.Conform(t, "Response", m)
+	if got := r.Header.Get("X-Ossrun-Ignored"); got != "local_shell, web_search" {
+		t.Errorf("X-Ossrun-Ignored: %q", got)
+	}
+	if n := len(f.Last(t).Functions); n != 3 || len(m["tools"].([]any)) != 5 {
+		t.Errorf("%d tools offered, %v echoed", n, m["tools"])
+	}
+	call := porttest.At(m, "output", 1).(map[string]any)
+	delete(call, "id")
+	want := map[string]any{"type": "function_call", "status": "completed", "call_id": "call_1",
+		"name": "get_weather", "arguments": `{"city":"Paris"}`}
+	if !reflect.DeepEqual(call, want) {
+		t.Errorf("call %v", call)
+	}
+}
+
+func TestPreviousResponse(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Agent)
+	first := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
+		`{"instructions":"One.","input":[{"role":"developer","content":"Two."},{"role":"user","content":"Weather?"}],"tools":[`+porttest.WeatherFunction+`]}`).Body)
+	id := first["id"].(string)
+	second := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
+		`{"instructions":"Three.","previous_response_id":"`+id+
+			`","input":[{"type":"function_call_output","call_id":"call_1","output":"sunny"}],"tools":[`+porttest.WeatherFunction+`]}`).Body)
+	porttest.Conform(t, "Response", second)
+	want := "user: Weather?\nassistant <analysis>: A tool knows.\nassistant <commentary> to " +
+		"functions.get_weather #call_1: {\"city\": \"Paris\"}\n" +
+		"tool functions.get_weather <commentary> to assistant #call_1: sunny"
+	if got := answertest.History(f.Last(t)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// the request's own instructions are not carried over, input is
+	if got := f.Last(t).Instructions; got != "Three.\n\nTwo." {
+		t.Errorf("instructions %q", got)
+	}
+	if second["previous_response_id"] != id {
+		t.Errorf("previous_response_id %v", second["previous_response_id"])
+	}
+	// Two branches from one response do not see each other.
+	third := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`).Body)
+	porttest.Post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+second["id"].(string)+`","input":"And yesterday?"}`)
+	if got := answertest.History(f.Last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got,
+		"assistant <final>: Done. The repository has a README.md and main.py.\nuser: And "+
+			"yesterday?") {
+		t.Errorf("branch:\n%s", got)
+	}
+	porttest.Post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+third["id"].(string)+`","input":"Why?"}`)
+	if got := answertest.History(f.Last(t)); strings.Contains(got, "yesterday") || strings.Count(got,
+		"tomorrow") != 1 {
+		t.Errorf("the other branch:\n%s", got)
+	}
+	// No input at all goes on from the response.
+	porttest.Post(t, srv, "/v1/responses", `{"previous_response_id":"`+id+`"}`)
+	// An item by its id.
+	ref := porttest.At(first, "output", 1, "id").(string)
+	porttest.Post(t, srv, "/v1/responses",
+		`{"input":[{"type":"item_reference","id":"`+ref+
+			`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
+	if got := answertest.History(f.Last(t)); !strings.HasPrefix(got,
+		"assistant <commentary> to functions.get_weather #call_1") {
+		t.Errorf("item_reference:\n%s", got)
+	}
+}
+
+// Two conversations that go on from one stored response must not write into each other's messages.
+func TestContinuationsAreApart(t *testing.T) {
+	store := session.NewStore()
+	if err := responses.PutResponse(store, "x",
+		responses.StoredResponse{Talk: answer.Conversation{Lead: []string{"lead"},
+			Messages: []session.Message{session.User("hi")}}}); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := responses.GetResponse(store, "x")
+	b, _ := responses.GetResponse(store, "x")
+	a.Talk.Add(session.User, "tomorrow")
+	b.Talk.Add(session.User, "yesterday")
+	if got := answertest.History(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: "+
+		"tomorrow" {
+		t.Errorf("the first one says %q", got)
+	}
+}
+
+func TestStoredResponse(t *testing.T) {
+	srv, _ := porttest.Server(t, answertest.Answers("Hello."))
+	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).Body)
+	last := list[len(list)-1].Json["response"].(map[string]any)
+	url := srv.URL + "/v1/responses/" + last["id"].(string)
+	r := porttest.Ask(t, "GET", url, "")
+	if got := porttest.Decode(t, r.Body); r.Status != 200 || !reflect.DeepEqual(got, last) {
+		t.Errorf("GET %d %v\nstream %v", r.Status, got, last)
+	}
+	if r := porttest.Ask(t, "DELETE", url, ""); r.Status != 200 ||
+		r.Body != fmt.Sprintf(`{"id":"%s","object":"response","deleted":true}`+"\n", last["id"]) {
+		t.Errorf("DELETE %d %s", r.Status, r.Body)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		porttest.WantFault(t, porttest.Ask(t, method, url, ""), 404, answer.KindInvalid, "response_id", "", "not found")
+	}
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
+		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, answer.KindInvalid,
+		"previous_response_id", "previous_response_not_found", "not found")
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
+		`{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, answer.KindInvalid, "input[0].id", "",
+		"not found")
+	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","store":false}`).Body)
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+m["id"].(string), ""),
+		404, answer.KindInvalid,
+		"response_id", "", "not found")
+}
+
+func TestResponsesEnds(t *testing.T) {
+	for _, c := range []struct {
+		name, status string
+		events       []session.Event
+		items        []string
+	}{
+		{"length in the answer", "incomplete", []session.Event{session.Answer{Text: "Hel"},
+			answertest.Done(session.FinishLength)}, []string{"message incomplete"}},
+		{"length in a call", "incomplete", []session.Event{session.Reasoning{Text: "T"},
+			session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`},
+			answertest.Done(session.FinishLength)}, []string{"reasoning completed"}},
+		{"length before a call's arguments", "incomplete", []session.Event{session.CallStart{
+			ID: "c", Name: "f"}, answertest.Done(session.FinishLength)}, nil},
+		{"length at once", "incomplete", []session.Event{answertest.Done(session.FinishLength)}, nil},
+		{"nothing", "completed", []session.Event{answertest.Done(session.FinishStop)},
+			[]string{"message completed"}},
+		{"a call without arguments", "completed", []session.Event{session.CallStart{ID: "c",
+			Name: "f"}, session.CallEnd{}, answertest.Done(session.FinishToolCalls)},
+			[]string{"function_call completed"}},
+		{"two calls", "completed", []session.Event{session.CallStart{ID: "c", Name: "f"},
+			session.CallEnd{Arguments: "{}"}, session.CallStart{Index: 1, ID: "d", Name: "g"},
+			session.CallEnd{Index: 1, Arguments: "{}"}, answertest.Done(session.FinishToolCalls)},
+			[]string{"function_call completed", "function_call completed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+				return c.events,
+					nil
+			})
+			m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi"}`).Body)
+			porttest.Conform(t, "Response", m)
+			list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).Body)
+			porttest.ConformResponses(t, list)
+			last := list[len(list)-1]
+			if last.Name != "response."+c.status {
+				t.Errorf("last event %s", last.Name)
+			}
+			for _, r := range []any{m, last.Json["response"]} {
+				var items []string
+				output, _ := porttest.At(r, "output").([]any)
+				for _, i := range output {
+					items = append(items, fmt.Sprint(porttest.At(i, "type"), " ", porttest.At(i, "status")))
+					if arguments, ok := porttest.At(i, "arguments").(string); ok &&
+						c.status == "completed" && arguments != "{}" {
+						t.Errorf("arguments %q", arguments)
+					}
+				}
+				if porttest.At(r, "status") != c.status || !reflect.DeepEqual(items, c.items) {
+					t.Errorf("status %v, items %v, want %s %v", porttest.At(r, "status"), items, c.status,
+						c.items)
+				}
+				if c.status == "incomplete" && porttest.At(r, "incomplete_details",
+					"reason") != "max_output_tokens" {
+					t.Errorf("incomplete_details %v", porttest.At(r, "incomplete_details"))
+				}
+			}
+		})
+	}
+}
+
+func TestResponsesFail(t *testing.T) {
+	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "Hel"},
+			session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
+	})
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`), 500, answer.KindServer, "",
+		answer.KindServer, "the device is gone")
+	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).Body)
+	porttest.ConformResponses(t, list)
+	last := list[len(list)-1]
+	if last.Name != "response.failed" || porttest.At(last.Json, "response", "error",
+		"message") != "the device is gone" || porttest.At(last.Json, "response", "error",
+		"code") != "server_error" {
+		t.Errorf("last event %s", last.Data)
+	}
+}
+
+func TestResponsesKeepSilentStreamsAlive(t *testing.T) {
+	wait := make(chan struct{})
+	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		return []session.Event{answertest.Pause{Until: wait}, session.Answer{Text: "Late."},
+			answertest.Done(session.FinishStop)}, nil
+	}, func(o *openai.Options) { o.Silence = 5 * time.Millisecond })
+	body := porttest.ReadUntil(t, srv.URL+"/v1/responses", `{"input":"hi","stream":true}`,
+		"event: response.in_progress\n", 4, func() { close(wait) })
+	porttest.ConformResponses(t, porttest.Events(t, body))
+}
+
+func TestResponsesLogprobs(t *testing.T) {
+	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "He",
+			Logprobs: []session.TokenLogprob{{Token: "He", Bytes: []byte("He"), Logprob: -1}}},
+			answertest.Done(session.FinishStop)}, nil
+	})
+	body := `"input":"hi","include":["message.output_text.logprobs"],"top_logprobs":3}`
+	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{`+body).Body)
+	porttest.Conform(t, "Response", m)
+	if porttest.At(m, "output", 0, "content", 0, "logprobs", 0, "logprob") != -1.0 ||
+		f.Last(t).Params.Logprobs != 3 {
+		t.Errorf("%v", m)
+	}
+	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"stream":true,`+body).Body)
+	porttest.ConformResponses(t, list)
+}
+
+func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
+	for _, c := range []struct{ body, param, code, message string }{
+		{`{`, "", "", "not valid JSON"},
+		{`{}`, "input", "missing_required_parameter", "missing"},
+		{`{"input":7}`, "input", "invalid_type", "a string or an array of items"},
+		{`{"input":[7]}`, "input[0]", "invalid_type", "an object"},
+		{`{"input":[{"content":"x"}]}`, "input[0].role", "missing_required_parameter", "missing"},
+		{`{"input":[{"role":"bot","content":"x"}]}`, "input[0].role", "", "bot"},
+		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:"}]}]}`,
+			"input[0].content[0].type", "unsupported_parameter", "text only"},
+		{`{"input":[{"type":"function_call","call_id":"x","name":"f","arguments":{}}]}`,
+			"input[0].arguments", "invalid_type", "a string, but got an object"},
+		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a","strict":true,"schema":` +
+			porttest.Beyond + `}}}`, "text.format.schema", "invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
+		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a"}}}`, "text.format.schema",
+			"missing_required_parameter", "missing"},
+		{`{"input":"x","tools":[{"type":"function","name":"f","strict":true,"parameters":` +
+			porttest.Beyond + `}]}`, "tools[0].parameters", "invalid_function_parameters",
+			`"#/properties/a": unevaluatedProperties`},
+		{`{"input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "", "yaml"},
+		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag",
+			"unsupported_parameter", "not supported"},
+		{`{"input":[{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c9",` +
+			`"output":"y"}]}`, "input[1].call_id", "", "No tool call found for function call output"},
+		{`{"input":"x","text":"y"}`, "text", "invalid_type", "an object"},
+		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort", "", "huge"},
+		{`{"input":"x","reasoning":"high"}`, "reasoning", "invalid_type", "an object"},
+		{`{"input":"x","background":true,"store":false}`, "background", "", "needs store"},
+		{`{"input":"x","conversation":"conv_1","previous_response_id":"resp_1"}`,
+			"conversation", "", "cannot both"},
+		{`{"input":"x","prompt":{"id":"p"}}`, "prompt", "unsupported_parameter", "instructions"},
+		{`{"input":"x","tools":[{"name":"f"}]}`, "tools[0].type", "missing_required_parameter",
+			"missing"},
+		{`{"input":"x","tool_choice":"required"}`, "tool_choice", "", "offers no function"},
+		{`{"input":"x","tools":[` + porttest.WeatherFunction +
+			`],"tool_choice":{"type":"function","name":"f"}}`, "tool_choice", "",
+			"not among the tools"},
+		{`{"input":"x","max_output_tokens":0}`, "max_output_tokens", "", "at least 1"},
+		{`{"input":"x","top_logprobs":21}`, "top_logprobs", "", "between 0 and 20"},
+		{`{"input":"x","metadata":[]}`, "metadata", "invalid_type", "an object"},
+		{`{"input":"x","include":[1]}`, "include[0]", "invalid_type", "a string"},
+		{`{"input":"x","include":["everything"]}`, "include[0]", "", "everything"},
+		{`{"input":"x","truncation":"middle"}`, "truncation", "", "auto or disabled"},
+		{`{"input":"x","max_tool_calls":0}`, "max_tool_calls", "", "between 1 and"},
+	} {
+		t.Run(c.body, func(t *testing.T) {
+			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", c.body), 400,
+				answer.KindInvalid, c.param,
+				c.code, c.message)
+			if len(f.Requests) != 0 {
+				t.Error("a turn was started")
+			}
+		})
+	}
+}
+
+func TestSeal(t *testing.T) {
+	for _, text := range []string{"", "Think.", "ünïcödé\n\x00 \U0001F600", strings.Repeat("long ",
+		1000)} {
+		if got := answer.Unseal(answer.Seal(text)); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, foreign := range []string{"", "gAAAA-mock", "ossrun1.!!!", "ossrun2.aGk", "ossrun1"} {
+		if got := answer.Unseal(foreign); got != "" {
+			t.Errorf("%q is read as %q", foreign, got)
+		}
+	}
+}
+
+// Responses outlive the process that stored them, but those that were deleted and those that are
+// too old.
+func TestResponsesOutliveTheProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept.db")
+	open := func() session.Store {
+		s, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ask := func(s session.Store, body string) (string, *answertest.Model) {
+		srv, f := porttest.Server(t, answertest.Agent, func(o *openai.Options) { o.Store = s })
+		return porttest.Post(t, srv, "/v1/responses", body).Body, f
+	}
+	s := open()
+	tools := `"tools":[{"type":"function","name":"weather","parameters":{}}]`
+	first, _ := ask(s, `{"instructions":"Be brief.","input":[{"role":"developer","content":"In French."},{"role":"user","content":"The weather?\n<|end|>"}],`+tools+`}`)
+	gone, _ := ask(s, `{"input":"x"}`)
+	id := porttest.At(porttest.Decode(t, first), "id").(string)
+	if !s.Delete(session.KindResponse, porttest.At(porttest.Decode(t, gone), "id").(string)) {
+		t.Error("there was nothing to delete")
+	}
+	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
+	_, before := ask(s, body)
+	s.Close()
+
+	s = open()
+	_, after := ask(s, body)
+	if a, b := after.Last(t), before.Last(t); answertest.History(a) != answertest.History(b) ||
+		a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
+		t.Errorf("before\n%s\nafter\n%s", answertest.History(b), answertest.History(a))
+	}
+	if n := len(s.List(session.KindResponse)); n != 3 {
+		t.Errorf("%d responses, not the first and two that follow it", n)
+	}
+}

@@ -1,0 +1,214 @@
+package responses_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// abandoned is what a process that was killed leaves of a response: its record as it is once some
+// tokens are in it, and the response as it came out in the end.
+func abandoned(t *testing.T, h *porttest.Checked, body string) (left session.Record,
+	whole map[string]any) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", body).Body)["id"].(string)
+	left = porttest.Eventually(t, func() (session.Record, bool) {
+		r, ok := h.Store.Get(session.KindResponse, id)
+		var s responses.StoredResponse
+		if !ok || json.Unmarshal(r.Value, &s) != nil || !responses.RunningOf(&s) {
+			return r, false
+		}
+		return r, len(s.Tokens) > 20
+	})
+	return left, porttest.Ended(t, srv, id)
+}
+
+// demoPorts opens ports over the demo model, each a process of its own.
+func demoPorts(t *testing.T) (open func(silence time.Duration) *porttest.Checked) {
+	t.Helper()
+	found, err := checkpoint.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(silence time.Duration) *porttest.Checked {
+		h := porttest.NewChecked(t,
+			openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo"),
+				Silence: silence}})
+		t.Cleanup(h.Close)
+		return h
+	}
+}
+
+// inherit puts a record into a port's store as what a process that has ended has left.
+func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
+	t.Helper()
+	var s responses.StoredResponse
+	if err := json.Unmarshal(left.Value, &s); err != nil {
+		t.Fatal(err)
+	}
+	s.Until = time.Now().Add(-time.Second)
+	if err := responses.PutResponse(h.Store, left.Key, s); err != nil {
+		t.Fatal(err)
+	}
+	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
+	h.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
+}
+
+// A response that another process has begun goes on where it was: the same ids, the same text, and
+// events with consecutive numbers.
+func TestBackgroundIsTakenOver(t *testing.T) {
+	open := demoPorts(t)
+	for _, body := range []string{
+		`"input":"How do I serve an OpenAI API?","ignore_eos":true,"max_output_tokens":400`,
+		`"input":"What is the weather in Paris?","ignore_eos":true,"max_output_tokens":300,` +
+			`"tools":[` + porttest.WeatherFunction + `],"instructions":"Call get_weather."`,
+	} {
+		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+body+`}`)
+		second := open(100 * time.Millisecond)
+		srv := httptest.NewServer(second)
+		inherit(t, second, left)
+		// twice at once: one takes it over
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{}, 2)
+		for range 2 {
+			go func() { second.TakeOver(ctx); done <- struct{}{} }()
+		}
+		porttest.Eventually(t, func() (any, bool) {
+			now := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+left.Key, "").Body)
+			record, ok := second.Store.Get(session.KindRunning, left.Key)
+			return nil, ok && !strings.Contains(string(record.Value), `"another"`) ||
+				now["status"] != "in_progress"
+		})
+		path := srv.URL + "/v1/responses/" + left.Key
+		stream := porttest.Ask(t, "GET", path+"?stream=true", "").Body
+		again := porttest.Ended(t, srv, left.Key)
+		list := porttest.Events(t, stream)
+		porttest.ConformResponses(t, list)
+		for _, key := range []string{"created_at", "completed_at", "usage"} {
+			delete(whole, key)
+			delete(again, key)
+		}
+		if !reflect.DeepEqual(whole, again) {
+			t.Errorf("%s\nwithout the break %v\nafter it          %v", body, whole, again)
+		}
+		last := porttest.At(list[len(list)-1].Json, "response").(map[string]any)
+		if porttest.At(last, "id") != left.Key || !strings.HasPrefix(list[len(list)-1].Name, "response.") {
+			t.Errorf("the stream ends in %v", last)
+		}
+		if n := len(second.Store.List(session.KindRunning)); n != 0 {
+			t.Errorf("%d leases are left", n)
+		}
+		// what a client reads from the middle on goes on with the next number
+		half := len(list) / 2
+		rest := porttest.Events(t, porttest.Ask(t, "GET", fmt.Sprint(path, "?stream=true&starting_after=", half),
+			"").Body)
+		if len(rest) != len(list)-half-1 {
+			t.Errorf("%d events behind number %d of %d", len(rest), half, len(list))
+		}
+		cancel()
+		<-done
+		<-done
+		srv.Close()
+	}
+}
+
+// What cannot be taken up ends as failed, not never.
+func TestLostBackgroundFails(t *testing.T) {
+	f := &answertest.Model{}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+		f.Now),
+		Silence: 50 * time.Millisecond}})
+	defer h.Close()
+	s := responses.StoredResponse{Body: json.RawMessage(`{"id":"resp_1","object":"response","background":true,` +
+		`"status":"in_progress","output":[]}`), Log: responses.NewEventLog(),
+		Until: time.Now().Add(-time.Second)}
+	if err := responses.PutResponse(h.Store, "resp_1", s); err != nil {
+		t.Fatal(err)
+	}
+	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
+	h.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { h.TakeOver(ctx); close(done) }()
+	porttest.Eventually(t, func() (any, bool) {
+		r, _ := h.Store.Get(session.KindResponse, "resp_1")
+		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
+	})
+	cancel()
+	<-done
+}
+
+// One with logprobs ends as failed, since those of the first tokens are gone; what was shown of it
+// stays, and its stream ends as it should.
+func TestBackgroundWithLogprobsFails(t *testing.T) {
+	open := demoPorts(t)
+	first := open(15 * time.Second)
+	srv := httptest.NewServer(first)
+	defer srv.Close()
+	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"background":true,"seed":7,"input":"How do I `+
+		`serve an OpenAI API?","ignore_eos":true,"max_output_tokens":3000,"top_logprobs":2,`+
+		`"include":["message.output_text.logprobs"]}`).Body)["id"].(string)
+	left := porttest.Eventually(t, func() (session.Record, bool) {
+		r, ok := first.Store.Get(session.KindResponse, id)
+		var s responses.StoredResponse
+		return r, ok && json.Unmarshal(r.Value, &s) == nil && responses.RunningOf(&s) &&
+			responses.LastOf(s.Log) > 20
+	})
+	if r := porttest.Ask(t, "POST", srv.URL+"/v1/responses/"+id+"/cancel", ""); r.Status != 200 {
+		t.Errorf("status %d: %s", r.Status, r.Body)
+	}
+	second := open(100 * time.Millisecond)
+	next := httptest.NewServer(second)
+	defer next.Close()
+	inherit(t, second, left)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { second.TakeOver(ctx); close(done) }()
+	m := porttest.Ended(t, next, id)
+	if message, _ := porttest.At(m, "error", "message").(string); m["status"] != "failed" ||
+		porttest.At(m, "error", "code") != "server_error" || !strings.Contains(message, "send the request") {
+		t.Errorf("%v", m)
+	}
+	list := porttest.Eventually(t, func() ([]porttest.Event, bool) {
+		r := porttest.Ask(t, "GET", next.URL+"/v1/responses/"+id+"?stream=true", "")
+		return porttest.Events(t, r.Body), r.Status == 200
+	})
+	last := list[len(list)-1]
+	if last.Name != "response.failed" || last.Json["sequence_number"] != float64(len(list)-1) ||
+		len(list) < 20 {
+		t.Errorf("%d events, the last is %s", len(list), last.Data)
+	}
+	cancel()
+	<-done
+}

@@ -1,0 +1,283 @@
+// The responses that previous_response_id, GET and DELETE find, as records of the session's store,
+// and what can be asked of one: it, its events, its input, an end, its deletion.
+//
+// A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor
+// breaks nothing. A background response is stored while it runs, with the time until which it
+// counts as running: whoever finds it later knows that its process has ended.
+
+package responses
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// storedResponse is the value of a record; the response's id is its key, and the ids of its items
+// find it too.
+type storedResponse struct {
+	Body  json.RawMessage            // what GET answers
+	Items map[string]json.RawMessage // output items by id, for item_reference
+	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
+	Talk  answer.Conversation        // everything up to the answer, included
+	Log   *eventLog                  `json:",omitempty"`
+	// Until is the latest time of the next update in the store, for a response that runs; zero: it
+	// has ended
+	Until time.Time `json:",omitzero"`
+	// of a response that runs: what another process needs to go on with it
+	Request json.RawMessage `json:",omitempty"`
+	Tokens  []int32         `json:",omitempty"`
+}
+
+// takenUp is how long a response whose process has ended waits for another process.
+const takenUp = 10 * time.Minute
+
+func putResponse(s session.Store, id string, r storedResponse) error {
+	value, err := answer.Marshal(r)
+	if err == nil {
+		s.Put(session.Record{Kind: session.KindResponse, Key: id,
+			Also: slices.Collect(maps.Keys(r.Items)), Value: value})
+	}
+	return err
+}
+
+// getResponse finds a response by its id. One whose process has ended while it ran has failed.
+func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
+	record, ok := s.Get(session.KindResponse, id)
+	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
+	until := r.Until
+	if len(r.Tokens) > 0 {
+		until = until.Add(takenUp)
+	}
+	if ok && r.running() && time.Now().After(until) {
+		r.lost()
+	}
+	return r, ok
+}
+
+func (r *storedResponse) running() bool { return !r.Until.IsZero() }
+
+// lost makes a response that ran in a process that is gone a failed one.
+func (r *storedResponse) lost() {
+	r.Until, r.Request, r.Tokens = time.Time{}, nil, nil
+	var body map[string]json.RawMessage
+	if json.Unmarshal(r.Body, &body) != nil {
+		return
+	}
+	body["status"] = json.RawMessage(`"failed"`)
+	body["error"], _ = answer.Marshal(responseError{Code: answer.KindServer,
+		Message: "the server ended while it wrote this response; send the request again"})
+	var output []map[string]json.RawMessage
+	if json.Unmarshal(body["output"], &output) == nil && len(output) > 0 {
+		last := output[len(output)-1] // nobody goes on with it
+		if string(last["status"]) == `"in_progress"` {
+			last["status"] = json.RawMessage(`"incomplete"`)
+			body["output"], _ = answer.Marshal(output)
+		}
+	}
+	r.Body, _ = answer.Marshal(body)
+	if r.Log != nil {
+		event, _ := answer.Marshal(map[string]any{"type": "response.failed",
+			"sequence_number": r.Log.last() + 1, "response": r.Body})
+		r.Log.entries = append(r.Log.entries, loggedEvent{Kind: "response.failed",
+			Last: r.Log.last() + 1, Event: event})
+	}
+}
+
+func (r *storedResponse) background() bool {
+	var body struct{ Background bool }
+	_ = json.Unmarshal(r.Body, &body) // our own
+	return body.Background
+}
+
+func (r *storedResponse) output() []json.RawMessage {
+	var body struct{ Output []json.RawMessage }
+	_ = json.Unmarshal(r.Body, &body) // our own
+	return body.Output
+}
+
+func getItem(s session.Store, id string) (json.RawMessage, bool) {
+	var r storedResponse
+	record, ok := s.Get(session.KindResponse, id)
+	if !ok || json.Unmarshal(record.Value, &r) != nil {
+		return nil, false
+	}
+	item, ok := r.Items[id]
+	return item, ok
+}
+
+// Show is GET /v1/responses/{id}.
+func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id := r.PathValue("id")
+	running := p.jobs.get(id)
+	s, ok := getResponse(p.Store, id)
+	if running != nil {
+		s.Body, s.Log, ok = running.now(), running.log, true
+	}
+	if !ok {
+		return nil, noResponse(id)
+	}
+	if r.URL.Query().Get("stream") != "true" {
+		return s.Body, nil
+	}
+	after := -1
+	if from := r.URL.Query().Get("starting_after"); from != "" {
+		n, err := strconv.Atoi(from)
+		if err != nil || n < 0 {
+			return nil, answer.Invalid("starting_after", "starting_after is %q, it must be the "+
+				"sequence number of an event", from)
+		}
+		after = n
+	}
+	switch {
+	case running == nil && s.running():
+		return nil, answer.Refusal(http.StatusConflict, "stream", "",
+			"another process writes this response; get it without stream until it has ended")
+	case s.Log == nil:
+		return nil, answer.Invalid("stream", "the events of this response were not kept; get it "+
+			"without stream")
+	}
+	p.watch(e, r, s.Log, after)
+	return nil, nil
+}
+
+// Cancel is POST /v1/responses/{id}/cancel.
+func (p *API) Cancel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id := r.PathValue("id")
+	if running := p.jobs.get(id); running != nil {
+		running.stop()
+	}
+	s, ok := getResponse(p.Store, id)
+	switch {
+	case !ok:
+		return nil, noResponse(id)
+	case s.running():
+		return nil, answer.Refusal(http.StatusConflict, "response_id", "",
+			"another process writes this response; cancel it there")
+	case !s.background():
+		return nil, answer.Invalid("response_id", "only a response with background true can be "+
+			"cancelled; close the connection of another one")
+	}
+	return s.Body, nil
+}
+
+// Delete is DELETE /v1/responses/{id}.
+func (p *API) Delete(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id := r.PathValue("id")
+	running := p.jobs.get(id)
+	if running != nil {
+		running.stop()
+	}
+	if !p.Store.Delete(session.KindResponse, id) && running == nil {
+		return nil, noResponse(id)
+	}
+	return deletion{id, "response", true}, nil
+}
+
+type deletion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
+func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }
+
+// InputItems is GET /v1/responses/{id}/input_items.
+func (p *API) InputItems(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id := r.PathValue("id")
+	s, ok := getResponse(p.Store, id)
+	if !ok {
+		return nil, noResponse(id)
+	}
+	return pageOf(r, s.Input)
+}
+
+// now is in seconds since 1970.
+func now() int64 { return time.Now().Unix() }
+
+// recordInput is the input as a list of items with ids; a string is a user's message. References
+// are followed.
+func recordInput(o *answer.Object, in *inputReader) (items []json.RawMessage) {
+	switch v := o.Get("input"); v.Kind() {
+	case jsondoc.String:
+		item, _ := answer.Marshal(map[string]any{"type": "message", "role": "user",
+			"content": v.Text()})
+		items = append(items, item)
+	case jsondoc.Array:
+		for _, it := range v.Messages() {
+			raw := it.Raw
+			if io := it.Object(); io.Text("type") == "item_reference" {
+				if raw, _ = in.item(io.Text("id")); raw == nil {
+					continue
+				}
+			}
+			items = append(items, raw)
+		}
+	}
+	for i, raw := range items {
+		items[i] = recordedItem(raw)
+	}
+	return items
+}
+
+// recordedItem gives an item what its client may leave out: an id, a type, a status, and parts if
+// the content is one text.
+func recordedItem(raw json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		return raw
+	}
+	text := func(name string) (s string) {
+		_ = json.Unmarshal(m[name], &s) // "" if it is something else
+		return s
+	}
+	set := func(name string, v any) {
+		if text(name) == "" {
+			m[name], _ = answer.Marshal(v)
+		}
+	}
+	set("type", "message")
+	prefix := map[string]string{"message": "msg_", "function_call": "fc_",
+		"function_call_output": "fco_", "reasoning": "rs_"}[text("type")]
+	if prefix == "" {
+		prefix = "item_"
+	}
+	set("id", answer.NewID(prefix))
+	switch text("type") {
+	case "function_call", "function_call_output":
+		set("status", "completed")
+	case "message":
+		set("status", "completed")
+		var content string
+		if json.Unmarshal(m["content"], &content) == nil {
+			part := contentPart{Type: "input_text", Text: content}
+			if text("role") == "assistant" {
+				part = outputText(content, nil)
+			}
+			m["content"], _ = answer.Marshal([]contentPart{part})
+		}
+	}
+	if b, err := answer.Marshal(m); err == nil {
+		return b
+	}
+	return raw
+}
+
+// compactedText is the text of a compaction item, "" if another server made it; whole: it stands
+// for everything before it.
+func compactedText(o *answer.Object) (text string, whole bool) {
+	sealed := o.Text("encrypted_content")
+	body, whole := strings.CutPrefix(sealed, wholeSeal)
+	if whole {
+		sealed = answer.SealVersion + body
+	}
+	return strings.TrimSpace(answer.Unseal(sealed)), whole
+}
