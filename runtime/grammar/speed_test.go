@@ -12,7 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
-	"github.com/ossrun/ossrun/runtime/process/cputest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // speedCases are a schema and a text that fulfils it.
@@ -65,9 +65,9 @@ func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 	m := c.Matcher()
 	var took []time.Duration
 	for _, id := range token.Get().Encode(nil, text) {
-		begin := cputest.Thread()
+		begin := hosttest.ThreadTime()
 		mask := m.Mask(token.Call)
-		took = append(took, cputest.Thread()-begin)
+		took = append(took, hosttest.ThreadTime()-begin)
 		if !allows(mask, id) || !m.Accept(id) {
 			t.Fatalf("%s: %q is refused", text, token.Get().TokenBytes(id))
 		}
@@ -129,9 +129,9 @@ func TestHeaderMaskTimes(t *testing.T) {
 		headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
 		turn := turnOf(t, rules)
 		for i, id := range ids {
-			begin := cputest.Thread()
+			begin := hosttest.ThreadTime()
 			mask := turn.Mask()
-			took := cputest.Thread() - begin
+			took := hosttest.ThreadTime() - begin
 			if !allows(mask, id) || !turn.Accept(id) {
 				t.Fatalf("token %d of the header is refused", i)
 			}
@@ -246,14 +246,14 @@ func BenchmarkBatch64(b *testing.B) {
 			step(i)
 		}
 	}
-	n, begin := 0, cputest.Process()
+	n, begin := 0, hosttest.ProcessTime()
 	for b.Loop() {
 		for i := range 64 {
 			step(i)
 		}
 		n += 64
 	}
-	b.ReportMetric(float64((cputest.Process()-begin).Nanoseconds())/float64(n)/1e3, "cpu-us/sequence")
+	b.ReportMetric(float64((hosttest.ProcessTime()-begin).Nanoseconds())/float64(n)/1e3, "cpu-us/sequence")
 }
 
 // The same where no state was met before: all turns of a batch from their beginning to their end,
@@ -280,7 +280,7 @@ func newBatches(b *testing.B, own bool) {
 		}
 		runtime.GC() // what the compiler left behind is not of the steps
 		b.StartTimer()
-		n, begin := 0, cputest.Process()
+		n, begin := 0, hosttest.ProcessTime()
 		for at, going := 0, true; going; at++ {
 			going = false
 			for i, t := range turns {
@@ -295,7 +295,8 @@ func newBatches(b *testing.B, own bool) {
 				n++
 			}
 		}
-		rounds = append(rounds, float64((cputest.Process()-begin).Nanoseconds())/float64(n)/1e3)
+		took := hosttest.ProcessTime() - begin
+		rounds = append(rounds, float64(took.Nanoseconds())/float64(n)/1e3)
 	}
 	slices.Sort(rounds)
 	b.ReportMetric(rounds[0], "best-cpu-us/sequence")

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
@@ -34,16 +34,6 @@ func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error {
 		time.Sleep(e.takes)
 	}
 	return nil
-}
-
-// cpuTime is what the process has used of all cores. On a machine that others use too it is what
-// counts.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the
@@ -78,12 +68,13 @@ func BenchmarkStep(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			from, cpu := s.Stats().Steps, cpuTime()
+			from, cpu := s.Stats().Steps, hosttest.ProcessTime()
 			for s.Stats().Steps < from+uint64(b.N) {
 				time.Sleep(time.Millisecond)
 			}
 			b.StopTimer()
-			b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(s.Stats().Steps-from),
+			spent := hosttest.ProcessTime() - cpu
+			b.ReportMetric(float64(spent.Microseconds())/float64(s.Stats().Steps-from),
 				"cpu-us/step")
 			cancel()
 			all.Wait()
@@ -110,20 +101,20 @@ func byHand(seqs int) *Scheduler {
 // readers. It gives the processor time of the part between two steps, and of the part beside the
 // step.
 func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
-	began := threadTime()
+	began := hosttest.ThreadTime()
 	s.settle()
 	s.assemble()
 	s.publish()
-	planning := threadTime()
+	planning := hosttest.ThreadTime()
 	s.prepare()
-	ran := threadTime()
+	ran := hosttest.ThreadTime()
 	for _, q := range s.sampling {
 		q.got = append(q.got, Token{SampledToken: engine.SampledToken{ID: 5}})
 	}
 	s.counts.Steps++
 	s.advance()
 	s.out = s.out[:0]
-	return threadTime() - ran + planning - began, ran - planning
+	return hosttest.ThreadTime() - ran + planning - began, ran - planning
 }
 
 func BenchmarkScheduling(b *testing.B) {

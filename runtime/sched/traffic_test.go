@@ -12,12 +12,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
@@ -273,24 +273,14 @@ func (e *gaps) Step(ctx context.Context, b *engine.Batch, logits []float32) erro
 	if e.last == 0 {
 		runtime.LockOSThread() // the loop's goroutine stays on this thread until both end
 	}
-	now := threadTime()
+	now := hosttest.ThreadTime()
 	if len(b.Seqs) == e.seqs && e.last > 0 {
 		e.spent += now - e.last
 		e.steps++
 	}
 	err := e.nullEngine.Step(ctx, b, logits)
-	e.last = threadTime()
+	e.last = hosttest.ThreadTime()
 	return err
-}
-
-// threadTime is the processor time of this thread.
-func threadTime() time.Duration {
-	const thisThread = 1 // RUSAGE_THREAD of Linux
-	var u syscall.Rusage
-	if syscall.Getrusage(thisThread, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func many(n int, c client) []*client {
@@ -346,12 +336,13 @@ func TestTraffic(t *testing.T) {
 				return append(mixed, &client{prompt: 100000, answer: 500, think: 10 * time.Minute})
 			}, day},
 	} {
-		began, cpu := time.Now(), cpuTime()
+		began, cpu := time.Now(), hosttest.ProcessTime()
 		m := play(t, load)
 		results[load.name] = m
 		t.Logf("%s: %v; %v of traffic, %d steps in %v (CPU %v)", load.name, m,
 			m.span.Round(time.Second), m.stats.Steps,
-			time.Since(began).Round(time.Millisecond), (cpuTime() - cpu).Round(time.Millisecond))
+			time.Since(began).Round(time.Millisecond),
+			(hosttest.ProcessTime() - cpu).Round(time.Millisecond))
 	}
 	p99 := func(d []time.Duration) time.Duration { return d[len(d)*99/100] }
 	calm, mixed := results["100 clients that stream"],

@@ -10,6 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -92,27 +93,27 @@ func longConversation(tb testing.TB, tokens []string) []time.Duration {
 	var costs []time.Duration
 	for at := 0; at < len(tokens); at += frameTokens {
 		f := feed(l, tokens[at:min(at+frameTokens, len(tokens))], 4000-at)
-		began := cpuTime()
+		began := hosttest.ThreadTime()
 		s.m.Update(f)
 		s.m.View()
-		costs = append(costs, cpuTime()-began)
+		costs = append(costs, hosttest.ThreadTime()-began)
 	}
 	for width := 119; width > 80; width-- { // the border of the window is dragged
-		began := cpuTime()
+		began := hosttest.ThreadTime()
 		_, settle := s.m.Update(tea.WindowSizeMsg{Width: width, Height: 50})
 		s.m.View()
-		costs = append(costs, cpuTime()-began)
+		costs = append(costs, hosttest.ThreadTime()-began)
 		if settle == nil || s.m.laidOut != 120 {
 			tb.Fatal("a long conversation is laid out anew for every step of a resize")
 		}
 	}
-	began := cpuTime()
+	began := hosttest.ThreadTime()
 	s.m.Update(settled(81))
 	s.m.View()
 	if s.m.laidOut != 81 {
 		tb.Error("the conversation is not laid out for the new width")
 	}
-	tb.Logf("%d rows laid out anew in %v", s.m.transcript.total, cpuTime()-began)
+	tb.Logf("%d rows laid out anew in %v", s.m.transcript.total, hosttest.ThreadTime()-began)
 	return costs
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -147,9 +148,7 @@ func (p *pane) resize(width, height int) {
 const idle = "Ask something"
 
 func TestInTmux(t *testing.T) {
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux here: ", err)
-	}
+	hosttest.Program(t, "tmux")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

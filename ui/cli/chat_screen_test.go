@@ -191,9 +191,7 @@ var picture = flag.String("picture", "", "the file that TestPicture writes: an a
 // TestPicture draws the picture of the README from the real program: two questions at temperature
 // 0, one of which python answers and the other one code, with the reasoning and the call unfolded.
 func TestPicture(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("python needs bwrap")
-	}
+	needsSandbox(t)
 	file := cmp.Or(*picture, filepath.Join(t.TempDir(), "chat.svg"))
 	term, _ := startInTerminal(t, 84, 34, "chat", "--model", "demo", "--temperature", "0",
 		"--tools", "python")

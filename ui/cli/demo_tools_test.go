@@ -11,12 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const (
@@ -28,9 +29,7 @@ const (
 
 func needsSandbox(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("bwrap"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("bubblewrap is not installed")
-	}
+	hosttest.Program(t, "bwrap")
 }
 
 // TestDemoUsesToolsInTheChat asks the model for a sum, which its python computes, and for the

@@ -215,9 +215,7 @@ func newest(t *testing.T, of *exec.Cmd, message string) {
 
 // The python tool is killed while the model's code runs or waits.
 func TestKilledTools(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("python needs bwrap")
-	}
+	needsSandbox(t)
 	term, cmd := startInTerminal(t, 100, 60, "chat", "--alone", "--model", "demo", "--temperature",
 		"0", "--tools", "python")
 	term.wait("effort medium")

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
 )
@@ -70,7 +71,7 @@ func TestToolFlags(t *testing.T) {
 // ossrun mcp python runs cells for a client on its pipes.
 func TestMCPOverStdio(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		t.Skip("python3 is not installed")
+		hosttest.Lacks(t, "python3 is not installed")
 	}
 	if err := os.Symlink("/usr/bin/python3", filepath.Join(withoutTools(t), "python3")); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
-	"github.com/ossrun/ossrun/runtime/process/cputest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // benchTable is what the run over a folder has found.
@@ -53,9 +53,9 @@ func (b *benchTable) file(t *testing.T, path string) {
 	b.files++
 	raw = []byte(d.Get("schema").String())
 	automaton.ForgetAutomata() // formats stay: they are made once in a process
-	began := cputest.Thread()
+	began := hosttest.ThreadTime()
 	g, err := schema.Compile(t.Context(), raw, false)
-	took := cputest.Thread() - began
+	took := hosttest.ThreadTime() - began
 	if len(b.compiles) == 0 || took > slices.Max(b.compiles) {
 		b.slowCompile = name
 	}
@@ -273,9 +273,9 @@ func orders(g *automaton.Grammar, at int32, members []jsondoc.Member) [][]jsondo
 func (b *benchTable) instance(g *automaton.Grammar, name, text string) bool {
 	m := g.Matcher()
 	mask := func() []uint64 {
-		began := cputest.Thread()
+		began := hosttest.ThreadTime()
 		mask := m.Mask(token.Return)
-		took := cputest.Thread() - began
+		took := hosttest.ThreadTime() - began
 		if len(b.masks) == 0 || took > b.masks[0] {
 			b.masks = append(b.masks, took)
 			last := len(b.masks) - 1 // the slowest stands first
@@ -315,9 +315,9 @@ func TestMaskBench(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	b := benchTable{obstacles: map[string]int{}}
 	for _, path := range paths {
-		began := cputest.Thread()
+		began := hosttest.ThreadTime()
 		b.file(t, path)
-		if took := cputest.Thread() - began; took > time.Second {
+		if took := hosttest.ThreadTime() - began; took > time.Second {
 			b.faults = append(b.faults, fmt.Sprintf("%s: took %v in all", filepath.Base(path), took))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
-	"github.com/ossrun/ossrun/runtime/process/cputest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestSchemasAreCompiledOnce(t *testing.T) {
@@ -38,14 +38,14 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 
 // The aim is one second for 300 tools in a megabyte; the bound leaves room for the race detector.
 func TestManyToolsCompile(t *testing.T) {
-	size, begin := 0, cputest.Process()
+	size, begin := 0, hosttest.ProcessTime()
 	for _, raw := range manyTools() {
 		size += len(raw)
 		if _, err := Compile(t.Context(), raw, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	took := cputest.Process() - begin
+	took := hosttest.ProcessTime() - begin
 	t.Logf("300 tools in %d bytes: %v of processor time", size, took)
 	if size < 1<<20 || took > 10*time.Second {
 		t.Errorf("300 tools in %d bytes take %v", size, took)

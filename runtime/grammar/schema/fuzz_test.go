@@ -30,16 +30,14 @@ func FuzzSchema(f *testing.F) {
 		at := c.Matcher()
 		var text []byte
 		for len(text) < 400 {
-			next := readable(at)
-			if len(next) == 0 {
+			b, ok := read(rng, at, "")
+			if !ok {
 				if !at.Done() {
 					t.Fatalf("%s: a dead end after %q", raw, text)
 				}
 				break
 			}
-			b := next[rng.IntN(len(next))]
 			text = append(text, b)
-			at.AcceptText([]byte{b})
 		}
 		if at.Done() && !json.Valid(text) {
 			t.Fatalf("%s: %q is no JSON", raw, text)

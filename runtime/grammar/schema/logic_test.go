@@ -6,7 +6,6 @@ package schema
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -14,18 +13,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // judged asks jsonschema which values of each case are valid.
 func judged(t *testing.T, cases []judgedCase) [][]bool {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3")
-	}
+	python := hosttest.Program(t, "python3")
 	var in bytes.Buffer
 	for _, c := range cases {
 		if err := json.NewEncoder(&in).Encode(c); err != nil {
@@ -37,7 +33,7 @@ func judged(t *testing.T, cases []judgedCase) [][]bool {
 	command.Stdin, command.Stderr = &in, &errs
 	out, err := command.Output()
 	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
-		t.Skip("python3 has no jsonschema")
+		hosttest.Lacks(t, "python3 has no jsonschema")
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, errs.Bytes())
@@ -352,10 +348,8 @@ func TestAlternativesTakeTooLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
 	known := newRounds()
-	_, err = compileRounds(ctx, d, false, nil, known)
+	_, err = compileRounds(t.Context(), d, false, nil, known)
 	if err == nil || !strings.Contains(err.Error(), "take too long to tell apart") {
 		t.Errorf("%v", err)
 	}

@@ -16,16 +16,14 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestSecondOpinion(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("a long test: OSSRUN_LONG=1")
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3")
-	}
+	python := hosttest.Program(t, "python3")
 	path := filepath.Join(t.TempDir(), "masks.jsonl")
 	f, err := os.Create(path)
 	if err != nil {
@@ -67,7 +65,7 @@ func TestSecondOpinion(t *testing.T) {
 	}
 	report, err := exec.Command(python, "testdata/second_opinion.py", path).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
-		t.Skip("python3 has no llguidance")
+		hosttest.Lacks(t, "python3 has no llguidance")
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, report)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
-	"github.com/ossrun/ossrun/runtime/process/cputest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func schemaOf(t testing.TB, raw string) *automaton.Grammar {
@@ -77,14 +77,20 @@ var walkSchemas = []string{
 	`{"type":"object","properties":{"":{"type":"integer"},"a\"b":{"type":"string"},"ünï":{"type":"null"}},"required":["","a\"b"]}`,
 }
 
-// readable are the bytes that can come at a place.
-func readable(at *automaton.Matcher) (next []byte) {
-	for b := range 256 {
-		if probe := *at; probe.AcceptText([]byte{byte(b)}) {
-			next = append(next, byte(b))
+// read takes a byte that can come at a place: the first of some that can, else any; false if none
+// can.
+func read(rng *rand.Rand, at *automaton.Matcher, first string) (b byte, ok bool) {
+	order := make([]byte, 256)
+	for i, b := range rng.Perm(256) {
+		order[i] = byte(b)
+	}
+	for _, b := range append([]byte(first), order...) {
+		if probe := *at; probe.AcceptText([]byte{b}) {
+			*at = probe
+			return b, true
 		}
 	}
-	return next
+	return 0, false
 }
 
 // walk writes a random text of the grammar byte by byte; "" if it did not end within the limit.
@@ -95,29 +101,21 @@ func walk(rng *rand.Rand, c *automaton.Grammar, limit int) string {
 		if at.Done() && rng.IntN(3) == 0 {
 			return string(out)
 		}
-		next := readable(at)
-		if len(next) == 0 {
+		ends := ""
+		if rng.IntN(3) == 0 || len(out) > limit/3 {
+			ends = `}]"`
+		}
+		b, ok := read(rng, at, ends)
+		if !ok {
 			return string(out) // whole, or a dead end: then it is judged as what it is
 		}
-		b := next[rng.IntN(len(next))]
-		if rng.IntN(3) == 0 || len(out) > limit/3 {
-			for _, want := range []byte(`"]}`) {
-				if slices.Contains(next, want) {
-					b = want
-				}
-			}
-		}
 		out = append(out, b)
-		at.AcceptText([]byte{b})
 	}
 	return ""
 }
 
 func TestWalksValidate(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3")
-	}
+	python := hosttest.Program(t, "python3")
 	each := 5
 	if os.Getenv("OSSRUN_LONG") != "" {
 		each = 60
@@ -186,7 +184,7 @@ func TestWalksValidate(t *testing.T) {
 	}
 	out, err := exec.Command(python, "testdata/verify_walks.py", path).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
-		t.Skip("python3 has no jsonschema")
+		hosttest.Lacks(t, "python3 has no jsonschema")
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -268,7 +266,7 @@ func BenchmarkCompile300Tools(b *testing.B) {
 		size += len(raw)
 	}
 	b.SetBytes(int64(size))
-	begin := cputest.Process()
+	begin := hosttest.ProcessTime()
 	for b.Loop() {
 		for _, raw := range tools {
 			if _, err := Compile(b.Context(), raw, true); err != nil {
@@ -276,5 +274,5 @@ func BenchmarkCompile300Tools(b *testing.B) {
 			}
 		}
 	}
-	b.ReportMetric(float64((cputest.Process()-begin).Milliseconds())/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64((hosttest.ProcessTime()-begin).Milliseconds())/float64(b.N), "cpu-ms/op")
 }

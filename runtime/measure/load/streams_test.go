@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
@@ -67,7 +68,7 @@ func BenchmarkStreams(b *testing.B) {
 	}
 	defer c.Close()
 	list := Random{Input: 8, Output: streamTokens}.Requests(streamCount, 1)
-	before, events := processorSeconds(), 0
+	before, events := hosttest.ProcessTime(), 0
 	for b.Loop() {
 		outcomes, _, err := Run(b.Context(), c, list, everything())
 		if err != nil {
@@ -80,5 +81,5 @@ func BenchmarkStreams(b *testing.B) {
 			events += len(o.Gaps) + 1
 		}
 	}
-	b.ReportMetric(float64(events)/(processorSeconds()-before), "tokens/cpu-s")
+	b.ReportMetric(float64(events)/(hosttest.ProcessTime()-before).Seconds(), "tokens/cpu-s")
 }

@@ -250,11 +250,8 @@ func TestHostilePages(t *testing.T) {
 		{"/image", "type image/png"}, {"/pdf", "damaged"}, {"/header", "exceeded"},
 	} {
 		all.Go(func() {
-			b, began := New(Options{Allow: thisHost, Time: 3 * time.Second}), time.Now()
+			b := New(Options{Allow: thisHost, Time: 3 * time.Second})
 			refuses(t, b, "open", fmt.Sprintf(`{"id":%q}`, s.URL+c.path), c.want)
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("%s took %v", c.path, took)
-			}
 		})
 	}
 	all.Wait()

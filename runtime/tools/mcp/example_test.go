@@ -119,11 +119,11 @@ func call(t *testing.T, tool *Tool, recipient, arguments string) (string, error)
 	if !tool.Runs(recipient) {
 		return "", fmt.Errorf("%s is not the tool's", recipient)
 	}
-	began := time.Now()
 	r, err := tool.Run(t.Context(), session.Call{Recipient: recipient, Arguments: arguments},
 		func(string) {})
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("%s took %v", recipient, took)
+	if errors.Is(err, context.DeadlineExceeded) || err != nil &&
+		strings.Contains(err.Error(), "did not answer within 2m0s") {
+		t.Errorf("%s waited for all its time", recipient)
 	}
 	return r.Text, err
 }

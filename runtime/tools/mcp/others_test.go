@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -51,14 +51,9 @@ func freePort(t *testing.T) string {
 
 // A server made with Python's SDK, over its pipes and over streamable HTTP.
 func TestPythonServer(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err == nil {
-		err = exec.Command(python, "-c", "import mcp.server.mcpserver").Run()
-	}
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip("python3 has no package mcp: pip install -r .ci/requirements.txt")
-	} else if err != nil {
-		t.Fatal("python3 has no package mcp, which .ci/requirements.txt names")
+	python := hosttest.Program(t, "python3")
+	if exec.Command(python, "-c", "import mcp.server.mcpserver").Run() != nil {
+		hosttest.Lacks(t, "python3 has no package mcp")
 	}
 	script, err := filepath.Abs("testdata/server.py")
 	if err != nil {

@@ -1,21 +1,11 @@
-//go:build unix
-
 package highlight
 
 import (
 	"strings"
-	"syscall"
 	"testing"
-)
 
-// processor is the processor time of this process in seconds.
-func processor(t *testing.T) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Skip(err)
-	}
-	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)*1e-6
-}
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
+)
 
 // A line of eight times the length may cost eight times as much, not sixty-four times.
 func TestNoLineIsQuadratic(t *testing.T) {
@@ -30,10 +20,10 @@ func TestNoLineIsQuadratic(t *testing.T) {
 			cost := func(n int) float64 {
 				line := strings.Repeat(p, n/len(p))
 				var state State
-				begun := processor(t)
+				begun := hosttest.ProcessTime()
 				_, state = l.Line(nil, state, line)
 				_, _ = l.Line(nil, state, line)
-				return processor(t) - begun
+				return (hosttest.ProcessTime() - begun).Seconds()
 			}
 			if cost(long) < 0.005 {
 				continue // 0.3 us a byte: no square of this length is as fast
