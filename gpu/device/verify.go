@@ -135,7 +135,7 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
-	return c.verification.say(c.Device.Kernels())
+	return c.verification.summarise(c.Device.Kernels())
 }
 
 // about is what a record is for.
@@ -221,7 +221,7 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	_ = store.WriteFile(t.file(folder), data)
 }
 
-func (t *Verification) say(kernels string) (summary string, wrong []string) {
+func (t *Verification) summarise(kernels string) (summary string, wrong []string) {
 	right := 0
 	for _, p := range t.Proofs {
 		if p.OK {

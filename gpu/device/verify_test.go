@@ -42,7 +42,7 @@ func TestRecord(t *testing.T) {
 	if first.proved != 1 || got.recorded {
 		t.Errorf("proved %d times, %+v", first.proved, got)
 	}
-	if summary, wrong := got.say("k"); summary != "k; 1 of 2 fast ones right on this card, "+
+	if summary, wrong := got.summarise("k"); summary != "k; 1 of 2 fast ones right on this card, "+
 		"proved now" || len(wrong) != 1 ||
 		!strings.Contains(wrong[0], "decode_down is wrong on this card") {
 		t.Errorf("%s, %q", summary, wrong)
@@ -52,7 +52,7 @@ func TestRecord(t *testing.T) {
 	if again.proved != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) {
 		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
 	}
-	if summary, wrong := got.say("k"); !strings.HasPrefix(summary,
+	if summary, wrong := got.summarise("k"); !strings.HasPrefix(summary,
 		"k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
 		t.Errorf("%s, %q", summary, wrong)
 	}
@@ -106,7 +106,7 @@ func TestChosenVariants(t *testing.T) {
 	s := &scripted{chosen: []Variant{DecodeStep}, proofs: append(slices.Clone(outcome),
 		Proof{Variant: DecodeStep, Why: "the logits differ"})}
 	got := establish(t.Context(), folder, about, s)
-	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 ||
+	if _, wrong := got.summarise("k"); s.proved != 1 || len(wrong) != 2 ||
 		wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the "+
 			"logits differ" {
 		t.Errorf("proved %d times, %q", s.proved, wrong)
@@ -144,7 +144,7 @@ func TestLostCard(t *testing.T) {
 	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Variant{DecodeQKV, PrefillAttend}}
 	got := establish(t.Context(), folder, about,
 		&reopening{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
-	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
+	if _, wrong := got.summarise("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
 		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card "+
 			"was lost: misaligned address" {
 		t.Errorf("opened %d times, %q", b.opened, wrong)
@@ -245,7 +245,7 @@ func TestProofThatDoesNotRun(t *testing.T) {
 	for range 2 {
 		s := &scripted{err: errors.New("the card is gone")}
 		got := establish(t.Context(), folder, Verification{Card: "card"}, s)
-		if summary, wrong := got.say("k"); s.proved != 1 ||
+		if summary, wrong := got.summarise("k"); s.proved != 1 ||
 			summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
 			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
 		}
@@ -260,7 +260,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 	s := &scripted{proofs: outcome[:1]}
 	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
-	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, "+
+	if summary, wrong := got.summarise("k"); summary != "k; 1 of 1 fast ones right on this card, "+
 		"proved now" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}

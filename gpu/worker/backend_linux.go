@@ -195,13 +195,13 @@ func (b *Backend) Test(ctx context.Context, ask json.RawMessage,
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.loaded && !b.gone() {
+	if b.loaded && !b.ended() {
 		return fmt.Errorf("%s is closed with a model in use", b.text.Name)
 	}
 	return b.c.part()
 }
 
-func (b *Backend) gone() bool {
+func (b *Backend) ended() bool {
 	select {
 	case <-b.c.p.ended:
 		return true

@@ -183,7 +183,7 @@ func (c *connection) send(m *message) error {
 	c.out = m.append(c.out[:0])
 	_ = c.p.conn.SetWriteDeadline(time.Now().Add(c.deadlines.Setup))
 	if _, err := c.p.conn.Write(c.out); err != nil {
-		return c.gone(err, m.kind, c.deadlines.Setup)
+		return c.ended(err, m.kind, c.deadlines.Setup)
 	}
 	if m.kind == step || m.kind == measure || m.kind == advance {
 		c.sent.Add(1)
@@ -216,7 +216,7 @@ func (c *connection) receive(deadline time.Duration, k kind) error {
 	}
 	_ = c.p.conn.SetReadDeadline(time.Now().Add(deadline))
 	if err := c.in.read(c.p.conn); err != nil {
-		return c.gone(err, k, deadline)
+		return c.ended(err, k, deadline)
 	}
 	switch {
 	case c.in.kind != done && c.in.kind != failed && c.in.kind != part:
@@ -255,8 +255,8 @@ func (c *connection) putAside() error {
 	return nil
 }
 
-// gone is the error of a socket that failed: the worker has died, or hangs.
-func (c *connection) gone(err error, k kind, deadline time.Duration) error {
+// ended is the error of a socket that failed: the worker has died, or hangs.
+func (c *connection) ended(err error, k kind, deadline time.Duration) error {
 	why := ""
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -60,7 +60,7 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 		if patient.tries == 2 {
 			t.pull.note("%s: %v, trying again", t.want.Path, err)
 		}
-		if err := patient.again(t.ctx, err); err != nil {
+		if err := patient.retry(t.ctx, err); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (t *transfer) ranged(i int, address string, foreign bool, buffer []byte) er
 			return errNoRanges
 		}
 		if response.ContentLength >= 0 && response.ContentLength != length {
-			return t.lies("a length of %d bytes", response.ContentLength)
+			return t.contradiction("a length of %d bytes", response.ContentLength)
 		}
 	} else if err := t.agrees(response.Header.Get("Content-Range"), from, length); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
 			"it sends a part where the whole was asked for"}
 	}
 	if response.ContentLength >= 0 && response.ContentLength != t.want.Size {
-		return t.lies("a length of %d bytes", response.ContentLength)
+		return t.contradiction("a length of %d bytes", response.ContentLength)
 	}
 	body := watch(response.Body, t.pull.client.Stall, cancel)
 	defer body.stop()
@@ -206,19 +206,19 @@ func (t *transfer) agrees(header string, from, length int64) error {
 	a, err1 := strconv.ParseInt(first, 10, 64)
 	b, err2 := strconv.ParseInt(last, 10, 64)
 	if !ok || !ok2 || err1 != nil || err2 != nil {
-		return t.lies("the range %q", header)
+		return t.contradiction("the range %q", header)
 	}
 	if n, err := strconv.ParseInt(total, 10, 64); total != "*" && (err != nil || n != t.want.Size) {
 		return &permanentError{errAbandoned}
 	}
 	if a != from || b < a || b >= from+length {
-		return t.lies("bytes %d-%d for %d-%d", a, b, from, from+length-1)
+		return t.contradiction("bytes %d-%d for %d-%d", a, b, from, from+length-1)
 	}
 	return nil
 }
 
-// lies makes the error of an answer that contradicts the hub; it causes a retry.
-func (t *transfer) lies(format string, args ...any) error {
+// contradiction makes the error of an answer that contradicts the hub; it causes a retry.
+func (t *transfer) contradiction(format string, args ...any) error {
 	address, _ := t.address()
 	host := ""
 	if u, err := url.Parse(address); err == nil {

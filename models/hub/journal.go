@@ -158,8 +158,8 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 	return &journal{f, slices.Clone(p.written)}, nil
 }
 
-// wrote records the bytes of range i that are written.
-func (j *journal) wrote(i int, n uint32) error { return j.record(i, 0, n) }
+// recordWritten records the bytes of range i that are written.
+func (j *journal) recordWritten(i int, n uint32) error { return j.record(i, 0, n) }
 
 // flush records, after the data was flushed, that this flush covered the byte counts in now.
 func (j *journal) flush(now []uint32) error {

@@ -23,9 +23,9 @@ type patience struct {
 	tries  int
 }
 
-// again waits before the next try. It returns the error if it is permanent (without that mark), or
+// retry waits before the next try. It returns the error if it is permanent (without that mark), or
 // if there were enough tries.
-func (p *patience) again(ctx context.Context, err error) error {
+func (p *patience) retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -82,7 +82,7 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 		if err == nil {
 			return nil
 		}
-		if err := p.again(ctx, err); err != nil {
+		if err := p.retry(ctx, err); err != nil {
 			return err
 		}
 	}

@@ -185,7 +185,7 @@ func (t *transfer) write(i int, data []byte) error {
 	t.mu.Unlock()
 	t.pull.count.done.Add(int64(len(data)))
 	t.pull.count.fetched.Add(int64(len(data)))
-	if err := t.journal.wrote(i, n); err != nil {
+	if err := t.journal.recordWritten(i, n); err != nil {
 		return full(t.blob, err)
 	}
 	if !flush {

@@ -142,7 +142,7 @@ func (l *toolLoop) Next() (Event, bool) {
 			continue
 		}
 		if l.turn == nil {
-			if err := l.again(); err != nil {
+			if err := l.startNext(); err != nil {
 				return l.end(Done{Finish: FinishError, Err: err}), true
 			}
 			continue
@@ -258,8 +258,8 @@ func (r *Result) toolMessage(index int, text string) Message {
 	return Message{CallID: c.ID, Message: m}
 }
 
-// again starts the model's next turn on the history with the results.
-func (l *toolLoop) again() error {
+// startNext starts the model's next turn on the history with the results.
+func (l *toolLoop) startNext() error {
 	if l.ctx.Err() != nil {
 		return l.ctx.Err()
 	}

@@ -222,7 +222,7 @@ func (t *turn) accept(tok sched.Token) {
 		if !m.Calls() && !shownAside(m) && tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
 			t.waiting = append(t.waiting, t.logprob(tok))
 		}
-		t.said(m, t.reader.Delta())
+		t.emitText(m, t.reader.Delta())
 	}
 	p := t.req.Params
 	watched := !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
@@ -280,9 +280,9 @@ func shownAside(m harmony.Message) bool {
 	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }
 
-// said turns new text of the message m into an event. The first text of a call starts the call,
+// emitText turns new text of the message m into an event. The first text of a call starts the call,
 // even if the text is empty.
-func (t *turn) said(m harmony.Message, text string) {
+func (t *turn) emitText(m harmony.Message, text string) {
 	switch {
 	case m.Calls():
 		if !t.callOpen {

@@ -27,7 +27,7 @@ import (
 func (t *turn) finishMessages(before int) {
 	for _, m := range t.reader.Messages()[before:] {
 		if !t.ended {
-			t.said(m.Message, t.reader.Rest())
+			t.emitText(m.Message, t.reader.Rest())
 		}
 		if !t.ended { // a stop string may have been in the rest
 			t.finishMessage(m)
@@ -133,7 +133,7 @@ func (t *turn) startRescue() bool {
 	for _, s := range t.segments {
 		prompt = harmony.RenderTurn(append(prompt, s.Tokens...), harmony.RoleAssistant)
 	}
-	if !t.again(prompt, most, nil) {
+	if !t.resubmit(prompt, most, nil) {
 		return false
 	}
 	t.addFaults()
@@ -159,11 +159,11 @@ func (t *turn) startClosing() bool {
 	}
 	t.taken.Store(nil)
 	t.rules.Closing = true
-	return most > 0 && t.again(t.tried, len(sampled)+most, sampled)
+	return most > 0 && t.resubmit(t.tried, len(sampled)+most, sampled)
 }
 
-// again submits another try, and counts the time of the one before.
-func (t *turn) again(prompt []int32, most int, sampled []int32) bool {
+// resubmit submits another try, and counts the time of the one before.
+func (t *turn) resubmit(prompt []int32, most int, sampled []int32) bool {
 	before := t.stream.Timing()
 	if t.first != nil {
 		before = continued(*t.first, before)

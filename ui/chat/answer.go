@@ -183,8 +183,8 @@ func (a *answer) runs(l layout) []run {
 	return out
 }
 
-// said is the text of the answer, for the clipboard and for files.
-func (a *answer) said() string {
+// text is the text of the answer, for the clipboard and for files.
+func (a *answer) text() string {
 	var parts []string
 	for _, p := range a.parts {
 		if s, ok := p.(*answerText); ok && !s.aside {

@@ -127,7 +127,7 @@ func (e *exchange) code() []string {
 func (c *conversation) lastAnswer() string {
 	for e := c.at; e != nil; e = e.before {
 		if e.answer != nil {
-			if said := e.answer.said(); said != "" {
+			if said := e.answer.text(); said != "" {
 				return said
 			}
 		}

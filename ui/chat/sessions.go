@@ -122,7 +122,7 @@ func (e *exchange) keep(before int) keptExchange {
 		return k
 	}
 	k.Ending, k.Live, k.Sources = e.answer.ending, e.answer.live, e.answer.sources
-	if said := e.answer.said(); said != "" && len(e.messages) == 1 { // the turn is not over
+	if said := e.answer.text(); said != "" && len(e.messages) == 1 { // the turn is not over
 		k.Messages = append(e.messages[:1:1], session.AssistantAnswer(said))
 	}
 	for _, p := range e.answer.parts {

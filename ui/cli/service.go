@@ -207,7 +207,7 @@ func installService(c *cli.Context, s service) error {
 	}
 	for _, words := range s.install {
 		if err == nil {
-			err = tell(c, words)
+			err = runServiceCommand(c, words)
 		}
 	}
 	if err != nil {
@@ -227,7 +227,7 @@ func removeService(c *cli.Context, s service) error {
 	}
 	var failed error
 	for _, words := range s.remove {
-		failed = errors.Join(failed, tell(c, words))
+		failed = errors.Join(failed, runServiceCommand(c, words))
 	}
 	return errors.Join(failed, os.Remove(s.file))
 }
@@ -244,7 +244,7 @@ func serviceStatus(c *cli.Context, s service) error {
 	return nil
 }
 
-func tell(c *cli.Context, words []string) error {
+func runServiceCommand(c *cli.Context, words []string) error {
 	out, err := exec.CommandContext(c.Context, words[0], words[1:]...).CombinedOutput()
 	if err != nil {
 		return fail(exitFailure, "%s: %s %s", strings.Join(words, " "), err, bytes.TrimSpace(out))

@@ -48,38 +48,38 @@ func Open(api driver.API, m Machine) (*Fake, error) {
 func (f *Fake) RestartAs(m Machine) {
 	f.Restart()
 	if m != (Machine{}) {
-		f.tell("devices", m.Devices, m.Name, m.Major, m.Minor, int(m.Memory))
+		f.fault("devices", m.Devices, m.Name, m.Major, m.Minor, int(m.Memory))
 	}
 }
 
 // Multiprocessors sets their number on every device, and so how many blocks of a cooperative launch
 // fit.
-func (f *Fake) Multiprocessors(n int) { f.tell("multiprocessors", n) }
+func (f *Fake) Multiprocessors(n int) { f.fault("multiprocessors", n) }
 
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
-func (f *Fake) Break(kernel string) { f.tell("break", kernel) }
+func (f *Fake) Break(kernel string) { f.fault("break", kernel) }
 
 // Integrate lets every NVIDIA device share the host's memory.
-func (f *Fake) Integrate() { f.tell("integrate") }
+func (f *Fake) Integrate() { f.fault("integrate") }
 
 // NameArch is what AMD's runtime says of the instruction set: "gfx942:sramecc+:xnack-".
-func (f *Fake) NameArch(name string) { f.tell("gcn", name) }
+func (f *Fake) NameArch(name string) { f.fault("gcn", name) }
 
 // SetVersion changes the version that the driver gives as its own, until the next Restart.
-func (f *Fake) SetVersion(v int) { f.tell("version", v) }
+func (f *Fake) SetVersion(v int) { f.fault("version", v) }
 
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
-func (f *Fake) Restart() { f.tell("reset") }
+func (f *Fake) Restart() { f.fault("reset") }
 
 // FailCall makes the nth call of a function from now on fail with a code; "" is any function.
 // Functions that free still free.
-func (f *Fake) FailCall(function string, nth, code int) { f.tell("fail", function, nth, code) }
+func (f *Fake) FailCall(function string, nth, code int) { f.fault("fail", function, nth, code) }
 
 // Failing tells whether FailCall still waits for its call.
-func (f *Fake) Failing() bool { return f.tell("failing") != 0 }
+func (f *Fake) Failing() bool { return f.fault("failing") != 0 }
 
 // Calls is how often a function was called, "" for all functions together.
-func (f *Fake) Calls(function string) int { return int(f.tell("calls", function)) }
+func (f *Fake) Calls(function string) int { return int(f.fault("calls", function)) }
 
 // Trace is the functions called so far, in order.
 func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
@@ -113,10 +113,10 @@ func codeObject(names []string) []byte {
 }
 
 // Reverse runs the threads of a block from the last to the first.
-func (f *Fake) Reverse(on bool) { f.tell("reverse", map[bool]int{true: 1}[on]) }
+func (f *Fake) Reverse(on bool) { f.fault("reverse", map[bool]int{true: 1}[on]) }
 
-// tell calls a function of the fake with numbers and texts.
-func (f *Fake) tell(what string, args ...any) uintptr {
+// fault calls a function of the fake with numbers and texts.
+func (f *Fake) fault(what string, args ...any) uintptr {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	words := make([]uintptr, len(args))
@@ -143,8 +143,8 @@ func (f *Fake) tell(what string, args ...any) uintptr {
 
 // read calls a function that gives a text of any length.
 func (f *Fake) read(what string) string {
-	text := make([]byte, f.tell(what, 0, 0)+1)
-	f.tell(what, text, len(text))
+	text := make([]byte, f.fault(what, 0, 0)+1)
+	f.fault(what, text, len(text))
 	s, _, _ := bytes.Cut(text, []byte{0})
 	return string(s)
 }
