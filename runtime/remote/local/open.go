@@ -9,6 +9,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ const loadsAtOnce = 700 * time.Millisecond
 
 // open opens a model by its name, "" for the best that is here. asking ends the wait for it.
 func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
-	if c := o.join(ctx, name); c != nil {
+	if c := o.join(ctx, name, o.Options.Notify); c != nil {
 		o.Chosen()
 		return c, nil
 	}
@@ -162,7 +163,7 @@ func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Clien
 			break
 		}
 	}
-	if c := o.join(ctx, name); c != nil {
+	if c := o.join(ctx, name, func(string) {}); c != nil {
 		return c, nil
 	}
 	l, err := Listen(folder)
@@ -190,19 +191,25 @@ func (h chatHost) Status() Status {
 // Stop is not for a chat, which a person leaves.
 func (h chatHost) Stop(bool) {}
 
-// join is the process that has the model and can be joined, nil if there is none.
-func (o Opener) join(ctx context.Context, name string) *Client {
+// join is the process that has the model and can be joined, nil if there is none; tell is given a
+// sentence for one of another version.
+func (o Opener) join(ctx context.Context, name string, tell func(string)) *Client {
 	if o.OwnEngine {
 		return nil
 	}
 	list, _ := Running(ctx) // without a folder no server has made a socket either
 	for _, s := range list {
-		if s.Protocol != Protocol || s.State == Draining {
+		if s.State == Draining {
 			continue
 		}
 		for i, m := range s.Models {
-			if answers(name, i == 0, m) {
+			switch {
+			case !answers(name, i == 0, m):
+			case s.Protocol == Protocol:
 				return &Client{Server: s, Model: m}
+			default:
+				tell(fmt.Sprintf("process %d has %s loaded and is an ossrun of another version, "+
+					"which cannot be joined", s.PID, m.Name))
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/adrg/xdg"
+
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -62,11 +64,18 @@ func TestAProtocolSaysTheSame(t *testing.T) {
 	}
 }
 
-// How a server is can be read whatever its protocol: who lists servers tells which it can join.
+// How a server is can be read whatever its protocol: who lists servers tells which it can join, and
+// a chat that wants the model of one of another version says that it cannot.
 func TestServersOfOtherVersionsAreListed(t *testing.T) {
-	folder := t.TempDir()
+	t.Cleanup(xdg.Reload) // once the variable is what it was
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	xdg.Reload()
+	folder, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for protocol, text := range map[int]string{3: string(recorded(t, "status-said")),
-		99: `{"protocol":99,"version":"9.0","pid":7,"state":"new","models":[{"name":"m","cards":[1]}],` +
+		99: `{"protocol":99,"version":"9.0","pid":7,"state":"new","models":[{"name":"n","cards":[1]}],` +
 			`"more":{}}`} {
 		l, err := net.Listen("unix", filepath.Join(folder, fmt.Sprint(protocol, suffix)))
 		if err != nil {
@@ -74,14 +83,12 @@ func TestServersOfOtherVersionsAreListed(t *testing.T) {
 		}
 		defer l.Close()
 		go func() {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			var o order
-			if json.NewDecoder(conn).Decode(&o) == nil && o.Do == doStatus {
-				fmt.Fprintln(conn, text)
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				var o order
+				if json.NewDecoder(conn).Decode(&o) == nil && o.Do == doStatus {
+					fmt.Fprintln(conn, text)
+				}
+				conn.Close()
 			}
 		}()
 	}
@@ -90,8 +97,18 @@ func TestServersOfOtherVersionsAreListed(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, s := range list {
-		if s.Protocol != 3 && s.Protocol != 99 || len(s.Models) != 1 || s.Models[0].Name != "m" {
+		if len(s.Models) != 1 || s.Models[0].Name != map[int]string{3: "m", 99: "n"}[s.Protocol] {
 			t.Errorf("%+v", s)
 		}
+	}
+	var told []string
+	tell := func(line string) { told = append(told, line) }
+	if c := (Opener{}).join(t.Context(), "m", tell); c == nil || c.Server.Protocol != 3 ||
+		told != nil {
+		t.Errorf("%+v, %q", c, told)
+	}
+	if c := (Opener{}).join(t.Context(), "n", tell); c != nil || len(told) != 1 || told[0] !=
+		"process 7 has n loaded and is an ossrun of another version, which cannot be joined" {
+		t.Errorf("%+v, %q", c, told)
 	}
 }
