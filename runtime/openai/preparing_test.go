@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // slack is how far a busy machine or the race detector may miss the goals of these tests, and
@@ -124,7 +125,8 @@ func TestPreparationEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// abandon sends a body, leaves after a while, and returns how long the work for it went on.
+// abandon sends a body, leaves after a while, and returns the processor time of what work for it
+// went on.
 func (p *livePort) abandon(t *testing.T, body string, after time.Duration) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), after)
@@ -137,12 +139,12 @@ func (p *livePort) abandon(t *testing.T, body string, after time.Duration) time.
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		answer.Body.Close()
 	}
-	began := time.Now()
+	began := hosttest.ProcessTime()
 	porttest.Eventually(t, func() (any, bool) {
 		n := p.metric("ossrun:requests_preparing")
 		return n, n == 0
 	})
-	return time.Since(began)
+	return hosttest.ProcessTime() - began
 }
 
 // More requests than may wait are refused while they are read.

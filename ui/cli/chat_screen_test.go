@@ -116,15 +116,12 @@ func (term *terminal) send(keys string) {
 	}
 }
 
-// TestNoVerbAsksTheTerminal: nothing but the answer reaches a terminal, and nothing is waited for.
+// TestNoVerbAsksTheTerminal: nothing but the answer reaches a terminal. A question, which nobody
+// answers here, would be waited for.
 func TestNoVerbAsksTheTerminal(t *testing.T) {
-	began := time.Now()
 	term, cmd := startInTerminal(t, 100, 30, "version")
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 4*time.Second { // unanswered, the question takes 5 s
-		t.Errorf("version takes %v", took)
 	}
 	term.wait("ossrun ")
 	if asked := term.screen.String(); strings.ContainsAny(asked, "\x1b]") {

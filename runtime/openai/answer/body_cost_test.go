@@ -22,6 +22,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -117,14 +118,14 @@ func (c costlyBody) cost(t *testing.T, h *porttest.Checked, body []byte) (took t
 	before := resident("VmRSS")
 	// a peak from here on; where there is no such file, memory is not held
 	peaks := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil && runtime.GOOS == "linux"
-	began := cpuTime()
+	began := hosttest.ProcessTime()
 	w := &beginning{header: http.Header{}}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // what is quadratic ends too
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, "POST", c.path, bytes.NewReader(body))
 	r.Host = "127.0.0.1"
 	h.Handler.ServeHTTP(w, r) // what checks answers keeps them
-	took = cpuTime() - began
+	took = hosttest.ProcessTime() - began
 	if peaks {
 		grew = resident("VmHWM") - before
 	}

@@ -137,10 +137,8 @@ func TestSlowReaders(t *testing.T) {
 		}
 	}
 	for range 20 {
-		began := time.Now()
-		content, _, _ := said(t, srv, "[[say Still here.]]", "")
-		if took := time.Since(began); content != "Still here." || took > 30*time.Second {
-			t.Errorf("%q after %v", content, took)
+		if content, _, _ := said(t, srv, "[[say Still here.]]", ""); content != "Still here." {
+			t.Errorf("%q", content)
 		}
 	}
 	for _, conn := range slow {
