@@ -61,16 +61,11 @@ type headerRules struct {
 // headerNode is a place in a header. A node without edges is the end: the channel is known and the
 // body begins.
 type headerNode struct {
-	edges   []headerEdge
+	edges   []automaton.Edge
 	tool    int32  // a recipient's name ends here, else -1
 	channel string // of the end
 	mask    atomic.Pointer[[]uint64]
 }
-
-// headerEdge is the way over a byte or over a special token, whose ids are all above the bytes.
-type headerEdge struct{ over, to int32 }
-
-func (e headerEdge) special() bool { return e.over > 0xff }
 
 // headerTable is the graph; node 0 is where a header begins.
 type headerTable struct{ nodes []*headerNode }
@@ -83,8 +78,8 @@ func (h *headerTable) add() int32 {
 // step follows a byte or a special token, -1 if there is no such edge.
 func (h *headerTable) step(from, over int32) int32 {
 	for _, e := range h.nodes[from].edges {
-		if e.over == over {
-			return e.to
+		if e.Over == over {
+			return e.To
 		}
 	}
 	return -1
@@ -95,7 +90,7 @@ func (h *headerTable) mark(from, over int32) int32 {
 	to := h.step(from, over)
 	if to < 0 {
 		to = h.add()
-		h.nodes[from].edges = append(h.nodes[from].edges, headerEdge{over, to})
+		h.nodes[from].edges = append(h.nodes[from].edges, automaton.Edge{Over: over, To: to})
 	}
 	return to
 }
@@ -181,16 +176,15 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	mask := automaton.NewMask()
 	spelled := false
 	for _, e := range n.edges {
-		if e.special() {
-			automaton.Allow(mask, e.over)
+		if e.Special() {
+			automaton.Allow(mask, e.Over)
 		} else {
 			spelled = true
 		}
 	}
 	if spelled {
-		automaton.AllowSpelled(mask, at, func(at int32, b byte) int32 {
-			return h.step(at, int32(b))
-		})
+		automaton.AllowSpelled(mask, at,
+			func(at int32) []automaton.Edge { return h.nodes[at].edges })
 	}
 	n.mask.Store(&mask)
 	return mask
@@ -206,17 +200,17 @@ func (h *headerTable) forced(at int32) []int32 {
 		edges := h.nodes[at].edges
 		if len(edges) == 1 {
 			e := edges[0]
-			if at = e.to; e.special() {
-				ids = append(token.Get().EncodeBytes(ids, text), e.over)
+			if at = e.To; e.Special() {
+				ids = append(token.Get().EncodeBytes(ids, text), e.Over)
 				text = text[:0]
 			} else {
-				text = append(text, byte(e.over))
+				text = append(text, byte(e.Over))
 			}
 			continue
 		}
 		if len(text) > 0 {
 			spelled := token.Get().EncodeBytes(nil, text)
-			if slices.ContainsFunc(edges, func(e headerEdge) bool { return !e.special() }) {
+			if slices.ContainsFunc(edges, func(e automaton.Edge) bool { return !e.Special() }) {
 				spelled = spelled[:len(spelled)-1]
 			}
 			ids = append(ids, spelled...)

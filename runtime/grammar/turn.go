@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -333,13 +334,6 @@ func single(mask []uint64) (int32, bool) {
 	return found, found >= 0
 }
 
-// with returns mask and one more id.
-func with(mask []uint64, id int32) []uint64 {
-	m := append([]uint64(nil), mask...)
-	automaton.Allow(m, id)
-	return m
-}
-
 // The masks that every free body shares: all text, and all text or the one token that ends the
 // body.
 var (
@@ -353,7 +347,8 @@ var (
 	enderMasks = sync.OnceValue(func() map[int32]enderMask {
 		all := make(map[int32]enderMask)
 		for _, id := range []int32{token.End, token.Return, token.Call} {
-			all[id] = enderMask{text: with(textMask(), id), end: automaton.Only(id)}
+			all[id] = enderMask{text: slices.Clone(textMask()), end: automaton.Only(id)}
+			automaton.Allow(all[id].text, id)
 		}
 		return all
 	})

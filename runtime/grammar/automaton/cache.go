@@ -20,9 +20,10 @@ const Kept = 1024
 // what it held. It is safe for concurrent use. Two goroutines that miss at once both make the
 // value, and the later one stays. Failures are kept too, since finding one may take seconds.
 type Cache[K comparable, V any] struct {
-	Most int
-	mu   sync.Mutex
-	made map[K]made[V]
+	Most  int
+	Stale func(V) bool // may be nil; what is stale is made again
+	mu    sync.Mutex
+	made  map[K]made[V]
 }
 
 type made[V any] struct {
@@ -35,7 +36,7 @@ func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 	c.mu.Lock()
 	m, ok := c.made[key]
 	c.mu.Unlock()
-	if ok {
+	if ok && (m.err != nil || c.Stale == nil || !c.Stale(m.value)) {
 		return m.value, m.err
 	}
 	m.value, m.err = produce()
@@ -57,11 +58,4 @@ func (c *Cache[K, V]) Has(key K) bool {
 	defer c.mu.Unlock()
 	_, ok := c.made[key]
 	return ok
-}
-
-// Drop forgets what was made for a key.
-func (c *Cache[K, V]) Drop(key K) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.made, key)
 }

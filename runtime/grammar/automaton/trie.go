@@ -9,6 +9,7 @@
 package automaton
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -128,22 +129,31 @@ const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // words is the vocabulary, made once.
 var words = sync.OnceValue(newVocabulary)
 
-// AllowSpelled adds to mask the tokens whose bytes lead from a place to another: step follows one
-// byte, and is less than 0 where it cannot come.
-func AllowSpelled(mask []uint64, from int32, step func(at int32, b byte) int32) {
+// Edge is the way of a graph over a byte or over a special token, whose ids are all above the bytes.
+type Edge struct{ Over, To int32 }
+
+// Special tells that it is the way over a special token.
+func (e Edge) Special() bool { return e.Over > 0xff }
+
+// AllowSpelled adds to mask the tokens whose bytes lead from a node of a graph to another; edges are
+// those of a node.
+func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 	t := &words().all
-	var walk func(at int32, k kids)
-	walk = func(at int32, k kids) {
-		for i := k.at; i < k.end; i++ {
-			to := step(at, t.edges[i])
-			if to < 0 {
+	var walk func(node int32, k kids)
+	walk = func(node int32, k kids) {
+		for _, e := range edges(node) {
+			if e.Special() {
 				continue
 			}
-			n := &t.nodes[i]
-			if n.whole {
+			i := bytes.IndexByte(t.edges[k.at:k.end], byte(e.Over))
+			if i < 0 {
+				continue
+			}
+			i += int(k.at)
+			if t.nodes[i].whole {
 				Allow(mask, t.order[t.first[i]])
 			}
-			walk(to, n.below)
+			walk(e.To, t.nodes[i].below)
 		}
 	}
 	walk(from, t.roots)

@@ -27,7 +27,8 @@ type relaxedSchema struct {
 	less []string
 }
 
-var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Kept}
+var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Kept,
+	Stale: func(r relaxedSchema) bool { return r.held.Large() }}
 
 // RelaxedWithin compiles what can be enforced of a schema, or of the parameters of a function if
 // arguments is true. It waits for its turn (see Compiling) and stops when ctx ends. less says what
@@ -44,19 +45,13 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automato
 		return nil, nil, err
 	}
 	defer done()
-	key := schemaKey(raw, arguments)
-	produce := func() (r relaxedSchema, err error) {
+	r, err := relaxedSchemas.Get(schemaKey(raw, arguments), func() (r relaxedSchema, err error) {
 		d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 		if err == nil {
 			r.held, r.less, err = relax(ctx, d, arguments)
 		}
 		return r, err
-	}
-	r, err := relaxedSchemas.Get(key, produce)
-	if err == nil && r.held.Large() {
-		relaxedSchemas.Drop(key)
-		r, err = relaxedSchemas.Get(key, produce)
-	}
+	})
 	return r.held, r.less, err
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 // compiledSchemas keeps schemas by their hash.
-var compiledSchemas = automaton.Cache[[32]byte, *automaton.Grammar]{Most: automaton.Kept}
+var compiledSchemas = automaton.Cache[[32]byte, *automaton.Grammar]{Most: automaton.Kept,
+	Stale: (*automaton.Grammar).Large}
 
 func schemaKey(raw []byte, object bool) [32]byte {
 	key := sha256.Sum256(raw)
@@ -27,14 +28,8 @@ func schemaKey(raw []byte, object bool) [32]byte {
 
 // cached is what was compiled for the same bytes before, or is now.
 func cached(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
-	key := schemaKey(raw, object)
-	compile := func() (*automaton.Grammar, error) { return Compile(ctx, raw, object) }
-	c, err := compiledSchemas.Get(key, compile)
-	if err == nil && c.Large() {
-		compiledSchemas.Drop(key)
-		return compiledSchemas.Get(key, compile)
-	}
-	return c, err
+	return compiledSchemas.Get(schemaKey(raw, object),
+		func() (*automaton.Grammar, error) { return Compile(ctx, raw, object) })
 }
 
 var compiling = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
