@@ -4,7 +4,11 @@ package openai
 
 import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/chat"
 	"github.com/ossrun/ossrun/runtime/openai/completions"
+	"github.com/ossrun/ossrun/runtime/openai/messages"
+	"github.com/ossrun/ossrun/runtime/openai/ollama"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 )
 
 // Parameter is a field of a body.
@@ -42,4 +46,13 @@ func Readers() map[string]answer.Reader {
 		"POST /v1/completions": completions.Read, "POST /v1/responses": p.responses.Read,
 		"POST /v1/messages": p.messages.Read, "POST /api/chat": p.ollama.ReadChat,
 		"POST /api/generate": p.ollama.ReadGenerate}
+}
+
+// Tables are their parameters.
+func Tables() map[string][]answer.Parameter {
+	return map[string][]answer.Parameter{"POST /v1/chat/completions": chat.Parameters(),
+		"POST /v1/completions": completions.Parameters(),
+		"POST /v1/responses":   responses.Parameters(),
+		"POST /v1/messages":    messages.Parameters(), "POST /api/chat": ollama.ChatParameters(),
+		"POST /api/generate": ollama.GenerateParameters()}
 }

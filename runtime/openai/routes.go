@@ -7,12 +7,14 @@
 package openai
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/chat"
 	"github.com/ossrun/ossrun/runtime/openai/completions"
+	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 )
 
 type operation struct {
@@ -33,40 +35,8 @@ const (
 	ndjson = "application/x-ndjson"
 )
 
-// Fields of several routes.
+// What several routes answer.
 var (
-	samplingFields = []string{"temperature number 0 2", "top_p number 0 1", "min_p number 0 1",
-		"top_k integer -1", "seed integer", "presence_penalty number -2 2",
-		"frequency_penalty number -2 2", "repetition_penalty number 0.01 100", "logit_bias object",
-		"min_tokens integer 0", "ignore_eos boolean", "bad_words strings"}
-	formFields = []string{"guided_json any", "guided_json_object boolean", "guided_regex string",
-		"guided_choice strings", "guided_grammar string", "structured_outputs object",
-		"detect_loops boolean", "model string", "stream boolean", "stop_token_ids integers",
-		"stop text-or-strings"}
-	turnFields = []string{"max_reasoning_tokens integer -1", "reasoning_effort effort",
-		"verbosity low|medium|high", "chat_template_kwargs object", "tools objects",
-		"tool_choice any", "metadata object", "user any"}
-	chatFields = []string{"messages! objects", "n integer 1 64", "max_tokens integer -1",
-		"max_completion_tokens integer -1", "logprobs boolean", "top_logprobs integer 0 20",
-		"response_format object", "stream_options object", "include_reasoning boolean",
-		"parallel_tool_calls any", "return_token_ids boolean", "modalities strings",
-		"prediction object", "reasoning object", "functions objects", "function_call any"}
-	completionFields = []string{"prompt! any", "n integer 1 64", "max_tokens integer 0",
-		"echo boolean", "logprobs integer 0 20", "best_of integer 1", "response_format object",
-		"stream_options object", "return_token_ids boolean", "allowed_token_ids integers",
-		"return_tokens_as_token_ids boolean", "skip_special_tokens boolean",
-		"truncate_prompt_tokens integer 1"}
-	responsesFields = []string{"input any", "instructions string", "previous_response_id string",
-		"conversation any", "store boolean", "background boolean", "include strings",
-		"max_output_tokens integer -1", "max_tool_calls integer 1", "reasoning object",
-		"text object", "parallel_tool_calls boolean", "truncation auto|disabled",
-		"context_management objects", "top_logprobs integer 0 20", "prompt_cache_key string",
-		"safety_identifier string"}
-	messagesFields = []string{"messages! objects", "max_tokens! integer 1", "model string",
-		"system any", "stream boolean", "stop_sequences strings", "tools objects",
-		"tool_choice object", "thinking object", "output_config object"}
-	ollamaFields = []string{"model! string", "stream boolean", "think any", "format any"}
-
 	itemFields = fields{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
 		answer: "object data first_id last_id has_more"}
 	completionObject = "id object created model choices usage"
@@ -77,15 +47,15 @@ func (p *port) operations() []operation {
 	noEmbeddings, elsewhere := refuseRoute("gpt-oss makes no embeddings"), refuseRoute(routesHint)
 	return []operation{
 		{"POST /v1/chat/completions", "Answer a conversation", p.driver.Answering(p.chat.Read),
-			fields{body: slices.Concat(chatFields, turnFields, samplingFields, formFields),
+			fields{body: answer.Lines(chat.Parameters()),
 				answer: completionObject, stream: sse}},
 		{"POST /v1/completions", "Continue a text", p.driver.Answering(completions.Read),
-			fields{body: slices.Concat(completionFields, samplingFields, formFields),
+			fields{body: answer.Lines(completions.Parameters()),
 				answer: completionObject, stream: sse}},
 		{"POST /v1/embeddings", "", noEmbeddings, fields{}},
 
 		{"POST /v1/responses", "Make a response", p.driver.Answering(p.responses.Read),
-			fields{body: slices.Concat(responsesFields, turnFields, samplingFields, formFields),
+			fields{body: answer.Lines(responses.Parameters()),
 				answer: "id object created_at status model output error usage", stream: sse}},
 		{"GET /v1/responses", "", refuseUpgrade, fields{}},
 		{"GET /v1/responses/{id}", "A stored response, or its events from a number on",
@@ -129,7 +99,7 @@ func (p *port) operations() []operation {
 
 		{"POST /v1/messages", "Answer a conversation, by Anthropic's API",
 			p.driver.Answering(p.messages.Read), fields{
-				body:   slices.Concat(messagesFields, samplingFields),
+				body:   answer.Lines(messages.Parameters()),
 				answer: "id type role model content stop_reason usage", stream: sse}},
 		{"POST /v1/messages/count_tokens", "Count the tokens of its prompt",
 			p.driver.Reading(p.messages.CountTokens),
@@ -138,12 +108,10 @@ func (p *port) operations() []operation {
 
 		{"POST /api/chat", "Answer a conversation, by Ollama's API",
 			p.driver.Answering(p.ollama.ReadChat),
-			fields{body: slices.Concat([]string{"messages objects"}, ollamaFields,
-				[]string{"tools objects", "options object", "keep_alive any"}),
+			fields{body: answer.Lines(ollama.ChatParameters()),
 				answer: "model created_at done", stream: ndjson}},
 		{"POST /api/generate", "Answer a prompt", p.driver.Answering(p.ollama.ReadGenerate),
-			fields{body: slices.Concat([]string{"prompt string", "system string", "raw boolean"},
-				ollamaFields, []string{"options object", "keep_alive any"}),
+			fields{body: answer.Lines(ollama.GenerateParameters()),
 				answer: "model created_at done", stream: ndjson}},
 		{"GET /api/version", "The version of Ollama's API", version(ollama.Version),
 			fields{answer: "version"}},

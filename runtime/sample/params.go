@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // MaxTopLogprobs is the most rivals a token can be reported with.
@@ -54,6 +55,50 @@ func Defaults() Params {
 	return Params{Temperature: 1, TopP: 1, RepetitionPenalty: 1, Seed: rand.Uint64(), Logprobs: -1}
 }
 
+// Number is one of Params that is a number: its name in requests, what it may be there, and where
+// it goes, a *float32 or an *int.
+type Number struct {
+	Name      string
+	Low, High float64
+	Of        func(*Params) any
+}
+
+// Unbounded is the High of a whole number that has none.
+const Unbounded = math.MaxInt32
+
+// Numbers are all of them. What a request may say and what Check lets through is in these rows.
+var Numbers = []Number{
+	{"temperature", 0, 2, func(p *Params) any { return &p.Temperature }},
+	{"top_p", 0, 1, func(p *Params) any { return &p.TopP }},
+	{"min_p", 0, 1, func(p *Params) any { return &p.MinP }},
+	{"top_k", -1, Unbounded, func(p *Params) any { return &p.TopK }},
+	{"presence_penalty", -2, 2, func(p *Params) any { return &p.PresencePenalty }},
+	{"frequency_penalty", -2, 2, func(p *Params) any { return &p.FrequencyPenalty }},
+	{"repetition_penalty", 0.01, 100, func(p *Params) any { return &p.RepetitionPenalty }},
+	{"min_tokens", 0, Unbounded, func(p *Params) any { return &p.MinTokens }},
+}
+
+// NumberNamed is the one with a name, which must be one of them.
+func NumberNamed(name string) Number {
+	return Numbers[slices.IndexFunc(Numbers, func(n Number) bool { return n.Name == name })]
+}
+
+// check says what is wrong with the number; 0 is allowed everywhere, and off where it is too low.
+func (n Number) check(p *Params) error {
+	low, high, got := n.Low, n.High, 0.0
+	switch v := n.Of(p).(type) {
+	case *float32:
+		low, high, got = float64(float32(low)), float64(float32(high)), float64(*v)
+	case *int:
+		got = float64(*v)
+	}
+	if got == 0 || got >= low && got <= high {
+		return nil
+	}
+	return &ParamError{n.Name, fmt.Sprintf("must be between %v and %v, got %v", n.Low, n.High,
+		got)}
+}
+
 // ParamError is a value out of range. Param is the name that OpenAI and vLLM use.
 type ParamError struct{ Param, Msg string }
 
@@ -61,27 +106,14 @@ func (e *ParamError) Error() string { return e.Param + ": " + e.Msg }
 
 // Check returns a *ParamError for the first value that sampling over vocab tokens cannot use.
 func (p Params) Check(vocab int) error {
-	finite := func(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
-	share := func(f float32) bool { return f >= 0 && f <= 1 }
-	for _, c := range []struct {
-		ok         bool
-		param, msg string
-	}{
-		{finite(p.Temperature) && p.Temperature >= 0, "temperature",
-			fmt.Sprintf("must be 0 or more, got %v", p.Temperature)},
-		{share(p.TopP), "top_p", fmt.Sprintf("must be between 0 and 1, got %v", p.TopP)},
-		{share(p.MinP), "min_p", fmt.Sprintf("must be between 0 and 1, got %v", p.MinP)},
-		{finite(p.PresencePenalty), "presence_penalty", "must be a finite number"},
-		{finite(p.FrequencyPenalty), "frequency_penalty", "must be a finite number"},
-		{finite(p.RepetitionPenalty) && p.RepetitionPenalty >= 0, "repetition_penalty",
-			fmt.Sprintf("must be 0 or more, got %v", p.RepetitionPenalty)},
-		{p.Logprobs >= -1 && p.Logprobs <= MaxTopLogprobs, "top_logprobs",
-			fmt.Sprintf("must be between 0 and %d, got %d", MaxTopLogprobs, p.Logprobs)},
-		{p.MinTokens >= 0, "min_tokens", fmt.Sprintf("must be 0 or more, got %d", p.MinTokens)},
-	} {
-		if !c.ok {
-			return &ParamError{c.param, c.msg}
+	for _, n := range Numbers {
+		if err := n.check(&p); err != nil {
+			return err
 		}
+	}
+	if p.Logprobs < -1 || p.Logprobs > MaxTopLogprobs {
+		return &ParamError{"top_logprobs", fmt.Sprintf("must be between 0 and %d, got %d",
+			MaxTopLogprobs, p.Logprobs)}
 	}
 	for id, b := range p.LogitBias {
 		if id < 0 || int(id) >= vocab {

@@ -141,8 +141,9 @@ func samplingFlags(a *answering) []cli.Flag {
 }
 
 func temperatureFlag(to *float64, usage string) cli.Flag {
-	return between(to, "temperature", func(v float64) bool { return v >= 0 && v <= 2 },
-		"lie between 0 and 2", usage)
+	n := sample.NumberNamed("temperature")
+	return between(to, n.Name, func(v float64) bool { return v >= n.Low && v <= n.High },
+		fmt.Sprintf("lie between %v and %v", n.Low, n.High), usage)
 }
 
 func seedFlag(to *uint64, usage string) cli.Flag {

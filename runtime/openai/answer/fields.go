@@ -17,9 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -66,7 +64,9 @@ type Object struct {
 	raw     json.RawMessage
 	path    string
 	c       *complaints
-	seen    map[string]bool // members that were read; nil: nobody asks
+	// for Unread: members that were read, and what is known of the members of others
+	seen  map[string]bool
+	inner map[string][]string
 }
 
 // ParseObject reads a body that must be an object.
@@ -91,11 +91,7 @@ func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 		return nil, Invalid("", "the request body is not valid JSON: %v", err)
 	}
 	c := &complaints{ctx: ctx}
-	o := Value{jsondoc.Field{Raw: b}, c}.Object()
-	if o != nil {
-		o.seen = map[string]bool{}
-	}
-	return o, c.first
+	return Value{jsondoc.Field{Raw: b}, c}.Object(), c.first
 }
 
 // position counts lines and columns from one; offset is the number of bytes read when the error was
@@ -126,12 +122,6 @@ func (o *Object) Ctx() context.Context { return o.c.ctx }
 
 // LeavesImagesOut tells that images are left out with a note, instead of a fault.
 func (o *Object) LeavesImagesOut() bool { return o.c.images }
-
-// Watch makes unread tell which members nobody has read from now on.
-func (o *Object) Watch() { o.seen = map[string]bool{} }
-
-// SeenNames are the members that were read.
-func (o *Object) SeenNames() []string { return slices.Collect(maps.Keys(o.seen)) }
 
 // Values are stored items, read in place of what stands at path.
 func (o *Object) Values(items []json.RawMessage, path string) []Value {

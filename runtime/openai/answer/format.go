@@ -39,29 +39,22 @@ type TextFormat struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// readFormat reads v, which is response_format or text.format, and the guided_ fields of o. nested
-// names the member that holds the schema's description; "" is v itself.
-func readFormat(o *Object, v Value, nested string) format {
-	f := format{Wire: TextFormat{Type: "text"}}
-	if v.Kind() != jsondoc.Null {
-		f = namedFormat(v.Object(), nested)
+// freeText is the format of an answer that is to have none.
+var freeText = format{Wire: TextFormat{Type: "text"}}
+
+// FormatBy reads the format that v, which is response_format or text.format, asks for. nested names
+// the member that holds the schema's description; "" is v itself.
+func (d *Draft) FormatBy(v Value, nested string) {
+	if v.Kind() == jsondoc.Null {
+		return
 	}
-	given := 0
-	if f.Final != nil {
-		given = 1
+	if d.Format = namedFormat(v.Object(), nested); d.Format.Final != nil {
+		d.formats++
 	}
-	for _, g := range guidedFields(o) {
-		if given++; given > 1 {
-			g.value.Invalid(": the answer can have one format only, and the request names another")
-			break
-		}
-		f.Final, f.section = g.read()
-	}
-	return f
 }
 
-// FormatBy is the format that a schema asks for.
-func FormatBy(schema Value) (f format) {
+// SchemaFormat is the format that a schema asks for.
+func SchemaFormat(schema Value) (f format) {
 	f.Final, f.section = guidedField{schema, "json"}.read()
 	return f
 }
@@ -82,7 +75,6 @@ func (f format) shown(e session.Event) session.Event {
 }
 
 func namedFormat(o *Object, nested string) format {
-	free := format{Wire: TextFormat{Type: "text"}}
 	switch kind := o.Text("type"); kind {
 	case "text", "":
 	case "json_object":
@@ -92,13 +84,13 @@ func namedFormat(o *Object, nested string) format {
 			return schemaFormat(o)
 		}
 		if !o.Need(nested) {
-			return free
+			return freeText
 		}
 		return schemaFormat(o.Object(nested))
 	default:
 		o.Get("type").Must("text, json_object or json_schema")
 	}
-	return free
+	return freeText
 }
 
 // schemaFormat reads name, description, schema and strict. An unsupported schema is refused if
@@ -194,21 +186,36 @@ type guidedField struct {
 	kind  string // json, regex, choice, grammar, json_object, or one that is not supported
 }
 
-// guidedFields lists those of a request: guided_KIND, and KIND in structured_outputs, which is the
-// newer form.
-func guidedFields(o *Object) []guidedField {
-	var list []guidedField
-	newer := o.Object("structured_outputs")
-	for _, kind := range []string{"json", "json_object", "regex", "choice", "grammar",
-		"structural_tag", "whitespace_pattern"} {
-		for _, v := range []Value{o.Get("guided_" + kind), newer.Get(kind)} {
-			if off := kind == "json_object" &&
-				string(bytes.TrimSpace(v.Raw)) == "false"; v.Kind() != jsondoc.Null && !off {
-				list = append(list, guidedField{v, kind})
-			}
-		}
+// guidedKinds are vLLM's fields guided_KIND, and their types; those without a type are refused.
+var guidedKinds = []struct{ kind, of string }{{"json", "any"}, {"json_object", "boolean"},
+	{"regex", "string"}, {"choice", "strings"}, {"grammar", "string"}, {"structural_tag", ""},
+	{"whitespace_pattern", ""}}
+
+// guided are these fields, and structured_outputs, which has the same in its newer form.
+func (d *Draft) guided() (rows []Parameter) {
+	for _, g := range guidedKinds {
+		rows = append(rows, Row(strings.TrimSpace("guided_"+g.kind+" "+g.of),
+			func(o *Object, name string) { d.hold(guidedField{o.Get(name), g.kind}) }))
 	}
-	return list
+	return append(rows, Row("structured_outputs object", func(o *Object, name string) {
+		newer := o.Object(name)
+		for _, g := range guidedKinds {
+			d.hold(guidedField{newer.Get(g.kind), g.kind})
+		}
+	}))
+}
+
+// hold holds the answer to a field that asks for something.
+func (d *Draft) hold(g guidedField) {
+	off := g.kind == "json_object" && string(bytes.TrimSpace(g.value.Raw)) == "false"
+	if off || g.value.Kind() == jsondoc.Null {
+		return
+	}
+	if d.formats++; d.formats > 1 {
+		g.value.Invalid(": the answer can have one format only, and the request names another")
+		return
+	}
+	d.Format.Final, d.Format.section = g.read()
 }
 
 // read compiles the field. It returns nil after a complaint.

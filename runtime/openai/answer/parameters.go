@@ -1,15 +1,12 @@
-// The parameters that the routes share: sampling, stop strings, limits, effort; those that are
-// refused because nothing here can honour them, and members that nobody reads.
+// The parameters that dialects share: sampling, stop strings, limits, effort, the form of the
+// answer; and those that are refused because nothing here can honour them.
 //
 // What must stay true: a parameter that the client does not send has OpenAI's default (temperature
-// 1, top-p 1, nothing else). One that would change the answer is honoured or refused by its name;
-// one that this server does not know is left out and named in the X-Ossrun-Ignored header, so that
-// a misspelt parameter is seen.
+// 1, top-p 1, nothing else). One that would change the answer is honoured or refused by its name.
 
 package answer
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -23,72 +20,141 @@ import (
 )
 
 const (
-	maxStops   = 32
+	maxStops = 32
+	// MaxChoices is the most answers to one prompt.
 	MaxChoices = 64
 )
 
-// ReadRequest reads what every route has. history is the field that holds what was said before;
-// format and nested are those of readFormat.
-func ReadRequest(o *Object, history string, format Value, nested string) Request {
-	o.Refuse(RefusedEverywhere)
-	CheckMetadata(o)
-	return Request{Model: o.Text("model"), N: 1, Stream: o.Flag("stream"), History: history,
-		Format: readFormat(o, format, nested), Loops: !o.Boolean("detect_loops", true)}
-}
-
-// ChoicesRequest is what requests for chat completions and for completions have in common.
-type ChoicesRequest struct {
+// Draft is a request while its parameters are read. Its methods are rows of the table, which write
+// to it.
+type Draft struct {
 	Request
-	Usage    bool // stream: a last chunk with the usage
-	Logprobs bool
+	Turn  session.Request // that each choice begins with
+	Usage bool            // a stream has a last chunk with the usage
+
+	formats   int // that the answer is to have
+	verbosity string
 }
 
-// ReadChoices reads what ChoicesRequest holds; history is the field of what is continued.
-func ReadChoices(o *Object, history string) ChoicesRequest {
-	r := ChoicesRequest{Request: ReadRequest(o, history, o.Get("response_format"), "json_schema"),
-		Usage: o.Object("stream_options").Flag("include_usage")}
-	r.N = o.Integer("n", 1, MaxChoices, 1)
-	r.ShowIDs = o.Flag("return_token_ids")
-	return r
+// NewDraft is a request that says nothing. history is the field of what is answered or continued;
+// bound is the port's limit of reasoning tokens.
+func NewDraft(history string, bound int) Draft {
+	return Draft{Request: Request{N: 1, History: history, Format: freeText},
+		Turn: session.Request{Params: sample.Defaults(), MaxReasoning: bound}}
 }
 
-// Fill reads the parameters of a turn in a conversation. bound is the port's limit of reasoning
-// tokens; limits are the names of the limit of all tokens.
-func (r *Request) Fill(turn *session.Request, o *Object, bound int, limits ...string) {
-	turn.Effort = effort(o)
-	turn.MaxTokens = TokenLimit(o, limits...)
-	o.Refuse(RefusedInTalks)
-	turn.Stop, turn.StopTokens = Stops(o), StopTokens(o)
-	turn.MaxReasoning = reasoningLimit(o, bound)
-	turn.Instructions = JoinParagraphs(turn.Instructions, verbosity(o))
-	r.Format.Into(turn)
+// Instruct gives the turn its instructions, with what the parameters ask for behind them.
+func (d *Draft) Instruct(text string) {
+	d.Turn.Instructions = JoinParagraphs(text, d.verbosity)
+	d.Format.Into(&d.Turn)
 }
 
-// Sampling reads what sample.Params holds, but for logprobs, which the two APIs ask for in
-// different words.
-func Sampling(o *Object) sample.Params {
-	p := sample.Defaults()
-	number := func(name string, low, high float64, to *float32) {
-		*to = float32(o.Number(name, low, high, float64(*to)))
+// Sampling is what sample.Params holds, but for logprobs, which the dialects ask for in different
+// words.
+func (d *Draft) Sampling() (rows []Parameter) {
+	p := &d.Turn.Params
+	for _, n := range sample.Numbers {
+		rows = append(rows, number(n, p))
 	}
-	number("temperature", 0, 2, &p.Temperature)
-	number("top_p", 0, 1, &p.TopP)
-	number("min_p", 0, 1, &p.MinP)
-	p.TopK = max(0, o.Integer("top_k", -1, math.MaxInt32, p.TopK)) // 0 and -1 both mean no limit
-	number("presence_penalty", -2, 2, &p.PresencePenalty)
-	number("frequency_penalty", -2, 2, &p.FrequencyPenalty)
-	number("repetition_penalty", 0.01, 100, &p.RepetitionPenalty)
-	p.MinTokens = o.Integer("min_tokens", 0, math.MaxInt32, 0)
-	p.IgnoreEOS = o.Flag("ignore_eos")
-	p.LogitBias = logitBias(o)
-	banWords(o, &p)
-	p.Seed = member(o, "seed", jsondoc.Field.Bits, p.Seed)
-	return p
+	return append(rows,
+		Row("seed integer", func(o *Object, name string) {
+			p.Seed = member(o, name, jsondoc.Field.Bits, p.Seed)
+		}),
+		Row("logit_bias object", func(o *Object, name string) { p.LogitBias = logitBias(o, name) }),
+		Boolean("ignore_eos", false, &p.IgnoreEOS),
+		Row("bad_words strings", func(o *Object, name string) { banWords(o, name, p) }))
+}
+
+// Number is the row of sample.Numbers with a name.
+func (d *Draft) Number(name string) Parameter {
+	return number(sample.NumberNamed(name), &d.Turn.Params)
+}
+
+// Stop are the strings that end an answer.
+func (d *Draft) Stop(line string) Parameter {
+	return Row(line, func(o *Object, name string) { d.Turn.Stop = stops(o, name) })
+}
+
+// Everywhere is what OpenAI's routes have. It stands behind the row of the answer's format, since
+// an answer has one format only.
+func (d *Draft) Everywhere() []Parameter {
+	rows := append(RefusedEverywhere(), Text("model", &d.Model),
+		Boolean("stream", false, &d.Stream),
+		Row("detect_loops boolean", func(o *Object, name string) {
+			d.Loops = !o.Boolean(name, true)
+		}),
+		Row("stop_token_ids integers", func(o *Object, name string) {
+			d.Turn.StopTokens = stopTokens(o, name)
+		}), d.Stop("stop text-or-strings"))
+	return append(rows, d.guided()...)
+}
+
+// Choices is what the routes with several choices have.
+func (d *Draft) Choices() []Parameter {
+	return []Parameter{Integer("n", 1, MaxChoices, 1, &d.N),
+		Row("response_format object", func(o *Object, name string) {
+			d.FormatBy(o.Get(name), "json_schema")
+		}),
+		Row("stream_options object", func(o *Object, name string) {
+			d.Usage = o.Object(name).Flag("include_usage")
+		}).With("include_usage", "include_obfuscation"),
+		Boolean("return_token_ids", false, &d.ShowIDs)}
+}
+
+// Talk is what OpenAI's routes with a conversation have. limits are the lines of the limit of all
+// tokens, of which the first that is there counts.
+func (d *Draft) Talk(limits ...string) []Parameter {
+	rows := append(d.Limit(limits...), Row("max_reasoning_tokens integer -1",
+		func(o *Object, name string) {
+			d.Turn.MaxReasoning = reasoningLimit(o, name, d.Turn.MaxReasoning)
+		}),
+		Row("reasoning_effort effort", func(o *Object, name string) {
+			d.Turn.Effort = effort(o, name)
+		}),
+		Row("verbosity low|medium|high", func(o *Object, name string) {
+			d.verbosity = verbosity(o, name)
+		}),
+		// what vLLM gives to a model's template; Harmony's knows no more
+		Row(templateKwargs+" object", nil).With("reasoning_effort"),
+		refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
+		refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
+		refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
+		refused("echo", "false", "put the message in front of the answer yourself"),
+		refused("truncate_prompt_tokens", "", "send a shorter conversation"),
+		refused("chat_template", "", "prompts are rendered as Harmony"))
+	return rows
+}
+
+// RefusedEverywhere are refused by every route that has OpenAI's or Anthropic's form.
+func RefusedEverywhere() []Parameter {
+	return []Parameter{
+		refused("web_search_options", "", "give the model a function that searches"),
+		refused("use_beam_search", "false", "ask for n choices and choose among them")}
+}
+
+// Limit is the limit of all tokens, under the first of its names that is there. -1 is what some
+// clients send for "no limit".
+func (d *Draft) Limit(lines ...string) (rows []Parameter) {
+	given := false
+	for _, line := range lines {
+		rows = append(rows, Row(line, func(o *Object, name string) {
+			if given || !o.Has(name) {
+				return
+			}
+			given = true
+			n := o.Integer(name, -1, math.MaxInt32, 0)
+			if n == 0 {
+				o.Get(name).Invalid(" must be at least 1")
+			}
+			d.Turn.MaxTokens = max(n, 0)
+		}))
+	}
+	return rows
 }
 
 // logitBias is a map from token id to what is added to its logit.
-func logitBias(o *Object) map[int32]float32 {
-	bias := o.Object("logit_bias")
+func logitBias(o *Object, name string) map[int32]float32 {
+	bias := o.Object(name)
 	if bias == nil || len(bias.members.List) == 0 {
 		return nil
 	}
@@ -106,11 +172,8 @@ func logitBias(o *Object) map[int32]float32 {
 	return m
 }
 
-// Stops reads a string or an array of strings.
-func Stops(o *Object) []string { return StopList(o, "stop") }
-
-// StopList is stops under another name.
-func StopList(o *Object, name string) []string {
+// stops reads a string or an array of strings.
+func stops(o *Object, name string) []string {
 	if !o.Has(name) {
 		return nil
 	}
@@ -129,11 +192,11 @@ func StopList(o *Object, name string) []string {
 	return NotEmpty(list)
 }
 
-// StopTokens reads vLLM's stop_token_ids. Those that end every turn anyway are left out.
-func StopTokens(o *Object) (ids []int32) {
-	list := o.List("stop_token_ids")
+// stopTokens reads vLLM's stop_token_ids. Those that end every turn anyway are left out.
+func stopTokens(o *Object, name string) (ids []int32) {
+	list := o.List(name)
 	if len(list) > maxStops {
-		o.Get("stop_token_ids").Invalid(" has %d ids, at most %d are possible", len(list), maxStops)
+		o.Get(name).Invalid(" has %d ids, at most %d are possible", len(list), maxStops)
 	}
 	for _, v := range list {
 		if id := v.tokenID(); id != token.Return && id != token.Call && id != token.EndOfText {
@@ -145,8 +208,8 @@ func StopTokens(o *Object) (ids []int32) {
 
 // banWords forbids vLLM's bad_words: their tokens at the start of a text and behind a space. A word
 // of several tokens could not be forbidden without its parts.
-func banWords(o *Object, p *sample.Params) {
-	for _, v := range o.List("bad_words") {
+func banWords(o *Object, name string, p *sample.Params) {
+	for _, v := range o.List(name) {
 		word := strings.TrimLeft(v.Text(), " ")
 		for _, spelling := range []string{word, " " + word} {
 			ids := token.Get().Encode(nil, spelling)
@@ -165,8 +228,8 @@ func banWords(o *Object, p *sample.Params) {
 
 // verbosity is what the model is told of verbosity (chat) or text.verbosity (responses); medium is
 // what it does by itself.
-func verbosity(o *Object) string {
-	v := given(o.Get("verbosity"), o.Object("text").Get("verbosity"))
+func verbosity(o *Object, name string) string {
+	v := given(o.Get(name), o.Object("text").Get("verbosity"))
 	if v.Kind() == jsondoc.Null {
 		return ""
 	}
@@ -200,29 +263,13 @@ func NotEmpty(list []string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// TokenLimit reads the first of the names that is there. -1 is what some clients send for "no
-// limit".
-func TokenLimit(o *Object, names ...string) int {
-	for _, name := range names {
-		if !o.Has(name) {
-			continue
-		}
-		n := o.Integer(name, -1, math.MaxInt32, 0)
-		if n == 0 {
-			o.Get(name).Invalid(" must be at least 1")
-		}
-		return max(n, 0)
-	}
-	return 0
-}
-
 // reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound.
 // bound is that of clients that say nothing.
-func reasoningLimit(o *Object, bound int) int {
-	if !o.Has("max_reasoning_tokens") {
+func reasoningLimit(o *Object, name string, bound int) int {
+	if !o.Has(name) {
 		return bound
 	}
-	switch n := o.Integer("max_reasoning_tokens", -1, math.MaxInt32, -1); n {
+	switch n := o.Integer(name, -1, math.MaxInt32, -1); n {
 	case -1:
 		return 0
 	case 0:
@@ -232,11 +279,17 @@ func reasoningLimit(o *Object, bound int) int {
 	}
 }
 
+// ReasoningMembers are those of reasoning that one of the dialects reads.
+var ReasoningMembers = []string{"effort", "summary", "generate_summary", "exclude"}
+
+// templateKwargs is where vLLM's clients put the effort too.
+const templateKwargs = "chat_template_kwargs"
+
 // effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the
 // model's three.
-func effort(o *Object) string {
-	v := given(o.Get("reasoning_effort"), o.Object("reasoning").Get("effort"),
-		o.Object(templateKwargs).Get("reasoning_effort"))
+func effort(o *Object, name string) string {
+	v := given(o.Get(name), o.Object("reasoning").Get("effort"),
+		o.Object(templateKwargs).Get(name))
 	if v.Kind() == jsondoc.Null {
 		return "medium"
 	}
@@ -257,78 +310,6 @@ func EffortLevel(v Value) string {
 	return ""
 }
 
-// refusedParameter would change the answer. off is its value, as JSON, that asks for nothing.
-type refusedParameter struct{ Name, off, instead string }
-
-// RefusedEverywhere are refused by every route, refusedInTalks by those with a conversation.
-var (
-	RefusedEverywhere = []refusedParameter{
-		{"web_search_options", "", "give the model a function that searches"},
-		{"use_beam_search", "false", "ask for n choices and choose among them"},
-	}
-	RefusedInTalks = []refusedParameter{
-		{"prompt_logprobs", "", "score a prompt with /v1/completions"},
-		{"continue_final_message", "false", "continue a prompt with /v1/completions"},
-		{"add_generation_prompt", "true", "render a prompt with /v1/completions"},
-		{"echo", "false", "put the message in front of the answer yourself"},
-		{"truncate_prompt_tokens", "", "send a shorter conversation"},
-		{"chat_template", "", "prompts are rendered as Harmony"},
-	}
-)
-
-// Refuse complains about the parameters of the list that ask for something.
-func (o *Object) Refuse(list []refusedParameter) {
-	for _, p := range list {
-		if v := o.Get(p.Name); v.Kind() != jsondoc.Null &&
-			(p.off == "" || string(bytes.TrimSpace(v.Raw)) != p.off) {
-			v.Unsupported(p.Name, p.instead)
-		}
-	}
-}
-
-// WithoutEffect are parameters of OpenAI's and vLLM's documents that cannot change an answer here.
-var WithoutEffect = []string{"user", "metadata", "service_tier", "store", "parallel_tool_calls",
-	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier",
-	"client_metadata", "prediction", "include", "truncation", "stream_options", "request_id",
-	"cache_salt", "priority"}
-
-// templateKwargs holds what vLLM gives to a model's template.
-const templateKwargs = "chat_template_kwargs"
-
-// nestedMembers are the members that are read of those that hold others; what else they hold is
-// named like a member of the request. A schema or a message may hold what it likes.
-var nestedMembers = map[string][]string{
-	templateKwargs:   {"reasoning_effort"}, // Harmony's template knows no more
-	"stream_options": {"include_usage", "include_obfuscation"},
-	"reasoning":      {"effort", "summary", "generate_summary", "exclude"},
-	"text":           {"format", "verbosity"},
-}
-
-// Unread lists the members that were not read and that this server does not know.
-func (o *Object) Unread() (names []string) {
-	if o == nil {
-		return nil
-	}
-	for _, m := range o.members.List {
-		known := o.seen[m.Name] || slices.Contains(WithoutEffect, m.Name) ||
-			jsondoc.Field{Raw: m.Raw}.Kind() == jsondoc.Null
-		if !known {
-			names = append(names, m.Name)
-		}
-	}
-	for outer, known := range nestedMembers {
-		if !o.seen[outer] || o.Get(outer).Kind() != jsondoc.Object {
-			continue
-		}
-		for _, m := range o.Object(outer).members.List {
-			if !slices.Contains(known, m.Name) {
-				names = append(names, outer+"."+m.Name)
-			}
-		}
-	}
-	return names
-}
-
 // Limits of OpenAI's metadata.
 const (
 	mostMetadata      = 16
@@ -337,13 +318,13 @@ const (
 )
 
 // CheckMetadata holds metadata to OpenAI's limits.
-func CheckMetadata(o *Object) {
-	meta := o.Object("metadata")
+func CheckMetadata(o *Object, name string) {
+	meta := o.Object(name)
 	if meta == nil {
 		return
 	}
 	if n := len(meta.members.List); n > mostMetadata {
-		o.Get("metadata").Invalid(" has %d members, at most %d are possible", n, mostMetadata)
+		o.Get(name).Invalid(" has %d members, at most %d are possible", n, mostMetadata)
 	}
 	for _, m := range meta.members.List {
 		key := m.Name

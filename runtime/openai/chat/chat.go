@@ -17,6 +17,7 @@ import (
 type form struct {
 	answer.Chunks
 	req     *request
+	names   map[string]tools.Shown
 	choices []*state
 }
 
@@ -48,7 +49,7 @@ func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 	if wanted, req.Ignored = p.tools.Wanted(o, req.offer, false); len(wanted) > 0 {
 		req.Start = p.tools.StartQuietly(wanted, req.offer.Hosted)
 	}
-	return &req.Request, &form{req: req}
+	return &req.Request, &form{req: req, names: req.offer.Shown()}
 }
 
 func (c *form) Open(a *answer.Answer) {
@@ -89,7 +90,7 @@ func (c *form) Take(choice int, e session.Event) {
 	case session.Answer:
 		c.answered(ch, e)
 	case session.CallStart:
-		shown, n := c.req.names[e.Name], len(ch.calls)
+		shown, n := c.names[e.Name], len(ch.calls)
 		call := callOf(shown.Custom, cmp.Or(shown.Name, e.Name), "")
 		if call.ID, call.Type = e.ID, "function"; shown.Custom {
 			call.Type = "custom"
@@ -143,7 +144,7 @@ func (c *form) answered(ch *state, e session.Answer) {
 	logprobs := answer.WireLogprobs(e.Logprobs)
 	ch.logprobs = append(ch.logprobs, logprobs...)
 	var shown *chatLogprobs
-	if len(logprobs) > 0 && c.req.Logprobs {
+	if len(logprobs) > 0 && c.req.logprobs {
 		shown = &chatLogprobs{Content: logprobs}
 	}
 	c.piece(ch, chatPiece{Content: &text}, shown)
@@ -203,7 +204,7 @@ func (c *form) Whole(usage session.Usage) any {
 		}
 		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
 			TokenIDs: c.Tokens(ch.index), Own: answer.OwnPartOf(c.Dones[ch.index])}
-		if c.req.Logprobs {
+		if c.req.logprobs {
 			choice.Logprobs = &chatLogprobs{Content: *answer.OrEmpty(ch.logprobs)}
 		}
 		list = append(list, choice)

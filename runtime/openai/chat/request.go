@@ -7,6 +7,8 @@
 package chat
 
 import (
+	"slices"
+
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
@@ -15,71 +17,85 @@ import (
 )
 
 type request struct {
-	answer.ChoicesRequest
+	answer.Draft
 	reasoning bool // show it
-	names     map[string]tools.Shown
+	logprobs  bool
+	rivals    int // of each token with logprobs
 	offer     tools.Offer
 	functions bool // calls have the deprecated form
+	talk      answer.Conversation
+}
+
+// Parameters are those of a request.
+func Parameters() []answer.Parameter { return new(request).parameters() }
+
+func (r *request) parameters() []answer.Parameter {
+	return slices.Concat(r.Choices(), r.Everywhere(), []answer.Parameter{
+		answer.Boolean("include_reasoning", true, &r.reasoning),
+		answer.Row("reasoning object", r.readReasoning).With(answer.ReasoningMembers...),
+		answer.Row("modalities strings", textOnly),
+		answer.Row("tools objects", r.readTools), answer.Row("tool_choice any", nil),
+		answer.Row("functions objects", r.readFunctions), answer.Row("function_call any", nil),
+	}, r.Sampling(), []answer.Parameter{
+		answer.Boolean("logprobs", false, &r.logprobs),
+		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
+		answer.Row("messages! objects", r.readMessages),
+		answer.Row("prediction object", r.readPrediction),
+		answer.Row("parallel_tool_calls any", nil), answer.Row("user any", nil),
+		answer.Row("metadata object", answer.CheckMetadata),
+		answer.Row("text", nil).With("format", "verbosity"), // where responses have verbosity
+	}, r.Talk("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 
 // Parse checks a request; bound is the port's limit of reasoning tokens.
 func Parse(o *answer.Object, bound int) *request {
-	r := &request{
-		ChoicesRequest: answer.ReadChoices(o, "messages"),
-		reasoning: o.Boolean("include_reasoning", true) &&
-			!o.Object("reasoning").Flag("exclude"),
+	r := &request{Draft: answer.NewDraft("messages", bound)}
+	answer.Read(o, r.parameters())
+	switch {
+	case r.logprobs:
+		r.Turn.Params.Logprobs = r.rivals
+	case r.rivals > 0:
+		o.Get("top_logprobs").Invalid(" needs logprobs to be true")
 	}
-	textOnly(o)
-	tools := tools.Read(o)
-	r.functions = readFunctions(&tools, o)
-	r.offer = tools
-	r.Ignored, r.names = tools.Ignored, tools.Shown()
-	turn := session.Request{Params: answer.Sampling(o)}
-	turn.Params.Logprobs = logprobsWanted(o)
-	r.Logprobs = turn.Params.Logprobs >= 0
-	talk, calls := &answer.Conversation{}, &answer.Ledger{}
-	for _, v := range answer.MessagesOf(o) {
-		chatMessage(talk, v.Object(), calls)
-	}
-	turn.Messages, turn.Instructions = talk.Messages, talk.Instructions("")
-	r.Fill(&turn, o, bound, "max_completion_tokens", "max_tokens")
-	tools.Into(&turn)
-	turn.Prediction, r.Predicted = prediction(o), o.Has("prediction")
-	r.Turns = answer.Choices(turn, r.N)
+	r.Turn.Messages = r.talk.Messages
+	r.Instruct(r.talk.Instructions(""))
+	r.offer.Into(&r.Turn)
+	r.Turns = answer.Choices(r.Turn, r.N)
 	return r
 }
 
-func textOnly(o *answer.Object) {
-	for _, v := range o.List("modalities") {
+func (r *request) readReasoning(o *answer.Object, name string) {
+	r.reasoning = r.reasoning && !o.Object(name).Flag("exclude")
+}
+
+func textOnly(o *answer.Object, name string) {
+	for _, v := range o.List(name) {
 		if m := v.Text(); m != "text" {
-			o.Get("modalities").Unsupported("the modality "+m, "the model writes text only")
+			o.Get(name).Unsupported("the modality "+m, "the model writes text only")
 		}
 	}
 }
 
-// prediction is what the client expects the answer to be.
-func prediction(o *answer.Object) string {
-	p := o.Object("prediction")
+func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o) }
+
+func (r *request) readMessages(o *answer.Object, _ string) {
+	calls := &answer.Ledger{}
+	for _, v := range answer.MessagesOf(o) {
+		chatMessage(&r.talk, v.Object(), calls)
+	}
+}
+
+// readPrediction reads what the client expects the answer to be.
+func (r *request) readPrediction(o *answer.Object, name string) {
+	p := o.Object(name)
+	r.Predicted = o.Has(name)
 	if p == nil {
-		return ""
+		return
 	}
 	if kind := p.Text("type"); kind != "content" && kind != "" {
 		p.Get("type").Must("content")
 	}
-	return answer.Content(p, "content", false)
-}
-
-// logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no
-// logprobs at all.
-func logprobsWanted(o *answer.Object) int {
-	top := o.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
-	if o.Flag("logprobs") {
-		return top
-	}
-	if top > 0 {
-		o.Get("top_logprobs").Invalid(" needs logprobs to be true")
-	}
-	return -1
+	r.Turn.Prediction = answer.Content(p, "content", false)
 }
 
 func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
@@ -155,19 +171,19 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 	}
 }
 
-// readFunctions reads the deprecated parameters, and tells whether the request has them.
-func readFunctions(of *tools.Offer, o *answer.Object) bool {
-	if !o.Has("functions") {
+// readFunctions reads the deprecated parameters.
+func (r *request) readFunctions(o *answer.Object, name string) {
+	of := &r.offer
+	if r.functions = o.Has(name); !r.functions {
 		if o.Has("function_call") {
 			o.Get("function_call").Invalid(" needs functions")
 		}
-		return false
+		return
 	}
 	if o.Has("tools") || o.Has("tool_choice") {
-		o.Get("functions").Invalid(" is the deprecated form of tools: only one of both can " +
-			"be given")
+		o.Get(name).Invalid(" is the deprecated form of tools: only one of both can be given")
 	}
-	for _, v := range of.List(o, "functions") {
+	for _, v := range of.List(o, name) {
 		of.Functions = append(of.Functions, tools.ReadFunction(v.Object()))
 	}
 	switch v := o.Get("function_call"); v.Kind() {
@@ -181,7 +197,6 @@ func readFunctions(of *tools.Offer, o *answer.Object) bool {
 	default:
 		of.Name(v, v.Object().Text("name"))
 	}
-	return true
 }
 
 func readFunctionCall(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {

@@ -112,7 +112,7 @@ func (c *form) Take(choice int, e session.Event) {
 			c.choices[choice].first = true
 			c.piece(choice, c.req.prompts[choice/c.req.N].shown(), e.Logprobs, nil)
 		}
-		if c.req.promptLogprobs {
+		if c.req.promptTop >= 0 {
 			c.choices[choice].prompt = wirePromptLogprobs(c.req.Turns[choice].Prompt, e.Logprobs)
 		}
 	case session.Answer:
@@ -157,7 +157,7 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 	ch.chars += utf8.RuneCountInString(text)
 	ch.logprobs.add(more)
 	piece := textChoice{Index: choice, Text: text}
-	if c.req.Logprobs && len(logprobs) > 0 {
+	if c.req.logprobs && len(logprobs) > 0 {
 		piece.Logprobs = &more
 	}
 	c.showTokens(&piece, ids)
@@ -201,7 +201,7 @@ func (c *form) Whole(usage session.Usage) any {
 	for _, i := range c.best() {
 		ch := c.choices[i]
 		choice := textChoice{Index: len(list), Text: ch.text.String(), FinishReason: c.reason(i)}
-		if c.req.Logprobs {
+		if c.req.logprobs {
 			choice.Logprobs = &ch.logprobs
 		}
 		choice.PromptLogprobs = ch.prompt

@@ -4,12 +4,12 @@ package completions
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/sample"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const mostTexts = 256
@@ -18,13 +18,15 @@ const mostTexts = 256
 const textDefault = 16
 
 type request struct {
-	answer.ChoicesRequest
-	prompts []textPrompt
-	shown   int // choices of each prompt that the answer has: the best of n
-	echo    bool
-	// vLLM's prompt_logprobs was asked for
-	promptLogprobs bool
-	names          bool // vLLM's: logprobs have token_id:N in place of texts
+	answer.Draft
+	prompts   []textPrompt
+	best      int // choices of each prompt, of which the answer has the best
+	shown     int // choices of each prompt that the answer has
+	echo      bool
+	logprobs  bool
+	promptTop int  // vLLM's prompt_logprobs; -1: none
+	names     bool // vLLM's: logprobs have token_id:N in place of texts
+	last      int  // tokens of a prompt that are used
 }
 
 // textPrompt is one prompt. text is the client's own, "" where it sent ids.
@@ -47,71 +49,99 @@ func (p textPrompt) shown() string {
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 
+// Parameters are those of a request.
+func Parameters() []answer.Parameter { return new(request).parameters() }
+
+func (r *request) parameters() []answer.Parameter {
+	turn := &r.Turn
+	return slices.Concat(r.Choices(), r.Everywhere(), []answer.Parameter{
+		answer.Boolean("echo", false, &r.echo),
+		answer.Row("prompt! any", func(o *answer.Object, _ string) { r.prompts = readPrompts(o) }),
+		answer.Row("best_of integer 1", r.readBest), answer.Row("suffix", refuseSuffix),
+		answer.Integer("logprobs", 0, sample.MaxTopLogprobs, -1, &turn.Params.Logprobs),
+		answer.Row("allowed_token_ids integers", func(o *answer.Object, _ string) {
+			turn.Allowed = allowedTokens(o)
+		}),
+		answer.Row("skip_special_tokens boolean", func(o *answer.Object, name string) {
+			turn.KeepSpecial = !o.Boolean(name, true)
+		}),
+		answer.Boolean("return_tokens_as_token_ids", false, &r.names),
+		answer.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).Hidden(),
+		answer.Row("max_tokens integer 0", r.readLimit), // behind echo and the logprobs
+		answer.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.last),
+		answer.Row("metadata", answer.CheckMetadata),
+	}, r.Sampling())
+}
+
 // Read reads a request.
 func Read(o *answer.Object) (*answer.Request, answer.Form) {
-	r := &request{ChoicesRequest: answer.ReadChoices(o, "prompt"), echo: o.Flag("echo")}
+	r := &request{Draft: answer.NewDraft("prompt", 0)}
 	r.Unpaced = true // it is for measuring
-	r.prompts = readPrompts(o)
-	r.shown = r.N
-	switch r.N = o.Integer("best_of", 1, answer.MaxChoices, r.N); {
-	case r.N < r.shown:
-		o.Get("best_of").Invalid(" is %d, it must be at least n, which is %d", r.N, r.shown)
-	case r.N > r.shown && r.Stream:
-		o.Get("best_of").Invalid(" greater than n cannot be streamed: which choices are the best " +
-			"is known at the end")
-	}
+	answer.Read(o, r.parameters())
+	r.shown, r.N = r.N, r.best
 	if len(r.prompts)*r.N > mostTexts {
 		o.Complain(answer.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
 			"request", len(r.prompts), r.N, mostTexts))
 	}
-	if o.Text("suffix") != "" {
-		o.Get("suffix").Unsupported("suffix", "the model continues texts and does not fill gaps")
+	turn := &r.Turn
+	if r.logprobs = turn.Params.Logprobs >= 0; !r.logprobs && r.N > r.shown {
+		turn.Params.Logprobs = 0 // to compare the choices by
 	}
-	params := answer.Sampling(o)
-	params.Logprobs = -1
-	if o.Has("logprobs") {
-		r.Logprobs = true
-		params.Logprobs = o.Integer("logprobs", 0, sample.MaxTopLogprobs, 0)
-	} else if r.N > r.shown {
-		params.Logprobs = 0 // to compare the choices by
+	if r.promptTop >= 0 && r.Stream {
+		o.Get("prompt_logprobs").Unsupported("prompt_logprobs in a stream",
+			"ask for the whole answer")
 	}
-	turn := session.Request{Params: params, Stop: answer.Stops(o), StopTokens: answer.StopTokens(o),
-		Final: r.Format.Final, MaxTokens: textDefault, Allowed: allowedTokens(o),
-		KeepSpecial: !o.Boolean("skip_special_tokens", true)}
-	r.names = o.Flag("return_tokens_as_token_ids")
-	turn.ScorePrompt, turn.PromptTop = r.echo && r.Logprobs, max(params.Logprobs, 0)
-	if o.Has("prompt_logprobs") {
-		n := o.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, 0)
-		r.promptLogprobs, turn.ScorePrompt = true, true
-		turn.PromptTop = max(n, turn.PromptTop)
-		if r.Stream {
-			o.Get("prompt_logprobs").Unsupported("prompt_logprobs in a stream",
-				"ask for the whole answer")
-		}
-	}
-	if o.Has("max_tokens") {
-		switch n := o.Integer("max_tokens", -1, 1<<30, 0); {
-		case n > 0:
-			turn.MaxTokens = n
-		case n < 0:
-			turn.MaxTokens = 0
-		case r.echo || turn.ScorePrompt:
-			r.Dry = !turn.ScorePrompt // only the echo
-			turn.PromptOnly = turn.ScorePrompt
-		default:
-			o.Get("max_tokens").Invalid(" must be at least 1, or 0 with echo")
-		}
-	}
-	last := o.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30)
+	turn.ScorePrompt = r.scored()
+	turn.PromptTop = max(turn.Params.Logprobs, r.promptTop, 0)
+	turn.Final = r.Format.Final
 	for i := range r.prompts {
 		p := &r.prompts[i]
-		if n := len(p.ids) - last; n > 0 {
+		if n := len(p.ids) - r.last; n > 0 {
 			*p = textPrompt{ids: p.ids[n:]}
 		}
 		turn.Prompt = p.ids
-		r.Turns = append(r.Turns, answer.Choices(turn, r.N)...)
+		r.Turns = append(r.Turns, answer.Choices(*turn, r.N)...)
 	}
 	return &r.Request, &form{req: r}
+}
+
+// scored tells whether the prompt's tokens get logprobs too.
+func (r *request) scored() bool {
+	return r.echo && r.Turn.Params.Logprobs >= 0 || r.promptTop >= 0
+}
+
+func (r *request) readBest(o *answer.Object, name string) {
+	switch r.best = o.Integer(name, 1, answer.MaxChoices, r.N); {
+	case r.best < r.N:
+		o.Get(name).Invalid(" is %d, it must be at least n, which is %d", r.best, r.N)
+	case r.best > r.N && r.Stream:
+		o.Get(name).Invalid(" greater than n cannot be streamed: which choices are the best is " +
+			"known at the end")
+	}
+}
+
+func refuseSuffix(o *answer.Object, name string) {
+	if o.Text(name) != "" {
+		o.Get(name).Unsupported(name, "the model continues texts and does not fill gaps")
+	}
+}
+
+func (r *request) readLimit(o *answer.Object, name string) {
+	r.Turn.MaxTokens = textDefault
+	if !o.Has(name) {
+		return
+	}
+	switch n := o.Integer(name, -1, 1<<30, 0); {
+	case n > 0:
+		r.Turn.MaxTokens = n
+	case n < 0:
+		r.Turn.MaxTokens = 0
+	case r.echo || r.scored():
+		r.Dry = !r.scored() // only the echo
+		r.Turn.PromptOnly = r.scored()
+	default:
+		o.Get(name).Invalid(" must be at least 1, or 0 with echo")
+	}
 }
 
 // readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text

@@ -19,7 +19,9 @@ import (
 )
 
 type request struct {
-	answer.Request
+	answer.Draft
+	offer    tools.Offer
+	talk     answer.Conversation
 	thinking bool // show thinking blocks; clients that do not ask for them read the first block
 	silent   bool // thinking blocks have no text, only a signature
 }
@@ -27,31 +29,34 @@ type request struct {
 // Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
 const lowBudget, highBudget = 2048, 16384
 
+// Parameters are those of a request.
+func Parameters() []answer.Parameter { return new(request).parameters() }
+
+func (r *request) parameters() []answer.Parameter {
+	return slices.Concat([]answer.Parameter{answer.Text("model", &r.Model),
+		answer.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
+		// context_management asks to forget earlier thinking, which is done
+		answer.Known("context_management", "cache_control", "inference_geo"),
+		[]answer.Parameter{answer.Row("tools objects", r.readTools),
+			answer.Row("tool_choice object", nil)},
+		r.Sampling(), []answer.Parameter{answer.Row("messages! objects", r.readMessages),
+			answer.Row("system any", nil)},
+		r.Limit("max_tokens! integer 1"), []answer.Parameter{
+			r.Stop("stop_sequences strings"),
+			answer.Row("thinking object", r.readThinking),
+			answer.Row("output_config object", r.readOutput)})
+}
+
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
 func parseMessages(o *answer.Object, bound int) *request {
-	r := &request{Request: answer.Request{Model: o.Text("model"), N: 1, Stream: o.Flag("stream"),
-		History: "messages"}}
-	r.StandIn = ofAnotherMaker(r.Model)
-	o.Refuse(answer.RefusedEverywhere)
-	// context_management asks to forget earlier thinking, which is done; the rest has no effect
-	for _, name := range []string{"context_management", "cache_control", "inference_geo"} {
-		o.Get(name)
-	}
-	tools := messagesOffer(o)
-	r.Ignored = tools.Ignored
-	turn := session.Request{Params: answer.Sampling(o)}
-	talk := messagesConversation(o)
-	turn.Messages, turn.Instructions = talk.Messages, talk.Instructions("")
-	turn.MaxTokens = answer.TokenLimit(o, "max_tokens")
-	turn.Stop = answer.StopList(o, "stop_sequences")
-	turn.MaxReasoning = bound
-	r.readThinking(o, &turn)
-	tools.Into(&turn)
-	if f := o.Object("output_config").Object("format"); f != nil {
-		r.Format = answer.FormatBy(f.Get("schema"))
-	}
-	r.Format.Into(&turn)
-	r.Turns = []session.Request{turn}
+	r := &request{Draft: answer.NewDraft("messages", bound)}
+	r.Turn.Effort = "medium"
+	answer.Read(o, r.parameters())
+	r.StandIn, r.Ignored = ofAnotherMaker(r.Model), r.offer.Ignored
+	r.Turn.Messages = r.talk.Messages
+	r.Instruct(r.talk.Instructions(""))
+	r.offer.Into(&r.Turn)
+	r.Turns = []session.Request{r.Turn}
 	return r
 }
 
@@ -63,9 +68,8 @@ func ofAnotherMaker(model string) bool {
 }
 
 // readThinking reads how long the model may think, and what the client wants to see of it.
-func (r *request) readThinking(o *answer.Object, turn *session.Request) {
-	turn.Effort = "medium"
-	think := o.Object("thinking")
+func (r *request) readThinking(o *answer.Object, name string) {
+	think, turn := o.Object(name), &r.Turn
 	switch think.Text("type") {
 	case "":
 	case "adaptive", "enabled":
@@ -83,15 +87,23 @@ func (r *request) readThinking(o *answer.Object, turn *session.Request) {
 	default:
 		think.Get("type").Must("enabled, adaptive or disabled")
 	}
-	if v := o.Object("output_config").Get("effort"); v.Kind() != jsondoc.Null {
-		turn.Effort = answer.EffortLevel(v)
+}
+
+// readOutput reads the effort, which stands above a budget, and the form of the answer.
+func (r *request) readOutput(o *answer.Object, name string) {
+	output := o.Object(name)
+	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
+		r.Turn.Effort = answer.EffortLevel(v)
+	}
+	if f := output.Object("format"); f != nil {
+		r.Format = answer.SchemaFormat(f.Get("schema"))
 	}
 }
 
-// messagesOffer reads tools and tool_choice. Tools of Anthropic's own types are left out.
-func messagesOffer(o *answer.Object) tools.Offer {
-	var of tools.Offer
-	for _, v := range of.List(o, "tools") {
+// readTools reads tools and tool_choice. Tools of Anthropic's own types are left out.
+func (r *request) readTools(o *answer.Object, name string) {
+	of := &r.offer
+	for _, v := range of.List(o, name) {
 		t := v.Object()
 		if kind := t.Text("type"); kind != "" && kind != "custom" {
 			of.Ignored = append(of.Ignored, kind)
@@ -101,7 +113,7 @@ func messagesOffer(o *answer.Object) tools.Offer {
 	}
 	c := o.Object("tool_choice")
 	if c == nil {
-		return of
+		return
 	}
 	v := o.Get("tool_choice")
 	switch kind := c.Text("type"); kind {
@@ -114,11 +126,11 @@ func messagesOffer(o *answer.Object) tools.Offer {
 	default:
 		c.Get("type").Must("auto, any, tool or none")
 	}
-	return of
 }
 
-func messagesConversation(o *answer.Object) *answer.Conversation {
-	talk := &answer.Conversation{}
+// readMessages reads system and messages.
+func (r *request) readMessages(o *answer.Object, _ string) {
+	talk := &r.talk
 	for _, text := range blockTexts(o, "system") {
 		talk.Developer(text)
 	}
@@ -141,7 +153,6 @@ func messagesConversation(o *answer.Object) *answer.Conversation {
 			m.Get("role").Must("user or assistant")
 		}
 	}
-	return talk
 }
 
 // blockTexts are the texts of a string, or of a list of text blocks.

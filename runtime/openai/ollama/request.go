@@ -18,56 +18,90 @@ import (
 )
 
 type request struct {
-	answer.Request
+	answer.Draft
+	offer    tools.Offer
+	talk     answer.Conversation
 	thinking bool // show it
 	generate bool // for /api/generate
+	prompt   string
+	system   string
+	raw      bool // the prompt is continued as text
 }
 
-func readOllama(o *answer.Object, history string) (*request, session.Request) {
-	r := &request{thinking: true, Request: answer.Request{Model: o.Text("model"), N: 1,
-		Stream: o.Boolean("stream", true), Lines: true, History: history}}
-	if r.Model == "" {
-		o.Get("model").Missing()
+// ChatParameters and GenerateParameters are those of a request of each route.
+func ChatParameters() []answer.Parameter { return new(request).chatParameters() }
+
+// GenerateParameters are those of /api/generate.
+func GenerateParameters() []answer.Parameter { return new(request).generateParameters() }
+
+func (r *request) chatParameters() []answer.Parameter {
+	return append(r.shared(), answer.Row("messages objects", r.readMessages),
+		answer.Row("tools objects", r.readTools), answer.Row("tool_choice", nil))
+}
+
+func (r *request) generateParameters() []answer.Parameter {
+	return append(r.shared(), answer.Text("prompt", &r.prompt), answer.Text("system", &r.system),
+		answer.Boolean("raw", false, &r.raw), answer.Row("suffix", refuseTemplate),
+		answer.Row("template", refuseTemplate), answer.Row("images", nil))
+}
+
+// shared is what both routes have.
+func (r *request) shared() []answer.Parameter {
+	return []answer.Parameter{
+		answer.Row("model! string", func(o *answer.Object, name string) {
+			if r.Model = o.Text(name); r.Model == "" {
+				o.Get(name).Missing()
+			}
+		}),
+		answer.Boolean("stream", true, &r.Stream),
+		answer.Row("options object", r.readOptions),
+		answer.Row("think any", r.readThink), answer.Row("format any", r.readFormat),
+		answer.Row("keep_alive any", nil)} // the server's own --keep-alive decides
+}
+
+// options are what the object of this name has.
+func (r *request) options() []answer.Parameter {
+	return slices.Concat(r.Sampling(), []answer.Parameter{
+		r.Number("repetition_penalty").As("repeat_penalty"),
+		r.Stop("stop text-or-strings"),
+		answer.Row("num_predict integer", func(o *answer.Object, name string) {
+			// -1 and -2 are Ollama's words for no limit
+			r.Turn.MaxTokens = max(0, o.Integer(name, -2, 1<<30, 0))
+		})}, answer.Known(ollamaPlacement...))
+}
+
+func newRequest(history string, bound int) *request {
+	r := &request{Draft: answer.NewDraft(history, bound), thinking: true}
+	r.Lines, r.Turn.Effort = true, "medium"
+	return r
+}
+
+func (r *request) readOptions(o *answer.Object, name string) {
+	options := o.Object(name)
+	answer.Read(options, r.options())
+	for _, unknown := range options.Unread() {
+		r.Ignored = append(r.Ignored, name+"."+unknown)
 	}
-	o.Get("keep_alive") // the server's own --keep-alive decides
-	options := o.Object("options")
-	if options != nil {
-		options.Watch()
-	}
-	turn := session.Request{Params: answer.Sampling(options), Effort: "medium"}
-	turn.Params.RepetitionPenalty = float32(options.Number("repeat_penalty", 0.01, 100,
-		float64(turn.Params.RepetitionPenalty)))
-	turn.Stop = answer.StopList(options, "stop")
-	// -1 and -2 are Ollama's words for no limit
-	turn.MaxTokens = max(0, options.Integer("num_predict", -2, 1<<30, 0))
-	for _, name := range options.Unread() {
-		if !slices.Contains(ollamaPlacement, name) {
-			r.Ignored = append(r.Ignored, "options."+name)
-		}
-	}
-	r.readThink(o, &turn)
-	r.readFormat(o.Get("format"))
-	return r, turn
 }
 
 // ollamaPlacement are options that say how a model is loaded, which the server's plan decides.
 var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
 	"use_mmap", "use_mlock", "numa", "low_vram"}
 
-func (r *request) readThink(o *answer.Object, turn *session.Request) {
-	switch v := o.Get("think"); v.Kind() {
+func (r *request) readThink(o *answer.Object, name string) {
+	switch v := o.Get(name); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.Bool:
-		if r.thinking = o.Flag("think"); !r.thinking {
-			turn.Effort = "low" // the model was not trained to answer without a thought
+		if r.thinking = o.Flag(name); !r.thinking {
+			r.Turn.Effort = "low" // the model was not trained to answer without a thought
 		}
 	default:
-		turn.Effort = answer.EffortLevel(v)
+		r.Turn.Effort = answer.EffortLevel(v)
 	}
 }
 
-func (r *request) readFormat(v answer.Value) {
-	switch v.Kind() {
+func (r *request) readFormat(o *answer.Object, name string) {
+	switch v := o.Get(name); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.String:
 		if text := v.Text(); text == "json" {
@@ -76,32 +110,32 @@ func (r *request) readFormat(v answer.Value) {
 			v.Must(`"json" or a schema`)
 		}
 	default:
-		r.Format = answer.FormatBy(v)
+		r.Format = answer.SchemaFormat(v)
 	}
 }
 
 // ReadChat reads a request for /api/chat.
 func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
-	r, turn := readOllama(o, "messages")
-	turn.MaxReasoning = p.MaxReasoning
-	talk := ollamaConversation(o)
-	turn.Messages, turn.Instructions = talk.Messages, talk.Instructions("")
-	tools := tools.Read(o)
-	tools.Into(&turn)
-	r.Ignored = append(r.Ignored, tools.Ignored...)
-	r.Format.Into(&turn)
-	r.Turns = []session.Request{turn}
+	r := newRequest("messages", p.MaxReasoning)
+	answer.Read(o, r.chatParameters())
+	r.Ignored = append(r.Ignored, r.offer.Ignored...)
+	r.Turn.Messages = r.talk.Messages
+	r.Instruct(r.talk.Instructions(""))
+	r.offer.Into(&r.Turn)
+	r.Turns = []session.Request{r.Turn}
 	return &r.Request, &form{req: r}
 }
 
-func ollamaConversation(o *answer.Object) *answer.Conversation {
-	talk := &answer.Conversation{}
+func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o) }
+
+func (r *request) readMessages(o *answer.Object, name string) {
+	talk := &r.talk
 	var list []answer.Value
-	if o.Has("messages") {
-		list = o.Get("messages").Messages()
+	if o.Has(name) {
+		list = o.Get(name).Messages()
 	}
 	if len(list) == 0 {
-		o.Get("messages").Missing()
+		o.Get(name).Missing()
 	}
 	var open openCalls
 	for _, v := range list {
@@ -131,7 +165,6 @@ func ollamaConversation(o *answer.Object) *answer.Conversation {
 			m.Get("role").Must("system, user, assistant or tool")
 		}
 	}
-	return talk
 }
 
 // openCalls are calls without results, oldest first, by what a result says of its call.
@@ -218,26 +251,28 @@ func images(o *answer.Object) (note string) {
 	return ""
 }
 
+func refuseTemplate(o *answer.Object, name string) {
+	if o.Text(name) != "" {
+		o.Get(name).Unsupported(name, "write the whole prompt, with raw")
+	}
+}
+
 // ReadGenerate reads a request for /api/generate.
 func (p API) ReadGenerate(o *answer.Object) (*answer.Request, answer.Form) {
-	r, turn := readOllama(o, "prompt")
+	r := newRequest("prompt", 0)
 	r.generate = true
-	for _, name := range []string{"suffix", "template"} {
-		if o.Text(name) != "" {
-			o.Get(name).Unsupported(name, "write the whole prompt, with raw")
-		}
-	}
-	prompt, system := o.Text("prompt")+images(o), o.Text("system")
+	answer.Read(o, r.generateParameters())
+	prompt := r.prompt + images(o)
 	if prompt == "" {
 		o.Get("prompt").Invalid(" is empty; a model is loaded by the first request that has one")
 	}
-	if o.Flag("raw") {
-		turn.Prompt, turn.Final = o.Get("prompt").EncodePrompt(prompt), r.Format.Final
+	if r.raw {
+		r.Turn.Prompt, r.Turn.Final = o.Get("prompt").EncodePrompt(prompt), r.Format.Final
 	} else {
-		turn.Messages = []session.Message{session.User(prompt)}
-		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), p.MaxReasoning
-		r.Format.Into(&turn)
+		r.Turn.Messages = []session.Message{session.User(prompt)}
+		r.Turn.MaxReasoning = p.MaxReasoning
+		r.Instruct(strings.TrimSpace(r.system))
 	}
-	r.Turns = []session.Request{turn}
+	r.Turns = []session.Request{r.Turn}
 	return &r.Request, &form{req: r}
 }

@@ -26,16 +26,15 @@ import (
 // wholeContext compacts where the model's context is nearly used up.
 const wholeContext = -1
 
-// readCompaction is the number of tokens from which a conversation is compacted; 0: never.
-func readCompaction(o *answer.Object) (threshold int) {
-	for _, v := range o.List("context_management") {
+// readCompaction reads the number of tokens from which a conversation is compacted; 0: never.
+func (r *request) readCompaction(o *answer.Object, name string) {
+	for _, v := range o.List(name) {
 		entry := v.Object()
 		if entry.Text("type") != "compaction" {
 			entry.Get("type").Must("compaction")
 		}
-		threshold = entry.Integer("compact_threshold", 1000, math.MaxInt32, wholeContext)
+		r.compactAt = entry.Integer("compact_threshold", 1000, math.MaxInt32, wholeContext)
 	}
-	return threshold
 }
 
 // compacted is the event that a conversation was compacted. It has no text; it embeds an event of

@@ -109,8 +109,8 @@ func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []jso
 // CreateTalk is POST /v1/conversations.
 func (p *API) CreateTalk(_ *answer.Exchange, _ *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	answer.CheckMetadata(o)
-	id, s := answer.NewID("conv_"), storedTalk{now(), metadata(o), p.readItems(o, nil)}
+	answer.CheckMetadata(o, "metadata")
+	id, s := answer.NewID("conv_"), storedTalk{now(), metadata(o, "metadata"), p.readItems(o, nil)}
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
@@ -138,13 +138,13 @@ func (p *API) ShowTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault)
 // UpdateTalk is POST /v1/conversations/{id}.
 func (p *API) UpdateTalk(_ *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	answer.CheckMetadata(o)
+	answer.CheckMetadata(o, "metadata")
 	o.Need("metadata")
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
 	return p.changed(r, func(s *storedTalk) *answer.Fault {
-		s.Metadata = metadata(o)
+		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
 }
@@ -228,8 +228,8 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 }
 
 // readTalk puts the conversation that a response belongs to in front of its input.
-func (r *request) readTalk(o *answer.Object, in *inputReader) {
-	v := o.Get("conversation")
+func (r *request) readTalk(o *answer.Object, name string) {
+	v, in := o.Get(name), &r.in
 	switch v.Kind() {
 	case jsondoc.Null:
 		return
@@ -240,10 +240,10 @@ func (r *request) readTalk(o *answer.Object, in *inputReader) {
 	}
 	s, ok := getTalk(in.store, r.conversation)
 	if !ok {
-		o.Complain(answer.NotFound("conversation", "Conversation", r.conversation))
+		o.Complain(answer.NotFound(name, "Conversation", r.conversation))
 	}
 	in.goesOn = true
-	items := o.Values(s.Items, "conversation")
+	items := o.Values(s.Items, name)
 	before := len(items)
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.Messages()...) // what follows the conversation

@@ -20,93 +20,142 @@ import (
 )
 
 type request struct {
-	answer.Request
-	wanted       []tools.Wanted
-	hosted       *tools.Hosted // the one that must be called first; nil: none
-	tools        []*tools.Tool // of the turn, once it is started
-	names        map[string]tools.Shown
-	outputs      bool   // show what code has printed
-	summary      string // the kind that is asked for; "": none
-	store        bool
-	input        []json.RawMessage   // the items of the whole history
-	said         []json.RawMessage   // those of the request itself
-	source       func()              // see record; nil: it was called
-	conversation string              // id, "": none
-	previous     string              // id of the response that it goes on from
-	approved     *session.Call       // to be run first; nil: none
-	compactAt    int                 // see readCompaction
-	truncate     bool                // drop the oldest messages until the conversation fits
-	talk         answer.Conversation // the whole history, instructions of the request left out
-	response     response            // what it echoes
+	answer.Draft
+	in    inputReader         // until record
+	talk  answer.Conversation // the whole history, instructions of the request left out
+	input []json.RawMessage   // the items of the whole history
+	said  []json.RawMessage   // those of the request itself
+
+	source       func()        // see record; nil: it was called
+	conversation string        // id, "": none
+	previous     string        // id of the response that it goes on from
+	approved     *session.Call // to be run first; nil: none
+	compactAt    int           // see readCompaction
+	truncate     bool          // drop the oldest messages until the conversation fits
+
+	offer     tools.Offer // while it is read
+	names     map[string]tools.Shown
+	hosted    *tools.Hosted // the tool that must be called first; nil: none
+	wanted    []tools.Wanted
+	tools     []*tools.Tool // of the turn, once it is started
+	mostCalls int           // of tools; 0: the session's own bound
+
+	response response // what it echoes
+	store    bool
+	outputs  bool   // show what code has printed
+	rivals   int    // of each token with logprobs
+	summary  string // the kind that is asked for; "": none
+
+	instructions, cacheKey, safety string // echoed
+}
+
+// Parameters are those of a request.
+func Parameters() []answer.Parameter { return new(request).parameters(nil) }
+
+func (r *request) parameters(p *API) []answer.Parameter {
+	echo := &r.response
+	return slices.Concat([]answer.Parameter{answer.Row("text object", r.readText).With("format",
+		"verbosity")}, r.Everywhere(), []answer.Parameter{
+		answer.Boolean("store", true, &r.store),
+		answer.Row("truncation auto|disabled", r.readTruncation),
+		answer.Row("context_management objects", r.readCompaction),
+		answer.Row("background boolean", r.readBackground),
+		answer.Row("prompt", refusePrompt),
+		answer.Row("tools objects", func(o *answer.Object, _ string) {
+			r.offer = tools.Read(o)
+			r.wanted, r.Ignored = p.tools.Wanted(o, r.offer, true)
+		}), answer.Row("tool_choice any", nil),
+		answer.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
+	}, r.Sampling(), []answer.Parameter{
+		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
+		answer.Row("include strings", r.readInclude), // behind top_logprobs
+		answer.Row("reasoning object", r.readSummary).With(answer.ReasoningMembers...),
+		answer.Text("instructions", &r.instructions),
+		answer.Row("previous_response_id string", r.readPrevious),
+		answer.Row("conversation any", r.readTalk), // behind the previous response
+		answer.Row("input any", r.readInput),       // behind both
+		answer.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
+		answer.Text("prompt_cache_key", &r.cacheKey),
+		answer.Text("safety_identifier", &r.safety),
+	}, r.Talk("max_output_tokens integer -1"), []answer.Parameter{
+		answer.Row("user any", func(o *answer.Object, name string) { echo.User = o.Text(name) }),
+		answer.Row("metadata object", func(o *answer.Object, name string) {
+			answer.CheckMetadata(o, name)
+			echo.Metadata = metadata(o, name)
+		})})
 }
 
 // parse checks a request; the store answers for previous_response_id and item references.
 func (p *API) parse(o *answer.Object) *request {
-	r := &request{
-		Request: answer.ReadRequest(o, "input", o.Object("text").Get("format"), ""),
-		store:   o.Boolean("store", true), truncate: readTruncation(o),
-		compactAt: readCompaction(o),
-	}
-	if o.Flag("background") && !r.store {
-		o.Get("background").Invalid(" needs store to be true: the response would be lost")
-	}
-	if o.Has("prompt") {
-		o.Get("prompt").Unsupported("prompt", "send its text in instructions or input")
-	}
-	tools := tools.Read(o)
-	wanted, ignored := p.tools.Wanted(o, tools, true)
-	r.wanted, r.names, r.hosted = wanted, tools.Shown(), tools.Hosted
-	r.Start = r.starter(p, wanted, o.Integer("max_tool_calls", 1, math.MaxInt32, 0))
-	turn := session.Request{Params: answer.Sampling(o)}
-	top, include := o.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)
-	r.outputs = include["code_interpreter_call.outputs"]
-	r.summary = summaryWanted(o)
-	if top > 0 || include["message.output_text.logprobs"] {
-		turn.Params.Logprobs = top
-	}
-	instructions := o.Text("instructions")
-	if o.Has("conversation") && o.Has("previous_response_id") {
-		o.Insist(answer.Invalid("conversation", "conversation and previous_response_id cannot "+
-			"both be given"))
-		return r
-	}
-	in := inputReader{talk: &r.talk, store: p.Store, requests: map[string]bool{}}
-	if previous := o.Text("previous_response_id"); previous != "" {
-		in.goesOn, r.previous = true, previous
-		before, f := previousResponse(p.Store, previous)
-		if f != nil {
-			o.Insist(f)
-			return r
-		}
-		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
-		said := o.Values(before.output(), "previous_response_id")
-		in.openCalls(said)
-		in.openRequests(said, o)
-	}
-	r.readTalk(o, &in)
-	r.Ignored = append(ignored, in.read(o)...)
-	o.Complain(in.calls.Overdue())
-	if last := r.talk.Last(); in.approved != nil && last.CallID != in.approved.ID {
-		o.Complain(answer.Invalid("input", "the approved call %s must be run before anything "+
-			"else is said: send the answer alone", in.approved.Name))
-	}
-	r.approved = in.approved
+	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
+	r.in = inputReader{talk: &r.talk, store: p.Store, requests: map[string]bool{}}
+	answer.Read(o, r.parameters(p))
+	r.Start = r.starter(p)
 	r.source = func() {
 		if r.store || r.conversation != "" {
-			r.said = recordInput(o, &in)
+			r.said = recordInput(o, &r.in)
 			r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
 		}
 	}
-	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.Instructions(instructions)
-	r.Fill(&turn, o, p.MaxReasoning, "max_output_tokens")
-	tools.Into(&turn)
-	r.Turns = []session.Request{turn}
-	r.response = r.echo(o, turn, tools)
+	r.Turn.Messages = r.talk.Messages
+	r.Instruct(r.talk.Instructions(r.instructions))
+	r.offer.Into(&r.Turn)
+	r.Turns = []session.Request{r.Turn}
+	r.echo(o)
+	r.names, r.hosted, r.offer = r.offer.Shown(), r.offer.Hosted, tools.Offer{}
 	return r
 }
 
+func (r *request) readText(o *answer.Object, name string) {
+	r.FormatBy(o.Object(name).Get("format"), "")
+}
+
+func (r *request) readBackground(o *answer.Object, name string) {
+	if r.response.Background = o.Flag(name); r.response.Background && !r.store {
+		o.Get(name).Invalid(" needs store to be true: the response would be lost")
+	}
+}
+
+func refusePrompt(o *answer.Object, name string) {
+	if o.Has(name) {
+		o.Get(name).Unsupported(name, "send its text in instructions or input")
+	}
+}
+
+// readPrevious puts the conversation of a stored response in front of the input.
+func (r *request) readPrevious(o *answer.Object, name string) {
+	if o.Has(name) && o.Has("conversation") {
+		o.Insist(answer.Invalid("conversation", "conversation and previous_response_id cannot "+
+			"both be given"))
+		return
+	}
+	if r.previous = o.Text(name); r.previous == "" {
+		return
+	}
+	r.in.goesOn = true
+	before, f := previousResponse(r.in.store, r.previous)
+	if f != nil {
+		o.Insist(f)
+		return
+	}
+	r.talk, r.input = before.Talk, append(before.Input, before.output()...)
+	said := o.Values(before.output(), name)
+	r.in.openCalls(said)
+	r.in.openRequests(said, o)
+}
+
+func (r *request) readInput(o *answer.Object, _ string) {
+	r.Ignored = append(r.Ignored, r.in.read(o)...)
+	o.Complain(r.in.calls.Overdue())
+	r.approved = r.in.approved
+	if last := r.talk.Last(); r.approved != nil && last.CallID != r.approved.ID {
+		o.Complain(answer.Invalid("input", "the approved call %s must be run before anything "+
+			"else is said: send the answer alone", r.approved.Name))
+	}
+}
+
 // starter starts the turn with what the request asks for: tools, and a conversation that fits.
-func (r *request) starter(p *API, wanted []tools.Wanted, most int) answer.Starter {
+func (r *request) starter(p *API) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, turn session.Request) (session.Turn, error) {
 		runner := a.Runner
 		dropped := 0
@@ -119,9 +168,9 @@ func (r *request) starter(p *API, wanted []tools.Wanted, most int) answer.Starte
 		if r.approved != nil {
 			runner = tools.FirstBy(runner, approved(*r.approved))
 		}
-		started, open, err := p.tools.Start(ctx, a, runner, turn, wanted, tools.Settings{Most: most,
-			Chosen: r.hosted, Approved: r.approved, Before: cmp.Or(r.conversation, r.previous),
-			Left: r.leaves})
+		started, open, err := p.tools.Start(ctx, a, runner, turn, r.wanted, tools.Settings{
+			Most: r.mostCalls, Chosen: r.hosted, Approved: r.approved,
+			Before: cmp.Or(r.conversation, r.previous), Left: r.leaves})
 		if err != nil {
 			return nil, err
 		}
@@ -136,8 +185,8 @@ func (r *request) starter(p *API, wanted []tools.Wanted, most int) answer.Starte
 // the request will be answered. Then it lets go of the request's body.
 func (r *request) record() {
 	if source := r.source; source != nil {
-		r.source = nil
 		source()
+		r.source, r.in = nil, inputReader{}
 	}
 }
 
@@ -149,62 +198,52 @@ func (r *request) leaves() string {
 	return cmp.Or(r.conversation, r.response.ID)
 }
 
-// echo is the response before it is generated: it repeats what the request asks for.
-func (r *request) echo(o *answer.Object, turn session.Request, tools tools.Offer) response {
-	echo := response{
-		Object: "response", Status: "in_progress", Background: o.Flag("background"),
-		Instructions:       answer.OrNull(o.Text("instructions")),
-		ParallelToolCalls:  o.Boolean("parallel_tool_calls", true),
-		PreviousResponseID: answer.OrNull(o.Text("previous_response_id")),
-		PromptCacheKey:     answer.OrNull(o.Text("prompt_cache_key")),
-		Reasoning: reasoningSettings{Effort: turn.Effort,
-			Summary: answer.OrNull(r.summary)},
-		SafetyIdentifier: answer.OrNull(o.Text("safety_identifier")),
-		ServiceTier:      "default",
-		Store:            r.store,
-		Temperature:      turn.Params.Temperature,
-		Text:             textSettings{r.Format.Wire, o.Object("text").Text("verbosity")},
-		ToolChoice:       cmp.Or(tools.ChoiceEcho, any(tools.Choice)),
-		Tools:            tools.ToolsEcho,
-		TopLogprobs:      max(turn.Params.Logprobs, 0),
-		TopP:             turn.Params.TopP,
-		PresencePenalty:  turn.Params.PresencePenalty,
-		FrequencyPenalty: turn.Params.FrequencyPenalty,
-		Truncation:       "disabled",
-		User:             o.Text("user"),
-		Metadata:         metadata(o),
-		Output:           []outputItem{},
-	}
+// echo completes the response before it is generated: it repeats what the request asks for.
+func (r *request) echo(o *answer.Object) {
+	params, echo := r.Turn.Params, &r.response
+	echo.Object, echo.Status, echo.ServiceTier = "response", "in_progress", "default"
+	echo.Instructions = answer.OrNull(r.instructions)
+	echo.PreviousResponseID = answer.OrNull(r.previous)
+	echo.PromptCacheKey = answer.OrNull(r.cacheKey)
+	echo.Reasoning = reasoningSettings{r.Turn.Effort, answer.OrNull(r.summary)}
+	echo.SafetyIdentifier = answer.OrNull(r.safety)
+	echo.Store = r.store
+	echo.Text = textSettings{r.Format.Wire, o.Object("text").Text("verbosity")}
+	echo.ToolChoice = cmp.Or(r.offer.ChoiceEcho, any(r.offer.Choice))
+	echo.Tools = r.offer.ToolsEcho
+	echo.TopLogprobs = max(params.Logprobs, 0)
+	echo.Temperature, echo.TopP = params.Temperature, params.TopP
+	echo.PresencePenalty, echo.FrequencyPenalty = params.PresencePenalty, params.FrequencyPenalty
+	echo.Output, echo.Truncation = []outputItem{}, "disabled"
 	if r.truncate {
 		echo.Truncation = "auto"
 	}
-	if n := o.Integer("max_tool_calls", 1, math.MaxInt32, 0); n > 0 {
-		echo.MaxToolCalls = &n
+	if r.mostCalls > 0 {
+		echo.MaxToolCalls = &r.mostCalls
 	}
 	if r.conversation != "" {
 		echo.Conversation = &struct {
 			ID string `json:"id"`
 		}{r.conversation}
 	}
-	if n := turn.MaxTokens; n > 0 {
-		echo.MaxOutputTokens = &n
+	if r.Turn.MaxTokens > 0 {
+		echo.MaxOutputTokens = &r.Turn.MaxTokens
 	}
-	return echo
 }
 
-// summaryWanted reads reasoning.summary, which has an older name.
-func summaryWanted(o *answer.Object) string {
-	reasoning := o.Object("reasoning")
+// readSummary reads reasoning.summary, which has an older name.
+func (r *request) readSummary(o *answer.Object, name string) {
+	reasoning := o.Object(name)
 	for _, name := range []string{"summary", "generate_summary"} {
 		switch how := reasoning.Text(name); how {
 		case "":
 		case "auto", "concise", "detailed":
-			return how
+			r.summary = how
+			return
 		default:
 			reasoning.Get(name).Must("one of auto, concise, detailed")
 		}
 	}
-	return ""
 }
 
 // includable is what include can ask for. Some of it never comes up here, such as the results of a
@@ -214,39 +253,47 @@ var includable = []string{"file_search_call.results", "web_search_call.results",
 	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
 	"reasoning.encrypted_content", "message.output_text.logprobs"}
 
-func includes(o *answer.Object) map[string]bool {
-	found := map[string]bool{}
-	for _, v := range o.List("include") {
-		what := v.Text()
-		if !slices.Contains(includable, what) {
-			v.Must("one of " + strings.Join(includable, ", "))
+func (r *request) readInclude(o *answer.Object, name string) {
+	logprobs := r.rivals > 0
+	for _, v := range o.List(name) {
+		switch what := v.Text(); what {
+		case "code_interpreter_call.outputs":
+			r.outputs = true
+		case "message.output_text.logprobs":
+			logprobs = true
+		default:
+			if !slices.Contains(includable, what) {
+				v.Must("one of " + strings.Join(includable, ", "))
+			}
 		}
-		found[what] = true
 	}
-	return found
+	if logprobs {
+		r.Turn.Params.Logprobs = r.rivals
+	}
 }
 
 // metadata is echoed as it came.
-func metadata(o *answer.Object) json.RawMessage {
-	if !o.Has("metadata") {
+func metadata(o *answer.Object, name string) json.RawMessage {
+	v := o.Get(name)
+	switch v.Kind() {
+	case jsondoc.Null:
 		return json.RawMessage("{}")
-	}
-	if v := o.Get("metadata"); v.Kind() != jsondoc.Object {
+	case jsondoc.Object:
+	default:
 		v.Wrong("an object")
 	}
-	return slices.Clone(o.Get("metadata").Raw) // it outlives the body
+	return slices.Clone(v.Raw) // it outlives the body
 }
 
-// readTruncation tells whether the oldest messages are dropped where the conversation is too long.
-func readTruncation(o *answer.Object) bool {
-	switch o.Text("truncation") {
+// readTruncation reads whether the oldest messages are dropped where the conversation is too long.
+func (r *request) readTruncation(o *answer.Object, name string) {
+	switch o.Text(name) {
 	case "", "disabled":
 	case "auto":
-		return true
+		r.truncate = true
 	default:
-		o.Get("truncation").Must("auto or disabled")
+		o.Get(name).Must("auto or disabled")
 	}
-	return false
 }
 
 func previousResponse(store session.Store, id string) (storedResponse, *answer.Fault) {

@@ -1,0 +1,190 @@
+// A parameter of a request: one row that reads it, refuses what it may not be, documents it and
+// makes it known.
+//
+// What must stay true: a member that no row of a route has is left out and named in the
+// X-Ossrun-Ignored header, so that a misspelt parameter is seen; what may be left out of a body is
+// a row's default, which stands in the row or where the row writes to.
+
+package answer
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// Parameter is a row of a table of parameters.
+type Parameter struct {
+	Name string
+
+	kind    string    // for the document; "": it is not documented
+	bounds  []float64 // least, and most, of a number
+	needed  bool      // in the document; who reads it complains
+	members []string  // of an object: those that are known; nil: all
+	// nil: it has no effect, or is read with another
+	read func(o *Object, name string)
+}
+
+// Row is a parameter that a function reads. line is what the document has of it: its name, with a !
+// behind it where it is needed, its type, and the bounds of a number; without a type the parameter
+// is not documented.
+func Row(line string, read func(o *Object, name string)) Parameter {
+	name, kind, _ := strings.Cut(line, " ")
+	name, needed := strings.CutSuffix(name, "!")
+	return Parameter{Name: name, kind: kind, needed: needed, read: read}
+}
+
+// Known are parameters that have no effect here, or are read with others.
+func Known(lines ...string) (rows []Parameter) {
+	for _, line := range lines {
+		rows = append(rows, Row(line, nil))
+	}
+	return rows
+}
+
+// Text is a string.
+func Text(name string, to *string) Parameter {
+	return Parameter{Name: name, kind: "string", read: func(o *Object, name string) {
+		*to = o.Text(name)
+	}}
+}
+
+// Boolean is true or false, and otherwise where it is absent.
+func Boolean(name string, otherwise bool, to *bool) Parameter {
+	return Parameter{Name: name, kind: "boolean", read: func(o *Object, name string) {
+		*to = o.Boolean(name, otherwise)
+	}}
+}
+
+// Integer is a whole number of [low, high], and otherwise where it is absent.
+func Integer(name string, low, high, otherwise int, to *int) Parameter {
+	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
+		read: func(o *Object, name string) { *to = o.Integer(name, low, high, otherwise) }}
+	if high >= most30 {
+		p.bounds = p.bounds[:1]
+	}
+	return p
+}
+
+// most30 is a bound that no request comes near, so that it is not documented.
+const most30 = 1 << 30
+
+// number is a row of sample.Numbers. What is absent stays what it was; a whole number below 0 is 0.
+func number(n sample.Number, params *sample.Params) Parameter {
+	switch to := n.Of(params).(type) {
+	case *int:
+		p := Integer(n.Name, int(n.Low), int(n.High), *to, to)
+		read := p.read
+		p.read = func(o *Object, name string) { read(o, name); *to = max(0, *to) }
+		return p
+	case *float32:
+		return Parameter{Name: n.Name, kind: "number", bounds: []float64{n.Low, n.High},
+			read: func(o *Object, name string) {
+				*to = float32(o.Number(name, n.Low, n.High, float64(*to)))
+			}}
+	}
+	return Parameter{} // there are no others
+}
+
+// refused would change the answer. off is its value, as JSON, that asks for nothing.
+func refused(name, off, instead string) Parameter {
+	return Row(name, func(o *Object, name string) {
+		if v := o.Get(name); v.Kind() != jsondoc.Null &&
+			(off == "" || string(bytes.TrimSpace(v.Raw)) != off) {
+			v.Unsupported(name, instead)
+		}
+	})
+}
+
+// As is the same parameter under another name.
+func (p Parameter) As(name string) Parameter {
+	p.Name = name
+	return p
+}
+
+// Hidden is the same parameter, which the document does not have.
+func (p Parameter) Hidden() Parameter {
+	p.kind = ""
+	return p
+}
+
+// With names the members of an object that are known. Others are named like a parameter that
+// nobody reads; of an object without this they may be anything.
+func (p Parameter) With(members ...string) Parameter {
+	p.members = members
+	return p
+}
+
+// Lines are the rows as the document has them.
+func Lines(rows []Parameter) (lines []string) {
+	for _, p := range rows {
+		if p.kind == "" {
+			continue
+		}
+		line := p.Name
+		if p.needed {
+			line += "!"
+		}
+		line += " " + p.kind
+		for _, b := range p.bounds {
+			line += fmt.Sprint(" ", b)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Read reads an object by its rows, in their order. Unread then names what else it has.
+func Read(o *Object, rows []Parameter) {
+	if o != nil {
+		o.seen, o.inner = map[string]bool{}, map[string][]string{}
+	}
+	for _, p := range rows {
+		if p.read == nil {
+			o.Get(p.Name)
+		} else {
+			p.read(o, p.Name)
+		}
+		if o != nil && p.members != nil {
+			o.inner[p.Name] = p.members
+		}
+	}
+}
+
+// withoutEffect are parameters of OpenAI's and vLLM's documents that cannot change an answer here.
+var withoutEffect = []string{"user", "metadata", "service_tier", "store", "parallel_tool_calls",
+	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier",
+	"client_metadata", "prediction", "include", "truncation", "stream_options", "request_id",
+	"cache_salt", "priority"}
+
+// Unread lists the members that no row has and that this server does not know.
+func (o *Object) Unread() (names []string) {
+	if o == nil {
+		return nil
+	}
+	for _, m := range o.members.List {
+		known := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
+			jsondoc.Field{Raw: m.Raw}.Kind() == jsondoc.Null
+		if !known {
+			names = append(names, m.Name)
+		}
+	}
+	for outer, known := range o.inner {
+		if o.Get(outer).Kind() != jsondoc.Object {
+			continue
+		}
+		for _, m := range o.Object(outer).members.List {
+			if !slices.Contains(known, m.Name) {
+				names = append(names, outer+"."+m.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Seen are the members that were read.
+func (o *Object) Seen() map[string]bool { return o.seen }
