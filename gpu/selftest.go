@@ -149,7 +149,7 @@ func (l *local) Test(ctx context.Context, request json.RawMessage,
 	return err
 }
 
-func (l *local) run(ctx context.Context, c check, tell func(any)) (err error) {
+func (l *local) run(ctx context.Context, c check, report func(any)) (err error) {
 	var result any
 	switch c.What {
 	case checkBandwidth:
@@ -164,21 +164,21 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) (err error) {
 	case checkOps:
 		// Failures of operations are in their results.
 		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed,
-			func(r enginetest.OpResult) { tell(opTextOf(r)) })
+			func(r enginetest.OpResult) { report(opTextOf(r)) })
 		return ctx.Err()
 	case checkWhole:
-		return l.whole(ctx, c, tell)
+		return l.whole(ctx, c, report)
 	default:
 		return fmt.Errorf("there is no check %q of a GPU", c.What)
 	}
 	if err == nil {
-		tell(result)
+		report(result)
 	}
 	return err
 }
 
 // whole times a model, and one stream of it with each decode kernel.
-func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) {
+func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error) {
 	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	s := engine.Settings{KVCacheDtype: "bf16"}
 	report := func(decode device.DecodeKernel) func(device.Speed) {
-		return func(v device.Speed) { tell(WholeSpeed{Speed: v, Decode: decode}) }
+		return func(v device.Speed) { notify(WholeSpeed{Speed: v, Decode: decode}) }
 	}
 	if err := device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds,
 		report("")); err != nil || !c.Decode {
@@ -196,7 +196,7 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 	one := []device.Point{{Sequences: 1, Rows: 1}}
 	for _, k := range []device.DecodeKernel{device.DecodeGraph, device.DecodePersistent} {
 		if k == device.DecodePersistent && slices.Contains(l.card.Disabled(), device.DecodeStep) {
-			tell(WholeSpeed{Decode: k, Wrong: true})
+			notify(WholeSpeed{Decode: k, Wrong: true})
 			continue
 		}
 		l.card.UseDecodeKernel(k)

@@ -259,7 +259,7 @@ func (p *Pool) offerToSpill(n *node, windowed bool) {
 }
 
 // prune takes a node and all below it out of the index.
-func (p *Pool) prune(n *node, tell bool) {
+func (p *Pool) prune(n *node, report bool) {
 	siblings := n.parent.children
 	i := slices.Index(siblings, n)
 	siblings[i] = siblings[len(siblings)-1]
@@ -272,7 +272,7 @@ func (p *Pool) prune(n *node, tell bool) {
 		if n.n == PageTokens {
 			delete(p.index, n.hash)
 		}
-		if tell {
+		if report {
 			p.offerToSpill(n, false)
 			p.offerToSpill(n, true)
 		}

@@ -23,7 +23,7 @@ import (
 type drafting struct {
 	prediction []int32
 	index      *draft.Index // made for the first draft
-	fare       draft.Record
+	record       draft.Record
 	tokens     []int32 // guessed behind the last known token, in the next step or the running one
 	from       draft.Proposal
 	rows       int     // of the step without the draft
@@ -123,7 +123,7 @@ func (s *Scheduler) worth(q *sequence, most, rows int, tokens float64) (n int, m
 	}
 	d.index.Add(q.tokens)
 	d.from = d.index.Propose(d.tokens[:0], most)
-	return s.gate.Worth(d.from, &d.fare, rows, tokens)
+	return s.gate.Worth(d.from, &d.record, rows, tokens)
 }
 
 // rate says how many tokens of q's draft were right, and notes it.
@@ -135,7 +135,7 @@ func (s *Scheduler) rate(q *sequence) (right int) {
 	right = q.right()
 	s.counts.AcceptedTokens += uint64(right)
 	if s.o.propose == nil {
-		s.gate.Settle(d.from.Match, len(d.tokens), right, d.rows, d.beside, &d.fare)
+		s.gate.Settle(d.from.Match, len(d.tokens), right, d.rows, d.beside, &d.record)
 	}
 	if d.from.Predicted {
 		q.stream.predicted(right, len(d.tokens)-right)

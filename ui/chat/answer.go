@@ -65,9 +65,9 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 		t.latest = at
 		t.text.push(t.clean.Push(e.Text))
 	case session.Commentary:
-		a.speech(true, at).push(e.Text)
+		a.answering(true, at).push(e.Text)
 	case session.Answer:
-		a.speech(false, at).push(e.Text)
+		a.answering(false, at).push(e.Text)
 	case session.CallStart:
 		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, at)
 		return false
@@ -122,7 +122,7 @@ func (a *answer) push(p part, at time.Time) {
 	a.parts = append(a.parts, p)
 }
 
-func (a *answer) speech(aside bool, at time.Time) *answerText {
+func (a *answer) answering(aside bool, at time.Time) *answerText {
 	s, ok := a.last().(*answerText)
 	if !ok || s.aside != aside {
 		before := a.before + len(a.code())

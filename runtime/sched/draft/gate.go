@@ -41,7 +41,7 @@ type Gate struct {
 	account float64  // seconds that drafts may still lose
 	opened  bool     // the loan is on the account
 	dearer  float64  // what the last step took, of what such steps are believed to take
-	fare    Record
+	record    Record
 }
 
 // cost is what steps of about so many rows took: a running mean of both.
@@ -164,7 +164,7 @@ func (g *Gate) Worth(p Proposal, own *Record, rows int, tokens float64) (n int, 
 func (g *Gate) chance(match int, own *Record) float64 {
 	const all, one = 16, 6 // tokens that a belief counts for
 	k := kind(match)
-	c := (believed[k]*all + g.fare[k].right) / (all + g.fare[k].right + g.fare[k].wrong)
+	c := (believed[k]*all + g.record[k].right) / (all + g.record[k].right + g.record[k].wrong)
 	c = (c*one + own[k].right) / (one + own[k].right + own[k].wrong)
 	return min(c, 0.99)
 }
@@ -189,8 +189,8 @@ func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Record) {
 		wrong = 1
 	}
 	own.fade(k, tried)
-	g.fare.fade(k, declined)
-	for _, f := range []*Record{own, &g.fare} {
+	g.record.fade(k, declined)
+	for _, f := range []*Record{own, &g.record} {
 		f[k].right += float64(right)
 		f[k].wrong += wrong
 	}
