@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -32,17 +33,8 @@ type message struct {
 	Reasoning        string `json:"reasoning,omitempty"`
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 
-	Calls  []call `json:"tool_calls,omitempty"`
-	CallID string `json:"tool_call_id,omitempty"`
-}
-
-type call struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	Calls  []client.Call `json:"tool_calls,omitempty"`
+	CallID string        `json:"tool_call_id,omitempty"`
 }
 
 const browserPrefix = "browser_"
@@ -161,7 +153,7 @@ func messages(r session.Request, field string) (all []message) {
 			if !answered[m.CallID] { // it was stopped: a call without a result is refused
 				continue
 			}
-			c := call{ID: m.CallID, Type: "function"}
+			c := client.Call{ID: m.CallID, Type: "function"}
 			c.Function.Name, c.Function.Arguments = functionOf(m.Recipient, text)
 			to := assistant()
 			to.Calls = append(to.Calls, c)

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -38,10 +39,9 @@ type Port struct {
 	models []session.ModelInfo
 	ours   bool // the port is ossrun's
 
-	mu        sync.Mutex
-	lacks     map[string]bool // parameters that were refused
-	said      map[string]bool // what the person was told
-	reasoning string          // the field in which the port sends it
+	lacks     sync.Map     // parameters that were refused
+	said      sync.Map     // what the person was told
+	reasoning atomic.Value // the field in which the port sends it
 }
 
 // Model is one of them.
@@ -56,26 +56,19 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{client: client, report: report, lacks: map[string]bool{}, said: map[string]bool{},
-		reasoning: "reasoning"}
-	var list struct {
-		Data []struct {
-			ID       string `json:"id"`
-			Owner    string `json:"owned_by"`
-			MaxModel int    `json:"max_model_len"`  // ours, vLLM
-			Window   int    `json:"context_length"` // routers
-		}
-	}
+	p := &Port{client: client, report: report}
+	p.reasoning.Store("reasoning")
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	if err := client.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+	list, err := client.Models(ctx)
+	if err != nil {
 		client.Close()
 		return nil, fmt.Errorf("no OpenAI port answers at %s: %w", client.Root(), err)
 	}
-	for _, m := range list.Data {
+	for _, m := range list {
 		p.ours = p.ours || m.Owner == "ossrun"
 		p.models = append(p.models, session.ModelInfo{ID: m.ID,
-			ContextLength: max(m.MaxModel, m.Window, 0)})
+			ContextLength: max(m.Max, m.Window, 0)})
 	}
 	if len(p.models) == 0 {
 		client.Close()
@@ -179,7 +172,9 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	began := time.Now()
 	for {
 		body := m.body(r)
-		m.port.leaveOut(body)
+		for name := range m.port.lacks.Range {
+			delete(body, name.(string))
+		}
 		stream, err := m.port.client.Stream(ctx, "/v1/chat/completions", body)
 		if err == nil {
 			turn := newTurn(ctx, m.port, stream, began)
@@ -213,18 +208,10 @@ var optional = []struct{ name, without string }{
 	{"tools", "the model has no tools here"},
 }
 
-func (p *Port) leaveOut(body map[string]any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name := range p.lacks {
-		delete(body, name)
-	}
-}
-
 // refused notes which parameter the port does not take; the error stays where it is another one.
 func (m *Model) refused(err error, body map[string]any) error {
-	var e *client.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
 		return err
 	}
 	if isFull(e) {
@@ -242,9 +229,7 @@ func (m *Model) refused(err error, body map[string]any) error {
 		if _, sent := body[o.name]; !sent || !strings.Contains(text, o.name) {
 			continue
 		}
-		m.port.mu.Lock()
-		m.port.lacks[o.name] = true
-		m.port.mu.Unlock()
+		m.port.lacks.Store(o.name, true)
 		if o.without != "" {
 			m.port.once("this port takes no " + o.name + ": " + o.without)
 		}
@@ -255,11 +240,7 @@ func (m *Model) refused(err error, body map[string]any) error {
 
 // once tells the person something, but not twice.
 func (p *Port) once(text string) {
-	p.mu.Lock()
-	told := p.said[text]
-	p.said[text] = true
-	p.mu.Unlock()
-	if !told {
+	if _, told := p.said.LoadOrStore(text, true); !told {
 		p.report(text)
 	}
 }
@@ -282,8 +263,8 @@ func isFull(e *client.Error) bool {
 
 // body is the request as the port reads it.
 func (m *Model) body(r session.Request) map[string]any {
-	p := r.Params
-	body := map[string]any{"model": m.info.ID, "messages": messages(r, m.port.field()),
+	p, field := r.Params, m.port.reasoning.Load().(string)
+	body := map[string]any{"model": m.info.ID, "messages": messages(r, field),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
 		"temperature": p.Temperature, "seed": p.Seed & 0x7fffffff}
 	set := func(name string, value any, where bool) {
@@ -308,12 +289,6 @@ func (m *Model) body(r session.Request) map[string]any {
 		set("tool_choice", choice(r.ToolChoice), choice(r.ToolChoice) != "")
 	}
 	return body
-}
-
-func (p *Port) field() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.reasoning
 }
 
 type raw = json.RawMessage

@@ -321,7 +321,7 @@ func FuzzTurn(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"reasoning\":\"a\",\"content\":\"b\"}}]}\n\n"))
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1},{\"index\":9}]}}]}\n\n"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		p := &Port{report: func(string) {}, lacks: map[string]bool{}, said: map[string]bool{}}
+		p := &Port{report: func(string) {}}
 		turn := newTurn(t.Context(), p, client.NewStream(io.NopCloser(bytes.NewReader(sent))),
 			time.Now())
 		dones, starts, ends := 0, 0, 0

@@ -4,7 +4,6 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,35 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-type chunk struct {
-	Choices []struct {
-		Delta struct {
-			Content          string
-			Reasoning        string
-			ReasoningContent string  `json:"reasoning_content"`
-			Refusal          string  // OpenAI's
-			Calls            []piece `json:"tool_calls"`
-		}
-		Finish string `json:"finish_reason"`
-	}
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		OfPrompt   struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		OfCompletion struct {
-			Reasoning int `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	}
-}
-
-type piece struct {
-	Index    *int
-	ID       string
-	Function struct{ Name, Arguments string }
-}
 
 // mostCalls bounds the calls of one turn that a port may send.
 const mostCalls = 128
@@ -89,21 +59,16 @@ func (t *turn) Next() (session.Event, bool) {
 		if t.ended {
 			return nil, false
 		}
-		e, err := t.stream.Next()
-		if err != nil {
+		var c client.Chunk
+		if err := t.stream.Into(&c); err != nil {
 			t.end(err)
-			continue
-		}
-		var c chunk
-		if err := json.Unmarshal(e.Data, &c); err != nil {
-			t.end(fmt.Errorf("the port sends what is no chunk: %w", err))
 			continue
 		}
 		t.take(c)
 	}
 }
 
-func (t *turn) take(c chunk) {
+func (t *turn) take(c client.Chunk) {
 	if u := c.Usage; u != nil && u.Completion > 0 {
 		t.told = true
 		t.usage = session.Usage{Prompt: u.Prompt, Completion: u.Completion,
@@ -123,9 +88,7 @@ func (t *turn) take(c chunk) {
 		field, thought = "reasoning_content", d.ReasoningContent
 	}
 	if thought != "" {
-		t.port.mu.Lock()
-		t.port.reasoning = field
-		t.port.mu.Unlock()
+		t.port.reasoning.Store(field)
 		t.result.Reasoning += thought
 		t.ready = append(t.ready, session.Reasoning{Text: thought})
 	}
@@ -148,7 +111,7 @@ func (t *turn) take(c chunk) {
 }
 
 // piece adds to a call. Ports number calls, or send each whole.
-func (t *turn) piece(at int, p piece) {
+func (t *turn) piece(at int, p client.Call) {
 	index := at
 	if p.Index != nil {
 		index = *p.Index

@@ -88,13 +88,7 @@ type suiteResult struct {
 	Shortened bool               `json:"shortened"`
 	Skipped   string             `json:"skipped,omitempty"` // why it was left out
 	Ours      map[string]float64 `json:"ours,omitempty"`
-	Published []publishedResult  `json:"published,omitempty"`
-}
-
-type publishedResult struct {
-	Name    string             `json:"name"`
-	Source  string             `json:"source"`
-	Figures map[string]float64 `json:"figures"`
+	Published []load.Saved       `json:"published,omitempty"`
 }
 
 // run makes the suite's runs. model is the one to ask for, "" for the server's first.
@@ -186,14 +180,10 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Clien
 	}
 	run.Name = "ours"
 	result.Ours = run.Figures
-	for _, p := range load.Published(r.Name) {
-		result.Published = append(result.Published, publishedResult{p.Name, load.PublishedSource,
-			p.Figures})
-	}
-	if len(result.Published) == 0 {
+	if result.Published = load.Published(r.Name); len(result.Published) == 0 {
 		fmt.Fprintln(out, "the guide publishes no figures of this run")
 	}
-	return result, load.Compare(out, append([]load.Saved{run}, load.Published(r.Name)...))
+	return result, load.Compare(out, append([]load.Saved{run}, result.Published...))
 }
 
 func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, err error) {

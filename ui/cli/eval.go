@@ -198,7 +198,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 		v.run.Eval, v.sampler.Model)
 	for _, s := range scores {
 		guide := "-"
-		if p, ok := eval.Published(model, v.run.Eval, s.Effort); ok {
+		if p, ok := eval.Published[model][v.run.Eval][s.Effort]; ok {
 			guide = fmt.Sprintf("%.1f", p)
 		}
 		fmt.Fprintf(t, "%s\t%.1f\t±%.1f\t%s\t%d\t%d\t%d\t%.0f\t%.0f\n", s.Effort, s.Percent,

@@ -183,13 +183,7 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	var list struct {
-		Data []struct {
-			ID      string
-			Context int `json:"context_length"`
-		}
-	}
-	err = c.Call(ctx, http.MethodGet, "/v1/models", nil, &list)
+	list, err := c.Models(ctx)
 	refused, no := errors.AsType[*client.Error](err)
 	switch {
 	case no && refused.Status == http.StatusUnauthorized:
@@ -199,13 +193,13 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 		return agentPort{}, refused
 	case err != nil:
 		return agentPort{}, fail(exitFailure, "the server at %s: %s", base, rootCause(err))
-	case len(list.Data) == 0:
+	case len(list) == 0:
 		return agentPort{}, fail(exitFailure, "the server at %s has no list of models", base)
 	}
 	var names []string
-	for _, m := range list.Data {
+	for _, m := range list {
 		if model == "" || strings.EqualFold(m.ID, model) {
-			return agentPort{base, cmp.Or(key, "none"), m.ID, m.Context}, nil
+			return agentPort{base, cmp.Or(key, "none"), m.ID, m.Window}, nil
 		}
 		names = append(names, m.ID)
 	}

@@ -8,13 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // CompatRow is one API, whole or streamed.
@@ -78,11 +79,13 @@ func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string,
 	case len(first.calls) == 0:
 		return "no tool was called", false
 	}
-	at := slices.IndexFunc(first.calls, func(c call) bool { return c.name == k.Tool })
+	at := slices.IndexFunc(first.calls, func(c client.Call) bool {
+		return c.Function.Name == k.Tool
+	})
 	if at < 0 {
 		return "another tool was called", false
 	}
-	if why := k.judge(first.calls[at].arguments); why != "" {
+	if why := k.judge(first.calls[at].Function.Arguments); why != "" {
 		return why, false
 	}
 	second, err := s.take(ctx, slices.Concat(input, first.items, s.results(first)), stream)
@@ -105,12 +108,17 @@ func (k *task) judge(arguments string) string {
 		if o.Name != k.Tool {
 			continue
 		}
-		schema, err := jsondoc.Parse(o.Parameters, jsondoc.Lenient)
-		if err != nil {
-			return "our own schema: " + err.Error()
+		var schema jsonschema.Schema
+		var resolved *jsonschema.Resolved
+		err := json.Unmarshal(o.Parameters, &schema)
+		if err == nil {
+			resolved, err = schema.Resolve(nil)
 		}
-		if why := fits(given, schema); why != "" {
-			return "arguments that break the schema: " + why
+		if err == nil {
+			err = resolved.Validate(given)
+		}
+		if err != nil {
+			return "arguments that break the schema: " + err.Error()
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Wanted)) {
@@ -135,58 +143,6 @@ func alike(given, wanted any) bool {
 		return ok
 	}
 	return reflect.DeepEqual(given, wanted)
-}
-
-// fits holds a value to the few keywords that the tools' schemas use.
-func fits(v any, schema *jsondoc.Value) string {
-	if list := schema.Get("enum"); list != nil && !slices.ContainsFunc(list.Items,
-		func(e *jsondoc.Value) bool { return e.Text == v }) {
-		return fmt.Sprintf("%v is not offered", v)
-	}
-	var ok bool
-	kind := schema.Member("type").Text
-	switch kind {
-	case "string":
-		_, ok = v.(string)
-	case "number":
-		_, ok = v.(float64)
-	case "integer":
-		n, number := v.(float64)
-		ok = number && n == math.Trunc(n)
-	case "array":
-		_, ok = v.([]any)
-	default:
-		kind = "object"
-		_, ok = v.(map[string]any)
-	}
-	if !ok {
-		return fmt.Sprintf("%v is not of the type %s", v, kind)
-	}
-	list, _ := v.([]any)
-	for _, e := range list {
-		if why := fits(e, schema.Member("items")); why != "" {
-			return why
-		}
-	}
-	m, object := v.(map[string]any)
-	if !object {
-		return ""
-	}
-	for _, name := range schema.Member("required").Items {
-		if _, ok := m[name.Text]; !ok {
-			return name.Text + " is missing"
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		inner := schema.Member("properties").Get(name)
-		if inner == nil {
-			return name + " is not in it"
-		}
-		if why := fits(m[name], inner); why != "" {
-			return name + ": " + why
-		}
-	}
-	return ""
 }
 
 // Faults is what clients saw in a number of turns that they never should.

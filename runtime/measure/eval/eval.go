@@ -261,16 +261,11 @@ func standardError(values []float64) float64 {
 	return math.Sqrt(squares / (n - 1) / n)
 }
 
-// published are the scores of the gpt-oss guide for vLLM, without tools, in percent.
-var published = map[string]map[string]map[string]float64{
+// Published are the scores of the gpt-oss guide for vLLM, without tools, in percent: by model (20b,
+// 120b), eval and effort.
+var Published = map[string]map[string]map[string]float64{
 	"120b": {GPQA: {"low": 65.3, "medium": 72.4, "high": 79.4},
 		AIME25: {"low": 51.2, "medium": 79.6, "high": 93.0}},
 	"20b": {GPQA: {"low": 56.8, "medium": 67.5, "high": 70.9},
 		AIME25: {"low": 38.8, "medium": 75.0, "high": 85.8}},
-}
-
-// Published is the score of the gpt-oss guide for a model (20b, 120b).
-func Published(model, eval, effort string) (percent float64, ok bool) {
-	percent, ok = published[model][eval][effort]
-	return percent, ok
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 // sums are questions that a scripted server can answer: 0+0, 1+1, ...
@@ -154,7 +156,7 @@ func TestResume(t *testing.T) {
 
 // What a server refuses is no answer, is in no figure, and is asked again by the next run.
 func TestRefusals(t *testing.T) {
-	s := &scripted{reply: adds, spoil: func(m *message) {
+	s := &scripted{reply: adds, spoil: func(m *client.Message) {
 		if strings.Contains(m.Content, "know") {
 			m.Role = "refuse"
 		}
@@ -266,7 +268,7 @@ func TestPublished(t *testing.T) {
 		for _, eval := range []string{GPQA, AIME25} {
 			last := 0.0
 			for _, effort := range []string{"low", "medium", "high"} {
-				p, ok := Published(model, eval, effort)
+				p, ok := Published[model][eval][effort]
 				if !ok || p <= last {
 					t.Errorf("%s %s %s: %v", model, eval, effort, p)
 				}
@@ -275,7 +277,7 @@ func TestPublished(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := Published("demo", GPQA, "low"); ok || n != 12 {
+	if _, ok := Published["demo"][GPQA]["low"]; ok || n != 12 {
 		t.Error(n)
 	}
 }
@@ -298,31 +300,31 @@ func TestCompat(t *testing.T) {
 
 // What is wrong with a server is found over both APIs, streamed and whole.
 func TestCompatFaults(t *testing.T) {
-	first := func(change func(c *chatCall)) func(m *message) {
-		return func(m *message) {
-			if len(m.ToolCalls) > 0 {
-				change(&m.ToolCalls[0])
+	first := func(change func(c *client.Call)) func(m *client.Message) {
+		return func(m *client.Message) {
+			if len(m.Calls) > 0 {
+				change(&m.Calls[0])
 			}
 		}
 	}
-	for want, spoil := range map[string]func(m *message){
-		"mark of Harmony in the text":      func(m *message) { m.Content = "x<|call|>" },
-		"mark of Harmony in the reasoning": func(m *message) { m.Reasoning = "assistantcommentary" },
-		"no reasoning":                     func(m *message) { m.Reasoning = "" },
-		"no tool was called":               func(m *message) { m.ToolCalls, m.Content = nil, "hi" },
-		"neither text nor a call":          func(m *message) { m.ToolCalls = nil; m.Content = "" },
-		"not offered":                      first(func(c *chatCall) { c.Function.Name += "<|channel|>" }),
-		"not JSON":                         first(func(c *chatCall) { c.Function.Arguments = `{"a":` }),
-		"break the schema":                 first(func(c *chatCall) { c.Function.Arguments = `{}` }),
-		"without an id":                    first(func(c *chatCall) { c.ID = "" }),
-		"the first request: ":              func(m *message) { m.Role = "refuse" },
-		"the second request: ": func(m *message) {
-			if len(m.ToolCalls) == 0 {
+	for want, spoil := range map[string]func(m *client.Message){
+		"mark of Harmony in the text":      func(m *client.Message) { m.Content = "x<|call|>" },
+		"mark of Harmony in the reasoning": func(m *client.Message) { m.Reasoning = "assistantcommentary" },
+		"no reasoning":                     func(m *client.Message) { m.Reasoning = "" },
+		"no tool was called":               func(m *client.Message) { m.Calls, m.Content = nil, "hi" },
+		"neither text nor a call":          func(m *client.Message) { m.Calls = nil; m.Content = "" },
+		"not offered":                      first(func(c *client.Call) { c.Function.Name += "<|channel|>" }),
+		"not JSON":                         first(func(c *client.Call) { c.Function.Arguments = `{"a":` }),
+		"break the schema":                 first(func(c *client.Call) { c.Function.Arguments = `{}` }),
+		"without an id":                    first(func(c *client.Call) { c.ID = "" }),
+		"the first request: ":              func(m *client.Message) { m.Role = "refuse" },
+		"the second request: ": func(m *client.Message) {
+			if len(m.Calls) == 0 {
 				m.Role = "refuse"
 			}
 		},
-		"the second turn: ": func(m *message) {
-			if len(m.ToolCalls) == 0 {
+		"the second turn: ": func(m *client.Message) {
+			if len(m.Calls) == 0 {
 				m.Content = "<|end|>"
 			}
 		},
@@ -352,14 +354,14 @@ func TestJudge(t *testing.T) {
 	k := cases().Tasks[at]
 	for arguments, want := range map[string]string{
 		`{"status":"paid","filter":{"field":"total","above":500}}`:            "",
-		`{"status":"PAID","filter":{"field":"total","above":500}}`:            "not offered",
-		`{"status":"paid","filter":{"field":"total","above":"500"}}`:          "type number",
+		`{"status":"PAID","filter":{"field":"total","above":500}}`:            "does not equal any of",
+		`{"status":"paid","filter":{"field":"total","above":"500"}}`:          `has type "string", want "number"`,
 		`{"status":"paid","filter":{"field":"total","above":400}}`:            "asked for: filter",
-		`{"status":"paid","filter":{"above":500}}`:                            "field is missing",
-		`{"status":"paid","filter":{"field":"total","above":500,"x":1}}`:      "x is not in it",
-		`{"status":"paid","limit":1.5,"filter":{"field":"total","above":5}}`:  "type integer",
+		`{"status":"paid","filter":{"above":500}}`:                            `missing properties: ["field"]`,
+		`{"status":"paid","filter":{"field":"total","above":500,"x":1}}`:      `additional properties ["x"]`,
+		`{"status":"paid","limit":1.5,"filter":{"field":"total","above":5}}`:  `want "integer"`,
 		`{"status":"paid","limit":2e39,"filter":{"field":"total","above":5}}`: "asked for: filter",
-		`{"status":"paid"}`: "asked for: filter", `[]`: "not a JSON object", `{"filter":{}}`: "status",
+		`{"status":"paid"}`: "asked for: filter", `[]`: "not a JSON object", `{"filter":{}}`: `["field"]`,
 	} {
 		if got := k.judge(arguments); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, not %q", arguments, got, want)
@@ -370,11 +372,11 @@ func TestJudge(t *testing.T) {
 func TestCountFaults(t *testing.T) {
 	n := 0
 	s := &scripted{}
-	s.spoil = func(m *message) {
+	s.spoil = func(m *client.Message) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if n++; n%10 == 0 {
-			m.ToolCalls[0].Function.Name = "python<|constrain|>"
+			m.Calls[0].Function.Name = "python<|constrain|>"
 		}
 	}
 	f := CountFaults(t.Context(), s.sampler(t, Chat), true, 200, 5, nil)

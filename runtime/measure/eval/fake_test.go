@@ -25,7 +25,7 @@ type scripted struct {
 	// reply answers a text at an effort
 	reply func(text, effort string) string
 	// spoil changes what the tools' answers hold
-	spoil func(m *message)
+	spoil func(m *client.Message)
 	// busy is how many requests get 503 first
 	busy int
 
@@ -56,7 +56,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	input := append(body.Messages, body.Input...)
 	var first struct{ Content string }
 	_ = json.Unmarshal(input[0], &first)
-	m := message{Role: "assistant", Reasoning: "I think."}
+	m := client.Message{Role: "assistant", Reasoning: "I think."}
 	switch {
 	case len(body.Tools) == 0:
 		m.Content = s.reply(first.Content, body.Reasoning.Effort+body.Effort)
@@ -67,8 +67,8 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				if k.Tool == "create_event" && k.Wanted["title"] == nil {
 					arguments = append([]byte(`{"title":"x",`), arguments[1:]...)
 				}
-				m.ToolCalls = []chatCall{{ID: "call_1", Type: "function",
-					Function: chatFunction{k.Tool, string(arguments)}}}
+				m.Calls = []client.Call{{ID: "call_1", Type: "function",
+					Function: client.Function{Name: k.Tool, Arguments: string(arguments)}}}
 			}
 		}
 	default:
@@ -88,7 +88,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func writeChat(w http.ResponseWriter, m *message, stream bool) {
+func writeChat(w http.ResponseWriter, m *client.Message, stream bool) {
 	if !stream {
 		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": m}},
 			"usage": map[string]any{"completion_tokens": 7,
@@ -101,23 +101,24 @@ func writeChat(w http.ResponseWriter, m *message, stream bool) {
 		fmt.Fprintf(w, "data: %s\n\n", b)
 	}
 	send(map[string]string{"role": "assistant", "reasoning": m.Reasoning})
-	for i, c := range m.ToolCalls {
+	for i, c := range m.Calls {
 		half := len(c.Function.Arguments) / 2
-		rest := chatCall{Index: i, Function: chatFunction{Arguments: c.Function.Arguments[half:]}}
-		c.Index, c.Function.Arguments = i, c.Function.Arguments[:half]
-		send(map[string]any{"tool_calls": []chatCall{c}})
-		send(map[string]any{"tool_calls": []chatCall{rest}})
+		rest := client.Call{Index: &i,
+			Function: client.Function{Arguments: c.Function.Arguments[half:]}}
+		c.Index, c.Function.Arguments = &i, c.Function.Arguments[:half]
+		send(map[string]any{"tool_calls": []client.Call{c}})
+		send(map[string]any{"tool_calls": []client.Call{rest}})
 	}
 	send(map[string]string{"content": m.Content})
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func writeResponse(w http.ResponseWriter, m *message, stream bool) {
+func writeResponse(w http.ResponseWriter, m *client.Message, stream bool) {
 	output := []any{map[string]any{"type": "reasoning", "id": "rs_1", "content": []any{
 		map[string]string{"type": "reasoning_text", "text": m.Reasoning}}}}
 	type delta struct{ kind, text string }
 	deltas := []delta{{"response.reasoning_text.delta", m.Reasoning}}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls {
 		output = append(output, map[string]string{"type": "function_call", "call_id": c.ID,
 			"name": c.Function.Name, "arguments": c.Function.Arguments})
 		deltas = append(deltas, delta{"response.function_call_arguments.delta",

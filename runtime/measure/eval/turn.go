@@ -18,7 +18,7 @@ import (
 
 type turn struct {
 	text, reasoning string
-	calls           []call
+	calls           []client.Call
 	items           []json.RawMessage // to send back: an assistant message, or output items
 	cut             bool              // by the limit of tokens, and the server says so
 	faults          []string
@@ -26,8 +26,6 @@ type turn struct {
 }
 
 type usage struct{ output, reasoning int }
-
-type call struct{ id, name, arguments string }
 
 // marks stand in no text that a client gets: Harmony's tokens, and what is left of broken headers.
 var marks = []string{"<|", "|>", "to=functions", "assistantcommentary", "assistantanalysis",
@@ -45,14 +43,15 @@ func (t *turn) examine() {
 		}
 	}
 	for _, c := range t.calls {
-		known := slices.ContainsFunc(cases().Tools, func(o tool) bool { return o.Name == c.name })
+		name := c.Function.Name
+		known := slices.ContainsFunc(cases().Tools, func(o tool) bool { return o.Name == name })
 		switch {
 		case !known:
-			t.faults = append(t.faults, fmt.Sprintf("a call of %q, which was not offered", c.name))
+			t.faults = append(t.faults, fmt.Sprintf("a call of %q, which was not offered", name))
 		case t.cut: // a stream cannot take back what it has sent
-		case !json.Valid([]byte(c.arguments)):
+		case !json.Valid([]byte(c.Function.Arguments)):
 			t.faults = append(t.faults, "arguments that are not JSON")
-		case c.id == "":
+		case c.ID == "":
 			t.faults = append(t.faults, "a call without an id")
 		}
 	}
@@ -125,45 +124,13 @@ func (s *Sampler) offered() (list []any) {
 	return list
 }
 
-type message struct {
-	Role      string     `json:"role"`
-	Content   string     `json:"content"`
-	Reasoning string     `json:"reasoning,omitempty"`
-	ToolCalls []chatCall `json:"tool_calls,omitempty"`
-}
-
-type chatCall struct {
-	Index    int          `json:"index"`
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function chatFunction `json:"function"`
-}
-
-type chatFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type completion struct {
-	Choices []struct {
-		Message, Delta message
-		Finish         string `json:"finish_reason"`
-	}
-	Usage struct {
-		Tokens  int `json:"completion_tokens"`
-		Details struct {
-			Reasoning int `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	}
-}
-
 func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) error {
 	const path = "/v1/chat/completions"
-	var m message
-	var whole completion
+	var m client.Message
+	var whole client.Chunk
 	if stream {
-		if err := events(ctx, s.Client, path, body, func(piece *completion) error {
-			return m.add(piece, &t.cut)
+		if err := events(ctx, s.Client, path, body, func(piece *client.Chunk) error {
+			return add(&m, piece, &t.cut)
 		}); err != nil {
 			return err
 		}
@@ -173,31 +140,34 @@ func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) erro
 		return errors.New("the answer has no choices")
 	} else {
 		m, t.cut = whole.Choices[0].Message, whole.Choices[0].Finish == "length"
-		t.used = usage{whole.Usage.Tokens, whole.Usage.Details.Reasoning}
+		if u := whole.Usage; u != nil {
+			t.used = usage{u.Completion, u.OfCompletion.Reasoning}
+		}
 	}
-	t.text, t.reasoning = m.Content, m.Reasoning
-	for _, c := range m.ToolCalls {
-		t.calls = append(t.calls, call{c.ID, c.Function.Name, c.Function.Arguments})
-	}
+	t.text, t.reasoning, t.calls = m.Content, m.Reasoning, m.Calls
 	m.Role = "assistant"
 	item, err := json.Marshal(m)
 	t.items = []json.RawMessage{item}
 	return err
 }
 
-func (m *message) add(piece *completion, cut *bool) error {
+func add(m *client.Message, piece *client.Chunk, cut *bool) error {
 	for _, choice := range piece.Choices {
 		*cut = *cut || choice.Finish == "length"
 		m.Content += choice.Delta.Content
 		m.Reasoning += choice.Delta.Reasoning
-		for _, c := range choice.Delta.ToolCalls {
-			switch n := len(m.ToolCalls); {
-			case c.Index < 0 || c.Index > n:
-				return fmt.Errorf("call %d comes before call %d", c.Index, n)
-			case c.Index == n:
-				m.ToolCalls = append(m.ToolCalls, c)
+		for _, c := range choice.Delta.Calls {
+			at := 0
+			if c.Index != nil {
+				at = *c.Index
+			}
+			switch n := len(m.Calls); {
+			case at < 0 || at > n:
+				return fmt.Errorf("call %d comes before call %d", at, n)
+			case at == n:
+				m.Calls = append(m.Calls, c)
 			default:
-				m.ToolCalls[c.Index].Function.Arguments += c.Function.Arguments
+				m.Calls[at].Function.Arguments += c.Function.Arguments
 			}
 		}
 	}
@@ -213,18 +183,14 @@ func events[E any](ctx context.Context, c *client.Client, path string, body any,
 	}
 	defer stream.Close()
 	for {
-		raw, err := stream.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 		var e E
-		if err := json.Unmarshal(raw.Data, &e); err != nil {
-			return fmt.Errorf("an event is not as expected: %w", err)
+		if err = stream.Into(&e); err == nil {
+			err = take(&e)
 		}
-		if err := take(&e); err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -254,10 +220,10 @@ func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool)
 	whole := map[string]string{}
 	for _, raw := range r.Output {
 		var i struct {
-			Type            string
-			Content         []struct{ Type, Text string }
-			CallID          string `json:"call_id"`
-			Name, Arguments string
+			Type    string
+			Content []struct{ Type, Text string }
+			CallID  string `json:"call_id"`
+			client.Function
 		}
 		if err := json.Unmarshal(raw, &i); err != nil {
 			return fmt.Errorf("an item is not as expected: %w", err)
@@ -271,7 +237,7 @@ func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool)
 			}
 		}
 		if i.Type == "function_call" {
-			t.calls = append(t.calls, call{i.CallID, i.Name, i.Arguments})
+			t.calls = append(t.calls, client.Call{ID: i.CallID, Function: i.Function})
 			whole["response.function_call_arguments.delta"] += i.Arguments
 		}
 	}
@@ -325,13 +291,13 @@ func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 	for _, c := range t.calls {
 		text := "{}"
 		for _, o := range cases().Tools {
-			if o.Name == c.name {
+			if o.Name == c.Function.Name {
 				text = string(o.Result)
 			}
 		}
-		m := map[string]string{"role": "tool", "tool_call_id": c.id, "content": text}
+		m := map[string]string{"role": "tool", "tool_call_id": c.ID, "content": text}
 		if s.API != Chat {
-			m = map[string]string{"type": "function_call_output", "call_id": c.id, "output": text}
+			m = map[string]string{"type": "function_call_output", "call_id": c.ID, "output": text}
 		}
 		b, _ := json.Marshal(m)
 		list = append(list, b)

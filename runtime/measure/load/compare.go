@@ -16,8 +16,9 @@ import (
 
 // Saved is a run that was read back: its figures by vLLM's names.
 type Saved struct {
-	Name    string // the file, and the run's number in it where it holds several
-	Figures map[string]float64
+	Name    string             `json:"name"`             // the file, and the run's number where it holds several
+	Source  string             `json:"source,omitempty"` // of one that was published
+	Figures map[string]float64 `json:"figures"`
 }
 
 // Read reads the runs of a file: one JSON object, or one a line.
@@ -52,7 +53,7 @@ func Read(file string) ([]Saved, error) {
 
 // NewSaved reads the JSON object of one run.
 func NewSaved(name string, text []byte) (Saved, error) {
-	s := Saved{name, map[string]float64{}}
+	s := Saved{Name: name, Figures: map[string]float64{}}
 	var members map[string]any
 	if err := json.Unmarshal(text, &members); err != nil {
 		return s, fmt.Errorf("read a result: %w", err)

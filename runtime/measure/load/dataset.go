@@ -178,7 +178,7 @@ func Published(workload string) (list []Saved) {
 		if r.workload != workload {
 			continue
 		}
-		s := Saved{r.name, map[string]float64{}}
+		s := Saved{r.name, PublishedSource, map[string]float64{}}
 		for i, v := range r.figures {
 			s.Figures[publishedFigures[i]] = v
 		}

@@ -190,35 +190,16 @@ func (b Backend) body(r Request, o *Options) (path string, body map[string]any) 
 	return path, body
 }
 
-// chunk is what is read of an answer, or of one event of it, of either route.
-type chunk struct {
-	Choices []struct {
-		Text    string
-		Delta   deltaText
-		Message deltaText
-	}
-	Usage *struct {
-		Completion int `json:"completion_tokens"`
-	}
-}
-
-type deltaText struct {
-	Content          string
-	Reasoning        string
-	ReasoningContent string            `json:"reasoning_content"`
-	ToolCalls        []json.RawMessage `json:"tool_calls"`
-}
-
 // add appends the piece's text and tells whether the model said anything in it.
-func (c *chunk) add(text []byte) ([]byte, bool) {
+func add(text []byte, c *client.Chunk) ([]byte, bool) {
 	before, calls := len(text), 0
 	for _, choice := range c.Choices {
 		text = append(text, choice.Text...)
-		for _, s := range []deltaText{choice.Delta, choice.Message} {
-			text = append(text, s.Reasoning...)
-			text = append(text, s.ReasoningContent...)
-			text = append(text, s.Content...)
-			calls += len(s.ToolCalls)
+		for _, m := range []client.Message{choice.Delta, choice.Message} {
+			text = append(text, m.Reasoning...)
+			text = append(text, m.ReasoningContent...)
+			text = append(text, m.Content...)
+			calls += len(m.Calls)
 		}
 	}
 	return text, len(text) > before || calls > 0
@@ -239,11 +220,11 @@ func send(ctx context.Context, c *client.Client, r Request, o *Options) Outcome 
 }
 
 func (o *Outcome) whole(ctx context.Context, c *client.Client, path string, body any) {
-	var answer chunk
+	var answer client.Chunk
 	o.Err = c.Call(ctx, "POST", path, body, &answer)
 	o.Latency = time.Since(o.Sent)
 	o.TTFT = o.Latency
-	text, _ := answer.add(nil)
+	text, _ := add(nil, &answer)
 	o.Text = string(text)
 	o.count(&answer)
 }
@@ -268,7 +249,7 @@ func (o *Outcome) stream(ctx context.Context, c *client.Client, path string, bod
 			break
 		}
 		now := time.Now()
-		var piece chunk
+		var piece client.Chunk
 		if err := json.Unmarshal(e.Data, &piece); err != nil {
 			o.Err = fmt.Errorf("an event of the stream is not as expected: %w", err)
 			return
@@ -278,7 +259,7 @@ func (o *Outcome) stream(ctx context.Context, c *client.Client, path string, bod
 			end = now
 		}
 		var news bool
-		if text, news = piece.add(text); !news {
+		if text, news = add(text, &piece); !news {
 			continue
 		}
 		if o.TTFT == 0 {
@@ -294,7 +275,7 @@ func (o *Outcome) stream(ctx context.Context, c *client.Client, path string, bod
 	}
 }
 
-func (o *Outcome) count(c *chunk) {
+func (o *Outcome) count(c *client.Chunk) {
 	if c.Usage != nil {
 		o.OutputTokens = c.Usage.Completion
 	}

@@ -185,7 +185,7 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func TestPlot(t *testing.T) {
 	run := func(name string, x, y float64) Saved {
-		return Saved{name, map[string]float64{plotX: x, plotY: y}}
+		return Saved{Name: name, Figures: map[string]float64{plotX: x, plotY: y}}
 	}
 	p := Plot{[]Saved{run("low", 100, 5), run("high <&>", 1000, 20)}}
 	var b strings.Builder

@@ -96,14 +96,14 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 
 // FirstModel is the model that the port lists first.
 func (c *Client) FirstModel(ctx context.Context) (string, error) {
-	var list struct{ Data []struct{ ID string } }
-	if err := c.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+	list, err := c.Models(ctx)
+	if err != nil {
 		return "", fmt.Errorf("which models the server has: %w", err)
 	}
-	if len(list.Data) == 0 {
+	if len(list) == 0 {
 		return "", fmt.Errorf("%s lists no model: name one with --model", c.root)
 	}
-	return list.Data[0].ID, nil
+	return list[0].ID, nil
 }
 
 // send returns an answer with a status below 300, or an error.
@@ -225,9 +225,8 @@ func (p Patience) Do(ctx context.Context, send func() error) error {
 			return err
 		}
 		pause := min(p.Pause<<try, time.Minute)
-		var refused *Error
-		if errors.As(err, &refused) && refused.RetryAfter > 0 {
-			pause = min(refused.RetryAfter, time.Minute)
+		if no, ok := errors.AsType[*Error](err); ok && no.RetryAfter > 0 {
+			pause = min(no.RetryAfter, time.Minute)
 		}
 		select {
 		case <-time.After(pause):
@@ -236,12 +235,9 @@ func (p Patience) Do(ctx context.Context, send func() error) error {
 	}
 }
 
-// passing tells whether another try may succeed.
+// passing tells whether another try may succeed: a connection may come back, and few refusals pass.
 func passing(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return true // the connection
-	}
-	return e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
+	e, refused := errors.AsType[*Error](err)
+	return !refused || e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
 		e.Status == http.StatusRequestTimeout
 }

@@ -162,18 +162,13 @@ func (p *Pool) up() (n int) {
 func (p *Pool) probe(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	var listed struct {
-		Data []struct {
-			ID  string
-			Max int `json:"max_model_len"`
-		}
-	}
-	if err := s.client.Call(ctx, "GET", "/v1/models", nil, &listed); err != nil {
+	listed, err := s.client.Models(ctx)
+	if err != nil {
 		return err
 	}
 	model, length := "", 0
 	var names []string
-	for _, m := range listed.Data {
+	for _, m := range listed {
 		names = append(names, m.ID)
 		if model == "" && (p.o.Model == "" || strings.EqualFold(m.ID, p.o.Model)) {
 			model, length = m.ID, m.Max
@@ -238,8 +233,7 @@ func (p *Pool) healthy(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	err := s.client.Call(ctx, "GET", "/health", nil, nil)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	if no, ok := errors.AsType[*client.Error](err); ok && no.Status == http.StatusNotFound {
 		return nil
 	}
 	return err

@@ -133,9 +133,9 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
-		var refused *client.Error
+		refused, no := errors.AsType[*client.Error](err)
 		switch {
-		case !errors.As(err, &refused), refused.Status >= 500:
+		case !no, refused.Status >= 500:
 			s.pool.failed(from, err)
 			s.fails++
 		case refused.Status == http.StatusTooManyRequests:
@@ -165,14 +165,12 @@ func (e *downError) Unwrap() []error { return []error{session.ErrUnavailable, e.
 
 // read takes one event of the piece.
 func (s *stream) read() {
-	e, err := s.piece.Next()
+	var c chunk
+	err := s.piece.Into(&c)
 	if err == nil {
-		var c chunk
-		if c, err = parseChunk(e.Data); err == nil {
-			s.cached(c.Usage)
-			if len(c.Choices) > 0 && !s.closing {
-				err = s.take(&c.Choices[0])
-			}
+		s.cached(c.Usage)
+		if len(c.Choices) > 0 && !s.closing {
+			err = s.take(&c.Choices[0])
 		}
 	}
 	switch {
@@ -318,13 +316,11 @@ func (s *stream) finishPiece() {
 	clock := time.AfterFunc(lastWords, func() { _ = s.piece.Close() })
 	defer clock.Stop()
 	for {
-		e, err := s.piece.Next()
-		if err != nil {
+		var c chunk
+		if s.piece.Into(&c) != nil {
 			return
 		}
-		if c, err := parseChunk(e.Data); err == nil {
-			s.cached(c.Usage)
-		}
+		s.cached(c.Usage)
 	}
 }
 

@@ -4,7 +4,6 @@ package pool
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,13 +123,6 @@ type usage struct {
 	Details *struct {
 		Cached int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
-}
-
-func parseChunk(data []byte) (c chunk, err error) {
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("an event is not as expected: %w", err)
-	}
-	return c, nil
 }
 
 type choice struct {
