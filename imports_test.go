@@ -43,7 +43,7 @@ var level = map[string]int{
 	"runtime/sample":             8,
 	"runtime/remote":             2,
 	"runtime/remote/local":       2,
-	"runtime/remote/vllm":        2,
+	"runtime/remote/vllm":        4,
 	"runtime/remote/pool":        4,
 	"runtime/remote/client":      9,
 	"runtime/measure/bench":      2,

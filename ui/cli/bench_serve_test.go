@@ -128,7 +128,8 @@ func TestBenchServeSecondDocument(t *testing.T) {
 		t.Errorf("%v %s", err, svg)
 	}
 	code, out, _ = s.bench(t, "--disable-stream", "--num-prompts", "1", "--json")
-	if code != 0 || s.bodies[len(s.bodies)-1]["stream"] != false || !strings.HasPrefix(out, `{"date"`) {
+	if code != 0 || s.bodies[len(s.bodies)-1]["stream"] != false || !json.Valid([]byte(out)) ||
+		!strings.HasPrefix(out, "{") {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/measure/bench"
 	"github.com/ossrun/ossrun/runtime/remote/local"
@@ -168,7 +169,8 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	if d.Backend().Caps().Discrete || len(list) == 0 {
 		return nil
 	}
-	rates, err := bench.Expect(ctx, d.Backend(), specs, d.Settings(specs[0]))
+	rates, err := bench.Expect(ctx, d.Backend(), specs,
+		serve.DefaultsFor(d.Backend(), checkpoint.Found{}, specs[0]))
 	if err != nil {
 		return fmt.Errorf("the speed to expect: %w", err)
 	}
@@ -180,7 +182,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 
 // lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
-	d.Servers, d.Troubles = []doctor.Server{}, []doctor.Trouble{}
+	d.Servers = []doctor.Server{}
 	list, _ := local.Running(ctx) // a folder that cannot be read has none of ours
 	for _, s := range list {
 		one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
@@ -190,16 +192,11 @@ func lookAround(ctx context.Context, d *doctor.Doctor) {
 		d.Servers = append(d.Servers, one)
 	}
 	d.Port = portFor(defaultAddress, d.Servers)
-	told := map[string]bool{}
+	var cards []string
 	for _, card := range d.GPUs.GPUs {
-		for _, t := range vllm.TroublesOn(card.Name) {
-			if !told[t.Name] {
-				told[t.Name] = true
-				d.Troubles = append(d.Troubles, doctor.Trouble{Name: t.Name, Cure: t.Cure,
-					Place: t.Place, NotHere: t.NotHere})
-			}
-		}
+		cards = append(cards, card.Name)
 	}
+	d.Troubles = vllm.TroublesOn(cards...)
 }
 
 const defaultAddress = "127.0.0.1:8000"

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -79,38 +80,28 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		defer f.Close()
 		in = f
 	}
-	ctx, cancel := context.WithCancel(c.Context)
-	defer cancel()
-	lines, failed := make(chan []byte), error(nil)
+	answered := make(chan error, 1)
 	go func() { // so that an interrupt ends the verb while it waits for input
-		defer close(lines)
-		read := bufio.NewScanner(in)
-		read.Buffer(nil, math.MaxInt)
-		for read.Scan() {
-			select {
-			case lines <- bytes.Clone(bytes.TrimRight(read.Bytes(), "\r")):
-			case <-ctx.Done():
-				return
-			}
-		}
-		failed = read.Err()
+		answered <- answerEach(c.Context, in, c.App.Writer, answer)
 	}()
-	write := json.NewEncoder(c.App.Writer)
+	select {
+	case err := <-answered:
+		return err
+	case <-c.Context.Done():
+		return c.Context.Err()
+	}
+}
+
+func answerEach(ctx context.Context, in io.Reader, out io.Writer,
+	answer func([]byte) (any, error)) error {
+	write := json.NewEncoder(out)
 	write.SetEscapeHTML(false) // special tokens stay readable
 	total, bad := 0, 0
-	for {
-		var line []byte
-		more := false
-		select {
-		case line, more = <-lines:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if !more {
-			break
-		}
+	read := bufio.NewScanner(in)
+	read.Buffer(nil, math.MaxInt)
+	for read.Scan() && ctx.Err() == nil {
 		total++
-		out, err := answer(line)
+		out, err := answer(bytes.TrimRight(read.Bytes(), "\r"))
 		if err != nil {
 			bad++
 			out = object{"error": fmt.Sprintf("line %d: %s", total, err)}
@@ -120,8 +111,8 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		}
 	}
 	switch {
-	case failed != nil:
-		return fmt.Errorf("reading: %w", failed)
+	case read.Err() != nil:
+		return fmt.Errorf("reading: %w", read.Err())
 	case bad > 0:
 		return fail(exitFailure, "%d of %d lines could not be read", bad, total)
 	}

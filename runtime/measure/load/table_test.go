@@ -134,8 +134,9 @@ func TestEncode(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	o.RequestRate, o.MaxConcurrency = 2.5, 8
-	if b, _ = r.Encode(&o, time.Time{}, nil); !strings.Contains(string(b),
-		`"request_rate":2.5,"burstiness":1,"max_concurrency":8`) {
+	b, _ = r.Encode(&o, time.Time{}, nil)
+	if err := json.Unmarshal(b, &m); err != nil || m["request_rate"] != 2.5 ||
+		m["burstiness"] != 1.0 || m["max_concurrency"] != 8.0 {
 		t.Errorf("%s", b)
 	}
 }

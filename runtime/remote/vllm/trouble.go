@@ -10,11 +10,12 @@ import (
 
 // Trouble is a known fault of a start.
 type Trouble struct {
-	seen       *regexp.Regexp
-	families   []string // of GPUs that meet it; empty: every one
-	Name, Cure string
-	Place      string
-	NotHere    string // why our own engine does not meet it
+	seen     *regexp.Regexp
+	families []string // of GPUs that meet it; empty: every one
+	Name     string   `json:"name"`
+	Cure     string   `json:"cure"`
+	Place    string   `json:"place"`
+	NotHere  string   `json:"not_here"` // why our own engine does not meet it
 }
 
 var (
@@ -49,15 +50,16 @@ var troubles = []Trouble{
 		"guide, Known Issues", oneThing},
 }
 
-// TroublesOn are those that the documents know on a GPU of this name.
-func TroublesOn(gpu string) (list []Trouble) {
-	name, _ := Recognise(gpu)
-	c, err := chipOf(name)
-	if err != nil || c.family == "other" {
-		return nil
-	}
+// TroublesOn are those that the documents know on GPUs of these names.
+func TroublesOn(gpus ...string) []Trouble {
+	list := []Trouble{}
 	for _, t := range troubles {
-		if len(t.families) == 0 || slices.Contains(t.families, c.family) {
+		if slices.ContainsFunc(gpus, func(gpu string) bool {
+			name, _ := Recognise(gpu)
+			c, err := chipOf(name)
+			return err == nil && c.family != "other" &&
+				(len(t.families) == 0 || slices.Contains(t.families, c.family))
+		}) {
 			list = append(list, t)
 		}
 	}

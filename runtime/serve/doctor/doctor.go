@@ -28,6 +28,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -43,7 +44,8 @@ type Report struct {
 	Servers  []Server       `json:"servers"`
 	Port     Port           `json:"port"`
 	Tools    []Tool         `json:"tools"`
-	Troubles []Trouble      `json:"troubles_of_vllm"`
+	// what a GPU of this machine would have met with vLLM
+	Troubles []vllm.Trouble `json:"troubles_of_vllm"`
 	Config   Config         `json:"config"`
 	Golden   []GoldenRow    `json:"golden,omitempty"`
 	Selftest []SelftestRow  `json:"selftest,omitempty"`
@@ -148,14 +150,6 @@ type Port struct {
 	Taken string `json:"taken,omitempty"`
 }
 
-// Trouble is one that a GPU of this machine would have met with vLLM, and why it is not met here.
-type Trouble struct {
-	Name    string `json:"name"`
-	Cure    string `json:"cure"` // with vLLM
-	Place   string `json:"place"`
-	NotHere string `json:"not_here"`
-}
-
 // Tool is one that the model can be given, and what it runs on here.
 type Tool struct {
 	Tool    string `json:"tool"`
@@ -205,11 +199,6 @@ func (d *Doctor) Close() (err error) {
 }
 
 func (d *Doctor) Backend() engine.Backend { return d.dev }
-
-// Settings are those that a server would have a model of shape spec with by default.
-func (d *Doctor) Settings(spec models.Spec) engine.Settings {
-	return serve.DefaultsFor(d.dev, checkpoint.Found{}, spec)
-}
 
 // MachineOf describes the machine that host is the memory of.
 func MachineOf(host engine.Backend) Machine {
