@@ -362,7 +362,7 @@ func Over(ctx context.Context, o Options, e Elsewhere) *Models {
 }
 
 func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
-	var e servers
+	e := servers{stop: func() error { return nil }}
 	if m.elsewhere.Start != nil {
 		ended := func(err error) { m.tellDamaged(&ModelError{err}) }
 		if e.stop, err = m.elsewhere.Start(m.ctx, ended); err != nil {
@@ -372,7 +372,7 @@ func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	o := m.elsewhere.Servers
 	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
 	if e.Pool, err = pool.Open(m.ctx, o); err != nil {
-		return nil, errors.Join(err, e.end())
+		return nil, errors.Join(err, e.stop())
 	}
 	return &Model{Model: session.NewModel(e, session.Options{ID: found.Name,
 		Device: fmt.Sprintf("servers (%d)", len(o.URLs)), Store: m.kept.store,
@@ -385,14 +385,7 @@ type servers struct {
 	stop func() error
 }
 
-func (s servers) Close() error { return errors.Join(s.Pool.Close(), s.end()) }
-
-func (s servers) end() error {
-	if s.stop == nil {
-		return nil
-	}
-	return s.stop()
-}
+func (s servers) Close() error { return errors.Join(s.Pool.Close(), s.stop()) }
 
 // tellDamaged tells that what a loaded model stands on is gone.
 func (m *Models) tellDamaged(err error) {

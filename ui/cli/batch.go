@@ -201,7 +201,7 @@ func (b *batch) run() error {
 		})
 	}
 	failed := running.Wait()
-	bar.remove()
+	bar.clear()
 	err := errors.Join(failed, b.out.Close())
 	name := b.out.Name()
 	switch {

@@ -285,7 +285,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	o.Progress = bar.count
 	began := time.Now()
 	outcomes, took, err := load.Run(c.Context, client, requests, o)
-	bar.remove()
+	bar.clear()
 	if err != nil && c.Context.Err() == nil {
 		return none, err
 	}

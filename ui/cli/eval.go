@@ -128,7 +128,7 @@ func (v *evalVerb) questions(c *cli.Context) error {
 		bar.count(done, total)
 	}
 	attempts, err := v.run.Do(c.Context)
-	bar.remove()
+	bar.clear()
 	scores := eval.Scores(v.run.Efforts, attempts)
 	if c.Bool("json") {
 		return errors.Join(writeJSON(c.App.Writer, map[string]any{"eval": v.run.Eval,
@@ -248,7 +248,7 @@ func (v *evalVerb) compat(c *cli.Context) error {
 			}))
 		}
 	}
-	bar.remove()
+	bar.clear()
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func faultsCommand() *cli.Command {
 				done++
 				bar.count(done, v.turns)
 			})
-			bar.remove()
+			bar.clear()
 			if c.Bool("json") {
 				return errors.Join(writeJSON(c.App.Writer, f), c.Context.Err())
 			}

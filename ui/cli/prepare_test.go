@@ -3,17 +3,19 @@ package cli
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestWorkScreen: rate and time left by a clock of the test's own, and no bar where nobody looks.
 func TestWorkScreen(t *testing.T) {
+	synctest.Test(t, testWorkScreen)
+}
+
+func testWorkScreen(t *testing.T) {
 	var out bytes.Buffer
-	begin := time.Unix(1000, 0)
-	now := begin
-	s := &workScreen{terminal: Terminal{Err: &out}, what: "reading it", start: begin,
-		now: func() time.Time { return now }}
-	now = begin.Add(4 * time.Second)
+	s := &workScreen{terminal: Terminal{Err: &out}, what: "reading it", start: time.Now()}
+	time.Sleep(4 * time.Second)
 	for _, test := range []struct {
 		done int64
 		want string

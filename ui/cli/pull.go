@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -124,7 +123,6 @@ type pullScreen struct {
 	bar, json bool
 
 	start   time.Time
-	mu      sync.Mutex
 	last    time.Time
 	retried time.Time // when a retry was last told of
 	drawing
@@ -209,12 +207,6 @@ func (s *pullScreen) retry(text string) {
 	if !again {
 		s.note(text)
 	}
-}
-
-func (s *pullScreen) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove()
 }
 
 func (s *pullScreen) done(r hub.Result) error {

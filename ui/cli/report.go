@@ -126,8 +126,11 @@ func writeWords(b *strings.Builder, text string, column, indent, width int) {
 	b.WriteByte('\n')
 }
 
-// drawing is a bar that appears with the first draw. Its owner's mutex protects it.
-type drawing struct{ shown *progressbar.ProgressBar }
+// drawing is a bar that appears with the first draw. mu is held, but by clear.
+type drawing struct {
+	mu    sync.Mutex
+	shown *progressbar.ProgressBar
+}
 
 // draw shows the bar at done of total, with text behind it. Rate and time left are in the text: the
 // library would count what was done before the start as if it had been done since.
@@ -153,7 +156,9 @@ func (d *drawing) erase() {
 	}
 }
 
-func (d *drawing) remove() {
+func (d *drawing) clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.erase()
 	d.shown = nil
 }
@@ -163,7 +168,7 @@ const barAfter = time.Second
 
 func showProgress(t Terminal) func(what string) (show func(done, total int64), done func()) {
 	return func(what string) (show func(done, total int64), done func()) {
-		s := &workScreen{terminal: t, what: what, now: time.Now, start: time.Now()}
+		s := &workScreen{terminal: t, what: what, start: time.Now()}
 		return s.progress, s.clear
 	}
 }
@@ -183,6 +188,8 @@ func newCountBar(c *cli.Context, what string) *countBar {
 }
 
 func (b *countBar) count(done, total int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
 	if b.off || done < total && now.Sub(b.last) < 100*time.Millisecond {
 		return
@@ -194,19 +201,16 @@ func (b *countBar) count(done, total int) {
 }
 
 type workScreen struct {
+	drawing
 	terminal Terminal
 	what     string
-	now      func() time.Time
-
-	mu    sync.Mutex
-	start time.Time
-	drawing
+	start    time.Time
 }
 
 func (s *workScreen) progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !isTerminal(s.terminal.Err) || s.now().Sub(s.start) < barAfter {
+	if !isTerminal(s.terminal.Err) || time.Since(s.start) < barAfter {
 		return
 	}
 	s.draw(s.terminal.Err, s.line(done, total), done, total)
@@ -214,17 +218,11 @@ func (s *workScreen) progress(done, total int64) {
 
 // line says how far the work is, its rate, and how long it would go on at that.
 func (s *workScreen) line(done, total int64) string {
-	seconds := max(s.now().Sub(s.start).Seconds(), 1e-3)
+	seconds := max(time.Since(s.start).Seconds(), 1e-3)
 	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
 		gb(done)/seconds)
 	if done > 0 {
 		line += "  " + minutes(seconds*float64(total-done)/float64(done)) + " left"
 	}
 	return line
-}
-
-func (s *workScreen) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove()
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -79,8 +78,6 @@ type serveVerb struct {
 	servedNames   string
 	speculative   string // --speculative-config
 	prefixCaching bool   // --enable-prefix-caching
-	maxReasoning  int
-	allowLoops    bool
 	vllm          vllmSettings
 	notes         []string // on what was asked for and is done otherwise
 }
@@ -154,9 +151,9 @@ func (v *serveVerb) flags() []cli.Flag {
 		groupVLLM,
 		oneOf(&v.engine, "engine", "`E` is native, or vllm: start vLLM, for what this engine "+
 			"cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
-		groupSampling, maxReasoningFlag(&v.maxReasoning),
-		toggle(&v.allowLoops, "no-loop-detection", "let a model that repeats the same tokens "+
-			"without end go on; without it such a turn is taken on to its answer"),
+		groupSampling, maxReasoningFlag(&v.answers.MaxReasoning),
+		toggle(&v.answers.AllowLoops, "no-loop-detection", "let a model that repeats the same "+
+			"tokens without end go on; without it such a turn is taken on to its answer"),
 		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
 
@@ -282,7 +279,7 @@ func modelArgument(c *cli.Context) error {
 
 type server struct {
 	*serveVerb
-	models   *serve.Models
+	*serve.Models
 	http     *http.Server
 	port     *openai.Handler
 	listener net.Listener
@@ -294,19 +291,18 @@ type server struct {
 
 func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls.Config,
 	given *tools.Tools) *server {
-	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
+	s := &server{serveVerb: v, Models: m, listener: listener, secure: secure != nil,
 		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
 	log, o := v.log(v.t.Err), m.Settled()
-	s.port = openai.NewHandler(openai.Options{
-		Options: answer.Options{Models: m, Log: log, MaxBody: o.MaxBody,
-			MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
-			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
-			IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-			ReasoningContent: v.reasoningField == "reasoning_content",
-			MaxWaiting:       o.Settings.MaxWaiting, Store: m.Store()},
-		APIKey: v.apiKey, Version: build().Version, Origins: listOf(v.origins),
-		Hosts: v.allowedHosts(), Tools: given.Of, Ready: s.ready})
+	a := v.answers
+	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
+	a.MaxTexts, a.MaxReasoning = m.Requests().Texts, maxReasoning(a.MaxReasoning)
+	a.Interval, a.MaxWaiting = o.StreamInterval, o.Settings.MaxWaiting
+	a.ReasoningContent = v.reasoningField == "reasoning_content"
+	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
+		Version: build().Version, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
+		Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
@@ -351,13 +347,13 @@ func (s *server) run(ctx context.Context) (err error) {
 	defer others.Wait()
 	defer end()
 	loaded := make(chan error, 1)
-	go func() { loaded <- s.models.Ensure(ctx) }()
-	others.Go(func() { s.models.GiveBack(ctx, s.port.Preparing) })
+	go func() { loaded <- s.Models.Ensure(ctx) }()
+	others.Go(func() { s.Models.GiveBack(ctx, s.port.Preparing) })
 	now := false
 	var damaged error
 	for {
 		select {
-		case damaged = <-s.models.Damaged():
+		case damaged = <-s.Models.Damaged():
 			now = true
 		case err := <-failed:
 			return fail(exitFailure, "the server stopped: %s", err)
@@ -409,7 +405,7 @@ func (s *server) drain(now bool) error {
 		case <-ctx.Done():
 		}
 	})
-	cut, err := s.models.Drain(ctx)
+	cut, err := s.Models.Drain(ctx)
 	second := ctx.Err() != nil && limit.Err() == nil
 	last, end := context.WithTimeout(context.Background(), lastWords)
 	defer end()
@@ -430,7 +426,7 @@ func (s *server) drain(now bool) error {
 }
 
 func (s *server) announce() {
-	lines := s.models.Lines()
+	lines := s.Models.Lines()
 	if lines == nil {
 		return // unloaded again already
 	}
@@ -440,7 +436,7 @@ func (s *server) announce() {
 	if len(s.tools.Lines) > 0 {
 		s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
 	}
-	m := s.models.First()
+	m := s.Models.First()
 	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", m.ID(), m.Device(),
 		m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {

@@ -24,9 +24,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 type portFlags struct {
@@ -38,9 +38,8 @@ type portFlags struct {
 	maxBody            int // MiB
 	logLevel           string
 	logFormat          string
-	logPrompts         bool
-	ignoreImages       bool
 	reasoningField     string
+	answers            answer.Options
 }
 
 func (p *portFlags) flags() []cli.Flag {
@@ -65,10 +64,10 @@ func (p *portFlags) flags() []cli.Flag {
 			"warning or error", "debug", "info", "warning", "error"),
 		oneOf(&p.logFormat, "log-format", "write the log as `FORMAT`: text or json, a JSON object "+
 			"a line", "text", "json"),
-		toggle(&p.logPrompts, "log-prompts", "log the whole body of each request, prompts "+
+		toggle(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
 			"included; without it none is logged"),
-		toggle(&p.ignoreImages, "ignore-images", "leave images out, with a note to the model in "+
-			"their place; without it they are refused, since it reads text only"),
+		toggle(&p.answers.IgnoreImages, "ignore-images", "leave images out, with a note to the "+
+			"model in their place; without it they are refused, since it reads text only"),
 		oneOf(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
 			"`NAME`: reasoning, or reasoning_content for clients that read only this",
 			"reasoning", "reasoning_content"))
@@ -206,7 +205,7 @@ func (s *server) sayOthers() {
 	list, _ := local.Running(s.c.Context) // none that can be asked
 	for _, other := range list {
 		for _, m := range other.Models {
-			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
+			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
 				where := "at " + other.URL
 				if other.Kind == local.Chat {
 					where = "to a chat"
@@ -233,14 +232,9 @@ func whoListens(port int) string {
 
 // Status is what ossrun ps shows.
 func (s *server) Status() local.Status {
-	st := local.StatusOf(s.models, build().Version)
+	st := local.StatusOf(s.Models, build().Version)
 	st.URL, st.State = s.url(), s.state.Load().(local.State)
 	return st
-}
-
-// Get finds a model for a process that has joined.
-func (s *server) Get(ctx context.Context, model string) (session.Runner, error) {
-	return s.models.Get(ctx, model)
 }
 
 // Stop is ossrun stop.

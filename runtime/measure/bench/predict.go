@@ -9,6 +9,7 @@ package bench
 // work on the machine changes both, and it sees nothing of these steps but their shape.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,22 +68,16 @@ type stepTimes struct {
 	seconds, bytes map[string]float64
 }
 
-func (b *run) paceOf(x *engine.Batch) (p stepTimes, err error) {
-	timings, err := b.eng.Measure(b.ctx, x, b.logits)
-	if err != nil {
-		return p, err
-	}
-	chosen, err := b.expertsRead(len(x.Tokens))
-	if err != nil {
-		return p, err
-	}
-	p = stepTimes{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
+func (b *run) paceOf(x *engine.Batch) stepTimes {
+	timings := b.timed(x)
+	chosen := b.expertsRead(len(x.Tokens))
+	p := stepTimes{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
 	for i, op := range b.program.Ops {
 		name := operationName(op, true)
 		p.seconds[name] += float64(timings[i].Nanoseconds) / 1e9
 		p.bytes[name] += float64(b.program.BytesWith(op, p.work, chosen))
 	}
-	return p, nil
+	return p
 }
 
 // of is the seconds of the same step of another program at this pace. Routing is taken as even.
@@ -100,19 +95,17 @@ func (p stepTimes) of(program *engine.Program) (seconds float64) {
 }
 
 // predict is the seconds that a step is expected to take; 0 where nothing is predicted.
-func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64, err error) {
+func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64) {
 	if b.excerpt == nil {
-		return 0, nil
+		return 0
 	}
 	x := b.excerpt.batch(sequences, start, rows)
 	if !logits {
 		x.LogitRows = nil
 	}
-	p, err := b.excerpt.paceOf(x)
-	if err != nil {
-		return 0, err
-	}
-	return p.of(b.program), nil
+	p := b.excerpt.paceOf(x)
+	b.err = cmp.Or(b.err, b.excerpt.err)
+	return p.of(b.program)
 }
 
 const (
@@ -143,9 +136,9 @@ func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine
 	}
 	took := make([][]float64, len(list))
 	for i := range expectSteps {
-		p, err := b.paceOf(b.batch(1, firstContext+i, 1))
-		if err != nil {
-			return nil, err
+		p := b.paceOf(b.batch(1, firstContext+i, 1))
+		if b.err != nil {
+			return nil, b.err
 		}
 		for j, spec := range list {
 			program, err := engine.Record(spec, b.eng.Settings(), 1)

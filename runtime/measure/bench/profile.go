@@ -20,7 +20,7 @@ const profiled = 3
 // measured times every operation of a step some times and adds up those of one name; medians count.
 // apart holds full and windowed attention apart. The limits are measured behind each time.
 func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation,
-	experts float64, err error) {
+	experts float64) {
 	place, places := map[string]int{}, make([]int, len(b.program.Ops)) // in list
 	for i, op := range b.program.Ops {
 		name := operationName(op, apart)
@@ -33,14 +33,11 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 	var limits, peaks []float64
 	took := make([][]float64, len(list)) // milliseconds, each time
 	for range times {
-		timings, err := b.eng.Measure(b.ctx, x, b.logits)
-		if err != nil {
-			return nil, 0, err
-		}
+		timings := b.timed(x)
 		peak, _ := b.peak()
 		limits, peaks = append(limits, b.read()), append(peaks, peak)
-		if experts, err = b.expertsRead(len(x.Tokens)); err != nil {
-			return nil, 0, err
+		if experts = b.expertsRead(len(x.Tokens)); b.err != nil {
+			return nil, 0
 		}
 		sums := make([]float64, len(list))
 		for i, at := range places {
@@ -72,7 +69,18 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 	slices.SortStableFunc(list, func(x, y Operation) int {
 		return cmp.Compare(y.Milliseconds, x.Milliseconds)
 	})
-	return list, experts, nil
+	return list, experts
+}
+
+// timed takes a step and says how long each of its operations took.
+func (b *run) timed(x *engine.Batch) (timings []engine.Timing) {
+	if b.err == nil {
+		timings, b.err = b.eng.Measure(b.ctx, x, b.logits)
+	}
+	if b.err != nil {
+		return make([]engine.Timing, len(b.program.Ops))
+	}
+	return timings
 }
 
 // operationName is what the operations of all layers that do one thing have in common.
@@ -167,10 +175,10 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 	}
 	for _, k := range kinds {
 		x := b.batch(k.sequences, k.start, k.row)
-		list, experts, err := b.measured(x, o.Rounds, true)
+		list, experts := b.measured(x, o.Rounds, true)
 		report.ReadGBs, report.PeakTOPS = b.report.ReadGBs, b.report.PeakTOPS
-		if err != nil {
-			return report, err
+		if b.err != nil {
+			return report, b.err
 		}
 		list = slices.DeleteFunc(list, func(op Operation) bool {
 			return op.Name == "tap" || len(only) > 0 && !slices.Contains(only, op.Name)

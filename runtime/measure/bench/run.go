@@ -31,6 +31,7 @@ type run struct {
 	random  *rand.Rand
 	logits  []float32
 	report  Report
+	err     error // the first of a step or of what is asked behind it; nothing is done from then on
 }
 
 const (
@@ -85,8 +86,8 @@ func (b *run) start() error {
 	if e, ok := b.eng.(interface{ DenseBytes() int64 }); ok {
 		b.report.DenseBytes = e.DenseBytes()
 	}
-	if err := b.step(b.batch(1, 0, 1)); err != nil {
-		return err
+	if b.step(b.batch(1, 0, 1)); b.err != nil {
+		return b.err
 	}
 	b.report.LoadS = loaded.Seconds()
 	b.report.StartS = time.Since(begin).Seconds()
@@ -143,7 +144,11 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	return x
 }
 
-func (b *run) step(x *engine.Batch) error { return b.eng.Step(b.ctx, x, b.logits) }
+func (b *run) step(x *engine.Batch) {
+	if b.err == nil {
+		b.err = b.eng.Step(b.ctx, x, b.logits)
+	}
+}
 
 type prompted struct {
 	steps              []*engine.Batch
@@ -153,8 +158,8 @@ type prompted struct {
 
 // prompt runs n tokens in steps as large as the engine takes, logits of the last token only. What
 // each was expected to take is measured behind it, of the first one before it too.
-func (b *run) prompt(n int) (p prompted, err error) {
-	for start := 0; start < n; {
+func (b *run) prompt(n int) (p prompted) {
+	for start := 0; start < n && b.err == nil; {
 		rows := min(n-start, b.eng.Settings().Rows())
 		x := b.batch(1, start, rows)
 		last := start+rows == n
@@ -163,24 +168,15 @@ func (b *run) prompt(n int) (p prompted, err error) {
 		}
 		before := 0.0
 		if start == 0 {
-			if before, err = b.predict(1, start, rows, last); err != nil {
-				return p, err
-			}
+			before = b.predict(1, start, rows, last)
 		}
 		cpu, begin := processorTime(), time.Now()
-		if err := b.step(x); err != nil {
-			return p, err
-		}
+		b.step(x)
 		p.took += time.Since(begin).Seconds()
 		p.used += (processorTime() - cpu).Seconds()
 		// a step of a few hundred rows reads nearly all
-		if p.experts, err = b.expertsRead(len(x.Tokens)); err != nil {
-			return p, err
-		}
-		expected, err := b.predict(1, start, rows, last)
-		if err != nil {
-			return p, err
-		}
+		p.experts = b.expertsRead(len(x.Tokens))
+		expected := b.predict(1, start, rows, last)
 		if start == 0 {
 			expected = (before + expected) / 2
 		}
@@ -188,7 +184,7 @@ func (b *run) prompt(n int) (p prompted, err error) {
 		p.steps = append(p.steps, x)
 		start += rows
 	}
-	return p, nil
+	return p
 }
 
 // sample is a stretch of the weights, larger than the caches.
@@ -220,9 +216,9 @@ func (b *run) prefill(n int) error {
 	for len(rounds) < b.o.Rounds {
 		r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
 		before, beforeCPU := b.peak()
-		p, err := b.prompt(n)
-		if err != nil {
-			return err
+		p := b.prompt(n)
+		if b.err != nil {
+			return b.err
 		}
 		after, afterCPU := b.peak()
 		r.Experts = p.experts
@@ -247,48 +243,40 @@ func (b *run) prefill(n int) error {
 	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
 	}
-	times, _, err := b.measured(b.batch(1, 0, min(n, b.eng.Settings().Rows())), profiled, false)
-	b.report.PrefillProfile = times
-	return err
+	x := b.batch(1, 0, min(n, b.eng.Settings().Rows()))
+	b.report.PrefillProfile, _ = b.measured(x, profiled, false)
+	return b.err
 }
 
 // decode measures steps of one token a sequence. A few before warm translations and branches.
 func (b *run) decode(at decodePoint) error {
 	start, steps := cmp.Or(at.context, firstContext), b.o.stepsOf(at.sequences)
 	for i := range min(steps, fewSteps) {
-		if err := b.step(b.batch(at.sequences, start+i, 1)); err != nil {
-			return err
-		}
+		b.step(b.batch(at.sequences, start+i, 1))
 	}
 	var rounds []Rate
 	var bytes, experts float64 // of all rounds
 	for len(rounds) < b.o.Rounds {
 		var took, reads, expected []float64
 		var used, readUsed, moved float64
-		for i := range steps {
+		for i := 0; i < steps && b.err == nil; i++ {
 			x := b.batch(at.sequences, start+i, 1)
 			cpu, begin := processorTime(), time.Now()
-			if err := b.step(x); err != nil {
-				return err
-			}
+			b.step(x)
 			took = append(took, time.Since(begin).Seconds())
 			now := processorTime()
 			used += (now - cpu).Seconds()
 			reads = append(reads, b.gauge.Bandwidth(b.sample()))
 			readUsed += (processorTime() - now).Seconds()
-			n, err := b.expertsRead(len(x.Tokens))
-			if err != nil {
-				return err
-			}
+			n := b.expertsRead(len(x.Tokens))
 			moved += float64(b.bytes(x, n))
 			experts += n
 			if i%max(1, steps/excerptSteps) == 0 {
-				seconds, err := b.predict(at.sequences, start+i, 1, true)
-				if err != nil {
-					return err
-				}
-				expected = append(expected, seconds)
+				expected = append(expected, b.predict(at.sequences, start+i, 1, true))
 			}
+		}
+		if b.err != nil {
+			return b.err
 		}
 		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
@@ -314,13 +302,13 @@ func (b *run) decode(at decodePoint) error {
 	if b.o.Plain || at.context > 0 {
 		return nil
 	}
-	times, _, err := b.measured(b.batch(at.sequences, start+steps, 1), profiled, false)
+	times, _ := b.measured(b.batch(at.sequences, start+steps, 1), profiled, false)
 	if at.sequences > 1 {
 		b.report.BatchProfile = times
 	} else {
 		b.report.DecodeProfile = times
 	}
-	return err
+	return b.err
 }
 
 // bytes is what a step has to read and write when a layer reads so many experts.
@@ -341,20 +329,18 @@ func (b *run) products(x *engine.Batch) (sum float64) {
 }
 
 // expertsRead is how many experts the layers of the last step read on average.
-func (b *run) expertsRead(rows int) (float64, error) {
+func (b *run) expertsRead(rows int) float64 {
 	s, total := b.ckpt.Spec, 0
-	for layer := range s.Layers {
-		data, err := b.eng.Tap(fmt.Sprintf("layer%d.experts", layer), rows)
-		if err != nil {
-			return 0, err
-		}
+	for layer := 0; layer < s.Layers && b.err == nil; layer++ {
+		var data []byte
+		data, b.err = b.eng.Tap(fmt.Sprintf("layer%d.experts", layer), rows)
 		chosen := map[uint32]bool{}
 		for i := 0; i < len(data); i += 4 {
 			chosen[binary.LittleEndian.Uint32(data[i:])] = true
 		}
 		total += len(chosen)
 	}
-	return float64(total) / float64(s.Layers), nil
+	return float64(total) / float64(s.Layers)
 }
 
 // over is a / b; 0 where the system does not tell processor time.

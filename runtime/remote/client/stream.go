@@ -36,23 +36,16 @@ func (c *Client) Stream(ctx context.Context, path string, body any) (*Stream, er
 	if err != nil {
 		return nil, err
 	}
-	s := NewStream(answer.Body)
-	s.body = answer.Body
-	return s, nil
+	return NewStream(answer.Body), nil
 }
 
-// NewStream reads events from a reader.
-func NewStream(r io.Reader) *Stream {
-	return &Stream{in: bufio.NewReaderSize(&lineFeeds{in: r}, 16<<10)}
+// NewStream reads events from a body.
+func NewStream(body io.ReadCloser) *Stream {
+	return &Stream{body: body, in: bufio.NewReaderSize(&lineFeeds{in: body}, 16<<10)}
 }
 
 // Close ends the stream, read to its end or not.
-func (s *Stream) Close() error {
-	if s.body == nil {
-		return nil
-	}
-	return s.body.Close()
-}
+func (s *Stream) Close() error { return s.body.Close() }
 
 // Complete tells whether the port said that nothing follows ([DONE]).
 func (s *Stream) Complete() bool { return s.done }

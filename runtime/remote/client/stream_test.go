@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 )
 
+func stream(r io.Reader) *Stream { return NewStream(io.NopCloser(r)) }
+
 // all reads a stream to its end.
 func all(s *Stream) (list []string, err error) {
 	for {
@@ -34,7 +36,7 @@ func TestStream(t *testing.T) {
 	} {
 		for name, r := range map[string]io.Reader{"whole": strings.NewReader(in),
 			"by bytes": iotest.OneByteReader(strings.NewReader(in))} {
-			s := NewStream(r)
+			s := stream(r)
 			list, err := all(s)
 			got := strings.Join(list, " ")
 			if s.Complete() {
@@ -53,7 +55,7 @@ func TestStreamErrors(t *testing.T) {
 		"event: error\ndata: {\"message\":\"busy\"}\n\n":                 "busy",
 		"event: error\ndata: what?\n\n":                                  "what?",
 	} {
-		s := NewStream(strings.NewReader("data: 1\n\n" + in + "data: 2\n\n"))
+		s := stream(strings.NewReader("data: 1\n\n" + in + "data: 2\n\n"))
 		list, err := all(s)
 		var e *Error
 		if len(list) != 1 || !errors.As(err, &e) || e.Message != want {
@@ -64,15 +66,15 @@ func TestStreamErrors(t *testing.T) {
 		}
 	}
 	endless := io.MultiReader(strings.NewReader("data: "), zeros{})
-	if _, err := NewStream(endless).Next(); err == nil || !strings.Contains(err.Error(), "64 MiB") {
+	if _, err := stream(endless).Next(); err == nil || !strings.Contains(err.Error(), "64 MiB") {
 		t.Error(err)
 	}
 	lines := io.MultiReader(strings.NewReader("data: x\n"), &repeat{text: []byte("data: xxxxxxxxxxxx\n")})
-	if _, err := NewStream(lines).Next(); err == nil || !strings.Contains(err.Error(), "64 MiB") {
+	if _, err := stream(lines).Next(); err == nil || !strings.Contains(err.Error(), "64 MiB") {
 		t.Error(err)
 	}
 	cut := io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(io.ErrUnexpectedEOF))
-	if list, err := all(NewStream(cut)); len(list) != 1 || err != io.ErrUnexpectedEOF {
+	if list, err := all(stream(cut)); len(list) != 1 || err != io.ErrUnexpectedEOF {
 		t.Error(list, err)
 	}
 }
@@ -98,8 +100,8 @@ func (r *repeat) Read(p []byte) (int, error) {
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("event: x\r\ndata: 1\rdata: 2\n\ndata: [DONE]\n\n"), uint8(3))
 	f.Fuzz(func(t *testing.T, in []byte, size uint8) {
-		whole, err := all(NewStream(bytes.NewReader(in)))
-		parts, err2 := all(NewStream(bufio.NewReaderSize(
+		whole, err := all(stream(bytes.NewReader(in)))
+		parts, err2 := all(stream(bufio.NewReaderSize(
 			&small{bytes.NewReader(in), int(size%7) + 1}, 16)))
 		if strings.Join(whole, "\x00") != strings.Join(parts, "\x00") ||
 			(err == io.EOF) != (err2 == io.EOF) {
@@ -153,7 +155,7 @@ func plainEvents(in string) (list []string) {
 func BenchmarkStream(b *testing.B) {
 	const event = `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"m",` +
 		`"choices":[{"index":0,"text":" word","logprobs":null,"finish_reason":null}]}` + "\n\n"
-	s := NewStream(&repeat{text: []byte(event)})
+	s := stream(&repeat{text: []byte(event)})
 	b.SetBytes(int64(len(event)))
 	b.ReportAllocs()
 	for b.Loop() {
