@@ -39,7 +39,7 @@ var level = map[string]int{
 	"runtime/grammar/automaton":  10,
 	"harmony/token":              11,
 	"harmony/internal":           10,
-	"runtime/kv":                 8,
+	"runtime/kv":                 10,
 	"runtime/sample":             8,
 	"runtime/remote":             2,
 	"runtime/remote/local":       2,

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 )
 
 // What the card can do, measured: the bandwidth of its memory, the speed of random models.
@@ -183,16 +184,10 @@ func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Check
 	return nil
 }
 
-// tables are a block table's entries, and the first that a window layer sees.
-func (p Point) tables(s models.Spec) (entries, seen int) {
-	return (p.Context + p.Rows + engine.PageTokens - 1) / engine.PageTokens,
-		engine.FirstVisible(p.Context, s.Window) / engine.PageTokens
-}
-
-// pages is what a point needs: pages of its own for every sequence, both kinds of layer.
-func (p Point) pages(s models.Spec, kv string) int64 {
-	n, seen := p.tables(s)
-	return int64(p.Sequences) * int64(n+engine.WindowPages(kv)*(n-seen))
+// pages is what a point needs at most: pages of its own for every sequence, both kinds of layer.
+func (p Point) pages(s models.Spec, kvType string) int64 {
+	return int64(p.Sequences) * int64(kv.PagesOf(p.Context+p.Rows, p.Rows, s.Window,
+		engine.WindowPages(kvType)))
 }
 
 func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.Program,
@@ -222,35 +217,31 @@ func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.
 	return nil
 }
 
-// freshPages names pages that no other block table of the batch holds.
-type freshPages int32
-
-// next is a block table of n pages.
-func (p *freshPages) next(n int) []int32 {
-	pages := make([]int32, n)
-	for i := range pages {
-		pages[i] = int32(*p)
-		*p++
-	}
-	return pages
-}
-
 // batch puts different tokens in every row, so that rows choose different experts.
 func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	b := &engine.Batch{}
-	var table freshPages
-	n, seen := s.tables(spec)
+	pool := kv.NewPool(o.Pages, spec.Window, engine.WindowPages(o.KVCacheDtype))
 	for range s.Sequences {
-		window := append(slices.Repeat([]int32{-1}, seen), table.next(n-seen)...)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows),
-			Full: table.next(n), Window: window})
+		join(b, pool, s.Context, s.Rows)
 		for range s.Rows {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}
 		b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 	}
-	if engine.WindowPages(o.KVCacheDtype) > 1 {
-		b.Twins = pairUp(b.Seqs, &table, o.Pages)
-	}
 	return b
+}
+
+// join gives a batch rows of a new sequence that is so long already. Its pages are taken as a
+// sequence takes them that grows.
+func join(b *engine.Batch, pool *kv.Pool, start, rows int) {
+	var t kv.Table
+	for at := 0; at < start; at += kv.PageTokens {
+		pool.Slide(&t, at)
+		pool.Reserve(&t, min(at+kv.PageTokens, start))
+	}
+	pool.Slide(&t, start)
+	pool.Reserve(&t, start+rows)
+	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows), Full: t.Full(),
+		Window: t.Window()})
+	b.Twins = pool.Twins()
 }

@@ -172,7 +172,7 @@ func (v *prover) open(x trial) (err error) {
 	spec := proofSpec()
 	spec.Layers = x.layers
 	var pages int
-	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KVCacheDtype) > 1)
+	v.batch, pages = proofBatch(spec, max(1, x.rows-1), x.o.KVCacheDtype)
 	v.ckpt, err = checkpoint.Synthetic(spec, 1)
 	if keep(&v.resources, v.ckpt, (*checkpoint.Checkpoint).Close, err); err != nil {
 		return err

@@ -28,7 +28,7 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 			t.Error(err)
 		}
 	}()
-	pages := golden.NewPages(32).WithTwins(o.KVCacheDtype)
+	pages := enginetest.NewPages(32).WithTwins(o.KVCacheDtype)
 	q := pages.NewSequence(eng.Spec())
 	for i, rows := range []int{50, 64, 1, 1, 40, 1} {
 		seq, err := q.Extend(rows)

@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu/machine"
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
 // TestPressure measures decoding where memory has room for a part of the weights only: all other
@@ -68,7 +68,7 @@ func decodeRate(t *testing.T, ckpt *checkpoint.Checkpoint, onDisk bool) (rate, r
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	pages := golden.NewPages(64)
+	pages := enginetest.NewPages(64)
 	q := pages.NewSequence(eng.Spec())
 	defer q.Close()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
@@ -68,7 +69,7 @@ func behind(t *testing.T, ckpt *checkpoint.Checkpoint, s engine.Settings, thread
 		return nil, err
 	}
 	defer eng.Close()
-	pages := golden.NewPages(128).WithTwins(s.KVCacheDtype)
+	pages := enginetest.NewPages(128).WithTwins(s.KVCacheDtype)
 	q := pages.NewSequence(eng.Spec())
 	defer q.Close()
 	var logits [][]float32

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/kv"
 )
 
 // One step's input, and the rules it must keep. Everything a Device may take for granted (ids
@@ -11,7 +12,7 @@ import (
 // once, so that kernels need no bounds of their own.
 
 // PageTokens is how many positions of one sequence a KV page holds.
-const PageTokens = 32
+const PageTokens = kv.PageTokens
 
 // SeqRows are the rows of one sequence in a Batch: tokens at the consecutive positions Start,
 // Start+1, ... Start+Rows-1.

@@ -15,8 +15,7 @@
 //     goroutine.
 package kv
 
-// PageTokens is how many positions a page holds. It equals the engine's PageTokens, which the
-// scheduler checks.
+// PageTokens is how many positions a page holds.
 const PageTokens = 32
 
 // Pool is a fixed number of pages, numbered from 0.

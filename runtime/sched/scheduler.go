@@ -38,9 +38,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
-// The pool's tables go to the engine unchanged, so both must have pages of the same size.
-const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
-
 // StepEngine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows),
 // vocab] and keeps no reference. Queue, Sample and Wait are called only if Caps says that the
 // device samples.

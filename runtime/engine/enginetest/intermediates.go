@@ -57,7 +57,7 @@ func Intermediates(ctx context.Context, c Config,
 		return err
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	rows, err := golden.NewPages(o.Pages).NewSequence(ckpt.Spec).Extend(len(tokens))
+	rows, err := NewPages(o.Pages).NewSequence(ckpt.Spec).Extend(len(tokens))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
 // write_kv and attend, which only make sense together: keys and values of several sequences go into
@@ -16,8 +15,8 @@ import (
 // not written yet, is NaN.
 
 // newShuffled are the pages of a pool in random order.
-func newShuffled(n int, random *rand.Rand) *golden.Pages {
-	pages := golden.NewPages(n)
+func newShuffled(n int, random *rand.Rand) *Pages {
+	pages := NewPages(n)
 	random.Shuffle(n, func(i, j int) {
 		pages.Free[i], pages.Free[j] = pages.Free[j],
 			pages.Free[i]
@@ -27,7 +26,7 @@ func newShuffled(n int, random *rand.Rand) *golden.Pages {
 
 // history is a sequence whose keys and values the test remembers.
 type history struct {
-	*golden.Sequence
+	*Sequence
 	keys, values [][]float64 // [position][kv heads * dim]
 }
 
@@ -113,7 +112,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 
 // poisonFree fills the pages that no sequence holds with NaN: those given back, too. At the start
 // all are.
-func (r *rig) poisonFree(pages *golden.Pages) error {
+func (r *rig) poisonFree(pages *Pages) error {
 	kv := r.p.KV()
 	bytes := engine.PageBytes(r.p.Spec, r.p.Settings.KVCacheDtype)
 	clean := map[int32]bool{}

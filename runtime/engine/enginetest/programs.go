@@ -53,7 +53,7 @@ func Programs(c Config) []Check {
 type bench struct {
 	engine.Engine
 	ckpt   *checkpoint.Checkpoint
-	pages  *golden.Pages
+	pages  *Pages
 	tokens []int32 // a long golden prompt to cut pieces from
 	rand   *rand.Rand
 	used   map[int32]bool
@@ -107,7 +107,7 @@ func (c Config) with(maxRows, pages int, check func(b *bench) error) (err error)
 // part is a sequence that is being fed: its tokens, how many have been fed, and the logits after
 // each.
 type part struct {
-	*golden.Sequence
+	*Sequence
 	tokens []int32
 	logits [][]float32
 }

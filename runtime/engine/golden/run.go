@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 )
 
 // Options say how a golden run is done; the zero value is what doctor does.
@@ -142,9 +143,9 @@ func (o Options) run(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.
 		return nil, fmt.Errorf("%s: %w", options.Compute, err)
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	pages := NewPages(options.Pages).WithTwins(options.KVCacheDtype)
+	pool := kv.NewPool(options.Pages, ckpt.Spec.Window, engine.WindowPages(options.KVCacheDtype))
 	for i := range cases {
-		out, err := feed(ctx, eng, pages, &cases[i], chunk)
+		out, err := feed(ctx, eng, pool, &cases[i], chunk)
 		if err != nil {
 			return nil, fmt.Errorf("%s: case %s: %w", options.Compute, cases[i].Name, err)
 		}
@@ -170,11 +171,11 @@ type output struct {
 }
 
 // feed reads the prompt in chunks, then the golden's tokens, whatever the engine chose.
-func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output,
+func feed(ctx context.Context, eng engine.Engine, pool *kv.Pool, c *Case, chunk int) (*output,
 	error) {
 	start := time.Now()
-	q := pages.NewSequence(eng.Spec())
-	defer q.Close()
+	var t kv.Table
+	defer pool.Release(&t, nil)
 	out := &output{}
 	vocab := eng.Spec().Vocab
 	var last []float32
@@ -190,7 +191,7 @@ func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk i
 		if final := int32(end - at - 1); compared == 0 || b.LogitRows[compared-1] != final {
 			b.LogitRows = append(b.LogitRows, final) // the first greedy choice needs it
 		}
-		logits, err := step(ctx, eng, q, &b)
+		logits, err := step(ctx, eng, pool, &t, at, &b)
 		if err != nil {
 			return nil, err
 		}
@@ -205,8 +206,8 @@ func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk i
 			break
 		}
 		var err error
-		if last, err = step(ctx, eng, q, &engine.Batch{Tokens: []int32{token},
-			LogitRows: []int32{0}}); err != nil {
+		if last, err = step(ctx, eng, pool, &t, len(c.Tokens)+i, &engine.Batch{
+			Tokens: []int32{token}, LogitRows: []int32{0}}); err != nil {
 			return nil, err
 		}
 	}
@@ -214,12 +215,16 @@ func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk i
 	return out, nil
 }
 
-func step(ctx context.Context, eng engine.Engine, q *Sequence, b *engine.Batch) ([]float32, error) {
-	rows, err := q.Extend(len(b.Tokens))
-	if err != nil {
-		return nil, err
+// step runs a batch of one sequence, from position at on.
+func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, at int,
+	b *engine.Batch) ([]float32, error) {
+	pool.Slide(t, at)
+	if !pool.Reserve(t, at+len(b.Tokens)) {
+		return nil, fmt.Errorf("no KV page is left for position %d", t.Room())
 	}
-	b.Seqs, b.Twins = []engine.SeqRows{rows}, q.Twins()
+	b.Seqs = []engine.SeqRows{{Start: int32(at), Rows: int32(len(b.Tokens)), Full: t.Full(),
+		Window: t.Window()}}
+	b.Twins = pool.Twins()
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	return logits, eng.Step(ctx, b, logits)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
@@ -68,7 +69,7 @@ func dump(w io.Writer, dir string, o engine.Settings) error {
 	if err := writeProgram(w, p, ckpt); err != nil {
 		return err
 	}
-	pool := golden.NewPages(pages).WithTwins(p.Settings.KVCacheDtype)
+	pool := enginetest.NewPages(pages).WithTwins(p.Settings.KVCacheDtype)
 	for _, c := range cases {
 		if c.Name != "len31" && c.Name != "len129" {
 			continue
@@ -171,7 +172,7 @@ func number(b bool) int {
 
 // writeCase feeds two copies of the prompt side by side: most of it, then the rest; in between
 // another sequence has one row.
-func writeCase(w io.Writer, p *engine.Program, pool *golden.Pages, c golden.Case) error {
+func writeCase(w io.Writer, p *engine.Program, pool *enginetest.Pages, c golden.Case) error {
 	a, b := pool.NewSequence(p.Spec), pool.NewSequence(p.Spec)
 	defer a.Close()
 	defer b.Close()
