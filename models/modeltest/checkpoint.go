@@ -53,7 +53,7 @@ func New(s models.Spec, files int) *Checkpoint {
 	}
 	var all []Tensor
 	for _, t := range s.Tensors() {
-		all = append(all, Tensor{t.Name, t.DType.String(), t.Shape, values(t)})
+		all = append(all, Tensor{t.Name, string(t.DType), t.Shape, values(t)})
 	}
 	each := (len(all) + files - 1) / files
 	for part := range slices.Chunk(all, each) {

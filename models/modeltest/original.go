@@ -34,7 +34,7 @@ func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 	var list []Tensor
 	add := func(name string, from ...string) {
 		t := c.Tensor(from[0])
-		out := Tensor{name, t.DType.String(), slices.Clone(t.Shape), slices.Clone(t.Data)}
+		out := Tensor{name, string(t.DType), slices.Clone(t.Shape), slices.Clone(t.Data)}
 		for _, more := range from[1:] {
 			out.Shape[0] += c.Tensor(more).Shape[0]
 			out.Data = append(out.Data, c.Tensor(more).Data...)

@@ -16,7 +16,7 @@ import (
 func WriteSparse(folder string, s models.Spec, files int) error {
 	var entries []entry
 	for _, t := range s.Tensors() {
-		entries = append(entries, entry{t.Name, t.DType.String(), t.Shape, t.Bytes()})
+		entries = append(entries, entry{t.Name, string(t.DType), t.Shape, t.Bytes()})
 	}
 	// The names and the index come from Write, with tensors that have no bytes; the files are then
 	// put right.

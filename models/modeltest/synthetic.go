@@ -33,7 +33,7 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 	var entries []entry
 	total, held := int64(0), int64(0)
 	for _, t := range s.Tensors() {
-		entries = append(entries, entry{t.Name, t.DType.String(), t.Shape, t.Bytes()})
+		entries = append(entries, entry{t.Name, string(t.DType), t.Shape, t.Bytes()})
 		total += t.Bytes()
 	}
 	var parts [][]entry

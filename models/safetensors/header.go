@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -126,38 +127,27 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	}
 	data := lengthBytes + int64(len(text))
 	h := &Header{Size: size}
-	seen := map[string]bool{}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	if _, err := dec.Token(); err != nil {
-		return nil, fail("has a broken header: %v", err)
-	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, fail("has a broken header: %v", err)
+	if _, err := members(dec, func(name string, again bool) error {
+		if again {
+			return fail("names tensor %s twice", Show(name))
 		}
-		name := key.(string)
-		if seen[name] {
-			return nil, fail("names tensor %s twice", Show(name))
-		}
-		seen[name] = true
 		if name == "__metadata__" {
-			if err := dec.Decode(&h.Metadata); err != nil {
-				return nil, fail("has a broken header: __metadata__ is not an object of strings")
+			if dec.Decode(&h.Metadata) != nil {
+				return fail("has a broken header: __metadata__ is not an object of strings")
 			}
-			continue
+			return nil
 		}
-		raw, err := decodeEntry(dec)
+		info, err := readInfo(dec, data)
 		if err != nil {
-			return nil, fail("has a broken header: tensor %s: %v", Show(name), err)
-		}
-		info, err := raw.check(data)
-		if err != nil {
-			return nil, fail("has a broken header: tensor %s: %v", Show(name), err)
+			return fail("has a broken header: tensor %s: %v", Show(name), err)
 		}
 		info.Name = name
 		h.Tensors = append(h.Tensors, info)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	// Empty tensors sort before the tensor that begins at the same position.
 	slices.SortFunc(h.Tensors, func(a, b Info) int {
@@ -189,71 +179,61 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	return h, nil
 }
 
-// entry is one tensor's JSON before its numbers are checked against each other.
-type entry struct {
-	dtype   string
-	shape   []json.Number
-	offsets []json.Number
-}
-
-// decodeEntry reads one tensor's object. A field may occur once only; unknown fields are ignored.
-func decodeEntry(dec *json.Decoder) (entry, error) {
-	var e entry
-	open, err := dec.Token()
-	if err != nil {
-		return e, err
-	}
-	if open != json.Delim('{') {
-		return e, fmt.Errorf("its value is not an object")
+// members calls read for each member of the object that comes next, and returns their names; again
+// tells that a name was there before.
+func members(dec *json.Decoder, read func(name string, again bool) error) (map[string]bool, error) {
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil, cmp.Or(err, errors.New("its value is not an object"))
 	}
 	seen := map[string]bool{}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return e, err
+			return nil, err
 		}
-		field := key.(string)
-		if seen[field] {
-			return e, fmt.Errorf("field %s stands twice", Show(field))
+		name := key.(string)
+		if err := read(name, seen[name]); err != nil {
+			return nil, err
 		}
-		seen[field] = true
-		switch field {
-		case "dtype":
-			err = dec.Decode(&e.dtype)
-		case "shape":
-			err = dec.Decode(&e.shape)
-		case "data_offsets":
-			err = dec.Decode(&e.offsets)
-		default:
-			var ignored json.RawMessage
-			err = dec.Decode(&ignored)
-		}
-		if err != nil {
-			return e, fmt.Errorf("field %s has the wrong type", Show(field))
-		}
+		seen[name] = true
 	}
-	if _, err := dec.Token(); err != nil {
-		return e, err
+	_, err := dec.Token()
+	return seen, err
+}
+
+// readInfo reads one tensor's object, whose positions count from the start of the file then; data
+// is where tensors' bytes begin. A field may occur once only; unknown fields are ignored. Every sum
+// and product is checked, so nothing here can wrap around.
+func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
+	var shape, offsets []json.Number
+	fields := map[string]any{"dtype": &t.DType, "shape": &shape, "data_offsets": &offsets}
+	seen, err := members(dec, func(field string, again bool) error {
+		if again {
+			return fmt.Errorf("field %s stands twice", Show(field))
+		}
+		to, known := fields[field]
+		if !known {
+			to = new(json.RawMessage)
+		}
+		if dec.Decode(to) != nil {
+			return fmt.Errorf("field %s has the wrong type", Show(field))
+		}
+		return nil
+	})
+	if err != nil {
+		return t, err
 	}
 	for _, field := range [...]string{"dtype", "shape", "data_offsets"} {
 		if !seen[field] {
-			return e, fmt.Errorf("field %s is missing", field)
+			return t, fmt.Errorf("field %s is missing", field)
 		}
 	}
-	return e, nil
-}
-
-// check turns an entry into an Info whose positions count from the start of the file; data is where
-// tensors' bytes begin. Every sum and product is checked, so nothing here can wrap around.
-func (e entry) check(data int64) (Info, error) {
-	var t Info
-	t.DType = parseDType(e.dtype)
-	if t.DType == Invalid {
-		return t, fmt.Errorf("dtype %s is unknown", Show(e.dtype))
+	if t.DType.Bits() == 0 {
+		return t, fmt.Errorf("dtype %s is unknown", Show(string(t.DType)))
 	}
 	count := uint64(1)
-	t.Shape = make([]int, 0, len(e.shape))
-	for _, n := range e.shape {
+	t.Shape = make([]int, 0, len(shape))
+	for _, n := range shape {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt {
 			return t, fmt.Errorf("%s is not the length of a dimension", Show(n.String()))
@@ -272,11 +252,11 @@ func (e entry) check(data int64) (Info, error) {
 	if width%8 != 0 {
 		return t, fmt.Errorf("its %d elements of %s do not fill whole bytes", count, t.DType)
 	}
-	if len(e.offsets) != 2 {
-		return t, fmt.Errorf("data_offsets has %d numbers, not 2", len(e.offsets))
+	if len(offsets) != 2 {
+		return t, fmt.Errorf("data_offsets has %d numbers, not 2", len(offsets))
 	}
 	var position [2]int64
-	for i, n := range e.offsets {
+	for i, n := range offsets {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt64-uint64(data) {
 			return t, fmt.Errorf("%s is not an offset", Show(n.String()))

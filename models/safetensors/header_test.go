@@ -32,8 +32,8 @@ func TestHeader(t *testing.T) {
 		{"a", U8, []int{4}, base, base + 4},
 		{"none", F32, []int{7, 0}, base + 4, base + 4},
 		{"b", BF16, []int{2, 3}, base + 4, base + 16},
-		{"one", F64, []int{}, base + 16, base + 24},
-		{"half", F4, []int{3, 2}, base + 24, base + 27},
+		{"one", "F64", []int{}, base + 16, base + 24},
+		{"half", "F4", []int{3, 2}, base + 24, base + 27},
 	}
 	if got := fmt.Sprint(h.Tensors); got != fmt.Sprint(want) {
 		t.Errorf("\n got %v\nwant %v", got, want)
