@@ -61,7 +61,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			}
 			first := prompt()
 			first.Twins = twins
-			sampleOne(t, eng, first, engine.SamplingParams{TopP: 1})
+			sampleOne(t, eng, first, engine.SamplingParams{Draw: engine.Draw{TopP: 1}})
 			for _, rows := range engine.Buckets(x.o.MaxNumBatchedTokens) {
 				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins,
 					Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1},

@@ -36,8 +36,8 @@ func life(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err er
 	if err := eng.Queue(t.Context(), next(), nil); err != nil {
 		return err
 	}
-	if err := eng.Sample([]engine.SamplingParams{{Temperature: 1, TopP: 0.9, Logprobs: 1,
-		Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
+	if err := eng.Sample([]engine.SamplingParams{{Draw: engine.Draw{Temperature: 1, TopP: 0.9},
+		Logprobs: 1, Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
 		return err
 	}
 	if err := eng.Queue(t.Context(), next(), []int32{0}); err != nil {

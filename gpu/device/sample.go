@@ -163,8 +163,7 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 			clear(at[copy(at, c.Mask):])
 			masks++
 		}
-		params[row] = kernels.SampleRow{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP,
-			TopK: c.TopK, Seed: c.Seed, Position: c.Position, Mask: mask}
+		params[row] = kernels.SampleRow{Draw: kernels.Draw(c.Draw), Mask: mask}
 		if edits+len(c.Edits) > len(list) {
 			return 0, 0, fmt.Errorf("more than %d edits in a step", len(list))
 		}

@@ -89,9 +89,10 @@ func TestSampleAsTheHost(t *testing.T) {
 					topP = 1
 				}
 				got := sampleOne(t, eng, prompt(),
-					engine.SamplingParams{Temperature: x.p.Temperature, TopP: topP, MinP: x.p.MinP,
-						TopK: int32(x.p.TopK),
-						Seed: x.p.Seed, Position: 2, Mask: x.mask, Logprobs: x.p.Logprobs})
+					engine.SamplingParams{Draw: engine.Draw{Temperature: x.p.Temperature,
+						TopP: topP,
+						MinP: x.p.MinP, TopK: int32(x.p.TopK), Seed: x.p.Seed, Position: 2},
+						Mask: x.mask, Logprobs: x.p.Logprobs})
 				different[got.ID] = true
 				if got.ID != want.ID {
 					t.Errorf("%+v: token %d, the host takes %d", x.p, got.ID, want.ID)
@@ -118,14 +119,17 @@ func TestSampleAsTheHost(t *testing.T) {
 // TestSampleEdits: a bias and a penalty change the choice, not the logprob.
 func TestSampleEdits(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
-	plain := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1})
-	other := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1,
-		Edits: []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
+	plain := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
+		Logprobs: 1})
+	other := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
+		Logprobs: 1,
+		Edits:    []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
 	if other.ID == plain.ID || !slices.Equal(other.Top, plain.Top) {
 		t.Errorf("%+v, and with its token penalised %+v", plain, other)
 	}
-	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 0,
-		Edits: []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
+	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
+		Logprobs: 0,
+		Edits:    []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
 	if forced.ID != 9 || forced.Logprob >= plain.Logprob {
 		t.Errorf("%+v with a bias of 1000 on 9", forced)
 	}
@@ -134,8 +138,9 @@ func TestSampleEdits(t *testing.T) {
 // TestSampleNothing: a mask without a token is told, not chosen from.
 func TestSampleNothing(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
-	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: -1,
-		Mask: only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
+	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
+		Logprobs: -1,
+		Mask:     only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
 		t.Errorf("token %d", got.ID)
 	}
 }
@@ -161,8 +166,8 @@ func TestOneStepAhead(t *testing.T) {
 		return m
 	}
 	choice := func(position int, mask []uint64) []engine.SamplingParams {
-		return []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 11,
-			Position: int64(position), Mask: mask, Logprobs: -1}}
+		return []engine.SamplingParams{{Draw: engine.Draw{Temperature: 1, TopP: 1, Seed: 11,
+			Position: int64(position)}, Mask: mask, Logprobs: -1}}
 	}
 	var waiting []int32
 	token := int32(5)
@@ -207,7 +212,7 @@ func TestSamplingRefusals(t *testing.T) {
 	if !eng.Caps().Samples {
 		t.Error("a GPU does not sample")
 	}
-	one := []engine.SamplingParams{{TopP: 1, Logprobs: -1}}
+	one := []engine.SamplingParams{{Draw: engine.Draw{TopP: 1}, Logprobs: -1}}
 	if eng.Sample(one) == nil || eng.Wait(make([]engine.SampledToken, 1)) == nil {
 		t.Error("a sample of nothing: accepted")
 	}

@@ -92,8 +92,8 @@ func TestStepsShareTheirState(t *testing.T) {
 			defer eng.Close()
 			rebuild := &engine.Batch{Tokens: []int32{1, 2, 3}, Rebuild: true,
 				Seqs: []engine.SeqRows{{Rows: 3, Full: []int32{0}, Window: []int32{3}}}}
-			choice := []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 4, Position: 3,
-				Logprobs: 2}}
+			choice := []engine.SamplingParams{{Draw: engine.Draw{Temperature: 1, TopP: 1, Seed: 4,
+				Position: 3}, Logprobs: 2}}
 			run := func(between func() error) engine.SampledToken {
 				t.Helper()
 				var chosen [1]engine.SampledToken
@@ -150,7 +150,7 @@ func TestCloseUnderWork(t *testing.T) {
 		t.Run(string(api), func(t *testing.T) {
 			dev, f := open(t, api)
 			s := compiled(t, dev, engine.Settings{Pages: 4}, 1)
-			choice := []engine.SamplingParams{{TopP: 1, Logprobs: -1}}
+			choice := []engine.SamplingParams{{Draw: engine.Draw{TopP: 1}, Logprobs: -1}}
 			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice),
 				s.Queue(next(), []int32{0})); err != nil {
 				t.Fatal(err)

@@ -312,12 +312,17 @@ func (t Target) TopLogits(r Rows, ids, values, logits Pointer, vocab, count int)
 
 // SampleRow is what one row is sampled with.
 type SampleRow struct {
-	Temperature, TopP, MinP float32 // 0 is greedy; 1 is off; 0 is off
-	TopK                    int32   // 0 is off
+	Draw
+	Mask int32 // which of the masks; -1: everything is allowed
+	_    int32
+}
+
+// Draw is engine.Draw, field for field.
+type Draw struct {
+	Temperature, TopP, MinP float32
+	TopK                    int32
 	Seed                    uint64
 	Position                int64
-	Mask                    int32 // which of the masks; -1: everything is allowed
-	_                       int32
 }
 
 // LogitStats is what the LogitStats launch leaves for a row.

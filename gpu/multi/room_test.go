@@ -88,5 +88,5 @@ func lives(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 		Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
 	var chosen [1]engine.SampledToken
 	return errors.Join(eng.Queue(t.Context(), b, nil),
-		eng.Sample([]engine.SamplingParams{{TopP: 1}}), eng.Wait(chosen[:]))
+		eng.Sample([]engine.SamplingParams{{Draw: engine.Draw{TopP: 1}}}), eng.Wait(chosen[:]))
 }

@@ -39,7 +39,8 @@ func (c *codec) end() error {
 
 // copied are types whose bytes in a slot are those in memory; any bytes are a valid value.
 type copied interface {
-	int | int32 | int64 | uint32 | uint64 | float32 | engine.Edit | engine.TokenLogprob
+	int | int32 | int64 | uint32 | uint64 | float32 | engine.Edit | engine.TokenLogprob |
+		engine.Draw
 }
 
 // values moves numbers.
@@ -131,18 +132,14 @@ func batchIn(c *codec, b *engine.Batch) {
 	}
 }
 
-const leastChoice = 48 // bytes of a choice without mask and edits
+// leastChoice is the bytes of a choice without mask and edits.
+const leastChoice = int(unsafe.Sizeof(engine.Draw{})) + 16
 
 func choicesIn(c *codec, choices *[]engine.SamplingParams) {
 	length(c, choices, leastChoice)
 	for i := range *choices {
 		x := &(*choices)[i]
-		value(c, &x.Temperature)
-		value(c, &x.TopP)
-		value(c, &x.MinP)
-		value(c, &x.TopK)
-		value(c, &x.Seed)
-		value(c, &x.Position)
+		value(c, &x.Draw)
 		value(c, &x.Logprobs)
 		list(c, &x.Edits)
 		list(c, &x.Mask)

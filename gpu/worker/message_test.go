@@ -61,11 +61,12 @@ func sampleBatch() *engine.Batch {
 
 func sampleChoices() []engine.SamplingParams {
 	return []engine.SamplingParams{
-		{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40, Seed: math.MaxUint64,
-			Position: 1 << 40, Logprobs: -1, Mask: []uint64{1, math.MaxUint64}},
+		{Draw: engine.Draw{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40,
+			Seed: math.MaxUint64, Position: 1 << 40}, Logprobs: -1,
+			Mask: []uint64{1, math.MaxUint64}},
 		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Less: 2, More: -3}},
 			Mask: []uint64{}},
-		{Temperature: 1},
+		{Draw: engine.Draw{Temperature: 1}},
 	}
 }
 
@@ -122,7 +123,7 @@ func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
-	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9},
+	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 4},
 		{engine.Edit{}, 4}, {engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
 		{driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {

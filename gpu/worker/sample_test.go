@@ -38,8 +38,8 @@ func TestSampleThere(t *testing.T) {
 	}
 	const steps = 6
 	choice := func(i int) engine.SamplingParams {
-		c := engine.SamplingParams{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i),
-			Logprobs: -1}
+		c := engine.SamplingParams{Draw: engine.Draw{Temperature: 1, TopP: 1, Seed: 5,
+			Position: int64(2 + i)}, Logprobs: -1}
 		if i%2 == 1 {
 			c.Mask, c.Logprobs = odd, 2
 		}

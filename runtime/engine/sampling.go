@@ -22,15 +22,21 @@ import (
 // SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample
 // documents; penalties and biases come as Edits.
 type SamplingParams struct {
-	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
-	TopK                    int32   // 0 is off
-	Seed                    uint64
-	Position                int64
+	Draw
 	// one bit per token, set if the token is allowed, the lowest of a word first; nil: all
 	Mask  []uint64
 	Edits []Edit // at most one for a token
 	// -1: none; n: the token's own, and n rivals. If some are asked for, Sample waits
 	Logprobs int
+}
+
+// Draw is how a token is drawn from the probabilities of a row. Kernels read it as it lies in
+// memory.
+type Draw struct {
+	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
+	TopK                    int32   // 0 is off
+	Seed                    uint64
+	Position                int64
 }
 
 // Edit changes one logit v before the choice: v / Repetition if v is positive, else v * Repetition;

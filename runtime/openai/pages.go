@@ -12,7 +12,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"slices"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 
@@ -224,14 +223,6 @@ func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *answer.Fault
 	return p.document(), nil
 }
 
-// rank puts what a body must have in front.
-func rank(p parameter) int {
-	if p.Required {
-		return 0
-	}
-	return 1
-}
-
 func (p *port) showDocs(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	type row struct {
 		Method, Path, Summary, Stream string
@@ -241,9 +232,6 @@ func (p *port) showDocs(e *answer.Exchange, _ *http.Request) (any, *answer.Fault
 	for _, o := range p.documented() {
 		r := row{Summary: o.summary, Stream: o.stream, Body: parseAll(o.body),
 			Query: parseAll(o.query)}
-		slices.SortStableFunc(r.Body, func(a, b parameter) int {
-			return cmp.Compare(rank(a), rank(b))
-		})
 		r.Method, r.Path, _ = strings.Cut(o.route, " ")
 		rows = append(rows, r)
 	}

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/ossrun/ossrun/runtime/remote/client"
+	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -190,23 +192,21 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	}
 }
 
-// optional are the parameters that a turn can do without, and what a person is told of it.
-var optional = []struct{ name, without string }{
-	{"reasoning_effort", "/effort changes nothing"},
-	{"stream_options", ""},
-	{"max_reasoning_tokens", "--max-reasoning changes nothing"},
-	{"parallel_tool_calls", ""},
-	{"top_k", "--top-k changes nothing"},
-	{"min_p", "--min-p changes nothing"},
-	{"repetition_penalty", "--repetition-penalty changes nothing"},
-	{"presence_penalty", "--presence-penalty changes nothing"},
-	{"frequency_penalty", "--frequency-penalty changes nothing"},
-	{"seed", "--seed changes nothing"},
-	{"top_p", "--top-p changes nothing"},
-	{"temperature", "--temperature changes nothing"},
-	{"tool_choice", ""},
-	{"tools", "the model has no tools here"},
-}
+// optional are the parameters that a turn can do without, and what a person is told of it. A port
+// that names those it knows is taken at its word for the least common one.
+var optional = func() []parameter {
+	list := []parameter{{"reasoning_effort", "/effort changes nothing"}, {"stream_options", ""},
+		{"max_reasoning_tokens", "--max-reasoning changes nothing"}, {"parallel_tool_calls", ""},
+		{"seed", "--seed changes nothing"}}
+	for _, n := range slices.Backward(sample.Numbers) {
+		list = append(list, parameter{n.Name, "--" + strings.ReplaceAll(n.Name, "_", "-") +
+			" changes nothing"})
+	}
+	return append(list, parameter{"tool_choice", ""}, parameter{"tools",
+		"the model has no tools here"})
+}()
+
+type parameter struct{ name, without string }
 
 // refused notes which parameter the port does not take; the error stays where it is another one.
 func (m *Model) refused(err error, body map[string]any) error {
@@ -266,19 +266,13 @@ func (m *Model) body(r session.Request) map[string]any {
 	p, field := r.Params, m.port.reasoning.Load().(string)
 	body := map[string]any{"model": m.info.ID, "messages": messages(r, field),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
-		"temperature": p.Temperature, "seed": p.Seed & 0x7fffffff}
+		"seed": p.Seed & 0x7fffffff}
+	maps.Copy(body, p.Asked())
 	set := func(name string, value any, where bool) {
 		if where {
 			body[name] = value
 		}
 	}
-	set("top_p", p.TopP, p.TopP < 1)
-	set("min_p", p.MinP, p.MinP > 0)
-	set("top_k", p.TopK, p.TopK > 0)
-	set("presence_penalty", p.PresencePenalty, p.PresencePenalty != 0)
-	set("frequency_penalty", p.FrequencyPenalty, p.FrequencyPenalty != 0)
-	set("repetition_penalty", p.RepetitionPenalty,
-		p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1)
 	set("max_tokens", r.MaxTokens, r.MaxTokens > 0)
 	set("max_reasoning_tokens", r.MaxReasoning, r.MaxReasoning > 0)
 	set("reasoning_effort", r.Effort, r.Effort != "")

@@ -55,27 +55,30 @@ func Defaults() Params {
 	return Params{Temperature: 1, TopP: 1, RepetitionPenalty: 1, Seed: rand.Uint64(), Logprobs: -1}
 }
 
-// Number is one of Params that is a number: its name in requests, what it may be there, and where
-// it goes, a *float32 or an *int.
+// Number is one of Params that is a number: its name in requests, what it may be there, the values
+// that change nothing, and where it goes, a *float32 or an *int.
 type Number struct {
 	Name      string
 	Low, High float64
+	Off       []float64
 	Of        func(*Params) any
 }
 
 // Unbounded is the High of a whole number that has none.
 const Unbounded = math.MaxInt32
 
-// Numbers are all of them. What a request may say and what Check lets through is in these rows.
+// Numbers are all of them: what a request may say, what Check lets through, and what is asked of a
+// model elsewhere.
 var Numbers = []Number{
-	{"temperature", 0, 2, func(p *Params) any { return &p.Temperature }},
-	{"top_p", 0, 1, func(p *Params) any { return &p.TopP }},
-	{"min_p", 0, 1, func(p *Params) any { return &p.MinP }},
-	{"top_k", -1, Unbounded, func(p *Params) any { return &p.TopK }},
-	{"presence_penalty", -2, 2, func(p *Params) any { return &p.PresencePenalty }},
-	{"frequency_penalty", -2, 2, func(p *Params) any { return &p.FrequencyPenalty }},
-	{"repetition_penalty", 0.01, 100, func(p *Params) any { return &p.RepetitionPenalty }},
-	{"min_tokens", 0, Unbounded, func(p *Params) any { return &p.MinTokens }},
+	{"temperature", 0, 2, nil, func(p *Params) any { return &p.Temperature }},
+	{"top_p", 0, 1, []float64{1}, func(p *Params) any { return &p.TopP }},
+	{"min_p", 0, 1, []float64{0}, func(p *Params) any { return &p.MinP }},
+	{"top_k", -1, Unbounded, []float64{-1, 0}, func(p *Params) any { return &p.TopK }},
+	{"presence_penalty", -2, 2, []float64{0}, func(p *Params) any { return &p.PresencePenalty }},
+	{"frequency_penalty", -2, 2, []float64{0}, func(p *Params) any { return &p.FrequencyPenalty }},
+	{"repetition_penalty", 0.01, 100, []float64{0, 1},
+		func(p *Params) any { return &p.RepetitionPenalty }},
+	{"min_tokens", 0, Unbounded, []float64{0}, func(p *Params) any { return &p.MinTokens }},
 }
 
 // NumberNamed is the one with a name, which must be one of them.
@@ -83,20 +86,38 @@ func NumberNamed(name string) Number {
 	return Numbers[slices.IndexFunc(Numbers, func(n Number) bool { return n.Name == name })]
 }
 
-// check says what is wrong with the number; 0 is allowed everywhere, and off where it is too low.
-func (n Number) check(p *Params) error {
-	low, high, got := n.Low, n.High, 0.0
-	switch v := n.Of(p).(type) {
-	case *float32:
-		low, high, got = float64(float32(low)), float64(float32(high)), float64(*v)
-	case *int:
-		got = float64(*v)
+// value is the number as it is.
+func (n Number) value(p *Params) float64 {
+	if v, ok := n.Of(p).(*int); ok {
+		return float64(*v)
 	}
-	if got == 0 || got >= low && got <= high {
+	return float64(*n.Of(p).(*float32))
+}
+
+// check says what is wrong with the number.
+func (n Number) check(p *Params) error {
+	low, high, v := float64(float32(n.Low)), float64(float32(n.High)), n.value(p)
+	if v >= low && v <= high || slices.Contains(n.Off, v) {
 		return nil
 	}
-	return &ParamError{n.Name, fmt.Sprintf("must be between %v and %v, got %v", n.Low, n.High,
-		got)}
+	return &ParamError{n.Name, fmt.Sprintf("must be between %v and %v, got %v", n.Low, n.High, v)}
+}
+
+// Asked are the numbers that change something, by their names.
+func (p Params) Asked() map[string]any {
+	asked := map[string]any{}
+	for _, n := range Numbers {
+		if v := n.value(&p); slices.Contains(n.Off, v) {
+			continue
+		}
+		switch to := n.Of(&p).(type) {
+		case *int:
+			asked[n.Name] = *to
+		case *float32:
+			asked[n.Name] = *to
+		}
+	}
+	return asked
 }
 
 // ParamError is a value out of range. Param is the name that OpenAI and vLLM use.

@@ -30,9 +30,9 @@ const (
 // returns holds slices of the sampler's, or mask itself, and is good until the next call. The error
 // is ErrNothingAllowed.
 func (s *Sampler) RowParams(position int, mask []uint64) (engine.SamplingParams, error) {
-	c := engine.SamplingParams{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP,
-		TopK: int32(max(0, min(s.p.TopK, s.vocab))),
-		Seed: s.p.Seed, Position: int64(position), Logprobs: s.p.Logprobs}
+	c := engine.SamplingParams{Logprobs: s.p.Logprobs, Draw: engine.Draw{
+		Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP,
+		TopK: int32(max(0, min(s.p.TopK, s.vocab))), Seed: s.p.Seed, Position: int64(position)}}
 	for leniency := range leniencies {
 		c.Mask = s.allowed(mask, leniency)
 		if c.Mask == nil || slices.ContainsFunc(c.Mask,

@@ -110,7 +110,8 @@ func (s *Scheduler) queue(from []int32) error {
 func (d *onDevice) chooseAny() {
 	d.choices = d.choices[:0]
 	for range d.queued {
-		d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
+		d.choices = append(d.choices, engine.SamplingParams{Draw: engine.Draw{TopP: 1},
+			Logprobs: -1})
 	}
 }
 

@@ -90,8 +90,17 @@ func number(n sample.Number, params *sample.Params) Parameter {
 	return Parameter{} // there are no others
 }
 
-// refused would change the answer. off is its value, as JSON, that asks for nothing.
-func refused(name, off, instead string) Parameter {
+// RefusedText would change the answer, if it is not empty.
+func RefusedText(name, instead string) Parameter {
+	return Row(name, func(o *Object, name string) {
+		if o.Text(name) != "" {
+			o.Get(name).Unsupported(name, instead)
+		}
+	})
+}
+
+// Refused would change the answer. off is its value, as JSON, that asks for nothing.
+func Refused(name, off, instead string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
 			(off == "" || string(bytes.TrimSpace(v.Raw)) != off) {
@@ -119,21 +128,22 @@ func (p Parameter) With(members ...string) Parameter {
 	return p
 }
 
-// Lines are the rows as the document has them.
+// Lines are the rows as the document has them, those that are needed in front.
 func Lines(rows []Parameter) (lines []string) {
+	needed := 0
 	for _, p := range rows {
-		if p.kind == "" {
-			continue
-		}
-		line := p.Name
-		if p.needed {
-			line += "!"
-		}
-		line += " " + p.kind
+		line := " " + p.kind
 		for _, b := range p.bounds {
 			line += fmt.Sprint(" ", b)
 		}
-		lines = append(lines, line)
+		switch {
+		case p.kind == "":
+		case p.needed:
+			lines = slices.Insert(lines, needed, p.Name+"!"+line)
+			needed++
+		default:
+			lines = append(lines, p.Name+line)
+		}
 	}
 	return lines
 }

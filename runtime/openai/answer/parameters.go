@@ -116,20 +116,20 @@ func (d *Draft) Talk(limits ...string) []Parameter {
 		}),
 		// what vLLM gives to a model's template; Harmony's knows no more
 		Row(templateKwargs+" object", nil).With("reasoning_effort"),
-		refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
-		refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
-		refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
-		refused("echo", "false", "put the message in front of the answer yourself"),
-		refused("truncate_prompt_tokens", "", "send a shorter conversation"),
-		refused("chat_template", "", "prompts are rendered as Harmony"))
+		Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
+		Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
+		Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
+		Refused("echo", "false", "put the message in front of the answer yourself"),
+		Refused("truncate_prompt_tokens", "", "send a shorter conversation"),
+		Refused("chat_template", "", "prompts are rendered as Harmony"))
 	return rows
 }
 
 // RefusedEverywhere are refused by every route that has OpenAI's or Anthropic's form.
 func RefusedEverywhere() []Parameter {
 	return []Parameter{
-		refused("web_search_options", "", "give the model a function that searches"),
-		refused("use_beam_search", "false", "ask for n choices and choose among them")}
+		Refused("web_search_options", "", "give the model a function that searches"),
+		Refused("use_beam_search", "false", "ask for n choices and choose among them")}
 }
 
 // Limit is the limit of all tokens, under the first of its names that is there. -1 is what some

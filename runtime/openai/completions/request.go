@@ -57,7 +57,8 @@ func (r *request) parameters() []answer.Parameter {
 	return slices.Concat(r.Choices(), r.Everywhere(), []answer.Parameter{
 		answer.Boolean("echo", false, &r.echo),
 		answer.Row("prompt! any", func(o *answer.Object, _ string) { r.prompts = readPrompts(o) }),
-		answer.Row("best_of integer 1", r.readBest), answer.Row("suffix", refuseSuffix),
+		answer.Row("best_of integer 1", r.readBest),
+		answer.RefusedText("suffix", "the model continues texts and does not fill gaps"),
 		answer.Integer("logprobs", 0, sample.MaxTopLogprobs, -1, &turn.Params.Logprobs),
 		answer.Row("allowed_token_ids integers", func(o *answer.Object, _ string) {
 			turn.Allowed = allowedTokens(o)
@@ -117,12 +118,6 @@ func (r *request) readBest(o *answer.Object, name string) {
 	case r.best > r.N && r.Stream:
 		o.Get(name).Invalid(" greater than n cannot be streamed: which choices are the best is " +
 			"known at the end")
-	}
-}
-
-func refuseSuffix(o *answer.Object, name string) {
-	if o.Text(name) != "" {
-		o.Get(name).Unsupported(name, "the model continues texts and does not fill gaps")
 	}
 }
 

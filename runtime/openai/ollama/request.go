@@ -28,7 +28,7 @@ type request struct {
 	raw      bool // the prompt is continued as text
 }
 
-// ChatParameters and GenerateParameters are those of a request of each route.
+// ChatParameters are those of /api/chat.
 func ChatParameters() []answer.Parameter { return new(request).chatParameters() }
 
 // GenerateParameters are those of /api/generate.
@@ -41,8 +41,10 @@ func (r *request) chatParameters() []answer.Parameter {
 
 func (r *request) generateParameters() []answer.Parameter {
 	return append(r.shared(), answer.Text("prompt", &r.prompt), answer.Text("system", &r.system),
-		answer.Boolean("raw", false, &r.raw), answer.Row("suffix", refuseTemplate),
-		answer.Row("template", refuseTemplate), answer.Row("images", nil))
+		answer.Boolean("raw", false, &r.raw),
+		answer.RefusedText("suffix", "write the whole prompt, with raw"),
+		answer.RefusedText("template", "write the whole prompt, with raw"),
+		answer.Row("images", nil))
 }
 
 // shared is what both routes have.
@@ -249,12 +251,6 @@ func images(o *answer.Object) (note string) {
 	}
 	o.Get("images").Unsupported("images", "the model reads text only")
 	return ""
-}
-
-func refuseTemplate(o *answer.Object, name string) {
-	if o.Text(name) != "" {
-		o.Get(name).Unsupported(name, "write the whole prompt, with raw")
-	}
 }
 
 // ReadGenerate reads a request for /api/generate.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -60,7 +59,7 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		answer.Row("truncation auto|disabled", r.readTruncation),
 		answer.Row("context_management objects", r.readCompaction),
 		answer.Row("background boolean", r.readBackground),
-		answer.Row("prompt", refusePrompt),
+		answer.Refused("prompt", "", "send its text in instructions or input"),
 		answer.Row("tools objects", func(o *answer.Object, _ string) {
 			r.offer = tools.Read(o)
 			r.wanted, r.Ignored = p.tools.Wanted(o, r.offer, true)
@@ -113,12 +112,6 @@ func (r *request) readText(o *answer.Object, name string) {
 func (r *request) readBackground(o *answer.Object, name string) {
 	if r.response.Background = o.Flag(name); r.response.Background && !r.store {
 		o.Get(name).Invalid(" needs store to be true: the response would be lost")
-	}
-}
-
-func refusePrompt(o *answer.Object, name string) {
-	if o.Has(name) {
-		o.Get(name).Unsupported(name, "send its text in instructions or input")
 	}
 }
 
@@ -307,189 +300,4 @@ func previousResponse(store session.Store, id string) (storedResponse, *answer.F
 			"being written; wait until it has ended", id)
 	}
 	return before, nil
-}
-
-type inputReader struct {
-	store  session.Store
-	talk   *answer.Conversation
-	goesOn bool // there is a conversation already, so the input may be absent
-
-	calls     answer.Ledger
-	requests  map[string]bool           // ids of requests for approval
-	approved  *session.Call             // in the end
-	made      map[string]bool           // requests for approval whose calls were made
-	answers   map[string]*answer.Object // to requests for approval
-	answersOf int                       // items that made and answers are of
-	referred  int                       // bytes of items that were referred to
-}
-
-// openCalls takes up the calls that a stored response ended in.
-func (in *inputReader) openCalls(output []answer.Value) {
-	for _, v := range output {
-		switch o := v.Object(); o.Text("type") {
-		case "function_call", "custom_tool_call":
-			in.calls.Call(o.Text("call_id"))
-		}
-	}
-}
-
-func (in *inputReader) read(o *answer.Object) (ignored []string) {
-	v := o.Get("input")
-	switch v.Kind() {
-	case jsondoc.Null:
-		if !in.goesOn {
-			o.Get("input").Missing()
-		}
-		return nil
-	case jsondoc.String:
-		in.calls.UserSpeaks()
-		in.talk.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
-		return nil
-	case jsondoc.Array:
-	default:
-		v.Wrong("a string or an array of items")
-		return nil
-	}
-	items := v.Messages()
-	for i, it := range items {
-		if kind := in.appendItem(it, items[i+1:]); kind != "" {
-			ignored = append(ignored, kind)
-		}
-	}
-	return ignored
-}
-
-func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.store, id) }
-
-// appendItem appends one item; after is what follows it. It returns the item's type if it was left
-// out.
-func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored string) {
-	o, talk := v.Object(), in.talk
-	if o == nil {
-		return ""
-	}
-	switch kind := o.Text("type"); kind {
-	case "message", "":
-		in.message(o, after)
-	case "reasoning":
-		talk.Add(session.AssistantReasoning, thoughtOf(o))
-	case "function_call", "custom_tool_call":
-		id := o.Text("call_id")
-		if id == "" {
-			o.Get("call_id").Missing()
-		}
-		in.calls.Call(id)
-		answer.ReadCall(talk, o, id)
-	case "function_call_output", "custom_tool_call_output":
-		id := o.Text("call_id")
-		in.calls.Answer(id)
-		if _, ok := talk.Called(id); !ok {
-			o.Complain(answer.Invalid(o.At("call_id"), "No tool call found for function call "+
-				"output with call_id %s.", id))
-		}
-		talk.Result(id, o.Text("name"), answer.Content(o, "output", true))
-	case "item_reference":
-		id := o.Text("id")
-		raw, ok := in.item(id)
-		if !ok {
-			o.Complain(answer.NotFound(o.At("id"), "Item", id))
-			return ""
-		}
-		if in.referred += len(raw); in.referred > answer.StandardBody {
-			o.Complain(answer.Refusal(http.StatusBadRequest, v.Path, answer.CodeContextLength,
-				fmt.Sprintf("the items that the input refers to have more than %d MiB",
-					answer.StandardBody>>20)))
-			return ""
-		}
-		in.appendItem(v.Becomes(raw), after)
-	case "code_interpreter_call":
-		readCode(talk, o)
-	case "web_search_call":
-		if !readSearch(talk, o) {
-			return kind
-		}
-	case "mcp_call":
-		readServerCall(talk, o)
-	case "mcp_list_tools":
-	case "mcp_approval_request":
-		in.requests[o.Text("id")] = true
-		in.readAnswer(o, after)
-	case "mcp_approval_response":
-		in.checkAnswer(o)
-	case "compaction", "compaction_summary":
-		text, whole := compactedText(o)
-		if text == "" {
-			return kind
-		}
-		s := session.Summary{Text: text}
-		if whole && len(talk.Messages) > 0 {
-			talk.Replace(goesOn(s, talk.Messages))
-		} else {
-			talk.Messages = append(talk.Messages, s.Message())
-		}
-	default:
-		return kind
-	}
-	return ""
-}
-
-func (in *inputReader) message(o *answer.Object, after []answer.Value) {
-	talk := in.talk
-	switch o.Text("role") {
-	case "system", "developer":
-		talk.Developer(answer.Content(o, "content", false))
-	case "user":
-		in.calls.UserSpeaks()
-		answer.NeedContent(o)
-		talk.Messages = append(talk.Messages, session.User(answer.Content(o, "content", false)))
-	case "assistant":
-		text := answer.Content(o, "content", false)
-		if isPreamble(o, after) {
-			talk.Add(session.AssistantCommentary, text)
-		} else {
-			talk.Add(session.AssistantAnswer, text)
-		}
-	case "":
-		o.Get("role").Missing()
-	default:
-		o.Get("role").Must("one of system, developer, user, assistant")
-	}
-}
-
-// isPreamble tells whether a message of the assistant came before a call: it says so itself, or a
-// call follows.
-func isPreamble(o *answer.Object, after []answer.Value) bool {
-	if phase := o.Text("phase"); phase != "" {
-		return phase == "commentary"
-	}
-	for _, v := range after {
-		switch kind := v.Object().Text("type"); {
-		case kind == "reasoning":
-		case strings.HasSuffix(kind, "_call"):
-			return true
-		default:
-			return false
-		}
-	}
-	return false
-}
-
-func thoughtOf(o *answer.Object) string {
-	if text := texts(o.List("content")); text != "" {
-		return text
-	}
-	if text := answer.Unseal(o.Text("encrypted_content")); text != "" {
-		return text
-	}
-	return texts(o.List("summary"))
-}
-
-func texts(parts []answer.Value) string {
-	var list []string
-	for _, p := range parts {
-		if t := p.Object().Text("text"); t != "" {
-			list = append(list, t)
-		}
-	}
-	return strings.Join(list, "\n\n")
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func (s *stream) body(from *server) map[string]any {
 	b := map[string]any{
 		"model": from.model, "prompt": s.ids, "max_tokens": s.most - len(s.ids),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
-		"temperature": p.Temperature, "top_p": p.TopP,
+		"top_p": p.TopP,
 		// the same numbers must not come again behind other tokens
 		"seed":                int64(p.Seed+uint64(made)) & (1<<53 - 1),
 		"skip_special_tokens": false, "return_token_ids": true,
@@ -29,12 +30,8 @@ func (s *stream) body(from *server) map[string]any {
 			b[name] = value
 		}
 	}
-	optional("top_k", p.TopK, p.TopK > 0)
-	optional("min_p", p.MinP, p.MinP > 0)
-	optional("presence_penalty", p.PresencePenalty, p.PresencePenalty != 0)
-	optional("frequency_penalty", p.FrequencyPenalty, p.FrequencyPenalty != 0)
-	optional("repetition_penalty", p.RepetitionPenalty, p.RepetitionPenalty != 0 &&
-		p.RepetitionPenalty != 1)
+	maps.Copy(b, p.Asked())
+	delete(b, "min_tokens") // some are made already
 	optional("ignore_eos", true, p.IgnoreEOS)
 	optional("min_tokens", p.MinTokens-made, p.MinTokens > made)
 	var stops []int32
