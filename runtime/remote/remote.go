@@ -179,9 +179,7 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 		}
 		stream, err := m.port.client.Stream(ctx, "/v1/chat/completions", body)
 		if err == nil {
-			turn := newTurn(ctx, m.port, stream, began)
-			turn.form = form
-			return turn, nil
+			return &turn{ctx: ctx, port: m.port, stream: stream, began: began, form: form}, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -289,10 +287,8 @@ type raw = json.RawMessage
 
 const formField = "response_format"
 
-type form struct{ schema *jsonschema.Resolved }
-
 // readForm reads a schema; nil for none.
-func readForm(text json.RawMessage) (*form, error) {
+func readForm(text json.RawMessage) (*jsonschema.Resolved, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
@@ -304,7 +300,7 @@ func readForm(text json.RawMessage) (*form, error) {
 	if err != nil {
 		return nil, fmt.Errorf("an answer could not be checked against it: %w", err)
 	}
-	return &form{r}, nil
+	return r, nil
 }
 
 // CheckSchema tells why a schema cannot be asked for.
@@ -325,15 +321,15 @@ func refusesForm(said string) bool {
 		func(word string) bool { return strings.Contains(said, word) })
 }
 
-// check tells what is wrong with a whole answer.
-func (f *form) check(answer string) error {
-	if f == nil {
+// check tells what is wrong with a whole answer of a form; nil is free text.
+func check(form *jsonschema.Resolved, answer string) error {
+	if form == nil {
 		return nil
 	}
 	var value any
 	err := json.Unmarshal([]byte(answer), &value)
 	if err == nil {
-		err = f.schema.Validate(value)
+		err = form.Validate(value)
 	}
 	if err != nil {
 		return fmt.Errorf("the answer is not of the schema, which this port took and did not hold "+

@@ -322,8 +322,8 @@ func FuzzTurn(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1},{\"index\":9}]}}]}\n\n"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		p := &Port{report: func(string) {}}
-		turn := newTurn(t.Context(), p, client.NewStream(io.NopCloser(bytes.NewReader(sent))),
-			time.Now())
+		stream := client.NewStream(io.NopCloser(bytes.NewReader(sent)))
+		turn := &turn{ctx: t.Context(), port: p, stream: stream, began: time.Now()}
 		dones, starts, ends := 0, 0, 0
 		for e, ok := turn.Next(); ok; e, ok = turn.Next() {
 			switch e.(type) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -31,8 +33,8 @@ type turn struct {
 	calls  []*open
 	finish string
 	usage  session.Usage
-	told   bool  // usage is the port's
-	form   *form // nil: free text
+	told   bool // usage is the port's
+	form   *jsonschema.Resolved
 	result session.Result
 	ended  bool
 }
@@ -42,10 +44,6 @@ type open struct {
 	session.Call
 	text    strings.Builder
 	started bool
-}
-
-func newTurn(ctx context.Context, p *Port, s *client.Stream, began time.Time) *turn {
-	return &turn{ctx: ctx, port: p, stream: s, began: began}
 }
 
 // Next blocks for the next event; it returns false after Done was delivered.
@@ -166,7 +164,7 @@ func (t *turn) end(err error) {
 		done.Finish, done.Err = session.FinishError, fmt.Errorf("the port failed: %w", err)
 	}
 	if done.Finish == session.FinishStop {
-		if err := t.form.check(t.result.Answer); err != nil {
+		if err := check(t.form, t.result.Answer); err != nil {
 			done.Finish, done.Err = session.FinishError, err
 		}
 	}

@@ -31,7 +31,7 @@ import (
 
 func chatCommand(t Terminal) *cli.Command {
 	look, theme, bare := struct{ schema, endpoint string }{}, term.Theme{}, false
-	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
+	options, answers, chosen := serve.DefaultOptions(), session.Request{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
@@ -145,14 +145,13 @@ func chatCommand(t Terminal) *cli.Command {
 				return err
 			}
 			defer given.Close()
-			answers.settle(c)
 			answers.Final, answers.Schema = form.final, form.schema
 			if once {
 				answers.Messages = []session.Message{session.User(prompt)}
 				answers.Instructions = strings.Trim(answers.Instructions+"\n\n"+o.Format, "\n")
-				return answerOnce(c, t, o.Model, answers.Request, given.Tools())
+				return answerOnce(c, t, o.Model, answers, given.Tools())
 			}
-			o.Request, o.Tools, o.Renew = answers.Request, given.Tools(), given.Renew
+			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
 			if !c.Bool("no-history") {
 				o.HistoryPath = stateFile("history")
 			}

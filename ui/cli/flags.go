@@ -83,10 +83,11 @@ func atLeast(to *int, name string, least int, usage string) cli.Flag {
 }
 
 // between is a number; bounds says which, for people.
-func between(to *float64, name string, ok func(float64) bool, bounds, usage string) cli.Flag {
-	return &cli.Float64Flag{Name: name, Usage: usage, Destination: to, Value: *to,
+func between[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
+	usage string) cli.Flag {
+	return &cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
 		Action: func(_ *cli.Context, v float64) error {
-			if !ok(v) {
+			if *to = F(v); !ok(v) {
 				return fail(exitUsage, "--%s must %s, not %v", name, bounds, v)
 			}
 			return nil

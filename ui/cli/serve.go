@@ -297,9 +297,8 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	log, o := v.log(v.t.Err), m.Settled()
 	a := v.answers
 	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
-	a.MaxTexts, a.MaxReasoning = m.Requests().Texts, maxReasoning(a.MaxReasoning)
-	a.Interval, a.MaxWaiting = o.StreamInterval, o.Settings.MaxWaiting
-	a.ReasoningContent = v.reasoningField == "reasoning_content"
+	a.MaxTexts, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
+	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
 		Tools: given.Of, Ready: s.ready})

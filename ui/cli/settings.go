@@ -117,65 +117,48 @@ func denseFlag(s *engine.Settings, usage string) cli.Flag {
 	}, "auto", engine.DenseBF16, engine.DenseQ8)
 }
 
-// answering is what every turn of a chat asks for.
-type answering struct {
-	session.Request
-	temperature, topP float64
-	seed              uint64
-}
-
-func samplingFlags(a *answering) []cli.Flag {
-	*a = answering{temperature: 1, topP: 1, Request: session.Request{Effort: "medium"}}
+// samplingFlags say what every turn of a chat asks for. A seed that is not given is drawn anew.
+func samplingFlags(a *session.Request) []cli.Flag {
+	*a = session.Request{Effort: "medium", Params: sample.Defaults()}
 	return flagTable(groupSampling,
 		oneOf(&a.Effort, "effort", "how long the model thinks: `E` is low, medium or high",
 			"low", "medium", "high"),
 		text(&a.Instructions, "system", "instructions for the model, as a developer message: `TEXT`"),
-		temperatureFlag(&a.temperature, "`T` of 0 always takes the most probable token"),
-		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
+		temperatureFlag(&a.Params.Temperature, "`T` of 0 always takes the most probable token"),
+		between(&a.Params.TopP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
 			"lie above 0 and be at most 1",
 			"sample from the most probable tokens that together have `P`"),
-		seedFlag(&a.seed, "the same seed `N` gives the same text (default: another each time)"),
+		seedFlag(&a.Params.Seed, "the same seed `N` gives the same text (default: another each time)"),
 		maxReasoningFlag(&a.MaxReasoning),
 		atLeast(&a.MaxTokens, "max-tokens", 1,
 			"stop after `N` tokens, reasoning included (default: the context's end)"))
 }
 
-func temperatureFlag(to *float64, usage string) cli.Flag {
+func temperatureFlag[F float32 | float64](to *F, usage string) cli.Flag {
 	n := sample.NumberNamed("temperature")
 	return between(to, n.Name, func(v float64) bool { return v >= n.Low && v <= n.High },
 		fmt.Sprintf("lie between %v and %v", n.Low, n.High), usage)
 }
 
 func seedFlag(to *uint64, usage string) cli.Flag {
-	return &cli.Uint64Flag{Name: "seed", Destination: to, Usage: usage}
-}
-
-// settle fills in what flags say in other words. A seed that was not given is drawn anew.
-func (a *answering) settle(c *cli.Context) {
-	a.Params = sample.Defaults()
-	a.Params.Temperature, a.Params.TopP = float32(a.temperature), float32(a.topP)
-	if c.IsSet("seed") {
-		a.Params.Seed = a.seed
+	take := func(_ *cli.Context, n uint64) error {
+		*to = n
+		return nil
 	}
-	a.MaxReasoning = maxReasoning(a.MaxReasoning)
+	return &cli.Uint64Flag{Name: "seed", Usage: usage, Action: take}
 }
 
 // maxReasoningFlag bounds a chat's reasoning, or that of requests that do not bound it themselves.
+// In session.Request's words 0 is no bound, and below it no reasoning.
 func maxReasoningFlag(to *int) cli.Flag {
-	*to = -1
-	return integer(to, "max-reasoning-tokens", "let the model reason for at most `N` tokens, then "+
-		"it must answer; 0 is no reasoning, -1 no bound")
-}
-
-// maxReasoning is that flag in session.Request's words.
-func maxReasoning(n int) int {
-	switch {
-	case n < 0:
-		return 0
-	case n == 0:
-		return -1
-	}
-	return n
+	return &cli.IntFlag{Name: "max-reasoning-tokens", Value: -1, Usage: "let the model reason " +
+		"for at most `N` tokens, then it must answer; 0 is no reasoning, -1 no bound",
+		Action: func(_ *cli.Context, n int) error {
+			if *to = max(n, 0); n == 0 {
+				*to = -1
+			}
+			return nil
+		}}
 }
 
 // toolFlags bind tools.Options. standard is what --tools says where it is not given.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -113,11 +114,9 @@ func short(s string, width int) string {
 
 // tests are the measurements of all reports, in the order in which they come first.
 func tests(reports []*Report) (names []string) {
-	seen := map[string]bool{}
 	for _, r := range reports {
-		for _, rate := range append(r.Prefill[:len(r.Prefill):len(r.Prefill)], r.Decode...) {
-			if !seen[rate.Test] {
-				seen[rate.Test] = true
+		for _, rate := range slices.Concat(r.Prefill, r.Decode) {
+			if !slices.Contains(names, rate.Test) {
 				names = append(names, rate.Test)
 			}
 		}
@@ -126,11 +125,9 @@ func tests(reports []*Report) (names []string) {
 }
 
 func (r *Report) rate(test string) *Rate {
-	for _, list := range [][]Rate{r.Prefill, r.Decode} {
-		for i := range list {
-			if list[i].Test == test {
-				return &list[i]
-			}
+	for _, rate := range slices.Concat(r.Prefill, r.Decode) {
+		if rate.Test == test {
+			return &rate
 		}
 	}
 	return nil

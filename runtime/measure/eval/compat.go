@@ -51,9 +51,7 @@ func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 			row.Why[why]++
 		}
 		row.Invalid += one(invalid)
-		if progress != nil {
-			progress()
-		}
+		progress()
 	})
 	for _, n := range passed {
 		row.PassAtK += float64(one(n > 0)) / float64(len(tasks))
@@ -176,9 +174,7 @@ func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int
 				f.Why[fault]++
 			}
 		}
-		if progress != nil {
-			progress()
-		}
+		progress()
 	})
 	if f.Turns > 0 {
 		f.PerMille = 1000 * float64(f.Faulty) / float64(f.Turns)

@@ -289,7 +289,7 @@ func TestCompat(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for _, api := range []API{Responses, Chat} {
 			s := &scripted{}
-			row := Compat(t.Context(), s.sampler(t, api), stream, 2, 4, nil)
+			row := Compat(t.Context(), s.sampler(t, api), stream, 2, 4, func() {})
 			if row.Passed != 60 || row.Invalid != 0 || row.PassAtK < .9999 ||
 				row.PassAllK < .9999 || s.seen != 120 {
 				t.Errorf("%+v after %d requests", row, s.seen)
@@ -332,7 +332,7 @@ func TestCompatFaults(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			for _, api := range []API{Responses, Chat} {
 				s := &scripted{spoil: spoil}
-				row := Compat(t.Context(), s.sampler(t, api), stream, 1, 4, nil)
+				row := Compat(t.Context(), s.sampler(t, api), stream, 1, 4, func() {})
 				why := ""
 				for text := range row.Why {
 					why = text
@@ -379,7 +379,7 @@ func TestCountFaults(t *testing.T) {
 			m.Calls[0].Function.Name = "python<|constrain|>"
 		}
 	}
-	f := CountFaults(t.Context(), s.sampler(t, Chat), true, 200, 5, nil)
+	f := CountFaults(t.Context(), s.sampler(t, Chat), true, 200, 5, func() {})
 	if f.Turns != 200 || f.Faulty != 20 || f.PerMille != 100 || f.Failed != 0 || len(f.Why) != 1 {
 		t.Errorf("%+v", f)
 	}

@@ -33,16 +33,19 @@ type Chunk struct {
 		Delta, Message Message
 		Finish         string `json:"finish_reason"`
 	}
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		OfPrompt   struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		OfCompletion struct {
-			Reasoning int `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	}
+	Usage *Usage
+}
+
+// Usage counts tokens.
+type Usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	OfPrompt   struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	OfCompletion struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // Message is the assistant's, or what a chunk adds to it.

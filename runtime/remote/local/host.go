@@ -126,7 +126,11 @@ func turn(serving context.Context, read *json.Decoder, write *json.Encoder, h Ho
 		_ = read.Decode(&next) // a word to cancel, or the client is gone
 		cancel()
 	}()
-	t, err := start(ctx, h, o)
+	runner, err := h.Get(ctx, o.Model)
+	var t session.Turn
+	if err == nil {
+		t, err = runner.Start(ctx, *o.Request)
+	}
 	if err != nil {
 		if serving.Err() == nil {
 			_ = write.Encode(said{Refused: errorToWire(err)})
@@ -145,12 +149,4 @@ func turn(serving context.Context, read *json.Decoder, write *json.Encoder, h Ho
 	if result := t.Result(); !gone && serving.Err() == nil {
 		_ = write.Encode(said{Result: &result, Err: errorToWire(result.Done.Err)})
 	}
-}
-
-func start(ctx context.Context, h Host, o order) (session.Turn, error) {
-	runner, err := h.Get(ctx, o.Model)
-	if err != nil {
-		return nil, err
-	}
-	return runner.Start(ctx, *o.Request)
 }

@@ -387,13 +387,12 @@ func (s *stream) Timing() sched.Timing {
 }
 
 // cached notes what the first server had of the prompt.
-func (s *stream) cached(u *usage) {
-	if u == nil || u.Details == nil || s.pieces > 1 {
-		return
+func (s *stream) cached(u client.Usage) {
+	if n := u.OfPrompt.Cached; n > 0 && s.pieces == 1 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.timing.Cached = min(n, s.timing.Prompt)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timing.Cached = min(max(u.Details.Cached, 0), s.timing.Prompt)
 }
 
 func count(mask []uint64) (n int) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
 func (s *stream) body(from *server) map[string]any {
@@ -113,13 +114,7 @@ func (s *stream) scorePrompt() error {
 
 type chunk struct {
 	Choices []choice
-	Usage   *usage
-}
-
-type usage struct {
-	Details *struct {
-		Cached int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+	Usage   client.Usage
 }
 
 type choice struct {
