@@ -86,9 +86,9 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 	for _, cmd := range app.Commands {
 		verbs = append(verbs, cmd.Name)
 		cmd.Before = func(c *cli.Context) error { return applyConfig(app, c) }
-		for _, each := range append(cmd.Subcommands, cmd) { // errors and help in our form
-			each.OnUsageError, each.HideHelpCommand = usageError, true
-			each.CustomHelpTemplate = helpTemplate(each.Flags)
+		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
+			verb.OnUsageError, verb.HideHelpCommand = usageError, true
+			verb.CustomHelpTemplate = helpTemplate(verb.Flags)
 		}
 	}
 	app.Action = func(c *cli.Context) error {
@@ -169,9 +169,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if m := undefinedFlag.FindStringSubmatch(err.Error()); m != nil {
 		var known []string
 		if c.Command != nil {
-			for _, f := range c.Command.Flags {
-				known = append(known, "--"+f.Names()[0])
-			}
+			known = each(c.Command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] })
 		}
 		name := "--" + strings.TrimLeft(m[1], "-")
 		if len(name) == len("--x") {

@@ -150,11 +150,8 @@ func ignoredBenchFlags() []cli.Flag {
 }
 
 func workloadNames() []string {
-	names := []string{"seed"}
-	for _, w := range load.Workloads {
-		names = append(names, w.Name)
-	}
-	return names
+	return append([]string{"seed"},
+		each(load.Workloads, func(w load.Workload) string { return w.Name })...)
 }
 
 func (v *benchServeVerb) run(c *cli.Context) error {

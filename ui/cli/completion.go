@@ -160,10 +160,7 @@ func valuesOf(f cli.Flag) []string {
 }
 
 func modelNames() []string {
-	var names []string
-	for _, e := range models.Catalogue() {
-		names = append(names, e.ID)
-	}
+	names := each(models.Catalogue(), func(e models.Entry) string { return e.ID })
 	cached, err := checkpoint.Inventory()
 	if err != nil {
 		return names // completion has no place for errors

@@ -22,6 +22,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -182,21 +183,13 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 
 // lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
-	d.Servers = []doctor.Server{}
 	list, _ := local.Running(ctx) // a folder that cannot be read has none of ours
-	for _, s := range list {
-		one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
-		for _, m := range s.Models {
-			one.Models = append(one.Models, m.Name)
-		}
-		d.Servers = append(d.Servers, one)
-	}
+	d.Servers = each(list, func(s local.Server) doctor.Server {
+		return doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State),
+			Models: each(s.Models, func(m local.Model) string { return m.Name })}
+	})
 	d.Port = portFor(defaultAddress, d.Servers)
-	var cards []string
-	for _, card := range d.GPUs.GPUs {
-		cards = append(cards, card.Name)
-	}
-	d.Troubles = vllm.TroublesOn(cards...)
+	d.Troubles = vllm.TroublesOn(each(d.GPUs.GPUs, func(g detect.GPU) string { return g.Name })...)
 }
 
 const defaultAddress = "127.0.0.1:8000"

@@ -88,10 +88,7 @@ func opencodeSettings(s agentPort) (arguments, environment []string) {
 }
 
 func launchCommand(t Terminal) *cli.Command {
-	var names []string
-	for _, a := range agents {
-		names = append(names, a.name)
-	}
+	names := each(agents, func(a agent) string { return a.name })
 	var base, model string
 	var port portFlags
 	return &cli.Command{
@@ -154,9 +151,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 			words = append(words, name+"="+shellWord(value))
 		}
 		words = append(words, a.name)
-		for _, word := range arguments {
-			words = append(words, shellWord(word))
-		}
+		words = append(words, each(arguments, shellWord)...)
 		fmt.Fprintln(t.Out, strings.Join(words, " "))
 		return nil
 	}

@@ -31,10 +31,7 @@ func psCommand() *cli.Command {
 				return err
 			}
 			if c.Bool("json") {
-				all := []local.Status{}
-				for _, s := range list {
-					all = append(all, s.Status)
-				}
+				all := each(list, func(s local.Server) local.Status { return s.Status })
 				return json.NewEncoder(c.App.Writer).Encode(all)
 			}
 			if len(list) == 0 {

@@ -52,6 +52,15 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// each is what to makes of each of a list.
+func each[T, U any](list []T, to func(T) U) []U {
+	made := make([]U, len(list))
+	for i, one := range list {
+		made[i] = to(one)
+	}
+	return made
+}
+
 func digits(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

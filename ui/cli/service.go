@@ -110,11 +110,8 @@ func serviceFor(system string, words []string) (service, error) {
 // systemdUnit restarts a server that fails, and gives running answers the time that serve takes to
 // end them. Exit codes of wrong usage and missing models would only fail again.
 func systemdUnit(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%").Replace(w)
-		quoted[i] = `"` + w + `"`
-	}
+	special := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%")
+	quoted := each(words, func(w string) string { return `"` + special.Replace(w) + `"` })
 	return "[Unit]\nDescription=ossrun: an OpenAI port for gpt-oss\n" +
 		"After=network.target\n\n[Service]\nExecStart=" + strings.Join(quoted, " ") +
 		"\nRestart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2 3\n" +
@@ -147,10 +144,6 @@ func launchdAgent(words []string) string {
 }
 
 func windowsTask(words []string) string {
-	quoted := make([]string, len(words)-1)
-	for i, w := range words[1:] {
-		quoted[i] = windowsWord(w)
-	}
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>
@@ -164,7 +157,7 @@ func windowsTask(words []string) string {
   <Actions>
     <Exec>
       <Command>` + escapeXML(words[0]) + `</Command>
-      <Arguments>` + escapeXML(strings.Join(quoted, " ")) + `</Arguments>
+      <Arguments>` + escapeXML(strings.Join(each(words[1:], windowsWord), " ")) + `</Arguments>
     </Exec>
   </Actions>
 </Task>

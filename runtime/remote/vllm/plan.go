@@ -58,6 +58,13 @@ type Lines []Line
 
 func (l *Lines) add(text, why, place string) { *l = append(*l, Line{text, why, place}) }
 
+func (l Lines) texts() (list []string) {
+	for _, line := range l {
+		list = append(list, line.Text)
+	}
+	return list
+}
+
 // NotInGuide is the Place of lines that no document asks for.
 const NotInGuide = "none in the guide"
 

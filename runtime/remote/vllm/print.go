@@ -11,35 +11,16 @@ import (
 
 // Command is the one command that starts the server, as an argument list for a shell.
 func (p Plan) Command() string {
-	var words []string
+	words := append(p.Env.texts(), "vllm serve")
 	if len(p.Docker) > 0 {
-		words = append(words, "docker run")
-		for _, l := range p.Docker {
-			words = append(words, l.Text)
-		}
+		words = append([]string{"docker run"}, p.Docker.texts()...)
 		words = append(words, p.Image, "--model")
-	} else {
-		for _, l := range p.Env {
-			words = append(words, l.Text)
-		}
-		words = append(words, "vllm serve")
 	}
-	for _, l := range p.Args {
-		words = append(words, l.Text)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(append(words, p.Args.texts()...), " ")
 }
 
 // YAML is the content of the config file, "" if there is none.
-func (p Plan) YAML() string { return texts(p.Config) }
-
-func texts(lines []Line) string {
-	var b strings.Builder
-	for _, l := range lines {
-		fmt.Fprintln(&b, l.Text)
-	}
-	return b.String()
-}
+func (p Plan) YAML() string { return strings.Join(append(p.Config.texts(), ""), "\n") }
 
 // String is the plan for a person: what to run, and a reason and a place for every line.
 func (p Plan) String() string {
@@ -76,11 +57,10 @@ var (
 )
 
 // words are the arguments one by one, as a shell would give them.
-func words(lines []Line) (list []string) {
-	for _, l := range lines {
-		for _, word := range shellWord.FindAllString(l.Text, -1) {
-			list = append(list, quoted.ReplaceAllString(word, "$1$2"))
-		}
+func words(lines Lines) []string {
+	list := shellWord.FindAllString(strings.Join(lines.texts(), " "), -1)
+	for i, word := range list {
+		list[i] = quoted.ReplaceAllString(word, "$1$2")
 	}
 	return list
 }
