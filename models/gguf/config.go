@@ -15,8 +15,8 @@ import (
 
 // IsGPTOSS tells whether a GGUF file's keys are those of a gpt-oss, by the names that llama.cpp and
 // ollama give the architecture.
-func IsGPTOSS(keys map[string]Value) (architecture string, ok bool) {
-	architecture, _ = keys["general.architecture"].Text()
+func IsGPTOSS(keys map[string]any) (architecture string, ok bool) {
+	architecture, _ = keys["general.architecture"].(string)
 	return architecture, architecture == "gpt-oss" || architecture == "gptoss"
 }
 
@@ -47,10 +47,9 @@ func describe(set *Set) (config, generation []byte, err error) {
 	take := func(to map[string]any, field string, keys ...string) {
 		for _, key := range keys {
 			if v, ok := set.Keys[architecture+"."+key]; ok {
-				if n, ok := v.Integer(); ok {
-					to[field] = n
-				} else if n, ok := v.Number(); ok {
-					to[field] = n
+				switch v.(type) {
+				case int64, float64:
+					to[field] = v
 				}
 				return
 			}
@@ -69,7 +68,7 @@ func describe(set *Set) (config, generation []byte, err error) {
 	take(c, "intermediate_size", "expert_feed_forward_length", "feed_forward_length")
 	take(rope, "factor", "rope.scaling.factor")
 	take(rope, "original_max_position_embeddings", "rope.scaling.original_context_length")
-	if kind, ok := set.Keys[architecture+".rope.scaling.type"].Text(); ok && kind != "" {
+	if kind, _ := set.Keys[architecture+".rope.scaling.type"].(string); kind != "" {
 		rope["rope_type"] = kind
 	}
 	c["rope_scaling"] = rope
@@ -88,8 +87,9 @@ func describe(set *Set) (config, generation []byte, err error) {
 // all three that OpenAI's generation_config.json has, since llama.cpp's files name only one, and
 // llama.cpp finds the others by their texts.
 func endTokens(set *Set, vocab int) []int64 {
-	all := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
-	if n, ok := set.Keys["tokenizer.ggml.eos_token_id"].Integer(); ok {
+	all, _ := set.Keys["tokenizer.ggml.eos_token_ids"].([]int64)
+	all = slices.Clone(all)
+	if n, ok := set.Keys["tokenizer.ggml.eos_token_id"].(int64); ok {
 		all = append(all, n)
 	}
 	if published := models.Spec20B(); vocab == published.Vocab {

@@ -57,7 +57,7 @@ func (t TensorInfo) Elements() int64 {
 
 // Header is a checked header.
 type Header struct {
-	Keys    map[string]Value
+	Keys    map[string]any
 	Tensors []TensorInfo // in the order of their bytes
 	Size    int64        // the file's, in bytes
 	Bytes   int64        // the header's own length, up to the first tensor
@@ -129,7 +129,7 @@ func (d *decoder) header() (*Header, error) {
 		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors,
 			keys)
 	}
-	h := &Header{Keys: map[string]Value{}, Size: d.size}
+	h := &Header{Keys: map[string]any{}, Size: d.size}
 	for range keys {
 		name, value := d.pair()
 		if d.err != nil {
@@ -163,7 +163,7 @@ func (d *decoder) header() (*Header, error) {
 func (h *Header) place(read int64) error {
 	alignment := int64(defaultAlignment)
 	if v, ok := h.Keys["general.alignment"]; ok {
-		n, ok := v.Integer()
+		n, ok := v.(int64)
 		if !ok || n < 1 || n > 1<<20 || bits.OnesCount64(uint64(n)) != 1 {
 			return wrong("has a general.alignment that is not a power of two")
 		}

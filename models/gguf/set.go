@@ -17,7 +17,7 @@ import (
 // Set is all files of one model.
 type Set struct {
 	Files   []string // paths, in order
-	Keys    map[string]Value
+	Keys    map[string]any
 	Tensors map[string]TensorInfo
 	Size    int64 // of all files, in bytes
 }

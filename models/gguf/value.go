@@ -1,7 +1,7 @@
 package gguf
 
-// The keys of a header: numbers, flags, texts, and lists of them. Of a list only its length and,
-// where they are numbers, its first values are kept, since nothing here reads a vocabulary.
+// The keys of a header: numbers, flags, texts, and lists of them. Of a list only the first integers
+// are kept, since nothing here reads a vocabulary.
 
 import (
 	"bufio"
@@ -32,31 +32,6 @@ const (
 
 // keptNumbers is how many numbers of a list are kept.
 const keptNumbers = 64
-
-// Value is a key's value.
-type Value struct {
-	number  float64
-	integer int64
-	whole   bool // integer holds it
-	isText  bool
-	text    string
-	Len     int     // of a list, else 0
-	Numbers []int64 // the first of a list of integers
-}
-
-// Integer gives a value that is a whole number.
-func (v Value) Integer() (int64, bool) { return v.integer, v.whole }
-
-// Number gives a value that is a number.
-func (v Value) Number() (float64, bool) {
-	if v.whole {
-		return float64(v.integer), true
-	}
-	return v.number, !v.isText && v.Len == 0
-}
-
-// Text gives a value that is a text.
-func (v Value) Text() (string, bool) { return v.text, v.isText }
 
 // decoder reads little-endian values and counts what it read. Its first failure sticks in err; what
 // is read after it is zero.
@@ -129,8 +104,8 @@ func (d *decoder) skip(n int64) {
 	}
 }
 
-// pair reads a key and its value.
-func (d *decoder) pair() (string, Value) {
+// pair reads a key and its value: int64, float64, string, or []int64 of a list.
+func (d *decoder) pair() (string, any) {
 	name := d.text()
 	if kind := d.uint32(); kind != kindArray {
 		return name, d.value(name, kind)
@@ -139,14 +114,14 @@ func (d *decoder) pair() (string, Value) {
 }
 
 // value reads one value that is no list.
-func (d *decoder) value(name string, kind uint32) Value {
+func (d *decoder) value(name string, kind uint32) any {
 	if kind == kindString {
-		return Value{isText: true, text: d.text()}
+		return d.text()
 	}
-	width, ok := width(kind)
-	if !ok {
+	width := width(kind)
+	if width == 0 {
 		d.fail(wrong("has key %s of kind %d, which is unknown", safetensors.Show(name), kind))
-		return Value{}
+		return nil
 	}
 	var b [8]byte
 	d.bytes(b[:width])
@@ -154,63 +129,58 @@ func (d *decoder) value(name string, kind uint32) Value {
 	shift := 64 - 8*width
 	switch kind {
 	case kindFloat32:
-		return Value{number: float64(math.Float32frombits(uint32(bits)))}
+		return float64(math.Float32frombits(uint32(bits)))
 	case kindFloat64:
-		return Value{number: math.Float64frombits(bits)}
+		return math.Float64frombits(bits)
 	case kindInt8, kindInt16, kindInt32, kindInt64:
-		return Value{whole: true, integer: int64(bits<<shift) >> shift}
+		return int64(bits<<shift) >> shift
 	}
 	if bits > math.MaxInt64 {
-		return Value{number: float64(bits)}
+		return float64(bits)
 	}
-	return Value{whole: true, integer: int64(bits)}
+	return int64(bits)
 }
 
-// width is the size of a number, in bytes.
-func width(kind uint32) (int, bool) {
-	switch kind {
-	case kindUint8, kindInt8, kindBool:
-		return 1, true
-	case kindUint16, kindInt16:
-		return 2, true
-	case kindUint32, kindInt32, kindFloat32:
-		return 4, true
-	case kindUint64, kindInt64, kindFloat64:
-		return 8, true
+var widths = [...]int64{kindUint8: 1, kindInt8: 1, kindBool: 1, kindUint16: 2, kindInt16: 2,
+	kindUint32: 4, kindInt32: 4, kindFloat32: 4, kindUint64: 8, kindInt64: 8, kindFloat64: 8}
+
+// width is the size of a number, in bytes; 0 of what is none.
+func width(kind uint32) int64 {
+	if kind < uint32(len(widths)) {
+		return widths[kind]
 	}
-	return 0, false
+	return 0
 }
 
-// list passes over a list and keeps its length and its first numbers.
-func (d *decoder) list(name string) Value {
+// list passes over a list and keeps its first integers.
+func (d *decoder) list(name string) (numbers []int64) {
 	kind := d.uint32()
 	count := d.count()
-	v := Value{Len: int(count)}
 	if kind == kindString {
 		for range count {
 			if d.skip(d.count()); d.err != nil {
 				break
 			}
 		}
-		return v
+		return nil
 	}
-	width, ok := width(kind)
-	if !ok {
+	width := width(kind)
+	if width == 0 {
 		d.fail(wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
 			kind))
-		return v
+		return nil
 	}
 	kept := min(count, keptNumbers)
 	for range kept {
-		if one := d.value(name, kind); one.whole {
-			v.Numbers = append(v.Numbers, one.integer)
+		if n, whole := d.value(name, kind).(int64); whole {
+			numbers = append(numbers, n)
 		}
 	}
-	if count-kept > (d.size-d.read)/int64(width) {
+	if count-kept > (d.size-d.read)/width {
 		d.fail(io.ErrUnexpectedEOF)
 	}
-	d.skip((count - kept) * int64(width))
-	return v
+	d.skip((count - kept) * width)
+	return numbers
 }
 
 // The element types that gpt-oss files use, and the names of the others for messages.

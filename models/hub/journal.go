@@ -67,6 +67,13 @@ func notNewer(blob string) error {
 		journalVersion, blob)
 }
 
+// bootID names this run of the machine. Without a name, as everywhere but on Linux, only flushed
+// bytes count.
+func bootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+}
+
 // progress is how far the ranges of a file have come: written[i] bytes of range i.
 type progress struct {
 	size, chunk int64

@@ -71,6 +71,32 @@ func populate(pages []byte) error {
 // PreferHugePages asks for pages of 2 MiB, as far as the system has some.
 func PreferHugePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
 
+// KeepSmallPages asks the kernel not to back the memory with huge pages: with them, one byte
+// written would cost 2 MiB. Kernels built without huge pages refuse, which does no harm.
+func KeepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
+
+// GiveBack takes the whole pages of memory that is no file's away, which then read as zeros. False
+// when there are none, or the system refuses.
+func GiveBack(data []byte) bool {
+	whole := wholePages(data)
+	return len(whole) > 0 && unix.Madvise(whole, unix.MADV_DONTNEED) == nil
+}
+
+// PageOut asks the system to drop the whole pages of data from memory. Pages of a mapped file come
+// back from the file if they are read again; memory that is not a file's loses nothing. It is only
+// advice: if it is refused, the pages stay.
+func PageOut(data []byte) { _ = unix.Madvise(wholePages(data), unix.MADV_PAGEOUT) }
+
+// wholePages are the pages that data fills.
+func wholePages(data []byte) []byte {
+	page := uintptr(os.Getpagesize())
+	first := -uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
+	if uintptr(len(data)) < first+page {
+		return nil
+	}
+	return data[first : first+(uintptr(len(data))-first)/page*page]
+}
+
 // InMemory tells whether all pages that data, a part of a mapping, lies on are in memory.
 func InMemory(data []byte) bool { return allIn(pagesAround(data)) }
 

@@ -5,7 +5,11 @@ package pack
 // Memory outside Go's heap: anonymous pages that the garbage collector neither scans nor counts,
 // zero until written.
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
 
 // reserve gives size zero bytes that occupy no memory yet.
 func reserve(size int) (data []byte, free func() error, err error) {
@@ -14,7 +18,7 @@ func reserve(size int) (data []byte, free func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	keepSmallPages(data)
+	mapping.KeepSmallPages(data)
 	return data, func() error { return unix.Munmap(data) }, nil
 }
 

@@ -86,7 +86,7 @@ func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
 // GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written
 // again. False when it stays as it is: the part is smaller than a page, or the system does not do
 // this.
-func (m *Memory) GiveBack(part []byte) bool { return giveBack(part) }
+func (m *Memory) GiveBack(part []byte) bool { return mapping.GiveBack(part) }
 
 // Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
 // Bytes are not held to their SHA-256, which would take as long as reading them: gzip's own

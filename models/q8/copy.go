@@ -68,7 +68,7 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	}
 	for _, t := range list {
 		if !ckpt.Release(t.name) {
-			giveBack(ckpt.Tensor(t.name).Data)
+			mapping.PageOut(ckpt.Tensor(t.name).Data)
 		}
 	}
 	return c, nil
