@@ -23,7 +23,7 @@ import (
 type drafting struct {
 	prediction []int32
 	index      *draft.Index // made for the first draft
-	record       draft.Record
+	record     draft.Record
 	tokens     []int32 // guessed behind the last known token, in the next step or the running one
 	from       draft.Proposal
 	rows       int     // of the step without the draft

@@ -125,7 +125,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 		e.Prepared()
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
-	e.relaxed = e.Tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
+	e.relaxed = e.SetHeader("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
 	return a.run()
 }
 
@@ -142,7 +142,7 @@ func (d *Driver) ModelOf(ctx context.Context, r *Request) (session.Runner, error
 func (a *Answer) Ignore(more []string) {
 	a.Request.Ignored = append(a.Request.Ignored, more...)
 	slices.Sort(a.Request.Ignored)
-	a.Exchange.ignored = a.Exchange.Tell("X-Ossrun-Ignored",
+	a.Exchange.ignored = a.Exchange.SetHeader("X-Ossrun-Ignored",
 		strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", "))
 }
 
@@ -218,7 +218,7 @@ func (a *Answer) run() *Fault {
 		if slices.ContainsFunc(a.Dones, func(d *session.Done) bool {
 			return d.Finish == session.FinishLoop
 		}) {
-			a.Exchange.Fault = a.Exchange.Tell("X-Ossrun-Loop", session.ErrLoop.Error())
+			a.Exchange.Fault = a.Exchange.SetHeader("X-Ossrun-Loop", session.ErrLoop.Error())
 		}
 		WriteJSON(a.Exchange, http.StatusOK, a.form.Whole(usage))
 	}

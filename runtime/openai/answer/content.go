@@ -46,7 +46,7 @@ func Unseal(s string) string {
 func fileText(part *Object) string {
 	holder := part.Inner("file")
 	if !holder.Has("file_data") {
-		holder.Complain(Unsupported(holder.path, "a file by its id or URL",
+		holder.AddFault(Unsupported(holder.path, "a file by its id or URL",
 			"send its text in file_data"))
 		return ""
 	}
@@ -67,15 +67,15 @@ func FileContents(o *Object, at, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
 	case err != nil:
-		o.Complain(Invalid(at, "%s is not base64: %v", at, err))
+		o.AddFault(Invalid(at, "%s is not base64: %v", at, err))
 	case pdf.Is(b):
 		text, err := pdf.Text(o.c.ctx, b)
 		if err != nil {
-			o.Complain(Invalid(at, "%s: %v", at, err))
+			o.AddFault(Invalid(at, "%s: %v", at, err))
 		}
 		return text
 	case !utf8.Valid(b):
-		o.Complain(Unsupported(at, "a file that is neither text in UTF-8 nor a PDF document",
+		o.AddFault(Unsupported(at, "a file that is neither text in UTF-8 nor a PDF document",
 			"the model reads text only"))
 	default:
 		return string(b)

@@ -10,17 +10,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-type nowhere struct{}
+type discardWriter struct{}
 
-func (nowhere) Header() http.Header         { return http.Header{} }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+func (discardWriter) Header() http.Header         { return http.Header{} }
+func (discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (discardWriter) WriteHeader(int)             {}
 
 // Detach lets the answer outlive its request, whose own answer is now written to client.
 func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	client = a.Exchange
 	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
-	a.Exchange = NewExchange(nowhere{}, client.ID, client.faultBody)
+	a.Exchange = NewExchange(discardWriter{}, client.ID, client.faultBody)
 	a.Exchange.Released, client.Released = client.Released, func() {}
 	return client
 }
@@ -34,7 +34,8 @@ func (d *Driver) Detached(req *Request, f Form, id string) (*Answer, error) {
 		return nil, err
 	}
 	return &Answer{Request: req, form: f, Driver: d, Runner: runner, ctx: ctx, Cancel: cancel,
-		Exchange: NewExchange(nowhere{}, id, OpenAIFault), Dones: make([]*session.Done, 1)}, nil
+		Exchange: NewExchange(discardWriter{}, id, OpenAIFault),
+		Dones:    make([]*session.Done, 1)}, nil
 }
 
 // RunDetached starts the turns and follows them to their end. r is for the log line.

@@ -53,8 +53,8 @@ func (e *Exchange) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController find the connection.
 func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// Tell puts a text for the client into a header, and returns it for the log.
-func (e *Exchange) Tell(header, text string) string {
+// SetHeader puts a text for the client into a header, and returns it for the log.
+func (e *Exchange) SetHeader(header, text string) string {
 	text = Brief(text)
 	if text != "" {
 		e.Header().Set(header, strings.Map(Printable, text))

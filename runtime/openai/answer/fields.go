@@ -37,8 +37,8 @@ const (
 	tooLong = "array_above_max_length"
 )
 
-// complaints holds the first fault found in a request.
-type complaints struct {
+// firstFault holds the first fault found in a request.
+type firstFault struct {
 	first  *Fault
 	items  int             // of lists that were read
 	images bool            // images are left out with a note, instead of a fault
@@ -46,7 +46,7 @@ type complaints struct {
 }
 
 // add adds a fault; nil is none.
-func (c *complaints) add(f *Fault) {
+func (c *firstFault) add(f *Fault) {
 	if c.first == nil {
 		c.first = f
 	}
@@ -55,7 +55,7 @@ func (c *complaints) add(f *Fault) {
 // Value is one JSON value of a request.
 type Value struct {
 	jsondoc.Field
-	c *complaints
+	c *firstFault
 }
 
 // Object is a JSON object split into its members. A nil *object has no members.
@@ -63,7 +63,7 @@ type Object struct {
 	members *jsondoc.Parts
 	raw     json.RawMessage
 	path    string
-	c       *complaints
+	c       *firstFault
 	// for Unread: members that were read, and what is known of the members of others
 	seen  map[string]bool
 	inner map[string][]string
@@ -90,7 +90,7 @@ func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 		}
 		return nil, Invalid("", "the request body is not valid JSON: %v", err)
 	}
-	c := &complaints{ctx: ctx}
+	c := &firstFault{ctx: ctx}
 	return Value{jsondoc.Field{Raw: b}, c}.Object(), c.first
 }
 
@@ -103,7 +103,7 @@ func position(b []byte, offset int64) (line, column int) {
 
 // gone tells whether nobody waits for the request any more. That becomes its fault, and the rest of
 // it is not read.
-func (c *complaints) gone() bool {
+func (c *firstFault) gone() bool {
 	err := c.ctx.Err()
 	if err != nil {
 		c.add(FaultOf(err, ""))
@@ -130,10 +130,10 @@ func (o *Object) Values(items []json.RawMessage, path string) []Value {
 
 // StoredValues are values about which nobody hears a complaint.
 func StoredValues(ctx context.Context, items []json.RawMessage, path string) []Value {
-	return valuesOf(&complaints{ctx: ctx}, items, path)
+	return valuesOf(&firstFault{ctx: ctx}, items, path)
 }
 
-func valuesOf(c *complaints, items []json.RawMessage, path string) (list []Value) {
+func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value) {
 	for _, raw := range items {
 		list = append(list, Value{jsondoc.Field{Raw: raw, Path: path}, c})
 	}
@@ -145,8 +145,8 @@ func (v Value) Becomes(raw json.RawMessage) Value {
 	return Value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
 }
 
-// Complain adds a fault; nil is none.
-func (v Value) Complain(f *Fault) { v.c.add(f) }
+// AddFault adds a fault; nil is none.
+func (v Value) AddFault(f *Fault) { v.c.add(f) }
 
 // read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
 // instead is returned.
@@ -288,7 +288,7 @@ func (o *Object) Need(name string) bool {
 // Get is the member's value; one that is absent is null.
 func (o *Object) Get(name string) Value {
 	if o == nil {
-		return Value{jsondoc.Field{Path: name}, &complaints{ctx: context.Background()}}
+		return Value{jsondoc.Field{Path: name}, &firstFault{ctx: context.Background()}}
 	}
 	if o.seen != nil {
 		o.seen[name] = true
@@ -354,8 +354,8 @@ func (o *Object) Integer(name string, low, high, otherwise int) int {
 		otherwise)
 }
 
-// Complain adds a fault. A nil object was complained about when it was read.
-func (o *Object) Complain(f *Fault) {
+// AddFault adds a fault. A nil object was complained about when it was read.
+func (o *Object) AddFault(f *Fault) {
 	if o != nil {
 		o.c.add(f)
 	}

@@ -81,7 +81,7 @@ func (c *form) Take(choice int, e session.Event) {
 	case session.Reasoning:
 		if c.req.reasoning {
 			ch.reasoning.WriteString(e.Text)
-			c.piece(ch, chatPiece{chatThought: c.thought(e.Text)}, nil)
+			c.piece(ch, chatPiece{chatThought: c.reasoning(e.Text)}, nil)
 		}
 	case session.Commentary:
 		ch.commentary = true
@@ -128,7 +128,7 @@ func (c *form) Take(choice int, e session.Event) {
 	}
 }
 
-func (c *form) thought(text string) chatThought {
+func (c *form) reasoning(text string) chatThought {
 	if c.Driver.ReasoningContent {
 		return chatThought{OtherName: text}
 	}
@@ -188,7 +188,7 @@ func (c *form) Whole(usage session.Usage) any {
 	c.Object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
-		m := chatReply{Role: "assistant", chatThought: c.thought(ch.reasoning.String()),
+		m := chatReply{Role: "assistant", chatThought: c.reasoning(ch.reasoning.String()),
 			Annotations: []struct{}{}}
 		for i, call := range ch.calls {
 			if ch.closed[i] { // one that was cut off has no arguments that could be run

@@ -133,7 +133,7 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 // chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
 // Harmony. Text before calls is a preamble, text alone the answer.
 func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
-	talk.Add(session.AssistantReasoning, thought(m))
+	talk.Add(session.AssistantReasoning, reasoningOf(m))
 	text := answer.Content(m, "content", false)
 	if text == "" {
 		text = m.Text("refusal")
@@ -224,8 +224,8 @@ func readFunctionResult(talk *answer.Conversation, m *answer.Object, ledger *ans
 	talk.Result(ledger.Path, name, answer.Content(m, "content", true))
 }
 
-// thought finds the reasoning of an assistant message of chat completions.
-func thought(o *answer.Object) string {
+// reasoningOf finds the reasoning of an assistant message of chat completions.
+func reasoningOf(o *answer.Object) string {
 	for _, holder := range []*answer.Object{o, o.Object("provider_specific_fields")} {
 		for _, name := range []string{"reasoning", "reasoning_content"} {
 			if v := holder.Get(name); v.Kind() == jsondoc.String {

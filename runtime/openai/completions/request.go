@@ -81,7 +81,7 @@ func Read(o *answer.Object) (*answer.Request, answer.Form) {
 	answer.Read(o, r.parameters())
 	r.shown, r.N = r.N, r.best
 	if len(r.prompts)*r.N > mostTexts {
-		o.Complain(answer.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
+		o.AddFault(answer.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
 			"request", len(r.prompts), r.N, mostTexts))
 	}
 	turn := &r.Turn

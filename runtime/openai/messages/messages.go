@@ -112,7 +112,7 @@ func (m *form) stop() {
 		return
 	}
 	if b := m.last(); b.Type == "thinking" {
-		sealed := answer.Seal(b.thought.String())
+		sealed := answer.Seal(b.reasoning.String())
 		b.Signature = &sealed
 		m.delta(messageDelta{Type: "signature_delta", Signature: &sealed})
 	}
@@ -126,12 +126,12 @@ func (m *form) think(text string) {
 	}
 	if !m.running || m.last().Type != "thinking" {
 		m.begin(&messageBlock{Type: "thinking", Thinking: new(string), Signature: new(string),
-			thought: &strings.Builder{}})
+			reasoning: &strings.Builder{}})
 	}
 	b := m.last()
-	b.thought.WriteString(text)
+	b.reasoning.WriteString(text)
 	if !m.req.silent {
-		b.Thinking = new(b.thought.String())
+		b.Thinking = new(b.reasoning.String())
 		m.delta(messageDelta{Type: "thinking_delta", Thinking: &text})
 	}
 }
@@ -226,7 +226,7 @@ type messageBlock struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 
-	thought *strings.Builder // what the signature seals
+	reasoning *strings.Builder // what the signature seals
 }
 
 // messageUsage counts tokens; Input is without those that were cached.

@@ -224,7 +224,7 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		f := call.Object("function")
 		name, id := f.Text("name"), call.Text("id")
 		if !answer.ToolName(name) {
-			v.Complain(answer.Invalid(f.At("name"), "%s.function.name is %q, which is not a tool "+
+			v.AddFault(answer.Invalid(f.At("name"), "%s.function.name is %q, which is not a tool "+
 				"name", v.Path, name))
 			return nil
 		}

@@ -100,13 +100,13 @@ func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
 func (in *inputReader) checkAnswer(o *answer.Object) {
 	o.Need("approve")
 	if id := o.Text("approval_request_id"); !in.requests[id] {
-		o.Complain(answer.Refusal(http.StatusBadRequest, o.At("approval_request_id"), "",
+		o.AddFault(answer.Refusal(http.StatusBadRequest, o.At("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}
 }
 
 // approved begins with the approved call, as if the model had just made it.
-func approved(call session.Call) tools.FirstTurn {
+func approved(call session.Call) tools.FirstStart {
 	return func(_ context.Context, r session.Request) (session.Turn, error) {
 		if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
 			return f.Name == call.Name

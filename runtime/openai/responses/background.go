@@ -241,7 +241,7 @@ func (p *API) resume(id string, s storedResponse) bool {
 		return false
 	}
 	a.Created, a.Model = before.CreatedAt, before.Model
-	r.replay = r.log.remade()
+	r.replay = r.log.logged()
 	r.sequence = r.log.last() + 1
 	r.job = newJob(r.log, a.Cancel)
 	r.job.body.Store(&s.Body)
@@ -257,12 +257,12 @@ func (p *API) resume(id string, s storedResponse) bool {
 	return true
 }
 
-// remade is how much of a stream the log already has while the stream is made again: the number of
-// events that are not deltas, and the bytes of deltas behind the last of them.
-type remade struct{ events, text int }
+// alreadyLogged is how much of a stream the log already has while the stream is made again: the
+// number of events that are not deltas, and the bytes of deltas behind the last of them.
+type alreadyLogged struct{ events, text int }
 
-func (l *eventLog) remade() *remade {
-	r := &remade{}
+func (l *eventLog) logged() *alreadyLogged {
+	r := &alreadyLogged{}
 	for _, e := range l.entries {
 		if e.Run == nil {
 			r.events, r.text = r.events+1, 0
@@ -274,7 +274,7 @@ func (l *eventLog) remade() *remade {
 }
 
 // old tells whether the log has the event. It removes the part of a delta that the log has.
-func (r *remade) old(e *streamEvent) bool {
+func (r *alreadyLogged) old(e *streamEvent) bool {
 	switch {
 	case r == nil:
 		return false

@@ -146,7 +146,7 @@ func (c *composer) startCall(e session.CallStart) {
 		return
 	}
 	c.add(call)
-	c.tell(call, "in_progress")
+	c.sendState(call, "in_progress")
 }
 
 func (c *composer) callItem(e session.CallStart) *callItem {
@@ -168,14 +168,14 @@ func (c *composer) add(call *toolCall) {
 	call.at = *c.index()
 }
 
-func (c *composer) tell(call *toolCall, state string) {
+func (c *composer) sendState(call *toolCall, state string) {
 	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
 }
 
-// become gives the item of a tool's call a status and tells it.
-func (c *composer) become(call *toolCall, status string) {
+// setState gives the item of a tool's call a status and tells it.
+func (c *composer) setState(call *toolCall, status string) {
 	setStatus(call, status)
-	c.tell(call, status)
+	c.sendState(call, status)
 }
 
 func setStatus(call *toolCall, status string) {
@@ -232,7 +232,7 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 		done := c.ofCall(call)
 		done.Code = &item.Code
 		c.send("response.code_interpreter_call_code.done", done)
-		c.become(call, "interpreting")
+		c.setState(call, "interpreting")
 	case *mcpCallItem:
 		item.Arguments = tools.Runnable(arguments)
 		done := c.ofCall(call)
@@ -242,8 +242,8 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 		call.item = &webSearchItem{running("ws_", "web_search_call"),
 			actionOf(call.Recipient, arguments)}
 		c.add(call)
-		c.tell(call, "in_progress")
-		c.become(call, "searching")
+		c.sendState(call, "in_progress")
+		c.setState(call, "searching")
 	}
 	c.open = nil // the item is done when the tool has returned
 }
@@ -295,7 +295,7 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 		}
 	}
 	setStatus(call, status)
-	c.tell(call, last)
+	c.sendState(call, last)
 	c.doneTool(call)
 }
 

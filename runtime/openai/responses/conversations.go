@@ -240,7 +240,7 @@ func (r *request) readTalk(o *answer.Object, name string) {
 	}
 	s, ok := getTalk(in.store, r.conversation)
 	if !ok {
-		o.Complain(answer.NotFound(name, "Conversation", r.conversation))
+		o.AddFault(answer.NotFound(name, "Conversation", r.conversation))
 	}
 	in.goesOn = true
 	items := o.Values(s.Items, name)

@@ -89,7 +89,7 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 		id := o.Text("call_id")
 		in.calls.Answer(id)
 		if _, ok := talk.Called(id); !ok {
-			o.Complain(answer.Invalid(o.At("call_id"), "No tool call found for function call "+
+			o.AddFault(answer.Invalid(o.At("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
 		talk.Result(id, o.Text("name"), answer.Content(o, "output", true))
@@ -97,11 +97,11 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 		id := o.Text("id")
 		raw, ok := in.item(id)
 		if !ok {
-			o.Complain(answer.NotFound(o.At("id"), "Item", id))
+			o.AddFault(answer.NotFound(o.At("id"), "Item", id))
 			return ""
 		}
 		if in.referred += len(raw); in.referred > answer.StandardBody {
-			o.Complain(answer.Refusal(http.StatusBadRequest, v.Path, answer.CodeContextLength,
+			o.AddFault(answer.Refusal(http.StatusBadRequest, v.Path, answer.CodeContextLength,
 				fmt.Sprintf("the items that the input refers to have more than %d MiB",
 					answer.StandardBody>>20)))
 			return ""

@@ -139,10 +139,10 @@ func (r *request) readPrevious(o *answer.Object, name string) {
 
 func (r *request) readInput(o *answer.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
-	o.Complain(r.in.calls.Overdue())
+	o.AddFault(r.in.calls.Overdue())
 	r.approved = r.in.approved
 	if last := r.talk.Last(); r.approved != nil && last.CallID != r.approved.ID {
-		o.Complain(answer.Invalid("input", "the approved call %s must be run before anything "+
+		o.AddFault(answer.Invalid("input", "the approved call %s must be run before anything "+
 			"else is said: send the answer alone", r.approved.Name))
 	}
 }

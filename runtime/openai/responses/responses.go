@@ -26,7 +26,7 @@ type form struct {
 	log      *eventLog       // nil: the response is not stored
 	job      *job            // nil: it does not run in the background
 	request  json.RawMessage // of a background response, as it came
-	replay   *remade         // set if another process had begun the response
+	replay   *alreadyLogged  // set if another process had begun the response
 }
 
 // API has the routes under /v1/responses and /v1/conversations.

@@ -41,7 +41,7 @@ type Gate struct {
 	account float64  // seconds that drafts may still lose
 	opened  bool     // the loan is on the account
 	dearer  float64  // what the last step took, of what such steps are believed to take
-	record    Record
+	record  Record
 }
 
 // cost is what steps of about so many rows took: a running mean of both.

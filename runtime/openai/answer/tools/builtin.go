@@ -89,11 +89,11 @@ func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Want
 		}
 	}
 	if of.Choice.mode == grammar.Required && len(of.Functions)+len(wanted) == 0 {
-		o.Complain(answer.Invalid("tool_choice", `tool_choice is "required", but the request offers no `+
+		o.AddFault(answer.Invalid("tool_choice", `tool_choice is "required", but the request offers no `+
 			"function that could be called"))
 	}
 	if of.Hosted != nil && !slices.ContainsFunc(wanted, of.Hosted.is) {
-		o.Complain(unavailableChoice(of.Hosted.asked))
+		o.AddFault(unavailableChoice(of.Hosted.asked))
 	}
 	return wanted, ignored
 }
@@ -282,11 +282,11 @@ func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
 			of.Hosted = h
 			return
 		case w.Kind == "" && w.asked == kind:
-			o.Complain(unavailableChoice(kind))
+			o.AddFault(unavailableChoice(kind))
 			return
 		}
 	}
-	o.Complain(answer.Invalid("tool_choice", "tool_choice names %s, which is not among the tools",
+	o.AddFault(answer.Invalid("tool_choice", "tool_choice names %s, which is not among the tools",
 		named))
 }
 
@@ -295,11 +295,11 @@ func unavailableChoice(kind string) *answer.Fault {
 		"this server has no such tool")
 }
 
-// FirstTurn starts the first turn of several.
-type FirstTurn func(ctx context.Context, r session.Request) (session.Turn, error)
+// FirstStart starts the first turn of several.
+type FirstStart func(ctx context.Context, r session.Request) (session.Turn, error)
 
 // FirstBy is a runner whose first turn is started in another way.
-func FirstBy(runner session.Runner, start FirstTurn) session.Runner {
+func FirstBy(runner session.Runner, start FirstStart) session.Runner {
 	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		now := start
@@ -308,7 +308,7 @@ func FirstBy(runner session.Runner, start FirstTurn) session.Runner {
 	})
 }
 
-func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstTurn {
+func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstStart {
 	return func(ctx context.Context, r session.Request) (session.Turn, error) {
 		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
 			return nil, unavailableChoice(h.asked)

@@ -180,7 +180,7 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 	}
 	f.Parameters = v.Raw
 	if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
-		o.Complain(answer.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
+		o.AddFault(answer.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
 			"arrays and objects in them may be nested %d deep: %v", f.Name, jsondoc.Serde.Depth,
 			err))
 		return f
@@ -190,7 +190,7 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 			fault := answer.Invalid(v.Path, "the parameters of the strict function %q are not "+
 				"supported: %v", f.Name, err)
 			fault.Code = "invalid_function_parameters"
-			o.Complain(fault)
+			o.AddFault(fault)
 		}
 	}
 	return f
@@ -269,7 +269,7 @@ func (of *Offer) Mode(v answer.Value, mode string) {
 	case "required":
 		of.Choice.mode = grammar.Required
 	default:
-		v.Complain(answer.Invalid(v.Path,
+		v.AddFault(answer.Invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
 	}
 }
@@ -311,7 +311,7 @@ func readCustom(o *answer.Object) Function {
 			fault := answer.Invalid(format.At("definition"), "%s is not supported: %v",
 				format.At("definition"), err)
 			fault.Code = "invalid_grammar"
-			format.Complain(fault)
+			format.AddFault(fault)
 		}
 	default:
 		format.Get("type").Must("text or grammar")
