@@ -10,6 +10,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,10 +94,7 @@ func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
 	})
 	if at < 0 {
 		at = slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
-			part := strings.ToLower(name)
-			if name == "" {
-				part = "gpt-oss"
-			}
+			part := cmp.Or(strings.ToLower(name), "gpt-oss")
 			return strings.Contains(strings.ToLower(m.ID), part)
 		})
 	}

@@ -89,6 +89,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
 			verb.CustomHelpTemplate = helpTemplate(verb.Flags)
+			verb.UsageText = verb.Description // where the library's manual looks for it
 		}
 	}
 	app.Action = func(c *cli.Context) error {
@@ -147,6 +148,16 @@ func exitCode(err error) int {
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// subcommandsOnly is what a verb does that has only subcommands, which are named in words.
+func subcommandsOnly(words string) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() > 0 {
+			return fail(exitUsage, "%s knows %s, not %q", c.Command.Name, words, c.Args().First())
+		}
+		return cli.ShowSubcommandHelp(c)
+	}
 }
 
 // noArguments refuses arguments of a verb that takes flags only.

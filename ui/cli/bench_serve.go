@@ -199,10 +199,8 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 			"the vLLM 0.10.1 benchmarks wrote 1.0 for exact: take 0, or --workload",
 			c.String("random-range-ratio"))
 	}
-	v.load.Backend, v.load.BackendName = load.Completions, v.backend
-	if v.backend == string(load.Chat) {
-		v.load.Backend = load.Chat
-	}
+	v.load.BackendName = v.backend
+	v.load.Backend = either(v.backend == string(load.Chat), load.Chat, load.Completions)
 	switch strings.TrimSuffix(v.endpointPath, "/") {
 	case "":
 	case "/v1/completions":
@@ -233,10 +231,7 @@ func (v *benchServeVerb) address() string {
 	if v.baseURL != "" {
 		return v.baseURL
 	}
-	host := v.host
-	if host == "0.0.0.0" || host == "::" {
-		host = "127.0.0.1"
-	}
+	host := either(v.host == "0.0.0.0" || v.host == "::", "127.0.0.1", v.host)
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(v.port))
 }
 

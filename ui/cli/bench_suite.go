@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 
@@ -125,12 +126,9 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	for _, r := range b.runs() {
 		result, err := b.one(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
-			how := "interrupted; with --output-file the suite can go on where it was"
-			if b.output != "" {
-				how = "interrupted; the same command goes on with the first run that is not in " +
-					b.output
-			}
-			fmt.Fprintln(t.Err, how)
+			fmt.Fprintln(t.Err, "interrupted; "+either(b.output == "",
+				"with --output-file the suite can go on where it was",
+				"the same command goes on with the first run that is not in "+b.output))
 			return err
 		}
 		if err != nil {
@@ -155,10 +153,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Client,
 	r suiteRun) (result suiteResult, err error) {
 	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
-	out := c.App.Writer
-	if c.Bool("json") {
-		out = &bytes.Buffer{}
-	}
+	out := either(c.Bool("json"), io.Discard, c.App.Writer)
 	fmt.Fprintf(out, "\n%s: %s\n", r.Name, r.requests)
 	if r.short {
 		fmt.Fprintln(out, "shortened: not to be compared with the published figures")

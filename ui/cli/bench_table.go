@@ -30,11 +30,7 @@ func printBench(out io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "\ntest\ttok/s\tleast\tmost\tMB/token\tGB/s\tof reads\tof multiplications\t"+
 		"experts\tpredicted\tmeasured/predicted\n")
 	for _, p := range r.Prefill {
-		products := ""
-		if r.PeakUnit != "" {
-			products = fmt.Sprintf("%.0f %%", 100*p.OfMultiply)
-		}
-		printRate(w, p, products)
+		printRate(w, p, either(r.PeakUnit == "", "", fmt.Sprintf("%.0f %%", 100*p.OfMultiply)))
 	}
 	for _, d := range r.Decode {
 		printRate(w, d, "")

@@ -43,10 +43,8 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, repor
 		return nil, err
 	}
 	if s, ok := m.Server(); ok {
-		where := "server at " + s.URL
-		if s.Kind == local.Chat {
-			where = fmt.Sprintf("chat of process %d", s.PID)
-		}
+		where := either(s.Kind == local.Chat, fmt.Sprintf("chat of process %d", s.PID),
+			"server at "+s.URL)
 		talk.Notice = "joined the " + where + ", which has the model loaded; --alone loads it here"
 	}
 	talk.Model, talk.Switch, talk.Models = m, m.Switch, m.Models

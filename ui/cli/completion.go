@@ -175,17 +175,8 @@ func modelNames() []string {
 
 // manual is ossrun(1), made from the same commands and flags as --help.
 func manual(app *cli.App) (string, error) {
-	describe(app.Commands)
 	page, err := app.ToManWithSection(1)
 	return page + ".SH FILES\n.TP\n~/.config/ossrun/config.yaml\ndefaults of flags\n" +
 		".TP\n~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools\n" +
 		".SH SEE ALSO\nhttps://github.com/ossrun/ossrun\n", err
-}
-
-// describe puts the descriptions where the library's manual looks for them.
-func describe(commands []*cli.Command) {
-	for _, c := range commands {
-		c.UsageText = c.Description
-		describe(c.Subcommands)
-	}
 }

@@ -81,10 +81,7 @@ func doctorCommand() *cli.Command {
 
 // examine prints the report and runs the checks; text comes as it is known, JSON at the end.
 func examine(c *cli.Context, d *doctor.Doctor) error {
-	text := c.App.Writer
-	if c.Bool("json") {
-		text = io.Discard
-	}
+	text := either(c.Bool("json"), io.Discard, c.App.Writer)
 	var shown bytes.Buffer
 	if err := printReport(&shown, &d.Report); err != nil {
 		return err
@@ -146,16 +143,8 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 		}
 		return fail(exitFailure, "golden %s cannot be run: %s", dir, err)
 	}
-	fmt.Fprintf(out, "golden: %s\n", verdict(ok))
+	fmt.Fprintf(out, "golden: %s\n", either(ok, "passed", "FAILED"))
 	return nil
-}
-
-// verdict is the line that ends a check's table.
-func verdict(ok bool) string {
-	if ok {
-		return "passed"
-	}
-	return "FAILED"
 }
 
 // expectSpeeds adds what models that fit can be expected to do on the CPU.

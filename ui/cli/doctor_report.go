@@ -36,22 +36,16 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		to.row("servers", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
 			x.State)
 	}
-	if r.Port.Taken != "" {
-		to.row("port", "%s: %s", r.Port.Address, r.Port.Taken)
-	} else {
-		to.row("port", "%s is free", r.Port.Address)
-	}
+	taken := r.Port.Taken
+	to.row("port", "%s%s", r.Port.Address, either(taken != "", ": "+taken, " is free"))
 	for _, x := range r.Tools {
 		if x.Missing != "" {
 			x.What = "not here: " + x.Missing
 		}
 		to.row("tools", "%s: %s", x.Tool, x.What)
 	}
-	state := "not there, defaults are used"
-	if r.Config.There {
-		state = "read"
-	}
-	to.row("config", "%s (%s)", r.Config.Path, state)
+	to.row("config", "%s (%s)", r.Config.Path, either(r.Config.There, "read",
+		"not there, defaults are used"))
 	for _, x := range r.Troubles {
 		to.row("vLLM", "would meet: %s (%s); not here: %s", x.Name, x.Place, x.NotHere)
 	}
@@ -106,10 +100,7 @@ func memoryLine(system string, total, free int64) string {
 	if system != "darwin" {
 		return line
 	}
-	wired := total / 3 * 2
-	if total > 32<<30 {
-		wired = total / 4 * 3
-	}
+	wired := either(total > 32<<30, total/4*3, total/3*2)
 	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s", gigabytes(wired))
 }
 
@@ -127,13 +118,8 @@ func shortWhy(why string, problems []detect.Problem) string {
 func speedOf(x doctor.Model) string {
 	var each []string
 	for i, m := range x.Modes {
-		flags := "--dense " + m.Dense
-		if m.Compute == engine.Exact {
-			flags = "--compute " + m.Compute
-		}
-		if i == 0 {
-			flags += ", the default"
-		}
+		flags := either(m.Compute == engine.Exact, "--compute "+m.Compute, "--dense "+m.Dense) +
+			either(i == 0, ", the default", "")
 		each = append(each, fmt.Sprintf("%.1f tokens a second (%s, KL %.1e)", m.ReadBound, flags,
 			m.KL))
 	}
@@ -165,10 +151,7 @@ func printGPUs(to *report, r detect.Result) {
 		to.row("gpus", "%s: %s", g.Title(), strings.Join(factsOf(g, r), ", "))
 	}
 	if v := r.DriverVersion; v != "" {
-		if r.OpenModule {
-			v += ", open kernel module"
-		}
-		to.row("driver", "NVIDIA %s", v)
+		to.row("driver", "NVIDIA %s%s", v, either(r.OpenModule, ", open kernel module", ""))
 	}
 	if r.AMDDriver != "" {
 		to.label = "" // both drivers have theirs
@@ -269,7 +252,7 @@ func (s *selftestScreen) show(what any) {
 	case doctor.Faster:
 		print("the faster here: OSSRUN_DECODE_KERNEL=%s\n", x)
 	case doctor.Verdict:
-		print("selftest: %s\n", verdict(bool(x)))
+		print("selftest: %s\n", either(bool(x), "passed", "FAILED"))
 	}
 }
 

@@ -44,13 +44,7 @@ func evalCommand() *cli.Command {
 			questionsCommand(eval.AIME25, "AIME 2025: integers", 16),
 			compatCommand(), faultsCommand(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return fail(exitUsage, "eval knows gpqa, aime25, compat and harmony, not %q",
-					c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action: subcommandsOnly("gpqa, aime25, compat and harmony"),
 	}
 }
 

@@ -220,11 +220,7 @@ func decodeLine(line []byte) (any, error) {
 }
 
 func signed(ids []uint32) []int32 {
-	out := make([]int32, len(ids))
-	for i, id := range ids {
-		out[i] = int32(id)
-	}
-	return out
+	return each(ids, func(id uint32) int32 { return int32(id) })
 }
 
 const renderHelp = `

@@ -52,12 +52,8 @@ func listCommand() *cli.Command {
 			w := columns(c.App.Writer)
 			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWHERE")
 			for _, r := range rows {
-				fits := "yes"
-				if !r.Fits {
-					fits = "no"
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(), fits,
-					r.revision(), r.Where)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(),
+					either(r.Fits, "yes", "no"), r.revision(), r.Where)
 			}
 			if err := w.Flush(); err != nil {
 				return err
@@ -211,10 +207,7 @@ func (m shownModel) print(c *cli.Context) error {
 		row("download", "%s", size(m.Bytes))
 	}
 	for _, r := range m.Here {
-		fits := "fits the free memory"
-		if !r.Fits {
-			fits = "does not fit the free memory"
-		}
+		fits := either(r.Fits, "fits", "does not fit") + " the free memory"
 		row("here", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
 			r.Where)
 	}

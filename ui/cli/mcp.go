@@ -37,10 +37,8 @@ func mcpCommand(t Terminal) *cli.Command {
 				"stdout)"), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
-			namespace := harmony.BuiltinPython()
-			if kind == tools.Browser {
-				namespace = harmony.BuiltinBrowser()
-			}
+			namespace := either(kind == tools.Browser, harmony.BuiltinBrowser(),
+				harmony.BuiltinPython())
 			if kind != namespace.Name || c.NArg() > 1 {
 				return fail(exitUsage,
 					"mcp offers one tool, browser or python; see ossrun mcp --help")

@@ -208,18 +208,12 @@ const narrow = 60
 // text is the screen with the choices, up to the question.
 func (f firstRun) text(width int, choices []string) string {
 	var b strings.Builder
-	gap := ""
-	if width >= narrow {
-		gap = "\n"
-	}
+	gap := either(width >= narrow, "\n", "")
 	f.labelled(&b, width, "This machine", f.machine(width))
 	f.labelled(&b, width, f.model.Spec.Name, f.promise(width))
 	fmt.Fprintf(&b, "%sNo gpt-oss model is here yet.\n%s", gap, gap)
 	for i, c := range choices {
-		label := strconv.Itoa(i+1) + "  "
-		if width >= narrow {
-			label = "  " + label
-		}
+		label := either(width >= narrow, "  ", "") + strconv.Itoa(i+1) + "  "
 		b.WriteString(label)
 		writeWords(&b, c, len(label), len(label), width)
 	}
@@ -240,10 +234,7 @@ func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 
 // machine says what was found, and what of it is free.
 func (f firstRun) machine(width int) string {
-	what := count(f.cores, "core")
-	if width >= narrow {
-		what = f.cpu + ", " + what
-	}
+	what := either(width >= narrow, f.cpu+", ", "") + count(f.cores, "core")
 	memory := fmt.Sprintf("%.1f GB of memory", gb(f.preview.Free))
 	if f.preview.OnGPU {
 		memory = fmt.Sprintf("%.1f GB of the GPU's memory", gb(f.preview.Free))
@@ -287,10 +278,7 @@ func (f firstRun) promise(width int) string {
 	if p.None != nil {
 		return fmt.Sprintf("does not fit: it needs %.1f GB of memory", gb(p.Needs))
 	}
-	where := "runs here on the CPU"
-	if p.OnGPU {
-		where = "runs here on the GPU"
-	}
+	where := "runs here on the " + either(p.OnGPU, "GPU", "CPU")
 	if p.Rate > 0 {
 		where += ", at up to " + speed(p.Rate)
 	}

@@ -51,10 +51,7 @@ func printServers(c *cli.Context, list []local.Server) error {
 			if i > 0 && m.State == string(serve.Unloaded) {
 				continue // what it could load is in ossrun list
 			}
-			state := m.State
-			if s.State == local.Draining {
-				state = string(s.State)
-			}
+			state := either(s.State == local.Draining, string(s.State), m.State)
 			memory, kv := "-", "-"
 			if m.Bytes > 0 {
 				memory, kv = gigabytes(m.Bytes), fmt.Sprintf("%.0f%%", 100*m.KV)
@@ -65,10 +62,7 @@ func printServers(c *cli.Context, list []local.Server) error {
 			} else if m.State != "ready" || m.Running > 0 {
 				unloads = "-"
 			}
-			port := s.URL + "/v1"
-			if s.Kind == local.Chat {
-				port = "none: a chat"
-			}
+			port := either(s.Kind == local.Chat, "none: a chat", s.URL+"/v1")
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.PID, m.Name, state,
 				memory, m.Context, m.Running, m.Waiting, kv,
 				unloads, brief(time.Since(s.Started)), port)

@@ -210,10 +210,7 @@ func (s *pullScreen) retry(text string) {
 }
 
 func (s *pullScreen) done(r hub.Result) error {
-	seconds := 0.0
-	if !s.start.IsZero() {
-		seconds = time.Since(s.start).Seconds()
-	}
+	seconds := either(s.start.IsZero(), 0, time.Since(s.start).Seconds())
 	if s.json {
 		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit,
 			Path: r.Path, Seconds: seconds})

@@ -29,10 +29,7 @@ type report struct {
 
 // row writes a fact; a label that stands above already is not repeated.
 func (r *report) row(label, format string, args ...any) {
-	shown := label
-	if r.label == label {
-		shown = ""
-	}
+	shown := either(r.label == label, "", label)
 	r.label = label
 	fmt.Fprintf(r, "%s\t%s\n", shown, fmt.Sprintf(format, args...))
 }
@@ -46,10 +43,15 @@ func writeJSON(w io.Writer, report any) error {
 
 // count is a number of things, in words: "1 core", "2 cores".
 func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+	return fmt.Sprintf("%d %s%s", n, what, either(n == 1, "", "s"))
+}
+
+// either is yes or no: the words of a line by what is so.
+func either[T any](so bool, yes, no T) T {
+	if so {
+		return yes
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return no
 }
 
 // each is what to makes of each of a list.

@@ -443,10 +443,7 @@ func (s *server) announce() {
 			"asks for one")
 	}
 	if base, err := reachable(s.url()); err == nil && isTerminal(s.t.Err) && s.uds == "" {
-		key := "none"
-		if s.apiKey != "" {
-			key = "THE-KEY"
-		}
+		key := either(s.apiKey == "", "none", "THE-KEY")
 		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
 			"  ossrun launch codex        # or claude, opencode\n\n", base, key)
 	}

@@ -206,10 +206,7 @@ func (s *server) sayOthers() {
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
-				where := "at " + other.URL
-				if other.Kind == local.Chat {
-					where = "to a chat"
-				}
+				where := either(other.Kind == local.Chat, "to a chat", "at "+other.URL)
 				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, %s; this one "+
 					"loads it a second time\n", other.PID, m.Name, where)
 			}

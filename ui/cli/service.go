@@ -71,13 +71,7 @@ func serviceCommand() *cli.Command {
 				return err
 			}),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return fail(exitUsage, "service knows install, remove, status and print, not %q",
-					c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action: subcommandsOnly("install, remove, status and print"),
 	}
 }
 

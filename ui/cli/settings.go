@@ -164,10 +164,7 @@ func maxReasoningFlag(to *int) cli.Flag {
 // toolFlags bind tools.Options. standard is what --tools says where it is not given.
 func toolFlags(o *tools.Options, standard string) []cli.Flag {
 	*o = tools.Options{Names: listOf(standard)}
-	about := "(default: none)"
-	if standard != "" {
-		about = "(default: auto on 127.0.0.1, else none)"
-	}
+	about := either(standard == "", "(default: none)", "(default: auto on 127.0.0.1, else none)")
 	return flagTable(groupTools,
 		parsed("tools", standard, "let the model use these `TOOLS`: browser, python, auto for "+
 			"those that can run here, or none "+about, "", func(v string) bool {

@@ -64,12 +64,9 @@ func wholeBuild() (b buildInfo, err error) {
 }
 
 func (b buildInfo) String() string {
-	how := ""
-	if b.Static {
-		how = ", static"
-	}
 	return fmt.Sprintf("ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)", b.Version,
-		b.Commit, b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch, how)
+		b.Commit, b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch,
+		either(b.Static, ", static", ""))
 }
 
 func versionCommand() *cli.Command {

@@ -183,11 +183,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
 			continue
 		}
-		value := "true"
-		if !w.boolean {
-			value = c.String(name)
-		}
-		shown := written(c, name)
+		value, shown := either(w.boolean, "true", c.String(name)), written(c, name)
 		if w.refuse != nil {
 			if why := w.refuse(value); why != "" {
 				return nil, fail(exitUsage, "%s: %s", shown, why)

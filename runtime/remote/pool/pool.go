@@ -9,6 +9,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -355,10 +356,7 @@ func (a *affinity) keys(ids []int32, each func(key uint64) bool) {
 // find returns the server that has the longest beginning of ids; nil: none has a block of it.
 func (a *affinity) find(ids []int32) (last *server) {
 	a.keys(ids, func(key uint64) bool {
-		s := a.younger[key]
-		if s == nil {
-			s = a.old[key]
-		}
+		s := cmp.Or(a.younger[key], a.old[key])
 		if s != nil {
 			last = s
 		}
