@@ -59,7 +59,7 @@ var level = map[string]int{
 	"gpu/worker/ossrun-gpu":      2,
 	"gpu/kernels":                9,
 	"gpu/driver":                 10,
-	"gpu/detect":                 10,
+	"gpu/detect":                 11,
 	"models":                     10,
 	"harmony/jsondoc":            12,
 	"assets":                     12,

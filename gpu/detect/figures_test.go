@@ -130,7 +130,7 @@ func TestMeminfo(t *testing.T) {
 		"MemTotal:  2048 kB\n": 2, "MemFree: 9 kB\nMemTotal: 1048576 kB": 1024, "MemTotal: x kB": 0,
 		"MemTotal: -5 kB": 0, "MemTotal: 2048": 0, "": 0,
 	} {
-		if got := meminfo(text, "MemTotal"); got != want {
+		if got := int(Meminfo(text, "MemTotal") >> 20); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

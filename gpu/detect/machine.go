@@ -53,8 +53,7 @@ func runTool(ctx context.Context, name string, args ...string) (Output, error) {
 	var out bounded
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return Output{}, err
 	}
 	return Output{Text: out.String(), Exit: cmd.ProcessState.ExitCode()}, nil

@@ -46,18 +46,16 @@ func (g *GPU) hostMemory(files fs.FS) {
 		return
 	}
 	text := readText(files, "proc/meminfo")
-	g.MemoryMiB, g.FreeMiB = meminfo(text, "MemTotal"), meminfo(text, "MemAvailable")
+	g.MemoryMiB, g.FreeMiB = int(Meminfo(text, "MemTotal")>>20),
+		int(Meminfo(text, "MemAvailable")>>20)
 }
 
-// meminfo is a line of Linux's list, in MiB; 0 where there is none.
-func meminfo(text, name string) int {
+// Meminfo is a line of Linux's list of its memory, in bytes; 0 where there is none.
+func Meminfo(text, name string) int64 {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == name+":" && f[2] == "kB" {
-			n, err := strconv.ParseInt(f[1], 10, 64)
-			if err != nil || n < 0 {
-				return 0
-			}
-			return int(n >> 10)
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return max(kib, 0) << 10
 		}
 	}
 	return 0

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,50 +19,40 @@ type resources struct {
 	err   error
 }
 
-// keep takes what was made.
-func keep[T any](h *resources, made T, free func(T) error, err error) (_ T) {
-	if err != nil {
-		h.err = err
-		var none T
-		return none
+// keep makes a thing, unless one before it could not be made.
+func keep[T any](h *resources, make func() (T, error), free func(T) error) (_ T) {
+	if h.err == nil {
+		made, err := make()
+		if h.err = err; err == nil {
+			h.frees = append(h.frees, func() error { return free(made) })
+			return made
+		}
 	}
-	h.frees = append(h.frees, func() error { return free(made) })
-	return made
+	return *new(T)
 }
 
 // region makes memory with arbitrary contents; its address is 0 after a failure.
-func (h *resources) region(bytes int64) *region {
-	if h.err == nil {
-		r, err := h.d.alloc(bytes)
-		if keep(h, r, (*region).Free, err); err == nil {
-			return r
-		}
-	}
-	return &region{dev: h.d}
+func (h *resources) region(bytes int64) *region { return h.memory(bytes, h.d.alloc) }
+
+func (h *resources) zeroed(bytes int64) *region { return h.memory(bytes, h.d.zeroed) }
+
+func (h *resources) memory(bytes int64, alloc func(int64) (*region, error)) *region {
+	r := keep(h, func() (*region, error) { return alloc(bytes) }, (*region).Free)
+	return cmp.Or(r, &region{dev: h.d})
 }
 
-func (h *resources) host(bytes int) *driver.HostMemory {
-	if h.err != nil {
-		return nil
-	}
-	m, err := h.d.ctx.AllocHost(bytes)
-	return keep(h, m, (*driver.HostMemory).Free, err)
+func (h *resources) host(n int) *driver.HostMemory {
+	return keep(h, func() (*driver.HostMemory, error) { return h.d.ctx.AllocHost(n) },
+		(*driver.HostMemory).Free)
 }
 
 func (h *resources) event(timing bool) *driver.Event {
-	if h.err != nil {
-		return nil
-	}
-	e, err := h.d.ctx.NewEvent(timing)
-	return keep(h, e, (*driver.Event).Close, err)
+	return keep(h, func() (*driver.Event, error) { return h.d.ctx.NewEvent(timing) },
+		(*driver.Event).Close)
 }
 
 func (h *resources) stream() *driver.Stream {
-	if h.err != nil {
-		return nil
-	}
-	s, err := h.d.ctx.NewStream()
-	return keep(h, s, (*driver.Stream).Close, err)
+	return keep(h, h.d.ctx.NewStream, (*driver.Stream).Close)
 }
 
 // made returns the error of what could not be made; with an error, the rest has been given back.
@@ -146,8 +137,7 @@ type sharedRegion struct {
 // shareMemory gives a step zeroed memory of a kind.
 func (d *Device) shareMemory(what sharing, bytes int64) (*sharedRegion, error) {
 	return share(d, what, bytes, func(s shared) (*sharedRegion, error) {
-		r, err := d.zeroed(bytes)
-		keep(&s.resources, r, (*region).Free, err)
-		return &sharedRegion{s, r}, err
+		r := s.zeroed(bytes)
+		return &sharedRegion{s, r}, s.err
 	})
 }

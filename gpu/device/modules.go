@@ -65,8 +65,8 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 func refusesImage(err error) bool {
 	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222,
 		300
-	var e *driver.Error
-	return errors.As(err, &e) &&
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok &&
 		slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource},
 			e.Code)
 }

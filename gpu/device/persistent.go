@@ -86,9 +86,9 @@ func (s *step) makePersistent() error {
 	const line = 128
 	records := (int64(len(table)) + line - 1) / line * line
 	// the records, then the barrier's state, which must be zero at first
-	r, err := d.zeroed(records + d.target.BarrierBytes(blocks))
-	if keep(&s.resources, r, (*region).Free, err); err != nil {
-		return err
+	r := s.zeroed(records + d.target.BarrierBytes(blocks))
+	if s.err != nil {
+		return s.err
 	}
 	if err := r.Write(0, table); err != nil {
 		return err

@@ -173,19 +173,14 @@ func (v *prover) open(x trial) (err error) {
 	spec.Layers = x.layers
 	var pages int
 	v.batch, pages = proofBatch(spec, max(1, x.rows-1), x.o.KVCacheDtype)
-	v.ckpt, err = checkpoint.Synthetic(spec, 1)
-	if keep(&v.resources, v.ckpt, (*checkpoint.Checkpoint).Close, err); err != nil {
-		return err
-	}
+	v.ckpt = keep(&v.resources, func() (*checkpoint.Checkpoint, error) {
+		return checkpoint.Synthetic(spec, 1)
+	}, (*checkpoint.Checkpoint).Close)
 	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
 	if v.p, err = engine.Record(spec, x.o, x.rows); err != nil {
 		return err
 	}
-	v.arena, err = v.d.zeroed(v.p.Layout())
-	if keep(&v.resources, v.arena, (*region).Free, err); err != nil {
-		return err
-	}
-	v.cache = v.region(v.p.BytesOf(v.p.KV()))
+	v.arena, v.cache = v.zeroed(v.p.Layout()), v.region(v.p.BytesOf(v.p.KV()))
 	if v.err != nil {
 		return v.err
 	}
@@ -199,19 +194,17 @@ func (v *prover) open(x trial) (err error) {
 		case engine.Cache:
 			b.Region = v.cache
 		case engine.Weight:
-			b.Region, err = v.d.Upload(v.weight(b.Name))
-			if keep(&v.resources, b.Region, engine.Region.Free, err); err != nil {
-				return err
-			}
+			b.Region = keep(&v.resources, func() (engine.Region, error) {
+				return v.d.Upload(v.weight(b.Name))
+			}, engine.Region.Free)
 		}
 	}
-	v.fast, err = v.d.compile(&step{p: v.p, way: x.way})
-	if keep(&v.resources, v.fast, (*step).Close, err); err != nil {
-		return err
+	compile := func(s *step) *step {
+		return keep(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
 	}
-	v.reference, err = v.d.compile(&step{p: v.p, reference: true})
-	keep(&v.resources, v.reference, (*step).Close, err)
-	return err
+	v.fast = compile(&step{p: v.p, way: x.way})
+	v.reference = compile(&step{p: v.p, reference: true})
+	return v.err
 }
 
 // weight is a tensor of the model, or its 8-bit copy.

@@ -101,12 +101,9 @@ func (r *reopening) Prove(ctx context.Context) ([]Proof, error) {
 		if err == nil {
 			return append(lost, list...), nil
 		}
-		var crash *CrashError
-		if !errors.As(err, &crash) ||
-			slices.ContainsFunc(lost, func(p Proof) bool {
-				return slices.Contains(crash.Variants,
-					p.Variant)
-			}) {
+		crash, ok := errors.AsType[*CrashError](err)
+		if !ok || slices.ContainsFunc(lost,
+			func(p Proof) bool { return slices.Contains(crash.Variants, p.Variant) }) {
 			return nil, err
 		}
 		for _, f := range crash.Variants {

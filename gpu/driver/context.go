@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"unsafe"
+
+	"github.com/ossrun/ossrun/gpu/detect"
 )
 
 // A device in use, and its memory. What must stay true: the driver keeps the current context per
@@ -128,27 +128,13 @@ func (c *Context) shared(total, free int64, err error) (int64, int64, error) {
 	if is, failed := c.device.Attribute(Integrated); failed != nil || is == 0 {
 		return total, free, err
 	}
-	have, ok := available(meminfo)
-	if !ok {
+	text, _ := os.ReadFile(meminfo)
+	have := detect.Meminfo(string(text), "MemAvailable")
+	if have == 0 {
 		return total, free, err
 	}
 	if err != nil {
 		total, free = c.device.Memory, 0
 	}
 	return total, max(free, min(have, total)), nil
-}
-
-// available is what Linux could give without swapping, in bytes.
-func available(path string) (int64, bool) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(data)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemAvailable:" && f[2] == "kB" {
-			n, err := strconv.ParseInt(f[1], 10, 64)
-			return n << 10, err == nil
-		}
-	}
-	return 0, false
 }

@@ -40,8 +40,7 @@ func (c *Context) Load(image []byte) (*Module, error) {
 	err := c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)),
 		uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
-	var refused *Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		said, _, _ := bytes.Cut(log, []byte{0})
 		refused.Log = strings.TrimSpace(string(said))
 	}

@@ -27,8 +27,7 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 	}
 	folder, err := exec.CommandContext(ctx, "./assembler.sh", "ship").Output()
 	if err != nil {
-		var refused *exec.ExitError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w\n%s", err, refused.Stderr)
 		}
 		return fmt.Errorf("NVIDIA's assembler: %w", err)
