@@ -1,7 +1,10 @@
-// Command licences writes the texts of the licences of everything that a release carries: our own,
-// every module that is linked on any system, Go's standard library, and what zig links in (musl,
-// libc++, libunwind, compiler-rt, mingw-w64). A module without a text is an error.
+// Command licences lists the licences of every module that is linked on any system, and fails where
+// we may not ship one; .ci/run runs it. With an argument it writes the texts of the licences of
+// everything that a release carries: our own, those modules', Go's standard library's, and those of
+// what zig links in (musl, libc++, libunwind, compiler-rt, mingw-w64). A module without a text is
+// an error.
 //
+//	go run ./assets/release/licences
 //	go run ./assets/release/licences ZIG > OUT     ZIG is what assets/release/zig prints
 package main
 
@@ -18,11 +21,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: licences ZIG > OUT")
+	var err error
+	switch len(os.Args) {
+	case 1:
+		err = list(os.Stdout)
+	case 2:
+		err = write(os.Stdout, filepath.Join(filepath.Dir(os.Args[1]), "lib"))
+	default:
+		fmt.Fprintln(os.Stderr, "usage: licences [ZIG > OUT]")
 		os.Exit(2)
 	}
-	if err := write(os.Stdout, filepath.Join(filepath.Dir(os.Args[1]), "lib")); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
@@ -76,6 +85,49 @@ func write(w io.Writer, zig string) error {
 		}
 	}
 	return nil
+}
+
+// known maps a phrase that stands in a licence's text to its name. The first that fits wins.
+var known = []struct{ phrase, name string }{
+	{"Apache License", "Apache-2.0"},
+	{"Mozilla Public License", "MPL-2.0"},
+	{"Permission is hereby granted, free of charge", "MIT"},
+	{"Redistribution and use in source and binary forms", "BSD"},
+	{"Permission to use, copy, modify, and/or distribute this software for any", "ISC"},
+}
+
+func list(w io.Writer) error {
+	modules, err := linked()
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, m := range modules {
+		name := m.licence()
+		if name == "" {
+			bad++
+			name = "UNKNOWN"
+		}
+		fmt.Fprintf(w, "%-12s %s\n", name, m.name)
+	}
+	if bad > 0 || len(modules) == 0 {
+		return fmt.Errorf("%d of %d modules without a known licence", bad, len(modules))
+	}
+	return nil
+}
+
+// licence is the name of a part's licence, "" where its files have no known one.
+func (p part) licence() string {
+	for _, file := range p.files {
+		text, _ := os.ReadFile(file) // its name was found a moment ago
+		flat := strings.Join(strings.Fields(string(text)), " ")
+		for _, k := range known {
+			if strings.Contains(flat, k.phrase) {
+				return k.name
+			}
+		}
+	}
+	return ""
 }
 
 // linked lists the modules that the program of any system links, each once.
