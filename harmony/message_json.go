@@ -216,21 +216,14 @@ func deref(s *string) string {
 
 // MarshalJSON writes the message. Content that is exactly one text is written as that text.
 func (m Message) MarshalJSON() ([]byte, error) {
-	out := messageJSON{Role: m.Role}
-	for _, f := range []struct {
-		field headerFields
-		value *string
-		to    **string
-	}{
-		{fieldName, &m.Name, &out.Name},
-		{fieldRecipient, &m.Recipient, &out.Recipient},
-		{fieldChannel, &m.Channel, &out.Channel},
-		{fieldContentType, &m.ContentType, &out.ContentType},
-	} {
-		if m.has(f.field, *f.value) {
-			*f.to = f.value
+	present := func(field headerFields, value *string) *string {
+		if m.has(field, *value) {
+			return value
 		}
+		return nil
 	}
+	out := messageJSON{m.Role, present(fieldName, &m.Name), present(fieldRecipient, &m.Recipient),
+		nil, present(fieldChannel, &m.Channel), present(fieldContentType, &m.ContentType)}
 	if len(m.Content) == 1 && m.Content[0].Type == KindText {
 		out.Content = m.Content[0].Text
 	} else {

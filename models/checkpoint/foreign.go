@@ -23,7 +23,7 @@ import (
 func foreignFile(path string) error {
 	name := filepath.Base(path)
 	begin := make([]byte, 8)
-	f, err := mapping.OpenRegular(path)
+	f, _, err := mapping.OpenRegular(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

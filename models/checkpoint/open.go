@@ -93,19 +93,28 @@ func open(path string) (*Checkpoint, error) {
 		}
 		files = append(files, f)
 		c.close = append(c.close, f.Close)
-		use, err := store.Use(filepath.Join(path, name)) // so that ossrun rm leaves it alone
-		if err != nil {
-			c.Close()
-			return nil, err
-		}
-		c.close = append(c.close, use.Close)
 	}
-	if err := c.check(files, index.Of); err != nil {
+	if err = c.use(under(path, index.Files)); err == nil {
+		err = c.check(files, index.Of)
+	}
+	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	c.keepStates(under(path, index.Files))
 	return c, nil
+}
+
+// use marks open files as in use, so that ossrun rm leaves them alone.
+func (c *Checkpoint) use(paths []string) error {
+	for _, path := range paths {
+		use, err := store.Use(path)
+		if err != nil {
+			return err
+		}
+		c.close = append(c.close, use.Close)
+	}
+	c.keepStates(paths)
+	return nil
 }
 
 // openGGUF reserves the weights' memory. Weights are read when they are asked for, or all at once
@@ -117,15 +126,10 @@ func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{Spec: m.Spec(), Path: m.Source, bytes: m.Bytes, states: statesOf(m.Files()),
 		gguf: weights, tensors: weights.Tensors, close: []func() error{weights.Close}}
-	for _, path := range m.Files() {
-		use, err := store.Use(path)
-		if err != nil {
-			c.Close()
-			return nil, err
-		}
-		c.close = append(c.close, use.Close)
+	if err := c.use(m.Files()); err != nil {
+		c.Close()
+		return nil, err
 	}
-	c.keepStates(m.Files())
 	return c, nil
 }
 

@@ -45,16 +45,12 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	var spans []span
 	var total int64
 	for _, p := range parts {
-		file, err := mapping.OpenRegular(p.path)
+		file, size, err := mapping.OpenRegular(p.path)
 		if err != nil {
 			return nil
 		}
 		defer file.Close()
-		stat, err := file.Stat()
-		if err != nil {
-			return nil
-		}
-		data, unmap, err := mapping.File(file, stat.Size())
+		data, unmap, err := mapping.File(file, size)
 		if err != nil {
 			return nil
 		}

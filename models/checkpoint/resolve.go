@@ -95,8 +95,7 @@ func Resolve(name string) (Found, error) {
 			// A repository that is written without "hf:" is taken only if it is here, so that a
 			// mistyped path is not a download.
 			found, err := findCached(repo, "")
-			var missing *NotCachedError
-			if !errors.As(err, &missing) {
+			if _, missing := errors.AsType[*NotCachedError](err); !missing {
 				return found, err
 			}
 		}
@@ -286,9 +285,9 @@ func nameOf(path string) string {
 // remedy ends the sentence about a checkpoint whose files are missing or cut: what to run for a
 // snapshot in the cache.
 func remedy(err error, path string) string {
-	var broken *safetensors.Error
-	var missing *missingError
-	if !(errors.As(err, &broken) && broken.Cut) && !errors.As(err, &missing) {
+	broken, _ := errors.AsType[*safetensors.Error](err)
+	if _, missing := errors.AsType[*missingError](err); !missing &&
+		(broken == nil || !broken.Cut) {
 		return ""
 	}
 	if absolute, err := filepath.Abs(path); err == nil {

@@ -74,19 +74,16 @@ func (e *Error) Error() string { return e.File + " " + e.What }
 
 // Open reads and checks the header of the file at path.
 func Open(path string) (*Header, error) {
-	f, err := mapping.OpenRegular(path)
+	name := filepath.Base(path)
+	f, size, err := mapping.OpenRegular(path)
 	if errors.Is(err, mapping.ErrNotRegular) {
-		return nil, &Error{File: filepath.Base(path), What: mapping.ErrNotRegular.Error()}
+		return nil, &Error{File: name, What: mapping.ErrNotRegular.Error()}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
-	}
-	return Read(filepath.Base(path), f, stat.Size())
+	return Read(name, f, size)
 }
 
 // Read reads and checks a header from the beginning of a file of size bytes. Errors about the
@@ -254,7 +251,7 @@ func (d *decoder) tensor() (TensorInfo, error) {
 
 // Is tells whether a file begins like a GGUF file.
 func Is(path string) bool {
-	f, err := mapping.OpenRegular(path)
+	f, _, err := mapping.OpenRegular(path)
 	if err != nil {
 		return false
 	}

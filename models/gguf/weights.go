@@ -62,18 +62,14 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		}
 	}()
 	for _, path := range m.set.Files {
-		f, err := mapping.OpenRegular(path)
+		f, size, err := mapping.OpenRegular(path)
 		if err != nil {
 			return nil, err
 		}
 		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f,
 			unmap: func() error { return nil }})
 		mapped := &r.files[len(r.files)-1]
-		stat, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		data, unmap, err := mapping.File(f, stat.Size())
+		data, unmap, err := mapping.File(f, size)
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", mapped.name, err)
 		}

@@ -164,9 +164,9 @@ func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
 func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) error {
 	for starts := 1; ; starts++ {
 		err := p.attempt(ctx, f, listed, next)
-		var damaged *HashError
+		_, damaged := errors.AsType[*HashError](err)
 		switch changed := errors.Is(err, errAbandoned); {
-		case !changed && !errors.As(err, &damaged):
+		case !changed && !damaged:
 			return err
 		case starts == restartLimit && changed:
 			return &ChangedError{f.Path}

@@ -29,7 +29,7 @@ func (p *patience) retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if permanent := (*permanentError)(nil); errors.As(err, &permanent) {
+	if permanent, ok := errors.AsType[*permanentError](err); ok {
 		return permanent.err
 	}
 	if !transient(err) {
@@ -56,8 +56,7 @@ func (p *patience) retry(ctx context.Context, err error) error {
 // wait is how long to wait after a try that failed: twice as long each time, between half and all
 // of that, or what the server asked for.
 func (p *patience) wait(err error) time.Duration {
-	var status *statusError
-	if errors.As(err, &status) && status.after > 0 {
+	if status, ok := errors.AsType[*statusError](err); ok && status.after > 0 {
 		return min(status.after, longestAsked)
 	}
 	wait := min(p.client.Backoff<<min(p.tries-1, 16), longest)

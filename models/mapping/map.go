@@ -16,18 +16,14 @@ var ErrTruncated = errors.New("has become shorter while it is in use")
 
 // Open maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
 func Open(path string, size int64) (data []byte, unmap func() error, err error) {
-	f, err := OpenRegular(path)
+	f, have, err := OpenRegular(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close() // a mapping outlives its descriptor
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if stat.Size() != size {
+	if have != size {
 		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path,
-			stat.Size(), size)
+			have, size)
 	}
 	return File(f, size)
 }
@@ -50,25 +46,26 @@ type Range struct{ Begin, End int64 }
 // ErrNotRegular is wrapped by errors of paths that are not files.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// OpenRegular opens the file at path for reading. It does not wait for the other end of a pipe.
-func OpenRegular(path string) (*os.File, error) {
+// OpenRegular opens the file at path, of so many bytes, for reading. It does not wait for the other
+// end of a pipe.
+func OpenRegular(path string) (_ *os.File, bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	stat, err := f.Stat()
 	if err == nil && !stat.Mode().IsRegular() {
 		err = fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, 0, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return f, stat.Size(), nil
 }
 
 // ReadFile reads the file at path, which must have at most this many bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
-	f, err := OpenRegular(path)
+	f, _, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -297,17 +297,13 @@ func sweep(folder string) {
 
 // versionOf is the format of a copy by its trailer; 0 when it has none.
 func versionOf(path string) (version int) {
-	f, err := mapping.OpenRegular(path)
+	f, length, err := mapping.OpenRegular(path)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	end := make([]byte, min(stat.Size(), 128))
-	if _, err := f.ReadAt(end, stat.Size()-int64(len(end))); err != nil {
+	end := make([]byte, min(length, 128))
+	if _, err := f.ReadAt(end, length-int64(len(end))); err != nil {
 		return 0
 	}
 	at := bytes.LastIndex(end, []byte(formatName))
@@ -316,7 +312,7 @@ func versionOf(path string) (version int) {
 	}
 	var matrices, size int64
 	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version,
-		&matrices, &size); n < 3 || size != stat.Size()-int64(len(end)-at) {
+		&matrices, &size); n < 3 || size != length-int64(len(end)-at) {
 		return 0
 	}
 	return version

@@ -46,15 +46,11 @@ type File struct {
 // Open maps the file at path and checks its header. It reads no tensor byte.
 func Open(path string) (*File, error) {
 	name := filepath.Base(path)
-	f, err := open(path)
+	f, header, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // a mapping outlives its descriptor
-	header, err := readHeader(f)
-	if err != nil {
-		return nil, err
-	}
 	if header.Size > int64(^uint(0)>>1) {
 		return nil, fmt.Errorf("%s: %d bytes are more than this machine can address", name,
 			header.Size)
@@ -68,32 +64,28 @@ func Open(path string) (*File, error) {
 
 // Inspect checks the header and the size of the file at path without mapping it.
 func Inspect(path string) (*Header, error) {
-	f, err := open(path)
+	f, header, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readHeader(f)
+	return header, f.Close()
 }
 
-func open(path string) (*os.File, error) {
-	f, err := mapping.OpenRegular(path)
+// open opens a file and reads its header.
+func open(path string) (*os.File, *Header, error) {
+	name := filepath.Base(path)
+	f, size, err := mapping.OpenRegular(path)
 	switch {
 	case errors.Is(err, mapping.ErrNotRegular):
-		return nil, &Error{File: filepath.Base(path), What: mapping.ErrNotRegular.Error()}
+		return nil, nil, &Error{File: name, What: mapping.ErrNotRegular.Error()}
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return f, nil
-}
-
-func readHeader(f *os.File) (*Header, error) {
-	name := filepath.Base(f.Name())
-	stat, err := f.Stat()
+	header, err := ReadHeader(name, f, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		f.Close()
 	}
-	return ReadHeader(name, f, stat.Size())
+	return f, header, err
 }
 
 // FromMemory makes a File of bytes that are already in memory. Close does not free them.
