@@ -9,7 +9,9 @@ package automaton
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
+	"sort"
 	"sync"
 	"unicode/utf8"
 )
@@ -17,6 +19,7 @@ import (
 // DFA begins in state 0. Bytes that no state tells apart share a class.
 type DFA struct {
 	class   [256]uint8
+	pick    []byte // a byte of each class
 	classes int
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
@@ -73,14 +76,19 @@ func (c *cuts) classes() (class [256]uint8, pick []byte) {
 	return class, pick
 }
 
+// newDFA has no states yet.
+func newDFA(c cuts) *DFA {
+	d := &DFA{}
+	d.class, d.pick = c.classes()
+	d.classes = len(d.pick)
+	return d
+}
+
 // buildDFA explores the states from start and trims those that cannot accept. It calls step with
 // one byte of each class only.
 func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	accept func(S) bool) (*DFA, error) {
-	d := &DFA{}
-	var pick []byte
-	d.class, pick = c.classes()
-	d.classes = len(pick)
+	d := newDFA(c)
 	ids := make(map[S]int32, 64)
 	ids[start] = 0
 	states := []S{start}
@@ -91,7 +99,7 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 		if cap(d.next)-len(d.next) < d.classes {
 			d.next = slices.Grow(d.next, len(d.next)+8*d.classes)
 		}
-		for _, b := range pick {
+		for _, b := range d.pick {
 			to, ok := step(s, b)
 			if !ok {
 				d.next = append(d.next, -1)
@@ -157,49 +165,34 @@ func (d *DFA) back(asked []bool) edges {
 
 // trim removes the edges to states that cannot accept; it reports whether the start can.
 func (d *DFA) trim() bool {
-	back := d.back(nil)
-	live := slices.Clone(d.accept)
-	var queue []int32
-	for state, l := range live {
-		if l {
-			queue = append(queue, int32(state))
-		}
-	}
-	for i := 0; i < len(queue); i++ {
-		for _, edge := range back.to(queue[i]) {
-			if from := edge / int32(d.classes); !live[from] {
-				live[from] = true
-				queue = append(queue, from)
-			}
-		}
-	}
+	steps := d.distances(d.accept, d.back(nil))
 	for i, to := range d.next {
-		if to >= 0 && !live[to] {
+		if to >= 0 && steps[to] == noWay {
 			d.next[i] = -1
 		}
 	}
-	return live[0]
+	return steps[0] != noWay
 }
 
 // always is more bytes than a token has.
 const always = longestToken + 1
 
-// distances is the fewest steps over some edges from each state to a marked one; always: there is
-// no way.
-func (d *DFA) distances(marked []bool, back edges) []uint8 {
-	steps := make([]uint8, len(marked))
+const noWay = math.MaxInt32
+
+// distances is the fewest steps over some edges from each state to a marked one, or noWay.
+func (d *DFA) distances(marked []bool, back edges) []int32 {
+	steps := make([]int32, len(marked))
 	var queue []int32
 	for state, m := range marked {
-		if steps[state] = always; m {
+		if steps[state] = noWay; m {
 			steps[state] = 0
 			queue = append(queue, int32(state))
 		}
 	}
 	for i := 0; i < len(queue); i++ {
 		for _, edge := range back.to(queue[i]) {
-			from := edge / int32(d.classes)
-			if n := steps[queue[i]] + 1; n < steps[from] {
-				steps[from] = n
+			if from := edge / int32(d.classes); steps[from] == noWay {
+				steps[from] = steps[queue[i]] + 1
 				queue = append(queue, from)
 			}
 		}
@@ -212,7 +205,7 @@ func (d *DFA) distances(marked []bool, back edges) []uint8 {
 func (d *DFA) markTotal() { d.marked.Do(d.findTotal) }
 
 func (d *DFA) findTotal() {
-	_, pick := d.picks()
+	pick := d.pick
 	phase := make([]int8, len(d.accept))
 	for i := range phase {
 		phase[i] = -1
@@ -243,9 +236,9 @@ func (d *DFA) findTotal() {
 			}
 		}
 	}
-	d.safe = d.distances(bad, d.back(plain))
-	d.total = make([]bool, len(d.accept))
-	for i := range d.total {
+	d.safe, d.total = make([]uint8, len(d.accept)), make([]bool, len(d.accept))
+	for i, steps := range d.distances(bad, d.back(plain)) {
+		d.safe[i] = uint8(min(steps, always))
 		d.total[i] = d.safe[i] == always && phase[i] == 0
 	}
 	d.shapes = newShapes(d, order, phase)
@@ -256,17 +249,6 @@ func (d *DFA) findTotal() {
 			d.free[i] = d.free[i] && (b >= utf8.RuneSelf || d.next[i*d.classes+k] == int32(i))
 		}
 	}
-}
-
-// picks returns the bounds of the classes and a byte of each.
-func (d *DFA) picks() (c cuts, pick []byte) {
-	for b := range 256 {
-		if b == 0 || d.class[b] != d.class[b-1] {
-			c[b] = true
-			pick = append(pick, byte(b))
-		}
-	}
-	return c, pick
 }
 
 // utf8Step is a transition of the automaton of UTF-8. Its states are 0: between characters; 1..3:
@@ -336,9 +318,8 @@ func Intersect(factors []Factor, min, max int) (*DFA, error) {
 	}
 	c := textCuts()
 	for _, f := range factors {
-		own, _ := f.DFA.picks()
-		for i, cut := range own {
-			c[i] = c[i] || cut
+		for _, b := range f.DFA.pick {
+			c[b] = true
 		}
 	}
 	most := int32(max)
@@ -382,8 +363,7 @@ func Intersect(factors []Factor, min, max int) (*DFA, error) {
 }
 
 // OtherThan is the automaton of all texts but those given. It has a state for each prefix of one
-// and, for all other texts, one for each place in a character. Every state leads to an accepted
-// text.
+// and, for all other texts, one for each place in a character.
 func OtherThan(names []string) (*DFA, error) {
 	c := textCuts()
 	for _, name := range names {
@@ -391,66 +371,28 @@ func OtherThan(names []string) (*DFA, error) {
 			c.at(name[i], name[i])
 		}
 	}
-	d := &DFA{}
-	var pick []byte
-	d.class, pick = c.classes()
-	d.classes = len(pick)
-	var phase []uint8
-	// off stands for the state of a place in a character until the number of prefixes is known
-	off := func(u uint8) int32 { return -2 - int32(u) }
-	add := func(u uint8) {
-		phase = append(phase, u)
-		d.accept = append(d.accept, u == 0)
-		for _, b := range pick {
-			to := int32(-1)
-			if next, ok := utf8Step(u, b); ok {
-				to = off(next)
-			}
-			d.next = append(d.next, to)
+	names = slices.Sorted(slices.Values(names))
+	type prefix struct { // without gaps, so that it is hashed at once
+		from, to int32 // the names that begin with it; none: to is 0
+		length   int32
+		u        int32
+	}
+	return buildDFA(prefix{to: int32(len(names))}, c, func(p prefix, b byte) (prefix, bool) {
+		u, ok := utf8Step(uint8(p.u), b)
+		behind := func(b int) int32 { // the first name that goes on with b or more
+			return p.from + int32(sort.Search(int(p.to-p.from), func(i int) bool {
+				name := names[p.from+int32(i)]
+				return len(name) > int(p.length) && int(name[p.length]) >= b
+			}))
 		}
-	}
-	add(0)
-	for _, name := range names {
-		at := 0
-		for i := range len(name) {
-			edge := at*d.classes + int(d.class[name[i]])
-			u, ok := utf8Step(phase[at], name[i])
-			if !ok {
-				at = -1
-				break
-			}
-			if d.next[edge] < 0 {
-				d.next[edge] = int32(len(phase))
-				add(u)
-			}
-			if at = int(d.next[edge]); len(phase) > MostStates {
-				return nil, ErrTooLarge
-			}
+		next := prefix{behind(int(b)), behind(int(b) + 1), p.length + 1, int32(u)}
+		if next.from == next.to {
+			next = prefix{u: int32(u)}
 		}
-		if at >= 0 {
-			d.accept[at] = false
-		}
-	}
-	others := int32(len(phase))
-	for u := range uint8(8) {
-		add(u)
-	}
-	for i, to := range d.next {
-		if to < -1 {
-			d.next[i] = others - 2 - to
-		}
-	}
-	d.Work = len(d.next)
-	d.total = make([]bool, len(phase))
-	for i, u := range phase {
-		d.total[i] = u == 0
-	}
-	d.marked.Do(func() {}) // what it finds is known here
-	d.safe = slices.Repeat([]uint8{always}, len(phase))
-	d.free = make([]bool, len(phase))
-	d.free[others] = true
-	d.shapes = &shapes{d: d} // empty: every state takes all plain text, so nobody looks
-	return d, nil
+		return next, ok
+	}, func(p prefix) bool {
+		return p.u == 0 && (p.to == 0 || len(names[p.from]) > int(p.length))
+	})
 }
 
 // AnyText is the automaton of all texts.
@@ -459,7 +401,6 @@ var AnyText = sync.OnceValue(func() *DFA {
 	if err != nil {
 		panic("automaton: " + err.Error()) // it does not depend on anything
 	}
-	d.markTotal()
 	return d
 })
 

@@ -306,9 +306,6 @@ func (c *Grammar) stayingOf(d *DFA) *staying {
 	k := c.staying[d]
 	if k == nil {
 		k = &staying{make([]uint8, len(d.accept)), make([]uint64, len(d.accept))}
-		if c.staying == nil {
-			c.staying = map[*DFA]*staying{}
-		}
 		c.staying[d] = k
 	}
 	return k
@@ -410,13 +407,14 @@ func (c *Grammar) insideOf(s *String, at, count int32, given []uint64) *inside {
 			return c.insideHeads(&alike, inString{state: at}, in)
 		}
 		in = c.newInside(&alike, inString{state: at})
-		if c.insides == nil {
-			c.insides = map[insideKey]*inside{}
-		}
-		c.insides[key] = in
-		c.masks++
+		c.keep(key, in)
 	}
 	return in
+}
+
+func (c *Grammar) keep(key insideKey, in *inside) {
+	c.insides[key] = in
+	c.masks++
 }
 
 // otherBare are the tokens without quotes and backslashes that are not in given; false if they are
@@ -448,9 +446,6 @@ func (c *Grammar) behind(parent int32) []uint64 {
 		set = make([]uint64, (len(t.order)+64)/64)
 		Allow(set, 0)
 		c.take(t, t.roots, c.m.after(parent), set)
-		if c.tails == nil {
-			c.tails = map[int32][]uint64{}
-		}
 		c.tails[parent] = set
 	}
 	return set
@@ -483,11 +478,7 @@ func (c *Grammar) allowNumber(mask []uint64, id int32) {
 		in = &inside{mask: NewMask()}
 		s := &String{Text: d, Max: -1}
 		c.walkInside(s, &words().strings.numeric, inString{state: f.a}, in.mask)
-		if c.insides == nil {
-			c.insides = map[insideKey]*inside{}
-		}
-		c.insides[key] = in
-		c.masks++
+		c.keep(key, in)
 	}
 	allowAll(mask, in.mask)
 	if mixed := &words().strings.mixed; len(mixed.nodes) > 0 {

@@ -10,7 +10,7 @@ import "unicode/utf8"
 // distancesToEnd is the fewest characters that a text still needs, from each state, before it may
 // end. Inside a character only the characters after it count.
 func (d *DFA) distancesToEnd() []int32 {
-	_, pick := d.picks()
+	pick := d.pick
 	back := d.back(nil)
 	ends := make([]int32, len(d.accept))
 	var near, next []int32 // states that are n, and n+1, characters from an end
@@ -48,7 +48,7 @@ func Bounded(d *DFA, least, most int) (*String, error) {
 	if most >= 0 && int(s.ends[0]) > most {
 		return nil, ErrEmpty
 	}
-	_, pick := d.picks()
+	pick := d.pick
 	for state, end := range s.ends {
 		s.slack = max(s.slack, int(end))
 		if end != 0 || !d.accept[state] || least <= int(s.ends[0]) {

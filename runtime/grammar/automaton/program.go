@@ -124,6 +124,7 @@ type String struct {
 func (s *String) DFA() *DFA {
 	if s.Text == nil {
 		s.Text = s.Make()
+		s.Text.markTotal()
 	}
 	return s.Text
 }

@@ -51,8 +51,7 @@ func newShapes(d *DFA, states []int32, place []int8) *shapes {
 		known: map[string]int32{}}
 	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true,
 		wholeShape: false}
-	_, pick := d.picks()
-	for _, b := range pick {
+	for _, b := range d.pick {
 		switch {
 		case b >= utf8.RuneSelf:
 			s.beyond = append(s.beyond, b)

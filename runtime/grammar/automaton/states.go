@@ -56,24 +56,28 @@ const (
 
 // New begins with one frame.
 func New(p *Program, first Symbol) *Grammar {
-	c := &Grammar{m: newMachine(p), ids: map[string]int32{}}
-	c.states = []*state{{}}
-	c.add(c.m.after(c.m.push(first.kind, first.of, 0, 0, ended)))
+	c := &Grammar{m: newMachine(p)}
+	c.begin(c.m.after(c.m.push(first.kind, first.of, 0, 0, ended)))
 	c.first = c.states[firstState].open
 	return c
+}
+
+// begin forgets all states and adds the first.
+func (c *Grammar) begin(first []int32) {
+	c.states, c.ids = []*state{{}}, map[string]int32{}
+	c.insides, c.staying = map[insideKey]*inside{}, map[*DFA]*staying{}
+	c.tails = map[int32][]uint64{}
+	c.tables, c.masks = 0, 0
+	c.add(first)
 }
 
 // bound drops all states when they take too much memory. Bodies keep their configurations and go
 // on.
 func (c *Grammar) bound() {
-	if c.tables*tableBytes+c.masks*MaskWords*8 <= mostBytes {
-		return
+	if c.tables*tableBytes+c.masks*MaskWords*8 > mostBytes {
+		c.age++
+		c.begin(slices.Clone(c.first))
 	}
-	c.states, c.ids = []*state{{}}, map[string]int32{}
-	c.insides, c.staying, c.tails = nil, nil, nil
-	c.tables, c.masks = 0, 0
-	c.age++
-	c.add(slices.Clone(c.first))
 }
 
 // meetings is how often walks come to a state before it is worth finding out what text can follow
@@ -359,31 +363,15 @@ func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
 }
 
 // follow allows the tokens of a part of a trie that a state takes.
-func (c *Grammar) follow(trie *trie, part kids, from int32, mask []uint64) {
-	var stack [longestToken + 1]struct {
-		at   int32
-		left kids
-	}
-	depth := 0
-	stack[0].at, stack[0].left = from, part
-	for {
-		top := &stack[depth]
-		if top.left.at == top.left.end {
-			if depth--; depth < 0 {
-				return
-			}
-			continue
-		}
-		i := top.left.at
-		top.left.at++
-		edge := trie.edges[i]
-		s := c.states[top.at]
-		to := unknown
+func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
+	s := c.states[from]
+	for i := part.at; i < part.end; i++ {
+		to, edge := unknown, t.edges[i]
 		if s.next != nil {
 			to = s.next[edge]
 		}
 		if to == unknown {
-			to = c.step(top.at, edge)
+			to = c.step(from, edge)
 		}
 		if to < 0 {
 			continue
@@ -394,17 +382,16 @@ func (c *Grammar) follow(trie *trie, part kids, from int32, mask []uint64) {
 				after.stays = c.stays(to)
 			}
 		}
-		n := &trie.nodes[i]
+		n := &t.nodes[i]
 		if n.kinds&^after.loops == 0 || n.kinds&^after.stays == 0 {
-			trie.allow(mask, i, n.last)
+			t.allow(mask, i, n.last)
 			continue
 		}
 		if n.whole {
-			Allow(mask, trie.order[trie.first[i]])
+			Allow(mask, t.order[t.first[i]])
 		}
 		if n.below.at < n.below.end {
-			depth++
-			stack[depth].at, stack[depth].left = to, n.below
+			c.follow(t, n.below, to, mask)
 		}
 	}
 }
