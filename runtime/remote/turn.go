@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ func (t *turn) piece(at int, p client.Call) {
 		t.calls = append(t.calls, &open{})
 	}
 	c := t.calls[index]
-	if c.ID == "" {
-		c.ID = p.ID
-	}
+	c.ID = cmp.Or(c.ID, p.ID)
 	c.Name += p.Function.Name
 	c.text.WriteString(p.Function.Arguments)
 	if c.Name == "" {
@@ -133,9 +132,7 @@ func (t *turn) piece(at int, p client.Call) {
 	}
 	if !c.started {
 		c.started = true
-		if c.ID == "" {
-			c.ID = fmt.Sprintf("call_%d", len(t.calls))
-		}
+		c.ID = cmp.Or(c.ID, fmt.Sprintf("call_%d", len(t.calls)))
 		c.Recipient, _ = recipientOf(c.Name, "")
 		t.ready = append(t.ready, session.CallStart{Index: index, ID: c.ID, Name: c.Name,
 			Recipient: c.Recipient})

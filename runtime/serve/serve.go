@@ -50,9 +50,7 @@ type Models struct {
 
 // New opens the backend. ctx ends what is loaded later, too. Choose must follow before any turn.
 func New(ctx context.Context, o Options) (*Models, error) {
-	if o.Settings.DenseCache == "" {
-		o.Settings.DenseCache = DenseFolder()
-	}
+	o.Settings.DenseCache = cmp.Or(o.Settings.DenseCache, DenseFolder())
 	m := newModels(ctx, o)
 	var err error
 	if m.spare, err = m.open(); err != nil {

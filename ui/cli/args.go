@@ -58,9 +58,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 			i++
 			value, inline = args[i], true
 		}
-		if inner != "" {
-			value = inner + "=" + value
-		}
+		value = either(inner != "", inner+"="+value, value)
 		switch {
 		case name == "": // not a flag of this verb: the parser says so
 			flags = append(flags, a)

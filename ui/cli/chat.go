@@ -152,9 +152,7 @@ func chatCommand(t Terminal) *cli.Command {
 				return answerOnce(c, t, o.Model, answers, given.Tools())
 			}
 			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
-			if !c.Bool("no-history") {
-				o.HistoryPath = stateFile("history")
-			}
+			o.HistoryPath = either(c.Bool("no-history"), "", stateFile("history"))
 			if plain {
 				return chat.RunPlain(c.Context, o)
 			}

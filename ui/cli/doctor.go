@@ -86,10 +86,7 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 	if err := printReport(&shown, &d.Report); err != nil {
 		return err
 	}
-	lines := shown.String()
-	if isTerminal(text) {
-		lines = folded(lines, reportWidth)
-	}
+	lines := either(isTerminal(text), folded(shown.String(), reportWidth), shown.String())
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,7 @@ func questionsCommand(kind, usage string, attempts int) *cli.Command {
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
 		Action: func(c *cli.Context) error {
-			if v.run.Attempts == 0 {
-				v.run.Attempts = attempts
-			}
+			v.run.Attempts = cmp.Or(v.run.Attempts, attempts)
 			if v.run.Efforts == nil {
 				v.run.Efforts = []string{"low", "medium", "high"}
 			}

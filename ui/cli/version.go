@@ -44,9 +44,7 @@ func build() buildInfo {
 			settings[s.Key] = s.Value
 		}
 		b.Version, b.Commit = cmp.Or(b.Version, info.Main.Version), settings["vcs.revision"]
-		if b.Commit != "" && settings["vcs.modified"] == "true" {
-			b.Commit += "+changes"
-		}
+		b.Commit += either(b.Commit != "" && settings["vcs.modified"] == "true", "+changes", "")
 	}
 	b.Version, b.Commit = cmp.Or(b.Version, "(devel)"), cmp.Or(b.Commit, "unknown")
 	return b

@@ -119,9 +119,7 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	settings := v.options.Settings
 	r.Memory = settings.GPUMemoryUtilization
 	r.Concurrency = cmp.Or(settings.MaxNumSeqs, r.Concurrency)
-	if c.IsSet("host") {
-		r.Host = v.host
-	}
+	r.Host = either(c.IsSet("host"), v.host, r.Host)
 	r.Extra = vllmWords(c)
 	if r.Hardware == "" {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
@@ -247,11 +245,8 @@ func vllmWords(c *cli.Context) (list []string) {
 			}
 		case cli.StringSlice: // settings inside a setting
 			for _, inner := range v.Value() {
-				if strings.HasPrefix(inner, "{") {
-					list = append(list, "--"+name+" "+shellWord(inner))
-				} else {
-					list = append(list, "-cc."+shellWord(inner))
-				}
+				how := either(strings.HasPrefix(inner, "{"), "--"+name+" ", "-cc.")
+				list = append(list, how+shellWord(inner))
 			}
 		default:
 			list = append(list, "--"+name+" "+shellWord(fmt.Sprint(v)))
@@ -272,8 +267,5 @@ func vllmModel(name string) string {
 	if !ok || e.HF == "" {
 		return name
 	}
-	if short, ok := strings.CutPrefix(e.HF, "openai/gpt-oss-"); ok {
-		return short
-	}
-	return e.HF
+	return strings.TrimPrefix(e.HF, "openai/gpt-oss-")
 }

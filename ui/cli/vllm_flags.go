@@ -196,19 +196,15 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 
 // written is a setting as it was given.
 func written(c *cli.Context, name string) string {
-	if from := origin(c, name); from != commandLine {
-		return from + ": " + name
-	}
-	return "--" + name
+	from := origin(c, name)
+	return either(from == commandLine, "--", from+": ") + name
 }
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	plain := s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == ""
+	return either(plain, s, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
 }
 
 func noSpeculationFlag(s *engine.Settings) cli.Flag {

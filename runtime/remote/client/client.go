@@ -8,6 +8,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,9 +169,7 @@ func refusal(r *http.Response) *Error {
 	}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, mostRefusal)) // what came of it says enough
 	e.fill(text)
-	if e.Message == "" {
-		e.Message = http.StatusText(e.Status)
-	}
+	e.Message = cmp.Or(e.Message, http.StatusText(e.Status))
 	return e
 }
 
