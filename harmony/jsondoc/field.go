@@ -80,7 +80,7 @@ func (f Field) Members() (map[string]json.RawMessage, error) {
 	}
 	members := make(map[string]json.RawMessage, len(parts.List))
 	for _, p := range parts.List {
-		members[p.Name] = p.Raw
+		members[p.Name] = p.Value
 	}
 	return members, nil
 }

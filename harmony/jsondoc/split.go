@@ -8,15 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 )
 
 // Part is a member of an object, its value as it is written.
-type Part struct {
-	Name string
-	Raw  json.RawMessage
-}
+type Part = Named[json.RawMessage]
 
 // Parts are the members of an object, in their order, each name once.
 type Parts struct {
@@ -26,39 +22,19 @@ type Parts struct {
 
 // Get is the member's value, nil where there is none.
 func (p *Parts) Get(name string) json.RawMessage {
-	if at := p.find(name); at >= 0 {
-		return p.List[at].Raw
+	if at := place(p.List, p.places, name); at >= 0 {
+		return p.List[at].Value
 	}
 	return nil
 }
 
-// find is the place of a name in List, -1 where there is none.
-func (p *Parts) find(name string) int {
-	if p.places == nil && len(p.List) > few {
-		p.places = map[string]int{}
-		for i, m := range p.List {
-			p.places[m.Name] = i
-		}
-	}
-	if p.places == nil {
-		return slices.IndexFunc(p.List, func(m Part) bool { return m.Name == name })
-	}
-	if at, ok := p.places[name]; ok {
-		return at
-	}
-	return -1
-}
-
 // set gives a name its value.
 func (p *Parts) set(name string, raw json.RawMessage) {
-	if at := p.find(name); at >= 0 {
-		p.List[at].Raw = raw
+	if at := place(p.List, p.places, name); at >= 0 {
+		p.List[at].Value = raw
 		return
 	}
-	if p.places != nil {
-		p.places[name] = len(p.List)
-	}
-	p.List = append(p.List, Part{name, raw})
+	grow(&p.List, &p.places, name, raw)
 }
 
 // Parts splits an object of at most so many members. Names match in case; of a name that comes

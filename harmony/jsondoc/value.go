@@ -50,17 +50,49 @@ type Value struct {
 }
 
 // Member is a name and its value.
-type Member struct {
+type Member = Named[*Value]
+
+// Named is a member of an object.
+type Named[V any] struct {
 	Name  string
-	Value *Value
+	Value V
 }
 
-// few is how many members are searched one by one.
+// few is how many members are searched one by one; more have a map of their places.
 const few = 8
+
+// place is where in a list a name stands, -1 where it does not.
+func place[V any](list []Named[V], places map[string]int, name string) int {
+	if places != nil {
+		if i, ok := places[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range list {
+		if list[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// grow adds a member with a new name.
+func grow[V any](list *[]Named[V], places *map[string]int, name string, value V) {
+	*list = append(*list, Named[V]{name, value})
+	if *places != nil {
+		(*places)[name] = len(*list) - 1
+	} else if len(*list) > few {
+		*places = make(map[string]int, 2*few)
+		for i, m := range *list {
+			(*places)[m.Name] = i
+		}
+	}
+}
 
 // Get returns the member of that name, nil if there is none.
 func (v *Value) Get(name string) *Value {
-	if i := v.place(name); i >= 0 {
+	if i := place(v.Members, v.places, name); i >= 0 {
 		return v.Members[i].Value
 	}
 	return nil
@@ -76,37 +108,14 @@ func (v *Value) Member(name string) *Value {
 
 var absent Value
 
-func (v *Value) place(name string) int {
-	if v.places != nil {
-		if i, ok := v.places[name]; ok {
-			return i
-		}
-		return -1
-	}
-	for i := range v.Members {
-		if v.Members[i].Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // add puts a member in its place.
 func (v *Value) add(name string, value *Value) {
-	if i := v.place(name); i >= 0 {
+	if i := place(v.Members, v.places, name); i >= 0 {
 		v.Twice = append(v.Twice, v.Members[i])
 		v.Members[i].Value = value
 		return
 	}
-	v.Members = append(v.Members, Member{name, value})
-	if v.places != nil {
-		v.places[name] = len(v.Members) - 1
-	} else if len(v.Members) > few {
-		v.places = make(map[string]int, 2*few)
-		for i, m := range v.Members {
-			v.places[m.Name] = i
-		}
-	}
+	grow(&v.Members, &v.places, name, value)
 }
 
 // IsTwice tells whether the name came more than once.

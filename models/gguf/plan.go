@@ -73,89 +73,65 @@ func (f finder) one(names ...string) []rows {
 	return nil
 }
 
+// outsideNames and layerNames are what converters call a tensor of the Hugging Face layout, outside
+// of the layers and in one. Of the latter, weights and biases have .weight and .bias behind them.
+var (
+	outsideNames = map[string]string{"model.embed_tokens.weight": "token_embd.weight",
+		"model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}
+	layerNames = map[string][]string{"input_layernorm": {"attn_norm"},
+		"post_attention_layernorm": {"post_attention_norm", "ffn_norm"},
+		"q_proj":                   {"attn_q", fused}, "k_proj": {"attn_k", fused},
+		"v_proj": {"attn_v", fused}, "o_proj": {"attn_output", "attn_out"},
+		"router": {"ffn_gate_inp"}}
+)
+
+// fused is q, k and v together, their rows one behind the other.
+const fused = "attn_qkv"
+
 // sources finds what a tensor of the Hugging Face layout is made from; nil when it is not there.
 func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
-	switch to.Name {
-	case "model.embed_tokens.weight":
-		return f.one("token_embd.weight")
-	case "model.norm.weight":
-		return f.one("output_norm.weight")
-	case "lm_head.weight":
-		return f.one("output.weight")
+	if name, ok := outsideNames[to.Name]; ok {
+		return f.one(name)
 	}
 	var layer int
 	var rest string
 	if _, err := fmt.Sscanf(to.Name, "model.layers.%d.%s", &layer, &rest); err != nil {
 		return nil
 	}
-	at := func(names ...string) []rows {
-		for i := range names {
-			names[i] = fmt.Sprintf("blk.%d.%s", layer, names[i])
+	at := func(kind string, names ...string) []rows {
+		for i, name := range names {
+			names[i] = fmt.Sprintf("blk.%d.%s%s", layer, name, kind)
 		}
 		return f.one(names...)
 	}
+	if matrix, ok := strings.CutPrefix(rest, "mlp.experts."); ok {
+		kind := ".weight"
+		if strings.HasSuffix(matrix, "_bias") {
+			kind = ".bias"
+		}
+		if strings.HasPrefix(matrix, "down_proj_") {
+			return at(kind, "ffn_down_exps")
+		}
+		if both := at(kind, "ffn_gate_up_exps"); both != nil {
+			return both
+		}
+		gate, up := at(kind, "ffn_gate_exps"), at(kind, "ffn_up_exps")
+		if gate == nil || up == nil {
+			return nil
+		}
+		return append(gate, up...)
+	}
 	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."),
 		".")
-	query, kv := int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
-	// fused gives q, k or v: alone, or as rows of the three together.
-	fused := func(alone string, first int64) []rows {
-		if found := at(alone + "." + kind); found != nil {
-			return found
-		}
-		found := at("attn_qkv." + kind)
-		for i := range found {
-			found[i].first = first
-		}
-		return found
+	if part == "sinks" {
+		return at("", "attn_sinks.weight", "attn_sinks")
 	}
-	switch part {
-	case "input_layernorm":
-		return at("attn_norm.weight")
-	case "post_attention_layernorm":
-		return at("post_attention_norm.weight", "ffn_norm.weight")
-	case "q_proj":
-		return fused("attn_q", 0)
-	case "k_proj":
-		return fused("attn_k", query)
-	case "v_proj":
-		return fused("attn_v", query+kv)
-	case "o_proj":
-		return at("attn_output."+kind, "attn_out."+kind)
-	case "sinks":
-		return at("attn_sinks.weight", "attn_sinks")
-	case "router":
-		return at("ffn_gate_inp." + kind)
+	found := at("."+kind, slices.Clone(layerNames[part])...)
+	if found != nil && strings.Contains(found[0].tensor.Name, fused) {
+		query, kv := int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
+		found[0].first = map[string]int64{"k_proj": query, "v_proj": query + kv}[part]
 	}
-	_, matrix, _ := strings.Cut(rest, "experts.")
-	switch matrix {
-	case "gate_up_proj_blocks":
-		return orElse(at("ffn_gate_up_exps.weight"), func() []rows {
-			return pair(at("ffn_gate_exps.weight"), at("ffn_up_exps.weight"))
-		})
-	case "gate_up_proj_bias":
-		return orElse(at("ffn_gate_up_exps.bias"),
-			func() []rows { return pair(at("ffn_gate_exps.bias"), at("ffn_up_exps.bias")) })
-	case "down_proj_blocks":
-		return at("ffn_down_exps.weight")
-	case "down_proj_bias":
-		return at("ffn_down_exps.bias")
-	}
-	return nil
-}
-
-func orElse(found []rows, other func() []rows) []rows {
-	if found != nil {
-		return found
-	}
-	return other()
-}
-
-// pair returns both, or none if one is missing.
-func pair(gate, up []rows) []rows {
-	if gate == nil || up == nil {
-		return nil
-	}
-	return append(gate, up...)
+	return found
 }
 
 // check compares the sources of a rewrite with what it makes.
@@ -175,7 +151,7 @@ func (f finder) check(r rewrite) error {
 		switch {
 		case len(r.from) > 1: // gate and up: half of the rows (of a bias: of the values) each
 			fits[1] /= 2
-		case strings.Contains(t.Name, "attn_qkv"):
+		case strings.Contains(t.Name, fused):
 			fits[0] = t.Shape[0]
 			if from.first+int64(want[0]) > int64(t.Shape[0]) {
 				fits[0] = want[0]

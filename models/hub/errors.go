@@ -83,13 +83,6 @@ func (e *HashError) Error() string {
 		e.Got, e.Want)
 }
 
-// ChangedError says that a file changed on the hub again and again while it was fetched.
-type ChangedError struct{ File string }
-
-func (e *ChangedError) Error() string {
-	return e.File + " changes on the hub while it is fetched: run it again later"
-}
-
 // ProtocolError says that a server does not speak the hub's protocol.
 type ProtocolError struct{ Host, What string }
 

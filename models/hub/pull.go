@@ -169,7 +169,8 @@ func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) err
 		case !changed && !damaged:
 			return err
 		case starts == restartLimit && changed:
-			return &ChangedError{f.Path}
+			return fmt.Errorf("%s changes on the hub while it is fetched: run it again later",
+				f.Path)
 		case starts == restartLimit:
 			return err
 		case changed:

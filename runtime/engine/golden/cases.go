@@ -81,21 +81,11 @@ func (a *Arrays) readCase(name string, vocab int) (Case, error) {
 }
 
 // Arrays are the named arrays of one safetensors file.
-type Arrays struct {
-	file  *safetensors.File
-	index map[string]int
-}
+type Arrays struct{ file *safetensors.File }
 
 func OpenArrays(path string) (*Arrays, error) {
 	f, err := safetensors.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	a := &Arrays{file: f, index: map[string]int{}}
-	for i, t := range f.Header.Tensors {
-		a.index[t.Name] = i
-	}
-	return a, nil
+	return &Arrays{f}, err
 }
 
 // Close unmaps the file; what Int32 and Float32 returned stays.
@@ -103,8 +93,9 @@ func (a *Arrays) Close() error { return a.file.Close() }
 
 // Bytes is the raw array of a type.
 func (a *Arrays) Bytes(name string, t safetensors.DType) ([]byte, error) {
-	i, ok := a.index[name]
-	if !ok {
+	i := slices.IndexFunc(a.file.Header.Tensors,
+		func(t safetensors.Info) bool { return t.Name == name })
+	if i < 0 {
 		return nil, fmt.Errorf("%s is missing", name)
 	}
 	tensor := a.file.Tensor(i)

@@ -178,7 +178,7 @@ func (o *Object) Unread() (names []string) {
 	}
 	for _, m := range o.members.List {
 		known := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
-			jsondoc.Field{Raw: m.Raw}.Kind() == jsondoc.Null
+			jsondoc.Field{Raw: m.Value}.Kind() == jsondoc.Null
 		if !known {
 			names = append(names, m.Name)
 		}
