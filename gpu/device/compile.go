@@ -58,21 +58,6 @@ func fits(p *engine.Program) error {
 	return nil
 }
 
-// own checks that a buffer lies wholly in this device's memory.
-func (s *step) own(b *engine.Buffer) error {
-	if b == nil || b.Home == engine.Logits {
-		return nil
-	}
-	have, ok := b.Region.(*region)
-	if !ok || have.dev != s.dev {
-		return fmt.Errorf("%s does not lie in the memory of this device", b.Name)
-	}
-	if err := have.check(b.Offset, int(s.p.BytesOf(b))); err != nil {
-		return fmt.Errorf("%s: %w", b.Name, err)
-	}
-	return nil
-}
-
 // at is the address of a buffer; 0 for a missing bias.
 func (s *step) at(b *engine.Buffer) kernels.Pointer {
 	switch {

@@ -104,7 +104,8 @@ func (s *step) build() (err error) {
 // prepare checks an operation's buffers and makes the memory that it needs besides.
 func (s *step) prepare(op *engine.Op) (err error) {
 	for _, b := range slices.Concat(op.Out, op.In, op.W) {
-		if err := s.own(b); err != nil {
+		if err := engine.Within(s.p, b,
+			func(r *region) bool { return r.dev == s.dev && r.at != 0 }); err != nil {
 			return err
 		}
 		if b != nil && b.Home == engine.Logits && s.logits == nil {

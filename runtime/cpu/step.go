@@ -7,6 +7,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -108,11 +109,10 @@ func (s *step) build(p *engine.Program) error {
 		return fmt.Errorf("no memory for the step")
 	}
 	for i, op := range p.Ops {
-		for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
-			for _, b := range list {
-				if err := s.own(p, b); err != nil {
-					return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
-				}
+		for _, b := range slices.Concat(op.Out, op.In, op.W) {
+			if err := engine.Within(p, b,
+				func(r *region) bool { return r.dev == s.dev }); err != nil {
+				return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
 			}
 		}
 		if !s.append(op) {
@@ -126,21 +126,6 @@ func (s *step) build(p *engine.Program) error {
 	s.unembeds = p.Ops[len(p.Ops)-1].Out[0].Home == engine.Logits
 	if C.ossrun_tape_seal(s.tape, C.int(s.threads)) == 0 {
 		return fmt.Errorf("no memory for the step")
-	}
-	return nil
-}
-
-// own checks that the whole of a buffer lies in this device's memory.
-func (s *step) own(p *engine.Program, b *engine.Buffer) error {
-	if b == nil || b.Home == engine.Logits {
-		return nil
-	}
-	r, ok := b.Region.(*region)
-	if !ok || r.dev != s.dev {
-		return fmt.Errorf("%s does not lie in the memory of this device", b.Name)
-	}
-	if _, err := r.slice(b.Offset, int(p.BytesOf(b))); err != nil {
-		return fmt.Errorf("%s: %w", b.Name, err)
 	}
 	return nil
 }

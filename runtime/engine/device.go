@@ -47,6 +47,21 @@ func Inside(offset int64, n int, bytes int64) error {
 	return nil
 }
 
+// Within refuses a buffer of p that does not lie wholly in a region of one's own.
+func Within[R Region](p *Program, b *Buffer, own func(R) bool) error {
+	if b == nil || b.Home == Logits {
+		return nil
+	}
+	r, ok := b.Region.(R)
+	if !ok || !own(r) {
+		return fmt.Errorf("%s does not lie in the memory of this device", b.Name)
+	}
+	if err := Inside(b.Offset, int(p.BytesOf(b)), r.Bytes()); err != nil {
+		return fmt.Errorf("%s: %w", b.Name, err)
+	}
+	return nil
+}
+
 // A Step is a compiled Program.
 type Step interface {
 	// Forward runs the whole program on a batch that passed Batch.Check. It fills logits
