@@ -204,13 +204,12 @@ func (c *Checkpoint) Tensor(name string) models.Tensor {
 func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Close unmaps the weights. No Tensor may be used after it.
-func (c *Checkpoint) Close() error {
-	var errs []error
+func (c *Checkpoint) Close() (err error) {
 	for _, f := range c.close {
-		errs = append(errs, f())
+		err = errors.Join(err, f())
 	}
 	c.close, c.tensors, c.gguf = nil, nil, nil
-	return errors.Join(errs...)
+	return err
 }
 
 // The demo model: embedded, unpacked into memory, then held to the same checks as a file. It needs

@@ -66,14 +66,12 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f,
-			unmap: func() error { return nil }})
-		mapped := &r.files[len(r.files)-1]
+		name := filepath.Base(path)
 		data, unmap, err := mapping.File(f, size)
 		if err != nil {
-			return nil, fmt.Errorf("mapping %s: %w", mapped.name, err)
+			return nil, errors.Join(fmt.Errorf("mapping %s: %w", name, err), f.Close())
 		}
-		mapped.data, mapped.unmap = data, unmap
+		r.files = append(r.files, mappedFile{name, f, data, unmap})
 	}
 	for _, t := range m.set.Tensors {
 		if t.End > int64(len(r.files[t.File].data)) {
@@ -112,15 +110,14 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 }
 
 // Close frees the memory and ends the mappings.
-func (r *Weights) Close() error {
-	var errs []error
+func (r *Weights) Close() (err error) {
 	for _, f := range r.files {
-		errs = append(errs, f.unmap(), f.file.Close())
+		err = errors.Join(err, f.unmap(), f.file.Close())
 	}
 	if r.memory != nil {
-		errs = append(errs, r.memory.Free())
+		err = errors.Join(err, r.memory.Free())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // keepFor decides whether the files stay in the page cache.

@@ -33,12 +33,7 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 	for {
 		before := t.missing(i)
 		address, foreign := t.address()
-		var err error
-		if i == wholeFile {
-			err = t.stream(address, foreign, buffer)
-		} else {
-			err = t.ranged(i, address, foreign, buffer)
-		}
+		err := t.try(i, address, foreign, buffer)
 		switch {
 		case err == nil:
 			return nil
@@ -114,9 +109,12 @@ func (t *transfer) get(ctx context.Context, address string, foreign bool, from,
 	return nil, c.refused(response, t.pull.Repo.ID(), t.want.Path+" in "+t.pull.Repo.ID())
 }
 
-// ranged fetches the rest of range i.
-func (t *transfer) ranged(i int, address string, foreign bool, buffer []byte) error {
-	from, length := t.left(i)
+// try fetches the rest of range i, or the whole file in order and skips what is already there.
+func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error {
+	var from, length int64 // the whole file
+	if i != wholeFile {
+		from, length = t.left(i)
+	}
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
 	response, err := t.get(ctx, address, foreign, from, length)
@@ -124,19 +122,36 @@ func (t *transfer) ranged(i int, address string, foreign bool, buffer []byte) er
 		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode == http.StatusOK {
-		if from != 0 || length != t.want.Size {
-			return errNoRanges
-		}
-		if response.ContentLength >= 0 && response.ContentLength != length {
-			return t.contradiction("a length of %d bytes", response.ContentLength)
-		}
-	} else if err := t.agrees(response.Header.Get("Content-Range"), from, length); err != nil {
+	switch whole := response.StatusCode == http.StatusOK; {
+	case !whole && i == wholeFile:
+		return &ProtocolError{response.Request.URL.Host,
+			"it sends a part where the whole was asked for"}
+	case !whole:
+		err = t.agrees(response.Header.Get("Content-Range"), from, length)
+	case i != wholeFile && (from != 0 || length != t.want.Size):
+		return errNoRanges
+	case response.ContentLength >= 0 && response.ContentLength != t.want.Size:
+		err = t.contradiction("a length of %d bytes", response.ContentLength)
+	}
+	if err != nil {
 		return err
 	}
 	body := watch(response.Body, t.pull.client.Stall, cancel)
 	defer body.stop()
-	return t.receive(ctx, body, i, length, buffer)
+	if i != wholeFile {
+		return t.receive(ctx, body, i, length, buffer)
+	}
+	for i := range t.at.written {
+		start, _ := t.at.span(i)
+		from, length := t.left(i)
+		if _, err := io.CopyN(io.Discard, body, from-start); err != nil {
+			return reason(ctx, err)
+		}
+		if err := t.receive(ctx, body, i, length, buffer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // receive writes length bytes of a body to range i. What came before an error is kept.
@@ -166,37 +181,6 @@ func reason(ctx context.Context, err error) error {
 		return errCut
 	}
 	return err
-}
-
-// stream fetches the whole file in order and skips what is already there.
-func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
-	ctx, cancel := context.WithCancelCause(t.ctx)
-	defer cancel(nil)
-	response, err := t.get(ctx, address, foreign, 0, 0)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return &ProtocolError{response.Request.URL.Host,
-			"it sends a part where the whole was asked for"}
-	}
-	if response.ContentLength >= 0 && response.ContentLength != t.want.Size {
-		return t.contradiction("a length of %d bytes", response.ContentLength)
-	}
-	body := watch(response.Body, t.pull.client.Stall, cancel)
-	defer body.stop()
-	for i := range t.at.written {
-		start, _ := t.at.span(i)
-		from, length := t.left(i)
-		if _, err := io.CopyN(io.Discard, body, from-start); err != nil {
-			return reason(ctx, err)
-		}
-		if err := t.receive(ctx, body, i, length, buffer); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // agrees compares a Content-Range with what was asked for.

@@ -222,12 +222,11 @@ func sweepJournal(blob string) {
 }
 
 // dropPartial deletes the unfinished parts of a blob.
-func dropPartial(blob string) error {
-	var errs []error
+func dropPartial(blob string) (err error) {
 	for _, suffix := range [...]string{newSuffix, journalSuffix, partialSuffix} {
-		if err := os.Remove(blob + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("deleting a broken download: %w", err))
+		if left := os.Remove(blob + suffix); left != nil && !errors.Is(left, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("deleting a broken download: %w", left))
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
