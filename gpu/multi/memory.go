@@ -24,19 +24,18 @@ func (d *Device) memory(bytes int64) memory {
 func (m *memory) Bytes() int64 { return m.bytes }
 
 // Free frees the parts that exist.
-func (m *memory) Free() error {
+func (m *memory) Free() (err error) {
 	if m.parts == nil {
 		return nil
 	}
-	var errs []error
 	for _, r := range m.parts {
 		if r != nil {
-			errs = append(errs, r.Free())
+			err = errors.Join(err, r.Free())
 		}
 	}
 	m.parts = nil
 	m.dev.users.Release()
-	return errors.Join(errs...)
+	return err
 }
 
 type weight struct {
@@ -76,14 +75,13 @@ func (w *weight) Read(offset int64, dst []byte) error {
 	return errors.New("no device has this weight")
 }
 
-func (w *weight) Write(offset int64, src []byte) error {
-	var errs []error
+func (w *weight) Write(offset int64, src []byte) (err error) {
 	for _, r := range w.parts {
 		if r != nil {
-			errs = append(errs, r.Write(offset, src))
+			err = errors.Join(err, r.Write(offset, src))
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // arena is the scratch of all devices, and the areas through which experts are streamed.

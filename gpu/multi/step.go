@@ -3,6 +3,7 @@ package multi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -81,10 +82,9 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 		if err := s.move(b, x.bring); err != nil {
 			return s.at(x, err)
 		}
-		switch {
-		case i == len(s.parts)-1:
+		if i == len(s.parts)-1 {
 			err = last(x)
-		default:
+		} else {
 			err = s.begin(x, b, times)
 		}
 		if err != nil {
@@ -139,7 +139,7 @@ func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 	return &s.bare
 }
 
-func (s *step) Close() error {
+func (s *step) Close() (err error) {
 	s.dev.settle()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -147,13 +147,11 @@ func (s *step) Close() error {
 		return nil
 	}
 	s.closed = true
-	var errs []error
-	for i := range s.parts {
-		// from the last one: the first of a chain has what the others use
-		if x := s.parts[len(s.parts)-1-i].step; x != nil {
-			errs = append(errs, x.Close())
+	for _, x := range slices.Backward(s.parts) { // the first of a chain has what the others use
+		if x.step != nil {
+			err = errors.Join(err, x.step.Close())
 		}
 	}
 	s.dev.users.Release()
-	return errors.Join(errs...)
+	return err
 }
