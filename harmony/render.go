@@ -115,8 +115,6 @@ func droppedBefore(messages []Message) int {
 	return 0
 }
 
-var errNoToolName = errors.New("a tool message needs the tool's name")
-
 // RenderMessage appends the ids of one message, <|start|> and <|end|> or <|call|> included. On an
 // error what it returns is of no use.
 func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, error) {
@@ -127,7 +125,7 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 		return dst, fmt.Errorf("unknown role: %q", m.Role)
 	case m.Role == RoleTool:
 		if !m.has(fieldName, m.Name) {
-			return dst, errNoToolName
+			return dst, errors.New("a tool message needs the tool's name")
 		}
 		dst = t.Encode(dst, m.Name)
 	default:

@@ -85,7 +85,10 @@ func ScanUTF8(b []byte) (valid, wrong int) {
 	if len(rest) == 0 || !utf8.FullRune(rest) {
 		return valid, 0
 	}
-	return valid, cutLen(rest)
+	for wrong = 1; wrong < len(rest) && !utf8.FullRune(rest[:wrong+1]); {
+		wrong++
+	}
+	return valid, wrong
 }
 
 // validLen is the number of bytes at the front of b that are whole characters.
@@ -102,14 +105,4 @@ func validLen(b []byte) int {
 		i += n
 	}
 	return len(b)
-}
-
-// cutLen is the length of the maximal part of a character at the front of b, which does not begin
-// with a whole one. A byte that cannot begin a character counts as one.
-func cutLen(b []byte) int {
-	n := 1
-	for n < len(b) && !utf8.FullRune(b[:n+1]) {
-		n++
-	}
-	return n
 }

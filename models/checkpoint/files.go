@@ -7,7 +7,6 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -70,14 +69,6 @@ func (f Found) FileStates() FileStates {
 
 // FileStates describes the weights' files as they were when they were opened.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
-
-// keepStates is called when the files are open: states that were read before hold for the open
-// files if they have not changed.
-func (c *Checkpoint) keepStates(paths []string) {
-	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
-		c.states = FileStates{}
-	}
-}
 
 // files are the paths of the weights.
 func (f Found) files() ([]string, error) {

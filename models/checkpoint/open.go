@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
@@ -104,7 +105,8 @@ func open(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// use marks open files as in use, so that ossrun rm leaves them alone.
+// use marks open files as in use, so that ossrun rm leaves them alone. States that were read before
+// hold for the open files if they have not changed.
 func (c *Checkpoint) use(paths []string) error {
 	for _, path := range paths {
 		use, err := store.Use(path)
@@ -113,7 +115,9 @@ func (c *Checkpoint) use(paths []string) error {
 		}
 		c.close = append(c.close, use.Close)
 	}
-	c.keepStates(paths)
+	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
+		c.states = FileStates{}
+	}
 	return nil
 }
 

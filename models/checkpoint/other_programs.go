@@ -39,7 +39,10 @@ func (e Foreign) SameShape(as models.Entry) bool {
 // ListForeign looks into the folders of other programs, in the order of their names. Folders that
 // are not there or cannot be read are passed over: they are not ours.
 func ListForeign() []Foreign {
-	list := slices.Concat(ollamaModels(), lmstudioModels(), llamaModels())
+	list := append(ollamaModels(), llamaModels()...)
+	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
+		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
+	}
 	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
@@ -97,14 +100,6 @@ func ollamaModels() (list []Foreign) {
 				}
 			}
 		}
-	}
-	return list
-}
-
-// lmstudioModels walks LM Studio's OWNER/REPO/FILE.gguf.
-func lmstudioModels() (list []Foreign) {
-	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
-		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
 	}
 	return list
 }
