@@ -167,14 +167,13 @@ func (d *Device) Close() error {
 }
 
 // shut frees what open and the first upload made, however far they came.
-func (d *Device) shut() error {
-	var errs []error
+func (d *Device) shut() (err error) {
 	if d.loading != nil {
-		errs = append(errs, d.loading.close())
+		err = d.loading.close()
 	}
-	errs = append(errs, d.own.close())
+	err = errors.Join(err, d.own.close())
 	if d.kernels != nil {
-		errs = append(errs, d.kernels.close())
+		err = errors.Join(err, d.kernels.close())
 	}
-	return errors.Join(append(errs, d.ctx.Close())...)
+	return errors.Join(err, d.ctx.Close())
 }

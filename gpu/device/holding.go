@@ -64,13 +64,12 @@ func (h *resources) made() error {
 }
 
 // close gives back in reverse order. It may be called more than once.
-func (h *resources) close() error {
-	var errs []error
+func (h *resources) close() (err error) {
 	for _, free := range slices.Backward(h.frees) {
-		errs = append(errs, free())
+		err = errors.Join(err, free())
 	}
 	h.frees = nil
-	return errors.Join(errs...)
+	return err
 }
 
 // sharing names things that the steps of a device use in turn: the largest bucket's serves all. A

@@ -102,13 +102,12 @@ func (m *modules) function(name string) (*driver.Function, error) {
 	return f, nil
 }
 
-func (m *modules) close() error {
-	var errs []error
+func (m *modules) close() (err error) {
 	for _, loaded := range m.loaded {
-		errs = append(errs, loaded.Close())
+		err = errors.Join(err, loaded.Close())
 	}
 	m.loaded = nil
-	return errors.Join(errs...)
+	return err
 }
 
 // Kernels says what the card's kernels are loaded from: "machine code sm_90a".
