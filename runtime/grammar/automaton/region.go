@@ -122,27 +122,35 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	return shape
 }
 
-// loops is the kinds of bytes (trie.go) of which any text leads back to a state.
-func (s *shapes) loops(state int32) (kinds uint64) {
-	some := false // a state inside a character has no loops
+// textKinds is the kinds of bytes (trie.go) of which every byte of plain text is taken: a character
+// of ASCII, or the first byte of another, behind which a character is at the place u.
+func textKinds(takes func(b, u uint8) bool) (kinds uint64) {
 	for kind, bounds := range kindRanges {
-		loop := true
-		for b := int(bounds[0]); b <= int(bounds[1]) && loop; b++ {
-			to := s.d.step(state, byte(b))
-			switch u, ok := utf8Step(0, byte(b)); {
-			case b < utf8.RuneSelf:
-				loop = isPlain[b] && to == state
-			case ok: // the first byte of a character
-				loop = to >= 0 && s.end[to] == state && s.complete[s.shape(to, u)]
-			default:
-				continue
+		all := true
+		for b := int(bounds[0]); b <= int(bounds[1]) && all; b++ {
+			if u, ok := utf8Step(0, byte(b)); ok {
+				all = (b >= utf8.RuneSelf || isPlain[b]) && takes(byte(b), u)
 			}
-			some = some || loop
 		}
-		if loop {
+		if all {
 			kinds |= 1 << kind
 		}
 	}
+	return kinds
+}
+
+// loops is the kinds of bytes of which any text leads back to a state.
+func (s *shapes) loops(state int32) uint64 {
+	some := false // a state inside a character has no loops
+	kinds := textKinds(func(b, u uint8) bool {
+		to := s.d.step(state, b)
+		loop := to == state
+		if u != 0 {
+			loop = to >= 0 && s.end[to] == state && s.complete[s.shape(to, u)]
+		}
+		some = some || loop
+		return loop
+	})
 	if !some {
 		return 0
 	}
@@ -252,26 +260,17 @@ func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	}
 }
 
-// stays is the kinds of bytes (trie.go) of which a text of any length stays in the region; 0 where
-// there is a bound.
-func (r *region) stays() (kinds uint64) {
+// stays is the kinds of bytes of which a text of any length stays in the region; 0 where there is a
+// bound.
+func (r *region) stays() uint64 {
 	if r.room >= 0 {
 		return 0
 	}
-	for kind, bounds := range kindRanges {
-		stay := true
-		for b := int(bounds[0]); b <= int(bounds[1]) && stay; b++ {
-			to := r.d.step(r.states[0], byte(b))
-			switch u, ok := utf8Step(0, byte(b)); {
-			case b < utf8.RuneSelf:
-				stay = isPlain[b] && to >= 0 && !r.leaves[r.d.class[b]]
-			case ok: // the first byte of a character
-				stay = !r.wide && r.complete[r.shape(to, u)]
-			}
+	return textKinds(func(b, u uint8) bool {
+		to := r.d.step(r.states[0], b)
+		if u != 0 {
+			return !r.wide && r.complete[r.shape(to, u)]
 		}
-		if stay {
-			kinds |= 1 << kind
-		}
-	}
-	return kinds
+		return to >= 0 && !r.leaves[r.d.class[b]]
+	})
 }

@@ -30,14 +30,7 @@ var isPlain = func() (plain [utf8.RuneSelf]bool) {
 }()
 
 // plainKinds is the kinds of the bytes of plain text.
-var plainKinds = func() (kinds uint64) {
-	for kind, bounds := range kindRanges {
-		if b := bounds[0]; b >= utf8.RuneSelf || isPlain[b] {
-			kinds |= 1 << kind
-		}
-	}
-	return kinds
-}()
+var plainKinds = textKinds(func(uint8, uint8) bool { return true })
 
 // alphabet is the plain tokens by their characters.
 type alphabet struct {

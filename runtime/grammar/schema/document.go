@@ -24,10 +24,14 @@ func rational(text string) *big.Rat {
 
 // plainNumber is a number as a plain decimal.
 func plainNumber(text string) string {
-	r := rational(text)
-	if r == nil {
-		return text
+	if r := rational(text); r != nil {
+		return decimal(r)
 	}
+	return text
+}
+
+// decimal writes out a number that was read from a decimal.
+func decimal(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
 	}

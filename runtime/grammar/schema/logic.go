@@ -6,8 +6,8 @@
 package schema
 
 import (
+	"math/big"
 	"slices"
-	"strconv"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
@@ -26,6 +26,10 @@ type negation struct {
 
 func textValue(s string) *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.String, Text: s} }
 
+func numberValue(r *big.Rat) *jsondoc.Value {
+	return &jsondoc.Value{Kind: jsondoc.Number, Text: decimal(r)}
+}
+
 func listValue(items ...*jsondoc.Value) *jsondoc.Value {
 	return &jsondoc.Value{Kind: jsondoc.Array, Items: items}
 }
@@ -41,7 +45,7 @@ func member(name string, v *jsondoc.Value) jsondoc.Member {
 func typeMember(name string) jsondoc.Member { return member("type", textValue(name)) }
 
 func countMember(name string, n int) jsondoc.Member {
-	return member(name, &jsondoc.Value{Kind: jsondoc.Number, Text: strconv.Itoa(n)})
+	return member(name, numberValue(big.NewRat(int64(n), 1)))
 }
 
 // named is an object with one member, such as properties with one name.

@@ -235,19 +235,12 @@ func isTrue(v *jsondoc.Value) bool {
 	return v.Kind == jsondoc.Bool && v.Truth || v.Kind == jsondoc.Object && len(v.Members) == 0
 }
 
-// kindNames are the names of the kinds for type.
-var kindNames = []struct {
-	kind jsondoc.Kind
-	name string
-}{{jsondoc.Null, "null"}, {jsondoc.Bool, "boolean"}, {jsondoc.Number, "number"},
-	{jsondoc.String, "string"}, {jsondoc.Array, "array"}, {jsondoc.Object, "object"}}
-
 // ofKinds is {"type": [...]} of the kinds whose bits are set; nil for none.
 func (c *compiler) ofKinds(by *owner, kinds uint8) []*schema {
 	var names []*jsondoc.Value
-	for _, k := range kindNames {
-		if kinds>>k.kind&1 == 1 {
-			names = append(names, textValue(k.name))
+	for _, name := range []string{"null", "boolean", "number", "string", "array", "object"} {
+		if kinds>>typeNames[name]&1 == 1 {
+			names = append(names, textValue(name))
 		}
 	}
 	if len(names) == 0 {
@@ -321,12 +314,4 @@ func (c *compiler) negateValues(by *owner, values []*jsondoc.Value) ([]*schema, 
 		out = append(out, c.makes(by, between...))
 	}
 	return out, nil
-}
-
-// numberValue is a number in full; each was read from a decimal.
-func numberValue(r *big.Rat) *jsondoc.Value {
-	if r.IsInt() {
-		return &jsondoc.Value{Kind: jsondoc.Number, Text: r.Num().String()}
-	}
-	return &jsondoc.Value{Kind: jsondoc.Number, Text: strings.TrimRight(r.FloatString(1100), "0")}
 }
