@@ -140,13 +140,19 @@ func (s *diskStore) check() error {
 	if verdict != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, strings.ReplaceAll(verdict, "\n", " "))
 	}
-	rows, err := s.db.Query("SELECT " + recordColumns + " FROM record")
+	return s.each(func(_ Record, err error) error { return err }, "")
+}
+
+// each hands over the records, or why one cannot be read, that a condition chooses, up to the first
+// error of take.
+func (s *diskStore) each(take func(Record, error) error, where string, args ...any) error {
+	rows, err := s.db.Query("SELECT "+recordColumns+" FROM record "+where, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if _, err := scan(rows); err != nil {
+		if err := take(scan(rows)); err != nil {
 			return err
 		}
 	}
@@ -241,12 +247,17 @@ func (s *diskStore) onDisk(r Record) (sum int64) {
 }
 
 func (s *diskStore) put(r Record) error {
-	tx, err := s.db.Begin()
+	return inTransaction(s.db, func(tx *sql.Tx) error { return s.add(tx, r) })
+}
+
+// inTransaction does work as a whole or not at all.
+func inTransaction(db *sql.DB, work func(tx *sql.Tx) error) error {
+	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
-	if err := s.add(tx, r); err != nil {
+	if err := work(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -335,22 +346,15 @@ func (s *diskStore) failed(err error) {
 
 func (s *diskStore) List(kind Kind) []Record {
 	records := s.spare.List(kind)
-	rows, err := s.db.Query("SELECT "+recordColumns+
-		" FROM record WHERE kind = ? AND used >= ? ORDER BY used DESC", kind, s.oldest(kind))
-	if err != nil {
-		s.failed(err)
-		return records
-	}
-	defer rows.Close()
-	for rows.Next() {
-		r, err := scan(rows)
+	err := s.each(func(r Record, err error) error {
 		if err != nil {
 			s.failed(err)
-			continue
+		} else {
+			records = append(records, r)
 		}
-		records = append(records, r)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, "WHERE kind = ? AND used >= ? ORDER BY used DESC", kind, s.oldest(kind))
+	if err != nil {
 		s.failed(err)
 	}
 	return records
@@ -421,23 +425,21 @@ func (s *diskStore) repair(why error) error {
 	if err != nil {
 		return err
 	}
-	tx, err := s.db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
 	newest, read := map[storeKey]time.Time{}, 0
-	for row := range rows {
-		r, err := checked(row[min(1, len(row)):]) // behind the row's id
-		key := storeKey{r.Kind, r.Key}
-		if err != nil || r.Used.Before(newest[key]) {
-			continue
+	if err := inTransaction(s.db, func(tx *sql.Tx) error {
+		for row := range rows {
+			r, err := checked(row[min(1, len(row)):]) // behind the row's id
+			key := storeKey{r.Kind, r.Key}
+			if err != nil || r.Used.Before(newest[key]) {
+				continue
+			}
+			newest[key], read = r.Used, read+1
+			if err := s.add(tx, r); err != nil {
+				return fmt.Errorf("take over what the damaged file %s holds: %w", aside, err)
+			}
 		}
-		if newest[key], read = r.Used, read+1; s.add(tx, r) != nil {
-			return fmt.Errorf("take over what the damaged file %s holds: %w", aside, err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
+		return nil
+	}); err != nil {
 		return err
 	}
 	for key := range s.over { // what was refused since the damage is newer than what is taken over

@@ -110,32 +110,29 @@ func (s *diskStore) current() error {
 
 // upgrade takes the steps that the file has not had, and gives the version that it has now.
 func upgrade(db *sql.DB, steps []string) (version int, err error) {
-	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil ||
-		version >= len(steps) {
+	read := func(from interface{ QueryRow(string, ...any) *sql.Row }) error {
+		return from.QueryRow("PRAGMA user_version").Scan(&version)
+	}
+	if err := read(db); err != nil || version >= len(steps) {
 		return version, err
 	}
-	tx, err := db.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
-	// once more: another process may have been faster
-	if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil ||
-		version >= len(steps) {
-		return version, err
-	}
-	if version < 0 {
-		return 0, fmt.Errorf("%w: its version is %d", errDamaged, version)
-	}
-	for _, step := range steps[version:] {
-		if _, err := tx.Exec(step); err != nil {
-			return 0, err
+	err = inTransaction(db, func(tx *sql.Tx) error {
+		// once more: another process may have been faster
+		if err := read(tx); err != nil || version >= len(steps) {
+			return err
 		}
-	}
-	if _, err := tx.Exec(fmt.Sprint("PRAGMA user_version = ", len(steps))); err != nil {
-		return 0, err
-	}
-	return len(steps), tx.Commit()
+		if version < 0 {
+			return fmt.Errorf("%w: its version is %d", errDamaged, version)
+		}
+		for ; version < len(steps); version++ {
+			if _, err := tx.Exec(steps[version]); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(fmt.Sprint("PRAGMA user_version = ", len(steps)))
+		return err
+	})
+	return version, err
 }
 
 // checkSchema holds that the file has all that the steps make, as they make it; what else it has is

@@ -81,7 +81,7 @@ var (
 // predicted is the tokens of a predicted answer, with the header that it is recognised by. One that
 // is longer than the context is of no use, and would be encoded for nothing.
 func (t *turn) predicted() []int32 {
-	if t.req.Prediction == "" {
+	if t.req.Prediction == "" || t.req.Prompt != nil {
 		return nil
 	}
 	ids, ok := token.Get().EncodeWhile(slices.Concat(assistantStart(), finalHeader()),
@@ -118,16 +118,17 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	t.usage.Prompt, t.result.Prompt = len(t.prompt), t.prompt
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	if r.Prompt != nil {
-		err = t.continueText()
-	} else {
-		err = t.submit(t.prompt, r.MaxTokens, r.Sampled)
+		r.Sampled = nil
+		if r.PromptOnly {
+			r.MaxTokens = 1 // which nobody sees
+		}
 	}
-	if err != nil {
+	if err = t.submit(t.prompt, r.MaxTokens, r.Sampled); err != nil {
 		t.cancel()
 		return nil, err
 	}
 	for _, id := range r.Sampled {
-		if r.Prompt == nil && !t.ended {
+		if !t.ended {
 			t.accept(sched.Token{SampledToken: engine.SampledToken{ID: id}})
 		}
 	}
@@ -136,9 +137,9 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 
 // submit continues a prompt, and what was sampled behind it.
 func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
-	constraint, err := grammar.NewTurn(t.rules)
+	constraint, err := t.constraint()
 	if err != nil {
-		return &RequestError{"functions", err.Error()}
+		return err
 	}
 	t.tried = prompt
 	if len(sampled) > 0 && t.takeUp(constraint, &prompt, &most, sampled) {
@@ -344,26 +345,24 @@ func (t *turn) emitAnswer(text string) {
 	t.waiting = nil
 }
 
-func (t *turn) continueText() error {
-	r := sched.TokenRequest{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
-		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop}
-	if t.req.PromptOnly {
-		r.MaxTokens = 1 // which nobody sees
+// constraint is what the tokens are held to; nil: nothing.
+func (t *turn) constraint() (grammar.Constraint, error) {
+	switch r := t.req; {
+	case r.Prompt == nil:
+		c, err := grammar.NewTurn(t.rules)
+		if err != nil {
+			return nil, &RequestError{"functions", err.Error()}
+		}
+		return c, nil
+	case r.Final != nil && r.Allowed != nil:
+		return nil, &RequestError{"allowed",
+			"a form and a list of allowed tokens cannot both be held"}
+	case r.Final != nil:
+		return grammar.NewText(r.Final), nil
+	case r.Allowed != nil:
+		return grammar.NewAllowed(r.Allowed), nil
 	}
-	switch {
-	case t.req.Final != nil && t.req.Allowed != nil:
-		return &RequestError{"allowed", "a form and a list of allowed tokens cannot both be held"}
-	case t.req.Final != nil:
-		r.Constraint = grammar.NewText(t.req.Final)
-	case t.req.Allowed != nil:
-		r.Constraint = grammar.NewAllowed(t.req.Allowed)
-	}
-	stream, err := t.model.submit(t.ctx, r)
-	if err != nil {
-		return err
-	}
-	t.stream = stream
-	return nil
+	return nil, nil
 }
 
 func (t *turn) acceptText(tok sched.Token) {
