@@ -127,56 +127,44 @@ func Chop(row Row, width int, lead Span) []Row {
 	if row.Width() <= width {
 		return []Row{row}
 	}
-	indent := Width(lead.Text)
-	if indent >= width {
-		lead, indent = Span{}, 0
+	type piece struct { // a grapheme cluster
+		Span
+		width int
 	}
-	var rows []Row
-	var now Row
-	used, blank := 0, 0 // columns of now, and those of it up to behind its last blank
+	var pieces []piece
 	for _, s := range row {
 		for text := s.Text; text != ""; {
 			n, w := Cluster(text)
-			if used > 0 && used+w > width {
-				var rest Row
-				if blank > width/2 {
-					now, rest = split(now, blank)
-				}
-				rows = append(rows, now)
-				now = append(Row{lead}, rest...)
-				used, blank = indent+rest.Width(), 0
-			}
-			if last := len(now) - 1; last >= 0 && now[last].Style == s.Style {
-				now[last].Text += text[:n]
-			} else {
-				now = append(now, Span{text[:n], s.Style})
-			}
-			if used += w; text[0] == ' ' {
-				blank = used
-			}
+			pieces = append(pieces, piece{Span{text[:n], s.Style}, w})
 			text = text[n:]
 		}
 	}
-	return append(rows, now)
-}
-
-// split cuts a row in two behind so many columns.
-func split(row Row, columns int) (before, after Row) {
-	for i, s := range row {
-		w := Width(s.Text)
-		if columns >= w {
-			columns -= w
-			continue
+	var rows []Row
+	var now Row
+	for len(pieces) > 0 {
+		used, at, blank := now.Width(), 0, 0 // blank: behind the last one of the second half
+		for at < len(pieces) && (at == 0 || used+pieces[at].width <= width) {
+			used += pieces[at].width
+			if at++; pieces[at-1].Text == " " && used > width/2 {
+				blank = at
+			}
 		}
-		at := 0
-		for columns > 0 {
-			n, w := Cluster(s.Text[at:])
-			at, columns = at+n, columns-w
+		if at < len(pieces) && blank > 0 {
+			at = blank
 		}
-		before = append(row[:i:i], Span{s.Text[:at], s.Style})
-		return before, append(Row{{s.Text[at:], s.Style}}, row[i+1:]...)
+		for _, p := range pieces[:at] {
+			if last := len(now) - 1; last >= 0 && now[last].Style == p.Style {
+				now[last].Text += p.Text
+			} else {
+				now = append(now, p.Span)
+			}
+		}
+		rows, pieces, now = append(rows, now), pieces[at:], nil
+		if Width(lead.Text) < width {
+			now = Row{lead}
+		}
 	}
-	return row, nil
+	return rows
 }
 
 // Prefix puts first before the first row and rest before the others.
