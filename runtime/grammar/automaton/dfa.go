@@ -251,42 +251,28 @@ func (d *DFA) findTotal() {
 	}
 }
 
-// utf8Step is a transition of the automaton of UTF-8. Its states are 0: between characters; 1..3:
-// that many bytes to come; 4..7: after E0, ED, F0, F4.
-func utf8Step(u uint8, b byte) (uint8, bool) {
-	in := func(lo, hi byte) bool { return b >= lo && b <= hi }
-	switch u {
-	case 0:
-		switch {
-		case b < 0x80:
-			return 0, true
-		case in(0xc2, 0xdf):
-			return 1, true
-		case b == 0xe0:
-			return 4, true
-		case b == 0xed:
-			return 5, true
-		case in(0xe1, 0xef):
-			return 2, true
-		case b == 0xf0:
-			return 6, true
-		case b == 0xf4:
-			return 7, true
-		case in(0xf1, 0xf3):
-			return 3, true
+// utf8Next is the automaton of UTF-8: by state and byte the next state plus one, 0 for none. Its
+// states are 0: between characters; 1..3: that many bytes to come; 4..7: after E0, ED, F0, F4.
+var utf8Next = func() (next [8][256]uint8) {
+	for u, ranges := range [8][]struct{ from, to, next uint8 }{
+		{{0, 0x7f, 0}, {0xc2, 0xdf, 1}, {0xe0, 0xe0, 4}, {0xe1, 0xec, 2}, {0xed, 0xed, 5},
+			{0xee, 0xef, 2}, {0xf0, 0xf0, 6}, {0xf1, 0xf3, 3}, {0xf4, 0xf4, 7}},
+		{{0x80, 0xbf, 0}}, {{0x80, 0xbf, 1}}, {{0x80, 0xbf, 2}},
+		{{0xa0, 0xbf, 1}}, {{0x80, 0x9f, 1}}, {{0x90, 0xbf, 2}}, {{0x80, 0x8f, 2}},
+	} {
+		for _, r := range ranges {
+			for b := r.from; b <= r.to; b++ {
+				next[u][b] = r.next + 1
+			}
 		}
-	case 1, 2, 3:
-		return u - 1, in(0x80, 0xbf)
-	case 4:
-		return 1, in(0xa0, 0xbf)
-	case 5:
-		return 1, in(0x80, 0x9f)
-	case 6:
-		return 2, in(0x90, 0xbf)
-	case 7:
-		return 2, in(0x80, 0x8f)
 	}
-	return 0, false
+	return next
+}()
+
+// utf8Step is a transition of it.
+func utf8Step(u uint8, b byte) (next uint8, ok bool) {
+	n := utf8Next[u][b]
+	return n - 1, n > 0
 }
 
 // Accepts tells whether the automaton accepts s.

@@ -123,7 +123,7 @@ func closingQuote(b []byte) int {
 type inString struct{ state, count, esc int32 }
 
 // read takes a byte that is not the closing quote. Every character has one spelling: itself or, if
-// JSON demands an escape, the short escape or, without one, \u00 and two digits.
+// JSON demands one, its escape.
 func (s *String) read(at inString, b byte) (inString, bool) {
 	d := s.DFA()
 	// char takes the byte c of content, which begins a character or continues one.
@@ -138,39 +138,17 @@ func (s *String) read(at inString, b byte) (inString, bool) {
 		}
 		return inString{to, n, escNone}, s.fits(n, to)
 	}
-	phase := func(e int32) (inString, bool) {
-		return inString{at.state, at.count, e}, s.escapeLives(at, e)
-	}
-	switch at.esc {
-	case escNone:
-		switch {
-		case b == '\\':
-			return phase(escSlash)
-		case b < 0x20:
+	if at.esc == escNone && b != '\\' {
+		if b < 0x20 {
 			return at, false
 		}
 		return char(b)
-	case escSlash:
-		if c, ok := shortEscapes[b]; ok {
-			return char(c)
-		}
-		if b == 'u' {
-			return phase(escU)
-		}
-	case escU, escU0:
-		if b == '0' {
-			return phase(at.esc + 1)
-		}
-	case escU00:
-		if b == '0' || b == '1' {
-			return phase(escU000 + int32(b-'0'))
-		}
-	case escU000, escU001:
-		if x, ok := hexDigit(b); ok {
-			if c := x + byte(at.esc-escU000)<<4; longEscape(c) {
-				return char(c)
-			}
-		}
+	}
+	switch to := escapeAhead[at.esc][b]; {
+	case to.next < 0:
+		return char(to.char)
+	case to.next > 0:
+		return inString{at.state, at.count, to.next}, s.escapeLives(at, to.next)
 	}
 	return at, false
 }

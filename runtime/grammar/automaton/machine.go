@@ -10,7 +10,12 @@
 
 package automaton
 
-import "github.com/ossrun/ossrun/harmony/jsondoc"
+import (
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
 
 // frameKind says what a frame is. Those from planValue on are plans.
 type frameKind uint8
@@ -250,33 +255,45 @@ func (m *machine) move(out []int32, id int32, b byte) []int32 {
 	return out
 }
 
-// What of an escape has been read inside a string.
-const (
-	escNone  = iota
-	escSlash // \
-	escU     // \u
-	escU0    // \u0
-	escU00   // \u00
-	escU000  // \u000
-	escU001  // \u001
-)
-
-// shortEscapes are the characters that are spelled with a backslash and one letter.
-var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9}
+// escNone is the beginning of an escape of which nothing was read.
+const escNone = 0
 
 // escapeBytes are all bytes that can stand in an escape behind the backslash.
 const escapeBytes = `"\bfnrtu0123456789abcdef`
 
-// hexDigit is the value of a digit as it is spelled here: in lower case.
-func hexDigit(b byte) (byte, bool) {
-	switch {
-	case b >= '0' && b <= '9':
-		return b - '0', true
-	case b >= 'a' && b <= 'f':
-		return b - 'a' + 10, true
-	}
-	return 0, false
+// escapeStarts are the beginnings of escapes, by their numbers.
+var escapeStarts = []string{escNone: "", 1: `\`, `\u`, `\u0`, `\u00`, `\u000`, `\u001`}
+
+type escaped struct {
+	text string
+	char byte
 }
+
+// escapes are the characters that JSON demands an escape for, each with its one spelling: the short
+// escape or, without one, \u00 and two digits in lower case.
+var escapes = func() (all []escaped) {
+	for c := range byte('\\' + 1) {
+		if text := jsondoc.Quote(nil, string(rune(c))); len(text) > len(`"x"`) {
+			all = append(all, escaped{string(text[1 : len(text)-1]), c})
+		}
+	}
+	return all
+}()
+
+// escapeAhead is where a byte leads behind a beginning: to the next beginning, or where that is
+// less than 0, to the end of the escape of char; 0: nowhere.
+var escapeAhead = func() (table [7][256]struct {
+	next int32
+	char byte
+}) {
+	for _, e := range escapes {
+		for i := range len(e.text) {
+			to := &table[slices.Index(escapeStarts, e.text[:i])][e.text[i]]
+			to.next, to.char = int32(slices.Index(escapeStarts, e.text[:i+1])), e.char
+		}
+	}
+	return table
+}()
 
 // moveString reads a byte inside a string.
 func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
@@ -295,31 +312,12 @@ func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 	return append(out, m.push(readString, f.of, at.state, at.count<<4|at.esc, f.parent))
 }
 
-// longEscape tells that a control character has no short escape.
-func longEscape(c byte) bool {
-	return c < 0x20 && c != 8 && c != 9 && c != 10 && c != 12 && c != 13
-}
-
 // escapeLives tells whether a character can follow whose escape begins as esc says.
 func (s *String) escapeLives(at inString, esc int32) bool {
-	d := s.DFA()
-	lives := func(c byte) bool {
-		to := d.step(at.state, c)
-		return to >= 0 && s.fits(at.count+1, to)
-	}
-	if esc == escSlash {
-		for _, c := range shortEscapes {
-			if lives(c) {
-				return true
-			}
-		}
-	}
-	for c := range byte(0x20) {
-		if (esc < escU000 || int32(c>>4) == esc-escU000) && longEscape(c) && lives(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(escapes, func(e escaped) bool {
+		to := s.DFA().step(at.state, e.char)
+		return strings.HasPrefix(e.text, escapeStarts[esc]) && to >= 0 && s.fits(at.count+1, to)
+	})
 }
 
 // A hash table that finds the number of a frame in the list of frames.
