@@ -4,12 +4,6 @@
 
 package schema
 
-import (
-	"context"
-
-	"github.com/ossrun/ossrun/runtime/grammar/automaton"
-)
-
 const (
 	hexadecimal = `[0-9a-fA-F]`
 	octet       = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
@@ -119,17 +113,3 @@ var formats = map[string]string{
 
 // heldFormat tells whether a format is enforced or refused; only regex is refused.
 func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
-
-// formatAutomata are the automata of formats, which stand in many schemas. All fit.
-var formatAutomata = automaton.Cache[string, *automaton.DFA]{Most: len(formats) + 1}
-
-// patternOf is the texts that match the expression of a schema anywhere.
-func patternOf(ctx context.Context, expression string) (*automaton.DFA, error) {
-	return automaton.Pattern(ctx, expression, true)
-}
-
-// formatOf is the texts of a format.
-func formatOf(ctx context.Context, name string) (*automaton.DFA, error) {
-	return formatAutomata.Get(name,
-		func() (*automaton.DFA, error) { return automaton.Pattern(ctx, formats[name], false) })
-}

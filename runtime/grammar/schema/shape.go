@@ -291,13 +291,13 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*aut
 	if v.Kind != jsondoc.String {
 		return nil, &InvalidError{s.path(), keyword + " is a string"}
 	}
-	find := patternOf
+	text := v.Text
 	if keyword == "format" {
-		if find = formatOf; formats[v.Text] == "" {
+		if text = formats[v.Text]; text == "" {
 			return nil, s.unsupported("format", v.Text+" is no regular language")
 		}
 	}
-	d, err := find(c.ctx, v.Text)
+	d, err := automaton.Pattern(c.ctx, text, keyword == "pattern")
 	switch {
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, errNothing

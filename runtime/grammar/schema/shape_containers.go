@@ -165,7 +165,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 		return nil
 	}
 	for _, m := range d.Members {
-		p, err := patternOf(k.ctx, m.Name)
+		p, err := automaton.Pattern(k.ctx, m.Name, true)
 		if errors.Is(err, automaton.ErrEmpty) {
 			continue
 		}
