@@ -35,7 +35,12 @@ func Engine(choice string) (_ Search, name string, err error) {
 	searxngURL := os.Getenv("SEARXNG_URL")
 	switch choice {
 	case "":
-		choice = first(exaKey, "exa", braveKey, "brave", searxngURL, searxngURL)
+		switch choice = searxngURL; {
+		case exaKey != "":
+			choice = "exa"
+		case braveKey != "":
+			choice = "brave"
+		}
 	case "searxng":
 		if searxngURL == "" {
 			return nil, "", errors.New("set SEARXNG_URL to where SearXNG is, or give its URL")
@@ -64,16 +69,6 @@ func Engine(choice string) (_ Search, name string, err error) {
 	}
 	return searxng(u).search(nil,
 		" (SearXNG needs `json` among search.formats in its settings)"), "SearXNG at " + u.Host, nil
-}
-
-// first is the name behind the first value that is set.
-func first(pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i] != "" {
-			return pairs[i+1]
-		}
-	}
-	return ""
 }
 
 // An engine is how one is asked for n pages: by a POST of body, or a GET where it has none.

@@ -143,15 +143,10 @@ func (c *connection) dead() bool {
 const closing = 5 * time.Second
 
 func (c *connection) close() {
-	done := make(chan struct{})
-	go func() {
-		_ = c.ClientSession.Close() // it is gone, whatever the error says
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(closing):
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	// it is gone, whatever the error says
+	_, _ = within(ctx, func() (any, error) { return nil, c.ClientSession.Close() })
 	c.kill()
 }
 
