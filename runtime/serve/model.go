@@ -338,8 +338,8 @@ func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) 
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Elsewhere says where.
-type Elsewhere struct {
+// Upstreams are the servers that generate a model's tokens in this program's place.
+type Upstreams struct {
 	Name    string // of the model, as the catalogue knows it
 	Servers pool.Options
 	// Start starts the servers and returns when they answer. stop ends them; ended is told when
@@ -347,11 +347,11 @@ type Elsewhere struct {
 	Start func(ctx context.Context, ended func(error)) (stop func() error, err error)
 }
 
-// Over is New and Choose for one model elsewhere. Nothing is opened here.
-func Over(ctx context.Context, o Options, e Elsewhere) *Models {
+// NewUpstream is New and Choose for a model of other servers. Nothing is opened here.
+func NewUpstream(ctx context.Context, o Options, e Upstreams) *Models {
 	o.Keep.SwapSpace, o.Keep.SwapDisk = 0, 0 // the pages are elsewhere
 	m := newModels(ctx, o)
-	m.elsewhere, m.settled = &e, Settled{Options: o}
+	m.upstreams, m.settled = &e, Settled{Options: o}
 	m.settled.Settings.MaxWaiting = cmp.Or(o.Settings.MaxWaiting, defaultMaxWaiting)
 	found := checkpoint.Found{Name: e.Name, Path: "elsewhere"}
 	if entry, ok := models.Lookup(e.Name); ok {
@@ -363,13 +363,13 @@ func Over(ctx context.Context, o Options, e Elsewhere) *Models {
 
 func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	e := servers{stop: func() error { return nil }}
-	if m.elsewhere.Start != nil {
+	if m.upstreams.Start != nil {
 		ended := func(err error) { m.tellDamaged(&ModelError{err}) }
-		if e.stop, err = m.elsewhere.Start(m.ctx, ended); err != nil {
+		if e.stop, err = m.upstreams.Start(m.ctx, ended); err != nil {
 			return nil, err
 		}
 	}
-	o := m.elsewhere.Servers
+	o := m.upstreams.Servers
 	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
 	if e.Pool, err = pool.Open(m.ctx, o); err != nil {
 		return nil, errors.Join(err, e.stop())

@@ -39,7 +39,7 @@ type Models struct {
 	first    checkpoint.Found // answers where a client names no model
 
 	damaged   chan error // see Damaged
-	elsewhere *Elsewhere // nil: models are loaded here
+	upstreams *Upstreams // nil: models are loaded here
 
 	mu sync.Mutex
 	// was opened to look at the machine and waits for the first load
@@ -147,8 +147,8 @@ func (m *Models) Lines() []string {
 	if !ok {
 		return nil
 	}
-	if m.elsewhere != nil {
-		return append([]string{"tokens come from " + strings.Join(m.elsewhere.Servers.URLs, ", ")},
+	if m.upstreams != nil {
+		return append([]string{"tokens come from " + strings.Join(m.upstreams.Servers.URLs, ", ")},
 			m.kept.lines()...)
 	}
 	plan := model.Plan()
@@ -198,7 +198,7 @@ func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) 
 	m.mu.Unlock()
 	var model *Model
 	var err error
-	if m.elsewhere != nil {
+	if m.upstreams != nil {
 		model, err = m.loadElsewhere(found)
 	} else {
 		model, err = m.load(found, others)
@@ -231,7 +231,7 @@ func (m *Models) names(f checkpoint.Found) []string {
 }
 
 // alone tells that no other model than the first is served.
-func (m *Models) alone() bool { return m.elsewhere != nil || len(m.options.ServedNames) > 0 }
+func (m *Models) alone() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
 // all are the first model and the catalogue's others that are here.
 func (m *Models) all() []checkpoint.Found {

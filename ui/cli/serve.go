@@ -186,10 +186,10 @@ func (v *serveVerb) run() (err error) {
 	if err := modelArgument(c); err != nil {
 		return err
 	}
-	var elsewhere *serve.Elsewhere
+	var elsewhere *serve.Upstreams
 	shown := false
 	if v.engine == "vllm" {
-		elsewhere, shown, err = v.elsewhere()
+		elsewhere, shown, err = v.upstreams()
 	} else {
 		err = v.native()
 	}
@@ -209,7 +209,7 @@ func (v *serveVerb) run() (err error) {
 	var m *serve.Models
 	if elsewhere != nil {
 		o.Notify = notify(t)
-		m = serve.Over(c.Context, *o, *elsewhere)
+		m = serve.NewUpstream(c.Context, *o, *elsewhere)
 	} else if m, err = serve.New(c.Context, modelOptions(c, t, o)); err != nil {
 		return err
 	}

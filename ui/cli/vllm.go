@@ -87,14 +87,14 @@ func (v *serveVerb) native() (err error) {
 	return v.prefixCachingFlags()
 }
 
-// elsewhere is the model behind --engine vllm: of servers that run already, or of vLLM by the
+// upstreams is the model behind --engine vllm: of servers that run already, or of vLLM by the
 // recipes for this hardware. shown tells that the plan was only to be printed, and was.
-func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
+func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
 	name := cmp.Or(v.options.Model, "20b")
 	r.Model = vllmModel(name)
-	e = &serve.Elsewhere{Name: name}
+	e = &serve.Upstreams{Name: name}
 	show := s.dryRun || c.IsSet("print")
 	if s.upstream != "" {
 		for _, f := range s.flags() {

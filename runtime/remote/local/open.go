@@ -191,9 +191,9 @@ func (h chatHost) Status() Status {
 // Stop is not for a chat, which a person leaves.
 func (h chatHost) Stop(bool) {}
 
-// join is the process that has the model and can be joined, nil if there is none; tell is given a
+// join is the process that has the model and can be joined, nil if there is none; report is given a
 // sentence for one of another version.
-func (o Opener) join(ctx context.Context, name string, tell func(string)) *Client {
+func (o Opener) join(ctx context.Context, name string, report func(string)) *Client {
 	if o.OwnEngine {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (o Opener) join(ctx context.Context, name string, tell func(string)) *Clien
 			case s.Protocol == Protocol:
 				return &Client{Server: s, Model: m}
 			default:
-				tell(fmt.Sprintf("process %d has %s loaded and is an ossrun of another version, "+
+				report(fmt.Sprintf("process %d has %s loaded and is an ossrun of another version, "+
 					"which cannot be joined", s.PID, m.Name))
 			}
 		}

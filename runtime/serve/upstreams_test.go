@@ -54,7 +54,7 @@ func TestElsewhere(t *testing.T) {
 	o := DefaultOptions()
 	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
 	stopped := 0
-	m := Over(t.Context(), o, Elsewhere{Name: "demo", Servers: pool.Options{
+	m := NewUpstream(t.Context(), o, Upstreams{Name: "demo", Servers: pool.Options{
 		URLs: []string{srv.URL}}, Start: func(context.Context, func(error)) (func() error, error) {
 		return func() error { stopped++; return nil }, nil
 	}})
