@@ -183,7 +183,9 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			known = each(c.Command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] })
 		}
 		name := "--" + strings.TrimLeft(m[1], "-")
-		name = either(len(name) == len("--x"), name[1:], name) // as it was written
+		if len(name) == len("--x") {
+			name = name[1:] // as it was written
+		}
 		return fail(exitUsage, "%s%s", unknownName("flag", name, known), see)
 	}
 	return fail(exitUsage, "%s%s", err, see)

@@ -58,7 +58,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 			i++
 			value, inline = args[i], true
 		}
-		value = either(inner != "", inner+"="+value, value)
+		if inner != "" {
+			value = inner + "=" + value
+		}
 		switch {
 		case name == "": // not a flag of this verb: the parser says so
 			flags = append(flags, a)

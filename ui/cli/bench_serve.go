@@ -213,8 +213,9 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	}
 	if v.workload != "" { // the published runs took every token that they asked for
 		v.load.IgnoreEOS = !v.disableIgnoreEOS
-		full := !c.IsSet("table") && v.workload != "guide"
-		v.load.Shape = either(full, load.Full, v.load.Shape)
+		if !c.IsSet("table") && v.workload != "guide" {
+			v.load.Shape = load.Full
+		}
 	}
 	v.load.Warmup = !v.noWarmup
 	v.rates = []float64{v.load.RequestRate}
@@ -254,7 +255,9 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	load.Saved, error) {
 	var none load.Saved
 	o := v.load
-	w.Prompts = either(c.IsSet("num-prompts"), v.prompts, w.Prompts)
+	if c.IsSet("num-prompts") {
+		w.Prompts = v.prompts
+	}
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, w.Most)
 	requests := w.Random.Requests(w.Prompts, o.Seed)
 	if w.Dataset == "sharegpt" {
@@ -323,8 +326,10 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 	}
 	name := v.resultFile
 	if name == "" {
-		name = o.BackendName + "-" + load.RateText(o.RequestRate) + "qps-" +
-			either(o.MaxConcurrency > 0, fmt.Sprintf("concurrency%d-", o.MaxConcurrency), "")
+		name = o.BackendName + "-" + load.RateText(o.RequestRate) + "qps-"
+		if o.MaxConcurrency > 0 {
+			name += fmt.Sprintf("concurrency%d-", o.MaxConcurrency)
+		}
 		name += path.Base(o.Model) + "-" + began.Format("20060102-150405") + ".json"
 	}
 	_, err := writeResult(v.resultDir, name, append(slices.Clip(encoded), '\n'))

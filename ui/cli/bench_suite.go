@@ -8,7 +8,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,13 +64,19 @@ func (b *benchSuite) runs() (list []suiteRun) {
 	part := func(n int, f float64) int { return int(math.Ceil(float64(n) * f)) }
 	for _, w := range load.Workloads {
 		whole := w
-		w.Prompts = cmp.Or(b.prompts, part(w.Prompts, b.fraction))
+		w.Prompts = part(w.Prompts, b.fraction)
+		if b.prompts > 0 {
+			w.Prompts = b.prompts
+		}
 		w.Random.Input, w.Random.Output = part(w.Random.Input, b.lengths),
 			part(w.Random.Output, b.lengths)
 		r := suiteRun{w, fmt.Sprintf("%d requests", w.Prompts), w != whole}
-		r.requests += either(w.Dataset == "random", fmt.Sprintf(" of %d + %d tokens",
-			w.Random.Input, w.Random.Output), "")
-		r.requests += either(w.Most > 0, fmt.Sprintf(", %d at once", w.Most), "")
+		if w.Dataset == "random" {
+			r.requests += fmt.Sprintf(" of %d + %d tokens", w.Random.Input, w.Random.Output)
+		}
+		if w.Most > 0 {
+			r.requests += fmt.Sprintf(", %d at once", w.Most)
+		}
 		list = append(list, r)
 	}
 	return list

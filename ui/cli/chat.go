@@ -152,7 +152,9 @@ func chatCommand(t Terminal) *cli.Command {
 				return answerOnce(c, t, o.Model, answers, given.Tools())
 			}
 			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
-			o.HistoryPath = either(c.Bool("no-history"), "", stateFile("history"))
+			if !c.Bool("no-history") {
+				o.HistoryPath = stateFile("history")
+			}
 			if plain {
 				return chat.RunPlain(c.Context, o)
 			}

@@ -108,14 +108,20 @@ func origin(c *cli.Context, name string) string {
 	if where, ok := c.App.Metadata["origin of "+name].(string); ok {
 		return where
 	}
-	return either(c.IsSet(name), commandLine, "default")
+	if c.IsSet(name) {
+		return commandLine
+	}
+	return "default"
 }
 
 // printConfig writes the settings of a verb as a config file, o's as m has filled them in for the
 // device; what is left to the machine is a comment, so that the file can be used on another one.
 func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
-	settled, device := m.Settled(), either(m.OnGPU(), "GPU", "CPU")
+	settled, device := m.Settled(), "CPU"
 	*o = settled.Options // the flags are bound to it
+	if m.OnGPU() {
+		device = "GPU"
+	}
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		visible, ok := f.(cli.VisibleFlag)

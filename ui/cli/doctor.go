@@ -86,7 +86,10 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 	if err := printReport(&shown, &d.Report); err != nil {
 		return err
 	}
-	lines := either(isTerminal(text), folded(shown.String(), reportWidth), shown.String())
+	lines := shown.String()
+	if isTerminal(text) {
+		lines = folded(lines, reportWidth)
+	}
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
 	}

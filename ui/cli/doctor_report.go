@@ -39,7 +39,10 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	taken := r.Port.Taken
 	to.row("port", "%s%s", r.Port.Address, either(taken != "", ": "+taken, " is free"))
 	for _, x := range r.Tools {
-		to.row("tools", "%s: %s", x.Tool, either(x.Missing != "", "not here: "+x.Missing, x.What))
+		if x.Missing != "" {
+			x.What = "not here: " + x.Missing
+		}
+		to.row("tools", "%s: %s", x.Tool, x.What)
 	}
 	to.row("config", "%s (%s)", r.Config.Path, either(r.Config.There, "read",
 		"not there, defaults are used"))

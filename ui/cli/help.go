@@ -81,9 +81,16 @@ func helpTemplate(flags []cli.Flag) string {
 func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	usage, standard := described(f)
 	placeholder, usage := unquote(usage)
-	left := "  --" + f.Names()[0] + either(f.TakesValue(), " "+cmp.Or(placeholder, "VALUE"), "")
-	usage += either(standard != "", " (default: "+standard+")", "")
-	left += either(len(left) >= flagColumn, "\n"+strings.Repeat(" ", flagColumn), "")
+	left := "  --" + f.Names()[0]
+	if f.TakesValue() {
+		left += " " + cmp.Or(placeholder, "VALUE")
+	}
+	if standard != "" {
+		usage += " (default: " + standard + ")"
+	}
+	if len(left) >= flagColumn {
+		left += "\n" + strings.Repeat(" ", flagColumn)
+	}
 	fmt.Fprintf(b, "%-*s", flagColumn, left)
 	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
@@ -96,8 +103,10 @@ func described(f cli.DocGenerationFlag) (usage, standard string) {
 		return text, strings.TrimSuffix(words, ")")
 	}
 	standard = strings.Trim(f.GetDefaultText(), `"`)
-	none := !f.TakesValue() || standard == "0" || strings.Contains(usage, "(default")
-	return usage, either(none, "", standard)
+	if !f.TakesValue() || standard == "0" || strings.Contains(usage, "(default") {
+		standard = ""
+	}
+	return usage, standard
 }
 
 // unquote takes the name of the value, which stands in backquotes, out of a usage.

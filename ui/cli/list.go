@@ -84,9 +84,12 @@ func listed() ([]listedModel, error) {
 	}
 	rows := []listedModel{}
 	for _, s := range stored {
-		row := listedModel{Name: cmp.Or(s.ID, "hf:"+s.Repo), Repo: s.Repo, Revision: s.Commit,
-			Main: s.Main, Where: s.Path, Bytes: s.Bytes, Complete: s.Complete, Fits: s.Bytes < free,
-			Note: s.Note}
+		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main,
+			Where: s.Path, Bytes: s.Bytes,
+			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
+		if row.Name == "" {
+			row.Name = "hf:" + s.Repo
+		}
 		if e, ok := models.Lookup(s.Repo); ok && !s.Complete {
 			row.Download, row.Fits = e.DownloadBytes, e.DownloadBytes < free
 		}
@@ -121,7 +124,10 @@ func (r listedModel) state() string {
 
 func (r listedModel) revision() string {
 	short := r.Revision[:min(7, len(r.Revision))]
-	return cmp.Or(short+either(r.Main && short != "", " (main)", ""), "-")
+	if r.Main && short != "" {
+		short += " (main)"
+	}
+	return cmp.Or(short, "-")
 }
 
 func showCommand() *cli.Command {
@@ -164,8 +170,11 @@ func showModel(c *cli.Context, name string) error {
 		shown.Context = entry.Spec.MaxPosition
 	}
 	for _, r := range rows {
-		if either(known, r.Name == entry.ID || r.Repo != "" && r.Repo == entry.HF,
-			strings.EqualFold(r.Name, name) || strings.EqualFold("hf:"+r.Repo, name)) {
+		same := strings.EqualFold(r.Name, name) || strings.EqualFold("hf:"+r.Repo, name)
+		if known {
+			same = r.Name == entry.ID || r.Repo != "" && r.Repo == entry.HF
+		}
+		if same {
 			shown.Here = append(shown.Here, r)
 		}
 	}

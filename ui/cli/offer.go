@@ -241,7 +241,9 @@ func (f firstRun) machine(width int) string {
 	} else if width >= narrow {
 		memory = fmt.Sprintf("%.1f of %.1f GB of memory", gb(f.preview.Free), gb(f.preview.Total))
 	}
-	memory += either(f.disk >= 0, fmt.Sprintf(" and %.0f GB of disk", gb(f.disk)), "")
+	if f.disk >= 0 {
+		memory += fmt.Sprintf(" and %.0f GB of disk", gb(f.disk))
+	}
 	return what + ", " + f.cards() + "; " + memory + " are free"
 }
 
@@ -263,8 +265,11 @@ func (f firstRun) cards() string {
 			names[i] = fmt.Sprintf("%d × %s", n, name)
 		}
 	}
-	return strings.Join(names, ", ") + either(f.preview.OnGPU, "",
-		" (not used: ossrun doctor says why)")
+	all := strings.Join(names, ", ")
+	if !f.preview.OnGPU {
+		all += " (not used: ossrun doctor says why)"
+	}
+	return all
 }
 
 // promise says where the model would run, how fast at most, and what it would take.
@@ -274,7 +279,9 @@ func (f firstRun) promise(width int) string {
 		return fmt.Sprintf("does not fit: it needs %.1f GB of memory", gb(p.Needs))
 	}
 	where := "runs here on the " + either(p.OnGPU, "GPU", "CPU")
-	where += either(p.Rate > 0, ", at up to "+speed(p.Rate), "")
+	if p.Rate > 0 {
+		where += ", at up to " + speed(p.Rate)
+	}
 	takes := fmt.Sprintf("; takes %.1f GB of memory", gb(p.Plan.Total))
 	if width >= narrow {
 		takes += fmt.Sprintf(" with a context of %s tokens, and %.1f GB of disk",
@@ -289,8 +296,10 @@ func (f firstRun) promise(width int) string {
 
 // speed is tokens a second in words.
 func speed(rate float64) string {
-	return either(rate < 0.95, fmt.Sprintf("%.1f tokens", rate), count(int(rate+0.5), "token")) +
-		" a second"
+	if rate < 0.95 {
+		return fmt.Sprintf("%.1f tokens a second", rate)
+	}
+	return count(int(rate+0.5), "token") + " a second"
 }
 
 // ofDownload is the choice to fetch the model.
@@ -298,14 +307,18 @@ func (f firstRun) ofDownload() string {
 	e := f.model
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
 		gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
-	return text + either(f.disk >= 0 && f.disk < e.DownloadBytes,
-		fmt.Sprintf(" (the disk has no room: %.1f GB are free)", gb(f.disk)), "")
+	if f.disk >= 0 && f.disk < e.DownloadBytes {
+		text += fmt.Sprintf(" (the disk has no room: %.1f GB are free)", gb(f.disk))
+	}
+	return text
 }
 
 // tooLarge is a warning where so many bytes are not free.
 func (f firstRun) tooLarge(bytes int64) string {
-	return either(f.preview.Free >= bytes, "",
-		fmt.Sprintf(" (it will not fit: %.1f GB of memory are free)", gb(f.preview.Free)))
+	if f.preview.Free >= bytes {
+		return ""
+	}
+	return fmt.Sprintf(" (it will not fit: %.1f GB of memory are free)", gb(f.preview.Free))
 }
 
 // whichOf asks for one of n choices, of which Enter takes the last.

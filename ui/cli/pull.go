@@ -168,9 +168,10 @@ func (s *pullScreen) progress(p hub.Progress) {
 }
 
 func howMuch(p hub.Progress) string {
-	return either(p.Bytes < 1e9,
-		fmt.Sprintf("%.1f of %.1f MB", float64(p.Done)/1e6, float64(p.Bytes)/1e6),
-		fmt.Sprintf("%.2f of %.2f GB", gb(p.Done), gb(p.Bytes)))
+	if p.Bytes < 1e9 {
+		return fmt.Sprintf("%.1f of %.1f MB", float64(p.Done)/1e6, float64(p.Bytes)/1e6)
+	}
+	return fmt.Sprintf("%.2f of %.2f GB", gb(p.Done), gb(p.Bytes))
 }
 
 // pace is the rate and the time left, or what is being done instead.

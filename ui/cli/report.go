@@ -78,17 +78,24 @@ func gigabytes(n int64) string { return inUnits(n, 0) }
 func size(n int64) string      { return inUnits(n, 1) }
 
 func inUnits(n int64, digits int) string {
-	return either(n < 1e9, fmt.Sprintf("%.*f MB", digits, float64(n)/1e6),
-		fmt.Sprintf("%.1f GB", gb(n)))
+	if n < 1e9 {
+		return fmt.Sprintf("%.*f MB", digits, float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", gb(n))
 }
 
 func minutes(seconds float64) string {
-	return either(seconds < 90, fmt.Sprintf("%.0f s", seconds), fmt.Sprintf("%.0f min", seconds/60))
+	if seconds < 90 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	return fmt.Sprintf("%.0f min", seconds/60)
 }
 
 func brief(d time.Duration) string {
-	return either(d < time.Hour, max(d, 0).Round(time.Second).String(),
-		strings.TrimSuffix(d.Round(time.Minute).String(), "0s"))
+	if d < time.Hour {
+		return max(d, 0).Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
 // reportWidth is that of the narrowest usual terminal, in columns.

@@ -76,8 +76,10 @@ func (p *portFlags) flags() []cli.Flag {
 func (p *portFlags) log(to io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug,
 		"warning": slog.LevelWarn, "error": slog.LevelError}[p.logLevel]}
-	return slog.New(either[slog.Handler](p.logFormat == "json", slog.NewJSONHandler(to, o),
-		slog.NewTextHandler(to, o)))
+	if p.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, o))
+	}
+	return slog.New(slog.NewTextHandler(to, o))
 }
 
 // key is what clients must send, "" if they need none.

@@ -44,7 +44,9 @@ func build() buildInfo {
 			settings[s.Key] = s.Value
 		}
 		b.Version, b.Commit = cmp.Or(b.Version, info.Main.Version), settings["vcs.revision"]
-		b.Commit += either(b.Commit != "" && settings["vcs.modified"] == "true", "+changes", "")
+		if b.Commit != "" && settings["vcs.modified"] == "true" {
+			b.Commit += "+changes"
+		}
 	}
 	b.Version, b.Commit = cmp.Or(b.Version, "(devel)"), cmp.Or(b.Commit, "unknown")
 	return b

@@ -119,7 +119,9 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	settings := v.options.Settings
 	r.Memory = settings.GPUMemoryUtilization
 	r.Concurrency = cmp.Or(settings.MaxNumSeqs, r.Concurrency)
-	r.Host = either(c.IsSet("host"), v.host, r.Host)
+	if c.IsSet("host") {
+		r.Host = v.host
+	}
 	r.Extra = vllmWords(c)
 	if r.Hardware == "" {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
@@ -245,8 +247,11 @@ func vllmWords(c *cli.Context) (list []string) {
 			}
 		case cli.StringSlice: // settings inside a setting
 			for _, inner := range v.Value() {
-				how := either(strings.HasPrefix(inner, "{"), "--"+name+" ", "-cc.")
-				list = append(list, how+shellWord(inner))
+				if strings.HasPrefix(inner, "{") {
+					list = append(list, "--"+name+" "+shellWord(inner))
+				} else {
+					list = append(list, "-cc."+shellWord(inner))
+				}
 			}
 		default:
 			list = append(list, "--"+name+" "+shellWord(fmt.Sprint(v)))
@@ -267,5 +272,8 @@ func vllmModel(name string) string {
 	if !ok || e.HF == "" {
 		return name
 	}
-	return strings.TrimPrefix(e.HF, "openai/gpt-oss-")
+	if short, ok := strings.CutPrefix(e.HF, "openai/gpt-oss-"); ok {
+		return short
+	}
+	return e.HF
 }

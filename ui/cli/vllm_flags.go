@@ -196,15 +196,19 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 
 // written is a setting as it was given.
 func written(c *cli.Context, name string) string {
-	from := origin(c, name)
-	return either(from == commandLine, "--", from+": ") + name
+	if from := origin(c, name); from != commandLine {
+		return from + ": " + name
+	}
+	return "--" + name
 }
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	plain := s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == ""
-	return either(plain, s, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
+	if s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func noSpeculationFlag(s *engine.Settings) cli.Flag {
