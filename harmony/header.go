@@ -208,7 +208,7 @@ func (r *headerWords) word(w string, first bool) {
 	case first && w == string(m.Role): // the prompt has said it, and the model says it again
 	case marked && to != "" && m.Recipient == "":
 		m.Recipient = to
-		if m.ContentType != "" { // it stands behind
+		if m.ContentType != "" { // the recipient must come first
 			r.h.faults[FaultHeader]++
 		}
 	case marked:

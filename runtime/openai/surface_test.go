@@ -2,8 +2,8 @@
 // field of each body what values of every type and beyond every bound come to: the status and the
 // fault, or the turn that is started.
 //
-// After a change that is meant: OSSRUN_RECORD=1 go test ./runtime/openai -run Surface, and look at
-// what differs.
+// After a change that is meant: go test ./runtime/openai -run Surface -update, and look at what
+// differs.
 
 package openai_test
 
@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -71,9 +72,11 @@ var ofOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "pres
 var values = []any{nil, true, false, "bogus", "low", "", 0, 7, -3, 1.5, 1e12, []any{}, []any{"a"},
 	[]any{1}, []any{map[string]any{}}, map[string]any{}, map[string]any{"type": "bogus"}}
 
+var update = flag.Bool("update", false, "write testdata/surface.txt.gz again")
+
 func TestSurfaceIsAsRecorded(t *testing.T) {
 	now := surface(t)
-	if os.Getenv("OSSRUN_RECORD") != "" {
+	if *update {
 		var packed bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 		_, err := io.WriteString(w, now)

@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -325,10 +326,12 @@ var stuck = append(slices.Clip(steps), "CREATE TABLE later AS WITH RECURSIVE n(i
 	"ALL SELECT i+1 FROM n LIMIT 5000) SELECT randomblob(4000) FROM n; DELETE FROM record; "+
 	"SELECT wait_here()")
 
+var upgrading = flag.String("upgrading", "", "the store that this process is killed over")
+
 // A process that is killed in the middle of a step leaves the older version, and both releases open
 // it.
 func TestUpgradeIsKilled(t *testing.T) {
-	if file := os.Getenv("OSSRUN_TEST_UPGRADE"); file != "" {
+	if file := *upgrading; file != "" {
 		sqlite.MustRegisterScalarFunction("wait_here", 0, func(*sqlite.FunctionContext,
 			[]driver.Value) (driver.Value, error) {
 			fmt.Println("in the middle")
@@ -339,8 +342,7 @@ func TestUpgradeIsKilled(t *testing.T) {
 	}
 	for _, name := range []string{"kept-0.db", "killed-0.db"} {
 		file := earlier(t, name)
-		child := exec.Command(os.Args[0], "-test.run=^TestUpgradeIsKilled$")
-		child.Env = append(os.Environ(), "OSSRUN_TEST_UPGRADE="+file)
+		child := exec.Command(os.Args[0], "-test.run=^TestUpgradeIsKilled$", "-upgrading", file)
 		out, err := child.StdoutPipe()
 		if err == nil {
 			err = child.Start()
