@@ -65,7 +65,7 @@ var budget = map[string]int{
 	"runtime/tools":              3491,
 	"runtime/tools/pdf":          148,
 	"ui/chat":                    7562,
-	"ui/cli":                     7436,
+	"ui/cli":                     7519,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large
