@@ -184,7 +184,8 @@ func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
-	s := engine.Settings{KVCacheDtype: "bf16"}
+	// as serve runs on a GPU
+	s := engine.Settings{Compute: engine.Rounded, KVCacheDtype: "bf16"}
 	report := func(decode device.DecodeKernel) func(device.Speed) {
 		return func(v device.Speed) { notify(WholeSpeed{Speed: v, Decode: decode}) }
 	}

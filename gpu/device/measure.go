@@ -193,11 +193,16 @@ func (p Point) pages(s models.Spec, kvType string) int64 {
 func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.Program,
 	rounds int) error {
 	b := s.batch(eng.Spec(), program.Settings)
-	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
+	greedy := slices.Repeat([]engine.SamplingParams{{Draw: engine.Draw{TopP: 1}, Logprobs: -1}},
+		len(b.LogitRows))
+	chosen := make([]engine.SampledToken, len(greedy))
 	var took []time.Duration
 	for i := range rounds + 1 {
 		start := time.Now()
-		if err := eng.Step(ctx, b, logits); err != nil {
+		if err := eng.Queue(ctx, b, nil); err != nil {
+			return err
+		}
+		if err := errors.Join(eng.Sample(greedy), eng.Wait(chosen)); err != nil {
 			return err
 		}
 		if i > 0 { // the first one warms up

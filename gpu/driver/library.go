@@ -67,7 +67,8 @@ func Candidates(api API) []string {
 			"libamdhip64.so", "libamdhip64.so.5"}
 	}
 	return []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
-		"/run/opengl-driver/lib/libcuda.so.1", "libcuda.so"}
+		"/run/opengl-driver/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
+		"libcuda.so"}
 }
 
 func openLibrary(name string) (*library, error) {

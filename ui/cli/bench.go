@@ -136,8 +136,11 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	v.bench.Settings = v.options.Settings
-	if m.OnGPU() && !c.IsSet("compute") {
-		v.bench.Settings.Compute = ""
+	if m.OnGPU() && (!c.IsSet("compute") || v.bench.Settings.Compute == "") {
+		v.bench.Settings.Compute = engine.Rounded // what serve comes to on a GPU
+	}
+	if m.OnGPU() {
+		v.bench.Settings.MaxNumBatchedTokens = m.Settled().Settings.MaxNumBatchedTokens
 	}
 	v.bench.Settings.Dense = serve.DenseFor(ckpt.Spec, v.bench.Settings, m.Backend().Caps())
 	if ckpt.Path != "" {

@@ -56,6 +56,7 @@ func (b *run) open() (err error) {
 	}
 	eo := b.o.Settings
 	eo.Pages = 2 * (pages + sequences) // of full and of windowed layers
+	eo.MaxLogits = sequences
 	for layer := range b.ckpt.Spec.Layers {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
@@ -144,9 +145,18 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	return x
 }
 
+// step chooses tokens on the device where serve does: the logits stay there.
 func (b *run) step(x *engine.Batch) {
-	if b.err == nil {
+	switch n := len(x.LogitRows); {
+	case b.err != nil:
+	case !b.eng.Caps().Samples || n == 0:
 		b.err = b.eng.Step(b.ctx, x, b.logits)
+	default:
+		greedy := engine.SamplingParams{Draw: engine.Draw{TopP: 1}, Logprobs: -1}
+		if b.err = b.eng.Queue(b.ctx, x, nil); b.err == nil {
+			b.err = errors.Join(b.eng.Sample(slices.Repeat([]engine.SamplingParams{greedy}, n)),
+				b.eng.Wait(make([]engine.SampledToken, n)))
+		}
 	}
 }
 
