@@ -45,8 +45,7 @@ type Whole struct {
 	Points    []device.Speed `json:"points"`
 }
 
-// Decode is one stream by one decode kernel. The graph is the default whatever is measured: no card
-// has told yet.
+// Decode is one stream by one decode kernel. The graph is the default whatever is measured.
 type Decode struct {
 	Kernel          device.DecodeKernel `json:"kernel"`
 	TokensPerSecond float64             `json:"tokens_per_s"`
