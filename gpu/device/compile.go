@@ -165,14 +165,22 @@ func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	return kernels.Activations{Q: s.at(in[0]), D: s.at(in[1])}
 }
 
-// products makes one launch for each part of a matrix; the results lie side by side.
+// products makes one launch for each part of a matrix.
 func (s *step) products(op *engine.Op,
 	by func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
+	for _, p := range s.parts(op) {
+		list = append(list, by(p))
+	}
+	return list
+}
+
+// parts are those of a matrix; their results lie side by side.
+func (s *step) parts(op *engine.Op) (list []kernels.Product) {
 	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.at(op.Out[0]), X: s.activations(op.In),
 		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add}
 	for i := 0; i < len(op.W); i += 2 {
 		p.W, p.Bias, p.N = s.at(op.W[i]), s.at(op.W[i+1]), op.PartRows(i/2)
-		list = append(list, by(p))
+		list = append(list, p)
 		p.Y += kernels.Pointer(4 * p.N)
 	}
 	return list

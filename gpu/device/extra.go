@@ -11,7 +11,8 @@ import (
 // everything that serving may ask for, also what is made only when first needed.
 //
 // What must stay true: Extra is what is allocated, to the byte for one engine, on cards whose
-// kernels have all their variants. The records of the persistent decode kernel, tens of KiB, come
+// kernels have all their variants, and on which bf16 is multiplied by WGMMA; on others at most. The
+// records of the persistent decode kernel, tens of KiB, come
 // from the card's reserve.
 func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
@@ -35,8 +36,8 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
 				arrived.more(4*int64(rows)*int64(heads.KV))
 		}
-		if o.Compute == engine.MX && rows > kernels.DecodeRows {
-			bytes += terms.more(mostTerms(s, rows))
+		if rows > kernels.DecodeRows {
+			bytes += terms.more(mostTerms(s, o.Compute, rows))
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))

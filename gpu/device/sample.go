@@ -197,12 +197,15 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 	return nil
 }
 
-// launchSampling queues the kernels: the rows' statistics, the edits, the choice.
+// launchSampling queues the kernels: what logprobs need, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	x, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
 	in := func(at int) kernels.Pointer { return slot.in.at + kernels.Pointer(at) }
 	rows, logits := kernels.Rows{Live: in(x.countsAt() + 4), Most: slot.rows}, s.logits.at
-	list := []kernels.Launch{t.LogitStats(rows, x.stats.at, logits, vocab)}
+	var list []kernels.Launch
+	if rivals >= 0 { // logprobs are of the logits before edits
+		list = append(list, t.LogitStats(rows, x.stats.at, logits, vocab))
+	}
 	if rivals > 0 {
 		list = append(list, t.TopLogits(rows, x.ids.at, x.values.at, logits, vocab, rivals))
 	}
@@ -210,8 +213,8 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 		list = append(list, t.EditLogits(kernels.Rows{Live: in(x.countsAt()), Most: edits},
 			in(x.editsAt()), logits, vocab))
 	}
-	list = append(list, t.Sample(rows, slot.tokens.at, logits, in(0), x.stats.at, in(x.masksAt()),
-		vocab, 2*x.words))
+	list = append(list, t.Sample(rows, slot.tokens.at, logits, in(0), in(x.masksAt()), vocab,
+		2*x.words))
 	for _, l := range list {
 		ready, err := s.dev.ready(l)
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 // are depends on the rows that a step may have:
 //
 //	up to kernels.DecodeRows   the decode kernels: six launches a layer
-//	more                       matrices on the matrix unit, experts grouped
+//	more                       matrices on the matrix unit, experts grouped; up to
+//	                           kernels.RouteRows the decode kernel of the router
 //
 // What must stay true: a variant leaves every buffer that is read later as the reference kernels
 // would, up to rounding. The reference kernels run where a variant does not fit a shape, has a tap
@@ -108,6 +109,9 @@ func (s *step) cut() error {
 		matchers = append(matchers, s.decodeQKV, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
 			s.decodeDown, s.decodeLinearQ8)
 	case s.p.Rows > kernels.DecodeRows:
+		if s.p.Rows <= kernels.RouteRows && s.shaped() {
+			matchers = append(matchers, s.decodeRoute)
+		}
 		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.prefillLinearQ8)
 	}
 	for i := 0; i < len(s.p.Ops); {
@@ -139,9 +143,12 @@ func (s *step) cut() error {
 }
 
 // decodes tells whether the decode kernels have room for this program.
-func (s *step) decodes() bool {
+func (s *step) decodes() bool { return s.p.Rows <= kernels.DecodeRows && s.shaped() }
+
+// shaped tells whether the decode kernels can do the model's shape.
+func (s *step) shaped() bool {
 	spec := s.p.Spec
-	return s.p.Rows <= kernels.DecodeRows && kernels.Decodes(s.heads(), spec.Hidden,
+	return kernels.Decodes(s.heads(), spec.Hidden,
 		spec.Intermediate, spec.ExpertsPerToken)
 }
 
@@ -282,8 +289,8 @@ func (s *step) grouped(route *engine.Op, i int) bool {
 		if op.Kind == engine.Route {
 			return false
 		}
-		if len(op.In) >= 2 && op.In[0] == route.Out[2] && s.decodeGateUp(i+j).to == 0 &&
-			s.decodeDown(i+j).to == 0 {
+		if len(op.In) >= 2 && op.In[0] == route.Out[2] && (!s.decodes() ||
+			s.decodeGateUp(i+j).to == 0 && s.decodeDown(i+j).to == 0) {
 			return true
 		}
 	}

@@ -114,9 +114,25 @@ func (s *step) prefillLinear(i int) phase {
 	if variant == "" {
 		return phase{}
 	}
+	if w.unit == kernels.WGMMA {
+		return s.alone(i, variant, s.wgmmaLinear(op)...)
+	}
 	return s.alone(i, variant, s.products(op, func(p kernels.Product) kernels.Launch {
 		return t.PrefillLinear(p, w.terms)
 	})...)
+}
+
+// wgmmaLinear rounds the activations and multiplies by the parts of the matrix at once.
+func (s *step) wgmmaLinear(op *engine.Op) (list []kernels.Launch) {
+	t, parts := s.dev.target, s.parts(op)
+	list = append(list, t.RoundRows(parts[0].Rows, s.terms.at, parts[0].X.X, parts[0].K, false))
+	for i := range parts {
+		parts[i].X.X = s.terms.at
+	}
+	for some := range slices.Chunk(parts, kernels.PrefillParts) {
+		list = append(list, t.PrefillLinears(some))
+	}
+	return list
 }
 
 func (s *step) prefillLinearQ8(i int) phase {
@@ -139,28 +155,45 @@ func (s *step) prefillExperts(i int) phase {
 		return phase{}
 	}
 	e := s.experts(op)
-	if w.unit != kernels.MX {
-		return s.alone(i, variant, t.PrefillExperts(e, w.terms))
-	}
 	// one memory serves all terms: each is read by the launch right after the one that writes it
 	r, x := s.rows(op.In[2]), e.From.X
+	switch w.unit {
+	case kernels.MMA:
+		return s.alone(i, variant, t.PrefillExperts(e, w.terms))
+	case kernels.WGMMA:
+		e.From.X = s.terms.at
+		return s.alone(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
+			t.PrefillExperts(e, w.terms))
+	}
 	codes, _ := kernels.TermsMXBytes(r.Most, e.K)
 	e.From = kernels.Activations{Q: s.terms.at, D: s.terms.at + kernels.Pointer(codes)}
 	return s.alone(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for a program's activations in terms of MXFP4; 0: it has none.
-func (s *step) termsBytes() (most int64) {
-	if s.reference || s.p.Rows <= kernels.DecodeRows || s.p.Settings.Compute != engine.MX ||
-		s.dev.target.Unit != kernels.MX {
+// termsBytes is the memory for a program's activations as the matrix unit takes them; 0: it has
+// none.
+func (s *step) termsBytes() int64 {
+	compute, unit := s.p.Settings.Compute, s.dev.target.Unit
+	switch {
+	case s.reference || s.p.Rows <= kernels.DecodeRows,
+		unit == kernels.WGMMA && compute != engine.Rounded,
+		unit == kernels.MX && compute != engine.MX, unit == kernels.MMA:
 		return 0
 	}
-	return mostTerms(s.p.Spec, s.p.Rows)
+	return mostTerms(s.p.Spec, compute, s.p.Rows)
 }
 
-// mostTerms is what the experts' activations take as terms of MXFP4 in one operation.
-func mostTerms(spec models.Spec, rows int) int64 {
-	in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
-	h, hScales := kernels.TermsMXBytes(rows*spec.ExpertsPerToken, spec.Intermediate)
-	return max(in+inScales, h+hScales)
+// mostTerms is what the activations of one operation take on a card whose unit takes them so:
+// rounded to bf16, or the experts' as terms of MXFP4.
+func mostTerms(spec models.Spec, compute string, rows int) int64 {
+	inner := spec.ExpertsPerToken * spec.Intermediate
+	switch compute {
+	case engine.Rounded:
+		return 2 * int64(rows) * int64(max(spec.Hidden, spec.Heads*spec.HeadDim, inner))
+	case engine.MX:
+		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
+		h, hScales := kernels.TermsMXBytes(rows, inner)
+		return max(in+inScales, h+hScales)
+	}
+	return 0
 }

@@ -83,24 +83,21 @@ func TestVariantsTaken(t *testing.T) {
 		{"decode", engine.Settings{}, 1,
 			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 " +
 				"decode_down:1"},
-		{"decode of 16 rows", engine.Settings{KVCacheDtype: "bf16"}, 16,
+		{"decode of 8 rows", engine.Settings{KVCacheDtype: "bf16"}, 8,
 			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 " +
 				"decode_down:1"},
 		{"prefill", engine.Settings{}, 17,
-			"norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 " +
-				"prefill_linear:1 route:2 " +
-				"prefill_gate_up:1 prefill_down:1 combine:1"},
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 " +
+				"decode_route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"prefill on a bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 64,
-			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 " +
-				"prefill_linear:1 " +
-				"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 " +
+				"decode_route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"decode in 8 bits", engine.Settings{Compute: engine.Int8}, 4,
 			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 " +
 				"quantize:1 down:1 combine:1"},
 		{"prefill in 8 bits", engine.Settings{Compute: engine.Int8}, 32,
-			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 " +
-				"prefill_linear:1 " +
-				"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 " +
+				"decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2,
 			"norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 " +
 				"decode_linear_q8:1 " +
@@ -108,8 +105,8 @@ func TestVariantsTaken(t *testing.T) {
 		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
 			Compute: engine.Rounded}, 17,
 			"norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
-				"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 " +
-				"prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
+				"quantize:1 prefill_linear_q8:1 decode_route:2 prefill_gate_up_wgmma:2 " +
+				"prefill_down_wgmma:2 combine:1"},
 		{"a tap inside the norm and the projections",
 			engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 " +
@@ -232,7 +229,7 @@ func variantsWithout(suffix string) []Variant {
 func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16",
-		"prefill_linear_3": "prefill_linear_1", "prefill_linear_wgmma": "linear",
+		"prefill_linear_3": "prefill_linear_1", "prefill_gate_up_wgmma": "prefill_gate_up_1",
 		// of the same arguments, and no more shared memory
 		"decode_linear_q8_4": "decode_linear_q8_1"} {
 		f, err := dev.function(is)
@@ -245,7 +242,7 @@ func TestWrongKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_linear_wgmma"}
+	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_gate_up_wgmma"}
 	// nor a step in one launch, which nobody chose
 	if len(proofs) != len(variantsWithout("_mx"))-1 {
 		t.Errorf("%d proofs", len(proofs))
@@ -265,9 +262,8 @@ func TestWrongKernels(t *testing.T) {
 		t.Errorf("exact: %s", got)
 	}
 	got = shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded}, 17), 1)
-	if !strings.Contains(got, "prefill_linear_bf16:3") ||
-		!strings.Contains(got, "norm:1 linear:1 route") ||
-		!strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_wgmma:1") {
+	if !strings.Contains(got, "prefill_linear_wgmma:2") ||
+		!strings.Contains(got, "prefill_gate_up_bf16:1 prefill_down_wgmma:2") {
 		t.Errorf("rounded: %s", got)
 	}
 }
@@ -275,27 +271,25 @@ func TestWrongKernels(t *testing.T) {
 // TestDispatch: what a prefill in each mode launches on each kind of card. That these kernels have
 // the instruction of the card's matrix unit is held by gpu/kernels, which disassembles them.
 func TestDispatch(t *testing.T) {
-	dense := func(suffix string) string {
-		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" +
-			suffix + " rope write_kv_bf16 prefill_attend_1 decode_attend_bf16 prefill_linear" +
-			suffix +
-			" norm prefill_linear_3 route_choose route_group "
-	}
+	const attention = " rope write_kv_bf16 prefill_attend_1 decode_attend_bf16 "
+	dense := "norm prefill_linear_1 prefill_linear_1 prefill_linear_1" + attention +
+		"prefill_linear_1 decode_route route_group "
 	for _, x := range []struct{ arch, compute, want string }{
-		{"sm_80", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_89", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_90", engine.Rounded, dense("_wgmma") +
-			"prefill_gate_up_wgmma prefill_down_wgmma combine"},
-		{"sm_100", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_120", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_120", engine.MX, dense("_1") +
+		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_90", engine.Rounded, "norm round_rows prefill_linear_wgmma" + attention +
+			"round_rows prefill_linear_wgmma decode_route route_group " +
+			"round_rows prefill_gate_up_wgmma round_rows prefill_down_wgmma combine"},
+		{"sm_100", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_120", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_120", engine.MX, dense +
 			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
-		{"sm_121", engine.MX, dense("_1") +
+		{"sm_121", engine.MX, dense +
 			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
-		{"gfx942", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"gfx950", engine.MX, dense("_1") +
+		{"gfx942", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"gfx950", engine.MX, dense +
 			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
-		{"gfx1201", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"gfx1201", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 	} {
 		t.Run(x.arch+"/"+x.compute, func(t *testing.T) {
 			api := driver.CUDA

@@ -6,7 +6,11 @@ import "fmt"
 // the same buffers.
 
 // DecodeRows is the most rows that the decode kernels are meant for.
-const DecodeRows = 16
+const DecodeRows = 8
+
+// RouteRows is the most rows of a step whose router is DecodeRoute: each row reads all its weights,
+// while the matrix unit's kernel has few columns to fill a card with.
+const RouteRows = 1024
 
 // DecodeRuns is the most runs that a context is cut in.
 const DecodeRuns = 40

@@ -296,10 +296,10 @@ func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
 }
 
 // Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words.
-func (t Target) Sample(r Rows, tokens, logits, params, stats, masks Pointer, vocab,
+func (t Target) Sample(r Rows, tokens, logits, params, masks Pointer, vocab,
 	maskWords int) Launch {
-	return launch("sample", grid(r.Most), block(512), 0, r.Live, tokens, logits, params, stats,
-		masks, i32(vocab), i32(maskWords))
+	return launch("sample", grid(r.Most), block(512), 0, r.Live, tokens, logits, params, masks,
+		i32(vocab), i32(maskWords))
 }
 
 // TopLogits: ids i32 and values f32 [logit rows, count], the highest first.

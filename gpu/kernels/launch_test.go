@@ -52,7 +52,8 @@ func launchesOn(t Target) []Launch {
 		t.MatrixRate(MMA, 4, p, two, 3))
 	switch t.Unit {
 	case WGMMA:
-		all = append(all, t.MatrixProof(WGMMA, p, two), t.MatrixRate(WGMMA, 4, p, two, 3))
+		all = append(all, t.RoundRows(rows(100), p, p, 64, true),
+			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, p, two), t.MatrixRate(WGMMA, 4, p, two, 3))
 	case MX:
 		four := []Pointer{p, p, p, p}
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
@@ -69,7 +70,7 @@ func launchesOn(t Target) []Launch {
 		all = append(all, step.Launch(t, p, p, 5))
 	}
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
-		t.Sample(rows(3), p, p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
+		t.Sample(rows(3), p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),
 		t.CopyRows(rows(3), p, p, 64), t.Angles(rows(3), p, p, p, 32, 1),
 		t.Norm(rows(3), p, p, p, 64, 1e-5), t.Linear(product(3, x)), t.Rope(rows(3), p, p, h),

@@ -86,19 +86,17 @@ EMULATE(matrix_rate_mx, 256)
 #endif
 
 #if defined(MATRIX_WGMMA)
-constexpr int kRateK = 64;
-
 // Each warpgroup, `rounds` times: a bf16 [64][64] by b bf16 [128][64], transposed, both in shared
 // memory. c f32 [warpgroups of the grid][64][128]: the sum. While one warpgroup of a
-// multiprocessor waits for its products, the unit has those of the others. grid (any), shared 27648
+// multiprocessor waits for its products, the unit has those of the others. grid (any), shared 25600
 KERNEL(256)
 matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
-  DYNAMIC_SHARED(bf16, as);
-  bf16* const bs = as + kWgRows / 8 * (kRateK / 8) * kCoreApart;
-  for (int i = threadIdx.x; i < kWgRows * kRateK; i += blockDim.x)
-    as[core_at(i / kRateK, i % kRateK, kRateK)] = a[i];
-  for (int i = threadIdx.x; i < kWgColumns * kRateK; i += blockDim.x)
-    bs[core_at(i / kRateK, i % kRateK, kRateK)] = b[i];
+  DYNAMIC_SHARED(bf16, dynamic);
+  bf16 *const as = operands_in(dynamic), *const bs = as + kWgRows * kWgStep;
+  for (int i = threadIdx.x; i < kWgRows * kWgStep; i += blockDim.x)
+    as[operand_at(i / kWgStep, i % kWgStep)] = a[i];
+  for (int i = threadIdx.x; i < kWgColumns * kWgStep; i += blockDim.x)
+    bs[operand_at(i / kWgStep, i % kWgStep)] = b[i];
   publish();
   __syncthreads();
   float sum[kWgSums];
@@ -108,9 +106,8 @@ matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
   for (int r = 0; r < rounds; r++) {
     begin_products(sum);
 #pragma unroll
-    for (int k = 0; k < kRateK; k += 16)
-      issue(pending, sum, descriptor(as + k / 8 * kCoreApart, kRateK),
-            descriptor(bs + k / 8 * kCoreApart, kRateK));
+    for (int k = 0; k < kWgStep; k += 16)
+      issue(pending, sum, descriptor(as + k), descriptor(bs + k));
     commit();
     wait(pending, sum);
   }

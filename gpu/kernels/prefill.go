@@ -29,11 +29,16 @@ type tile struct {
 	shared int // bytes
 }
 
-const tileColumns = 128
+const (
+	tileColumns = 128
+	wgmmaStage  = 128 * 64 * 2 // bytes of an operand
+	wgmmaSlack  = 1024         // operands begin at multiples of it
+)
 
 var (
-	mmaTile   = tile{64, 64 * (tileColumns + 4) * 4}
-	wgmmaTile = tile{128, 2 * 2 * (128 / 8) * (64 / 8) * 72 * 2} // two stages of two operands
+	mmaTile = tile{64, 64 * (tileColumns + 4) * 4}
+	// three stages of activations, two of MXFP4 weights
+	wgmmaTile = tile{128, wgmmaSlack + (3+2)*wgmmaStage}
 	// half of its results reuse the memory of the operands
 	mxTile = tile{128, 33792}
 )
@@ -46,11 +51,39 @@ func (t Target) prefill(name string, terms Terms) (string, tile) {
 	return fmt.Sprintf("%s_%d", name, terms), mmaTile
 }
 
-// PrefillLinear is a Product on activations in float32.
+// PrefillLinear is a Product on activations in float32, by MMA.
 func (t Target) PrefillLinear(p Product, terms Terms) Launch {
-	kernel, tile := t.prefill("prefill_linear", terms)
-	return launch(kernel, grid(divideUp(p.N, tileColumns), divideUp(p.Rows.Most, tile.rows)),
-		block(threads), tile.shared, p.args()...)
+	return launch(fmt.Sprintf("prefill_linear_%d", terms), grid(divideUp(p.N, tileColumns),
+		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), mmaTile.shared, p.args()...)
+}
+
+// RoundRows is To bf16 [rows, width] of x f32 [rows, width], for what a WGMMA target multiplies:
+// for a dense matrix as they stand, for MXFP4 paired.
+func (t Target) RoundRows(r Rows, to, x Pointer, width int, paired bool) Launch {
+	return launch("round_rows", grid(divideUp(width/8, 128), r.Most), block(128), 0, r.Live, to, x,
+		i32(width), flag(paired))
+}
+
+// PrefillParts is how many Products PrefillLinears takes.
+const PrefillParts = 3
+
+// PrefillLinears are up to PrefillParts Products side by side, on activations in bf16 (RoundRows),
+// by WGMMA.
+func (t Target) PrefillLinears(list []Product) Launch {
+	first, tiles := list[0], 0
+	args := []any{first.Rows.Live, first.Y, first.X.X}
+	var columns []any
+	for i := range PrefillParts {
+		var p Product
+		if i < len(list) {
+			p = list[i]
+		}
+		tiles += divideUp(p.N, tileColumns)
+		args, columns = append(args, p.W, p.Bias), append(columns, i32(p.N))
+	}
+	args = append(append(args, columns...), i32(first.K), i32(first.Stride), flag(first.Add))
+	return launch("prefill_linear_wgmma", grid(tiles, divideUp(first.Rows.Most, wgmmaTile.rows)),
+		block(threads), wgmmaSlack+(3+3)*wgmmaStage, args...)
 }
 
 // PrefillLinearQ8 is a Product on activations in 8 bits.
@@ -59,7 +92,8 @@ func (t Target) PrefillLinearQ8(p Product) Launch {
 		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), 0, p.args()...)
 }
 
-// PrefillExperts is GateUp or Down on float32, or by MX on terms of MXFP4 (QuantizeMX).
+// PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 (RoundRows), or by MX on terms of
+// MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, tile := t.prefill("prefill_"+e.name(), terms)
 	if e.From.Q != 0 {
@@ -117,7 +151,7 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 func (t Target) MatrixProof(u Unit, c Pointer, operands []Pointer) Launch {
 	threads, shared := t.Warp, 0
 	if u == WGMMA {
-		threads, shared = 128, 6912
+		threads, shared = 128, 25600
 	}
 	return launch("matrix_proof"+u.suffix(), grid(1), block(threads), shared, pointers(c,
 		operands)...)
@@ -164,7 +198,7 @@ func (t Target) Rate(u Unit) RateLoop {
 func (t Target) MatrixRate(u Unit, blocks int, c Pointer, operands []Pointer, rounds int) Launch {
 	shared := 0
 	if u == WGMMA {
-		shared = 27648
+		shared = 25600
 	}
 	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads), shared,
 		append(pointers(c, operands), i32(rounds))...)

@@ -1,11 +1,11 @@
 // Prefill's matrices on the matrix unit of sm_90a: prefill.cu's results by warpgroup products.
 //
-// A block makes 128 rows by 128 columns, two warpgroups below each other, 64 of k at a time in two
-// stages of shared memory: while the matrix unit works on one, the threads fill the other,
-// unpacking MXFP4 to bf16, where it is exact. What they fill it with was asked for two or more
-// steps before: one block is on a multiprocessor, and with few rows an expert its time is the
-// memory's. Activations are rounded to bf16 (prefill.cu with
-// three terms is there for all of float32).
+// A block makes 128 rows by 128 columns, two warpgroups below each other, 64 of k at a time. While
+// the matrix unit works on one step, the rows of bf16 that two steps later need are copied into
+// shared memory by the copies' own hardware, and the threads unpack MXFP4 weights of the next one
+// to bf16, where it is exact; those were asked for three steps before. Two blocks are on a
+// multiprocessor, so that one unpacks while the other multiplies. Activations come rounded to bf16
+// (round_rows); prefill.cu with three terms is there for all of float32.
 //
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
 // Within a piece of eight, MXFP4 weights and their activations lie in the order 0 4 1 5 2 6 3 7:
@@ -15,10 +15,10 @@
 
 #if defined(MATRIX_WGMMA)
 
-constexpr int kWgTileRows = 128, kWgThreads = 256, kWgStep = 64;
+constexpr int kWgTileRows = 128, kWgThreads = 256;
 constexpr int kWgResultStride = kWgColumns + 4;
-constexpr int kWgOperand =
-    kWgTileRows / 8 * (kWgStep / 8 * kCoreApart);  // bf16 of one stage of one
+constexpr int kWgStages = 3;  // of rows that are copied: one is read, two are under way
+constexpr int kWgOperand = kWgTileRows * kWgStep;  // bf16 of one stage of one
 
 // Both bf16 of a word times those of another.
 __device__ __forceinline__ unsigned multiply_bf16x2(unsigned a, unsigned b) {
@@ -44,138 +44,116 @@ __device__ __forceinline__ uint4 unpack8_wg(unsigned q, unsigned scale) {
   return uint4{w[0], w[1], w[2], w[3]};
 }
 
-// Four pieces of eight of a row of activations or dense weights a thread: piece threadIdx.x % 8 of
-// rows threadIdx.x / 8 + 32 n.
-struct WgDense {
-  static constexpr int kAhead = 2;  // steps that are asked for before they are needed
-  const bf16* w;                    // row 0 of the tile
-  int rows, k;                      // how many rows there are; their length
-  uint4 v[4];
-  __device__ __forceinline__ void fetch(int k0) {
+// 128 rows of bf16, copied: a thread has piece threadIdx.x % 8 of rows threadIdx.x / 8 + 32 n.
+// Zeros where there is no row, and past k.
+struct WgRows {
+  const bf16* x;
+  int row[4];  // where they begin, or -1; far below 2^31
+  int k;
+  __device__ __forceinline__ void copy(Copies& copies, bf16* stage, int k0) const {
     const int at = k0 + threadIdx.x % 8 * 8;
 #pragma unroll
-    for (int n = 0; n < 4; n++) {
-      const int row = threadIdx.x / 8 + n * 32;
-      v[n] = uint4{0, 0, 0, 0};
-      if (row < rows && at < k)
-        v[n] = from_gpu_memory<uint4>(w + static_cast<int64_t>(row) * k + at);
-    }
-  }
-  __device__ __forceinline__ void put(bf16* to) const {
-#pragma unroll
     for (int n = 0; n < 4; n++)
-      *reinterpret_cast<uint4*>(
-          to + core_at(threadIdx.x / 8 + n * 32, threadIdx.x % 8 * 8, kWgStep)) = v[n];
+      copy_ahead(copies, stage + operand_at(threadIdx.x / 8 + n * 32, threadIdx.x % 8 * 8),
+                 row[n] < 0 ? x : x + row[n] + at, row[n] >= 0 && at < k);
   }
 };
 
-// A block of 32 weights a thread: block threadIdx.x % 2 of row threadIdx.x / 2.
+// A dense matrix's rows: they are copied as the activations are.
+struct WgDense {
+  static constexpr int kAhead = 1, kStages = kWgStages;
+  WgRows rows;
+  __device__ __forceinline__ void copy(Copies& copies, bf16* stage, int k0) const {
+    rows.copy(copies, stage, k0);
+  }
+  __device__ __forceinline__ void fetch(int) {}
+  __device__ __forceinline__ void put(bf16*) const {}
+};
+
+// MXFP4: a block of 32 weights a thread, block threadIdx.x % 2 of row threadIdx.x / 2.
 struct WgMx {
-  static constexpr int kAhead = 4;
-  const uint8_t* blocks;  // the row, or null past the last one
+  static constexpr int kAhead = 3;  // steps that are asked for before they are needed
+  static constexpr int kStages = 2;
+  const uint8_t* blocks;
   const uint8_t* scales;
+  int row;  // its first block, or -1 past the last row
   int k;
   uint4 q;
   unsigned scale;
+  __device__ __forceinline__ void copy(Copies&, bf16*, int) const {}
   __device__ __forceinline__ void fetch(int k0) {
     const int b = k0 / kBlock + threadIdx.x % 2;
     q = uint4{0, 0, 0, 0};
     scale = 0;
-    if (!blocks || b * kBlock >= k) return;
-    q = from_gpu_memory<uint4>(blocks + b * (kBlock / 2));
-    scale = scales[b];
+    if (row < 0 || b * kBlock >= k) return;
+    q = from_gpu_memory<uint4>(blocks + static_cast<int64_t>(row + b) * (kBlock / 2));
+    scale = from_gpu_memory<uint8_t>(scales + row + b);
   }
   __device__ __forceinline__ void put(bf16* to) const {
     const unsigned half = scale == 0 ? 0x0040u : scale << 7, s = half | half << 16;
-    bf16* const own = to + core_at(threadIdx.x / 2, threadIdx.x % 2 * kBlock, kWgStep);
-    *reinterpret_cast<uint4*>(own) = unpack8_wg(q.x, s);
-    *reinterpret_cast<uint4*>(own + kCoreApart) = unpack8_wg(q.y, s);
-    *reinterpret_cast<uint4*>(own + 2 * kCoreApart) = unpack8_wg(q.z, s);
-    *reinterpret_cast<uint4*>(own + 3 * kCoreApart) = unpack8_wg(q.w, s);
+    const int own = threadIdx.x / 2, k = threadIdx.x % 2 * kBlock;
+    *reinterpret_cast<uint4*>(to + operand_at(own, k)) = unpack8_wg(q.x, s);
+    *reinterpret_cast<uint4*>(to + operand_at(own, k + 8)) = unpack8_wg(q.y, s);
+    *reinterpret_cast<uint4*>(to + operand_at(own, k + 16)) = unpack8_wg(q.z, s);
+    *reinterpret_cast<uint4*>(to + operand_at(own, k + 24)) = unpack8_wg(q.w, s);
   }
 };
 
-// The activations of a tile: rows as for WgDense, each where row[n] says, or null.
-template <bool MX>
-struct WgActivations {
-  static constexpr int kAhead = 2;
-  const float* row[4];
-  int k;
-  float4 a[4], b[4];
-  __device__ __forceinline__ void fetch(int k0) {
-    const int at = k0 + threadIdx.x % 8 * 8;
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-      a[n] = b[n] = float4{0, 0, 0, 0};
-      if (!row[n] || at >= k) continue;
-      a[n] = from_gpu_memory<float4>(row[n] + at);
-      b[n] = from_gpu_memory<float4>(row[n] + at + 4);
-    }
-  }
-  __device__ __forceinline__ void put(bf16* to) const {
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-      const float4 u = a[n], v = b[n];
-      uint4 w;
-      if (MX)
-        w = uint4{to_bf16x2(u.x, v.x), to_bf16x2(u.y, v.y), to_bf16x2(u.z, v.z),
-                  to_bf16x2(u.w, v.w)};
-      else
-        w = uint4{to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y),
-                  to_bf16x2(v.z, v.w)};
-      *reinterpret_cast<uint4*>(
-          to + core_at(threadIdx.x / 8 + n * 32, threadIdx.x % 8 * 8, kWgStep)) = w;
-    }
-  }
-};
-
-// The product of the tile into `result`, rows kWgResultStride apart; it lies where the stages were.
-// What is past k is fetched as zeros.
-template <class Activations, class Weights>
-__device__ __forceinline__ void wg_product(float* result, const Activations& rows,
+// The product of the tile into `result`, rows kWgResultStride apart; it lies where the stages were:
+// kWgStages of activations, then the weights'.
+template <class Weights>
+__device__ __forceinline__ void wg_product(float* result, const WgRows& rows,
                                            const Weights& columns, int k) {
-  constexpr int kX = Activations::kAhead, kW = Weights::kAhead, kTurn = kX > kW ? kX : kW;
-  static_assert(kTurn % 2 == 0 && kTurn % kX == 0 && kTurn % kW == 0, "stages and places repeat");
-  bf16* const stages = reinterpret_cast<bf16*>(result);
+  constexpr int kAhead = Weights::kAhead, kStages = Weights::kStages;
+  constexpr int kTurn = kAhead > 1 ? kAhead : 2;
+  bf16* const xs = operands_in(result);
+  bf16* const ws = xs + kWgStages * kWgOperand;
   float sum[kWgSums];
 #pragma unroll
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
-  Activations x[kX];
-  Weights w[kW];
+  Copies copies = {};
+  Weights w[kAhead];
 #pragma unroll
-  for (int u = 0; u < kW; u++) (w[u] = columns).fetch(u * kWgStep);
+  for (int u = 0; u < kAhead; u++) (w[u] = columns).fetch(u * kWgStep);
 #pragma unroll
-  for (int u = 0; u < kX; u++) (x[u] = rows).fetch(u * kWgStep);
-  x[0].put(stages);
-  w[0].put(stages + kWgOperand);
+  for (int u = 0; u < 2; u++) {
+    rows.copy(copies, xs + u * kWgOperand, u * kWgStep);
+    columns.copy(copies, ws + u * kWgOperand, u * kWgStep);
+    commit_copies(copies);
+  }
+  w[0].put(ws);
+  int x_stage = 0, w_stage = 0;  // of the step that is multiplied
   for (int turn = 0; turn < k; turn += kTurn * kWgStep) {
 #pragma unroll
     for (int u = 0; u < kTurn; u++) {
       const int k0 = turn + u * kWgStep;
       if (k0 >= k) break;
-      const bf16* as = stages + u % 2 * 2 * kWgOperand;
-      bf16* const other = stages + (u + 1) % 2 * 2 * kWgOperand;
+      arrive(copies);  // this step's; the next one's may be under way
       publish();
-      __syncthreads();  // this stage is filled, and both warpgroups have read the other
-      w[u % kW].fetch(k0 + kW * kWgStep);  // where this stage came from
-      x[u % kX].fetch(k0 + kX * kWgStep);
+      __syncthreads();  // this stage is filled, and both warpgroups have read the last one
+      const int x_free = x_stage == 0 ? kWgStages - 1 : x_stage - 1;
+      const int w_next = w_stage + 1 == kStages ? 0 : w_stage + 1;
+      rows.copy(copies, xs + x_free * kWgOperand, k0 + 2 * kWgStep);
+      columns.copy(copies, ws + x_free * kWgOperand, k0 + 2 * kWgStep);
+      commit_copies(copies);
+      w[u % kAhead].fetch(k0 + kAhead * kWgStep);  // where this stage came from
       begin_products(sum);
-      const bf16* own = as + core_at(threadIdx.x / 128 * kWgRows, 0, kWgStep);
+      const bf16* const own = xs + x_stage * kWgOperand + threadIdx.x / 128 * kWgRows * kWgStep;
+      const bf16* const weights = ws + w_stage * kWgOperand;
 #pragma unroll
       for (int kk = 0; kk < kWgStep; kk += 16)
-        issue(pending, sum, descriptor(own + kk / 8 * kCoreApart, kWgStep),
-              descriptor(as + kWgOperand + kk / 8 * kCoreApart, kWgStep));
+        issue(pending, sum, descriptor(own + kk), descriptor(weights + kk));
       commit();
-      if (k0 + kWgStep < k) {  // while the unit works
-        x[(u + 1) % kX].put(other);
-        w[(u + 1) % kW].put(other + kWgOperand);
-      }
+      if (k0 + kWgStep < k) w[(u + 1) % kAhead].put(ws + w_next * kWgOperand);
       // In the same turn of the loop: the assembler gives up overlap where accumulators of a
       // running product go round.
       wait(pending, sum);
+      x_stage = x_stage + 1 == kWgStages ? 0 : x_stage + 1;
+      w_stage = w_next;
     }
   }
+  arrive_all(copies);
   __syncthreads();  // both warpgroups have read the last stage: the result takes its place
   const int row = threadIdx.x / 128 * kWgRows + wg_row(threadIdx.x, 0);
   float* const own = result + row * kWgResultStride + wg_column(threadIdx.x, 0);
@@ -185,24 +163,43 @@ __device__ __forceinline__ void wg_product(float* result, const Activations& row
   __syncthreads();
 }
 
-// linear for many rows, activations rounded to bf16.
-// grid (ceil(n / 128), ceil(bucket rows / 128)), shared 73728
-KERNEL(256)
-prefill_linear_wgmma(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias,
-                     int k, int n, int stride, int add) {
+// linear for many rows of x bf16 [rows, k], of up to three matrices side by side: n0, n1 and n2
+// columns of y; those that there are not have 0.
+// grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 128)), shared 99328
+KERNEL(256, 2)
+prefill_linear_wgmma(const int* rows, float* y, const bf16* x, const bf16* w0, const bf16* bias0,
+                     const bf16* w1, const bf16* bias1, const bf16* w2, const bf16* bias2, int n0,
+                     int n1, int n2, int k, int stride, int add) {
   DYNAMIC_SHARED(float, result);
-  const int live = *rows, row0 = blockIdx.y * kWgTileRows, column0 = blockIdx.x * kWgColumns;
+  const int live = *rows, row0 = blockIdx.y * kWgTileRows;
   if (row0 >= live) return;  // the whole block
+  const bf16 *w = w0, *bias = bias0;
+  int column0 = blockIdx.x * kWgColumns, n = n0;
+  const int tiles0 = (n0 + kWgColumns - 1) / kWgColumns * kWgColumns;
+  const int tiles1 = (n1 + kWgColumns - 1) / kWgColumns * kWgColumns;
+  if (column0 >= tiles0 + tiles1) {
+    w = w2;
+    bias = bias2;
+    n = n2;
+    column0 -= tiles0 + tiles1;
+    y += n0 + n1;
+  } else if (column0 >= tiles0) {
+    w = w1;
+    bias = bias1;
+    n = n1;
+    column0 -= tiles0;
+    y += n0;
+  }
   WgDense weights = {};
-  weights.w = w + static_cast<int64_t>(column0) * k;
-  weights.rows = n - column0;
-  weights.k = k;
-  WgActivations<false> activations = {};
-  activations.k = k;
+  WgRows activations = {};
+  weights.rows.x = w;
+  activations.x = x;
+  weights.rows.k = activations.k = k;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const int row = row0 + threadIdx.x / 8 + i * 32;
-    activations.row[i] = row < live ? x + static_cast<int64_t>(row) * k : nullptr;
+    const int row = row0 + threadIdx.x / 8 + i * 32, column = column0 + threadIdx.x / 8 + i * 32;
+    activations.row[i] = row < live ? row * k : -1;
+    weights.rows.row[i] = column < n ? column * k : -1;
   }
   wg_product(result, activations, weights, k);
   for (int i = threadIdx.x; i < kWgTileRows * kWgColumns; i += kWgThreads) {
@@ -218,7 +215,7 @@ EMULATE(prefill_linear_wgmma, 256)
 
 template <bool GATED>
 __device__ __forceinline__ void expert_tile_wg(float* y, const int* order, const int* groups,
-                                               const float* x, const uint8_t* blocks,
+                                               const bf16* x, const uint8_t* blocks,
                                                const uint8_t* scales, const bf16* bias, int n,
                                                int k, int top, float limit) {
   DYNAMIC_SHARED(float, result);
@@ -226,17 +223,18 @@ __device__ __forceinline__ void expert_tile_wg(float* y, const int* order, const
   if (!find_tile(groups, blockIdx.y, kWgTileRows, &expert, &begin, &end))
     return;  // the whole block
   const int column0 = blockIdx.x * kWgColumns, own_column = column0 + threadIdx.x / 2;
-  const int64_t own_weight = static_cast<int64_t>(expert) * n + own_column;
   WgMx weights = {};
-  weights.blocks = own_column < n ? blocks + own_weight * (k / 2) : nullptr;
-  weights.scales = scales + own_weight * (k / kBlock);
+  weights.blocks = blocks;
+  weights.scales = scales;
+  weights.row = own_column < n ? (expert * n + own_column) * (k / kBlock) : -1;
   weights.k = k;
-  WgActivations<true> activations = {};
+  WgRows activations = {};
+  activations.x = x;
   activations.k = k;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const int place = begin + threadIdx.x / 8 + i * 32;
-    activations.row[i] = place < end ? x + static_cast<int64_t>(order[place] / top) * k : nullptr;
+    activations.row[i] = place < end ? order[place] / top * k : -1;
   }
   wg_product(result, activations, weights, k);
   constexpr int kStep = GATED ? 2 : 1, kColumns = kWgColumns / kStep;
@@ -252,34 +250,33 @@ __device__ __forceinline__ void expert_tile_wg(float* y, const int* order, const
   }
 }
 
-// gate_up for many rows: n is the width of h; activations are rounded to bf16.
-// grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 73728
-KERNEL(256)
-prefill_gate_up_wgmma(float* h, const int* order, const int* groups, const float* x,
+// gate_up for many rows: n is the width of h; x bf16 [rows, k] in the order above.
+// grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 82944
+KERNEL(256, 2)
+prefill_gate_up_wgmma(float* h, const int* order, const int* groups, const bf16* x,
                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
                       int top, float limit) {
   expert_tile_wg<true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
 }
 EMULATE(prefill_gate_up_wgmma, 256)
 
-// down for many rows.
-// grid (ceil(n / 128), ceil(bucket slots / 128) + experts), shared 73728
-KERNEL(256)
-prefill_down_wgmma(float* y, const int* order, const int* groups, const float* h,
+// down for many rows: h bf16 [slots, k] in the order above.
+// grid (ceil(n / 128), ceil(bucket slots / 128) + experts), shared 82944
+KERNEL(256, 2)
+prefill_down_wgmma(float* y, const int* order, const int* groups, const bf16* h,
                    const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
   expert_tile_wg<false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
 }
 EMULATE(prefill_down_wgmma, 256)
 
 // One product of integers, exact in bf16: c[i][j] = sum over k of a[i][k] * b[j][k], a bf16
-// [64][16], b bf16 [128][16], c f32 [64][128]. As matrix_proof. grid (1), shared 6912
+// [64][16], b bf16 [128][16], c f32 [64][128]. As matrix_proof. grid (1), shared 25600
 KERNEL(128)
 matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
-  DYNAMIC_SHARED(bf16, operands);
-  bf16* const bs = operands + kWgRows / 8 * 2 * kCoreApart;
-  for (int i = threadIdx.x; i < kWgRows * 16; i += 128)
-    operands[core_at(i / 16, i % 16, 16)] = a[i];
-  for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[core_at(i / 16, i % 16, 16)] = b[i];
+  DYNAMIC_SHARED(bf16, dynamic);
+  bf16 *const as = operands_in(dynamic), *const bs = as + kWgRows * kWgStep;
+  for (int i = threadIdx.x; i < kWgRows * 16; i += 128) as[operand_at(i / 16, i % 16)] = a[i];
+  for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[operand_at(i / 16, i % 16)] = b[i];
   publish();
   __syncthreads();
   float sum[kWgSums];
@@ -287,7 +284,7 @@ matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
   begin_products(sum);
-  issue(pending, sum, descriptor(operands, 16), descriptor(bs, 16));
+  issue(pending, sum, descriptor(as), descriptor(bs));
   commit();
   wait(pending, sum);
 #pragma unroll

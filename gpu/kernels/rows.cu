@@ -21,6 +21,23 @@ gather(const int* logit_rows, float* y, const float* x, const int* logit_row, in
 }
 EMULATE(gather, 256)
 
+// x f32 [rows, width] rounded to bf16, for products by warpgroups; with `paired` each piece of
+// eight in the order 0 4 1 5 2 6 3 7 (prefill_wgmma.cu). width a multiple of 8, a thread a piece.
+// grid (ceil(width / 8 / 128), bucket rows)
+KERNEL(128)
+round_rows(const int* rows, bf16* y, const float* x, int width, int paired) {
+  const int row = blockIdx.y, at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+  if (row >= *rows || at >= width) return;
+  const float* from = x + static_cast<int64_t>(row) * width + at;
+  const float4 u = *reinterpret_cast<const float4*>(from);
+  const float4 v = *reinterpret_cast<const float4*>(from + 4);
+  uint4 w = {to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
+  if (paired)
+    w = uint4{to_bf16x2(u.x, v.x), to_bf16x2(u.y, v.y), to_bf16x2(u.z, v.z), to_bf16x2(u.w, v.w)};
+  *reinterpret_cast<uint4*>(y + static_cast<int64_t>(row) * width + at) = w;
+}
+EMULATE(round_rows, 128)
+
 // y = x, rows of `words` 32-bit words.
 // grid (bucket rows)
 KERNEL(256)

@@ -41,6 +41,10 @@ struct LogitEdit {
 constexpr int kSampleThreads = 512;
 constexpr int kSampleWarps = kSampleThreads / WARP;
 
+__device__ __forceinline__ bool is_finite(float v) {
+  return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
+}
+
 // 2^40 times e^x, for x <= 0.
 __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
@@ -99,7 +103,7 @@ logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int v
   const float* x = logits + static_cast<int64_t>(row) * vocab;
   uint64_t highest = 0, bad = 0;
   each_logit(x, 0, vocab, kSampleThreads, threadIdx.x, [&](int, float v) {
-    bad += (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u;
+    bad += !is_finite(v);
     const uint64_t key = key_of(v);
     highest = key > highest ? key : highest;
   });
@@ -280,22 +284,17 @@ __device__ __forceinline__ uint64_t share_of(uint64_t u, uint64_t whole) {
 }
 
 // tokens[row]: the choice; -1 where a logit is not finite, -2 where the mask allows nothing.
-// logits f32 [logit rows, vocab]; masks: bits, mask m begins at word m * mask_words; stats as
-// logit_stats left them, before edits.
+// logits f32 [logit rows, vocab]; masks: bits, mask m begins at word m * mask_words.
 // grid (bucket rows)
 KERNEL(512)
 sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow* params,
-       const LogitStats* stats, const unsigned* masks, int vocab, int mask_words) {
+       const unsigned* masks, int vocab, int mask_words) {
   SHARED(uint64_t, part, kSampleWarps);
   SHARED(unsigned, bins, 2 * kBins);
   SHARED(int, found, 1);
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;
   const SampleRow p = params[row];
-  if (!stats[row].finite) {
-    if (threadIdx.x == 0) tokens[row] = -1;
-    return;
-  }
   MaskedRow r;
   r.logits = logits + static_cast<int64_t>(row) * vocab;
   r.mask = p.mask < 0 ? nullptr : masks + static_cast<int64_t>(p.mask) * mask_words;
@@ -304,13 +303,18 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
   r.begin = begin < vocab ? begin : vocab;
   r.end = begin + run < vocab ? begin + run : vocab;
   // The highest key with its lowest id, as one number.
-  uint64_t best = 0;
+  uint64_t best = 0, bad = 0;
   r.each(r.begin, r.end, [&](int i, float logit) {
+    bad += !is_finite(logit);
     if (!r.allowed(i)) return;
     const uint64_t rank =
         static_cast<uint64_t>(key_of(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(i));
     best = rank > best ? rank : best;
   });
+  if (block_total(bad, part) > 0) {
+    if (threadIdx.x == 0) tokens[row] = -1;
+    return;
+  }
   best = block_highest(best, part);
   const int first = static_cast<int>(0xffffffffu - static_cast<unsigned>(best));
   if (best == 0 || p.temperature == 0) {

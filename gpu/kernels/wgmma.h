@@ -1,10 +1,10 @@
 // The matrix unit of sm_90a: C[64x128] += A[64x16] · B[128x16]ᵀ by a warpgroup (four warps), bf16
 // in, float32 out, both operands in shared memory.
 //
-// Operands lie in core matrices of eight rows by 16 bytes, each in one piece of 128 bytes: a
-// descriptor says where the first one is, how far the next one is along k and how far along the
-// rows. A core matrix along k follows after 144 bytes, not 128, so that threads that write
-// neighbouring pieces of a row meet different banks.
+// An operand's rows are 64 elements, 128 bytes, in eight pieces of 16 bytes. Piece p of row r lies
+// where piece p ^ r % 8 would: the unit's swizzle of 128 bytes. So a copy fills whole rows of
+// banks, and threads that write the same piece of neighbouring rows meet different ones. An operand
+// begins at a multiple of 1024 bytes of shared memory (operands_in).
 //
 // The unit runs by itself: from issue() to wait() the accumulators and both operands belong to it,
 // and what was stored before is seen by it after publish() and a barrier only. The emulation
@@ -18,11 +18,11 @@
 #define MATRIX_WGMMA 1
 
 constexpr int kWgRows = 64, kWgColumns = 128, kWgSums = 64;
-constexpr int kCoreApart = 8 * 8 + 8;  // bf16 from a core matrix to the next along k
+constexpr int kWgStep = 64;  // of k in an operand
 
-// Where element k of a row lies in an operand of rows of `length` elements, a multiple of 8.
-__device__ __forceinline__ constexpr int core_at(int row, int k, int length) {
-  return row / 8 * (length / 8 * kCoreApart) + k / 8 * kCoreApart + row % 8 * 8 + k % 8;
+// Where element k of a row lies in an operand.
+__device__ __forceinline__ constexpr int operand_at(int row, int k) {
+  return row * kWgStep + ((k / 8 ^ row % 8) * 8) + k % 8;
 }
 
 // Row and column of a thread's i-th sum in its warpgroup's 64x128.
@@ -33,18 +33,29 @@ __device__ __forceinline__ int wg_column(int thread, int i) {
   return (i >> 2) * 8 + thread % 4 * 2 + (i & 1);
 }
 
-// The descriptor of an operand of rows of `length` elements that begins at p: addresses and
-// distances in units of 16 bytes.
-__device__ __forceinline__ uint64_t descriptor(const bf16* p, int length) {
+// Where operands may begin in the launch's dynamic shared memory, which has 1024 bytes more than
+// they need.
+__device__ __forceinline__ bf16* operands_in(void* dynamic) {
+  char* const p = static_cast<char*>(dynamic);
+#if defined(GPU_HOST)
+  return reinterpret_cast<bf16*>(p);
+#else
+  return reinterpret_cast<bf16*>(p + ((1024 - (shared_address(p) & 1023)) & 1023));
+#endif
+}
+
+// The descriptor of an operand from row 0 on, a multiple of eight rows from where it begins, and
+// from element k on, a multiple of 16: p is where row 0 begins, and k further. Addresses and
+// distances are in units of 16 bytes: eight rows lie 1024 bytes apart, and the swizzle is number 1.
+__device__ __forceinline__ uint64_t descriptor(const bf16* p) {
 #if defined(GPU_HOST)
   const unsigned at = static_cast<unsigned>(reinterpret_cast<const char*>(p) -
                                             static_cast<char*>(simt::dynamic_shared()));
 #else
   const unsigned at = shared_address(p);
 #endif
-  return static_cast<uint64_t>((at & 0x3ffffu) >> 4) |
-         static_cast<uint64_t>(kCoreApart * 2 / 16) << 16 |
-         static_cast<uint64_t>(length / 8 * kCoreApart * 2 / 16) << 32;
+  return static_cast<uint64_t>((at & 0x3ffffu) >> 4) | static_cast<uint64_t>(1) << 16 |
+         static_cast<uint64_t>(1024 / 16) << 32 | static_cast<uint64_t>(1) << 62;
 }
 
 #if defined(GPU_HOST)
@@ -63,14 +74,16 @@ struct Pending {
 // them.
 inline void read_operand(uint64_t d, int first, int rows, float (*to)[16]) {
   const char* base = static_cast<const char*>(simt::dynamic_shared());
-  const int64_t at = static_cast<int64_t>(d & 0x3fff) * 16;
-  const int64_t along_k = static_cast<int64_t>(d >> 16 & 0x3fff) * 16;
   const int64_t along_rows = static_cast<int64_t>(d >> 32 & 0x3fff) * 16;
+  if (d >> 62 != 1) simt::fail("an operand without its swizzle");
   for (int i = 0; i < rows; i++) {
     const int row = first + i;
     for (int k = 0; k < 16; k++) {
+      int64_t at =
+          static_cast<int64_t>(d & 0x3fff) * 16 + row / 8 * along_rows + row % 8 * 128 + k * 2;
+      at ^= (at >> 7 & 7) << 4;
       bf16 v;
-      memcpy(&v, base + at + row / 8 * along_rows + k / 8 * along_k + row % 8 * 16 + k % 8 * 2, 2);
+      memcpy(&v, base + at, 2);
       to[i][k] = from_bf16(v);
     }
   }
@@ -111,6 +124,74 @@ inline void multiply_pending(uint64_t* all) {
 #else
 struct Pending {};
 #endif
+
+// Copies of 16 bytes from the GPU's memory into shared memory, by themselves. The emulation makes
+// them as late as it may, in arrive().
+#if defined(GPU_HOST)
+struct Copies {
+  struct {
+    bf16* to;
+    const bf16* from;  // null: zeros
+  } list[32];
+  int count, groups[2];  // how many there are, and how many of them belong to older groups
+};
+inline void make_copies(Copies& copies, int n) {
+  for (int i = 0; i < n; i++) {
+    if (copies.list[i].from)
+      memcpy(copies.list[i].to, copies.list[i].from, 16);
+    else
+      memset(copies.list[i].to, 0, 16);
+  }
+  for (int i = n; i < copies.count; i++) copies.list[i - n] = copies.list[i];
+  copies.count -= n;
+}
+#else
+struct Copies {};
+#endif
+
+__device__ __forceinline__ void copy_ahead([[maybe_unused]] Copies& copies, bf16* to,
+                                           const bf16* from, bool there) {
+#if defined(GPU_NVIDIA)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
+               : "memory");
+#else
+  if (copies.count == 32) simt::fail("too many copies under way");
+  copies.list[copies.count++] = {to, there ? from : nullptr};
+#endif
+}
+
+// Ends a group of copies.
+__device__ __forceinline__ void commit_copies([[maybe_unused]] Copies& copies) {
+#if defined(GPU_NVIDIA)
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  copies.groups[0] = copies.groups[1];
+  copies.groups[1] = copies.count;
+#endif
+}
+
+// Until all groups but the last are there, for this thread.
+__device__ __forceinline__ void arrive([[maybe_unused]] Copies& copies) {
+#if defined(GPU_NVIDIA)
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+#else
+  const int n = copies.groups[0];
+  make_copies(copies, n);
+  copies.groups[0] = 0;
+  copies.groups[1] -= n;
+#endif
+}
+
+__device__ __forceinline__ void arrive_all([[maybe_unused]] Copies& copies) {
+#if defined(GPU_NVIDIA)
+  asm volatile("cp.async.wait_group 0;" ::: "memory");
+#else
+  make_copies(copies, copies.count);
+  copies.groups[0] = copies.groups[1] = 0;
+#endif
+}
 
 // What this thread stored to shared memory is seen by the matrix unit after the next barrier.
 __device__ __forceinline__ void publish() {

@@ -149,7 +149,7 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	} else {
 		s.Compute = cmp.Or(s.Compute, engine.Rounded)
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
-		if !o.Speculate { // no card has shown yet that they pay there
+		if !o.Speculate { // no card has shown that they pay there
 			s.Drafts = 0
 		}
 		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {

@@ -113,8 +113,9 @@ struct Asked {
 inline void multiply_wgmma(uint64_t* all) {
   const char* base = static_cast<const char*>(simt::dynamic_shared());
   const auto element = [&](uint64_t d, int row, int k) {
-    const uint64_t at = (d & 0x3fff) * 16 + row / 8 * ((d >> 32 & 0x3fff) * 16) +
-                        k / 8 * ((d >> 16 & 0x3fff) * 16) + row % 8 * 16 + k % 8 * 2;
+    if (d >> 62 != 1) simt::fail("wgmma without the swizzle of 128 bytes");
+    uint64_t at = (d & 0x3fff) * 16 + row / 8 * ((d >> 32 & 0x3fff) * 16) + row % 8 * 128 + k * 2;
+    at ^= (at >> 7 & 7) << 4;
     if (at + 2 > simt::block->dynamic_bytes) simt::fail("wgmma reads behind shared memory");
     uint16_t v;
     memcpy(&v, base + at, 2);

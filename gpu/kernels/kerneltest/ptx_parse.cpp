@@ -266,6 +266,16 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
   } else if (op == "fence" || op == "prefetch" || begins(word, "wgmma.fence") ||
              begins(word, "wgmma.commit_group")) {
     i.op = kNothing;
+  } else if (word == "cp.async.cg.shared.global") {  // to, from, 16, how much of it is read
+    i.op = kCopyAhead;
+    if (args.size() != 4 || args[2] != "16") unknown(i.text);
+    for (const size_t n : {0, 1}) i.of.push_back(operand(args[n].substr(1, args[n].size() - 2)));
+    i.of.push_back(operand(args[3]));
+  } else if (word == "cp.async.commit_group") {
+    i.op = kCommitCopies;
+  } else if (word == "cp.async.wait_group") {
+    i.op = kArrive;
+    i.of = {operand(args.at(0))};
   } else if (begins(word, "wgmma.wait_group")) {
     i.op = kWgmmaWait;
     if (args.size() != 1 || args[0] != "0") unknown(i.text);

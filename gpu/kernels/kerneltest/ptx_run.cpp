@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <algorithm>
+#include <deque>
 #include "../emulator/emulator.h"
 #include <fstream>
 #include <sstream>
@@ -417,6 +418,22 @@ class Thread {
         for (size_t n = 0; n < 4; n++) r_[i.to[n].value] = bits(own.c[n]);
         return;
       }
+      case kCopyAhead:
+        copies_.back().push_back({shared(i, get(i.of[0]), 16),
+                                  reinterpret_cast<const char*>(get(i.of[1])), get(i.of[2])});
+        return;
+      case kCommitCopies:
+        copies_.emplace_back();
+        return;
+      case kArrive:  // as late as it may, too; the last group is not committed
+        while (copies_.size() > get(i.of[0]) + 1) {
+          for (const Copy& c : copies_.front()) {
+            memset(c.to, 0, 16);
+            memcpy(c.to, c.from, c.bytes);
+          }
+          copies_.pop_front();
+        }
+        return;
       case kWgmma: {
         Pending p = {{}, get(i.of[0]), get(i.of[1])};
         for (const Operand& o : i.to) p.to.push_back(o.value);
@@ -468,6 +485,12 @@ class Thread {
     uint64_t a, b;
   };
   std::vector<Pending> pending_;
+  struct Copy {
+    char* to;
+    const char* from;
+    uint64_t bytes;
+  };
+  std::deque<std::vector<Copy>> copies_{1};  // groups, the oldest first
   const Instruction* looked_ = nullptr;
   uint32_t seen_ = 0;
 };

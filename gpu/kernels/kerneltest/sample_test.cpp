@@ -90,11 +90,8 @@ void sample_of(int vocab, SampleRow p, int distinct, bool masked) {
   Memory<int> count(std::vector<int>{rows}), tokens(bucket);
   Memory<float> logits(x);
   Memory<SampleRow> rows_of(params);
-  Memory<LogitStats> stats(bucket);
   Memory<unsigned> bits(masks);
-  launch("logit_stats", {unsigned(bucket)}, 512, 0, count, stats, logits, vocab);
-  launch("sample", {unsigned(bucket)}, 512, 0, count, tokens, logits, rows_of, stats, bits, vocab,
-         words);
+  launch("sample", {unsigned(bucket)}, 512, 0, count, tokens, logits, rows_of, bits, vocab, words);
   for (int r = 0; r < rows; r++) {
     const int want = choose(&x[size_t(r) * vocab], vocab, p, mask, kDraws[r].u);
     if (tokens[r] != want) fail("row %d: token %d, not %d", r, tokens[r], want);
@@ -142,10 +139,8 @@ TEST(sample_refuses) {
   Memory<int> count(std::vector<int>{4}), tokens(4);
   Memory<float> logits(x);
   Memory<SampleRow> rows(params);
-  Memory<LogitStats> stats(4);
   Memory<unsigned> masks(std::vector<unsigned>(4, 0));
-  launch("logit_stats", {4}, 512, 0, count, stats, logits, vocab);
-  launch("sample", {4}, 512, 0, count, tokens, logits, rows, stats, masks, vocab, 4);
+  launch("sample", {4}, 512, 0, count, tokens, logits, rows, masks, vocab, 4);
   if (tokens[0] != -1 || tokens[1] != -1) fail("logits that are not finite gave a token");
   if (tokens[2] != -2) fail("a mask that allows nothing gave a token");
   if (tokens[3] < 0 || tokens[3] >= vocab) fail("token %d", tokens[3]);
