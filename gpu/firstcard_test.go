@@ -1,0 +1,68 @@
+package gpu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+)
+
+// The script for a card's first minutes is rehearsed whole on the fake driver, in tiny form: on a
+// card there is no time to mend it.
+
+// TestFirstCard: every step is in the table with what became of it, and those that the fake can end
+// in time end well.
+func TestFirstCard(t *testing.T) {
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("takes two minutes: OSSRUN_LONG=1 runs it")
+	}
+	library, err := drivertest.Build(driver.CUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	out := filepath.Join(folder, "out")
+	script := func(arguments ...string) string {
+		c := exec.CommandContext(t.Context(), "bash", append([]string{"firstcard.sh"},
+			arguments...)...)
+		c.Env = append(os.Environ(), "CARD="+filepath.Join(folder, "card"), "OUT="+out,
+			"FC_TINY=1", "FC_LIMIT=12", "OSSRUN_LIBCUDA="+library)
+		said, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("firstcard.sh %v: %v\n%s", arguments, err, said)
+		}
+		return string(said)
+	}
+	script("prepare")
+	t.Log(script("150"))
+	table, err := os.ReadFile(filepath.Join(out, "table.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]string{}
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) == 3 {
+			results[f[0]] = f[1]
+		}
+	}
+	for _, name := range []string{"environment", "doctor", "bench20", "serve"} {
+		if results[name] != "0" {
+			t.Errorf("step %s: %q", name, results[name])
+		}
+	}
+	for _, name := range []string{"golden2", "demo", "golden1", "servepersistent", "counters",
+		"sanitize", "roofs", "ops", "bench120", "bench20q8", "serveisolated", "sanitizelong",
+		"selftest"} {
+		if results[name] == "" || results[name] == "HELD" {
+			t.Errorf("step %s: %q", name, results[name])
+		}
+	}
+	listed, err := exec.Command("tar", "tzf", filepath.Join(out, "logs.tar.gz")).CombinedOutput()
+	if err != nil || !strings.Contains(string(listed), "log/serve-1.json") {
+		t.Errorf("the logs: %v\n%s", err, listed)
+	}
+}
