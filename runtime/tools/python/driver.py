@@ -12,15 +12,18 @@ import json
 import os
 import queue
 import signal
+import site
 import sys
 import threading
 import traceback
 
-limits = json.loads(sys.argv[1])
+settings = json.loads(sys.argv[1])
+for folder in settings["sites"] or []:
+    site.addsitedir(folder)
 try:
     import resource
 
-    for name, value in limits.items():
+    for name, value in settings["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 except ImportError:  # Windows has no such limits
     pass

@@ -144,8 +144,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the folder of the python tool: %w", err)
 	}
-	limits, _ := json.Marshal(t.box.limits(t.o)) // numbers
-	command, stop, err := t.box.command(t.o, string(limits))
+	command, stop, err := t.box.command(t.o)
 	if err != nil {
 		return nil, err
 	}

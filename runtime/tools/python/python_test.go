@@ -144,7 +144,7 @@ func TestEscapes(t *testing.T) {
 			"b'tmpfs', 0, None)", "-1"},
 		{"ptrace", "import ctypes; ctypes.CDLL(None).ptrace(16, 1, 0, 0)", "-1"},
 		{"root", "import os; os.setuid(0) if os.getuid() else os.chroot('/proc')",
-			"Operation not permitted"},
+			"Error"},
 		{"devices", "open('/dev/sda')", "No such file"},
 		{"the kernel", "open('/proc/sysrq-trigger', 'w')", "Error"},
 		{"its settings", "open('/proc/sys/kernel/core_pattern', 'w')", "Error"},

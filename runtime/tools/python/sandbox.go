@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,7 @@ type sandbox struct {
 	name    string
 	program string // its path
 	host    bool   // its processes are this system's and can be counted
+	python  layout // of bwrap
 }
 
 // Names are the sandboxes in the order in which they are looked for; "unsafe" is none at all.
@@ -40,6 +42,7 @@ func findSandbox(name string) (sandbox, error) {
 	if name != "" && !slices.Contains(Names, name) {
 		return sandbox{}, fmt.Errorf("unknown sandbox %q: use %s", name, strings.Join(Names, ", "))
 	}
+	var unusable error // of the first that is installed
 	for _, known := range Names {
 		if name != known && (name != "" || known == "unsafe" ||
 			known == "bwrap" && runtime.GOOS != "linux") {
@@ -50,15 +53,24 @@ func findSandbox(name string) (sandbox, error) {
 			program = "python3"
 		}
 		path, err := exec.LookPath(program)
+		b := sandbox{name: known, program: path, host: known == "bwrap" || known == "unsafe"}
 		if err == nil && known == "bwrap" {
-			err = works(path)
+			if err = works(path); err == nil {
+				b.python, err = findPython()
+			}
 		}
 		if err == nil {
-			return sandbox{known, path, known == "bwrap" || known == "unsafe"}, nil
+			return b, nil
 		}
-		if name != "" {
-			return sandbox{}, fmt.Errorf("the python tool cannot use %s: %w", name, err)
+		if err = fmt.Errorf("the python tool cannot use %s: %w", known, err); name != "" {
+			return sandbox{}, err
 		}
+		if unusable == nil && path != "" {
+			unusable = err
+		}
+	}
+	if unusable != nil {
+		return sandbox{}, unusable
 	}
 	install := "install podman or docker"
 	if runtime.GOOS == "linux" {
@@ -93,8 +105,9 @@ func (b sandbox) limits(o Options) map[string]int64 {
 }
 
 // command is the driver in the sandbox, and what kills it.
-func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
-	arguments := []string{"-u", "-I", "-c", driver, limits}
+func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
+	settings, _ := json.Marshal(map[string]any{"limits": b.limits(o), "sites": b.python.sites})
+	arguments := []string{"-u", "-I", "-c", driver, string(settings)}
 	var c *exec.Cmd
 	stop := func() {
 		if c.Process != nil {
@@ -103,11 +116,7 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 	}
 	switch b.name {
 	case "bwrap":
-		python, err := exec.LookPath("python3")
-		if err != nil {
-			return nil, nil, fmt.Errorf("the python tool finds no python3: %w", err)
-		}
-		inside, err := bwrapArguments(python, o)
+		inside, err := bwrapArguments(b.python, o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -118,7 +127,8 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 		if filter != nil {
 			inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
 		}
-		c = exec.Command(b.program, slices.Concat(inside, []string{python}, arguments)...)
+		c = exec.Command(b.program, slices.Concat(inside, []string{b.python.program},
+			arguments)...)
 		c.Env, c.ExtraFiles = []string{}, []*os.File{filter}
 	case "unsafe":
 		c = exec.Command(b.program, arguments...)
@@ -144,7 +154,7 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 
 // bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing
 // else.
-func bwrapArguments(python string, o Options) ([]string, error) {
+func bwrapArguments(python layout, o Options) ([]string, error) {
 	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}
 	if os.Getuid() == 0 { // else a cell's root could change the kernel's settings
@@ -152,8 +162,7 @@ func bwrapArguments(python string, o Options) ([]string, error) {
 			a = append(a, "--ro-bind-try", path, path)
 		}
 	}
-	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
-		"/etc/alternatives", "/etc/ld.so.cache", "/etc/fonts", "/nix/store"} {
+	for _, path := range system {
 		info, err := os.Lstat(path)
 		switch {
 		case err != nil:
@@ -169,18 +178,11 @@ func bwrapArguments(python string, o Options) ([]string, error) {
 	}
 	size := fmt.Sprint(mostFile)
 	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm")
-	// an interpreter elsewhere, such as one of a virtual environment, which may lie in /tmp
-	out, err := exec.Command(python, "-I", "-c",
-		"import sys; print(sys.prefix); print(sys.base_prefix)").Output()
-	if err != nil {
-		return nil, fmt.Errorf("ask %s where it is installed: %w", python, err)
+	for _, path := range python.shown { // may lie in /tmp
+		a = append(a, "--ro-bind", path, path)
 	}
-	prefixes := append(strings.Fields(string(out)), filepath.Dir(filepath.Dir(python)))
-	slices.Sort(prefixes)
-	for _, prefix := range slices.Compact(prefixes) {
-		if prefix != "/" && !strings.HasPrefix(prefix, "/usr") {
-			a = append(a, "--ro-bind", prefix, prefix)
-		}
+	for _, path := range hidden() {
+		a = append(a, "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 	}
 	a = append(a, "--bind", o.Folder, "/mnt/data", "--chdir", "/mnt/data")
 	for _, pair := range environment {

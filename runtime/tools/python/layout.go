@@ -1,0 +1,170 @@
+// Where the machine's own python3 lies, and what of it a cell is shown.
+//
+// PATH's python3 may be a link, a shim or a virtual environment. What must stay true: the cell runs
+// the interpreter behind it, and sees that interpreter's own folders and no folder that is, or
+// contains, one in which people keep their files.
+
+package python
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// system are the folders of programs and libraries that every cell is shown.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives",
+	"/etc/ld.so.cache", "/etc/fonts", "/nix/store"}
+
+// layout is how an interpreter is installed. Its paths have no links.
+type layout struct {
+	program string
+	shown   []string // what it needs besides the system's folders
+	sites   []string // of these, the packages of a virtual environment
+}
+
+// question asks an interpreter. What a process has mapped are the libraries without which it does
+// not start.
+const question = `
+import json, os, sys, sysconfig
+real, p = os.path.realpath, sysconfig.get_paths()
+mapped = set()
+if os.path.exists("/proc/self/maps"):
+    mapped = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
+print(json.dumps({
+    "program": real(getattr(sys, "_base_executable", "") or sys.executable),
+    "prefixes": sorted({real(sys.base_prefix), real(sys.base_exec_prefix)}),
+    "library": sorted({real(p["stdlib"]), real(p["platstdlib"])}),
+    "sites": sys.prefix != sys.base_prefix and sorted({real(p["purelib"]), real(p["platlib"])}) or [],
+    "mapped": sorted(path for path in mapped if os.path.isfile(path))}))`
+
+type installed struct {
+	Program                          string
+	Prefixes, Library, Sites, Mapped []string
+}
+
+func ask(python string) (a installed, err error) {
+	out, err := exec.Command(python, "-I", "-c", question).Output()
+	if err == nil {
+		err = json.Unmarshal(out, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("ask %s where it is installed: %w", python, err)
+	}
+	return a, nil
+}
+
+// findPython finds the interpreter behind PATH's python3. Its error says what to do.
+func findPython() (layout, error) {
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		return layout{}, errors.New("no python3 is installed. Install it: apt install python3")
+	}
+	asked, err := ask(path)
+	if err != nil {
+		return layout{}, err
+	}
+	base, err := ask(asked.Program) // by its own path: a link can lead it to another prefix
+	if err != nil {
+		return layout{}, err
+	}
+	private := privateFolders()
+	l := layout{program: base.Program, sites: asked.Sites}
+	needs := slices.Concat([]string{base.Program}, base.Library, base.Mapped, asked.Sites)
+	for _, prefix := range base.Prefixes {
+		if holds(prefix, private) {
+			return layout{}, refusal(path, prefix)
+		}
+		for _, part := range []string{"bin", "lib", "lib64", "share/zoneinfo"} {
+			needs = append(needs, filepath.Join(prefix, part))
+		}
+	}
+	slices.Sort(needs) // a folder before what lies in it
+	for _, need := range needs {
+		real, err := filepath.EvalSymlinks(need)
+		if err != nil {
+			continue // the prefix has no such part
+		}
+		if holds(real, private) {
+			return layout{}, refusal(path, real)
+		}
+		for _, name := range []string{need, real} { // it may be asked for by either
+			if !slices.ContainsFunc(slices.Concat(system, l.shown), func(above string) bool {
+				return within(name, above)
+			}) {
+				l.shown = append(l.shown, name)
+			}
+		}
+	}
+	return l, nil
+}
+
+func refusal(python, folder string) error {
+	return fmt.Errorf("%s is installed in %s, which has files of yours. Put another python3 first "+
+		"in PATH, such as that of apt install python3 or uv python install", python, folder)
+}
+
+// privateFolders are those in which people and programs keep files.
+func privateFolders() (list []string) {
+	add := func(path string) {
+		if !filepath.IsAbs(path) {
+			return
+		}
+		list = append(list, filepath.Clean(path))
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		}
+	}
+	homes := []string{os.Getenv("HOME")}
+	if me, err := user.Current(); err == nil {
+		homes = append(homes, me.HomeDir)
+	}
+	for _, home := range homes {
+		for _, folder := range []string{"", ".config", ".local/share", ".local/state", ".cache"} {
+			if home != "" && home != "/" {
+				add(filepath.Join(home, folder))
+			}
+		}
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+		"XDG_CACHE_HOME", "XDG_RUNTIME_DIR"} {
+		add(os.Getenv(name))
+	}
+	add(os.TempDir())
+	return list
+}
+
+// hidden are the private folders below those that every cell is shown, such as a home in /usr.
+func hidden() (list []string) {
+	for _, path := range privateFolders() {
+		info, err := os.Lstat(path)
+		if err == nil && info.IsDir() && isSystem(filepath.Dir(path)) &&
+			!slices.ContainsFunc(list, func(above string) bool { return within(path, above) }) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// holds tells that a folder is or contains a private one, or is another user's home. Those of the
+// system are shown without their private ones.
+func holds(folder string, private []string) bool {
+	return !isSystem(folder) && (filepath.Dir(folder) == "/home" ||
+		slices.ContainsFunc(private, func(p string) bool { return within(p, folder) }))
+}
+
+func isSystem(path string) bool {
+	return slices.ContainsFunc(system, func(above string) bool { return within(path, above) })
+}
+
+// within tells that a path is a folder or lies below it.
+func within(path, folder string) bool {
+	rest, below := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
+	return below && (rest == "" || rest[0] == '/')
+}
