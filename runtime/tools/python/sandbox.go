@@ -31,7 +31,9 @@ type sandbox struct {
 	name    string
 	program string // its path
 	host    bool   // its processes are this system's and can be counted
-	python  layout // of bwrap
+	// of bwrap
+	python   layout
+	noUserns bool // it can forbid further user namespaces
 }
 
 // Names are the sandboxes in the order in which they are looked for; "unsafe" is none at all.
@@ -55,7 +57,7 @@ func findSandbox(name string) (sandbox, error) {
 		path, err := exec.LookPath(program)
 		b := sandbox{name: known, program: path, host: known == "bwrap" || known == "unsafe"}
 		if err == nil && known == "bwrap" {
-			if err = works(path); err == nil {
+			if b.noUserns, err = works(path); err == nil {
 				b.python, err = findPython()
 			}
 		}
@@ -79,16 +81,20 @@ func findSandbox(name string) (sandbox, error) {
 	return sandbox{}, fmt.Errorf("the python tool needs a sandbox and finds none: %s", install)
 }
 
-// works tells whether bwrap may make namespaces here: some systems forbid them.
-func works(bwrap string) error {
+// works tells whether bwrap may make namespaces here, which some systems forbid, and whether it can
+// forbid further ones of users, as it can since 0.8.
+func works(bwrap string) (noUserns bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, bwrap, "--ro-bind", "/", "/", "--unshare-all",
-		"true").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	for _, more := range []string{"--disable-userns", "--unshare-user"} {
+		var out []byte
+		if out, err = exec.CommandContext(ctx, bwrap, "--ro-bind", "/", "/", "--unshare-all",
+			"--unshare-user", more, "true").CombinedOutput(); err == nil {
+			return more == "--disable-userns", nil
+		}
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
-	return nil
+	return false, err
 }
 
 // limits are those that the driver sets for itself and its children before the first cell.
@@ -106,7 +112,8 @@ func (b sandbox) limits(o Options) map[string]int64 {
 
 // command is the driver in the sandbox, and what kills it.
 func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
-	settings, _ := json.Marshal(map[string]any{"limits": b.limits(o), "sites": b.python.sites})
+	settings, _ := json.Marshal(map[string]any{"limits": b.limits(o), "sites": b.python.sites,
+		"restrict": b.name == "bwrap"})
 	arguments := []string{"-u", "-I", "-c", driver, string(settings)}
 	var c *exec.Cmd
 	stop := func() {
@@ -116,7 +123,7 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	}
 	switch b.name {
 	case "bwrap":
-		inside, err := bwrapArguments(b.python, o)
+		inside, err := b.bwrapArguments(o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -124,9 +131,7 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if filter != nil {
-			inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
-		}
+		inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
 		c = exec.Command(b.program, slices.Concat(inside, []string{b.python.program},
 			arguments)...)
 		c.Env, c.ExtraFiles = []string{}, []*os.File{filter}
@@ -154,12 +159,22 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 
 // bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing
 // else.
-func bwrapArguments(python layout, o Options) ([]string, error) {
-	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}
+func (b sandbox) bwrapArguments(o Options) ([]string, error) {
+	a := []string{"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
+		"--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev",
+		"/dev"}
 	if os.Getuid() == 0 { // else a cell's root could change the kernel's settings
 		for _, path := range []string{"/proc/sys", "/proc/fs", "/proc/irq", "/proc/bus"} {
 			a = append(a, "--ro-bind-try", path, path)
+		}
+	}
+	if b.noUserns {
+		a = append(a, "--disable-userns")
+	}
+	for _, path := range []string{"/proc/keys", "/proc/key-users", "/proc/kcore",
+		"/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"} {
+		if _, err := os.Lstat(path); err == nil { // what it tells is no cell's
+			a = append(a, "--ro-bind", "/dev/null", path)
 		}
 	}
 	for _, path := range system {
@@ -178,7 +193,7 @@ func bwrapArguments(python layout, o Options) ([]string, error) {
 	}
 	size := fmt.Sprint(mostFile)
 	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm")
-	for _, path := range python.shown { // may lie in /tmp
+	for _, path := range b.python.shown { // may lie in /tmp
 		a = append(a, "--ro-bind", path, path)
 	}
 	for _, path := range hidden() {

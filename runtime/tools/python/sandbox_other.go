@@ -4,10 +4,7 @@
 
 package python
 
-import (
-	"os"
-	"os/exec"
-)
+import "os/exec"
 
 func endWithParent(*exec.Cmd) {}
 
@@ -15,5 +12,3 @@ func endWithParent(*exec.Cmd) {}
 func used(int) (memory int64, processes int) { return 0, 0 }
 
 func countsByNamespace() bool { return false }
-
-func seccomp() (*os.File, error) { return nil, nil }
