@@ -33,6 +33,7 @@ type Plan struct {
 	// beside that: pages that are pushed out, the program and its requests, and what comes of all
 	Swap     int64 `json:"swap,omitempty"`
 	Requests int64 `json:"requests,omitempty"`
+	Tools    int64 `json:"tools,omitempty"` // programs that tools start
 	Ceiling  int64 `json:"ceiling,omitempty"`
 
 	Pages     int   `json:"-"`
@@ -168,9 +169,12 @@ func (p Plan) Lines() []string {
 		if p.discrete {
 			what = "of host memory beside the weights"
 		}
-		lines = append(lines, fmt.Sprintf("at most %s %s: %s for the program and its requests, %s "+
-			"for conversations that are pushed out", gb(p.Ceiling), what, gb(p.Requests),
-			gb(p.Swap)))
+		line := fmt.Sprintf("at most %s %s: %s for the program and its requests, %s for "+
+			"conversations that are pushed out", gb(p.Ceiling), what, gb(p.Requests), gb(p.Swap))
+		if p.Tools > 0 {
+			line += fmt.Sprintf(", %s for python", gb(p.Tools))
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -264,3 +264,24 @@ func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 		}
 	}
 }
+
+type onCPU struct{ engine.Backend }
+
+func (onCPU) Caps() engine.Caps { return engine.Caps{} }
+
+// The interpreters of python are in the ceiling, and named.
+func TestThePlanCountsTools(t *testing.T) {
+	m := &Models{requests: Requests{Ceiling: 1 << 30}}
+	without := Plan{Total: 2 << 30}.Beside(m.Requests(), onCPU{}, 0)
+	m.CountTools(4 << 30)
+	with := Plan{Total: 2 << 30}.Beside(m.Requests(), onCPU{}, 0)
+	if with.Ceiling != without.Ceiling+4<<30 {
+		t.Errorf("%d with tools, %d without", with.Ceiling, without.Ceiling)
+	}
+	if line := strings.Join(with.Lines(), "\n"); !strings.Contains(line, ", 4.3 GB for python") {
+		t.Error(line)
+	}
+	if line := m.Requests().String(); !strings.Contains(line, "at most 4.3 GB for python") {
+		t.Error(line)
+	}
+}

@@ -41,6 +41,8 @@ type Requests struct {
 	AtOnce  int   `json:"at_once"` // requests that run or wait
 	Texts   int64 `json:"texts"`   // of their bodies
 	Ceiling int64 `json:"ceiling"` // of all that this file's head names
+	// of the programs that tools start, beside Ceiling: they are no memory of this process
+	Tools int64 `json:"tools,omitempty"`
 }
 
 // PlanRequests is the plan of a server on this machine.
@@ -53,8 +55,12 @@ func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
 }
 
 func (r Requests) String() string {
-	return fmt.Sprintf("at most %s for the program and its requests: %d at once, with %s of text",
+	line := fmt.Sprintf("at most %s for the program and its requests: %d at once, with %s of text",
 		gb(r.Ceiling), r.AtOnce, gb(r.Texts))
+	if r.Tools > 0 {
+		line += fmt.Sprintf("; at most %s for python", gb(r.Tools))
+	}
+	return line
 }
 
 // Beside adds requests and pushed-out pages (below 0: as many as where nobody says otherwise).
@@ -65,7 +71,7 @@ func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 			swap = 0
 		}
 	}
-	p.Swap, p.Requests, p.Ceiling = swap, r.Ceiling, swap+r.Ceiling
+	p.Swap, p.Requests, p.Tools, p.Ceiling = swap, r.Ceiling, r.Tools, swap+r.Ceiling+r.Tools
 	if !p.discrete {
 		p.Ceiling += p.Total
 	}
@@ -77,6 +83,9 @@ func (p Plan) spareSwap() int64 { return min(p.Spare, mostSpareSwap) }
 
 // Requests is the plan of a server; nothing where Options.MaxBody is 0.
 func (m *Models) Requests() Requests { return m.requests }
+
+// CountTools adds what the tools of a server may use to the plans of models that are loaded later.
+func (m *Models) CountTools(bytes int64) { m.requests.Tools = bytes }
 
 // limit tells the collector what Go's memory may be with these models, where the user has not.
 func (m *Models) limit(model *Model, others []loadedModel) {

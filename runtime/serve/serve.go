@@ -58,7 +58,8 @@ func New(ctx context.Context, o Options) (*Models, error) {
 	}
 	m.settled = settledFor(m.spare, o)
 	if o.MaxBody > 0 {
-		if m.requests, err = PlanRequests(m.settled.Settings, o.MaxBody); err != nil {
+		m.requests, err = PlanRequests(m.settled.Settings, o.MaxBody)
+		if m.requests.Tools = o.Tools; err != nil {
 			return nil, errors.Join(err, m.spare.Close())
 		}
 	}

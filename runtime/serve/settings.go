@@ -30,6 +30,7 @@ type Options struct {
 	KeepAlive time.Duration
 	Keep      KeepOptions
 	MaxBody   int64 // of a server's requests, bytes; 0: there is no server
+	Tools     int64 // of the programs that a server's tools start, bytes
 
 	Notify func(line string) // is told what the user should know
 	Later  func(line string) // likewise, while turns may run; nil: Notify is

@@ -151,11 +151,15 @@ func (t *Tools) openPython(o Options) error {
 		return err
 	}
 	p.Sandbox = trial.Sandbox()
+	stricter := trial.Stricter()
 	if err := trial.Close(); err != nil {
 		return err
 	}
 	t.python = p
 	line := "python: in " + p.Sandbox
+	if stricter != "" {
+		line += ", " + stricter
+	}
 	if p.Sandbox == "unsafe" {
 		line = "python: on this machine itself, without a sandbox"
 	}
@@ -208,6 +212,14 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	return nil, nil
 }
 
+// Memory is what the programs of the built-in tools may use, bytes.
+func (t *Tools) Memory() int64 {
+	if t.python == nil {
+		return 0
+	}
+	return python.Together
+}
+
 // Close ends the connections that no conversation has.
 func (t *Tools) Close() error {
 	if t.servers == nil {
@@ -221,6 +233,7 @@ type Found struct {
 	Tool    string `json:"tool"`
 	What    string `json:"what,omitempty"`
 	Missing string `json:"missing,omitempty"` // what to do to have it
+	Memory  int64  `json:"memory,omitempty"`  // bytes that its programs may use
 }
 
 // Detect tells what the built-in tools would use here.
@@ -233,6 +246,7 @@ func Detect() []Found {
 			found.Missing = err.Error()
 		} else {
 			_, found.What, _ = strings.Cut(t.Lines[0], ": ")
+			found.Memory = t.Memory()
 		}
 		list = append(list, found)
 	}

@@ -61,14 +61,18 @@ func doctorCommand() *cli.Command {
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
 				return fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
 			}
+			found := tools.Detect()
+			for _, one := range found {
+				o.Tools += one.Memory
+			}
 			d, err := doctor.Open(c.Context, o, cmp.Or(c.String("config"), defaultConfigPath()),
 				notify(Terminal{Err: c.App.ErrWriter}))
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, d.Close()) }()
-			for _, found := range tools.Detect() {
-				d.Tools = append(d.Tools, doctor.Tool(found))
+			for _, one := range found {
+				d.Tools = append(d.Tools, doctor.Tool(one))
 			}
 			lookAround(c.Context, d)
 			if err := expectSpeeds(c.Context, d); err != nil {

@@ -242,6 +242,7 @@ func (v *serveVerb) run() (err error) {
 	if err != nil {
 		return err
 	}
+	m.CountTools(given.Memory())
 	err = newServer(v, m, listener, secure, given).run(c.Context)
 	return errors.Join(err, given.Close())
 }

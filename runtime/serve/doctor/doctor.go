@@ -155,6 +155,7 @@ type Tool struct {
 	Tool    string `json:"tool"`
 	What    string `json:"what,omitempty"`
 	Missing string `json:"missing,omitempty"` // what to do to have it
+	Memory  int64  `json:"memory,omitempty"`  // bytes that its programs may use
 }
 
 // Config is the config file.
@@ -230,7 +231,7 @@ func (d *Doctor) examine(ctx context.Context, why string, o serve.Options,
 	}
 	d.Requests, err = serve.PlanRequests(serve.SettingsFor(d.dev, serve.DefaultOptions()),
 		serve.StandardBody)
-	if err != nil {
+	if d.Requests.Tools = o.Tools; err != nil {
 		return err
 	}
 	_, missing := os.Stat(config)

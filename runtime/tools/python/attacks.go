@@ -36,7 +36,7 @@ type Verdict struct {
 const attackMemory = 512 << 20
 
 // Attack tries the known ways out of a sandbox and reports each as it is known.
-func Attack(ctx context.Context, sandbox string, report func(Verdict)) (err error) {
+func Attack(ctx context.Context, sandbox string, report func(Verdict)) error {
 	if sandbox == "" || sandbox == "unsafe" {
 		return errors.New("attacks are tried in a sandbox only: use bwrap, podman or docker")
 	}
@@ -45,53 +45,97 @@ func Attack(ctx context.Context, sandbox string, report func(Verdict)) (err erro
 		return err
 	}
 	defer remove()
-	tool, err := New(Options{Sandbox: sandbox, Memory: attackMemory, Time: 20 * time.Second})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, tool.Close()) }()
-	for _, m := range regexp.MustCompile(`(?m)^@attack\("(.*)"\)`).FindAllStringSubmatch(attacks,
-		-1) {
-		v := tool.attempt(ctx, planted, m[1])
-		if ctx.Err() != nil {
-			return ctx.Err()
+	var tool *Tool
+	for _, m := range regexp.MustCompile(`(?m)^@(attack|bomb)\("(.*)"\)`).
+		FindAllStringSubmatch(attacks, -1) {
+		if tool == nil {
+			tool, err = New(Options{Sandbox: sandbox, Memory: attackMemory, Time: 20 * time.Second})
+			if err != nil {
+				return err
+			}
+		}
+		v := tool.attempt(ctx, planted, m[2], m[1] == "bomb")
+		if m[1] == "bomb" || ctx.Err() != nil { // the next one finds nothing of it
+			err, tool = tool.Close(), nil
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
 		}
 		report(v)
 	}
-	return nil
+	if tool == nil {
+		return nil
+	}
+	return tool.Close()
 }
 
-// attempt runs an attack as a cell.
-func (t *Tool) attempt(ctx context.Context, planted, name string) Verdict {
-	v := Verdict{Sandbox: t.Sandbox(), Attack: name}
-	result, err := t.Run(ctx, session.Call{Arguments: fmt.Sprintf("PLANTED = %s\n%s\nattempt(%q)",
-		planted, attacks, name)}, func(string) {})
-	text := strings.TrimSpace(result.Text)
-	if v.Held = err == nil && text == "held"; !v.Held {
-		v.Detail = strings.TrimPrefix(text, "not held: ")
-		if err != nil {
-			v.Detail = strings.TrimSpace(v.Detail + " " + err.Error())
+// attempt runs an attack as a cell, and looks at what it has left.
+func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb bool) Verdict {
+	v := Verdict{Sandbox: t.Sandbox(), Attack: name, Held: true}
+	text, _ := json.Marshal(planted) // strings and numbers
+	lines := []string{fmt.Sprintf("attempt(%q)", name)}
+	if strings.Contains(attacks, fmt.Sprintf("\nAFTER[%q]", name)) ||
+		strings.Contains(attacks, fmt.Sprintf("\n@after(%q)", name)) {
+		lines = append(lines, fmt.Sprintf("attempt(%q, AFTER)", name))
+	}
+	for _, line := range lines {
+		r, err := t.Run(ctx, session.Call{Arguments: fmt.Sprintf("PLANTED = %s\n%s\n%s", text,
+			attacks, line)}, func(string) {})
+		said, left := strings.TrimSpace(r.Text), planted.leaked(r.Files)
+		switch {
+		case left != "":
+			v.Held, v.Detail = false, left
+		case strings.Contains(said, "not held: "):
+			_, v.Detail, _ = strings.Cut(said, "not held: ")
+			v.Held = false
+		case !strings.HasPrefix(said, "held") && (err == nil || !bomb):
+			v.Held, v.Detail = false, strings.TrimSpace(fmt.Sprint("no verdict: ", said, " ", err))
 		}
 	}
 	return v
 }
 
-// plant puts what no cell may reach into its way, and describes it for attacks.py.
-func plant() (planted string, remove func(), err error) {
+// secrets are what no cell may reach, as attacks.py knows them.
+type secrets struct {
+	Home   string `json:"home"`
+	Secret string `json:"secret"`
+	Port   int    `json:"port"`
+	PID    int    `json:"pid"`
+	Name   string `json:"name"`
+	Memory int64  `json:"memory"`
+	Disk   int64  `json:"disk"`
+}
+
+// leaked looks at pictures as a program does that shows them.
+func (s secrets) leaked(files []string) string {
+	for _, file := range files {
+		info, err := os.Lstat(file)
+		if err != nil || !info.Mode().IsRegular() {
+			return fmt.Sprintf("%s is given out, which is no file", filepath.Base(file))
+		}
+		if text, _ := os.ReadFile(file); strings.Contains(string(text), s.Secret) {
+			return "a file of the home is given out as " + filepath.Base(file)
+		}
+	}
+	return ""
+}
+
+// plant puts secrets into the way of cells.
+func plant() (s secrets, remove func(), err error) {
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", nil, fmt.Errorf("plant a secret: %w", err)
+	folder := ""
+	if err == nil {
+		folder, err = os.MkdirTemp(home, ".ossrun-secrets-")
 	}
-	folder, err := os.MkdirTemp(home, ".ossrun-secrets-")
 	if err != nil {
-		return "", nil, fmt.Errorf("plant a secret: %w", err)
+		return s, nil, fmt.Errorf("plant a secret: %w", err)
 	}
-	secret := filepath.Base(folder)
-	file := filepath.Join(folder, "secret")
+	s.Secret, s.Home = filepath.Base(folder), filepath.Join(folder, "secret")
+	s.PID, s.Memory, s.Disk = os.Getpid(), attackMemory, mostFolder
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
-		err = errors.Join(os.WriteFile(file, []byte(secret), 0o600),
-			os.Setenv("OSSRUN_PLANTED", secret))
+		err = errors.Join(os.WriteFile(s.Home, []byte(s.Secret), 0o600),
+			os.Setenv("OSSRUN_PLANTED", s.Secret))
 	}
 	remove = func() {
 		_ = os.RemoveAll(folder) // nothing in it is worth a word
@@ -102,11 +146,10 @@ func plant() (planted string, remove func(), err error) {
 	}
 	if err != nil {
 		remove()
-		return "", nil, fmt.Errorf("plant a secret: %w", err)
+		return s, nil, fmt.Errorf("plant a secret: %w", err)
 	}
-	name, _ := os.ReadFile("/proc/self/comm")
-	text, _ := json.Marshal(map[string]any{"home": file, "secret": secret,
-		"port": l.Addr().(*net.TCPAddr).Port, "pid": os.Getpid(),
-		"name": strings.TrimSpace(string(name))}) // strings and numbers
-	return string(text), remove, nil
+	s.Port = l.Addr().(*net.TCPAddr).Port
+	name, _ := os.ReadFile("/proc/self/comm") // where there is none a cell sees no process either
+	s.Name = strings.TrimSpace(string(name))
+	return s, remove, nil
 }

@@ -3,14 +3,19 @@
 An attack returns what it has reached, or None. An OSError or a MemoryError is the sandbox that
 holds. What must stay true: an attack that gets out does no harm: it looks, and gives back.
 PLANTED is what the other side has put in its way: home, a file with a secret in the home; port, of
-this machine's loopback; pid and name of a process outside; secret.
+this machine's loopback; pid and name of a process outside; secret; memory and disk, the limits.
+A bomb takes something until it has a quarter more than its limit; that its interpreter is ended
+before is the sandbox that holds. What an attack leaves for the next cell is looked at by AFTER.
 """
 import ctypes
 import os
 import platform
 import socket
 import struct
+import subprocess
 import sys
+import time
+import types
 
 libc = ctypes.CDLL(None, use_errno=True)
 NUMBERS = {
@@ -22,11 +27,18 @@ NUMBERS = {
                     setns=268),
 }.get(platform.machine(), {})
 NUMBERS.update(io_uring=425, fsopen=430, clone3=435, pidfd_getfd=438)
-ATTACKS = {}
+ATTACKS, AFTER = {}, {}
 
 
 def attack(name):
     return lambda f: ATTACKS.setdefault(name, f)
+
+
+bomb = attack
+
+
+def after(name):
+    return lambda f: AFTER.setdefault(name, f)
 
 
 def call(name, *arguments):
@@ -226,9 +238,181 @@ def _():
     return len(seen) > 9 and f"{len(seen)} are seen"
 
 
-def attempt(name):
+def take(steps, limit=None):
+    """Takes what each step gives, in bytes, until it is more than the limit by a quarter."""
+    total, limit = 0, (limit or PLANTED["memory"]) * 5 // 4
+    for step in steps:
+        total += step
+        if total > limit:
+            return f"{total >> 20} MB of {limit * 4 // 5 >> 20}"
+
+
+MB = 1 << 20
+HELD = []  # what must not be given back
+
+
+def fill(path, unlink=False):
+    """Files of 64 MB until there is no room."""
+    block, number = os.urandom(MB), 0
+    while True:
+        file = open(f"{path}/planted-{number}", "wb", buffering=0)
+        HELD.append(file)
+        if unlink:
+            os.unlink(file.name)
+        for _ in range(64):
+            yield file.write(block)
+        number += 1
+
+
+def all_of(*several):
+    for one in several:
+        try:
+            yield from one
+        except (OSError, MemoryError, ValueError):
+            pass
+
+
+@bomb("memory: the heaps of many processes")
+def _():
+    def heaps():
+        while True:
+            reading, writing = os.pipe()
+            if not os.fork():
+                heap = bytearray(b"x" * (PLANTED["memory"] // 4))
+                os.write(writing, b"1")
+                time.sleep(60)
+                os._exit(len(heap) & 1)
+            os.close(writing)
+            if not os.read(reading, 1):
+                return
+            yield PLANTED["memory"] // 4
+
+    return take(heaps())
+
+
+@bomb("memory: memfd")
+def _():
+    def memfds():
+        while True:
+            file = os.fdopen(call("memfd", b"planted", 0), "wb", buffering=0)
+            HELD.append(file)
+            for _ in range(64):
+                yield file.write(bytes(MB))
+
+    return take(memfds())
+
+
+@bomb("memory: shared, of System V and without a file")
+def _():
+    def segments():
+        libc.shmat.restype = ctypes.c_void_p
+        while True:
+            at = libc.shmat(call("shmget", 0, 64 * MB, 0o1600), None, 0)
+            ctypes.memset(at, 1, 64 * MB)
+            libc.shmdt(ctypes.c_void_p(at))
+            yield 64 * MB
+
+    def mapped(flags, file):
+        libc.mmap.restype = ctypes.c_void_p
+        while True:
+            at = libc.mmap(None, ctypes.c_size_t(64 * MB), 3, flags, file, 0)
+            if at in (None, ctypes.c_void_p(-1).value):
+                return
+            ctypes.memset(at, 1, 64 * MB)
+            libc.madvise(ctypes.c_void_p(at), ctypes.c_size_t(64 * MB), 4)  # out of the account
+            yield 64 * MB
+
+    def zero():
+        yield from mapped(1, os.open("/dev/zero", os.O_RDWR))
+
     try:
-        got = ATTACKS[name]()
-    except (OSError, MemoryError) as error:
+        return take(all_of(segments(), mapped(0x21, -1), zero()))
+    finally:  # segments outlive their processes
+        for line in list(open("/proc/sysvipc/shm"))[1:]:
+            libc.shmctl(int(line.split()[1]), 0, None)
+
+
+@bomb("memory: file systems in memory")
+def _():
+    kinds = dict(line.split()[1:3] for line in open("/proc/mounts"))
+    memory = [path for path in kinds if kinds[path] in ("tmpfs", "ramfs", "devtmpfs", "rootfs")]
+    return take(all_of(*[fill(path) for path in memory + ["/", "/dev", "/run", "/var/tmp"]]))
+
+
+@bomb("memory: unlinked files")
+def _():
+    return take(all_of(fill("/tmp", True), fill("/dev/shm", True), fill("/mnt/data", True)),
+                PLANTED["disk"])
+
+
+@bomb("disk")
+def _():
+    return take(all_of(fill("/mnt/data"), fill("/var/tmp")), PLANTED["disk"])
+
+
+@bomb("descriptors")
+def _():
+    for n in range(5000):
+        HELD.append(os.open("/dev/null", os.O_RDONLY))
+    return f"{n} are open"
+
+
+@bomb("forks")
+def _():
+    for n in range(1000):
+        if not os.fork():
+            time.sleep(60)
+            os._exit(0)
+    return f"{n} processes"
+
+
+@bomb("processes that outlive their cell")
+def _():
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            time.sleep(60)
+        os._exit(0)
+
+
+@after("processes that outlive their cell")
+def _():
+    others = {int(n) for n in os.listdir("/proc") if n.isdigit()} - {1, os.getpid()}
+    return others and f"{len(others)} are there"
+
+
+@bomb("processes of a cell that defends them")
+def _():
+    driver = sys.modules["__main__"]
+    driver.end_children = lambda *_: None
+    ATTACKS["processes that outlive their cell"]()
+
+
+AFTER["processes of a cell that defends them"] = AFTER["processes that outlive their cell"]
+
+
+def drawn(make):
+    """The driver takes what make puts at a name for a picture."""
+    plots = types.ModuleType("matplotlib.pyplot")
+    plots.get_fignums, plots.close = lambda: [1], lambda *_: sys.modules.pop("matplotlib.pyplot")
+    plots.figure = lambda _: types.SimpleNamespace(savefig=make)
+    sys.modules["matplotlib.pyplot"] = plots
+
+
+@attack("figure-1.png is a FIFO")
+def _():
+    drawn(os.mkfifo)
+
+
+@attack("figure-1.png is a link")
+def _():
+    drawn(lambda name: os.symlink(PLANTED["home"], name))
+
+
+def attempt(name, attacks=None):
+    try:
+        got = (ATTACKS if attacks is None else attacks)[name]()
+    except (OSError, MemoryError):
         got = None
     print("not held: " + got if got else "held", flush=True)

@@ -13,6 +13,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,20 +34,24 @@ var driver string
 type Options struct {
 	Sandbox string        // bwrap, podman, docker or unsafe; "": the first of those that is here
 	Image   string        // of podman and docker; "": python:3.13-slim
-	Folder  string        // for files of the cells, /mnt/data inside; "": a temporary one
 	Memory  int64         // bytes of all processes together; 0: 2 GiB
 	Time    time.Duration // of one cell; 0: 120 s, as the model is told
 	Output  int           // bytes of one cell that are read; 0: 1 MiB
+
+	folder string // for files of the cells, /mnt/data in a container
 }
 
 // Tool is the python tool of one conversation.
 type Tool struct {
-	o    Options
-	box  sandbox
-	temp bool // the folder goes with the tool
+	o        Options
+	box      sandbox
+	folder   string   // of this tool, with its files and pictures; "": not made yet
+	lock     *os.File // of folder
+	pictures int64    // bytes of pictures that were copied
 
-	mu  sync.Mutex // one cell at a time
-	run *interpreter
+	mu   sync.Mutex // one cell at a time
+	run  *interpreter
+	lost bool // the interpreter was ended for another conversation's
 }
 
 // New looks for a sandbox. Its error says what to install.
@@ -71,6 +76,10 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := shared.enter(ctx, t); err != nil {
+		return session.ToolResult{}, err
+	}
+	defer func() { shared.leave(t, t.run == nil) }()
 	if t.run == nil {
 		run, err := t.start(ctx)
 		if err != nil {
@@ -78,7 +87,27 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		}
 		t.run = run
 	}
+	told := ""
+	if t.lost {
+		told, t.lost = "[the interpreter was ended to make room for other conversations: "+
+			"its variables are gone]\n", false
+		output(told)
+	}
+	t.run.hold(false)
 	text, files, err := t.run.cell(ctx, c.Arguments, t.o, output)
+	text = told + text
+	t.run.settle()
+	result := session.ToolResult{Text: text}
+	for _, name := range files {
+		path, err := t.picture(filepath.Base(name))
+		if err != nil {
+			result.Text += fmt.Sprintf("\n[%s is not saved: %v]", filepath.Base(name), err)
+			continue
+		}
+		result.Files = append(result.Files, path)
+		result.Text += fmt.Sprintf("\n[a figure was saved as /mnt/data/%s]", filepath.Base(name))
+	}
+	t.run.hold(true)
 	if t.run.ended() {
 		why := t.run.close()
 		t.run = nil
@@ -86,11 +115,6 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 			err = why
 		}
 		err = fmt.Errorf("%w; the interpreter was ended, its variables are gone", err)
-	}
-	result := session.ToolResult{Text: text}
-	for _, name := range files {
-		result.Files = append(result.Files, filepath.Join(t.o.Folder, filepath.Base(name)))
-		result.Text += fmt.Sprintf("\n[a figure was saved as /mnt/data/%s]", filepath.Base(name))
 	}
 	return result, err
 }
@@ -102,11 +126,14 @@ func (t *Tool) Close() error {
 	if t.run != nil {
 		_ = t.run.close() // killed: it always ends with an error
 		t.run = nil
+		shared.leave(t, true)
 	}
-	if t.temp {
-		return os.RemoveAll(t.o.Folder)
+	if t.folder == "" {
+		return nil
 	}
-	return nil
+	folder := t.folder
+	t.folder = ""
+	return errors.Join(os.RemoveAll(folder), t.lock.Close())
 }
 
 // interpreter is a running driver.
@@ -117,6 +144,13 @@ type interpreter struct {
 	frames  chan frame // closed when the driver has ended
 	watch   chan struct{}
 	limit   chan error // has the first limit that was exceeded
+
+	data *os.Root // its /mnt/data
+	// of bwrap: the driver's process, the folders that are in memory, how many processes there are
+	// without a cell's
+	driver  int
+	folders []*os.File
+	alone   int
 }
 
 // frame is a line of the driver.
@@ -133,16 +167,8 @@ const longestFrame = 1 << 20
 const starting = 5 * time.Minute
 
 func (t *Tool) start(ctx context.Context) (*interpreter, error) {
-	var err error
-	if t.o.Folder == "" {
-		t.o.Folder, err = os.MkdirTemp("", "ossrun-python-")
-		t.temp = err == nil
-	}
-	if err == nil {
-		err = os.MkdirAll(t.o.Folder, 0o700)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make the folder of the python tool: %w", err)
+	if err := t.prepare(); err != nil {
+		return nil, err
 	}
 	command, stop, err := t.box.command(t.o)
 	if err != nil {
@@ -172,11 +198,20 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	defer cancel()
 	select {
 	case f, ok := <-run.frames:
-		if ok && f.Ready {
+		if !ok || !f.Ready {
+			break
+		}
+		if t.box.name == "bwrap" {
+			err = run.enter()
+		} else {
+			run.data, err = os.OpenRoot(t.o.folder)
+		}
+		if err == nil {
 			return run, nil
 		}
 	case <-ctx.Done():
 	}
+	found.Clear() // what has worked may be gone
 	why := run.close()
 	if ctx.Err() != nil {
 		why = ctx.Err()
@@ -274,11 +309,36 @@ func (r *interpreter) close() error {
 	}
 	err := r.process.Wait()
 	close(r.watch)
+	for _, folder := range r.folders {
+		folder.Close()
+	}
+	if r.data != nil {
+		r.data.Close()
+	}
 	select {
 	case err = <-r.limit:
 	default:
 	}
 	return err
+}
+
+// settling is how long the processes of a cell may take to end with it.
+const settling = 2 * time.Second
+
+// settle ends an interpreter that has more processes than its own: the driver ends those that a
+// cell leaves, unless the cell keeps it from that.
+func (r *interpreter) settle() {
+	for end := time.Now().Add(settling); r.driver > 0; time.Sleep(time.Millisecond) {
+		if _, processes := used(r.process.Process.Pid); processes <= r.alone {
+			return
+		}
+		if time.Now().After(end) {
+			r.exceeded(errors.New("it left processes that did not end with the cell"))
+			for range r.frames {
+			}
+			return
+		}
+	}
 }
 
 // note adds what was left out.

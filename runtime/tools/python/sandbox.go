@@ -15,16 +15,19 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
 const (
-	mostProcesses = 128
-	mostFile      = 256 << 20 // bytes of one file that a cell writes, and of /tmp
-	mostFolder    = 1 << 30   // bytes of /mnt/data
+	mostFile   = 256 << 20 // bytes of one file that a cell writes, of /tmp and of /dev/shm
+	mostFolder = 1 << 30   // bytes of /mnt/data
 )
+
+// written are the folders that a cell can write to.
+var written = []string{"/mnt/data", "/tmp", "/dev/shm"}
 
 // sandbox is one way to run the interpreter.
 type sandbox struct {
@@ -33,14 +36,31 @@ type sandbox struct {
 	host    bool   // its processes are this system's and can be counted
 	// of bwrap
 	python   layout
-	noUserns bool // it can forbid further user namespaces
+	noUserns bool     // it can forbid further user namespaces
+	scope    []string // what starts it in a cgroup of its own; nil: nothing here can
 }
 
 // Names are the sandboxes in the order in which they are looked for; "unsafe" is none at all.
 var Names = []string{"bwrap", "podman", "docker", "unsafe"}
 
-// findSandbox finds the named sandbox, or the first one that is here and is not "unsafe".
+// found are the sandboxes that worked, by what they were looked for with.
+var found sync.Map
+
+// findSandbox finds the named sandbox, or the first one that is here and is not "unsafe". What has
+// worked is not tried again for each conversation.
 func findSandbox(name string) (sandbox, error) {
+	key := [3]string{name, os.Getenv("PATH"), os.Getenv("HOME")}
+	if known, ok := found.Load(key); ok {
+		return known.(sandbox), nil
+	}
+	b, err := lookForSandbox(name)
+	if err == nil {
+		found.Store(key, b)
+	}
+	return b, err
+}
+
+func lookForSandbox(name string) (sandbox, error) {
 	if name != "" && !slices.Contains(Names, name) {
 		return sandbox{}, fmt.Errorf("unknown sandbox %q: use %s", name, strings.Join(Names, ", "))
 	}
@@ -59,6 +79,7 @@ func findSandbox(name string) (sandbox, error) {
 		if err == nil && known == "bwrap" {
 			if b.noUserns, err = works(path); err == nil {
 				b.python, err = findPython()
+				b.scope = findScope()
 			}
 		}
 		if err == nil {
@@ -97,12 +118,21 @@ func works(bwrap string) (noUserns bool, err error) {
 	return false, err
 }
 
+// processes is how many a sandbox may have. What each of them makes the kernel hold, such as full
+// sockets, is in no count but a cgroup's, so without one there are fewer.
+func (b sandbox) processes() int {
+	if b.name == "bwrap" && b.scope == nil {
+		return 64
+	}
+	return 128
+}
+
 // limits are those that the driver sets for itself and its children before the first cell.
 func (b sandbox) limits(o Options) map[string]int64 {
 	l := map[string]int64{"RLIMIT_AS": o.Memory, "RLIMIT_FSIZE": mostFile, "RLIMIT_CORE": 0,
-		"RLIMIT_NOFILE": 256}
+		"RLIMIT_NOFILE": 2 * int64(b.processes())}
 	if b.name == "bwrap" && countsByNamespace() {
-		l["RLIMIT_NPROC"] = mostProcesses
+		l["RLIMIT_NPROC"] = int64(b.processes())
 	}
 	if runtime.GOOS == "darwin" {
 		delete(l, "RLIMIT_AS") // macOS refuses it
@@ -132,12 +162,13 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 			return nil, nil, err
 		}
 		inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
-		c = exec.Command(b.program, slices.Concat(inside, []string{b.python.program},
-			arguments)...)
-		c.Env, c.ExtraFiles = []string{}, []*os.File{filter}
+		line := slices.Concat(b.inScope(o), []string{b.program}, inside,
+			[]string{b.python.program}, arguments)
+		c = exec.Command(line[0], line[1:]...)
+		c.Env, c.ExtraFiles = scopeEnvironment(), []*os.File{filter}
 	case "unsafe":
 		c = exec.Command(b.program, arguments...)
-		c.Dir = o.Folder
+		c.Dir = o.folder
 		c.Env = append(os.Environ(), "MPLBACKEND=Agg")
 	default:
 		var id [8]byte
@@ -161,8 +192,11 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 // else.
 func (b sandbox) bwrapArguments(o Options) ([]string, error) {
 	a := []string{"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
-		"--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev",
-		"/dev"}
+		"--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv", "--proc", "/proc",
+		"--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/random", "/dev/random",
+		"--dev-bind", "/dev/urandom", "/dev/urandom", "--symlink", "/proc/self/fd", "/dev/fd",
+		"--symlink", "/proc/self/fd/0", "/dev/stdin", "--symlink", "/proc/self/fd/1",
+		"/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"}
 	if os.Getuid() == 0 { // else a cell's root could change the kernel's settings
 		for _, path := range []string{"/proc/sys", "/proc/fs", "/proc/irq", "/proc/bus"} {
 			a = append(a, "--ro-bind-try", path, path)
@@ -191,15 +225,20 @@ func (b sandbox) bwrapArguments(o Options) ([]string, error) {
 			a = append(a, "--ro-bind", path, path)
 		}
 	}
-	size := fmt.Sprint(mostFile)
-	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm")
+	for _, path := range written { // in memory, so that nothing is left of a killed run
+		size := mostFile
+		if path == "/mnt/data" {
+			size = mostFolder
+		}
+		a = append(a, "--size", fmt.Sprint(size), "--tmpfs", path)
+	}
 	for _, path := range b.python.shown { // may lie in /tmp
 		a = append(a, "--ro-bind", path, path)
 	}
 	for _, path := range hidden() {
 		a = append(a, "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 	}
-	a = append(a, "--bind", o.Folder, "/mnt/data", "--chdir", "/mnt/data")
+	a = append(a, "--remount-ro", "/", "--chdir", "/mnt/data")
 	for _, pair := range environment {
 		name, value, _ := strings.Cut(pair, "=")
 		a = append(a, "--setenv", name, value)
@@ -213,9 +252,9 @@ var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LA
 
 func containerArguments(name string, o Options) []string {
 	a := []string{"run", "--rm", "--interactive", "--name", name, "--network", "none",
-		"--memory", fmt.Sprint(o.Memory), "--pids-limit", fmt.Sprint(mostProcesses), "--read-only",
+		"--memory", fmt.Sprint(o.Memory), "--pids-limit", "128", "--read-only",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs",
-		fmt.Sprintf("/tmp:size=%d", mostFile), "--volume", o.Folder + ":/mnt/data", "--workdir",
+		fmt.Sprintf("/tmp:size=%d", mostFile), "--volume", o.folder + ":/mnt/data", "--workdir",
 		"/mnt/data"}
 	for _, pair := range environment {
 		a = append(a, "--env", pair)
@@ -223,38 +262,54 @@ func containerArguments(name string, o Options) []string {
 	return append(a, o.Image)
 }
 
+const (
+	// looks is how often a sandbox without a cgroup is looked at, and looksNear where it may be at
+	// its limit by the next time.
+	looks, looksNear = 100 * time.Millisecond, 5 * time.Millisecond
+	fastest          = 8 << 30 // bytes a second that processes take, at most
+)
+
 // watch kills an interpreter whose processes or files together exceed their limit, until it is
 // closed. Containers have such limits themselves.
 func (b sandbox) watch(r *interpreter, o Options) {
-	clock := time.NewTicker(100 * time.Millisecond)
-	defer clock.Stop()
+	next := time.NewTimer(looks)
+	defer next.Stop()
+	defer shared.forget(r)
 	for n := 0; ; n++ {
 		select {
 		case <-r.watch:
 			return
-		case <-clock.C:
+		case <-next.C:
 		}
-		var why error
+		wait, why := looks, error(nil)
 		if b.host {
 			memory, processes := used(r.process.Process.Pid)
-			if memory > o.Memory {
-				why = fmt.Errorf("its processes used more than %.1f GB of memory",
+			memory += r.inFolders()
+			if why = shared.over(r, memory); memory > o.Memory {
+				why = fmt.Errorf("its processes and files used more than %.1f GB of memory",
 					float64(o.Memory)/1e9)
-			} else if processes > mostProcesses {
-				why = fmt.Errorf("it had more than %d processes", mostProcesses)
+			} else if processes > b.processes() {
+				why = fmt.Errorf("it had more than %d processes", b.processes())
 			}
+			wait = min(looks, max(looksNear, time.Duration(o.Memory-memory)*time.Second/fastest))
 		}
-		if n%10 == 0 && folderBytes(o.Folder) > mostFolder {
+		if b.name != "bwrap" && n%10 == 0 && folderBytes(o.folder) > mostFolder {
 			why = fmt.Errorf("its files have more than %.1f GB", mostFolder/1e9)
 		}
 		if why != nil {
-			select {
-			case r.limit <- why:
-			default: // it has exceeded one already
-			}
-			r.stop()
+			r.exceeded(why)
 		}
+		next.Reset(wait)
 	}
+}
+
+// exceeded ends an interpreter for what it did.
+func (r *interpreter) exceeded(why error) {
+	select {
+	case r.limit <- why:
+	default: // it has exceeded one already
+	}
+	r.stop()
 }
 
 // folderBytes is the size of the files below a folder.

@@ -16,29 +16,87 @@ import (
 // endWithParent ends the interpreter with this process, however that ends.
 func endWithParent(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
-// used is the resident memory, in bytes, and the number of a process and all below it.
+// used is the memory that a process and all below it have to themselves, swapped or not, in bytes,
+// and their number.
 func used(pid int) (memory int64, processes int) {
-	if processes = 1; pid <= 0 {
+	if pid <= 0 {
 		return 0, 0
 	}
-	folder := fmt.Sprintf("/proc/%d/", pid)
-	if text, err := os.ReadFile(folder + "statm"); err == nil {
-		if fields := strings.Fields(string(text)); len(fields) > 1 {
-			pages, _ := strconv.ParseInt(fields[1], 10, 64)
-			memory = pages * int64(os.Getpagesize())
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may have ended
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "RssAnon" || name == "VmSwap" || name == "HugetlbPages" {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			memory += n << 10
 		}
 	}
-	// a child belongs to the thread that has made it
-	threads, _ := os.ReadDir(folder + "task")
-	for _, thread := range threads {
-		children, _ := os.ReadFile(folder + "task/" + thread.Name() + "/children")
-		for child := range strings.FieldsSeq(string(children)) {
-			id, _ := strconv.Atoi(child)
-			m, n := used(id)
-			memory, processes = memory+m, processes+n
-		}
+	processes = 1
+	for _, child := range children(pid) {
+		m, n := used(child)
+		memory, processes = memory+m, processes+n
 	}
 	return memory, processes
+}
+
+// children are those of a process; a child belongs to the thread that has made it.
+func children(pid int) (list []int) {
+	folder := fmt.Sprintf("/proc/%d/task/", pid)
+	threads, _ := os.ReadDir(folder)
+	for _, thread := range threads {
+		text, _ := os.ReadFile(folder + thread.Name() + "/children")
+		for child := range strings.FieldsSeq(string(text)) {
+			id, _ := strconv.Atoi(child)
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// enter finds the driver among the processes of its sandbox, before it has a cell, and opens the
+// folders there that are in memory.
+func (r *interpreter) enter() error {
+	pid := r.process.Process.Pid
+	for r.alone = 1; ; r.alone++ {
+		below := children(pid)
+		if len(below) == 0 {
+			break
+		}
+		pid = below[0]
+	}
+	r.driver = pid
+	for _, path := range written {
+		folder, err := os.Open(fmt.Sprintf("/proc/%d/root%s", pid, path))
+		if err != nil {
+			return fmt.Errorf("open the folders of the sandbox: %w", err)
+		}
+		r.folders = append(r.folders, folder)
+	}
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root/mnt/data", pid))
+	r.data = root
+	return err
+}
+
+// inFolders is the memory that the sandbox's folders take, names and attributes included.
+func (r *interpreter) inFolders() (sum int64) {
+	const inode = 1 << 10
+	for _, folder := range r.folders {
+		var s unix.Statfs_t
+		if unix.Fstatfs(int(folder.Fd()), &s) == nil {
+			sum += int64(s.Blocks-s.Bfree)*s.Bsize + int64(s.Files-s.Ffree)*inode
+		}
+	}
+	return sum
+}
+
+// hold stops the driver's threads between cells, or lets them run.
+func (r *interpreter) hold(stop bool) {
+	if r.driver > 0 {
+		signal := syscall.SIGCONT
+		if stop {
+			signal = syscall.SIGSTOP
+		}
+		_ = syscall.Kill(r.driver, signal) // it may have ended, which its frames tell
+	}
 }
 
 // countsByNamespace tells whether RLIMIT_NPROC counts the processes of a user namespace, as it does

@@ -1,0 +1,85 @@
+// The folder of a tool on this machine: for pictures, and for the files of a container.
+//
+// What must stay true: it is locked as long as its tool is there, so that a later start removes
+// those of runs that were killed and no others.
+
+package python
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const folderPrefix = "ossrun-python-"
+
+// prepare makes the folders of a tool, and removes those that killed runs have left.
+func (t *Tool) prepare() (err error) {
+	if t.folder != "" {
+		return nil
+	}
+	removeRemains()
+	folder, err := os.MkdirTemp("", folderPrefix)
+	if err == nil {
+		t.o.folder = filepath.Join(folder, "data")
+		err = errors.Join(os.Mkdir(t.o.folder, 0o700),
+			os.Mkdir(filepath.Join(folder, "pictures"), 0o700))
+	}
+	if err == nil {
+		t.lock, err = lockFolder(folder)
+	}
+	if err != nil {
+		return fmt.Errorf("make the folder of the python tool: %w", err)
+	}
+	t.folder = folder
+	return nil
+}
+
+// fresh is how long a folder may have no lock yet.
+const fresh = time.Minute
+
+func removeRemains() {
+	list, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
+	for _, folder := range list {
+		info, err := os.Lstat(folder)
+		if err != nil || !info.IsDir() || !own(info) || time.Since(info.ModTime()) < fresh {
+			continue
+		}
+		if lock, err := lockFolder(folder); err == nil {
+			_ = os.RemoveAll(folder) // what cannot be removed now is tried again
+			lock.Close()
+		}
+	}
+}
+
+// mostPictures is bytes of the pictures of one conversation.
+const mostPictures = 256 << 20
+
+// picture copies a picture out of the sandbox. A cell may have put anything in its place.
+func (t *Tool) picture(name string) (path string, err error) {
+	from, err := t.run.data.OpenFile(name, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.New("it is not a file")
+	case t.pictures+info.Size() > mostPictures:
+		return "", fmt.Errorf("this conversation's have more than %.1f GB", mostPictures/1e9)
+	}
+	path = filepath.Join(t.folder, "pictures", name)
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(to, io.LimitReader(from, info.Size()))
+	t.pictures += n
+	return path, errors.Join(err, to.Close())
+}

@@ -1,0 +1,31 @@
+//go:build unix
+
+// Locks and owners of folders.
+
+package python
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// nonblocking opens what would wait for another side, such as a FIFO.
+const nonblocking = syscall.O_NONBLOCK
+
+func lockFolder(folder string) (*os.File, error) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", folder, err)
+	}
+	return f, nil
+}
+
+func own(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Getuid()
+}
