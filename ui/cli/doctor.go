@@ -1,7 +1,8 @@
 // ossrun doctor: the machine as ossrun sees it, and whether it computes correctly.
 //
 // Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest
-// every operation to plain float64 loops; a miss of either ends with exit code 1. stdout holds the
+// every operation to plain float64 loops, --sandbox tries to get out of python's sandboxes; a miss
+// of any ends with exit code 1. stdout holds the
 // report alone, as text or as one JSON object. Package runtime/serve/doctor does the work.
 
 package cli
@@ -32,6 +33,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
 func doctorCommand() *cli.Command {
@@ -49,6 +51,7 @@ func doctorCommand() *cli.Command {
 			mark("selftest", "compare every operation with plain float64 loops: on the CPU with "+
 				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
 				"than five"),
+			mark("sandbox", "try the known ways out of each python sandbox that works here"),
 			mark("json", "as one JSON object"),
 			&cli.StringFlag{Name: "bundle", Usage: "also write the report, the config file and " +
 				"which variables are set to `FILE`.tar.gz, for a bug report: without keys, and " +
@@ -107,6 +110,11 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 			return err
 		}
 	}
+	if c.Bool("sandbox") {
+		if err := attackSandboxes(c.Context, text, d); err != nil {
+			return err
+		}
+	}
 	if d.CountMessages(); d.Worker != nil {
 		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d back\n", d.Worker.Steps,
 			d.Worker.Sent, d.Worker.Received)
@@ -121,9 +129,42 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(d.Attacks, func(a doctor.Attack) bool { return !a.Held }) {
+		return fail(exitFailure, "a sandbox does not hold. Set --python-tool to one that does, or "+
+			"leave python out of --tools")
+	}
 	if d.Passed != nil && !*d.Passed {
 		return fail(exitFailure, "a check missed: this build does not compute correctly on this "+
 			"machine, or the golden is damaged")
+	}
+	return nil
+}
+
+// attackSandboxes tries the known ways out of each sandbox of python that works here.
+func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error {
+	fmt.Fprintln(out)
+	tried := 0
+	for _, name := range python.Sandboxes() {
+		before := len(d.Attacks)
+		err := python.AttackSandbox(ctx, name, func(v python.Verdict) {
+			d.AddAttack(doctor.Attack(v))
+			fmt.Fprintf(out, "%-7s %-9s %s%s\n", name, either(v.Held, "held", "NOT HELD"), v.Attack,
+				either(v.Held, "", ": "+v.Detail))
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && len(d.Attacks) > before:
+			return fail(exitFailure, "the attacks on %s ended early: %s", name, err)
+		case err != nil:
+			why, _, _ := strings.Cut(err.Error(), "\n")
+			fmt.Fprintf(out, "%-7s not used: %s\n", name, why)
+		default:
+			tried++
+		}
+	}
+	if tried == 0 {
+		return fail(exitFailure, "no sandbox for python works here. Install bubblewrap or podman")
 	}
 	return nil
 }

@@ -190,3 +190,32 @@ func TestServeTools(t *testing.T) {
 		}
 	}
 }
+
+// ossrun doctor --sandbox names each attack and whether it was held, as lines and as JSON.
+func TestDoctorSandbox(t *testing.T) {
+	needsSandbox(t)
+	docker := t.TempDir()
+	if err := os.WriteFile(filepath.Join(docker, "docker"),
+		[]byte("#!/bin/sh\necho no daemon >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", docker+":"+os.Getenv("PATH"))
+	r := doctorJSON(t, 0, "--device", "cpu", "--sandbox")
+	kinds := ""
+	for _, a := range r.Attacks {
+		if !a.Held || a.Sandbox != "bwrap" {
+			t.Errorf("%+v", a)
+		}
+		kinds += a.Attack + "\n"
+	}
+	for _, want := range []string{"files of the home", "the network", "user namespaces", "ptrace",
+		"keyring", "bpf", "forks", "heaps", "memfd", "shared", "file systems in memory",
+		"unlinked files", "disk", "descriptors", "signals", "device nodes", "is a FIFO", "is a link"} {
+		if !strings.Contains(kinds, want) {
+			t.Errorf("%q is not tried", want)
+		}
+	}
+	if r.Passed == nil || !*r.Passed {
+		t.Error("it has not passed")
+	}
+}

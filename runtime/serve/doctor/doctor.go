@@ -55,7 +55,17 @@ type Report struct {
 	Whole   *Whole         `json:"whole_models,omitempty"`
 	Worker  *gpu.Traffic   `json:"worker,omitempty"`
 	Decode  []Decode       `json:"decode_kernels,omitempty"`
-	Passed  *bool          `json:"passed,omitempty"` // of all checks; nil: none ran
+	// the known ways out of python's sandboxes, tried
+	Attacks []Attack `json:"attacks,omitempty"`
+	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran
+}
+
+// Attack is an attempt to get out of a sandbox.
+type Attack struct {
+	Sandbox string `json:"sandbox"`
+	Attack  string `json:"attack"`
+	Held    bool   `json:"held"`
+	Detail  string `json:"detail,omitempty"` // what was reached
 }
 
 // Machine is the host.
@@ -336,6 +346,12 @@ func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err er
 	p, none = serve.PlanOn(b, found, e.Spec, s)
 	m.Fits = none == nil && p.OnDisk == 0
 	return nil
+}
+
+// AddAttack records an attempt that was made.
+func (r *Report) AddAttack(a Attack) {
+	r.Attacks = append(r.Attacks, a)
+	r.pass(a.Held)
 }
 
 // pass records the verdict of one check; one miss is enough.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +36,15 @@ type Verdict struct {
 // attackMemory is what the cells may use, less than by default so that the attempts take seconds.
 const attackMemory = 512 << 20
 
-// Attack tries the known ways out of a sandbox and reports each as it is known.
-func Attack(ctx context.Context, sandbox string, report func(Verdict)) error {
-	if sandbox == "" || sandbox == "unsafe" {
+// Sandboxes are those that attacks can be tried in.
+func Sandboxes() []string {
+	return slices.DeleteFunc(slices.Clone(Names), func(n string) bool { return n == "unsafe" })
+}
+
+// AttackSandbox tries the known ways out of a sandbox and reports each as it is known. A sandbox in
+// which no cell runs is an error before any report.
+func AttackSandbox(ctx context.Context, sandbox string, report func(Verdict)) error {
+	if !slices.Contains(Sandboxes(), sandbox) {
 		return errors.New("attacks are tried in a sandbox only: use bwrap, podman or docker")
 	}
 	planted, remove, err := plant()
@@ -45,7 +52,13 @@ func Attack(ctx context.Context, sandbox string, report func(Verdict)) error {
 		return err
 	}
 	defer remove()
-	var tool *Tool
+	tool, err := New(Options{Sandbox: sandbox, Memory: attackMemory, Time: 20 * time.Second})
+	if err != nil {
+		return err
+	}
+	if _, err = tool.Run(ctx, session.Call{Arguments: "1"}, func(string) {}); err != nil {
+		return errors.Join(err, tool.Close())
+	}
 	for _, m := range regexp.MustCompile(`(?m)^@(attack|bomb)\("(.*)"\)`).
 		FindAllStringSubmatch(attacks, -1) {
 		if tool == nil {

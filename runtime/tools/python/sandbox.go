@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,6 +85,9 @@ func lookForSandbox(name string) (sandbox, error) {
 		}
 		if err == nil {
 			return b, nil
+		}
+		if errors.Is(err, exec.ErrNotFound) {
+			err = errors.New("it is not installed")
 		}
 		if err = fmt.Errorf("the python tool cannot use %s: %w", known, err); name != "" {
 			return sandbox{}, err
