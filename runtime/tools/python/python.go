@@ -142,8 +142,10 @@ type interpreter struct {
 	stop    func() // kills all of its processes
 	in      io.WriteCloser
 	frames  chan frame // closed when the driver has ended
-	watch   chan struct{}
 	limit   chan error // has the first limit that was exceeded
+
+	watch    chan struct{} // closed when it need not be watched any more
+	watching sync.WaitGroup
 
 	data *os.Root // its /mnt/data
 	// of bwrap: the driver's process, the folders that are in memory, how many processes there are
@@ -193,7 +195,6 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 		return nil, fmt.Errorf("start the python tool in %s: %w", t.box.name, err)
 	}
 	go run.read(out)
-	go t.box.watch(run, t.o)
 	ctx, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	select {
@@ -207,6 +208,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 			run.data, err = os.OpenRoot(t.o.folder)
 		}
 		if err == nil {
+			run.watching.Go(func() { t.box.watch(run, t.o) })
 			return run, nil
 		}
 	case <-ctx.Done():
@@ -309,17 +311,24 @@ func (r *interpreter) close() error {
 	}
 	err := r.process.Wait()
 	close(r.watch)
+	r.watching.Wait()
+	r.leave()
+	select {
+	case err = <-r.limit:
+	default:
+	}
+	return err
+}
+
+// leave closes what enter has opened.
+func (r *interpreter) leave() {
 	for _, folder := range r.folders {
 		folder.Close()
 	}
 	if r.data != nil {
 		r.data.Close()
 	}
-	select {
-	case err = <-r.limit:
-	default:
-	}
-	return err
+	r.folders, r.data = nil, nil
 }
 
 // settling is how long the processes of a cell may take to end with it.
