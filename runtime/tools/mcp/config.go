@@ -5,6 +5,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -29,6 +30,8 @@ type Server struct {
 	// sse, http (streamable HTTP), stdio; "" is what the fields above say, HTTP before SSE
 	Type     string `json:"type"`
 	Disabled bool   `json:"disabled"`
+	// the program runs in the sandbox of python's cells
+	Sandbox bool `json:"sandbox"`
 
 	unnamed bool // the server says its name itself
 }
@@ -77,7 +80,12 @@ func (s *Server) check() error {
 	if (s.Command == "") == (s.URL == "") {
 		return fmt.Errorf(`a server has either a "command" or a "url"`)
 	}
-	if s.Command != "" {
+	switch {
+	case s.Sandbox && s.URL != "":
+		return errors.New(`only a program can run in the sandbox: "sandbox" needs a "command"`)
+	case s.Sandbox && s.Dir != "":
+		return errors.New(`a program in the sandbox has a folder of its own. Remove "cwd"`)
+	case s.Command != "":
 		return nil
 	}
 	u, err := url.Parse(s.URL)

@@ -21,6 +21,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/ossrun/ossrun/runtime/process"
+	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
 // newestWithSessions is the last version of the protocol that has sessions.
@@ -66,10 +67,23 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	switch {
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
-		c.command.Env, c.command.Dir, c.command.Stderr = s.environment(), s.Dir, complaint
+		c.command.Env, c.command.Dir = s.environment(), s.Dir
+		var confined *python.Confined
+		if s.Sandbox {
+			var err error
+			if confined, err = python.Confine(s.Command, s.Args, s.given()); err != nil {
+				cancel()
+				return nil, err
+			}
+			c.command = confined.Cmd
+		}
+		c.command.Stderr = complaint
 		c.command.WaitDelay = 2 * time.Second // a child of the server may hold its pipes
 		process.OwnGroup(c.command)
 		to = &sdk.CommandTransport{Command: c.command, TerminateDuration: time.Second}
+		if s.Sandbox {
+			to = &watched{Transport: to, confined: confined, life: life}
+		}
 	case kind == "sse":
 		to = &sdk.SSEClientTransport{Endpoint: s.URL,
 			HTTPClient: &http.Client{Transport: headers(s.Headers)}}
@@ -166,10 +180,32 @@ func (s Server) environment() (list []string) {
 			list = append(list, pair)
 		}
 	}
+	return append(list, s.given()...)
+}
+
+// given are the variables of the server's own entry.
+func (s Server) given() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		list = append(list, name+"="+s.Env[name])
 	}
 	return list
+}
+
+// watched starts a program in the sandbox and has it watched from then on.
+type watched struct {
+	sdk.Transport
+	confined *python.Confined
+	life     context.Context // of the connection
+}
+
+func (w *watched) Connect(ctx context.Context) (sdk.Connection, error) {
+	connected, err := w.Transport.Connect(ctx)
+	if err != nil {
+		w.confined.Close()
+		return nil, err
+	}
+	context.AfterFunc(w.life, w.confined.Watch())
+	return connected, nil
 }
 
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR",

@@ -66,6 +66,11 @@ func findPython() (layout, error) {
 	if err != nil {
 		return layout{}, errors.New("no python3 is installed. Install it: apt install python3")
 	}
+	return layoutOf(path)
+}
+
+// layoutOf finds the interpreter behind a path.
+func layoutOf(path string) (layout, error) {
 	asked, err := ask(path)
 	if err != nil {
 		return layout{}, err

@@ -157,19 +157,11 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	}
 	switch b.name {
 	case "bwrap":
-		inside, err := b.bwrapArguments(o)
+		var err error
+		c, err = b.bwrap(o, b.python.shown, append([]string{b.python.program}, arguments...))
 		if err != nil {
 			return nil, nil, err
 		}
-		filter, err := seccomp()
-		if err != nil {
-			return nil, nil, err
-		}
-		inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
-		line := slices.Concat(b.inScope(o), []string{b.program}, inside,
-			[]string{b.python.program}, arguments)
-		c = exec.Command(line[0], line[1:]...)
-		c.Env, c.ExtraFiles = scopeEnvironment(), []*os.File{filter}
 	case "unsafe":
 		c = exec.Command(b.program, arguments...)
 		c.Dir = o.folder
@@ -192,11 +184,29 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	return c, stop, nil
 }
 
-// bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing
-// else.
-func (b sandbox) bwrapArguments(o Options) ([]string, error) {
+// bwrap is a program in bubblewrap. Its one open file is closed by whoever starts it.
+func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
+	inside, err := b.bwrapArguments(shown)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := seccomp()
+	if err != nil {
+		return nil, err
+	}
+	line := slices.Concat(b.inScope(o), []string{b.program}, inside,
+		[]string{"--seccomp", "3", "--"}, program)
+	c := exec.Command(line[0], line[1:]...)
+	c.Env = append(scopeEnvironment(), environment...)
+	c.ExtraFiles = []*os.File{filter}
+	return c, nil
+}
+
+// bwrapArguments show a program those of the system and libraries, what else it is to be shown, its
+// own folders, and nothing else.
+func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 	a := []string{"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
-		"--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv", "--proc", "/proc",
+		"--cap-drop", "ALL", "--hostname", "sandbox", "--proc", "/proc",
 		"--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/random", "/dev/random",
 		"--dev-bind", "/dev/urandom", "/dev/urandom", "--symlink", "/proc/self/fd", "/dev/fd",
 		"--symlink", "/proc/self/fd/0", "/dev/stdin", "--symlink", "/proc/self/fd/1",
@@ -236,16 +246,16 @@ func (b sandbox) bwrapArguments(o Options) ([]string, error) {
 		}
 		a = append(a, "--size", fmt.Sprint(size), "--tmpfs", path)
 	}
-	for _, path := range b.python.shown { // may lie in /tmp
+	for _, path := range shown { // may lie in /tmp
 		a = append(a, "--ro-bind", path, path)
 	}
 	for _, path := range hidden() {
 		a = append(a, "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 	}
 	a = append(a, "--remount-ro", "/", "--chdir", "/mnt/data")
-	for _, pair := range environment {
-		name, value, _ := strings.Cut(pair, "=")
-		a = append(a, "--setenv", name, value)
+	for _, pair := range scopeEnvironment() {
+		name, _, _ := strings.Cut(pair, "=")
+		a = append(a, "--unsetenv", name)
 	}
 	return a, nil
 }

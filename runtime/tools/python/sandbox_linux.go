@@ -3,6 +3,7 @@
 package python
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,6 +63,9 @@ func (r *interpreter) enter() error {
 			break
 		}
 		pid = below[0]
+	}
+	if r.alone < 3 { // bwrap, its init, and the program in the sandbox
+		return errors.New("open the folders of the sandbox: it is not made yet")
 	}
 	r.driver = pid
 	for _, path := range written {

@@ -52,7 +52,7 @@ func (b sandbox) inScope(o Options) []string {
 	return scopeLimits(b.scope, o.Memory, b.processes())
 }
 
-// scopeEnvironment is how the manager is found. A cell sees none of it.
+// scopeEnvironment is how the manager is found. No cell sees it.
 func scopeEnvironment() []string {
 	list := []string{} // nil would be all that this process has
 	for _, name := range []string{"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"} {
