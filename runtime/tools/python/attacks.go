@@ -34,7 +34,7 @@ type Verdict struct {
 }
 
 // attackMemory is what the cells may use, less than by default so that the attempts take seconds.
-const attackMemory = 512 << 20
+const attackMemory = 256 << 20
 
 // Sandboxes are those that attacks can be tried in.
 func Sandboxes() []string {

@@ -278,10 +278,13 @@ def _():
         while True:
             reading, writing = os.pipe()
             if not os.fork():
-                heap = bytearray(b"x" * (PLANTED["memory"] // 4))
-                os.write(writing, b"1")
-                time.sleep(60)
-                os._exit(len(heap) & 1)
+                try:
+                    heap = bytearray(PLANTED["memory"] // 4)
+                    heap[::4096] = bytes(len(heap[::4096]))
+                    os.write(writing, b"1")
+                    time.sleep(60)
+                finally:
+                    os._exit(0)
             os.close(writing)
             if not os.read(reading, 1):
                 return

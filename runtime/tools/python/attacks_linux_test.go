@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -67,6 +68,27 @@ func TestAttacksRunInSandboxesOnly(t *testing.T) {
 	for _, name := range []string{"unsafe", ""} {
 		if err := AttackSandbox(t.Context(), name, func(v Verdict) { t.Error(v) }); err == nil {
 			t.Errorf("%q: they run", name)
+		}
+	}
+}
+
+// A bomb says so where it gets more than it should: here the sandbox allows more.
+func TestBombsAreSeen(t *testing.T) {
+	planted, remove, err := plant()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	planted.Memory, planted.Disk = 32<<20, 32<<20
+	for _, name := range []string{"memory: the heaps of many processes", "disk",
+		"memory: file systems in memory", "memory: unlinked files"} {
+		tool := open(t, Options{Time: 20 * time.Second})
+		if v := tool.attempt(t.Context(), planted, name, true); v.Held ||
+			!strings.Contains(v.Detail, "MB of 32") {
+			t.Errorf("%+v", v)
+		}
+		if err := tool.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
