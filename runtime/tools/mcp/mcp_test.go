@@ -178,6 +178,53 @@ func TestApprovalAndCancel(t *testing.T) {
 	says(t, tool, "functions.x_count", `{}`, "call 2")
 }
 
+// While a call runs, or the user is asked, the tool answers everybody else at once: whoever shows
+// what the model may call does not wait for a server.
+func TestOthersDoNotWaitForACall(t *testing.T) {
+	asked, answer := make(chan bool), make(chan bool)
+	s, _ := open(t, Options{Approve: func(context.Context, string, string, string) (bool, error) {
+		asked <- true
+		return <-answer, nil
+	}}, ownProcess("x"))
+	tool, _ := conversation(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	over := make(chan error, 1)
+	go func() {
+		_, err := tool.Run(ctx, session.Call{Recipient: "functions.x_slow", Arguments: "{}"},
+			func(string) {})
+		over <- err
+	}()
+	<-asked
+	atOnce := func(when string) {
+		t.Helper()
+		done := make(chan bool, 1)
+		go func() {
+			var r session.Request
+			tool.Offer(&r)
+			done <- len(r.Functions) == 8 && tool.Runs("functions.x_count") &&
+				len(tool.Citations("nothing")) == 0
+		}()
+		select {
+		case right := <-done:
+			if !right {
+				t.Errorf("%s: not all is offered", when)
+			}
+		case <-time.After(20 * time.Second): // the call lasts a minute
+			close(answer)
+			cancel()
+			t.Fatalf("%s: what the model may call is not told", when)
+		}
+	}
+	atOnce("while the user is asked")
+	answer <- true
+	atOnce("while the call runs")
+	cancel()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // Tools that would fill the prompt are described when the model asks.
 func TestDescribedOnDemand(t *testing.T) {
 	s, _ := open(t, Options{Context: func() int { return 1000 }}, ownProcess("x"))

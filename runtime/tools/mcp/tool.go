@@ -27,17 +27,19 @@ import (
 // Tool is the servers' tools, for one conversation.
 type Tool struct {
 	servers         *Servers
-	browser, python *source // nil: no server stands in, or it is not wanted
-	tools           []*tool
+	browser, python *source   // nil: no server stands in, or it is not wanted
 	sources         []*source // of the tools
-	lazy            bool      // tools are described when the model asks
 
-	mu        sync.Mutex       // one call at a time
+	talking sync.Mutex // one call, or one list of tools, at a time; it may take minutes
+	open    map[*source]*connection
+	deaths  map[*source]int // since the last call that went well
+
+	mu        sync.Mutex // of what follows; nothing is waited for while it is held
+	tools     []*tool
+	lazy      bool             // tools are described when the model asks
 	offered   map[string]*tool // by function
 	described []*tool
-	open      map[*source]*connection
-	deaths    map[*source]int // since the last call that went well
-	pages     map[int]shown   // of a browser, by cursor
+	pages     map[int]shown // of a browser, by cursor
 }
 
 // shown is a page that a browser has displayed.
@@ -70,7 +72,7 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	return t
 }
 
-// chooseLazy finds out whether all tools together would take too much of the context.
+// chooseLazy finds out whether all tools together would take too much of the context; t.mu is held.
 func (t *Tool) chooseLazy() {
 	if t.servers.o.Context == nil {
 		return
@@ -88,7 +90,7 @@ func (t *Tool) chooseLazy() {
 const relisting = 5 * time.Second
 
 // renew lists the tools of servers again that have said that theirs changed. A server that then
-// does not list them keeps the old ones.
+// does not list them keeps the old ones. t.talking is held.
 func (t *Tool) renew() {
 	for _, from := range t.sources {
 		if t.open[from] == nil {
@@ -104,32 +106,42 @@ func (t *Tool) renew() {
 		if err != nil {
 			continue
 		}
-		ofIt := func(one *tool) bool { return one.of == from }
-		t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
-		tools, _ := describeAll(from, list, t.tools) // notes are given when a program starts
-		t.tools = append(t.tools, tools...)
-		asked := t.described
-		t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
-		for _, one := range tools {
-			if slices.ContainsFunc(asked, func(old *tool) bool {
-				return ofIt(old) && old.name == one.name
-			}) {
-				t.described = append(t.described, one)
-			}
-		}
-		t.chooseLazy()
+		t.replace(from, list)
 	}
+}
+
+// replace puts a server's tools in the place of those that it had.
+func (t *Tool) replace(from *source, list []*sdk.Tool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ofIt := func(one *tool) bool { return one.of == from }
+	t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
+	tools, _ := describeAll(from, list, t.tools) // notes are given when a program starts
+	t.tools = append(t.tools, tools...)
+	asked := t.described
+	t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
+	for _, one := range tools {
+		if slices.ContainsFunc(asked, func(old *tool) bool {
+			return ofIt(old) && old.name == one.name
+		}) {
+			t.described = append(t.described, one)
+		}
+	}
+	t.chooseLazy()
 }
 
 // describeTool is the function that the model asks for a tool with.
 const describeTool = "describe_tool"
 
 // Offer adds the servers' functions. A function of the caller with the same name stays the
-// caller's.
+// caller's. While a call runs no server is asked for its tools.
 func (t *Tool) Offer(r *session.Request) {
+	if t.talking.TryLock() {
+		t.renew()
+		t.talking.Unlock()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.renew()
 	r.Browser = r.Browser || t.browser != nil
 	r.Python = r.Python || t.python != nil
 	list := t.tools
@@ -176,17 +188,23 @@ func (t *Tool) Runs(recipient string) bool {
 		return t.browser != nil
 	}
 	name, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
+	_, known := t.function(name)
+	return ok && known
+}
+
+// function is the tool that is offered under a name, nil for the one that describes the others.
+func (t *Tool) function(name string) (one *tool, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, known := t.offered[name]
-	return ok && known
+	one, known = t.offered[name]
+	return one, known
 }
 
 // Run makes a call, within the time that Options give it.
 func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.talking.Lock()
+	defer t.talking.Unlock()
 	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
 	case name == "python":
 		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
@@ -196,15 +214,18 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 			json.RawMessage(c.Arguments), output)
 		if page := display.FindStringSubmatch(result.Text); page != nil {
 			cursor, _ := strconv.Atoi(page[1])
+			t.mu.Lock()
 			t.pages[cursor] = shown{page[3], page[2]}
+			t.mu.Unlock()
 		}
 		return result, err
-	case name == describeTool && t.lazy:
-		return t.describe(c.Arguments)
 	default:
-		one := t.offered[name]
-		if one == nil {
+		one, known := t.function(name)
+		switch {
+		case !known:
 			return session.ToolResult{}, fmt.Errorf("there is no function %s", name)
+		case one == nil:
+			return t.describe(c.Arguments)
 		}
 		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments), output)
 	}
@@ -226,6 +247,8 @@ func (t *Tool) Citations(answer string) []session.Citation {
 func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	var asked struct{ Name string }
 	_ = json.Unmarshal([]byte(arguments), &asked) // without a name no tool is found
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, one := range t.tools {
 		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
 			continue
@@ -388,8 +411,8 @@ func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 
 // Close ends the conversation's sessions.
 func (t *Tool) Close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.talking.Lock()
+	defer t.talking.Unlock()
 	closeAll(t.open)
 	return nil
 }
