@@ -42,22 +42,23 @@ func chip(n int, text string) string {
 		thousands(strings.Count(text, "\n")+1), thousands(utf8.RuneCountInString(text)))
 }
 
-// prepare reads what a message names, and asks it then.
+// prepare keeps a message and reads what it names, and asks it then.
 func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	sent := text
 	for i, p := range m.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}
-	if !strings.Contains(text, "@") {
+	if m.keeper.store == nil && !strings.Contains(text, "@") {
 		return m.ask(text, sent, replaced)
 	}
 	m.preparing = text
-	m.keepSent()
+	kept, id := m.kept(), m.id
 	return m.do(func() outcome {
+		kept()
 		files, attached, err := attachments(text)
 		return func(m *Model) tea.Cmd {
-			if m.preparing != text {
-				return nil // another conversation is on the screen by now
+			if m.preparing != text || m.id != id {
+				return nil // it was given back, or another conversation is on the screen
 			}
 			m.preparing = ""
 			if err != nil {
@@ -171,24 +172,36 @@ func (m *Model) compose() tea.Cmd {
 	if program == "" || m.plain {
 		return m.showError("no editor: set EDITOR to one, such as vi")
 	}
-	file, err := os.CreateTemp("", "ossrun-*.md")
-	if err == nil {
-		_, err = file.WriteString(m.editor.text)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		return m.showError("opening an editor: " + err.Error())
-	}
-	cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
-	return tea.ExecProcess(cmd, func(err error) tea.Msg {
-		text, unread := os.ReadFile(file.Name())
-		if err := errors.Join(err, unread, os.Remove(file.Name())); err != nil {
+	text := m.editor.text
+	return m.do(func() outcome {
+		file, err := os.CreateTemp("", "ossrun-*.md")
+		if err == nil {
+			_, err = file.WriteString(text)
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			return failed(fmt.Errorf("opening an editor: %w", err))
+		}
+		cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
+		return func(*Model) tea.Cmd {
+			return tea.ExecProcess(cmd, func(err error) tea.Msg {
+				return outcome(func(m *Model) tea.Cmd { return m.composed(file.Name(), err) })
+			})
+		}
+	})
+}
+
+// composed takes what the person's editor has left, or tells why it failed.
+func (m *Model) composed(path string, why error) tea.Cmd {
+	return m.do(func() outcome {
+		text, err := os.ReadFile(path)
+		if err := errors.Join(why, err, os.Remove(path)); err != nil {
 			return failed(fmt.Errorf("the editor failed: %w", err))
 		}
-		return outcome(func(m *Model) tea.Cmd {
+		return func(m *Model) tea.Cmd {
 			m.editor.set("")
 			m.editor.insert(strings.TrimRight(string(text), "\n"))
 			return nil
-		})
+		}
 	})
 }

@@ -3,9 +3,9 @@
 // There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live
 // turn) are plain structs with methods. What must stay true:
 //
-//   - Update never waits, but for the store at a message that is sent: the turn, files and the
-//     clipboard are worked on by goroutines that answer with messages, and Run does not return
-//     before the last of them has ended;
+//   - Update and View wait for nothing: no file, no store, no tool, no lock that is held for long.
+//     The turn, files and the clipboard are worked on by goroutines that answer with messages, and
+//     Run does not return before the last of them has ended;
 //   - View is a function of the Model's state, the clock included; what it keeps are caches;
 //   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a
 //     frame renders only what is still being written;
@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	out.File, _ = o.Out.(*os.File)
 	m := newModel(ctx, o)
 	m.clipboard = out
-	defer func() { m.release() }()
+	defer func() { m.letGo() }()
 	defer m.background.Wait()
 	defer cancel()
 	mouse := tea.WithMouseCellMotion()

@@ -183,7 +183,7 @@ func (m *Model) reset() tea.Cmd {
 	m.tools.markStale()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
-	m.queued, m.pastes, m.preparing = nil, nil, ""
+	m.queued, m.unkept, m.pastes, m.preparing = nil, 0, nil, ""
 	m.name, m.began = "", m.now
 	m.isNow(newID())
 	m.show(nil)
@@ -341,9 +341,10 @@ func (m *Model) resume(name string) tea.Cmd {
 		return m.showError("/resume needs an ID or a name: /sessions lists them")
 	}
 	m.keep()
-	own := m.id
+	own, claimed := m.id, m.claiming
 	return m.do(func() outcome {
 		m.keeper.flush()
+		<-claimed // what was on the screen before may be this one
 		k, err := find(m.keeper.store, name)
 		if err != nil {
 			return failed(err)

@@ -227,7 +227,7 @@ func (m *Model) busy() bool {
 	case m.compacting != nil:
 		m.note("the conversation is being summarised: Esc stops it")
 	case m.preparing != "":
-		m.note("the files of a message are being read")
+		m.note("a message is being kept, and its files read: Esc gives it back")
 	default:
 		return false
 	}

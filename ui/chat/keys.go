@@ -46,6 +46,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 			m.editing = nil
 			e.set("")
 		}
+		m.giveBack()
 		m.stop()
 	case "ctrl+c":
 		return m.interrupt()

@@ -47,7 +47,8 @@ type Model struct {
 	tools    toolbox
 	keeper   saver
 	id, name string // of the conversation; name is "" until it is given one
-	release  func() // what other chats are kept from
+	held     func() // lets other chats have the conversation; only claiming's work touches it
+	claiming <-chan struct{}
 	began    time.Time
 	keptAt   time.Time // when the conversation was last kept
 
@@ -55,7 +56,8 @@ type Model struct {
 	unfolded       bool
 	cached         int                // tokens of the last prompt that were not computed again
 	queued         []string           // messages that are sent when the answer ends
-	preparing      string             // a message that was sent, and whose files are being read
+	unkept         int                // the last of them that are not in the store yet
+	preparing      string             // a message that was sent, and is kept before it is asked
 	returned       string             // what the editor was given back, as it was then
 	editing        *exchange          // what the next message takes the place of
 	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
@@ -151,8 +153,15 @@ func (m *Model) greetingLines() []line {
 		dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
 }
 
-// Init waits for notices and for questions of tools; the terminal sends its size by itself.
-func (m *Model) Init() tea.Cmd { return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks()) }
+// Init waits for notices and for questions of tools, and looks at the tools; the terminal sends its
+// size by itself.
+func (m *Model) Init() tea.Cmd {
+	look := m.do(func() outcome {
+		m.tools.look()
+		return func(*Model) tea.Cmd { return nil }
+	})
+	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), look)
+}
 
 // nextNotice waits for the next line that the program has for the person.
 func (m *Model) nextNotice() tea.Cmd {
@@ -209,7 +218,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.showNotice(string(msg))
 		return m, m.nextNotice()
 	case approvalAsk:
-		m.asking = &msg
+		if m.live != nil { // else it is of a turn that was given up
+			m.asking = &msg
+		}
 		return m, m.nextAsk()
 	}
 	return m, nil
@@ -237,8 +248,18 @@ func (m *Model) send() tea.Cmd {
 	m.editor.set("")
 	if m.live != nil || m.compacting != nil || m.preparing != "" {
 		m.queued = append(m.queued, text)
-		m.keepSent()
-		return nil
+		if m.keeper.store == nil {
+			return nil
+		}
+		m.unkept++
+		kept := m.kept()
+		return m.do(func() outcome {
+			kept()
+			return func(m *Model) tea.Cmd {
+				m.unkept = max(m.unkept-1, 0)
+				return nil
+			}
+		})
 	}
 	replaced := m.editing
 	m.editing = nil
@@ -284,9 +305,9 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	if m.options.Format != "" {
 		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
 	}
-	m.keepSent()
+	m.keep()
 	a.tools = len(m.tools.now()) > 0
-	clock, runner, pictures := m.clock, m.options.Model, m.options.Pictures
+	clock, runner, pictures := m.clock, m.tools.watched(m.options.Model), m.options.Pictures
 	start := func() (session.Turn, error) {
 		given, err := m.tools.ready()
 		if err != nil {
@@ -380,6 +401,7 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 	if well {
 		next := m.queued[0]
 		m.queued = m.queued[1:]
+		m.unkept = min(m.unkept, len(m.queued))
 		return m.prepare(strings.TrimSpace(next), nil)
 	}
 	m.unqueue()
@@ -389,9 +411,18 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 // unqueue puts what waits back into the editor.
 func (m *Model) unqueue() {
 	text := append(m.queued, m.editor.text)
-	m.queued = nil
+	m.queued, m.unkept = nil, 0
 	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
 	m.returned = m.editor.text
+}
+
+// giveBack puts a message that was not asked yet into the editor again.
+func (m *Model) giveBack() {
+	if m.preparing != "" {
+		m.queued = append([]string{m.preparing}, m.queued...)
+		m.preparing = ""
+		m.unqueue()
+	}
 }
 
 // stop ends the answer or the summary that is being written.
@@ -408,7 +439,7 @@ func (m *Model) stop() {
 // abandon stops a turn whose end nobody waits for.
 func (m *Model) abandon() {
 	m.stop()
-	m.live = nil
+	m.live, m.asking = nil, nil
 }
 
 func (m *Model) quit() tea.Cmd {

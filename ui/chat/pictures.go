@@ -189,20 +189,28 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	if m.options.Graphics == NoGraphics || m.plain {
 		return m.showNotice("this terminal shows no pictures that we know of; it is in " + path)
 	}
-	return tea.Exec(&shown{path: path, how: m.options.Graphics}, func(err error) tea.Msg {
-		if err != nil {
+	return m.do(func() outcome {
+		picture := shown{path: path}
+		if err := draw(&picture.drawn, m.options.Graphics, path); err != nil {
 			return failed(fmt.Errorf("show: %w", err))
 		}
-		return nil
+		return func(*Model) tea.Cmd {
+			return tea.Exec(&picture, func(err error) tea.Msg {
+				if err != nil {
+					return failed(fmt.Errorf("show: %w", err))
+				}
+				return nil
+			})
+		}
 	})
 }
 
 // shown is a picture that has the terminal for itself.
 type shown struct {
-	path string
-	how  Graphics
-	in   io.Reader
-	out  io.Writer
+	path  string
+	drawn bytes.Buffer // as the terminal takes it
+	in    io.Reader
+	out   io.Writer
 }
 
 func (s *shown) SetStdin(r io.Reader)  { s.in = r }
@@ -210,7 +218,7 @@ func (s *shown) SetStdout(w io.Writer) { s.out = w }
 func (s *shown) SetStderr(io.Writer)   {}
 
 func (s *shown) Run() error {
-	if err := draw(s.out, s.how, s.path); err != nil {
+	if _, err := s.drawn.WriteTo(s.out); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(s.out, "\r\n%s\r\nEnter goes back to the chat. ",

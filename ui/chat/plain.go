@@ -29,7 +29,7 @@ func RunPlain(ctx context.Context, o Options) error {
 	m := newModel(ctx, o)
 	m.clipboard, m.plain = o.Out, true
 	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
-	defer func() { m.release() }()
+	defer func() { m.letGo() }()
 	defer m.background.Wait()
 	defer cancel()
 	p := &plain{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},
@@ -66,6 +66,7 @@ func RunPlain(ctx context.Context, o Options) error {
 			p.line(line)
 		case msg := <-p.messages:
 			_, cmd := m.Update(msg)
+			p.seen()
 			p.start(cmd)
 			if lines == nil && !m.answers() {
 				return p.flush()
@@ -92,6 +93,7 @@ type plain struct {
 	offset int            // bytes of that part that were printed
 	asked  bool           // the prompt stands on the last line
 	typed  string         // lines that go on
+	sent   string         // the last line, where it is asked as soon as it is kept
 }
 
 // start runs a command of the Model, whose message comes back.
@@ -136,12 +138,19 @@ func (p *plain) line(text string) {
 	m.editor.set("")
 	m.editor.insert(p.typed + text)
 	p.typed = ""
-	before := m.live
-	p.start(m.send())
-	if m.live != nil && m.live != before {
-		p.done[m.live.question] = true // the person sees it
+	if p.sent = ""; !m.answers() {
+		p.sent = strings.TrimSpace(m.editor.text)
 	}
+	p.start(m.send())
+	p.seen()
 	m.editor.set("")
+}
+
+// seen leaves out the question that was typed on the last line.
+func (p *plain) seen() {
+	if l := p.model.live; l != nil && l.exchange.question == p.sent {
+		p.done[l.question], p.sent = true, ""
+	}
 }
 
 // flush prints what is new, and the prompt where an answer to it is waited for.

@@ -53,6 +53,7 @@ func newStage(t *testing.T, width, height int, o Options, turns ...[]session.Eve
 	ctx, cancel := context.WithCancel(context.Background())
 	s.m = newModel(ctx, o)
 	s.m.clock = s.clock.read
+	s.m.tools.look()
 	t.Cleanup(func() { cancel(); s.m.background.Wait() })
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return s
@@ -120,12 +121,14 @@ func key(name string) tea.KeyMsg {
 // ask types a question and sends it. The turn then waits in its event queue.
 func (s *stage) ask(text string) {
 	s.typing(text)
-	s.keys("enter")
+	if cmd := s.send(key("enter")); s.m.preparing != "" || s.m.unkept > 0 {
+		s.send(cmd()) // when it is kept
+	}
 }
 
 // play shows what the turn has said so far: it waits until the event queue holds n events, or the
 // turn's end where n is 0, stamps them a step apart and takes them as one frame.
-func (s *stage) play(n int, step time.Duration) {
+func (s *stage) play(n int, step time.Duration) tea.Cmd {
 	s.t.Helper()
 	if s.m.live == nil {
 		s.t.Fatal("no turn is under way")
@@ -156,7 +159,7 @@ func (s *stage) play(n int, step time.Duration) {
 		s.clock.advance(step)
 	}
 	f.at = s.clock.read()
-	s.send(f)
+	return s.send(f)
 }
 
 func (s *stage) golden(name string) {

@@ -3,8 +3,8 @@
 // A conversation is one record, written as a whole: after every question and answer, at every
 // change of name or branch, and at most once a second while an answer is written. What must stay
 // true: a message that was sent is in the store before the screen shows it as sent, and what else
-// was on the screen a second before a kill -9 is there too; nothing but a message that is sent
-// waits for the disk, and that for keepPatience at most.
+// was on the screen a second before a kill -9 is there too; only the question to the model waits
+// for the disk, and that for keepPatience at most.
 
 package chat
 
@@ -155,18 +155,31 @@ type resumed struct {
 	release func()
 }
 
-// isNow gives the conversation on the screen its ID, which nobody else has.
+// isNow gives the conversation on the screen a new ID, which nobody else has.
 func (m *Model) isNow(id string) {
-	m.owns(m.claim(&savedChat{ID: id}, m.id))
+	m.owns(id, func() func() { return m.claim(&savedChat{ID: id}, "").release })
 }
 
-func (m *Model) owns(r resumed) {
-	if m.release != nil {
-		m.release()
-	}
-	m.id, m.release = r.kept.ID, r.release
-	if m.release == nil {
-		m.release = func() {}
+// owns lets the conversation go that was on the screen, and takes another. Claims are files, and
+// are worked on one after the other.
+func (m *Model) owns(id string, take func() (release func())) {
+	before, done := m.claiming, make(chan struct{})
+	m.id, m.claiming = id, done
+	m.background.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		m.letGo()
+		m.held = take()
+	})
+}
+
+// letGo lets other chats have the conversation.
+func (m *Model) letGo() {
+	if m.held != nil {
+		m.held()
+		m.held = nil
 	}
 }
 
@@ -192,10 +205,11 @@ func (m *Model) restore(r resumed) {
 	k := r.kept
 	m.abandon()
 	if k.ID != m.id {
-		m.owns(r)
+		m.owns(k.ID, func() func() { return r.release })
 	}
 	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
 	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
+	m.unkept = 0
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
@@ -306,14 +320,18 @@ func (m *Model) keep() (kept <-chan struct{}) {
 	return done
 }
 
-// keepSent is keep for a message that the person has just sent: it is there before anything else
-// happens with it.
-func (m *Model) keepSent() {
-	patience := time.NewTimer(keepPatience)
-	defer patience.Stop()
-	select {
-	case <-m.keep():
-	case <-patience.C:
+// kept keeps a message that the person has just sent. What it returns waits, outside Update, until
+// it is there.
+func (m *Model) kept() (wait func()) {
+	kept := m.keep()
+	return func() {
+		patience := time.NewTimer(keepPatience)
+		defer patience.Stop()
+		select {
+		case <-kept:
+		case <-patience.C:
+		case <-m.ctx.Done():
+		}
 	}
 }
 

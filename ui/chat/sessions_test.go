@@ -194,19 +194,21 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 		}
 	}
 	id := one.m.id
-	one.m.release()
+	one.m.background.Wait()
+	one.m.letGo()
 	three := newStage(t, 80, 24, Options{Store: store, Claim: claim, Resume: id})
 	if three.m.id != id || strings.Contains(three.text(), "copy") {
 		t.Errorf("a conversation that was left is still another's:\n%s", three.text())
 	}
 	three.command("/new")
+	three.m.background.Wait()
 	if open[id] || !open[three.m.id] {
 		t.Errorf("after /new the chat holds %v", open)
 	}
 }
 
-// A message is in the store when Enter returns, which is before the screen shows it: behind others,
-// with a file that is still to be read, and refused.
+// A message is in the store before the screen shows it: alone, behind others, with a file that is
+// still to be read, and refused.
 func TestASentMessageIsKeptFirst(t *testing.T) {
 	store := diskStore(t)
 	held := func(want string) {
@@ -230,13 +232,32 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.typing("what says @" + file)
-	cmd := s.m.send()
+	cmd := s.send(key("enter"))
+	if text := s.text(); strings.Contains(text, "what says") {
+		t.Errorf("the screen shows what is not kept:\n%s", text)
+	}
+	s.m.background.Wait()
 	held("what says @" + file)
+	s.typing("quick")
+	quick := s.send(key("enter"))
+	if text := s.text(); strings.Contains(text, "quick") {
+		t.Errorf("the screen shows what is not kept:\n%s", text)
+	}
+	s.keys("esc") // both come back to the editor
+	s.send(quick())
+	s.send(cmd())
+	if want := "what says @" + file + "\nquick"; s.m.editor.text != want || s.m.live != nil {
+		t.Errorf("the editor has %q, want %q:\n%s", s.m.editor.text, want, s.text())
+	}
+	s.m.editor.set("what says @" + file)
+	cmd = s.send(key("enter"))
 	s.ask("a second, meanwhile")
 	held("what says @" + file + "|a second, meanwhile")
 	s.send(cmd())
+	s.m.keeper.flush()
 	held("a second, meanwhile|what says @" + file)
-	s.play(0, step)
+	s.send(s.play(0, step)())
+	s.m.keeper.flush()
 	held("what says @" + file + "|a second, meanwhile")
 	s.ask("a third")
 	held("a third|what says @" + file + "|a second, meanwhile")
@@ -245,7 +266,7 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 	s.m.background.Wait()
 	held("a third|what says @" + file + "|a second, meanwhile")
 	s.runner.refuse = errors.New("no")
-	s.keys("enter")
+	s.ask("")
 	s.play(0, step)
 	s.m.background.Wait()
 	held("a third|what says @" + file + "|a second, meanwhile")

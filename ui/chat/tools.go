@@ -2,7 +2,8 @@
 // asks and the person answers.
 //
 // Tools keep a conversation's state, such as python's variables, so another conversation gets new
-// ones: before its first turn, outside Update.
+// ones: before its first turn, outside Update. No method of a tool is called in Update or View,
+// since a tool may wait for a server: what they show is what the model was last offered.
 
 package chat
 
@@ -118,12 +119,21 @@ func (m *Model) listTools() tea.Cmd {
 	if len(m.tools.now()) == 0 {
 		return m.showNotice("the model has no tools here: --tools browser,python gives it some")
 	}
-	tools := offered(m.tools.now())
-	rows := []line{styledLine(term.Bold, fmt.Sprintf("The model may call %d tools", len(tools)))}
-	for _, o := range tools {
-		rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
+	return m.do(func() outcome {
+		tools := m.tools.look()
+		rows := []line{styledLine(term.Bold, "The model may call "+countTools(len(tools)))}
+		for _, o := range tools {
+			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
+		}
+		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
+	})
+}
+
+func countTools(n int) string {
+	if n == 1 {
+		return "1 tool"
 	}
-	return m.appendEntry(&block{lines: rows})
+	return fmt.Sprintf("%d tools", n)
 }
 
 type toolbox struct {
@@ -132,10 +142,43 @@ type toolbox struct {
 	making sync.Mutex // held while new ones are made
 	tools  atomic.Pointer[[]session.Tool]
 	stale  atomic.Bool // they are another conversation's
+	shown  atomic.Pointer[[]offer]
 }
 
-// now are the tools to show.
+// now are the tools there are.
 func (b *toolbox) now() []session.Tool { return *b.tools.Load() }
+
+// offers are what the model was last offered.
+func (b *toolbox) offers() []offer {
+	if all := b.shown.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// look asks the tools what they offer. That may take what it takes to ask a server.
+func (b *toolbox) look() []offer {
+	var r session.Request
+	for _, t := range b.now() {
+		t.Offer(&r)
+	}
+	return b.show(r)
+}
+
+func (b *toolbox) show(r session.Request) []offer {
+	all := offered(r)
+	b.shown.Store(&all)
+	return all
+}
+
+// watched is a model of which each turn shows what it is offered.
+func (b *toolbox) watched(model session.Runner) session.Runner {
+	return session.Starts(model, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		b.show(r)
+		return model.Start(ctx, r)
+	})
+}
 
 // markStale says that another conversation has begun.
 func (b *toolbox) markStale() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
@@ -159,12 +202,8 @@ func (b *toolbox) ready() ([]session.Tool, error) {
 // An offer is a tool as /tools lists it.
 type offer struct{ name, does string }
 
-// offered are the names under which tools are offered to the model.
-func offered(tools []session.Tool) (all []offer) {
-	var r session.Request
-	for _, t := range tools {
-		t.Offer(&r)
-	}
+// offered are the names under which tools are offered in a request.
+func offered(r session.Request) (all []offer) {
 	if r.Browser {
 		all = append(all, offer{"browser", "searches the web, opens pages, finds text in them"})
 	}

@@ -67,7 +67,7 @@ func TestToolCards(t *testing.T) {
 	tool.cited = []session.Citation{{Start: 4, End: 10, URL: "https://go.dev/a", Title: "Factorials"}}
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}},
 		calling(turn(answering("Yes."+mark+" That is it."), []session.Event{stopped(120, 9)}))...)
-	s.ask("/tools")
+	s.command("/tools")
 	s.ask("compute")
 	events := len(turn(reasoning("I should compute this."))) + 3
 	s.play(events+30, step)

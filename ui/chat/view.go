@@ -105,7 +105,7 @@ func (m *Model) ruleRow() term.Row {
 // queuedRows are the messages that are sent when the answer ends.
 func (m *Model) queuedRows() []term.Row {
 	var rows []term.Row
-	for _, q := range m.queued {
+	for _, q := range m.queued[:len(m.queued)-m.unkept] {
 		text := strings.Join(strings.Fields(q), " ")
 		rows = append(rows, term.Row{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
 			Text: term.Cut("next: "+text, max(m.width-2*m.margin(), 0))}})
@@ -182,8 +182,8 @@ func (m *Model) statusFields() []field {
 		}
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
-	if tools := offered(m.tools.now()); len(tools) > 0 {
-		f := field{text: fmt.Sprintf("%d tools", len(tools)), style: term.Dim, rank: 7}
+	if tools := m.tools.offers(); len(tools) > 0 {
+		f := field{text: countTools(len(tools)), style: term.Dim, rank: 7}
 		if len(tools) <= 3 {
 			var names []string
 			for _, o := range tools {
