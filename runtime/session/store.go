@@ -11,6 +11,7 @@ package session
 import (
 	"container/list"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 )
@@ -25,6 +26,8 @@ type Store interface {
 	List(kind Kind) []Record
 	// Delete removes the record with this key and tells whether there was one.
 	Delete(kind Kind, key string) bool
+	// Unsaved tells why the record with this key does not outlive this process; nil: it does.
+	Unsaved(kind Kind, key string) error
 	// Refused is how many records the disk has refused. They stay in memory, and are written after
 	// the next record that the disk takes, or when the store is closed.
 	Refused() int64
@@ -216,8 +219,9 @@ func (s *memoryStore) oldest() (r Record, ok bool) {
 	return r, ok
 }
 
-func (s *memoryStore) Refused() int64 { return 0 }
-func (s *memoryStore) Close() error   { return nil }
+func (s *memoryStore) Unsaved(Kind, string) error { return errors.New("there is no file for it") }
+func (s *memoryStore) Refused() int64             { return 0 }
+func (s *memoryStore) Close() error               { return nil }
 
 func (s *memoryStore) drop(e *list.Element) {
 	r := e.Value.(*Record)

@@ -43,6 +43,7 @@ type diskStore struct {
 	refused atomic.Int64
 	writing sync.Mutex   // held while a record is written or deleted
 	spare   *memoryStore // what the disk has refused, until it takes it
+	why     error        // it refused the last of it
 	// over is the checksum that the disk had under the key of each spare record, see onDisk
 	over map[storeKey]int64
 }
@@ -205,8 +206,9 @@ func (s *diskStore) Put(r Record) {
 	r.Used = s.now()
 	if err := s.put(r); err != nil {
 		s.met(err)
+		s.why = refusal(err)
 		if s.refused.Add(1) == 1 {
-			s.o.Notify("stored turns and responses are kept in memory only: " + err.Error())
+			s.o.Notify("stored turns and responses are kept in memory only: " + s.why.Error())
 		}
 		s.over[storeKey{r.Kind, r.Key}] = s.onDisk(r)
 		s.spare.Put(r)
@@ -214,6 +216,24 @@ func (s *diskStore) Put(r Record) {
 	}
 	s.spare.Delete(r.Kind, r.Key)
 	s.settle(settledAtOnce)
+}
+
+// refusal says in words why the disk has refused a record.
+func refusal(err error) error {
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		switch coded.Code() & 0xff {
+		case 5: // SQLITE_BUSY
+			return errors.New("another process has locked the file")
+		case 8: // SQLITE_READONLY
+			return errors.New("the file is read-only")
+		case 10: // SQLITE_IOERR
+			return errors.New("the disk reported an error")
+		case 13: // SQLITE_FULL
+			return errors.New("the disk is full")
+		}
+	}
+	return err
 }
 
 // settledAtOnce is how many refused records are written after one that the disk took.
@@ -374,6 +394,18 @@ func (s *diskStore) Delete(kind Kind, key string) bool {
 		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
 	}
 	return spare || n > 0
+}
+
+func (s *diskStore) Unsaved(kind Kind, key string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	switch _, refused := s.spare.Get(kind, key); {
+	case refused:
+		return s.why
+	case s.onDisk(Record{Kind: kind, Key: key}) < 0:
+		return errors.New("it is not in the file")
+	}
+	return nil
 }
 
 func (s *diskStore) Refused() int64 { return s.refused.Load() }

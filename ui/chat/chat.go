@@ -88,9 +88,6 @@ func Run(ctx context.Context, o Options) error {
 	if _, err := program.Run(); err != nil {
 		return fmt.Errorf("chat: %w", err)
 	}
-	if !m.leaving { // the program was told to end
-		m.keep()
-	}
 	if _, err := io.WriteString(out, m.farewell()); err != nil {
 		return fmt.Errorf("chat: %w", err)
 	}
@@ -101,6 +98,7 @@ func Run(ctx context.Context, o Options) error {
 func (m *Model) farewell() string {
 	e := m.conversation.at
 	if e == nil || m.width == 0 {
+		m.keep()
 		return ""
 	}
 	for e.answer == nil && e.before != nil { // a summary
@@ -123,8 +121,7 @@ func (m *Model) farewell() string {
 		b.WriteByte('\n')
 	}
 	if m.keeper.store != nil {
-		b.WriteString(l.dim("ossrun chat --resume "+m.id+" goes on with this conversation",
-			m.width) + "\n")
+		b.WriteString(l.dim(m.howToContinue(), m.width) + "\n")
 	}
 	return b.String()
 }

@@ -294,6 +294,8 @@ func (s stuck) renew() ([]session.Tool, error)                      { s.wait(); 
 func (s stuck) models(context.Context) []session.ModelInfo          { s.wait(); return nil }
 func (s stuck) Get(session.Kind, string) (r session.Record, _ bool) { s.wait(); return r, false }
 
+func (s stuck) Unsaved(session.Kind, string) error { s.wait(); return nil }
+
 func (s stuck) claim(string) (release func(), ok bool) {
 	s.wait()
 	return s.wait, true

@@ -320,19 +320,32 @@ func (m *Model) keep() (kept <-chan struct{}) {
 	return done
 }
 
-// kept keeps a message that the person has just sent. What it returns waits, outside Update, until
-// it is there.
-func (m *Model) kept() (wait func()) {
+// kept keeps what the person has just sent. What it returns waits, outside Update, until it is
+// there, and tells whether it is.
+func (m *Model) kept() (wait func() bool) {
 	kept := m.keep()
-	return func() {
+	return func() bool {
 		patience := time.NewTimer(keepPatience)
 		defer patience.Stop()
 		select {
 		case <-kept:
+			return true
 		case <-patience.C:
-		case <-m.ctx.Done():
+			return false
 		}
 	}
+}
+
+// howToContinue is what the person reads behind the last frame of a kept conversation.
+func (m *Model) howToContinue() string {
+	why := errors.New("the disk did not answer")
+	if m.kept()() {
+		why = m.keeper.store.Unsaved(session.KindChat, m.id)
+	}
+	if why != nil {
+		return "This conversation was not saved: " + why.Error() + "."
+	}
+	return "To continue: ossrun chat --resume " + m.id
 }
 
 // A saver writes the latest snapshot of each conversation; one that is overtaken before it is

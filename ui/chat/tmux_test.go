@@ -241,7 +241,7 @@ func TestInTmux(t *testing.T) {
 	p.say("/quit")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		screen := p.screen()
-		if strings.Contains(screen, "goes on with this conversation") {
+		if strings.Contains(screen, "To continue: ossrun chat --resume") {
 			if !strings.Contains(screen, "An answer to the last question") {
 				t.Errorf("the last answer does not stay:\n%s", screen)
 			}
