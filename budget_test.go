@@ -64,8 +64,8 @@ var budget = map[string]int{
 	"runtime/session":            3369,
 	"runtime/tools":              4699,
 	"runtime/tools/pdf":          148,
-	"ui/chat":                    7562,
-	"ui/cli":                     7519,
+	"ui/chat":                    8010,
+	"ui/cli":                     7800,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -129,3 +129,13 @@ func (s segment) shown() (text string, ok bool) {
 	}
 	return string(token.Get().Decode(nil, s.Tokens[body+1:len(s.Tokens)-1])), true
 }
+
+// Forget deletes what the model sampled in these messages.
+func Forget(s Store, messages []Message) {
+	for _, m := range messages {
+		if m.CallID != "" {
+			s.Delete(KindTurn, callKey(m.CallID))
+		}
+		s.Delete(KindTurn, answerKey(m.Text()))
+	}
+}

@@ -69,6 +69,8 @@ func init() {
 		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionValues,
 			does: "go on with an earlier conversation"},
 		{name: "rename", argument: "NAME", run: (*Model).rename, does: "name this conversation"},
+		{name: "delete", argument: "ID|NAME", run: (*Model).remove, read: deleteValues,
+			does: "delete this conversation, or another, for good"},
 		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
 			does: "write the conversation to a file"},
 		{name: "quit", does: "leave (Ctrl+C, Ctrl+D)", run: alone((*Model).quit)},
@@ -180,6 +182,13 @@ func (m *Model) help() tea.Cmd {
 func (m *Model) reset() tea.Cmd {
 	m.abandon()
 	m.keep()
+	m.begin()
+	return nil
+}
+
+// begin puts an empty conversation on the screen.
+func (m *Model) begin() {
+	m.abandon()
 	m.tools.markStale()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
@@ -187,7 +196,6 @@ func (m *Model) reset() tea.Cmd {
 	m.name, m.began = "", m.now
 	m.isNow(newID())
 	m.show(nil)
-	return nil
 }
 
 func (m *Model) setEffort(effort string) tea.Cmd {
@@ -304,7 +312,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 		return nil
 	}
 	return m.do(func() outcome {
-		all := sessionChoices(m.keeper.store, "")
+		all := sessionChoices(m.keeper.store, "", "/resume ")
 		have := having(all, words)
 		switch {
 		case len(all) == 0:
@@ -367,11 +375,23 @@ func (m *Model) rename(name string) tea.Cmd {
 	return m.note("this conversation is called " + m.name)
 }
 
+// ExportName refuses a file's name that promises another form than there is.
+func ExportName(path string) error {
+	ext := strings.ToLower(filepath.Ext(path))
+	if slices.Contains([]string{"", ".md", ".markdown", ".txt", ".json"}, ext) {
+		return nil
+	}
+	return fmt.Errorf("%s files cannot be written. Use .md, .txt or .json", ext)
+}
+
 // export writes the conversation to a file, which must be new or one that this chat has written:
 // as JSON where its name ends so, with every branch, else the branch on the screen as markdown.
 func (m *Model) export(path string) tea.Cmd {
 	if path == "" {
-		return m.showError("/export needs the name of a file, such as /export chat.md or chat.json")
+		return m.showError("/export needs a file. Type /export chat.md or /export chat.json.")
+	}
+	if err := ExportName(path); err != nil {
+		return m.showError(err.Error())
 	}
 	path = filepath.Clean(fromHome(path))
 	text, err := []byte(m.conversation.document(m.options.Model.ID(), m.system)), error(nil)

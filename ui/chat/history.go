@@ -155,11 +155,16 @@ func (f *historyFile) flush() error {
 	if len(pending) == 0 {
 		return nil
 	}
+	return f.write(bound(append(f.read(), pending...)))
+}
+
+// write replaces the file.
+func (f *historyFile) write(entries []string) error {
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
 	encode.SetEscapeHTML(false)
 	err := encode.Encode(historyHead{historyVersion})
-	for _, e := range bound(append(f.read(), pending...)) {
+	for _, e := range entries {
 		err = errors.Join(err, encode.Encode(e))
 	}
 	if err = errors.Join(err, f.newer); err != nil {

@@ -18,6 +18,9 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // key takes one key, or a paste.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	if m.confirming != nil {
+		return m.confirmed(k.String())
+	}
 	if k.Paste {
 		m.paste(lineEnds.Replace(string(k.Runes)))
 		return nil
@@ -29,6 +32,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	e, width := &m.editor, m.editorWidth()
+	if id := m.listed(); id != "" && (k.String() == "d" || k.String() == "delete") {
+		return m.remove(id)
+	}
 	switch k.String() {
 	case "enter":
 		if c := m.chosen(); c != nil {

@@ -208,7 +208,7 @@ func TestCommandLines(t *testing.T) {
 		"/nosuch":  "/nosuch is not a command",
 		"/s":       "/s may be /system or /show or /sessions",
 		"/eff":     "effort is medium",
-		"/save":    "/export needs the name of a file",
+		"/save":    "/export needs a file",
 		"/copy":    "there is no answer to copy yet",
 		"/sys":     "there are no instructions",
 		"/regen  ": "nothing was asked yet",

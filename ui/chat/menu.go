@@ -170,6 +170,14 @@ func (m *Model) hintRows(most int) []term.Row {
 			at = i
 		}
 	}
+	var keys []term.Row
+	if c, _ := wanted(m.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
+		most > 2 {
+		most--
+		keys = []term.Row{{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
+			Text: term.Cut("Up and Down choose · Enter resumes · d deletes the chosen one",
+				max(m.width-2*m.margin(), 0))}}}
+	}
 	above, below := 0, len(rows)
 	if below > most {
 		most = max(most-1, 1)
@@ -195,7 +203,7 @@ func (m *Model) hintRows(most int) []term.Row {
 		shown = append(shown, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
 			"%s… %d more: Up and Down, or type on", blank, hidden), m.width)}})
 	}
-	return shown
+	return append(shown, keys...)
 }
 
 // starting finds a row by how it begins.
@@ -266,15 +274,30 @@ func modelValues(m *Model) func() []choice {
 // sessionValues are the kept conversations, the latest first, without this one.
 func sessionValues(m *Model) func() []choice {
 	store, own := m.keeper.store, m.id
-	return func() []choice { return sessionChoices(store, own) }
+	return func() []choice { return sessionChoices(store, own, "/resume ") }
 }
 
-// sessionChoices are all kept conversations but one.
-func sessionChoices(store session.Store, but string) (all []choice) {
+// deleteValues are the conversations that /delete can delete beside the one on the screen.
+func deleteValues(m *Model) func() []choice {
+	store, own := m.keeper.store, m.id
+	return func() []choice { return sessionChoices(store, own, "/delete ") }
+}
+
+// listed is the conversation that was chosen with Up or Down in a list of them, "" for none.
+func (m *Model) listed() (id string) {
+	if c, _ := wanted(m.editor.text); c == nil || c.name != "sessions" && c.name != "resume" ||
+		m.menu.of != m.editor.text || m.chosen() == nil {
+		return ""
+	}
+	return m.chosen().name
+}
+
+// sessionChoices are all kept conversations but one, for a command.
+func sessionChoices(store session.Store, but, command string) (all []choice) {
 	for _, k := range keptChats(store) {
 		if k.ID != but {
 			text := k.words()
-			all = append(all, choice{text: "/resume " + k.ID, name: k.ID, does: k.about(),
+			all = append(all, choice{text: command + k.ID, name: k.ID, does: k.about(),
 				finds: func(word string) bool { return strings.Contains(text, word) }})
 		}
 	}

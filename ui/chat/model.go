@@ -41,8 +41,9 @@ type Model struct {
 	editor       editor
 	history      *history
 	asking       *approvalAsk // a tool's open question
-	live         *live        // nil: nothing is being written
-	turns        int          // turns begun so far
+	confirming   *confirmation
+	live         *live // nil: nothing is being written
+	turns        int   // turns begun so far
 
 	tools    toolbox
 	keeper   saver

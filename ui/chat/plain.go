@@ -124,6 +124,10 @@ func (p *plain) start(cmd tea.Cmd) {
 func (p *plain) line(text string) {
 	m := p.model
 	p.asked = false
+	if m.confirming != nil {
+		p.start(m.confirmed(strings.TrimSpace(text)))
+		return
+	}
 	if m.asking != nil {
 		m.approve(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))])
 		return
@@ -174,6 +178,9 @@ func (p *plain) flush() error {
 		m.message = ""
 	}
 	switch {
+	case m.confirming != nil && !p.asked:
+		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", m.confirming.text)
+		p.asked = true
 	case m.asking != nil && !p.asked && m.live != nil && m.live.answer.calls():
 		fmt.Fprintf(p.out, "\nMay this run? %s\n(y once, a always, n not now, N never) ",
 			term.Clean(m.asking.text))

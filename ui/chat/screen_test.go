@@ -115,6 +115,9 @@ func key(name string) tea.KeyMsg {
 	if t, ok := types[strings.TrimPrefix(name, "alt+")]; ok {
 		return tea.KeyMsg{Type: t, Alt: alt}
 	}
+	if len(name) == 1 {
+		return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
+	}
 	panic("no key " + name)
 }
 

@@ -210,6 +210,24 @@ func (m *Model) restore(r resumed) {
 	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
 	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
 	m.unkept = 0
+	m.rebuild(k)
+	m.show(nil)
+	if len(m.queued) > 0 {
+		m.unqueue()
+		m.note("what was still to be sent is in the editor: Enter sends it")
+	}
+	if r.of != nil {
+		m.showNotice(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its "+
+			"own way as %s", r.of.Name, r.of.ID, k.ID))
+		m.keep()
+	} else if len(k.Exchanges)+len(m.queued) > 0 {
+		m.showNotice(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
+			k.Changed.Local().Format("2006-01-02 15:04")))
+	}
+}
+
+// rebuild makes the conversation that was kept.
+func (m *Model) rebuild(k *savedChat) {
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
@@ -228,19 +246,6 @@ func (m *Model) restore(r resumed) {
 	if m.conversation.at = nil; k.At >= 0 && k.At < len(all) {
 		m.conversation.at = all[k.At]
 		m.context = all[k.At].context
-	}
-	m.show(nil)
-	if len(m.queued) > 0 {
-		m.unqueue()
-		m.note("what was still to be sent is in the editor: Enter sends it")
-	}
-	if r.of != nil {
-		m.showNotice(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its "+
-			"own way as %s", r.of.Name, r.of.ID, k.ID))
-		m.keep()
-	} else if len(all)+len(m.queued) > 0 {
-		m.showNotice(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
-			k.Changed.Local().Format("2006-01-02 15:04")))
 	}
 }
 
@@ -395,16 +400,7 @@ func keptChats(store session.Store) (all []*savedChat) {
 	return all
 }
 
-// Find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
-// model is what answered in it.
-func Find(store session.Store, name string) (id, model string, err error) {
-	k, err := find(store, name)
-	if err != nil {
-		return "", "", err
-	}
-	return k.ID, k.Model, nil
-}
-
+// find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
 func find(store session.Store, name string) (*savedChat, error) {
 	var found []*savedChat
 	for _, k := range keptChats(store) {

@@ -136,7 +136,7 @@ func TestSessions(t *testing.T) {
 	if !strings.Contains(none.text(), "--no-history") {
 		t.Errorf("without a store:\n%s", none.text())
 	}
-	if _, _, err := Find(store, "xyz"); err == nil {
+	if _, err := Find(store, "xyz"); err == nil {
 		t.Error("an unknown name is found")
 	}
 }

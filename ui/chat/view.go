@@ -38,7 +38,8 @@ func (m *Model) View() string {
 	if m.width == 0 || m.height == 0 || m.leaving {
 		return ""
 	}
-	hints := append(append(m.askRows(), m.queuedRows()...), m.hintRows(max(m.height/3, 1))...)
+	hints := slices.Concat(m.confirmRows(), m.askRows(), m.queuedRows(),
+		m.hintRows(max(m.height/3, 1)))
 	editor := m.editorRows(max(min(m.height/3, 10), 1))
 	bottom := append(append(append([]term.Row{m.ruleRow()}, hints...), editor...), m.statusRow())
 	// a screen of a few rows: the editor is what matters

@@ -73,7 +73,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
 			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
-			stopCommand(t),
+			stopCommand(t), sessionsCommand(t),
 			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(t),
 			evalCommand(), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),

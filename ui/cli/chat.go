@@ -52,7 +52,7 @@ func chatCommand(t Terminal) *cli.Command {
 				Usage: "go on with the latest conversation"},
 			&cli.StringFlag{Name: "resume", Usage: "go on with the conversation `ID|NAME`, which " +
 				"/sessions lists"},
-			mark("no-history", "keep neither the conversation nor what is typed"),
+			mark("no-history", "keep nothing of the conversation on the disk"),
 			groupSampling,
 			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
 			groupScreen,
@@ -118,8 +118,15 @@ func chatCommand(t Terminal) *cli.Command {
 				defer kept.Close()
 			}
 			defer func() { restore() }()
+			if once || c.Bool("no-history") { // what was sampled would stay for a day
+				options.Keep.RememberOnDisk = false
+			}
+			pictures := stateFile("pictures")
+			if c.Bool("no-history") {
+				pictures = ""
+			}
 			o := chat.Options{Notices: notices, Approval: chat.NewApproval(), Claim: claim,
-				Pictures: stateFile("pictures"), Theme: theme, In: t.In, Out: t.Out,
+				Pictures: pictures, Theme: theme, In: t.In, Out: t.Out,
 				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
 				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
 				Store: kept, Resume: resume, Format: form.told}
@@ -189,15 +196,15 @@ func openChats(c *cli.Context, once bool, report func(string)) (kept session.Sto
 	if !wanted {
 		return kept, "", nil
 	}
-	resume, model, err := chat.Find(kept, c.String("resume"))
+	found, err := chat.Find(kept, c.String("resume"))
 	if err != nil {
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), kept.Close())
 	}
-	_, gone := checkpoint.Resolve(model)
+	_, gone := checkpoint.Resolve(found.Model)
 	if gone == nil && !c.IsSet("model") && !c.IsSet("endpoint") {
-		err = c.Set("model", model)
+		err = c.Set("model", found.Model)
 	}
-	return kept, resume, err
+	return kept, found.ID, err
 }
 
 // claimChat keeps a conversation from being written by two chats, until release.

@@ -1,0 +1,200 @@
+// Deleting a kept conversation: its record, what the model sampled in it, what was typed in it, and
+// the pictures that its tools made.
+//
+// What must stay true: nothing of it can be read in those files afterwards, and a snapshot that was
+// still to be written does not bring it back; a conversation that another chat has open stays.
+
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// Places are where conversations leave something; the options of a chat name the same.
+type Places struct {
+	Store    session.Store
+	History  string // HistoryPath
+	Pictures string
+	Claim    func(id string) (release func(), ok bool)
+}
+
+func (m *Model) places() Places {
+	o := m.options
+	return Places{m.keeper.store, o.HistoryPath, o.Pictures, o.Claim}
+}
+
+// erase deletes a conversation that nobody else has open.
+func (p Places) erase(k *savedChat) error {
+	typed := map[string]bool{}
+	for _, text := range k.Queued {
+		typed[strings.TrimSpace(text)] = true
+	}
+	p.Store.Delete(session.KindChat, k.ID)
+	if _, there := p.Store.Get(session.KindChat, k.ID); there {
+		return errors.New("its file cannot be changed")
+	}
+	var err error
+	for _, e := range k.Exchanges {
+		typed[strings.TrimSpace(e.Question)] = true
+		session.Forget(p.Store, append(e.Messages, session.AssistantAnswer(e.Summary)))
+		for _, part := range e.Parts {
+			for _, f := range part.Files {
+				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {
+					err = errors.Join(err, ignoreMissing(os.Remove(f)))
+				}
+			}
+		}
+	}
+	history := historyFile{path: p.History}
+	return errors.Join(err, history.forget(typed))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// eraseClosed is erase for one that a chat may have open.
+func (p Places) eraseClosed(k *savedChat) error {
+	if p.Claim != nil {
+		release, ok := p.Claim(k.ID)
+		if !ok {
+			return fmt.Errorf("%q is open in another chat. Close that chat first", k.Name)
+		}
+		defer release()
+	}
+	return p.erase(k)
+}
+
+// forget takes lines out of the file, with what is still to be written.
+func (f *historyFile) forget(lines map[string]bool) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	f.pending = without(f.pending, lines)
+	f.mu.Unlock()
+	before := f.read()
+	after := without(before, lines)
+	if len(after) == len(before) {
+		return nil
+	}
+	return f.write(after)
+}
+
+func without(all []string, lines map[string]bool) (rest []string) {
+	for _, text := range all {
+		if !lines[strings.TrimSpace(text)] {
+			rest = append(rest, text)
+		}
+	}
+	return rest
+}
+
+// forget deletes a conversation with work, which nothing that is still to be written follows.
+func (k *saver) forget(id string, work func() error) error {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	k.mu.Lock()
+	delete(k.pending, id)
+	k.mu.Unlock()
+	return work()
+}
+
+// A confirmation is a question over the editor that y answers; any other key is no.
+type confirmation struct {
+	text string
+	yes  func(m *Model) tea.Cmd
+}
+
+func (m *Model) confirm(text string, yes func(m *Model) tea.Cmd) tea.Cmd {
+	m.confirming = &confirmation{text, yes}
+	return nil
+}
+
+// confirmed takes the key that answers.
+func (m *Model) confirmed(key string) tea.Cmd {
+	c := m.confirming
+	if m.confirming = nil; key != "y" {
+		return m.note("Nothing was deleted.")
+	}
+	return c.yes(m)
+}
+
+func (m *Model) confirmRows() []term.Row {
+	if m.confirming == nil {
+		return nil
+	}
+	rows := term.Wrap([]term.Span{{Text: m.confirming.text + "  ", Style: term.Bold | term.Yellow},
+		{Text: "y", Style: term.Bold}, {Text: " delete · any other key keep"}},
+		max(m.width-2*m.margin(), 1))
+	margin := term.Span{Text: strings.Repeat(" ", m.margin())}
+	return term.Prefix(rows, margin, margin)
+}
+
+// remove is /delete: the conversation on the screen, or another one by its ID or name.
+func (m *Model) remove(name string) tea.Cmd {
+	switch {
+	case m.keeper.store == nil:
+		return m.showNotice(nothingKept)
+	case name != "" && name != m.id:
+		own := m.id
+		return m.do(func() outcome {
+			m.keeper.flush()
+			k, err := find(m.keeper.store, name)
+			switch {
+			case err != nil:
+				return failed(err)
+			case k.ID == own:
+				return func(m *Model) tea.Cmd { return m.remove("") }
+			}
+			return func(m *Model) tea.Cmd { return m.removeOther(k) }
+		})
+	case len(m.conversation.first) == 0 && len(m.unsent()) == 0:
+		return m.note("This conversation is empty.")
+	}
+	return m.confirm("Delete this conversation for good?", func(m *Model) tea.Cmd {
+		gone := m.snapshot()
+		m.begin()
+		return m.erased(gone, Places.erase)
+	})
+}
+
+func (m *Model) removeOther(k *savedChat) tea.Cmd {
+	text := fmt.Sprintf("Delete %q of %s for good?", term.Clean(k.Name),
+		k.Changed.Local().Format(time.DateOnly))
+	return m.confirm(text, func(m *Model) tea.Cmd { return m.erased(k, Places.eraseClosed) })
+}
+
+// erased deletes a conversation outside Update, and shows the list anew where it is open.
+func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.Cmd {
+	typed := map[string]bool{}
+	for _, e := range k.Exchanges {
+		typed[strings.TrimSpace(e.Question)] = true
+	}
+	m.history.entries = without(m.history.entries, typed)
+	m.history.at = len(m.history.entries)
+	return m.do(func() outcome {
+		err := m.keeper.forget(k.ID, func() error { return erase(m.places(), k) })
+		return func(m *Model) tea.Cmd {
+			m.menu.asked = ""
+			if err != nil {
+				return tea.Batch(m.showError("The conversation was not deleted: "+err.Error()+"."),
+					m.offer())
+			}
+			m.note(fmt.Sprintf("%q was deleted.", term.Clean(k.Name)))
+			return m.offer()
+		}
+	})
+}

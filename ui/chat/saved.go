@@ -1,0 +1,66 @@
+// Kept conversations for whoever does not chat: `ossrun sessions` lists, shows, exports and deletes
+// them.
+
+package chat
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A Saved is a kept conversation.
+type Saved struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Model     string    `json:"model"`
+	Began     time.Time `json:"began"`
+	Changed   time.Time `json:"changed"`
+	Questions int       `json:"questions"`
+
+	kept *savedChat
+}
+
+func (k *savedChat) saved() Saved {
+	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Began: k.Began,
+		Changed: k.Changed, kept: k}
+	for _, e := range k.Exchanges {
+		if e.Summary == "" {
+			s.Questions++
+		}
+	}
+	return s
+}
+
+// List is every conversation of a store, the latest first.
+func List(store session.Store) []Saved {
+	all := []Saved{}
+	for _, k := range keptChats(store) {
+		all = append(all, k.saved())
+	}
+	return all
+}
+
+// Find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
+func Find(store session.Store, name string) (Saved, error) {
+	k, err := find(store, name)
+	if err != nil {
+		return Saved{}, err
+	}
+	return k.saved(), nil
+}
+
+// Markdown is the branch that was on the screen, as /export writes it.
+func (s Saved) Markdown() string {
+	m := &Model{}
+	m.rebuild(s.kept)
+	return m.conversation.document(s.Model, s.kept.System)
+}
+
+// Document is all of it, with every branch, as /export writes it to a file that ends in .json.
+func (s Saved) Document() ([]byte, error) { return json.MarshalIndent(s.kept, "", "  ") }
+
+// Delete deletes it, with everything that it has left in places, unless a chat has it open.
+func (p Places) Delete(s Saved) error { return p.eraseClosed(s.kept) }

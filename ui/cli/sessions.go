@@ -1,0 +1,271 @@
+// ossrun sessions: the conversations that the chat has kept, listed, shown, exported and deleted.
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat"
+)
+
+func sessionsCommand(t Terminal) *cli.Command {
+	asJSON := mark("json", "as JSON")
+	return &cli.Command{
+		Name:  "sessions",
+		Usage: "list, show, export or delete kept conversations",
+		Description: "Example: ossrun sessions list\n" +
+			"         ossrun sessions show ID\n" +
+			"         ossrun sessions export ID trip.md\n" +
+			"         ossrun sessions rm ID\n" +
+			"         ossrun sessions rm --before 30d",
+		Action: subcommandsOnly("list, show, export and rm"),
+		Subcommands: []*cli.Command{
+			{Name: "list", Usage: "list the conversations, the latest first",
+				Description: "Example: ossrun sessions list --json",
+				Flags:       flagTable(asJSON, configFlag()), Action: listSessions},
+			{Name: "show", Usage: "print one conversation", ArgsUsage: "[flags] ID|NAME",
+				Description: "Example: ossrun sessions show 41d2ab90",
+				Flags:       flagTable(asJSON, configFlag()),
+				Action: func(c *cli.Context) error {
+					return oneSession(c, 1, func(s chat.Saved, _ string) error {
+						text, err := sessionText(s, c.Bool("json"))
+						if err == nil {
+							_, err = fmt.Fprint(t.Out, printable(string(text), isTerminal(t.Out)))
+						}
+						return err
+					})
+				}},
+			{Name: "export", Usage: "write one conversation to a file",
+				ArgsUsage: "[flags] ID|NAME FILE.md|FILE.json",
+				Description: "FILE must be new. With .json it holds every branch, else the " +
+					"latest one as Markdown.\n\nExample: ossrun sessions export 41d2ab90 trip.md",
+				Flags: flagTable(configFlag()),
+				Action: func(c *cli.Context) error {
+					return oneSession(c, 2, func(s chat.Saved, path string) error {
+						return exportSession(t, s, path)
+					})
+				}},
+			{Name: "rm", Usage: "delete conversations for good", ArgsUsage: "[flags] [ID|NAME...]",
+				Description: "A conversation goes with what was typed in it, the pictures that " +
+					"its tools made, and what\nthe model remembers of it.\n\n" +
+					"Example: ossrun sessions rm 41d2ab90\n" +
+					"         ossrun sessions rm --before 2026-01-31 --yes\n" +
+					"         ossrun sessions rm --all",
+				Flags: flagTable(mark("all", "delete every conversation"),
+					&cli.StringFlag{Name: "before", Usage: "delete those last changed before " +
+						"`DATE`, such as 2026-01-31, or longer ago than 30d"},
+					mark("yes", "do not ask"), configFlag()),
+				Action: func(c *cli.Context) error { return removeSessions(c, t) }},
+		},
+	}
+}
+
+// withSessions opens the file of conversations, if there is one.
+func withSessions(c *cli.Context, work func(chat.Places) error) error {
+	file := stateFile("kept.db")
+	o := session.StoreOptions{TTL: session.RememberedFor, File: file,
+		Notify: func(line string) { fmt.Fprintf(c.App.ErrWriter, "ossrun: %s\n", line) }}
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		o.File = "" // none is made to look into it
+	}
+	store, err := session.OpenStore(o)
+	if err != nil {
+		return fail(exitFailure, "reading the conversations: %s", err)
+	}
+	err = work(chat.Places{Store: store, History: stateFile("history"),
+		Pictures: stateFile("pictures"), Claim: claimChat})
+	return errors.Join(err, store.Close())
+}
+
+func listSessions(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	return withSessions(c, func(p chat.Places) error {
+		all := chat.List(p.Store)
+		if c.Bool("json") {
+			return json.NewEncoder(c.App.Writer).Encode(all)
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(c.App.ErrWriter, "ossrun: no conversation is kept yet. Run ossrun chat.")
+			return nil
+		}
+		w := columns(c.App.Writer)
+		fmt.Fprintln(w, "ID\tCHANGED\tQUESTIONS\tMODEL\tNAME")
+		for _, s := range all {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.ID,
+				s.Changed.Local().Format("2006-01-02 15:04"), s.Questions, s.Model, s.Name)
+		}
+		return w.Flush()
+	})
+}
+
+// oneSession finds the conversation that the first of n arguments names.
+func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) error) error {
+	if c.NArg() != n {
+		return fail(exitUsage, "%s needs %s. Run ossrun sessions list to see the IDs.",
+			c.Command.Name, either(n == 1, "one ID or name", "an ID or name, and a file"))
+	}
+	return withSessions(c, func(p chat.Places) error {
+		s, err := findSession(p, c.Args().First())
+		if err != nil {
+			return err
+		}
+		return work(s, c.Args().Get(1))
+	})
+}
+
+func findSession(p chat.Places, name string) (s chat.Saved, err error) {
+	if name == "" {
+		return s, fail(exitUsage, "an ID or a name is missing. Run ossrun sessions list to see "+
+			"them.")
+	}
+	if s, err = chat.Find(p.Store, name); err != nil {
+		err = fail(exitUsage, "%s", err)
+	}
+	return s, err
+}
+
+func sessionText(s chat.Saved, asJSON bool) ([]byte, error) {
+	if !asJSON {
+		return []byte(s.Markdown()), nil
+	}
+	text, err := s.Document()
+	return append(text, '\n'), err
+}
+
+func exportSession(t Terminal, s chat.Saved, path string) error {
+	if err := chat.ExportName(path); err != nil {
+		return fail(exitUsage, "%s", err)
+	}
+	text, err := sessionText(s, strings.EqualFold(filepath.Ext(path), ".json"))
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fail(exitUsage, "%q exists. Give another file.", path)
+	}
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fail(exitFailure, "writing %s: %s", path, err)
+	}
+	fmt.Fprintf(t.Err, "ossrun: %q was written to %s\n", s.Name, path)
+	return nil
+}
+
+var daysAgo = regexp.MustCompile(`^(\d{1,5})d$`)
+
+// beforeTime reads --before.
+func beforeTime(text string) (time.Time, error) {
+	if m := daysAgo.FindStringSubmatch(text); m != nil {
+		days, _ := strconv.Atoi(m[1])
+		return time.Now().AddDate(0, 0, -days), nil
+	}
+	day, err := time.ParseInLocation(time.DateOnly, text, time.Local)
+	if err != nil {
+		return day, fail(exitUsage, "--before must be a date such as 2026-01-31, or days such as "+
+			"30d, not %q", text)
+	}
+	return day, nil
+}
+
+func removeSessions(c *cli.Context, t Terminal) error {
+	all, before := c.Bool("all"), c.String("before")
+	ways := 0
+	for _, given := range []bool{all, c.IsSet("before"), c.NArg() > 0} {
+		ways += either(given, 1, 0)
+	}
+	if ways != 1 {
+		return fail(exitUsage, "rm needs IDs or names, or --before, or --all. Run ossrun sessions "+
+			"list to see them.")
+	}
+	if !c.Bool("yes") && !isTerminal(t.In) {
+		return fail(exitUsage, "rm asks before it deletes, and no terminal is there to answer. "+
+			"Give --yes.")
+	}
+	return withSessions(c, func(p chat.Places) error {
+		chosen, err := sessionsToRemove(c, p, before)
+		if err != nil {
+			return err
+		}
+		if len(chosen) > 0 && !c.Bool("yes") {
+			what := count(len(chosen), "conversation")
+			if len(chosen) == 1 {
+				what = strconv.Quote(chosen[0].Name)
+			}
+			switch agreed, err := yes(t, "Delete "+what+" for good? [y/N] ", false); {
+			case err != nil:
+				return err
+			case !agreed:
+				return fail(exitFailure, "nothing was deleted")
+			}
+		}
+		deleted := 0
+		for _, s := range chosen {
+			if failed := p.Delete(s); failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s was not deleted: %w", s.ID, failed))
+				continue
+			}
+			deleted++
+		}
+		if deleted > 0 || err == nil {
+			fmt.Fprintf(t.Err, "ossrun: %s deleted\n", count(deleted, "conversation"))
+		}
+		return errors.Join(err, damagedCopies(t, all && err == nil))
+	})
+}
+
+func sessionsToRemove(c *cli.Context, p chat.Places, before string) (chosen []chat.Saved,
+	err error) {
+	limit := time.Now().AddDate(1, 0, 0)
+	if before != "" {
+		if limit, err = beforeTime(before); err != nil {
+			return nil, err
+		}
+	}
+	if c.NArg() == 0 {
+		for _, s := range chat.List(p.Store) {
+			if s.Changed.Before(limit) {
+				chosen = append(chosen, s)
+			}
+		}
+		return chosen, nil
+	}
+	for _, name := range c.Args().Slice() {
+		s, err := findSession(p, name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// damagedCopies deletes the files that were put aside as damaged, or names them: what was deleted
+// may be in them.
+func damagedCopies(t Terminal, remove bool) (err error) {
+	files, _ := filepath.Glob(stateFile("kept.db.damaged-*"))
+	for _, f := range files {
+		if remove {
+			err = errors.Join(err, os.Remove(f))
+		} else {
+			fmt.Fprintf(t.Err, "ossrun: a damaged copy may still hold it. Delete %s\n", f)
+		}
+	}
+	return err
+}
