@@ -30,7 +30,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	look, theme, bare := struct{ schema, endpoint string }{}, term.Theme{}, false
+	look, theme, bare := struct{ schema, endpoint string }{}, term.Dark, false
 	options, answers, chosen := serve.DefaultOptions(), session.Request{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",

@@ -37,6 +37,7 @@ const (
 	Reverse   Style = 512
 
 	colour Style = 15
+	bright Style = 8 // a colour's brighter one
 )
 
 // A Span is text without line ends in one style.
@@ -150,7 +151,9 @@ type Theme [Cyan + 1]Style
 // noColour stands for a colour that is left out.
 const noColour = colour + 1
 
-// Light is for a light background, on which some colours are hard to read.
+// Dark is for a dark background, Light for a light one; on either some colours are hard to read.
+var Dark = Theme{Red: Red | bright, Blue: Blue | bright, Magenta: Magenta | bright}
+
 var Light = Theme{Cyan: Blue, Yellow: Magenta, Green: Blue}
 
 // colours are the names of the terminal's sixteen, by their numbers.
@@ -160,6 +163,7 @@ var colours = []string{"none", "red", "green", "yellow", "blue", "magenta", "cya
 
 // ParseTheme reads dark, light, or a theme of one's own such as "light,red=magenta,green=none".
 func ParseTheme(text string) (t Theme, err error) {
+	t = Dark
 	for i, part := range strings.Split(strings.ToLower(text), ",") {
 		part = strings.TrimSpace(part)
 		switch {

@@ -184,9 +184,9 @@ func TestFirstLine(t *testing.T) {
 }
 
 func TestParseTheme(t *testing.T) {
-	for in, want := range map[string]Theme{"dark": {}, "light": Light, "": {},
+	for in, want := range map[string]Theme{"dark": Dark, "light": Light, "": Dark,
 		"light, Red=magenta":          {Cyan: Blue, Yellow: Magenta, Green: Blue, Red: Magenta},
-		"green=none,cyan=bright-cyan": {Green: noColour, Cyan: 14}} {
+		"green=none,cyan=bright-cyan": {Red: 9, Green: noColour, Blue: 12, Magenta: 13, Cyan: 14}} {
 		if got, err := ParseTheme(in); err != nil || got != want {
 			t.Errorf("%q: %v, want %v: %v", in, got, want, err)
 		}
