@@ -480,8 +480,8 @@ func (c *call) rows(l layout, code, text string, style term.Style, most int, las
 		}
 	}
 	if !l.unfolded && len(rows) > most {
-		more := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s lines",
-			thousands(whole)), Style: term.Dim}}
+		more := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s",
+			counted(whole, "line")), Style: term.Dim}}
 		if last {
 			rows = append([]term.Row{more}, rows[len(rows)-most+1:]...)
 		} else {

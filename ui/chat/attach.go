@@ -38,7 +38,7 @@ func (m *Model) paste(text string) {
 }
 
 func chip(n int, text string) string {
-	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n,
+	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n, // kept with what is unsent
 		thousands(strings.Count(text, "\n")+1), thousands(utf8.RuneCountInString(text)))
 }
 
@@ -55,7 +55,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	kept, id := m.kept(), m.id
 	return m.do(func() outcome {
 		kept()
-		files, attached, err := attachments(text)
+		files, attached, missing, err := attachments(text)
 		return func(m *Model) tea.Cmd {
 			if m.preparing != text || m.id != id {
 				return nil // it was given back, or another conversation is on the screen
@@ -71,13 +71,16 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 			for _, a := range attached {
 				m.showNotice("attached " + a)
 			}
+			for _, path := range missing {
+				m.showNotice("@" + path + " is not a file, so it was sent as text.")
+			}
 			return m.ask(text, sent+files, replaced)
 		}
 	})
 }
 
-// attachments are the files that a message names, and a few words on each.
-func attachments(text string) (files string, attached []string, err error) {
+// attachments are the files that a message names, a few words on each, and what is no file.
+func attachments(text string) (files string, attached, missing []string, err error) {
 	for word := range strings.FieldsSeq(text) {
 		path, ok := strings.CutPrefix(word, "@")
 		if !ok || path == "" {
@@ -85,16 +88,17 @@ func attachments(text string) (files string, attached []string, err error) {
 		}
 		content, err := attachment(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a name, or an address
+			missing = append(missing, path)
+			continue
 		}
 		if err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
 		files += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
-		attached = append(attached, fmt.Sprintf("%s, %s tokens", path,
-			thousands(len(token.Get().Encode(nil, content)))))
+		attached = append(attached, path+", "+
+			counted(len(token.Get().Encode(nil, content)), "token"))
 	}
-	return files, attached, nil
+	return files, attached, missing, nil
 }
 
 // attachment reads a text file.
@@ -103,8 +107,11 @@ func attachment(path string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case info.IsDir():
+		return "", fmt.Errorf("@%s is a folder. Attach a file, for example @%s", path,
+			filepath.Join(path, "notes.txt"))
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("@%s is no file: name one", path)
+		return "", fmt.Errorf("@%s is not a regular file. Attach another", path)
 	case info.Size() > longestFile:
 		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
 			thousands(int(info.Size())), thousands(longestFile))

@@ -123,8 +123,12 @@ func TestAttachments(t *testing.T) {
 	if got := s.runner.requests[2].Messages[4].Text(); got != "mail me@example.com or @nobody" {
 		t.Errorf("sent %q", got)
 	}
+	if !strings.Contains(s.text(), "@nobody is not a file, so it was sent as text.") ||
+		strings.Contains(s.text(), "example.com is not") {
+		t.Errorf("a name of no file is sent in silence:\n%s", s.text())
+	}
 	s.command("look at @" + folder)
-	if !strings.Contains(s.text(), "is no file") || s.m.editor.text == "" {
+	if !strings.Contains(s.text(), "is a folder. ") || s.m.editor.text == "" {
 		t.Errorf("a folder:\n%s", s.text())
 	}
 }

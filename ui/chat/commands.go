@@ -266,8 +266,8 @@ func (m *Model) copy(number string) tea.Cmd {
 		code := m.conversation.at.code()
 		n, ok := nth(number, len(code), 0)
 		if !ok {
-			return m.showError(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose "+
-				"numbers stand over them", number, thousands(len(code))))
+			return m.showError(fmt.Sprintf("/copy %s: this conversation has %s, whose "+
+				"numbers stand over them", number, counted(len(code), "code block")))
 		}
 		text = code[n-1]
 	}
@@ -284,8 +284,8 @@ func (m *Model) copy(number string) tea.Cmd {
 		if err != nil {
 			return failed(fmt.Errorf("copy: %w", err))
 		}
-		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it",
-			thousands(len([]rune(text)))))
+		return noted(fmt.Sprintf("copied %s, if the terminal allows it",
+			counted(len([]rune(text)), "character")))
 	})
 }
 
@@ -307,7 +307,8 @@ func (m *Model) sessions(words string) tea.Cmd {
 		case len(m.menu.values) == 0:
 			m.note("no other conversation is kept yet")
 		case len(m.choices()) == 0:
-			m.note(fmt.Sprintf("none of %d conversations has %q", len(m.menu.values), words))
+			m.note(fmt.Sprintf("none of %s has %q",
+				counted(len(m.menu.values), "conversation"), words))
 		}
 		return nil
 	}
@@ -318,7 +319,8 @@ func (m *Model) sessions(words string) tea.Cmd {
 		case len(all) == 0:
 			return failed(errors.New("no conversation is kept yet"))
 		case len(have) == 0:
-			return failed(fmt.Errorf("none of %d conversations has %q", len(all), words))
+			return failed(fmt.Errorf("none of %s has %q", counted(len(all), "conversation"),
+				words))
 		}
 		var rows []line
 		for _, c := range have[:min(len(have), sessionsShown)] {
@@ -331,13 +333,6 @@ func (m *Model) sessions(words string) tea.Cmd {
 		rows = append(rows, styledLine(term.Dim, "/resume ID goes on with one"))
 		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
 	})
-}
-
-func questions(n int) string {
-	if n == 1 {
-		return "1 question"
-	}
-	return fmt.Sprintf("%d questions", n)
 }
 
 // resume goes on with a kept conversation; "" is the latest other one.

@@ -180,8 +180,8 @@ func (m *Model) edit(number string) tea.Cmd {
 	asked := m.conversation.asked()
 	n, ok := nth(number, len(asked), len(asked))
 	if !ok {
-		return m.showError(fmt.Sprintf("/edit %s: there are %d questions; /edit alone takes the "+
-			"last", number, len(asked)))
+		return m.showError(fmt.Sprintf("/edit %s: this conversation has %s; /edit alone takes the "+
+			"last", number, counted(len(asked), "question")))
 	}
 	m.editing = asked[n-1]
 	m.editor.set(m.editing.question)
@@ -201,7 +201,8 @@ func (m *Model) branch(number string) tea.Cmd {
 	list := *m.conversation.siblings(fork)
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
-		return m.showError(fmt.Sprintf("/branch %s: there are %d branches", number, len(list)))
+		return m.showError(fmt.Sprintf("/branch %s: there are %s here", number,
+			counted(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
 	m.conversation.at, _ = list[n-1].end()
@@ -245,7 +246,7 @@ func (m *Model) compact() tea.Cmd {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.compacting = cancel
-	m.showNotice(fmt.Sprintf("summarising %d messages", len(messages)))
+	m.showNotice("summarising " + counted(len(messages), "message"))
 	runner := m.options.Model
 	req := session.Request{Messages: messages, Instructions: m.system,
 		Params: m.options.Request.Params}
@@ -270,8 +271,8 @@ func (m *Model) summarised(s session.Summary, of int) {
 		messages: []session.Message{s.Message()}}
 	m.conversation.add(e, m.conversation.at)
 	m.transcript.add(newSummary(m.palette, e.summary))
-	text := fmt.Sprintf("the model goes on from this summary of %d messages; they stay on the "+
-		"screen and in /export", of)
+	text := fmt.Sprintf("the model goes on from this summary of %s; they stay on the "+
+		"screen and in /export", counted(of, "message"))
 	if s.Dropped > 0 {
 		text += fmt.Sprintf("; the %d oldest did not fit and are not in it", s.Dropped)
 	}

@@ -189,8 +189,8 @@ func (m *Model) ended(d session.Done) {
 		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
 			ending = "the context is full: /compact goes on from a summary, /new begins anew"
 		} else {
-			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks",
-				thousands(d.Usage.Completion))
+			ending = fmt.Sprintf("stopped after %s, as --max-tokens asks",
+				counted(d.Usage.Completion, "token"))
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
@@ -254,9 +254,9 @@ func reason(err error) string {
 			"conversation"
 	case errors.As(err, &full):
 		return fmt.Sprintf(
-			"%s tokens do not fit the context of %s: shorten the message, /compact what was "+
+			"%s do not fit the context of %s: shorten the message, /compact what was "+
 				"said, or begin a /new conversation",
-			thousands(full.Asked), thousands(full.Max))
+			counted(full.Asked, "token"), thousands(full.Max))
 	case errors.Is(err, sched.ErrQueueFull):
 		return "the engine is busy with other requests: try again in a moment"
 	}

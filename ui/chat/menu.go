@@ -248,7 +248,7 @@ func branchValues(m *Model) []choice {
 	if fork := m.conversation.fork(); fork != nil {
 		for _, e := range *m.conversation.siblings(fork) {
 			_, length := e.end()
-			texts = append(texts, fmt.Sprintf("%s (%s)", firstLine(e.question), questions(length)))
+			texts = append(texts, firstLine(e.question)+" ("+counted(length, "question")+")")
 		}
 	}
 	return numbered("branch", texts)

@@ -183,7 +183,8 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	case len(all) == 0:
 		return m.note("no tool has made a picture in this conversation")
 	case !ok:
-		return m.showError(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
+		return m.showError(fmt.Sprintf("/show %s: this conversation has %s", number,
+			counted(len(all), "picture")))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {

@@ -441,5 +441,5 @@ func (k *savedChat) words() string {
 // about is a conversation in a line.
 func (k *savedChat) about() string {
 	return fmt.Sprintf("%s · %s, %s", term.Clean(k.Name),
-		k.Changed.Local().Format("2006-01-02 15:04"), questions(len(k.Exchanges)))
+		k.Changed.Local().Format("2006-01-02 15:04"), counted(len(k.Exchanges), "question"))
 }

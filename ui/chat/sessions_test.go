@@ -131,6 +131,13 @@ func TestSessions(t *testing.T) {
 		len(k.Exchanges) != 1 || len(k.Exchanges[0].Messages) != 2 {
 		t.Errorf("exported %+v: %v", k, err)
 	}
+	for _, name := range []string{"x.pdf", "x.docx", "x.html"} {
+		path := filepath.Join(t.TempDir(), name)
+		s.command("/export " + path)
+		if _, err := os.Stat(path); err == nil || !strings.Contains(s.text(), "cannot be written") {
+			t.Errorf("/export %s:\n%s", name, s.text())
+		}
+	}
 	none := newStage(t, 80, 24, Options{})
 	none.command("/sessions")
 	if !strings.Contains(none.text(), "--no-history") {

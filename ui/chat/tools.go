@@ -9,7 +9,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,19 +120,12 @@ func (m *Model) listTools() tea.Cmd {
 	}
 	return m.do(func() outcome {
 		tools := m.tools.look()
-		rows := []line{styledLine(term.Bold, "The model may call "+countTools(len(tools)))}
+		rows := []line{styledLine(term.Bold, "The model may call "+counted(len(tools), "tool"))}
 		for _, o := range tools {
 			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
 		}
 		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
 	})
-}
-
-func countTools(n int) string {
-	if n == 1 {
-		return "1 tool"
-	}
-	return fmt.Sprintf("%d tools", n)
 }
 
 type toolbox struct {

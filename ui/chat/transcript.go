@@ -150,8 +150,8 @@ func (r *markedText) runs(l layout) []run {
 	}
 	var more []run
 	if r.folds && len(rows) > foldQuestion && !l.unfolded {
-		note := fmt.Sprintf("… %s more rows, Ctrl+T shows them",
-			thousands(len(rows)-foldQuestion+2))
+		note := fmt.Sprintf("… %s, Ctrl+T shows them",
+			counted(len(rows)-foldQuestion+2, "more row"))
 		rows = rows[:foldQuestion-2]
 		more = []run{{"  ", []string{l.dim(note, l.width-2)}}}
 	}
@@ -211,6 +211,18 @@ func thousands(n int) string {
 		return fmt.Sprint(n)
 	}
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), max(n%1000, -(n%1000)))
+}
+
+// counted is a number of things: "1 question", "1,024 branches".
+func counted(n int, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "ch"):
+		thing += "es"
+	default:
+		thing += "s"
+	}
+	return thousands(n) + " " + thing
 }
 
 // longestLine is where a line that does not end is cut, so that a frame stays cheap.

@@ -85,7 +85,7 @@ func (m *Model) clip(row string) string {
 func (m *Model) ruleRow() term.Row {
 	note := m.message
 	if below := m.transcript.below(); note == "" && below > 0 {
-		note = fmt.Sprintf("↓ %s more rows, PgDn", thousands(below))
+		note = "↓ " + counted(below, "more row") + ", PgDn"
 	}
 	if note == "" && m.live == nil {
 		note = m.options.Loading.text(m.now)
@@ -184,7 +184,7 @@ func (m *Model) statusFields() []field {
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
 	if tools := m.tools.offers(); len(tools) > 0 {
-		f := field{text: countTools(len(tools)), style: term.Dim, rank: 7}
+		f := field{text: counted(len(tools), "tool"), style: term.Dim, rank: 7}
 		if len(tools) <= 3 {
 			var names []string
 			for _, o := range tools {

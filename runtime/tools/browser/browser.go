@@ -135,7 +135,7 @@ func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, err
 		return session.ToolResult{}, fmt.Errorf("no results for %q; try other words", query)
 	}
 	p := resultsPage(query, hits[:min(n, len(hits))])
-	return t.show(p, 0, -1, fmt.Sprintf("%d results for %q", len(p.links), query))
+	return t.show(p, 0, -1, fmt.Sprintf("%s for %q", Count(len(p.links), "result"), query))
 }
 
 func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error) {
@@ -187,8 +187,20 @@ func (t *Tool) find(a arguments) (session.ToolResult, error) {
 		return session.ToolResult{}, err
 	}
 	found := at.find(pattern)
-	return t.show(found, 0, -1, fmt.Sprintf("%d matches of %q in %s", len(found.links), pattern,
-		at.title))
+	return t.show(found, 0, -1, fmt.Sprintf("%s of %q in %s",
+		Count(len(found.links), "match"), pattern, at.title))
+}
+
+// Count is a number of things, as people write it.
+func Count(n int, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "ch"):
+		thing += "es"
+	default:
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // view is the page with a cursor; -1 is the latest.

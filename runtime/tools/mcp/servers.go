@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/tools/browser"
 )
 
 // Options of Servers. Zero values are the defaults.
@@ -163,7 +164,7 @@ func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 	}
 	tools, more := describeAll(from, list, s.tools)
 	s.tools = append(s.tools, tools...)
-	s.lines = append(s.lines, fmt.Sprintf("%s: %d tools", from.shown, len(list)))
+	s.lines = append(s.lines, from.shown+": "+browser.Count(len(list), "tool"))
 	return append(notes, more...)
 }
 
