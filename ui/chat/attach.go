@@ -69,7 +69,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 				return nil
 			}
 			for _, a := range attached {
-				m.showNotice("attached " + a)
+				m.appendEntry(newNotice(m.palette, "·", term.Dim, "attached "+a))
 			}
 			for _, path := range missing {
 				m.showNotice("@" + path + " is not a file, so it was sent as text.")

@@ -69,6 +69,10 @@ type Model struct {
 	context        int      // tokens of the context in use, as of the last turn
 	rate           float64  // tokens a second of the last turn
 	message        string   // a few words over the editor, until the next key
+	typed          int      // keys so far, and as of the last notice
+	noticed        int
+	notices        int            // of which those are on the screen that have this number
+	passing        chan time.Time // when the next one goes
 	interrupted    time.Time
 	leaving        bool
 }
@@ -78,6 +82,7 @@ type (
 	tick    time.Time
 	notice  string
 	settled int // the width that the terminal had a moment ago
+	passed  struct{}
 
 	// outcome is what work outside Update has come to, to be carried out by it
 	outcome func(m *Model) tea.Cmd
@@ -86,6 +91,10 @@ type (
 func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.showError(err.Error()) } }
 
 func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
+
+// noticeStays is how long a notice is shown where nothing takes its place; an error stays until
+// something does.
+const noticeStays = 15 * time.Second
 
 // A transcript of many rows is not laid out anew for every step of a resize, but once the terminal
 // has kept its size for a moment; until then its rows are cut.
@@ -101,8 +110,9 @@ func newModel(ctx context.Context, o Options) *Model {
 		effort: o.Request.Effort, system: o.Request.Instructions,
 		history: newHistory(o.HistoryPath),
 		keeper:  saver{store: o.Store}, began: time.Now(),
-		tools: toolbox{renew: o.Renew},
-		saved: map[string]bool{}, transcript: transcript{follow: true},
+		tools:   toolbox{renew: o.Renew},
+		passing: make(chan time.Time, 1),
+		saved:   map[string]bool{}, transcript: transcript{follow: true},
 	}
 	m.tools.tools.Store(&o.Tools)
 	if !slices.Contains(efforts, m.effort) {
@@ -161,7 +171,7 @@ func (m *Model) Init() tea.Cmd {
 		m.tools.look()
 		return func(*Model) tea.Cmd { return nil }
 	})
-	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), look)
+	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), m.nextPassed(), look)
 }
 
 // nextNotice waits for the next line that the program has for the person.
@@ -200,6 +210,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyMsg:
 		m.now = m.clock()
 		m.message = ""
+		m.typed++
 		cmd := m.key(msg)
 		return m, tea.Batch(cmd, m.offer())
 	case tea.MouseMsg:
@@ -216,8 +227,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case outcome:
 		return m, msg(m)
 	case notice:
-		m.showNotice(string(msg))
+		m.noticed = m.typed // nothing goes for it
+		m.passingEntry(newNotice(m.palette, "·", term.Dim, string(msg)), time.Time{})
 		return m, m.nextNotice()
+	case passed:
+		m.now = m.clock()
+		return m, m.nextPassed()
 	case approvalAsk:
 		if m.live != nil { // else it is of a turn that was given up
 			m.asking = &msg
@@ -247,6 +262,8 @@ func (m *Model) send() tea.Cmd {
 	}
 	m.remember(text)
 	m.editor.set("")
+	m.notices++
+	m.noticed = m.typed
 	if m.live != nil || m.compacting != nil || m.preparing != "" {
 		m.queued = append(m.queued, text)
 		if m.keeper.store == nil {
@@ -453,11 +470,44 @@ func (m *Model) quit() tea.Cmd {
 // showNotice, showError and note tell the person something: in the transcript, there as an error,
 // or over the editor. A command may end with any of them: nothing follows.
 func (m *Model) showNotice(text string) tea.Cmd {
-	return m.appendEntry(newNotice(m.palette, "·", term.Dim, text))
+	until := m.clock().Add(noticeStays)
+	select {
+	case <-m.passing: // with it goes the one before
+	default:
+	}
+	m.passing <- until
+	return m.passingEntry(newNotice(m.palette, "·", term.Dim, text), until)
 }
 
 func (m *Model) showError(text string) tea.Cmd {
-	return m.appendEntry(newNotice(m.palette, "!", term.Red, text))
+	return m.passingEntry(newNotice(m.palette, "!", term.Red, text), time.Time{})
+}
+
+// passingEntry shows a notice in the place of those that came before the last key.
+func (m *Model) passingEntry(text *markedText, until time.Time) tea.Cmd {
+	if m.noticed != m.typed {
+		m.noticed = m.typed
+		m.notices++
+	}
+	return m.appendEntry(&passingNotice{text, m.notices, until})
+}
+
+// nextPassed waits until a notice is to go.
+func (m *Model) nextPassed() tea.Cmd {
+	return func() tea.Msg {
+		select {
+		case until := <-m.passing:
+			timer := time.NewTimer(time.Until(until))
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				return passed{}
+			case <-m.ctx.Done():
+			}
+		case <-m.ctx.Done():
+		}
+		return nil
+	}
 }
 
 func (m *Model) note(text string) tea.Cmd {

@@ -138,6 +138,7 @@ func (p *plain) line(text string) {
 		return
 	}
 	m.now = m.clock()
+	m.typed++
 	m.message = ""
 	m.editor.set("")
 	m.editor.insert(p.typed + text)
@@ -194,7 +195,7 @@ func (p *plain) flush() error {
 
 func (p *plain) rows(e entry) {
 	l := layout{palette: p.model.palette, width: plainWidth, wide: plainWidth, height: 24,
-		unfolded: p.model.unfolded, now: p.model.now}
+		unfolded: p.model.unfolded, now: p.model.now, notices: p.model.notices}
 	for _, r := range e.runs(l) {
 		for _, row := range r.rows {
 			fmt.Fprintln(p.out, strings.TrimRight(ansi.Strip(r.prefix+row), " "))

@@ -25,6 +25,7 @@ type layout struct {
 	plain    bool      // without escape sequences
 	unfolded bool      // reasoning and long questions are shown whole
 	now      time.Time // for what is still going on
+	notices  int       // the number of those that are shown
 	loading  string    // what a turn without a token waits for; "": its prompt
 }
 
@@ -77,9 +78,12 @@ func (t *transcript) below() int {
 func (t *transcript) view(l layout) []string {
 	var all []run
 	total := 0
-	for i, e := range t.entries {
+	for _, e := range t.entries {
 		runs := e.runs(l)
-		if i > 0 {
+		if len(runs) == 0 {
+			continue
+		}
+		if len(all) > 0 {
 			all = append(all, run{rows: blankRow})
 			total++
 		}
@@ -137,6 +141,20 @@ func newSummary(p term.Palette, text string) *markedText {
 func newNotice(p term.Palette, mark string, tone term.Style, text string) *markedText {
 	return &markedText{term.Span{Text: mark + " ", Style: tone | term.Bold},
 		newProse(p, tone, term.Clean(text)), false}
+}
+
+// A passingNotice is on the screen until others take its place, or for a time.
+type passingNotice struct {
+	*markedText
+	number int
+	until  time.Time // zero: for any time
+}
+
+func (n *passingNotice) runs(l layout) []run {
+	if n.number != l.notices || !n.until.IsZero() && !l.now.Before(n.until) {
+		return nil
+	}
+	return n.markedText.runs(l)
 }
 
 func (r *markedText) runs(l layout) []run {

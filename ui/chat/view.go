@@ -54,7 +54,8 @@ func (m *Model) View() string {
 		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
 		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
-		unfolded: m.unfolded, now: m.now, loading: m.options.Loading.text(m.now),
+		unfolded: m.unfolded, now: m.now, notices: m.notices,
+		loading: m.options.Loading.text(m.now),
 	})
 	var b strings.Builder
 	for _, row := range body {
