@@ -60,7 +60,7 @@ type Options struct {
 	Store       session.Store // where conversations are kept; nil: nowhere
 	Resume      string        // a kept conversation, as Find takes it; "": a new one
 	// Claim keeps other chats from writing a conversation until release; ok is false where another
-	// one does. nil: there is no other.
+	// one does. It is safe for concurrent use. nil: there is no other.
 	Claim   func(id string) (release func(), ok bool)
 	Notices <-chan string // lines for the person that come later
 }

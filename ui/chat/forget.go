@@ -185,8 +185,9 @@ func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.C
 	}
 	m.history.entries = without(m.history.entries, typed)
 	m.history.at = len(m.history.entries)
+	places := m.places()
 	return m.do(func() outcome {
-		err := m.keeper.forget(k.ID, func() error { return erase(m.places(), k) })
+		err := m.keeper.forget(k.ID, func() error { return erase(places, k) })
 		return func(m *Model) tea.Cmd {
 			m.menu.asked = ""
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,11 +51,11 @@ func TestDeleted(t *testing.T) {
 	store, other := open(), open()
 	picture := filepath.Join(t.TempDir(), "figure-secret.png")
 	painted(t, picture, 4, 4)
-	taken := map[string]bool{}
+	var taken sync.Map
 	o := Options{Store: store, HistoryPath: filepath.Join(folder, "history"),
 		Pictures: filepath.Join(folder, "pictures"),
 		Claim: func(id string) (func(), bool) {
-			if taken[id] {
+			if _, is := taken.Load(id); is {
 				return nil, false
 			}
 			return func() {}, true
@@ -124,13 +125,13 @@ func TestDeleted(t *testing.T) {
 		t.Fatalf("a search begins to delete:\n%s", s.text())
 	}
 	s.keys("backspace", "down", "up")
-	taken[secretID] = true
+	taken.Store(secretID, true)
 	run(s.send(key("d")))
 	run(s.send(key("y")))
 	if !strings.Contains(s.text(), "Close that chat first.") {
 		t.Errorf("what another chat writes is deleted:\n%s", s.text())
 	}
-	delete(taken, secretID)
+	taken.Delete(secretID)
 	run(s.send(key("d")))
 	if !strings.Contains(s.text(), `Delete "the secret question again" of `) {
 		t.Fatalf("d does not ask:\n%s", s.text())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,13 +167,12 @@ func TestFarewell(t *testing.T) {
 
 // Two chats that go on with one conversation: the second has a copy, and both are kept whole.
 func TestTwoChatsOfOneConversation(t *testing.T) {
-	store, open := diskStore(t), map[string]bool{}
+	store, open := diskStore(t), sync.Map{}
 	claim := func(id string) (func(), bool) {
-		if open[id] {
+		if _, taken := open.LoadOrStore(id, true); taken {
 			return nil, false
 		}
-		open[id] = true
-		return func() { delete(open, id) }, true
+		return func() { open.Delete(id) }, true
 	}
 	o := Options{Store: store, Claim: claim}
 	one := newStage(t, 80, 24, o, turn(answering("one"), []session.Event{stopped(9, 2)}),
@@ -209,8 +209,9 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	}
 	three.command("/new")
 	three.m.background.Wait()
-	if open[id] || !open[three.m.id] {
-		t.Errorf("after /new the chat holds %v", open)
+	_, old := open.Load(id)
+	if _, now := open.Load(three.m.id); old || !now {
+		t.Errorf("after /new the chat holds the one before: %v, its own: %v", old, now)
 	}
 }
 
