@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -278,6 +279,19 @@ func FunctionCall(id, name, arguments string) Message {
 		WithChannel("commentary").WithRecipient("functions." +
 		name).WithContentType(harmony.ContentTypeJSON)}
 }
+
+// ServerFunction is what the model calls a tool of an MCP server. Others may have the same name.
+func ServerFunction(server, tool string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, server+"_"+tool)
+	return name[:min(len(name), longestName)]
+}
+
+const longestName = 60
 
 // TextCall is an earlier call of a function whose arguments are a text.
 func TextCall(id, name, input string) Message {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,7 @@ type ScriptedTool struct {
 	Kind, label string
 	Open, ran   *atomic.Int64
 	err         error
+	only        []string // of an MCP server's tools; nil: all
 }
 
 // Offer offers the tool.
@@ -33,17 +35,39 @@ func (s *ScriptedTool) Offer(r *session.Request) {
 	case tools.Browser:
 		r.Browser = true
 	case tools.MCP:
-		for _, name := range []string{"add", "drop"} {
-			r.Functions = append(r.Functions, harmony.ToolDescription{Name: s.label + "_" + name})
+		for _, d := range s.Tools() {
+			r.Functions = append(r.Functions, harmony.ToolDescription{Name: s.label + "_" + d.Name})
 		}
 	}
 }
+
+// Tools are the tools of an MCP server.
+func (s *ScriptedTool) Tools() (list []harmony.ToolDescription) {
+	if s.Kind == tools.MCP {
+		for _, name := range []string{"add", "drop"} {
+			if s.only == nil || slices.Contains(s.only, name) {
+				list = append(list, harmony.ToolDescription{Name: name})
+			}
+		}
+	}
+	return list
+}
+
+// Own is the server's name of a function's tool.
+func (s *ScriptedTool) Own(function string) string {
+	return strings.TrimPrefix(function, s.label+"_")
+}
+
+// Only keeps to these tools.
+func (s *ScriptedTool) Only(names []string) { s.only = names }
 
 // Runs tells whether a call is the tool's.
 func (s *ScriptedTool) Runs(recipient string) bool {
 	switch s.Kind {
 	case tools.MCP:
-		return strings.HasPrefix(recipient, "functions."+s.label+"_")
+		return slices.ContainsFunc(s.Tools(), func(d harmony.ToolDescription) bool {
+			return recipient == "functions."+s.label+"_"+d.Name
+		})
 	case tools.Browser:
 		return strings.HasPrefix(recipient, "browser.")
 	}
@@ -98,7 +122,8 @@ func CountedTools(t *testing.T, s answertest.Script, err error) (*httptest.Serve
 				return nil, nil
 			}
 			open.Add(1)
-			return []session.Tool{&ScriptedTool{kind, label, &open, &ran, err}}, nil
+			return []session.Tool{&ScriptedTool{Kind: kind, label: label, Open: &open, ran: &ran,
+				err: err}}, nil
 		}
 	})
 	return srv, f, &ran

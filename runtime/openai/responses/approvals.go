@@ -10,16 +10,12 @@
 package responses
 
 import (
-	"context"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 type approvalItem struct {
@@ -37,31 +33,31 @@ func approvalID(call string) string { return approvalPrefix + call }
 
 func (c *composer) askApproval(call *toolCall, arguments string) {
 	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.Label,
-		call.Name, tools.Runnable(arguments)})
+		call.tool.Own(call.Recipient), tools.Runnable(arguments)})
 	c.close("completed")
 }
 
 // readAnswer handles an approval request of an earlier response. What follows it in the input
 // decides: its answer, or the call that was made for it.
 func (in *inputReader) readAnswer(o *answer.Object, after []answer.Value) {
-	id, name := o.Text("id"), o.Text("name")
+	id := o.Text("id")
 	call := strings.TrimPrefix(id, approvalPrefix)
 	made, said := in.following(id, after)
 	if made {
 		return // the call is in the input, with its result
 	}
 	if last := in.talk.Last(); last == nil || last.CallID != call {
-		answer.ReadCall(in.talk, o, call)
+		readServerCall(in.talk, o, call)
 	}
 	switch {
 	case said.Flag("approve"):
-		in.approved = &session.Call{ID: call, Name: name, Arguments: o.Text("arguments"),
-			Recipient: harmony.FunctionsNamespace + "." + name}
+		in.approved = &tools.Approved{Label: o.Text("server_label"), Name: o.Text("name"), ID: call,
+			Arguments: o.Text("arguments")}
 	case said != nil:
-		in.talk.Result(call, name, answer.JoinParagraphs("The user did not allow this call.",
+		in.talk.Result(call, "", answer.JoinParagraphs("The user did not allow this call.",
 			said.Text("reason")))
 	default:
-		in.talk.Result(call, name, "The call was not made: the user has not said whether it may.")
+		in.talk.Result(call, "", "The call was not made: the user has not said whether it may.")
 	}
 }
 
@@ -102,22 +98,5 @@ func (in *inputReader) checkAnswer(o *answer.Object) {
 	if id := o.Text("approval_request_id"); !in.requests[id] {
 		o.AddFault(answer.Refusal(http.StatusBadRequest, o.At("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
-	}
-}
-
-// approved begins with the approved call, as if the model had just made it.
-func approved(call session.Call) tools.FirstStart {
-	return func(_ context.Context, r session.Request) (session.Turn, error) {
-		if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
-			return f.Name == call.Name
-		}) {
-			return nil, answer.Invalid("tools", "the approved call needs its server: send the mcp "+
-				"tool that offers %s again", call.Name)
-		}
-		done := session.Done{Finish: session.FinishToolCalls}
-		return session.Known(session.Result{Calls: []session.Call{call}, Done: done},
-			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
-			session.CallArguments{Text: call.Arguments},
-			session.CallEnd{Arguments: call.Arguments}, done), nil
 	}
 }

@@ -48,7 +48,7 @@ func TestApproval(t *testing.T) {
 				first := get(before + `"input":"x","store":` + map[bool]string{true: "false",
 					false: "true"}[way == "alone"])
 				asked := porttest.LastItem(first, "mcp_approval_request")
-				if asked == nil || asked["name"] != "sums_add" || asked["server_label"] != "sums" ||
+				if asked == nil || asked["name"] != "add" || asked["server_label"] != "sums" ||
 					asked["arguments"] != `{"city":"Paris"}` || ran.Load() != 0 ||
 					porttest.At(first, "status") != "completed" || porttest.LastItem(first, "mcp_call") != nil {
 					t.Fatalf("%s: %d calls were run, %v", name, ran.Load(), first)
@@ -87,7 +87,7 @@ func TestApproval(t *testing.T) {
 					continue
 				}
 				for _, i := range porttest.At(second, "output").([]any) {
-					if porttest.At(i, "name") == "sums_add" && porttest.At(i, "type") == "mcp_call" {
+					if porttest.At(i, "name") == "add" && porttest.At(i, "type") == "mcp_call" {
 						call = i.(map[string]any)
 					}
 				}

@@ -104,7 +104,7 @@ func (c *composer) listTools() {
 			ServerLabel: t.Label, Tools: []mcpTool{}}
 		c.begin(item)
 		c.send("response.mcp_list_tools.in_progress", c.inItem())
-		for _, f := range t.Functions {
+		for _, f := range t.Tools() {
 			schema := f.Parameters
 			if len(schema) == 0 {
 				schema = json.RawMessage(`{"type":"object"}`)
@@ -135,7 +135,7 @@ func (c *composer) startCall(e session.CallStart) {
 			ContainerID: t.Container}
 	case t.Kind == tools.MCP:
 		item := &mcpCallItem{toolItem: running("mcp_", "mcp_call"), ServerLabel: t.Label,
-			Name: e.Name}
+			Name: t.Own(e.Recipient)}
 		if e.ID == t.Approved {
 			item.ApprovalID = new(approvalID(e.ID))
 		}
@@ -397,12 +397,19 @@ func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 		session.Message{CallID: id, Message: result})
 }
 
-func readServerCall(talk *answer.Conversation, o *answer.Object) {
-	id := o.Text("id")
-	answer.ReadCall(talk, o, id)
+// readServerCall adds a call of an MCP server's tool under the name that the model has for it.
+func readServerCall(talk *answer.Conversation, o *answer.Object, id string) {
+	if o.Text("name") == "" {
+		o.Get("name").Missing()
+	}
+	name := session.ServerFunction(o.Text("server_label"), o.Text("name"))
+	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.Text("arguments")))
+}
+
+func readServerResult(talk *answer.Conversation, o *answer.Object, id string) {
 	output := o.Text("output")
 	if e := o.Object("error"); e != nil {
 		output = "Error: " + texts(e.List("content")) + e.Text("message")
 	}
-	talk.Result(id, o.Text("name"), output)
+	talk.Result(id, "", output)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -21,7 +22,7 @@ type inputReader struct {
 
 	calls     answer.Ledger
 	requests  map[string]bool           // ids of requests for approval
-	approved  *session.Call             // in the end
+	approved  *tools.Approved           // in the end
 	made      map[string]bool           // requests for approval whose calls were made
 	answers   map[string]*answer.Object // to requests for approval
 	answersOf int                       // items that made and answers are of
@@ -114,7 +115,9 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 			return kind
 		}
 	case "mcp_call":
-		readServerCall(talk, o)
+		id := o.Text("id")
+		readServerCall(talk, o, id)
+		readServerResult(talk, o, id)
 	case "mcp_list_tools":
 	case "mcp_approval_request":
 		in.requests[o.Text("id")] = true

@@ -25,12 +25,12 @@ type request struct {
 	input []json.RawMessage   // the items of the whole history
 	said  []json.RawMessage   // those of the request itself
 
-	source       func()        // see record; nil: it was called
-	conversation string        // id, "": none
-	previous     string        // id of the response that it goes on from
-	approved     *session.Call // to be run first; nil: none
-	compactAt    int           // see readCompaction
-	truncate     bool          // drop the oldest messages until the conversation fits
+	source       func()          // see record; nil: it was called
+	conversation string          // id, "": none
+	previous     string          // id of the response that it goes on from
+	approved     *tools.Approved // to be run first; nil: none
+	compactAt    int             // see readCompaction
+	truncate     bool            // drop the oldest messages until the conversation fits
 
 	offer     tools.Offer // while it is read
 	names     map[string]tools.Shown
@@ -157,9 +157,6 @@ func (r *request) starter(p *API) answer.Starter {
 		}
 		if r.compactAt != 0 && r.approved == nil {
 			runner = compacting(runner, p.Store, r.compactAt)
-		}
-		if r.approved != nil {
-			runner = tools.FirstBy(runner, approved(*r.approved))
 		}
 		started, open, err := p.tools.Start(ctx, a, runner, turn, r.wanted, tools.Settings{
 			Most: r.mostCalls, Chosen: r.hosted, Approved: r.approved,

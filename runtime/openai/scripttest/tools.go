@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,31 +23,46 @@ func Tools(kind, label string) ([]session.Tool, error) {
 	if kind == tools.MCP && label != sums {
 		return nil, nil
 	}
-	return []session.Tool{tool{kind}}, nil
+	return []session.Tool{&tool{kind: kind}}, nil
 }
 
 // sums is the label of the MCP server.
 const sums = "sums"
 
-type tool struct{ kind string }
+type tool struct {
+	kind string
+	only []string // of the server's tools; nil: all
+}
 
-func (t tool) Offer(r *session.Request) {
+func (t *tool) Offer(r *session.Request) {
 	r.Python = r.Python || t.kind == tools.Python
 	r.Browser = r.Browser || t.kind == tools.Browser
-	if t.kind == tools.MCP {
-		r.Functions = append(r.Functions, harmony.ToolDescription{Name: sums + "_add",
-			Description: "Adds.", Parameters: json.RawMessage(`{"type":"object","properties":` +
-				`{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],` +
-				`"additionalProperties":false}`)})
+	for _, d := range t.Tools() {
+		d.Name = sums + "_" + d.Name
+		r.Functions = append(r.Functions, d)
 	}
 }
 
-func (t tool) Runs(recipient string) bool {
+func (t *tool) Tools() []harmony.ToolDescription {
+	if t.kind != tools.MCP || t.only != nil && !slices.Contains(t.only, "add") {
+		return nil
+	}
+	return []harmony.ToolDescription{{Name: "add", Description: "Adds.",
+		Parameters: json.RawMessage(`{"type":"object","properties":` +
+			`{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],` +
+			`"additionalProperties":false}`)}}
+}
+
+func (t *tool) Own(function string) string { return strings.TrimPrefix(function, sums+"_") }
+
+func (t *tool) Only(names []string) { t.only = names }
+
+func (t *tool) Runs(recipient string) bool {
 	return t.kind == tools.MCP && recipient == "functions."+sums+"_add" ||
 		recipient == t.kind || strings.HasPrefix(recipient, t.kind+".")
 }
 
-func (t tool) Run(_ context.Context, c session.Call, output func(string)) (session.ToolResult,
+func (t *tool) Run(_ context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
 	said := "[1] Example (https://example.org/)"
 	switch t.kind {
@@ -64,7 +80,7 @@ func (t tool) Run(_ context.Context, c session.Call, output func(string)) (sessi
 }
 
 // Citations are the marks of the page that the browser finds.
-func (t tool) Citations(answer string) (list []session.Citation) {
+func (t *tool) Citations(answer string) (list []session.Citation) {
 	const mark = "【1】"
 	if t.kind != tools.Browser {
 		return nil
@@ -81,4 +97,4 @@ func (t tool) Citations(answer string) (list []session.Citation) {
 	}
 }
 
-func (t tool) Close() error { return nil }
+func (t *tool) Close() error { return nil }

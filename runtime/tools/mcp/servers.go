@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools/browser"
 )
 
@@ -94,6 +95,11 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 		})
 	}
 	waits.Wait()
+	var sources []*source
+	for _, f := range found {
+		sources = append(sources, f.from)
+	}
+	apart(sources)
 	for _, f := range found {
 		if f.err != nil {
 			notes = append(notes, fmt.Sprintf("the MCP server %s is left out: %s", f.from.shown,
@@ -176,7 +182,7 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 	}
 	for _, t := range list {
 		d, why := describe(t)
-		d.Name = free(from.shown+"_"+t.Name, taken)
+		d.Name = free(from.shown, t.Name, taken)
 		taken[d.Name] = true
 		if why != "" {
 			notes = append(notes, fmt.Sprintf("%s: the parameters of %s %s: any object is "+
@@ -228,17 +234,9 @@ func tokens(list []harmony.ToolDescription) (int, error) {
 	return len(ids), err
 }
 
-const longestName = 64
-
 // free is a name like this one that can stand in a header and that is not taken.
-func free(name string, taken map[string]bool) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
-			return r
-		}
-		return '_'
-	}, name)
-	name = name[:min(len(name), longestName-4)]
+func free(server, tool string, taken map[string]bool) string {
+	name := session.ServerFunction(server, tool)
 	unique := name
 	for n := 2; taken[unique]; n++ {
 		unique = fmt.Sprintf("%s_%d", name, n)

@@ -36,6 +36,7 @@ type Tool struct {
 
 	mu        sync.Mutex // of what follows; nothing is waited for while it is held
 	tools     []*tool
+	only      []string         // of the servers' own names; nil: all
 	lazy      bool             // tools are described when the model asks
 	offered   map[string]*tool // by function
 	described []*tool
@@ -79,7 +80,9 @@ func (t *Tool) chooseLazy() {
 	}
 	var all []harmony.ToolDescription
 	for _, one := range t.tools {
-		all = append(all, one.description)
+		if t.permits(one) {
+			all = append(all, one.description)
+		}
 	}
 	context := t.servers.o.Context()
 	n, _ := tokens(all) // each can be shown
@@ -157,7 +160,7 @@ func (t *Tool) Offer(r *session.Request) {
 		})
 	}
 	for _, one := range list {
-		if !taken(one.description.Name) {
+		if t.permits(one) && !taken(one.description.Name) {
 			r.Functions = append(r.Functions, one.description)
 			t.offered[one.description.Name] = one
 		}
@@ -173,6 +176,9 @@ func (t *Tool) directory() harmony.ToolDescription {
 	var text strings.Builder
 	text.WriteString("Makes one of these functions callable and shows its parameters:")
 	for _, one := range t.tools {
+		if !t.permits(one) {
+			continue
+		}
 		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
 		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, cut(line, 80, "..."))
 	}
@@ -250,7 +256,8 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, one := range t.tools {
-		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
+		if !t.permits(one) ||
+			one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
 			continue
 		}
 		if !slices.Contains(t.described, one) {

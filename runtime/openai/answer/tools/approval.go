@@ -1,4 +1,8 @@
-// require_approval: which calls of an MCP server's tools wait for the client's word.
+// What a client allows of an MCP server: allowed_tools says which of its tools may be called,
+// require_approval which calls wait for the client's word.
+//
+// What must stay true: clients name a tool exactly as its server does, and so do we to them; a rule
+// holds for the tool of that name and for no other.
 
 package tools
 
@@ -6,11 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// approvalRule says which functions of a server need approval for each call.
+// approvalRule says which of a server's tools need approval for each call. It names them as the
+// server does.
 type approvalRule struct {
 	always, never []string
 	others        bool // those in neither list
@@ -40,20 +47,90 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 	return rule
 }
 
-func (r approvalRule) asks(function string) bool {
+func (r approvalRule) asks(tool string) bool {
 	switch {
-	case listed(r.always, function):
+	case slices.Contains(r.always, tool):
 		return true
-	case listed(r.never, function):
+	case slices.Contains(r.never, tool):
 		return false
 	}
 	return r.others
 }
 
-// listed tells whether a list of a server's tools has a function, which may carry the server's name
-// in front of the tool's.
-func listed(names []string, function string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return function == name || strings.HasSuffix(function, "_"+name)
-	})
+// allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
+func allowedNames(t *answer.Object) []string {
+	v := t.Get("allowed_tools")
+	switch v.Kind() {
+	case jsondoc.Array:
+		return append([]string{}, answer.TextsOf(v.List())...)
+	case jsondoc.Object:
+		return append([]string{}, answer.TextsOf(v.Object().List("tool_names"))...)
+	case jsondoc.Null:
+	default:
+		v.Wrong("an array or an object")
+	}
+	return nil
+}
+
+// Server is the tool of kind MCP. Its tools have names of the server's own, which clients use; the
+// functions that the model calls for them have others.
+type Server interface {
+	session.Tool
+	// Tools are those that can be called, under the server's own names.
+	Tools() []harmony.ToolDescription
+	// Own is the server's own name of the tool that a function calls; "": it calls none.
+	Own(function string) string
+	// Only keeps to the tools with these names of the server's own; nil: all.
+	Only(names []string)
+}
+
+// Own is the server's own name of the tool that a call is for; "": it is not for a server's tool.
+func (t *Tool) Own(recipient string) string {
+	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
+	if server, is := t.Tool.(Server); ok && is {
+		return server.Own(function)
+	}
+	return ""
+}
+
+// Tools are those of the server that may be called, under its own names.
+func (t *Tool) Tools() []harmony.ToolDescription {
+	if server, ok := t.Tool.(Server); ok {
+		return server.Tools()
+	}
+	return nil
+}
+
+// keepTo lets only the tools be called that the client allows; a name that the server does not have
+// is a fault: the client relies on a rule that would never hold.
+func (t *Tool) keepTo() *answer.Fault {
+	server, ok := t.Tool.(Server)
+	if !ok {
+		return nil
+	}
+	server.Only(nil)
+	has := server.Tools()
+	for _, list := range []struct {
+		path  string
+		names []string
+	}{{t.path + ".allowed_tools", t.allowed}, {t.path + ".require_approval",
+		slices.Concat(t.approval.always, t.approval.never)}} {
+		for _, name := range list.names {
+			if !slices.ContainsFunc(has, func(d harmony.ToolDescription) bool {
+				return d.Name == name
+			}) {
+				return answer.Invalid(list.path, "%s names the tool %q, which the MCP server %q "+
+					"does not have; mcp_list_tools items list its tools", list.path,
+					answer.Brief(name), t.Label)
+			}
+		}
+	}
+	server.Only(t.allowed)
+	return nil
+}
+
+// NeedsApproval tells whether the client is to be asked before this call of a server's tool.
+func (t *Tool) NeedsApproval(id, recipient string) bool {
+	tool := t.Own(recipient)
+	return tool != "" && id != t.Approved && t.approval.asks(tool)
 }

@@ -20,7 +20,7 @@ func TestApprovalRule(t *testing.T) {
 		rule := readApproval(o)
 		var asked []string
 		for _, name := range []string{"add", "drop"} {
-			if rule.asks("sums_" + name) {
+			if rule.asks(name) {
 				asked = append(asked, name)
 			}
 		}

@@ -45,6 +45,7 @@ type Wanted struct {
 	asked     string // its type in the request
 	Kind      string
 	Label     string       // mcp: of the server
+	path      string       // mcp: in the request
 	allowed   []string     // mcp: its tools that may be called; nil: all
 	approval  approvalRule // mcp
 	Container string       // of python: its id; in a request "": a new one
@@ -54,11 +55,10 @@ type Wanted struct {
 type Tool struct {
 	session.Tool
 	Wanted
-	Functions []harmony.ToolDescription // that it offers
-	Approved  string                    // id of the call that the client has allowed
-	owner     string                    // the response or conversation that left it; "": new
-	used      atomic.Bool               // it was called
-	clock     *time.Timer               // closes it while it is kept
+	Approved string      // id of the call that the client has allowed
+	owner    string      // the response or conversation that left it; "": new
+	used     atomic.Bool // it was called
+	clock    *time.Timer // closes it while it is kept
 }
 
 // Wanted reads the built-in tools of a request and returns the types that are left out. responses
@@ -72,6 +72,7 @@ func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Want
 		w := Wanted{asked: t.Text("type"), Label: t.Text("server_label"),
 			approval: readApproval(t)}
 		w.Kind = builtinKinds[w.asked]
+		w.allowed = allowedNames(t)
 		switch {
 		case slices.Contains(offeredTypes, w.asked) || w.Kind != "" && of.allowed != nil &&
 			!slices.ContainsFunc(of.allowed, func(a Wanted) bool {
@@ -81,7 +82,7 @@ func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Want
 			!responses && (w.approval.others || len(w.approval.always) > 0):
 			ignored = append(ignored, w.asked)
 		default:
-			w.allowed = allowedNames(t)
+			w.path = t.Value().Path
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
 				w.Container = c.Text()
 			}
@@ -96,37 +97,6 @@ func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Want
 		o.AddFault(unavailableChoice(of.Hosted.asked))
 	}
 	return wanted, ignored
-}
-
-// allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
-func allowedNames(t *answer.Object) []string {
-	v := t.Get("allowed_tools")
-	switch v.Kind() {
-	case jsondoc.Array:
-		return append([]string{}, answer.TextsOf(v.List())...)
-	case jsondoc.Object:
-		return append([]string{}, answer.TextsOf(v.Object().List("tool_names"))...)
-	}
-	return nil
-}
-
-// Offer leaves out what the client does not allow. Servers' tools may carry the server's name in
-// front of their own.
-func (t *Tool) Offer(r *session.Request) {
-	before := len(r.Functions)
-	t.Tool.Offer(r)
-	if t.allowed == nil {
-		return
-	}
-	added := slices.DeleteFunc(slices.Clone(r.Functions[before:]),
-		func(f harmony.ToolDescription) bool { return !listed(t.allowed, f.Name) })
-	r.Functions = append(r.Functions[:before:before], added...)
-}
-
-// NeedsApproval tells whether the client is to be asked before this call of a function.
-func (t *Tool) NeedsApproval(id, recipient string) bool {
-	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
-	return ok && id != t.Approved && t.approval.asks(function)
 }
 
 // Run runs a call, unless the client must be asked first.
@@ -147,12 +117,36 @@ func (t *Tool) Citations(answer string) []session.Citation {
 	return nil
 }
 
+// Approved is a call that the client has allowed: of a tool by the server's own name of it.
+type Approved struct {
+	Label, Name   string
+	ID, Arguments string
+}
+
+// first begins with the call, as if the model had just made it.
+func (a *Approved) first(tools []*Tool) FirstStart {
+	return func(_ context.Context, r session.Request) (session.Turn, error) {
+		found := (&Hosted{asked: MCP, label: a.Label, name: a.Name}).callable(tools, r.Functions)
+		if len(found) == 0 {
+			return nil, answer.Invalid("tools", "the approved call needs its server: send the mcp "+
+				"tool of %q that offers %q again", a.Label, a.Name)
+		}
+		call := session.Call{ID: a.ID, Arguments: a.Arguments, Recipient: found[0],
+			Name: strings.TrimPrefix(found[0], harmony.FunctionsNamespace+".")}
+		done := session.Done{Finish: session.FinishToolCalls}
+		return session.Known(session.Result{Calls: []session.Call{call}, Done: done},
+			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
+			session.CallArguments{Text: call.Arguments},
+			session.CallEnd{Arguments: call.Arguments}, done), nil
+	}
+}
+
 // Settings are how the tools of a turn are used.
 type Settings struct {
-	Most     int           // calls; 0: the session's own bound
-	Chosen   *Hosted       // must be called first; nil: any or none
-	Approved *session.Call // is run first; nil: none
-	Before   string        // the owner whose tools it takes over
+	Most     int       // calls; 0: the session's own bound
+	Chosen   *Hosted   // must be called first; nil: any or none
+	Approved *Approved // is run first; nil: none
+	Before   string    // the owner whose tools it takes over
 	// left returns the next owner of the tools, if the turn ends well; nil: there is none
 	Left func() string
 }
@@ -173,6 +167,9 @@ func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 			t.Approved = how.Approved.ID
 		}
 		tools = append(tools, t)
+	}
+	if how.Approved != nil {
+		runner = FirstBy(runner, how.Approved.first(open))
 	}
 	if how.Chosen != nil {
 		runner = FirstBy(runner, how.Chosen.chosen(runner, open))
@@ -329,7 +326,7 @@ func (h *Hosted) callable(tools []*Tool, functions []harmony.ToolDescription) (
 			for _, f := range functions {
 				name := harmony.FunctionsNamespace + "." + f.Name
 				if t.Runs(name) && !slices.Contains(names, name) &&
-					(h.name == "" || listed([]string{h.name}, f.Name)) {
+					(h.name == "" || t.Own(name) == h.name) {
 					names = append(names, name)
 				}
 			}

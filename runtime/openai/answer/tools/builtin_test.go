@@ -39,10 +39,10 @@ func TestBuiltinTools(t *testing.T) {
 		"web_search_call": `{"type":"web_search_call","status":"completed","action":` +
 			`{"type":"search","query":"the answer","queries":["the answer"]}}`,
 		"mcp_call": `{"type":"mcp_call","status":"completed","server_label":"sums",` +
-			`"name":"sums_add","arguments":"{\"city\":\"Paris\"}","output":"42","error":null,` +
+			`"name":"add","arguments":"{\"city\":\"Paris\"}","output":"42","error":null,` +
 			`"approval_request_id":null}`,
 		"mcp_list_tools": `{"type":"mcp_list_tools","server_label":"sums","error":null,"tools":` +
-			`[{"name":"sums_add","description":"","input_schema":{"type":"object"},` +
+			`[{"name":"add","description":"","input_schema":{"type":"object"},` +
 			`"annotations":null}]}`,
 	} {
 		if want := porttest.Decode(t, fields); !reflect.DeepEqual(items[kind], want) {

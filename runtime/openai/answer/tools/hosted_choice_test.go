@@ -16,12 +16,11 @@ import (
 
 func TestHostedToolIsChosen(t *testing.T) {
 	for choice, only := range map[string][]string{
-		`{"type":"web_search"}`:                                  {"browser"},
-		`{"type":"web_search_preview"}`:                          {"browser"},
-		`{"type":"code_interpreter"}`:                            {"python"},
-		`{"type":"mcp","server_label":"sums"}`:                   {"functions.sums_add"},
-		`{"type":"mcp","server_label":"sums","name":"add"}`:      {"functions.sums_add"},
-		`{"type":"mcp","server_label":"sums","name":"sums_add"}`: {"functions.sums_add"},
+		`{"type":"web_search"}`:                             {"browser"},
+		`{"type":"web_search_preview"}`:                     {"browser"},
+		`{"type":"code_interpreter"}`:                       {"python"},
+		`{"type":"mcp","server_label":"sums"}`:              {"functions.sums_add"},
+		`{"type":"mcp","server_label":"sums","name":"add"}`: {"functions.sums_add"},
 	} {
 		srv, f := porttest.ToolServer(t, porttest.ToolUser, nil)
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","tool_choice":`+choice+`,`+
@@ -55,6 +54,8 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 		{`{"type":"mcp"}`, `[{"type":"mcp","server_label":"sums"}]`, "tool_choice.server_label",
 			"missing"},
 		{`{"type":"mcp","server_label":"sums","name":"multiply"}`,
+			`[{"type":"mcp","server_label":"sums"}]`, "tool_choice", "no such tool"},
+		{`{"type":"mcp","server_label":"sums","name":"sums_add"}`,
 			`[{"type":"mcp","server_label":"sums"}]`, "tool_choice", "no such tool"},
 		{`{"type":"mcp","server_label":"unknown"}`, `[{"type":"mcp","server_label":"unknown"}]`,
 			"tool_choice", "no such tool"},

@@ -132,13 +132,13 @@ func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
 		k.Release(tools, "")
 		return nil, nil, err
 	}
+	var fault *answer.Fault
 	for _, w := range wanted {
 		add := func(t session.Tool, container string) *Tool {
 			tool := &Tool{Tool: t, Wanted: w}
 			tool.Container = container
-			var r session.Request
-			tool.Offer(&r)
-			tool.Functions = r.Functions
+			tool.Offer(&session.Request{}) // a server may have other tools now
+			fault = cmp.Or(fault, tool.keepTo())
 			tools = append(tools, tool)
 			return tool
 		}
@@ -171,6 +171,9 @@ func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
 			}
 			add(t, container)
 		}
+	}
+	if fault != nil {
+		return fail(fault)
 	}
 	return tools, missing, nil
 }

@@ -237,6 +237,10 @@ func (of *Offer) allow(v answer.Value, c *answer.Object) {
 		t := v.Object()
 		kind := t.Text("type")
 		of.allowed = append(of.allowed, Wanted{asked: kind, Label: t.Text("server_label")})
+		if kind == MCP && t.Has("name") {
+			t.Get("name").Unsupported("the name of an MCP server's tool",
+				"send it in allowed_tools of the mcp tool")
+		}
 		inner := t.Inner(kind)
 		names[answer.SpacedName(inner.Text("namespace"), inner.Text("name"))] = true
 		if t.Has("function") {

@@ -272,7 +272,7 @@ func TestResponsesServerTools(t *testing.T) {
 				told(v.ID, v.Input)
 			}
 		}
-		want := []string{"lists sums_add", "searches ossrun", "ran: print(6*7)", sum + " is 5", patch}
+		want := []string{"lists add", "searches ossrun", "ran: print(6*7)", sum + " is 5", patch}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q\n%s", got, r.RawJSON())
 		}
@@ -301,7 +301,7 @@ func TestResponsesApproval(t *testing.T) {
 		p.Tools = []responses.ToolUnionParam{sums("always")}
 		first := ask(p)
 		request, ok := first.Output[len(first.Output)-1].AsAny().(responses.ResponseOutputItemMcpApprovalRequest)
-		if !ok || request.Name != "sums_add" || request.Arguments != sum {
+		if !ok || request.Name != "add" || request.Arguments != sum {
 			t.Fatal(first.RawJSON())
 		}
 		for _, approve := range []bool{false, true} {

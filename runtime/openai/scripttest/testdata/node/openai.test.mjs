@@ -164,7 +164,7 @@ test("responses with the server's tools and a custom one", async () => {
     const item = (type) => r.output.find((i) => i.type === type);
     assert.deepEqual(item("web_search_call").action.query, "ossrun");
     assert.deepEqual(item("code_interpreter_call").outputs, [{ type: "logs", logs: "ran: print(6*7)" }]);
-    assert.deepEqual(item("mcp_list_tools").tools.map((t) => t.name), ["sums_add"]);
+    assert.deepEqual(item("mcp_list_tools").tools.map((t) => t.name), ["add"]);
     assert.deepEqual([item("mcp_call").arguments, item("mcp_call").output], ['{"a":2,"b":3}', "5"]);
     const custom = item("custom_tool_call");
     assert.equal(custom.input, "*** Begin\n+x {\n*** End");
@@ -185,7 +185,7 @@ test("an MCP call that wants approval", async () => {
     const ask = (a) => streamed ? client.responses.stream(a).finalResponse() : client.responses.create(a);
     const first = await ask({ model, input: '[[call sums_add {"a":2,"b":3}]] [[say Five.]]', tools });
     const request = first.output.at(-1);
-    assert.deepEqual([request.type, request.name], ["mcp_approval_request", "sums_add"]);
+    assert.deepEqual([request.type, request.name], ["mcp_approval_request", "add"]);
     for (const approve of [false, true]) {
       const input = [{ type: "mcp_approval_response", approval_request_id: request.id, approve }];
       const then = await ask({ model, input, tools, previous_response_id: first.id });

@@ -75,9 +75,9 @@ def test_code_interpreter(client, stream):
 def test_mcp(client, stream):
     r, events = ask(client, stream, ADD, [SUMS])
     listed, _, call, message = r.output
-    assert listed.type == "mcp_list_tools" and [x.name for x in listed.tools] == ["sums_add"]
+    assert listed.type == "mcp_list_tools" and [x.name for x in listed.tools] == ["add"]
     assert listed.tools[0].input_schema["required"] == ["a", "b"]
-    assert call.type == "mcp_call" and (call.name, call.server_label, call.output, call.error) == ("sums_add", "sums", "5", None)
+    assert call.type == "mcp_call" and (call.name, call.server_label, call.output, call.error) == ("add", "sums", "5", None)
     assert call.arguments == '{"a":2,"b":3}' and message.content[0].text == "Five."
     if stream:
         assert deltas(events, "mcp_call_arguments") == call.arguments
@@ -92,7 +92,7 @@ def test_mcp_approval(client, stream, approve):
     tools = [{**SUMS, "require_approval": "always"}]
     r, _ = ask(client, stream, ADD, tools)
     request = r.output[-1]
-    assert request.type == "mcp_approval_request" and (request.name, request.arguments) == ("sums_add", '{"a":2,"b":3}')
+    assert request.type == "mcp_approval_request" and (request.name, request.arguments) == ("add", '{"a":2,"b":3}')
     answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": approve}
     r, _ = ask(client, stream, [answer], tools, previous_response_id=r.id)
     calls = [i for i in r.output if i.type == "mcp_call"]

@@ -1,0 +1,103 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
+)
+
+// What is allowed for good is one tool of one server: not another whose name the model reads alike
+// or that it ends like, and not that of a server that says it has the same name.
+func TestAllowedIsOneToolOfOneServer(t *testing.T) {
+	names := []string{"query", "write_query", "write.query", "write-query", "write query",
+		"files_query", "löschen", "l_schen", "削除"}
+	var addresses []string
+	for range 2 {
+		server := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
+		for _, name := range names {
+			server.AddTool(&sdk.Tool{Name: name, Description: name,
+				InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+					text := &sdk.TextContent{Text: name}
+					return &sdk.CallToolResult{Content: []sdk.Content{text}}, nil
+				})
+		}
+		port := httptest.NewServer(sdk.NewStreamableHTTPHandler(
+			func(*http.Request) *sdk.Server { return server }, nil))
+		defer port.Close()
+		addresses = append(addresses, port.URL)
+	}
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	for _, allowed := range names {
+		approval := NewApproval()
+		all, err := tools.Open(t.Context(), tools.Options{Servers: addresses,
+			Approve: approval.Ask})
+		if err != nil || len(all.Notes) > 0 {
+			t.Fatal(err, all.Notes)
+		}
+		list, err := all.Of(tools.MCP, "")
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		var r session.Request
+		list[0].Offer(&r)
+		if len(r.Functions) != 2*len(names) {
+			t.Fatalf("%d functions", len(r.Functions))
+		}
+		asked := map[string]int{}
+		call := func(function, key string) {
+			done := make(chan string)
+			go func() {
+				result, err := list[0].Run(t.Context(), session.Call{
+					Recipient: "functions." + function, Arguments: "{}"}, func(string) {})
+				if err != nil {
+					result.Text = err.Error()
+				}
+				done <- result.Text
+			}()
+			for {
+				select {
+				case ask := <-approval.asks:
+					m := &Model{options: Options{Approval: approval}, asking: &ask}
+					asked[strings.TrimSuffix(ask.text, ": {}")]++
+					m.approve(key)
+				case text := <-done:
+					if key != "n" && text != allowed {
+						t.Errorf("%s, for %s: %s", function, allowed, text)
+					}
+					return
+				}
+			}
+		}
+		for _, f := range r.Functions[:len(names)] { // of the first server
+			if f.Description == allowed {
+				call(f.Name, "a")
+			}
+		}
+		for _, f := range r.Functions {
+			call(f.Name, "n")
+		}
+		for _, server := range []string{"files", addresses[1]} {
+			for _, name := range names {
+				if asked[server+" "+name] != 1 {
+					t.Errorf("with %s allowed, %s of %s was asked %d times", allowed, name, server,
+						asked[server+" "+name])
+				}
+			}
+		}
+		if err := list[0].Close(); err != nil {
+			t.Error(err)
+		}
+		if err := all.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
