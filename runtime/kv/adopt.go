@@ -25,13 +25,13 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 		return Hit{}
 	}
 	path := p.path(hashes, tokens, most)
-	part, m := p.part(path, tokens, most)
+	part, m := p.part(path, path.last(p.root(t.root)), tokens, most)
 	h, whole := p.choose(path, part, m)
 	if h.Tokens == 0 {
 		return h
 	}
 	m = h.Tokens - whole*PageTokens
-	t.tail, t.indexed = path[:whole].last(&p.root), whole
+	t.tail, t.indexed = path[:whole].last(nil), whole
 	p.tables++
 	t.id = p.tables
 	first := max(0, h.Tokens-p.window+1)
@@ -84,13 +84,14 @@ func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
 	return found
 }
 
-// part finds the page behind path that shares the longest beginning with tokens, and its length.
-func (p *Pool) part(w path, tokens []int32, most int) (best *node, m int) {
+// part finds the page behind path, whose last is parent, that shares the longest beginning with
+// tokens, and its length.
+func (p *Pool) part(w path, parent *node, tokens []int32, most int) (best *node, m int) {
 	if p.keep.Copy == nil || p.Free() < 1+p.each() {
 		return nil, 0
 	}
 	rest := tokens[len(w)*PageTokens : max(len(w)*PageTokens, min(most, (len(w)+1)*PageTokens))]
-	for _, c := range w.last(&p.root).children {
+	for _, c := range parent.children {
 		n := 0
 		for n < min(c.n, len(rest)) && c.tokens[n] == rest[n] {
 			n++
@@ -253,12 +254,12 @@ func (p *Pool) Rebuilt(t *Table, cut int) {
 
 // Restoring pages that were evicted from the pool.
 
-// Restore brings back pages of a prefix of tokens from another memory, at most limit of them, so
-// that Adopt finds them: the full layers' pages up to the first gap, and the window layers' pages
-// at the end. more tells that there are others. An error of load does no harm: what was not
-// restored is computed.
-func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(h Hash,
-	windowed bool) bool,
+// Restore brings back pages of a prefix of tokens, under a root, from another memory, at most limit
+// of them, so that Adopt finds them: the full layers' pages up to the first gap, and the window
+// layers' pages at the end. more tells that there are others. An error of load does no harm: what
+// was not restored is computed.
+func (p *Pool) Restore(root Hash, tokens []int32, hashes []Hash, most, limit int,
+	has func(h Hash, windowed bool) bool,
 	load func(h Hash, windowed bool, page int32) error) (restored int, more bool) {
 	if p.keep == nil {
 		return 0, false
@@ -293,7 +294,7 @@ func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(
 		if !ok {
 			break
 		}
-		w = append(w, p.addPage(w.last(&p.root), hashes[i], tokens[i*PageTokens:], page))
+		w = append(w, p.addPage(w.last(p.root(root)), hashes[i], tokens[i*PageTokens:], page))
 	}
 	if len(w) == end {
 		for i := max(0, end*PageTokens-p.window+1) / PageTokens; i < end; i++ {

@@ -1,7 +1,10 @@
-// The prefix index: a tree of pages. A node is the page that follows its parent's; its hash names
-// all tokens up to the page's end.
+// The prefix index: trees of pages. A node is the page that follows its parent's; its hash names
+// all tokens up to the page's end. A tree's root names who may find its pages.
 //
 // What must stay true:
+//   - A sequence finds pages of its own root's tree only, parts of pages included, so that nobody
+//     learns by its hits, or by how long it waits, what others have computed under another root.
+//   - The pool knows the roots that have pages, and no others.
 //   - A table holds the full page of every node on the way to its tail, so all pages below a cached
 //     full page are cached too. The cached pages of a sequence are listed from its end to its
 //     beginning, so a page is evicted after those that need it.
@@ -19,14 +22,14 @@ import (
 // prefixes is the part of the pool that finds pages by what they hold.
 type prefixes struct {
 	keep   *Prefixes // nil: nothing is kept
-	root   node
+	roots  map[Hash]*node
 	index  map[Hash]*node
 	tables uint64
 }
 
 // Prefixes says how prefixes are kept.
 type Prefixes struct {
-	Root Hash
+	Root Hash // of the tables that have none of their own
 	// Field is how many positions back from a cut the window layers' keys and values depend on, if
 	// those of the full layers are cached; 0: window pages cannot be computed again, so a hit ends
 	// where they are cached.
@@ -41,11 +44,11 @@ type Prefixes struct {
 // node is one page of a prefix, for both kinds of layers.
 type node struct {
 	hash     Hash
-	parent   *node
+	parent   *node // nil for a root
 	children []*node
 	tokens   [PageTokens]int32
 	n        int    // of tokens; less than PageTokens for a leaf
-	full     int32  // -1 for none: the root, and lost pages
+	full     int32  // -1 for none: roots, and lost pages
 	window   int32  // -1 for none
 	from     int    // the first of window's PageTokens slots that is right
 	pinned   bool   // the window page is kept like a full one
@@ -56,16 +59,43 @@ type node struct {
 // KeepPrefixes makes the pool find prefixes. It is called before the first table is used.
 func (p *Pool) KeepPrefixes(o Prefixes) {
 	p.keep = &o
-	p.root = node{hash: o.Root, n: PageTokens, full: -1, window: -1}
-	p.index = map[Hash]*node{}
+	p.roots, p.index = map[Hash]*node{}, map[Hash]*node{}
+}
+
+// root is where the prefixes with this name begin. It is known while it has pages.
+func (p *Pool) root(h Hash) *node {
+	if h == (Hash{}) {
+		h = p.keep.Root
+	}
+	if n := p.roots[h]; n != nil {
+		return n
+	}
+	return &node{hash: h, n: PageTokens, full: -1, window: -1}
+}
+
+// tailOf is the page that the next one of a table follows.
+func (p *Pool) tailOf(t *Table) *node {
+	if t.tail != nil {
+		return t.tail
+	}
+	return p.root(t.root)
+}
+
+// follow puts a page behind another.
+func (p *Pool) follow(parent, n *node) {
+	n.parent = parent
+	parent.children = append(parent.children, n)
+	if parent.parent == nil {
+		p.roots[parent.hash] = parent
+	}
 }
 
 // Forget drops all cached pages: their contents are lost. Tables in use stay as they are, but the
 // index no longer knows them.
 func (p *Pool) Forget() {
-	if p.keep != nil {
-		for len(p.root.children) > 0 {
-			p.prune(p.root.children[0], false)
+	for _, root := range p.roots {
+		for len(root.children) > 0 {
+			p.prune(root.children[0], false)
 		}
 	}
 }
@@ -74,7 +104,7 @@ func (p *Pool) Forget() {
 func (p *Pool) Invalidate(t *Table) {
 	t.private = true
 	var first *node
-	for n := t.tail; n != nil && n != &p.root; n = n.parent {
+	for n := t.tail; n != nil; n = n.parent {
 		if n.maker == t.id {
 			first = n
 		}
@@ -92,12 +122,12 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		return
 	}
 	for t.indexed < computed/PageTokens {
-		if t.tail == nil {
-			t.tail = &p.root
+		if t.id == 0 {
 			p.tables++
 			t.id = p.tables
 		}
-		if t.tail.gone {
+		parent := p.tailOf(t)
+		if parent.gone {
 			t.private = true
 			return
 		}
@@ -107,12 +137,12 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		if i < len(hashes) {
 			h = hashes[i]
 		} else {
-			h = t.tail.hash.Next(page)
+			h = parent.hash.Next(page)
 		}
 		n := p.index[h]
 		if n == nil {
-			p.dropLeaves(t.tail, page)
-			n = p.addPage(t.tail, h, page, t.full[i])
+			p.dropLeaves(parent, page)
+			n = p.addPage(parent, h, page, t.full[i])
 			n.maker = t.id
 		} else if n.full != t.full[i] {
 			p.ref(n.full)
@@ -127,10 +157,10 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 
 // addPage puts a full page into the index.
 func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
-	n := &node{hash: h, parent: parent, n: PageTokens, full: full, window: -1}
+	n := &node{hash: h, n: PageTokens, full: full, window: -1}
 	copy(n.tokens[:], tokens)
 	p.index[h] = n
-	parent.children = append(parent.children, n)
+	p.follow(parent, n)
 	p.holds(full, n, false)
 	return n
 }
@@ -182,10 +212,7 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		t.exact-i*PageTokens >= len(rest) {
 		return
 	}
-	parent := t.tail
-	if parent == nil {
-		parent = &p.root
-	}
+	parent := p.tailOf(t)
 	if parent.gone {
 		return
 	}
@@ -195,10 +222,10 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		}
 	}
 	p.dropLeaves(parent, rest)
-	n := &node{parent: parent, n: len(rest), full: t.full[i], window: t.window[i],
+	n := &node{n: len(rest), full: t.full[i], window: t.window[i],
 		from: max(0, t.exact-i*PageTokens), pinned: true}
 	copy(n.tokens[:], rest)
-	parent.children = append(parent.children, n)
+	p.follow(parent, n)
 	p.holds(n.full, n, false)
 	p.holds(n.window, n, true)
 }
@@ -265,6 +292,9 @@ func (p *Pool) prune(n *node, report bool) {
 	siblings[i] = siblings[len(siblings)-1]
 	siblings[len(siblings)-1] = nil
 	n.parent.children = siblings[:len(siblings)-1]
+	if n.parent.parent == nil && len(n.parent.children) == 0 {
+		delete(p.roots, n.parent.hash)
+	}
 	for below := []*node{n}; len(below) > 0; {
 		n := below[len(below)-1]
 		below = append(below[:len(below)-1], n.children...)
@@ -303,6 +333,14 @@ func RootOf(words ...string) (h Hash) {
 	}
 	copy(h[:], d.Sum(nil))
 	return h
+}
+
+// Salted is the empty prefix again, for those who have this salt; "": for all others.
+func (h Hash) Salted(salt string) Hash {
+	if salt == "" {
+		return h
+	}
+	return RootOf("salted", string(h[:]), salt)
 }
 
 // Next is the name of prefix h extended by PageTokens more tokens.

@@ -94,8 +94,14 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 			walk(c, refs[n.full])
 		}
 	}
-	if p.keep != nil {
-		for _, c := range p.root.children {
+	for h, root := range p.roots {
+		if root.hash != h || root.parent != nil || len(root.children) == 0 {
+			t.Fatalf("root %x: %+v", h, root)
+		}
+		for _, c := range root.children {
+			if c.parent != root {
+				t.Fatal("a page does not know its root")
+			}
 			walk(c, 1)
 		}
 	}
@@ -140,13 +146,18 @@ func (w *world) getWindow(page int32, slot int, value uint64) bool {
 type talk struct {
 	Table
 	tokens []int32
+	salt   string
 	next   int // computed
 	cut    int // rebuild: up to here
 }
 
-func prefixOf(tokens []int32) uint64 {
+// prefix is what a page holds at the end of the first n tokens.
+func (s *talk) prefix(n int) uint64 {
 	h := uint64(14695981039346656037)
-	for _, id := range tokens {
+	for _, c := range s.salt {
+		h = (h ^ uint64(c)<<32) * 1099511628211
+	}
+	for _, id := range s.tokens[:n] {
 		h = (h ^ uint64(id+1)) * 1099511628211
 	}
 	return h
@@ -193,15 +204,21 @@ func newWorld(t *testing.T, rng *rand.Rand) *world {
 
 // begin starts a sequence and holds what it adopted to the contents.
 func (w *world) begin(rng *rand.Rand, tokens []int32) {
-	s := &talk{tokens: tokens}
-	hashes := Hashes(RootOf("test"), nil, tokens)
-	w.p.Restore(tokens, hashes, len(tokens)-1, 1+rng.IntN(10), func(h Hash, windowed bool) bool {
+	s := &talk{tokens: tokens, salt: []string{"", "", "a", "b"}[rng.IntN(4)]}
+	root := RootOf("test").Salted(s.salt)
+	if s.salt != "" || rng.IntN(2) == 0 {
+		s.Root(root)
+	}
+	hashes := Hashes(root, nil, tokens)
+	has := func(h Hash, windowed bool) bool {
 		_, ok := w.spilled[h]
 		if windowed {
 			_, ok = w.wspill[h]
 		}
 		return ok
-	}, func(h Hash, windowed bool, page int32) error {
+	}
+	w.p.Restore(s.root, tokens, hashes, len(tokens)-1, 1+rng.IntN(10), has, func(h Hash,
+		windowed bool, page int32) error {
 		if rng.IntN(20) == 0 {
 			return errors.New("the disk is gone")
 		}
@@ -228,7 +245,7 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 	s.next, s.cut = h.Rebuild, h.Tokens
 	w.seqs = append(w.seqs, s)
 	for pos := range h.Tokens {
-		if got := w.full[s.full[pos/PageTokens]][pos%PageTokens]; got != prefixOf(tokens[:pos+1]) {
+		if got := w.full[s.full[pos/PageTokens]][pos%PageTokens]; got != s.prefix(pos+1) {
 			w.t.Fatalf("adopted %d tokens, the full page of position %d holds something else",
 				h.Tokens, pos)
 		}
@@ -246,7 +263,7 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 func (w *world) sees(s *talk, at int) {
 	for pos := max(0, at-w.window+1); pos < at; pos++ {
 		if page := s.window[pos/PageTokens]; page == Given || !w.getWindow(page, pos%PageTokens,
-			prefixOf(s.tokens[:pos+1])) {
+			s.prefix(pos+1)) {
 			w.t.Fatalf("position %d is not in the window layers at %d", pos, at)
 		}
 	}
@@ -265,7 +282,7 @@ func (w *world) compute(s *talk, rows int) bool {
 			}
 		}
 		for pos := s.next; pos < to; pos++ {
-			value := prefixOf(s.tokens[:pos+1])
+			value := s.prefix(pos + 1)
 			if pos < s.cut-w.window+1 {
 				value = 0xbad
 			}
@@ -290,8 +307,8 @@ func (w *world) compute(s *talk, rows int) bool {
 				w.t.Fatalf("position %d is written into a page of others", pos)
 			}
 		}
-		w.full[s.full[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
-		w.setWindow(s.window[pos/PageTokens], pos%PageTokens, prefixOf(s.tokens[:pos+1]))
+		w.full[s.full[pos/PageTokens]][pos%PageTokens] = s.prefix(pos + 1)
+		w.setWindow(s.window[pos/PageTokens], pos%PageTokens, s.prefix(pos+1))
 	}
 	s.next = to
 	w.p.Commit(&s.Table, s.tokens, nil, s.next)
@@ -354,8 +371,9 @@ func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
 		t.Fatalf("%d pages are lost", w.p.Used())
 	}
 	w.p.Forget()
-	if len(w.p.free) != w.p.Total() || len(w.p.index) != 0 {
-		t.Fatalf("%d of %d pages are free after Forget", len(w.p.free), w.p.Total())
+	if len(w.p.free) != w.p.Total() || len(w.p.index) != 0 || len(w.p.roots) != 0 {
+		t.Fatalf("%d of %d pages are free after Forget, %d roots", len(w.p.free), w.p.Total(),
+			len(w.p.roots))
 	}
 	return w.saved, w.rebuilt
 }
@@ -390,6 +408,10 @@ func TestHashNamesEverythingBefore(t *testing.T) {
 	}
 	if c := Hashes(RootOf("n"), nil, tokens); c[0] == b[0] {
 		t.Fatal("two models share a name")
+	}
+	if m := RootOf("m"); m.Salted("") != m || m.Salted("a") == m || m.Salted("a") == m.Salted("b") ||
+		m.Salted("a") == RootOf("n").Salted("a") {
+		t.Fatal("a salt keeps nothing apart, or no salt does")
 	}
 	if c := Hashes(RootOf("m"), slices.Clone(b[:1]), tokens); !slices.Equal(c, b) {
 		t.Fatal("going on gives other names")

@@ -13,8 +13,9 @@ type Table struct {
 	twins        int // pages that an entry of window takes beside the one it names
 
 	// What the index knows of it.
+	root    Hash // under which it is found; zero: the pool's
 	id      uint64
-	tail    *node // of the last indexed page, nil for none
+	tail    *node // of the last indexed page, nil for none: the root's
 	indexed int   // whole pages that the index knows
 	private bool  // nothing more of it goes into the index
 	exact   int   // first position whose window keys and values are right
@@ -43,6 +44,9 @@ func (p *Pool) Reach(t *Table) int {
 
 // WindowReach is Reach for window pages alone.
 func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.each()) * PageTokens }
+
+// Root sets the name under which the sequence finds pages and is found, before it has any.
+func (t *Table) Root(h Hash) { t.root = h }
 
 // Cuts sets the lengths, ascending, at which later prompts are likely to differ from this sequence.
 // Window pages there are kept.
@@ -114,5 +118,5 @@ func (p *Pool) Release(t *Table, computed []int32) {
 		}
 		p.unref(t.full[i])
 	}
-	*t = Table{full: t.full[:0], window: t.window[:0]}
+	*t = Table{full: t.full[:0], window: t.window[:0], root: t.root}
 }

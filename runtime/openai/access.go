@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -43,6 +44,7 @@ func faultBodyOf(path string) func(f *answer.Fault, id string) any {
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
+		e.Client = p.client(r)
 		start := time.Now()
 		defer func() { e.Prepared() }()
 		defer func() { e.Released() }()
@@ -174,6 +176,19 @@ func (p *port) authorized(r *http.Request) bool {
 	}
 	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.APIKey))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// client names whose cache of prompts a request uses: those who have the key share one, without a
+// key those who have an address. All programs of this machine share one.
+func (p *port) client(r *http.Request) string {
+	if p.APIKey != "" {
+		return fmt.Sprintf("%x", sha256.Sum256([]byte("cache of\x00"+p.APIKey)))
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || from.Addr().Unmap().IsLoopback() { // a Unix socket has no address
+		return ""
+	}
+	return from.Addr().Unmap().WithZone("").String()
 }
 
 // allowOrigin lets the page that was admitted read the answer.

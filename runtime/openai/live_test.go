@@ -6,6 +6,7 @@ package openai_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ import (
 type stage struct {
 	engine.Device
 	steps atomic.Int64 // that have begun
+	rows  atomic.Int64 // of them: the tokens that were computed
 
 	mu sync.Mutex
 	// nil: steps run freely; else each step sends its batch and waits for resume
@@ -58,6 +60,7 @@ func (s *stage) Compile(p *engine.Program) (engine.Step, error) {
 func (s stageStep) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	on := s.on
 	on.steps.Add(1)
+	on.rows.Add(int64(len(b.Tokens)))
 	on.mu.Lock()
 	held, resume, fail, poison := on.held, on.resume, on.fail, on.poison && len(logits) > 0
 	on.fail = nil
@@ -114,6 +117,9 @@ func (s *stage) free() {
 	s.held, s.resume = nil, nil
 }
 
+// fromAddress is a header that a test's request has: where it is to come from.
+const fromAddress = "Test-From"
+
 // livePort is a port over a real model.
 type livePort struct {
 	*httptest.Server
@@ -122,7 +128,7 @@ type livePort struct {
 	gone  chan struct{} // one for each request whose client the server has seen leave
 }
 
-func live(t *testing.T, o engine.Settings) *livePort {
+func live(t *testing.T, o engine.Settings, change ...func(*openai.Options)) *livePort {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -140,8 +146,11 @@ func live(t *testing.T, o engine.Settings) *livePort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(m,
-		m.Stats, "demo")}})
+	options := openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo")}}
+	for _, c := range change {
+		c(&options)
+	}
+	h := porttest.NewChecked(t, options)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
 			// everything below has been told before gone says so
@@ -150,6 +159,7 @@ func live(t *testing.T, o engine.Settings) *livePort {
 			defer context.AfterFunc(r.Context(), func() { cancel(); p.gone <- struct{}{} })()
 			r = r.WithContext(ctx)
 		}
+		r.RemoteAddr = cmp.Or(r.Header.Get(fromAddress), r.RemoteAddr)
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {

@@ -76,10 +76,11 @@ func (s *Scheduler) admit(now time.Time) {
 // since its logits are needed for the next token.
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
+	q.table.Root(q.root)
 	if s.o.NoPrefixCaching || q.score.wanted {
 		return
 	}
-	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
+	q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
 	h := s.pool.Adopt(&q.table, q.tokens, q.hashes, len(q.tokens)-1)
 	q.computed, q.seen = h.Rebuild, max(q.seen, h.Tokens)
 	if h.Rebuild < h.Tokens {

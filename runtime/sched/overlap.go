@@ -98,7 +98,7 @@ func (s *Scheduler) prepare() {
 	if !s.o.NoPrefixCaching {
 		for _, q := range s.running {
 			if q.inFlight > 0 {
-				q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
+				q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-// How the scheduler uses the prefix cache: which models share pages, and how pages are copied.
+// How the scheduler uses the prefix cache: which models and which requests share pages, and how
+// pages are copied.
 
 package sched
 
@@ -86,8 +87,8 @@ func (s *Scheduler) restored(q *sequence) bool {
 	if s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true
 	}
-	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
-	_, more := s.pool.Restore(q.tokens, q.hashes, len(q.tokens)-1, restorePages, s.o.Spill.Has,
-		s.swapIn)
+	q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
+	_, more := s.pool.Restore(q.root, q.tokens, q.hashes, len(q.tokens)-1, restorePages,
+		s.o.Spill.Has, s.swapIn)
 	return !more
 }

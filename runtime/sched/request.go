@@ -27,6 +27,8 @@ type TokenRequest struct {
 	// ascending order: after the system and developer messages, and after each user message and
 	// tool result. The pages there are kept longest.
 	Cuts []int
+	// Salt keeps the pages apart: only requests with the same one share any.
+	Salt string
 	// Prediction is what the caller expects to come, with some of what stands before it. It changes
 	// nothing but the time.
 	Prediction []int32

@@ -187,7 +187,8 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	st := newStream(ctx, len(r.Prompt), s.o.now)
 	q := newSequence(r, forced, s.spec, s.o.MaxModelLen, st)
 	if !s.o.NoPrefixCaching {
-		q.hashes = kv.Hashes(s.root, nil, q.tokens)
+		q.root = s.root.Salted(r.Salt)
+		q.hashes = kv.Hashes(q.root, nil, q.tokens)
 	}
 
 	s.mu.Lock()

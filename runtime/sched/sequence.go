@@ -26,6 +26,7 @@ type sequence struct {
 	maxTokens int     // prompt included
 
 	table    kv.Table
+	root     kv.Hash   // of its pages' names
 	hashes   []kv.Hash // of the full pages of tokens, as far as they were needed
 	cuts     []int
 	computed int // positions whose keys and values are in the pages

@@ -41,7 +41,7 @@ func Compact(ctx context.Context, r Runner, req Request) (Summary, error) {
 		ask := Request{Identity: req.Identity, Date: req.Date, Effort: "low",
 			Instructions: req.Instructions, Params: req.Params,
 			Messages:   append(withoutOrphans(all[dropped:]), User(compactInstructions)),
-			ToolChoice: grammar.None}
+			ToolChoice: grammar.None, Salt: req.Salt}
 		turn, err := r.Start(ctx, ask)
 		if _, long := errors.AsType[*sched.ContextLengthError](err); long {
 			continue

@@ -100,6 +100,10 @@ type Request struct {
 	Sampled []int32
 	ID      string
 
+	// Salt keeps what is remembered of the prompt apart: only turns with the same one are begun
+	// faster by it.
+	Salt string `json:",omitempty"`
+
 	// Prediction is what the answer will probably be. It changes nothing but the time.
 	Prediction string
 

@@ -104,6 +104,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 	}
 	for i := range req.Turns {
 		req.Turns[i].AllowLoops = req.Loops || d.AllowLoops
+		e.Keep(&req.Turns[i])
 	}
 	req.Ignored = append(req.Ignored, body.Unread()...)
 	ctx, cancel := context.WithCancel(r.Context())

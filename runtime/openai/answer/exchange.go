@@ -17,6 +17,7 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 	ID        string
+	Client    string                        // whose prompts it finds cached; "": this machine's
 	faultBody func(f *Fault, id string) any // as the client reads it
 	Status    int
 	Usage     session.Usage
@@ -52,6 +53,14 @@ func (e *Exchange) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController find the connection.
 func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// Keep keeps what is remembered of a turn's prompt to the client, and to the salt of its request,
+// which must not be able to name another client's.
+func (e *Exchange) Keep(r *session.Request) {
+	if e.Client != "" || r.Salt != "" {
+		r.Salt = e.Client + "\n" + r.Salt
+	}
+}
 
 // SetHeader puts a text for the client into a header, and returns it for the log.
 func (e *Exchange) SetHeader(header, text string) string {

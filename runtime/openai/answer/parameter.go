@@ -169,7 +169,7 @@ func Read(o *Object, rows []Parameter) {
 var withoutEffect = []string{"user", "metadata", "service_tier", "store", "parallel_tool_calls",
 	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier",
 	"client_metadata", "prediction", "include", "truncation", "stream_options", "request_id",
-	"cache_salt", "priority"}
+	"priority"}
 
 // Unread lists the members that no row has and that this server does not know.
 func (o *Object) Unread() (names []string) {

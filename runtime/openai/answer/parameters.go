@@ -79,6 +79,11 @@ func (d *Draft) Stop(line string) Parameter {
 // an answer has one format only.
 func (d *Draft) Everywhere() []Parameter {
 	rows := append(RefusedEverywhere(), Text("model", &d.Model),
+		Row("cache_salt string", func(o *Object, name string) {
+			if d.Turn.Salt = o.Text(name); o.Has(name) && d.Turn.Salt == "" {
+				o.Get(name).Must("a string that is not empty")
+			}
+		}),
 		Boolean("stream", false, &d.Stream),
 		Row("detect_loops boolean", func(o *Object, name string) {
 			d.Loops = !o.Boolean(name, true)

@@ -247,7 +247,7 @@ func (p *API) resume(id string, s storedResponse) bool {
 	r.job.body.Store(&s.Body)
 	req.Background = r.background
 	req.Turns[0].AllowLoops = req.Loops || p.AllowLoops
-	req.Turns[0].Sampled = s.Tokens
+	req.Turns[0].Sampled, req.Turns[0].Salt = s.Tokens, s.Salt
 	req.response.ID = id
 	r.queue(a)
 	// for the log line; it is well-formed

@@ -201,9 +201,9 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 }
 
 // CountInput is POST /v1/responses/input_tokens.
-func (p *API) CountInput(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	req, runner, f := p.readConversation(r, o)
+	req, runner, f := p.readConversation(e, r, o)
 	if f != nil {
 		return nil, f
 	}
@@ -227,8 +227,8 @@ func (p *API) CountInput(_ *answer.Exchange, r *http.Request, o *answer.Object) 
 }
 
 // readConversation reads a request that has a conversation and asks for no answer.
-func (p *API) readConversation(r *http.Request, o *answer.Object) (*request, session.Runner,
-	*answer.Fault) {
+func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (*request,
+	session.Runner, *answer.Fault) {
 	req := p.parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
@@ -237,12 +237,13 @@ func (p *API) readConversation(r *http.Request, o *answer.Object) (*request, ses
 	if err != nil {
 		return nil, nil, answer.Unavailable(err)
 	}
+	e.Keep(&req.Turns[0])
 	return req, runner, nil
 }
 
 // Compact is POST /v1/responses/compact.
 func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
-	req, runner, f := p.readConversation(r, o)
+	req, runner, f := p.readConversation(e, r, o)
 	if f != nil {
 		return nil, f
 	}

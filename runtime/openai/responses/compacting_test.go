@@ -50,6 +50,28 @@ func TestConversationIsCompacted(t *testing.T) {
 	}
 }
 
+// All that the model reads of a conversation is kept apart by its salt: summaries and counts too.
+func TestSaltOfEveryTurn(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Summarises("They said word."))
+	const salted = `{"cache_salt":"a","input":[`
+	old := `{"role":"user","content":"` + strings.Repeat("word ", 1200) +
+		`"},{"role":"assistant","content":"Fine."},{"role":"user","content":"And now?"}]`
+	for path, more := range map[string]string{
+		"/v1/responses":         `,"context_management":[{"type":"compaction","compact_threshold":1000}]`,
+		"/v1/responses/compact": "", "/v1/responses/input_tokens": ""} {
+		before := len(f.Requests)
+		porttest.Post(t, srv, path, salted+old+more+`}`)
+		if len(f.Requests) == before {
+			t.Errorf("%s: no turn", path)
+		}
+		for _, r := range f.Requests[before:] {
+			if r.Salt != "\na" {
+				t.Errorf("%s: a turn has the salt %q", path, r.Salt)
+			}
+		}
+	}
+}
+
 // withoutReasoning leaves out the lines of analysis.
 func withoutReasoning(history string) string {
 	var list []string

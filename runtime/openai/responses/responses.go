@@ -224,7 +224,7 @@ func (r *form) keep(until time.Time, log *eventLog) error {
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
 		Input: r.req.input, Log: log, Until: until}
 	if !until.IsZero() {
-		s.Request, s.Tokens = r.request, r.sampled()
+		s.Request, s.Tokens, s.Salt = r.request, r.sampled(), r.req.Turns[0].Salt
 	}
 	if len(r.Turns) > 0 && until.IsZero() {
 		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],

@@ -62,8 +62,15 @@ func demoPorts(t *testing.T) (open func(silence time.Duration) *porttest.Checked
 		}
 	})
 	return func(silence time.Duration) *porttest.Checked {
+		salted := session.Starts(m, func(ctx context.Context, r session.Request) (session.Turn,
+			error) {
+			if r.Salt != "\na" {
+				t.Errorf("a turn has the salt %q", r.Salt)
+			}
+			return m.Start(ctx, r)
+		})
 		h := porttest.NewChecked(t,
-			openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo"),
+			openai.Options{Options: answer.Options{Models: answertest.Single(salted, m.Stats, "demo"),
 				Silence: silence}})
 		t.Cleanup(h.Close)
 		return h
@@ -94,7 +101,8 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		`"input":"What is the weather in Paris?","ignore_eos":true,"max_output_tokens":300,` +
 			`"tools":[` + porttest.WeatherFunction + `],"instructions":"Call get_weather."`,
 	} {
-		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+body+`}`)
+		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+
+			`"cache_salt":"a",`+body+`}`)
 		second := open(100 * time.Millisecond)
 		srv := httptest.NewServer(second)
 		inherit(t, second, left)
@@ -176,7 +184,7 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 	first := open(15 * time.Second)
 	srv := httptest.NewServer(first)
 	defer srv.Close()
-	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"background":true,"seed":7,"input":"How do I `+
+	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"background":true,"cache_salt":"a","seed":7,"input":"How do I `+
 		`serve an OpenAI API?","ignore_eos":true,"max_output_tokens":3000,"top_logprobs":2,`+
 		`"include":["message.output_text.logprobs"]}`).Body)["id"].(string)
 	left := porttest.Eventually(t, func() (session.Record, bool) {

@@ -35,6 +35,7 @@ type storedResponse struct {
 	// of a response that runs: what another process needs to go on with it
 	Request json.RawMessage `json:",omitempty"`
 	Tokens  []int32         `json:",omitempty"`
+	Salt    string          `json:",omitempty"`
 }
 
 // takenUp is how long a response whose process has ended waits for another process.

@@ -50,6 +50,7 @@ type asked struct {
 	Special   *bool
 	Score     *int               `json:"prompt_logprobs"`
 	Bias      map[string]float32 `json:"logit_bias"`
+	Salt      string             `json:"cache_salt"`
 }
 
 func newFake(t *testing.T) *fake {

@@ -397,6 +397,29 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
+// The servers keep prompts apart as this program does.
+func TestSalt(t *testing.T) {
+	f := newFake(t)
+	m, _ := open(t, nil, f)
+	for _, salt := range []string{"", "192.168.7.2\n", "\na"} {
+		before := len(f.requests())
+		r := user("[[say Fine.]]")
+		r.Salt = salt
+		say(t, m, r)
+		say(t, m, session.Request{Prompt: []int32{1, 2, 3}, ScorePrompt: true, MaxTokens: 1,
+			Salt: salt})
+		list := f.requests()[before:]
+		if len(list) < 2 {
+			t.Errorf("%q: %d requests", salt, len(list))
+		}
+		for _, q := range list {
+			if q.Salt != salt {
+				t.Errorf("%q was sent as %q", salt, q.Salt)
+			}
+		}
+	}
+}
+
 // One of two servers is killed under load: no turn is lost, whether it had begun to stream or not.
 func TestKilledUnderLoad(t *testing.T) {
 	killed, other := newFake(t), newFake(t)

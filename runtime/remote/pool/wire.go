@@ -33,6 +33,7 @@ func (s *stream) body(from *server) map[string]any {
 	}
 	maps.Copy(b, p.Asked())
 	delete(b, "min_tokens") // some are made already
+	optional("cache_salt", s.r.Salt, s.r.Salt != "")
 	optional("ignore_eos", true, p.IgnoreEOS)
 	optional("min_tokens", p.MinTokens-made, p.MinTokens > made)
 	var stops []int32
@@ -77,9 +78,12 @@ func (s *stream) scorePrompt() error {
 		}
 	}
 	err := s.onAnyServer(func(from *server) error {
-		return from.client.Call(s.ctx, "POST", "/v1/completions", map[string]any{
-			"model": from.model, "prompt": s.r.Prompt, "max_tokens": 1, "temperature": 0,
-			"prompt_logprobs": top}, &answer)
+		b := map[string]any{"model": from.model, "prompt": s.r.Prompt, "max_tokens": 1,
+			"temperature": 0, "prompt_logprobs": top}
+		if s.r.Salt != "" {
+			b["cache_salt"] = s.r.Salt
+		}
+		return from.client.Call(s.ctx, "POST", "/v1/completions", b, &answer)
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,166 @@
+package openai_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+)
+
+// What one client has asked is not to be learnt by another: not by the tokens that are said to be
+// cached, and not by how much of a prompt has to be computed, which is how long its answer takes.
+
+// who is a client: where it comes from, its key, and the salt of its requests.
+type who struct{ from, key, salt string }
+
+// ask sends a prompt by a route; cached is what the answer says, rows what was computed for it.
+func (p *livePort) ask(w who, path, text string) (cached, rows int) {
+	p.t.Helper()
+	body := map[string]string{
+		"/v1/chat/completions": `"max_tokens":1,"messages":[{"role":"user","content":%q}]`,
+		"/v1/completions":      `"max_tokens":1,"prompt":%q`,
+		"/v1/responses":        `"max_output_tokens":1,"store":false,"input":%q`,
+		"/v1/messages":         `"max_tokens":1,"messages":[{"role":"user","content":%q}]`,
+		"/api/chat":            `"stream":false,"options":{"num_predict":1},"messages":[{"role":"user","content":%q}]`,
+	}[path]
+	body = `{"model":"demo",` + fmt.Sprintf(body, text)
+	if w.salt != "" {
+		body += fmt.Sprintf(`,"cache_salt":%q`, w.salt)
+	}
+	before := p.stage.rows.Load()
+	r := porttest.Ask(p.t, "POST", p.URL+path, body+"}", "Authorization", "Bearer "+w.key,
+		fromAddress, w.from)
+	if r.Status != 200 {
+		p.t.Fatalf("%s: %d %s", path, r.Status, r.Body)
+	}
+	m := porttest.Decode(p.t, r.Body)
+	for _, at := range [][]any{{"usage", "prompt_tokens_details", "cached_tokens"},
+		{"usage", "input_tokens_details", "cached_tokens"},
+		{"usage", "cache_read_input_tokens"}} {
+		if n, ok := porttest.At(m, at...).(float64); ok {
+			cached = int(n)
+		}
+	}
+	return cached, int(p.stage.rows.Load() - before)
+}
+
+// guess is an attack on a prompt whose beginning is known: at each place it takes the word that
+// stands out, by the count or else by the time, and gives up where none does.
+func (p *livePort) guess(w who, path, known string, byTime bool) string {
+	found := ""
+	for range places {
+		best, most, others := "", -1<<30, -1<<30
+		p.ask(w, path, known+found) // a guess is remembered too: each is as good as the first
+		for _, word := range words {
+			score, rows := p.ask(w, path, known+found+word+" or")
+			if byTime {
+				score = -rows
+			}
+			if score > most {
+				best, most, others = word, score, most
+			} else {
+				others = max(others, score)
+			}
+		}
+		if most <= others {
+			return found
+		}
+		found += best
+	}
+	return found
+}
+
+var words = []string{" one", " three", " five", " seven", " nine"}
+
+const secret, places = " seven three", 2
+
+func TestPromptsAreNotGuessed(t *testing.T) {
+	keyed := func(o *openai.Options) { o.APIKey = "key-1" }
+	for name, c := range map[string]struct {
+		change        []func(*openai.Options)
+		victim, thief who
+		path          string
+	}{
+		"two addresses": {nil, who{from: "192.168.7.2:40000"}, who{from: "192.168.7.3:40000"},
+			"/v1/chat/completions"},
+		"this machine by an address": {nil, who{}, who{from: "192.168.7.3:40000"},
+			"/v1/completions"},
+		"an address by this machine": {nil, who{from: "[fd00::2]:40000"}, who{}, "/v1/messages"},
+		"salts with one key": {[]func(*openai.Options){keyed}, who{key: "key-1", salt: "a"},
+			who{key: "key-1", salt: "b"}, "/v1/responses"},
+		"a salt by none": {[]func(*openai.Options){keyed}, who{key: "key-1", salt: "a"},
+			who{key: "key-1"}, "/v1/chat/completions"},
+		"none by a salt": {nil, who{}, who{salt: "a"}, "/v1/completions"},
+		"an address by a salt that names it": {nil, who{from: "192.168.7.2:40000"},
+			who{salt: "192.168.7.2\n"}, "/v1/completions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t, engine.Settings{}, c.change...)
+			for _, byTime := range []bool{false, true} {
+				known := fmt.Sprint(byTime, " are the words of my safe, which are")
+				p.ask(c.victim, c.path, known+secret+" and that is all.")
+				if found := p.guess(c.thief, c.path, known, byTime); found != "" &&
+					strings.HasPrefix(secret, found) {
+					t.Errorf("by time %v: found%s", byTime, found)
+				}
+			}
+		})
+	}
+}
+
+// The attack is one: by the same client, whose own prompts these are, it finds every word.
+func TestOwnPromptsAreRemembered(t *testing.T) {
+	for name, c := range map[string]struct{ first, second who }{
+		"one address":   {who{from: "192.168.7.2:40000"}, who{from: "192.168.7.2:50000"}},
+		"this machine":  {who{from: "127.0.0.1:40000"}, who{from: "[::1]:40000"}},
+		"a Unix socket": {who{from: "@"}, who{from: "127.0.0.2:40000"}},
+		"one salt":      {who{salt: "a"}, who{salt: "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t, engine.Settings{})
+			for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
+				for _, byTime := range []bool{false, true} {
+					known := fmt.Sprint(byTime, " are the words of my safe, which are")
+					p.ask(c.first, path, known+secret+" and that is all.")
+					if found := p.guess(c.second, path, known, byTime); found != secret {
+						t.Errorf("%s, by time %v: found %q", path, byTime, found)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Every route keeps clients apart, also those whose answers have no count.
+func TestEveryRouteKeepsClientsApart(t *testing.T) {
+	p := live(t, engine.Settings{})
+	for at, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/responses",
+		"/v1/messages", "/api/chat"} {
+		text := path + " " + strings.Repeat("and so on ", 40)
+		for i := range 3 {
+			client := who{from: fmt.Sprintf("192.168.%d.%d:1", at, 2+i)}
+			if cached, rows := p.ask(client, path, text); cached > 0 || rows < 100 {
+				t.Errorf("%s, first request of client %d: %d cached, %d computed", path, i, cached,
+					rows)
+			}
+			if _, rows := p.ask(client, path, text); rows > 40 {
+				t.Errorf("%s, second request of client %d: %d computed", path, i, rows)
+			}
+		}
+	}
+}
+
+func TestCacheSaltIsChecked(t *testing.T) {
+	p := live(t, engine.Settings{})
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"} {
+		for salt, code := range map[string]string{`""`: "", `5`: "invalid_type"} {
+			r := porttest.Ask(t, "POST", p.URL+path, `{"messages":[`+porttest.Hello+
+				`],"prompt":"x","input":"x","cache_salt":`+salt+`}`)
+			porttest.WantFault(t, r, 400, answer.KindInvalid, "cache_salt", code, "cache_salt")
+		}
+	}
+}
