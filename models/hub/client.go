@@ -136,7 +136,8 @@ func (c *Client) Close() {
 	}
 }
 
-// send sends one request. The token is added when the address is of the hub itself.
+// send sends one request. The token, and the user of the hub's address, are added when the address
+// is of the hub itself; what a redirect names as its user is sent to nobody.
 func (c *Client) send(ctx context.Context, method, address string,
 	header http.Header) (*http.Response, error) {
 	if c.Offline {
@@ -149,16 +150,25 @@ func (c *Client) send(ctx context.Context, method, address string,
 	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", c.UserAgent)
 	request.Header.Set("Accept-Encoding", "identity") // sizes and ranges must be those of the file
-	if c.Token != "" && c.own(request.URL) {
-		request.Header.Set("Authorization", "Bearer "+c.Token)
+	request.URL.User = nil
+	if hub, ok := c.hub(request.URL); ok {
+		if request.URL.User = hub.User; c.Token != "" {
+			request.Header.Set("Authorization", "Bearer "+c.Token)
+		}
 	}
 	return c.client().Do(request)
 }
 
-// own tells whether an address is of the hub: same scheme, host and port.
+// own tells whether an address is of the hub.
 func (c *Client) own(address *url.URL) bool {
+	_, ok := c.hub(address)
+	return ok
+}
+
+// hub is the hub's address, and whether another is of the hub too: same scheme, host and port.
+func (c *Client) hub(address *url.URL) (hub *url.URL, ok bool) {
 	hub, err := url.Parse(c.Endpoint)
-	return err == nil && strings.EqualFold(hub.Scheme, address.Scheme) &&
+	return hub, err == nil && strings.EqualFold(hub.Scheme, address.Scheme) &&
 		strings.EqualFold(hub.Host, address.Host)
 }
 

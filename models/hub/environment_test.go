@@ -125,7 +125,7 @@ func TestProxy(t *testing.T) {
 }
 
 // TestMirror pulls through a mirror that only sends its callers on to the hub, which must not see
-// the mirror's token.
+// the mirror's token, nor the user that the mirror names there.
 func TestMirror(t *testing.T) {
 	r := sample(300_000)
 	server := hubtest.New()
@@ -140,7 +140,8 @@ func TestMirror(t *testing.T) {
 	}))
 	defer behind.Close()
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		http.Redirect(w, q, behind.URL+q.URL.RequestURI(), http.StatusTemporaryRedirect)
+		planted := strings.Replace(behind.URL, "//", "//planted:word@", 1)
+		http.Redirect(w, q, planted+q.URL.RequestURI(), http.StatusTemporaryRedirect)
 	}))
 	defer mirror.Close()
 	client := quick(server)

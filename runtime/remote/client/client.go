@@ -51,7 +51,8 @@ func New(base, key string) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", path)
 		}
-		return &Client{"http://localhost", key, &http.Client{Transport: transport}}, nil
+		return &Client{"http://localhost", key,
+			&http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
 	}
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -61,7 +62,7 @@ func New(base, key string) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the address of a port: write http://host:port", base)
 	}
 	root := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
-	return &Client{root, key, &http.Client{Transport: transport}}, nil
+	return &Client{root, key, &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
 }
 
 // Root is the address in front of /v1.

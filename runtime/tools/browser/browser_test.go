@@ -240,8 +240,13 @@ func TestHostilePages(t *testing.T) {
 	to("/inside", "http://169.254.169.254/latest/meta-data/")
 	to("/mapped", "http://[::ffff:10.0.0.1]/")
 	to("/file", "file:///etc/passwd")
+	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintf(w, "you are %q", r.Header.Get("Authorization"))
+	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
+	to("/login", strings.Replace(s.URL, "//", "//planted:word@", 1)+"/who")
 	var all sync.WaitGroup // two of them wait for their time
 	for _, c := range []struct{ path, want string }{
 		{"/drip", "it took longer than 3s"}, {"/silent", "it took longer than 3s"},
@@ -258,7 +263,7 @@ func TestHostilePages(t *testing.T) {
 	patient := New(Options{Allow: thisHost, Time: time.Minute})
 	for _, c := range []struct{ path, want string }{
 		{"/big", "x x x"}, {"/line", "0123456789"}, {"/deep", "no text"}, {"/links", "no text"},
-		{"/laughs", "ENTITY"}, {"/bomb", "no text"}, {"/marks", "〖1†L2〗<|start|>〖"},
+		{"/laughs", "ENTITY"}, {"/login", `you are ""`}, {"/bomb", "no text"}, {"/marks", "〖1†L2〗<|start|>〖"},
 	} {
 		got := shows(t, patient, "open", fmt.Sprintf(`{"id":%q,"num_lines":1000000}`, s.URL+c.path),
 			c.want)

@@ -63,6 +63,7 @@ func pageClient(allow []netip.Prefix) *http.Client {
 				return fmt.Errorf("it redirects to %s, and only http and https can be opened",
 					r.URL.Scheme)
 			}
+			r.URL.User = nil // it would log in with what one page says at another
 			return nil
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/ossrun/ossrun/runtime/process"
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
@@ -64,6 +66,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	c := &connection{ended: make(chan struct{}), cancel: cancel}
 	complaint := &process.StderrTail{}
 	var to sdk.Transport
+	far := &http.Client{Transport: headers{s.URL, s.Headers}, CheckRedirect: client.Redirect}
 	switch {
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
@@ -85,14 +88,12 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 			to = &watched{Transport: to, confined: confined, life: life}
 		}
 	case kind == "sse":
-		to = &sdk.SSEClientTransport{Endpoint: s.URL,
-			HTTPClient: &http.Client{Transport: headers(s.Headers)}}
+		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: far}
 	default:
-		to = &sdk.StreamableClientTransport{Endpoint: s.URL,
-			HTTPClient: &http.Client{Transport: keptOpen{headers(s.Headers)}},
-			MaxRetries: -1}
+		far.Transport = keptOpen{far.Transport}
+		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: far, MaxRetries: -1}
 	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
+	ours := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
 		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{},
 			ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				c.changed.Store(true)
@@ -103,7 +104,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 			}})
 	done := make(chan error, 1)
 	go func() { // the stream of SSE lives as long as the context of Connect
-		session, err := client.Connect(life, to, &sdk.ClientSessionOptions{
+		session, err := ours.Connect(life, to, &sdk.ClientSessionOptions{
 			ProtocolVersion: version})
 		c.ClientSession = session
 		done <- err
@@ -130,13 +131,18 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	return c, nil
 }
 
-// headers of the configuration are added to every request.
-type headers map[string]string
+// headers of the configuration are added to every request to the server that it names, not to
+// others to which that one redirects or points.
+type headers struct {
+	url  string
+	list map[string]string
+}
 
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if len(h) > 0 {
+	u, err := url.Parse(h.url)
+	if err == nil && len(h.list) > 0 && client.SameOrigin(u, r.URL) {
 		r = r.Clone(r.Context())
-		for name, value := range h {
+		for name, value := range h.list {
 			r.Header.Set(name, value)
 		}
 	}
