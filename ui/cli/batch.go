@@ -91,7 +91,7 @@ func batchCommand(t Terminal) *cli.Command {
 				return errors.Join(err, b.out.Close())
 			}
 			defer stop()
-			if b.client, err = client.New(address, portKey()); err != nil {
+			if b.client, err = client.New(address, portKey(address)); err != nil {
 				return fail(exitUsage, "%s", err)
 			}
 			defer b.client.Close()

@@ -52,8 +52,8 @@ func benchServeCommand() *cli.Command {
 			"--random-output-len 1024 \\\n" +
 			"           --ignore-eos --max-concurrency 64 --num-prompts 320\n" +
 			"         ossrun bench serve --compare ours.json vllm.json --plot both.svg\n\n" +
-			"The server is any OpenAI port. A key is taken from OSSRUN_API_KEY, VLLM_API_KEY or " +
-			"OPENAI_API_KEY.\n" +
+			"The server is any OpenAI port. A key is taken from OSSRUN_API_KEY or VLLM_API_KEY; " +
+			"OPENAI_API_KEY\nis sent to OpenAI, or to the server of OPENAI_BASE_URL, only.\n" +
 			"vLLM's flags of `vllm bench serve` mean what they mean there.",
 		Flags:  v.flags(),
 		Action: v.run,

@@ -54,6 +54,7 @@ func (s *standIn) bench(t *testing.T, args ...string) (code int, stdout, stderr 
 	t.Helper()
 	srv := httptest.NewServer(s)
 	defer srv.Close()
+	t.Setenv("OPENAI_BASE_URL", srv.URL+"/v1")
 	host, port, _ := strings.Cut(strings.TrimPrefix(srv.URL, "http://"), ":")
 	var out, errs bytes.Buffer
 	line := append([]string{"ossrun", "bench", "serve", "--host", host, "--port", port}, args...)

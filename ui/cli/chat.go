@@ -46,7 +46,7 @@ func chatCommand(t Terminal) *cli.Command {
 			toolFlags(&chosen, ""), groupModel,
 			mark("alone", "load the model here, even where ossrun serve has loaded it already"),
 			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
-				"any server; OSSRUN_API_KEY or OPENAI_API_KEY is its key"),
+				"any server; OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
 			&cli.BoolFlag{Name: "continue", Aliases: []string{"c"},
 				Usage: "go on with the latest conversation"},

@@ -9,7 +9,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 
@@ -70,9 +72,9 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 				name)
 		}
 	}
-	port, err := remote.Open(c.Context, url, portKey(), report)
+	port, err := remote.Open(c.Context, url, portKey(url), report)
 	if err != nil {
-		return nil, err
+		return nil, wantsKey(url, err)
 	}
 	model, err := port.Get(c.Context, c.String("model"))
 	if err != nil {
@@ -92,21 +94,39 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 
 // openPort opens the server at base. Its first model is meant where none is named.
 func openPort(ctx context.Context, base string, model *string) (*client.Client, error) {
-	c, err := client.New(base, portKey())
+	c, err := client.New(base, portKey(base))
 	if err != nil {
 		return nil, fail(exitUsage, "%s", err)
 	}
 	if *model == "" {
 		if *model, err = c.FirstModel(ctx); err != nil {
 			c.Close()
-			return nil, err
+			return nil, wantsKey(base, err)
 		}
 	}
 	return c, nil
 }
 
-// portKey is the key that another server is sent.
-func portKey() string {
-	return cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
-		os.Getenv("OPENAI_API_KEY"))
+// portKey is the key that the server at base is sent. OPENAI_API_KEY may be worth money elsewhere,
+// so it is for the server that OpenAI's own programs would send it to, and for no other.
+func portKey(base string) string {
+	key := cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"))
+	if key == "" && client.OneServer(base, cmp.Or(os.Getenv("OPENAI_BASE_URL"),
+		"https://api.openai.com/v1")) {
+		key = os.Getenv("OPENAI_API_KEY")
+	}
+	return key
+}
+
+// wantsKey says what to do where a server refuses err for want of its key.
+func wantsKey(base string, err error) error {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || refused.Status != http.StatusUnauthorized {
+		return err
+	}
+	hint := ""
+	if os.Getenv("OPENAI_API_KEY") != "" {
+		hint = "; OPENAI_API_KEY is sent to OpenAI, or to the server of OPENAI_BASE_URL, only"
+	}
+	return fail(exitFailure, "the server at %s wants its key: set OSSRUN_API_KEY%s", base, hint)
 }

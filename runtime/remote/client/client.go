@@ -54,6 +54,15 @@ func New(base, key string) (*Client, error) {
 		return &Client{"http://localhost", key,
 			&http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
 	}
+	u, err := address(base)
+	if err != nil {
+		return nil, err
+	}
+	root := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
+	return &Client{root, key, &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
+}
+
+func address(base string) (*url.URL, error) {
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}
@@ -61,8 +70,7 @@ func New(base, key string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not the address of a port: write http://host:port", base)
 	}
-	root := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
-	return &Client{root, key, &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
+	return u, nil
 }
 
 // Root is the address in front of /v1.

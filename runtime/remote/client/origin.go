@@ -23,6 +23,13 @@ func SameOrigin(a, b *url.URL) bool {
 		port(a) == port(b)
 }
 
+// OneServer is SameOrigin for addresses as New takes them.
+func OneServer(a, b string) bool {
+	first, err := address(a)
+	second, other := address(b)
+	return err == nil && other == nil && SameOrigin(first, second)
+}
+
 const mostRedirects = 10
 
 // Redirect is an http.Client's CheckRedirect. It follows without the key and the user of the first
