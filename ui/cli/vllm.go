@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -159,6 +160,9 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 		return nil, true, s.show(v.t, p, r.Model, v.port)
 	}
 	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
+	// others on this machine can reach its port too
+	p.Key = rand.Text()
+	e.Servers.Key = p.Key
 	e.Start = func(ctx context.Context, ended func(error)) (func() error, error) {
 		return v.startVLLM(ctx, p, folder, ended)
 	}

@@ -83,7 +83,8 @@ const strictAnswer = `,"response_format":{"type":"json_schema","json_schema":{"n
 // vLLM is started, asked and stopped: what comes through our port is what comes without it, a
 // strict form too, and nothing of it outlives us.
 func TestVLLMBehindOurPort(t *testing.T) {
-	fakeVLLM(t)
+	pid := fakeVLLM(t)
+	t.Setenv("VLLM_API_KEY", "") // of the port in front
 	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
 	here := serveDemo(t)
 	for _, members := range []string{"", strictAnswer, `,"reasoning_effort":"low"`} {
@@ -104,6 +105,25 @@ func TestVLLMBehindOurPort(t *testing.T) {
 		}
 	}
 	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(said)[1]
+	// others on this machine cannot use it, and do not read its key in the list of processes
+	if r, err := http.Get(behind + "/v1/models"); err != nil || r.StatusCode != 401 {
+		t.Errorf("without its key vLLM answers %v, %v", r, err)
+	} else {
+		r.Body.Close()
+	}
+	number, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		proc := "/proc/" + strings.TrimSpace(string(number))
+		variables, _ := os.ReadFile(proc + "/environ")
+		key := regexp.MustCompile("VLLM_API_KEY=([^\x00]+)").FindSubmatch(variables)
+		arguments, _ := os.ReadFile(proc + "/cmdline")
+		if key == nil || strings.Contains(string(arguments)+said, string(key[1])) {
+			t.Errorf("the key %q stands in %q or in what was said", key, arguments)
+		}
+	}
 	front.ended = true
 	if err := front.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

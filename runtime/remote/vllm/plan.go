@@ -83,6 +83,7 @@ type Plan struct {
 
 	Model          string // the repository
 	TensorParallel int
+	Key            string // that vLLM asks for when Run starts it; never in a line
 }
 
 // The documents' parts.

@@ -95,7 +95,7 @@ var rows = []struct {
 		Concurrency: 64}, []string{"--max-model-len 2048", "--max-num-seqs 64"}, nil},
 	{"containers", Request{Hardware: "H200", Model: "120b", Platform: "linux/aarch64"},
 		[]string{"docker pull --platform linux/aarch64 vllm/vllm-openai", "docker tag ",
-			"vllm/vllm-openai:deploy", `-e HF_TOKEN="$HF_TOKEN"`, `-e HF_HOME="$HF_HOME"`}, nil},
+			"vllm/vllm-openai:deploy", "-e HF_TOKEN ", `-e HF_HOME="$HF_HOME"`}, []string{"HF_TOKEN="}},
 	{"the second document", Request{Hardware: "H200", Model: "120b", TensorParallel: 2,
 		Version: "v0.10.1"}, []string{"docker run --runtime nvidia --gpus all -v " +
 		`$HF_HOME:/root/.cache/huggingface_hub --env "HF_HOME=/root/.cache/huggingface_hub" ` +

@@ -266,7 +266,11 @@ func (p *planner) docker() {
 			"a name that stays when another is pulled", placeImage)
 		add("--gpus all", "all GPUs", placeContainer)
 	}
-	add(`-e HF_TOKEN="$HF_TOKEN"`, "the right to download", placeContainer)
+	// by its name: a value would stand in the list of processes
+	add("-e HF_TOKEN", "the right to download", placeContainer)
+	if p.r.Behind {
+		add("-e VLLM_API_KEY", "the key that this program has for it", NotInGuide)
+	}
 	add(`-e HF_HOME="`+cache+`"`, "where the weights are inside", placeContainer)
 	add("-v "+cache+":"+cache, "the cache of weights", placeContainer)
 	for _, e := range p.Env {
@@ -280,7 +284,7 @@ func (p *planner) docker() {
 	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
 	if !p.chip.amd() {
-		p.Look.add(`docker run -e HF_TOKEN="$HF_TOKEN" -e HF_HOME="`+cache+
+		p.Look.add(`docker run -e HF_TOKEN -e HF_HOME="`+cache+
 			`" --ipc=host --gpus all --entrypoint "/bin/bash" --rm -it `+p.Image,
 			"a shell inside, where vllm serve can be tried by hand", placeContainer)
 	}

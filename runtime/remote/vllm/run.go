@@ -77,6 +77,7 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	// the plan's text is for a shell: it names variables of the environment
 	c := exec.CommandContext(ctx, "sh", "-c", "exec env "+p.Command())
 	c.Dir = folder
+	c.Env = append(os.Environ(), "VLLM_API_KEY="+p.Key)
 	process.OwnGroup(c)
 	c.Cancel = func() error { return process.Interrupt(c) }
 	c.WaitDelay = stopping

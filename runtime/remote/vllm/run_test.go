@@ -49,6 +49,7 @@ func TestRunWatchesTheLog(t *testing.T) {
 	fake(t, "vllm", `trap 'echo stopped >> arguments; exit 0' INT
 echo "$@" > arguments
 echo "$VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8" >> arguments
+echo "$VLLM_API_KEY" >> arguments
 echo "CUDA out of memory" >&2
 echo "CUDA out of memory" >&2
 echo "INFO: Application startup complete."
@@ -58,6 +59,8 @@ while :; do sleep 0.05; done
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("VLLM_API_KEY", "of the port in front")
+	p.Key = "secret"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var log strings.Builder
@@ -68,7 +71,7 @@ while :; do sleep 0.05; done
 	}
 	b, _ := os.ReadFile(filepath.Join(folder, "arguments"))
 	if want := "serve openai/gpt-oss-120b --config GPT-OSS_Blackwell.yaml --tensor-parallel-size " +
-		"1\n1\nstopped\n"; string(b) != want {
+		"1\n1\nsecret\nstopped\n"; string(b) != want {
 		t.Errorf("%q", b)
 	}
 	if fmt.Sprint(troubles) != "[a GPU is out of memory]" ||
@@ -77,6 +80,39 @@ while :; do sleep 0.05; done
 	}
 	if b, _ = os.ReadFile(filepath.Join(folder, "GPT-OSS_Blackwell.yaml")); string(b) != p.YAML() {
 		t.Errorf("the config is %q", b)
+	}
+}
+
+// What is secret reaches the container by its name, and is in no process's arguments.
+func TestRunHidesSecrets(t *testing.T) {
+	folder := t.TempDir()
+	fake(t, "docker", `[ "$1" = image ] && exit 0
+tr '\0' ' ' < /proc/$$/cmdline > arguments
+echo "$HF_TOKEN $VLLM_API_KEY" > variables
+`)
+	t.Setenv("HF_TOKEN", "hf_secret")
+	for _, version := range []string{"", "0.12.0"} {
+		for _, hardware := range []string{"H200", "MI300X"} {
+			p, err := Make(Request{Hardware: hardware, Model: "20b", Behind: true, Port: 4321,
+				Host: "127.0.0.1", Version: version, HFHome: "/weights"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Key = "key-secret"
+			if err := Run(t.Context(), p, folder, Watcher{}); err != nil {
+				t.Fatal(err)
+			}
+			arguments, _ := os.ReadFile(filepath.Join(folder, "arguments"))
+			variables, _ := os.ReadFile(filepath.Join(folder, "variables"))
+			if text := string(arguments); strings.Contains(text, "secret") ||
+				!strings.Contains(text, " -e HF_TOKEN ") ||
+				!strings.Contains(text, " -e VLLM_API_KEY ") {
+				t.Errorf("%s: docker is started as %s", hardware, text)
+			}
+			if string(variables) != "hf_secret key-secret\n" {
+				t.Errorf("%s: docker has %s", hardware, variables)
+			}
+		}
 	}
 }
 
