@@ -95,7 +95,7 @@ func TestSupportMatrix(t *testing.T) {
 				t.Errorf("the calls are not shown: %s", all)
 			}
 		}},
-		{"MCP", `,"tools":[{"type":"mcp","server_label":"sums"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser,
+		{"MCP", `,"tools":[{"type":"mcp","server_label":"sums","require_approval":"never"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser,
 			func(t *testing.T, f *answertest.Model, way, all string) {
 				if got := answertest.History(f.Last(t)); !strings.Contains(got,
 					"\ntool functions.sums_add") {

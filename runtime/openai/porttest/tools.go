@@ -58,6 +58,9 @@ func (s *ScriptedTool) Own(function string) string {
 	return strings.TrimPrefix(function, s.label+"_")
 }
 
+// Trusted is said of the server with this label.
+func (s *ScriptedTool) Trusted() bool { return s.label == "trusted" }
+
 // Only keeps to these tools.
 func (s *ScriptedTool) Only(names []string) { s.only = names }
 
@@ -165,4 +168,5 @@ func ToolUser(r session.Request) ([]session.Event, error) {
 
 // BuiltinTools are one of each kind.
 const BuiltinTools = `"tools":[{"type":"code_interpreter","container":{"type":"auto"}},{"type":"web_search"},` +
-	`{"type":"mcp","server_label":"sums","server_url":"https://example.org/","allowed_tools":["add"]}]`
+	`{"type":"mcp","server_label":"sums","server_url":"https://example.org/","allowed_tools":["add"],` +
+	`"require_approval":"never"}]`

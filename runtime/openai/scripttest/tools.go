@@ -55,6 +55,8 @@ func (t *tool) Tools() []harmony.ToolDescription {
 
 func (t *tool) Own(function string) string { return strings.TrimPrefix(function, sums+"_") }
 
+func (t *tool) Trusted() bool { return false }
+
 func (t *tool) Only(names []string) { t.only = names }
 
 func (t *tool) Runs(recipient string) bool {

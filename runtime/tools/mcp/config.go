@@ -30,6 +30,9 @@ type Server struct {
 	// sse, http (streamable HTTP), stdio; "" is what the fields above say, HTTP before SSE
 	Type     string `json:"type"`
 	Disabled bool   `json:"disabled"`
+	// RequireApproval says whether clients of the port are asked for each call, if they do not say
+	// it themselves: always (or ""), never
+	RequireApproval string `json:"require_approval"`
 	// the program runs in the sandbox of python's cells
 	Sandbox bool `json:"sandbox"`
 
@@ -69,7 +72,14 @@ func Config(path string) ([]Server, error) {
 	return list, nil
 }
 
+const approvalNever = "never"
+
 func (s *Server) check() error {
+	switch s.RequireApproval {
+	case "", "always", approvalNever:
+	default:
+		return fmt.Errorf(`"require_approval" is always or never, not %q`, s.RequireApproval)
+	}
 	switch s.Type = strings.ToLower(s.Type); s.Type {
 	case "", "stdio", "sse", "http":
 	case "streamable-http", "streamablehttp", "streamable_http":

@@ -344,11 +344,13 @@ func TestConfig(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{`: "is not a list", `{"servers":{}}`: `no "mcpServers"`,
-		`{"mcpServers":{"x":{}}}`:                                       `either a "command" or a "url"`,
-		`{"mcpServers":{"x":{"url":"example"}}}`:                        "is not the URL",
-		`{"mcpServers":{"x":{"type":"ftp","url":"http://a/"}}}`:         "stdio, sse or http",
-		`{"mcpServers":{"x":{"sandbox":true,"url":"http://a/"}}}`:       "only a program can run in",
-		`{"mcpServers":{"x":{"sandbox":true,"command":"a","cwd":"/"}}}`: `Remove "cwd"`,
+		`{"mcpServers":{"x":{}}}`:                                            `either a "command" or a "url"`,
+		`{"mcpServers":{"x":{"url":"example"}}}`:                             "is not the URL",
+		`{"mcpServers":{"x":{"url":"http://h","require_approval":true}}}`:    "not a list",
+		`{"mcpServers":{"x":{"url":"http://h","require_approval":"Never"}}}`: "always or never",
+		`{"mcpServers":{"x":{"type":"ftp","url":"http://a/"}}}`:              "stdio, sse or http",
+		`{"mcpServers":{"x":{"sandbox":true,"url":"http://a/"}}}`:            "only a program can run in",
+		`{"mcpServers":{"x":{"sandbox":true,"command":"a","cwd":"/"}}}`:      `Remove "cwd"`,
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %q", text, err, want)

@@ -44,6 +44,13 @@ func (t *Tool) Only(names []string) {
 	t.chooseLazy()
 }
 
+// Trusted tells that the configuration allows all calls where a client says nothing of them.
+func (t *Tool) Trusted() bool {
+	return !slices.ContainsFunc(t.sources, func(s *source) bool {
+		return s.RequireApproval != approvalNever
+	})
+}
+
 func (t *Tool) permits(one *tool) bool { return t.only == nil || slices.Contains(t.only, one.name) }
 
 // apart names servers by their addresses that say of themselves the name that another has: one of

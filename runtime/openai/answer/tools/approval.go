@@ -21,20 +21,22 @@ import (
 type approvalRule struct {
 	always, never []string
 	others        bool // those in neither list
+	unsaid        bool // by the client: the server's configuration may allow all
 }
 
-// readApproval reads require_approval. Servers are configured by who runs this process, so their
-// calls are allowed unless the client says otherwise.
+// readApproval reads require_approval. Where a client says nothing each call needs approval, as it
+// does at OpenAI, unless who runs this process has allowed the server's calls.
 func readApproval(t *answer.Object) (rule approvalRule) {
 	v := t.Get("require_approval")
 	switch v.Kind() {
 	case jsondoc.Null:
+		rule.others, rule.unsaid = true, true
 	case jsondoc.Object:
 		filter := v.Object()
 		always, never := filter.Object("always"), filter.Object("never")
 		rule = approvalRule{answer.TextsOf(always.List("tool_names")),
 			answer.TextsOf(never.List("tool_names")), always == nil || never != nil ||
-				!always.Has("tool_names")} // what read_only says of a tool is not known here
+				!always.Has("tool_names"), false} // what read_only says of a tool is not known here
 	default:
 		switch v.Text() {
 		case "never":
@@ -46,6 +48,9 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 	}
 	return rule
 }
+
+// some tells whether any call needs approval.
+func (r approvalRule) some() bool { return r.others || len(r.always) > 0 }
 
 func (r approvalRule) asks(tool string) bool {
 	switch {
@@ -82,6 +87,8 @@ type Server interface {
 	Own(function string) string
 	// Only keeps to the tools with these names of the server's own; nil: all.
 	Only(names []string)
+	// Trusted tells that all its calls are allowed where a client says nothing.
+	Trusted() bool
 }
 
 // Own is the server's own name of the tool that a call is for; "": it is not for a server's tool.
@@ -107,6 +114,9 @@ func (t *Tool) keepTo() *answer.Fault {
 	server, ok := t.Tool.(Server)
 	if !ok {
 		return nil
+	}
+	if t.approval.unsaid {
+		t.approval.others = !server.Trusted()
 	}
 	server.Only(nil)
 	has := server.Tools()

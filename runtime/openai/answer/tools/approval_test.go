@@ -9,7 +9,7 @@ import (
 
 func TestApprovalRule(t *testing.T) {
 	for filter, want := range map[string]string{
-		`null`: "", `"never"`: "", `"always"`: "add drop",
+		`null`: "add drop", `"never"`: "", `"always"`: "add drop",
 		`{"always":{"tool_names":["add"]}}`:                                 "add",
 		`{"never":{"tool_names":["add"]}}`:                                  "drop",
 		`{"never":{"tool_names":["add"]},"always":{"tool_names":["drop"]}}`: "drop",

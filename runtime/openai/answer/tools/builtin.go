@@ -48,6 +48,7 @@ type Wanted struct {
 	path      string       // mcp: in the request
 	allowed   []string     // mcp: its tools that may be called; nil: all
 	approval  approvalRule // mcp
+	silent    bool         // nobody can be asked for approval
 	Container string       // of python: its id; in a request "": a new one
 }
 
@@ -79,10 +80,10 @@ func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Want
 				return a.asked == w.asked && (a.Label == "" || a.Label == w.Label)
 			}):
 		case w.Kind == "" || k.makes == nil ||
-			!responses && (w.approval.others || len(w.approval.always) > 0):
+			!responses && w.Kind == MCP && !w.approval.unsaid && w.approval.some():
 			ignored = append(ignored, w.asked)
 		default:
-			w.path = t.Value().Path
+			w.path, w.silent = t.Value().Path, !responses
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
 				w.Container = c.Text()
 			}

@@ -161,15 +161,22 @@ func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
 		if err != nil {
 			return fail(err)
 		}
-		if len(list) == 0 {
-			missing = append(missing, w.asked)
-		}
+		made := len(tools)
 		for _, t := range list {
 			container := ""
 			if w.Kind == Python {
 				container = answer.NewID("cntr_")
 			}
 			add(t, container)
+		}
+		if w.Kind == MCP && w.silent && slices.ContainsFunc(tools[made:], func(t *Tool) bool {
+			return t.approval.some()
+		}) {
+			closeTools(tools[made:])
+			list, tools = nil, tools[:made]
+		}
+		if len(list) == 0 {
+			missing = append(missing, w.asked)
 		}
 	}
 	if fault != nil {

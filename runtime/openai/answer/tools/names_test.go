@@ -100,8 +100,8 @@ func namedServers(t *testing.T) (*httptest.Server, *answertest.Model, *target) {
 		far.Close()
 	})
 	config := filepath.Join(t.TempDir(), "mcp.json")
-	text := fmt.Sprintf(`{"mcpServers":{"db":{"url":%q},"far.db":{"command":%q,"args":["mcp","far.db"]}}}`,
-		far.URL, os.Args[0])
+	text := fmt.Sprintf(`{"mcpServers":{"db":{"url":%q},"own":{"url":%[1]q,"require_approval":`+
+		`"never"},"far.db":{"command":%[2]q,"args":["mcp","far.db"]}}}`, far.URL, os.Args[0])
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +247,37 @@ func TestApprovedCallIsOfTheExactName(t *testing.T) {
 				t.Errorf("the model has read %s", h)
 			}
 		}
+	}
+}
+
+// A client that says nothing of approval is asked, as at OpenAI, unless the server's entry in the
+// configuration says otherwise; chat completions, which cannot ask, pass over the first.
+func TestUnsaidApproval(t *testing.T) {
+	srv, _, x := namedServers(t)
+	for _, said := range []string{"", `,"require_approval":null`} {
+		for label, runs := range map[string]bool{"db": false, "own": true} {
+			offer := `"tools":[{"type":"mcp","server_label":` + quote(label) + said + `}]`
+			x.aim("db", "query")
+			m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x",`+offer+
+				`}`).Body)
+			if asked := porttest.LastItem(m, "mcp_approval_request") != nil; asked == runs ||
+				(len(x.calls()) == 1) != runs {
+				t.Errorf("%s: ran %q, %v", offer, x.calls(), m)
+			}
+			x.aim("db", "query")
+			r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+
+				offer+`}`)
+			if passed := r.Header.Get("X-Ossrun-Ignored") == "mcp"; passed == runs ||
+				(len(x.calls()) == 1) != runs {
+				t.Errorf("chat, %s: ran %q, %v %s", offer, x.calls(), r.Header, r.Body)
+			}
+		}
+	}
+	x.aim("db", "query") // what the client says holds for a trusted server too
+	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","tools":[`+
+		`{"type":"mcp","server_label":"own","require_approval":"always"}]}`).Body)
+	if porttest.LastItem(m, "mcp_approval_request") == nil || len(x.calls()) > 0 {
+		t.Errorf("ran %q, %v", x.calls(), m)
 	}
 }
 
