@@ -349,7 +349,10 @@ func link(address, painted string) string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return painted
 	}
-	return "\x1b]8;;" + u.String() + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
+	if address = u.String(); term.Clean(address) != address { // a query is not escaped
+		return painted
+	}
+	return "\x1b]8;;" + address + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
 }
 
 // How many rows of a call are shown while reasoning is folded.

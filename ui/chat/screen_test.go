@@ -344,6 +344,21 @@ func TestWideCharacters(t *testing.T) {
 	s.golden("wide-characters")
 }
 
+// An address in a link is text too: of a query nothing is escaped.
+func TestHostileLinks(t *testing.T) {
+	for address, linked := range map[string]bool{"https://go.dev/a?b=c": true,
+		"https://go.dev/\u009b31m\u202e": true, "https://go\u009b31m.dev/": true,
+		"https://go.dev/?q=\u009b31m": false, "https://go.dev/?\u202e": false,
+		"https://go.dev?q=\ufeff#x": false, "https://go.dev/?q=ü": true,
+		"javascript:alert(1)": false} {
+		got := link(address, "x")
+		if strings.Contains(got, "\x1b]8;;h") != linked ||
+			strings.ContainsAny(got, "\u009b\u202e\ufeff") {
+			t.Errorf("%q: %q", address, got)
+		}
+	}
+}
+
 func TestHostileText(t *testing.T) {
 	evil := "\x1b[2J\x1b]0;owned\x07 \u009b31m \x00\b\u202e &#27;[31m " +
 		"`\x1b[5m`\n\n```\n\x1b[1;1H\r\n```\n| \x1b[m | x |\n|---|---|\n"

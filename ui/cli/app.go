@@ -22,12 +22,30 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // Terminal is where a run reads and writes; of files a verb can tell whether a person is there.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
+}
+
+// report writes a line of this program's. Outsiders wrote parts of it: names of files and models,
+// what servers answer, what programs say.
+func (t Terminal) report(format string, args ...any) {
+	fmt.Fprintf(cleaned{t.Err}, "ossrun: "+format+"\n", args...)
+}
+
+// cleaned writes text without what a terminal would act on, or would show in another order. Each
+// Write has whole characters.
+type cleaned struct{ to io.Writer }
+
+func (c cleaned) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(c.to, term.Clean(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // Run runs one command line (args[0] is the program's name) and returns the exit code.
@@ -45,7 +63,7 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 		return exitInterrupted
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(t.Err, "ossrun: %s\n", text)
+		t.report("%s", text)
 	}
 	return exitCode(err)
 }

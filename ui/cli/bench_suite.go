@@ -119,8 +119,8 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	v.prompts = b.prompts
 	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
 	if !c.Bool("json") {
-		fmt.Fprintf(c.App.Writer, "model %s at %s\npublished figures: %s\n", model, address,
-			load.PublishedSource)
+		fmt.Fprintf(cleaned{c.App.Writer}, "model %s at %s\npublished figures: %s\n", model,
+			address, load.PublishedSource)
 	}
 	results, failed := []suiteResult{}, 0
 	for _, r := range b.runs() {
@@ -132,7 +132,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(t.Err, "ossrun: %s: %s\n", r.Name, err)
+			t.report("%s: %s", r.Name, err)
 			result.Skipped, failed = err.Error(), failed+1
 		}
 		results = append(results, result)

@@ -341,17 +341,12 @@ func answerOnce(c *cli.Context, t Terminal, m session.Runner, r session.Request,
 	return nil
 }
 
-// printable keeps control characters of a text away from a terminal.
+// printable keeps what a terminal would act on, or would show in another order, away from it.
 func printable(s string, terminal bool) string {
 	if !terminal {
 		return s
 	}
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
+	return term.Clean(s)
 }
 
 // answerForm is what answers are held to, and how the model is told; the zero value is free text.

@@ -205,7 +205,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 
 func printCounts(c *cli.Context, counts map[string]int) {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(c.App.ErrWriter, "  %d times: %s\n", counts[text], text)
+		fmt.Fprintf(cleaned{c.App.ErrWriter}, "  %d times: %s\n", counts[text], text)
 	}
 }
 

@@ -60,7 +60,7 @@ func listCommand() *cli.Command {
 			}
 			for _, r := range rows {
 				if r.Note != "" {
-					fmt.Fprintf(c.App.Writer, "%s: %s\n", r.Name, r.Note)
+					fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, r.Note)
 				}
 			}
 			return nil

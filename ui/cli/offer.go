@@ -39,7 +39,7 @@ func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
 
 // notify tells the user what runtime/serve has to say.
 func notify(t Terminal) func(string) {
-	return func(line string) { fmt.Fprintf(t.Err, "ossrun: %s\n", line) }
+	return func(line string) { t.report("%s", line) }
 }
 
 // absentModel asks a person where ask is set; anybody else gets the demo and a line that says so.
@@ -148,7 +148,7 @@ func readAnswer(t Terminal) (string, error) {
 
 // yes asks a person; standard is what Enter means.
 func yes(t Terminal, question string, standard bool) (bool, error) {
-	fmt.Fprint(t.Err, question)
+	fmt.Fprint(cleaned{t.Err}, question)
 	answer, err := readAnswer(t)
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes" || answer == "" && standard, err
@@ -176,9 +176,7 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		use := "ossrun chat --model " + e.Name
 		if !isTerminal(t.In) || !isTerminal(t.Err) {
-			fmt.Fprintf(t.Err,
-				"ossrun: %s has a model of this shape here: %s uses it where it lies\n",
-				e.Program, use)
+			t.report("%s has a model of this shape here: %s uses it where it lies", e.Program, use)
 			return false, nil
 		}
 		taken, err := yes(t, fmt.Sprintf(

@@ -101,7 +101,7 @@ func stopCommand(t Terminal) *cli.Command {
 				if err := stopServer(c.Context, s, c.Bool("now")); err != nil {
 					return err
 				}
-				fmt.Fprintf(t.Err, "ossrun: process %d at %s has stopped\n", s.PID, s.URL)
+				t.report("process %d at %s has stopped", s.PID, s.URL)
 			}
 			return nil
 		},

@@ -193,7 +193,7 @@ func (s *pullScreen) note(text string) {
 		return
 	}
 	s.erase()
-	fmt.Fprintf(s.terminal.Err, "ossrun: %s\n", text)
+	s.terminal.report("%s", text)
 }
 
 // retry tells of a try that failed: one line where all connections fail at once.
@@ -220,7 +220,8 @@ func (s *pullScreen) done(r hub.Result) error {
 		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
-	_, err := fmt.Fprintf(s.terminal.Out, "%s is complete (%s):\n%s\n", s.name, how, r.Path)
+	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is complete (%s):\n%s\n", s.name, how,
+		r.Path)
 	return err
 }
 
@@ -287,7 +288,7 @@ func rmCommand(t Terminal) *cli.Command {
 				return fail(exitFailure, "deleting %s: %s", target.Name, err)
 			}
 			q8.Forget(serve.DenseFolder()) // its weights in 8 bits
-			_, err = fmt.Fprintf(t.Out, "deleted %s\n", what)
+			_, err = fmt.Fprintf(cleaned{t.Out}, "deleted %s\n", what)
 			return err
 		},
 	}

@@ -19,7 +19,9 @@ import (
 )
 
 // columns writes what has tabs between as columns, when it is flushed.
-func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }
+func columns(w io.Writer) *tabwriter.Writer {
+	return tabwriter.NewWriter(cleaned{w}, 0, 4, 2, ' ', 0)
+}
 
 // report is rows of a label and a fact, with a tab between.
 type report struct {

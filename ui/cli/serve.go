@@ -216,8 +216,7 @@ func (v *serveVerb) run() (err error) {
 	defer func() {
 		failed, lost := m.Close()
 		if err = errors.Join(err, failed); lost != nil {
-			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n",
-				lost)
+			t.report("not everything could be kept for the next start: %s", lost)
 		}
 	}()
 	if c.Bool("print-config") {
@@ -437,8 +436,7 @@ func (s *server) announce() {
 		s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
 	}
 	m := s.Models.First()
-	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", m.ID(), m.Device(),
-		m.ContextLength(), s.url())
+	s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
 			"asks for one")

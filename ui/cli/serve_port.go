@@ -193,8 +193,7 @@ func (s *server) openSocket() (closeIt func()) {
 		l, err = local.Listen(folder)
 	}
 	if err != nil {
-		fmt.Fprintf(s.t.Err,
-			"ossrun: chats cannot join this server, and ossrun ps does not see it: %s\n", err)
+		s.t.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
 		return func() {}
 	}
 	return local.Background(l, s)
@@ -207,8 +206,8 @@ func (s *server) sayOthers() {
 		for _, m := range other.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
 				where := either(other.Kind == local.Chat, "to a chat", "at "+other.URL)
-				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, %s; this one "+
-					"loads it a second time\n", other.PID, m.Name, where)
+				s.t.report("process %d serves %s already, %s; this one loads it a second time",
+					other.PID, m.Name, where)
 			}
 		}
 	}

@@ -183,17 +183,17 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	if err := vllm.WriteVocabulary(folder); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(v.t.Err, "ossrun: vLLM is started: %s\n", p.Command())
+	v.t.report("vLLM is started: %s", p.Command())
 	for _, w := range p.Warnings {
-		fmt.Fprintf(v.t.Err, "ossrun: %s: %s\n", w.Text, w.Why)
+		v.t.report("%s: %s", w.Text, w.Why)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ready, over := make(chan struct{}), make(chan error, 1)
 	go func() {
-		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: v.t.Err, Ready: func() { close(ready) },
+		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleaned{v.t.Err},
+			Ready: func() { close(ready) },
 			Trouble: func(t vllm.Trouble) {
-				fmt.Fprintf(v.t.Err, "ossrun: known trouble: %s; %s (%s)\n", t.Name, t.Cure,
-					t.Place)
+				v.t.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
 			}})
 		if ctx.Err() == nil {
 			if err == nil {

@@ -71,10 +71,11 @@ func (c *Cleaner) Flush() string {
 	return "\n"
 }
 
-// hidden are the embeddings, overrides and isolates with which text can be shown in another order
-// than it is read, and the byte order mark.
+// hidden are the marks, embeddings, overrides and isolates with which text can be shown in another
+// order than it is read, and the byte order mark.
 func hidden(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
+	return r == 0x061c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e ||
+		r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
 
 // plain reports that s is printable ASCII with line ends and tabs: the common case, which costs no

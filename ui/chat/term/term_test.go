@@ -17,6 +17,7 @@ func TestClean(t *testing.T) {
 		{"c1 \u009b31m \u0085x", "c1 \ufffd31m \nx"},
 		{"bad \xff\xfe utf8", "bad \ufffd\ufffd utf8"},
 		{"left\u202eright\u2066x\u2069", "leftrightx"},
+		{"a\u200eb\u200fc\u061cd", "abcd"},
 		{"日本語 🎉 é", "日本語 🎉 é"},
 	} {
 		if got := Clean(c.in); got != c.want {
