@@ -32,6 +32,7 @@ type Approval struct {
 type approvalAsk struct {
 	key, text string
 	reply     chan bool
+	above     bool // the text is in the transcript, since it is too long for a question
 }
 
 // NewApproval returns one on which nothing was decided.
@@ -100,13 +101,29 @@ func (m *Model) approve(key string) bool {
 	return true
 }
 
+// mostAsked is how many lines of the screen a question takes.
+const mostAsked = 4
+
+// askWhole opens a question. What is asked is shown whole before it can be answered.
+func (m *Model) askWhole(a approvalAsk) {
+	m.asking = &a
+	if a.text = term.Clean(a.text); term.Width(a.text) > mostAsked*m.width {
+		a.above = true
+		m.appendEntry(newNotice(m.palette, "·", term.Dim, a.text)) // stays, as what it is about does
+	}
+}
+
 // askRows are the question over the editor.
 func (m *Model) askRows() []term.Row {
 	if m.asking == nil {
 		return nil
 	}
+	text := m.asking.text
+	if m.asking.above {
+		text = term.Cut(text, m.width) + " (whole above)"
+	}
 	rows := term.Wrap([]term.Span{{Text: "May this run?  ", Style: term.Bold | term.Yellow},
-		{Text: term.Cut(term.Clean(m.asking.text), 4*m.width)}}, max(m.width-2*m.margin(), 1))
+		{Text: text}}, max(m.width-2*m.margin(), 1))
 	rows = append(rows, term.Row{{Text: "y", Style: term.Bold}, {Text: " once · "},
 		{Text: "a", Style: term.Bold}, {Text: " always · "}, {Text: "n", Style: term.Bold},
 		{Text: " not now · "}, {Text: "N", Style: term.Bold}, {Text: " never"}})

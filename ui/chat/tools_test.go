@@ -119,6 +119,29 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// The arguments of a call are shown whole before it may run, however long they are: the end is not
+// hidden behind a cut, nor by what stands before it.
+func TestAskedWhole(t *testing.T) {
+	for _, arguments := range []string{`{"command":"ls"}`,
+		`{"note":"` + strings.Repeat("harmless words ", 200) + `","command":"rm -rf /tmp/precious"}`,
+		`{"note":"` + strings.Repeat("x", 3000) + `","command":"rm -rf /tmp/precious"}`,
+		`{"note":"` + strings.Repeat("日本", 400) + `\u202e","command":"rm -rf /tmp/precious"}`} {
+		for _, width := range []int{40, 80, 200} {
+			s := newStage(t, width, 24, Options{Approval: NewApproval()},
+				turn(answering("Fine."), []session.Event{stopped(90, 2)}))
+			s.ask("compute")
+			s.send(approvalAsk{key: "k", text: "files run: " + arguments,
+				reply: make(chan bool, 1)})
+			shown := strings.Join(strings.Fields(s.text()), "")
+			end := arguments[strings.LastIndex(arguments, `"command"`):]
+			if want := strings.Join(strings.Fields(end), ""); !strings.Contains(shown, want) ||
+				!strings.Contains(shown, "yonce") {
+				t.Errorf("%d columns: %.40s ends in\n%s", width, arguments, s.text())
+			}
+		}
+	}
+}
+
 // Another conversation has other tools: what python knows of the last one is gone.
 func TestNewConversationNewTools(t *testing.T) {
 	tool := &scriptTool{result: session.ToolResult{Text: "of the first"}}
