@@ -29,10 +29,13 @@ import (
 
 const mostRedirects = 5
 
-// privateAddress is an address that is not public and was not allowed.
+// privateAddress is an address that is not public, or is this machine's, and was not allowed.
 type privateAddress struct{ address netip.Addr }
 
 func (e *privateAddress) Error() string {
+	if public(e.address) {
+		return fmt.Sprintf("%s is an address of this machine, and was not allowed", e.address)
+	}
 	return fmt.Sprintf("%s is not a public address, and was not allowed", e.address)
 }
 
@@ -44,7 +47,7 @@ func pageClient(allow []netip.Prefix) *http.Client {
 			return fmt.Errorf("read the address %s: %w", address, err)
 		}
 		ip := at.Addr().Unmap().WithZone("")
-		if public(ip) || slices.ContainsFunc(allow, func(p netip.Prefix) bool {
+		if public(ip) && !own(ip) || slices.ContainsFunc(allow, func(p netip.Prefix) bool {
 			return p.Contains(ip)
 		}) {
 			return nil
@@ -90,6 +93,16 @@ func public(ip netip.Addr) bool {
 		return false
 	}
 	return !slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// own tells whether an address is this machine's, whose services may trust who comes from it. One
+// that a router has in its place is not known here.
+func own(ip netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
+		of, ok := a.(*net.IPNet)
+		return ok && of.IP.Equal(net.IP(ip.AsSlice()))
+	})
 }
 
 func (t *Tool) fetch(ctx context.Context, address string, source bool) (*page, error) {
