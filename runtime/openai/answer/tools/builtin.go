@@ -309,6 +309,11 @@ func FirstBy(runner session.Runner, start FirstStart) session.Runner {
 func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstStart {
 	return func(ctx context.Context, r session.Request) (session.Turn, error) {
 		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
+			if h.name != "" {
+				return nil, answer.Unsupported("tool_choice", fmt.Sprintf(
+					"tool_choice of the tool %q of the MCP server %q", h.name, h.label),
+					"this server has no such tool, or allowed_tools leaves it out")
+			}
 			return nil, unavailableChoice(h.asked)
 		}
 		r.ToolChoice = grammar.Required

@@ -324,9 +324,19 @@ func TestNamesThatTheServerLacks(t *testing.T) {
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[`+
 			`{"type":"mcp","server_label":"db","require_approval":"never"}],"tool_choice":`+
 			`{"type":"mcp","server_label":"db","name":`+quote(name)+`}}`)
-		if name != "" && r.Status != 400 {
-			t.Errorf("tool_choice %q: %d", name, r.Status)
+		if name != "" && (r.Status != 400 || !strings.Contains(r.Body, "no such tool")) {
+			t.Errorf("tool_choice %q: %d %s", name, r.Status, r.Body)
 		}
+	}
+	x.aim("db", "write_query") // the server has it, and the client allows another
+	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[{"type":"mcp",`+
+		`"server_label":"db","require_approval":{"never":{"tool_names":["query"]}},`+
+		`"allowed_tools":["query"]}],"tool_choice":{"type":"mcp","server_label":"db",`+
+		`"name":"write_query"}}`)
+	porttest.WantFault(t, r, 400, answer.KindInvalid, "tool_choice", "unsupported_parameter",
+		"\"write_query\" of the MCP server \"db\" is not supported")
+	if ran := x.calls(); len(ran) > 0 {
+		t.Errorf("%s ran", ran)
 	}
 	for members, param := range map[string]string{
 		`"allowed_tools":"query"`:                             "tools[0].allowed_tools",
@@ -339,7 +349,7 @@ func TestNamesThatTheServerLacks(t *testing.T) {
 			`{"type":"mcp","server_label":"db",`+members+`}]}`)
 		porttest.WantFault(t, r, 400, answer.KindInvalid, param, "invalid_type", "")
 	}
-	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[`+
+	r = porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[`+
 		`{"type":"mcp","server_label":"db"}],"tool_choice":{"type":"allowed_tools","mode":"auto",`+
 		`"tools":[{"type":"mcp","server_label":"db","name":"query"}]}}`)
 	porttest.WantFault(t, r, 400, answer.KindInvalid, "tool_choice.tools[0].name",
