@@ -210,7 +210,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 		return fmt.Errorf("the speed to expect: %w", err)
 	}
 	for i, m := range list {
-		m.Expected = rates[i]
+		m.Expect(rates[i])
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
@@ -270,4 +272,36 @@ func damagedGolden(t *testing.T, change float32) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestOneFigureOfMemory: the pages name the memory of a model as doctor does and the first run.
+// What is expected of it is never above what doctor calls the most that is possible.
+func TestOneFigureOfMemory(t *testing.T) {
+	pages := []string{"README.md", "docs/guide/models.md", "docs/guide/hardware.md"}
+	for _, m := range doctorJSON(t, 0).Models {
+		if m.Expected > m.ReadBound {
+			t.Errorf("%s: %v tokens a second of at most %v", m.Name, m.Expected, m.ReadBound)
+		}
+		if m.Name != "20b" && m.Name != "120b" {
+			continue
+		}
+		figure := gigabytes(m.Needs)
+		for _, page := range pages {
+			text, err := os.ReadFile(filepath.Join("../..", page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), figure) {
+				t.Errorf("%s does not say that %s needs %s", page, m.Name, figure)
+			}
+		}
+		f := firstRun{preview: serve.Preview{Needs: m.Needs, Plan: serve.Plan{Total: 2 * m.Needs,
+			OnDisk: 3e9}}}
+		for _, none := range []error{nil, errors.New("no memory")} {
+			f.preview.None = none
+			if text := f.promise(80); !strings.Contains(text, "needs "+figure) {
+				t.Errorf("%s: the first run says %q, doctor %s", m.Name, text, figure)
+			}
+		}
+	}
 }

@@ -280,16 +280,15 @@ func (f firstRun) promise(width int) string {
 	if p.Rate > 0 {
 		where += ", at up to " + speed(p.Rate)
 	}
-	takes := fmt.Sprintf("; takes %.1f GB of memory", gb(p.Plan.Total))
+	needs := fmt.Sprintf("; needs %.1f GB of memory", gb(p.Needs))
 	if width >= narrow {
-		takes += fmt.Sprintf(" with a context of %s tokens, and %.1f GB of disk",
-			digits(p.Plan.Context), gb(f.model.DownloadBytes))
+		needs += fmt.Sprintf(" and %.1f GB of disk; context up to %s tokens",
+			gb(f.model.DownloadBytes), digits(p.Plan.Context))
 	}
 	if p.Plan.OnDisk > 0 {
-		takes += fmt.Sprintf("; %.1f GB of weights stay on the disk, which is slow",
-			gb(p.Plan.OnDisk))
+		needs += fmt.Sprintf("; %.1f GB of it is read from the disk: slow", gb(p.Plan.OnDisk))
 	}
-	return where + takes
+	return where + needs
 }
 
 // speed is tokens a second in words.

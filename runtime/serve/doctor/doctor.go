@@ -120,6 +120,10 @@ type Model struct {
 	OnGPUs Placement   `json:"-"` // the same for people
 }
 
+// Expect records the speed that kernels reached. It was measured at another moment than the memory,
+// and what is expected is never above what is possible.
+func (m *Model) Expect(rate float64) { m.Expected = min(rate, m.ReadBound) }
+
 // PlanReport is the memory plan of a load, or why there is none.
 type PlanReport struct {
 	serve.Plan

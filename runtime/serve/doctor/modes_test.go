@@ -58,3 +58,15 @@ func TestModes(t *testing.T) {
 		}
 	}
 }
+
+// TestExpectedIsPossible: the memory is timed at another moment than the kernels, and the faster of
+// the two does not make the report contradict itself.
+func TestExpectedIsPossible(t *testing.T) {
+	for _, c := range []struct{ rate, bound, want float64 }{{15.5, 6.8, 6.8}, {9.3, 2.3, 2.3},
+		{3, 6.2, 3}, {8, 8, 8}, {0, 6, 0}} {
+		m := Model{ReadBound: c.bound}
+		if m.Expect(c.rate); m.Expected != c.want {
+			t.Errorf("%v of at most %v: %v is expected, not %v", c.rate, c.bound, m.Expected, c.want)
+		}
+	}
+}
