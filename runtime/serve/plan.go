@@ -76,6 +76,9 @@ func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 	return kv.PagesOf(n, s.MaxNumBatchedTokens, spec.Window, engine.WindowPages(s.KVCacheDtype))
 }
 
+// LeastContext is the shortest context, in tokens, that a model is loaded with.
+const LeastContext = 8 * engine.PageTokens
+
 // makePlan chooses the longest context that fits, or the one that was asked for, then room for more
 // sequences of it: up to four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says
 // what the memory is there for, all of it is taken that MaxNumSeqs sequences could use.
@@ -104,7 +107,7 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 			return p, nil
 		}
 	}
-	if n < engine.PageTokens*8 || short {
+	if n < LeastContext || short {
 		cache := int64(pages(want)) * p.PageBytes
 		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
 			"weights take %s, steps of %d tokens %s and a context of %d tokens %s, %s in all: "+

@@ -70,8 +70,8 @@ func engineFlags(o *serve.Options) []cli.Flag {
 func memoryFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupMemory,
-		atLeast(&s.MaxModelLen, "max-model-len", 1, "longest context in `TOKENS`, prompt and "+
-			"answer together (default: as long as memory allows)"),
+		atLeast(&s.MaxModelLen, "max-model-len", serve.LeastContext, "longest context in "+
+			"`TOKENS`, prompt and answer together (default: as long as memory allows)"),
 		groupModel,
 		toggle(&s.Deterministic, "deterministic",
 			"the same seed gives the same tokens whatever else runs; the CPU always works so"),
