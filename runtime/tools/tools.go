@@ -1,8 +1,9 @@
 // Package tools gives a conversation the tools that the user chose: the browser, python, and the
 // tools of MCP servers.
 //
-// What must stay true: a tool that was asked for by name and cannot be had is an error that says
-// what to do; one that was only looked for, or is another program's, is left out with a note.
+// What must stay true: a tool that was asked for by name, or what it runs on, and cannot be had is
+// an error that says what to do, before a turn meets it; one that was only looked for, or is
+// another program's, is left out with a note.
 package tools
 
 import (
@@ -102,7 +103,12 @@ func (t *Tools) builtin(name string, o Options) error {
 		return t.openPython(o)
 	case Auto:
 		for _, kind := range []string{Browser, Python} {
-			if err := t.builtin(kind, o); err != nil {
+			err := t.builtin(kind, o)
+			named := kind == Browser && o.Search != "" || kind == Python && o.Sandbox != ""
+			if err != nil && named {
+				return err
+			}
+			if err != nil {
 				t.Notes = append(t.Notes, err.Error())
 			}
 		}

@@ -70,6 +70,12 @@ func TestOpen(t *testing.T) {
 			Allow: []string{"10.1.2.3", "fd00::/8"}}, "browser: search with none", "", ""},
 		{"no address", all, nil, Options{Servers: []string{"localhost"}}, "", "", "HOST:PORT"},
 		{"no file", all, nil, Options{Config: "/no/such"}, "", "", "list of MCP servers"},
+		{"named, and not here", nil, nil, Options{Names: []string{"auto"}, Search: "none",
+			Sandbox: "docker"}, "", "", "docker is not installed"},
+		{"an engine without its key", all, nil, Options{Names: []string{"auto"}, Search: "exa"}, "",
+			"", "EXA_API_KEY"},
+		{"an engine that is not there", all, nil, Options{Names: []string{"auto"},
+			Search: "http://127.0.0.1:1"}, "", "", "127.0.0.1:1 cannot be reached"},
 		{"nobody there", all, nil, Options{Servers: []string{"127.0.0.1:1"}}, "",
 			"127.0.0.1:1 is left out", ""},
 	} {

@@ -305,7 +305,7 @@ func answerOnce(c *cli.Context, t Terminal, m session.Runner, r session.Request,
 				}
 			}
 		case session.ToolEnd:
-			if show {
+			if show || e.Err != nil {
 				fmt.Fprintf(t.Err, "\n%s\n", printable(toolLine(e, turn.Result()), true))
 			}
 		}

@@ -47,6 +47,9 @@ func TestToolFlags(t *testing.T) {
 		{chat("--tools shell"), exitUsage, `no tool "shell"`},
 		{chat("--tools browser --search google"), exitUsage, `not "google"`},
 		{chat("--python-tool jail"), exitUsage, "bwrap, podman, docker, unsafe"},
+		{chat("--tools auto --python-tool docker"), exitUsage, "docker is not installed"},
+		{chat("--tools python --python-tool unsafe"), exitUsage, "python3 is not installed"},
+		{chat("--tools auto --search http://127.0.0.1:1"), exitUsage, "127.0.0.1:1 cannot be"},
 		{chat("--tool-server localhost"), exitUsage, "HOST:PORT"},
 		{chat("--mcp-config /no/such"), exitUsage, "list of MCP servers"},
 		{chat("--tool-server demo"), exitUsage, "set EXA_API_KEY"},
@@ -217,5 +220,23 @@ func TestDoctorSandbox(t *testing.T) {
 	}
 	if r.Passed == nil || !*r.Passed {
 		t.Error("it has not passed")
+	}
+}
+
+// TestToolThatFailsIsTold: a sandbox that works at the start and not in the turn. The answer goes
+// on without it, and nobody need ask for the reasoning to learn why.
+func TestToolThatFailsIsTold(t *testing.T) {
+	programs := withoutTools(t)
+	script := "#!/bin/sh\n[ $1 = ps ] && exit 0\necho 'no space left on device' >&2\nexit 125\n"
+	if err := os.WriteFile(filepath.Join(programs, "docker"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out, told strings.Builder
+	code := Run(t.Context(), []string{"ossrun", "chat", "--model", "demo", "--device", "cpu",
+		"--temperature", "0", "--alone", "--tools", "python", "--python-tool", "docker", askSum},
+		Terminal{In: strings.NewReader(""), Out: &out, Err: &told})
+	if code != exitOK || !strings.Contains(told.String(), "no space left on device") ||
+		strings.Contains(out.String(), "no space") {
+		t.Errorf("%d, %q, %q", code, out.String(), told.String())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 // Search finds at most n pages.
@@ -31,6 +32,7 @@ var (
 // Engine is the search engine that the user chose: "exa", "brave", the URL of a SearXNG, or "none".
 // "" is the first that the environment has a key or a URL of. The name is for people.
 func Engine(choice string) (_ Search, name string, err error) {
+	given := choice
 	exaKey, braveKey := os.Getenv("EXA_API_KEY"), os.Getenv("BRAVE_API_KEY")
 	searxngURL := os.Getenv("SEARXNG_URL")
 	switch choice {
@@ -66,6 +68,14 @@ func Engine(choice string) (_ Search, name string, err error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, "", fmt.Errorf("a search engine is exa, brave, none, or the URL of a "+
 			"SearXNG, not %q", choice)
+	}
+	if given == choice { // whatever it answers, it is there
+		answer, err := (&http.Client{Timeout: 5 * time.Second}).Head(choice)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s cannot be reached: %w", u.Host,
+				sentence(context.Background(), err))
+		}
+		answer.Body.Close()
 	}
 	return searxng(u).search(nil,
 		" (SearXNG needs `json` among search.formats in its settings)"), "SearXNG at " + u.Host, nil

@@ -32,10 +32,9 @@ func Confine(program string, arguments, variables []string) (*Confined, error) {
 			"Install it: apt install bubblewrap")
 	}
 	b := sandbox{name: "bwrap", program: path, host: true}
-	if b.noUserns, err = works(path); err != nil {
+	if err = b.tryBwrap(); err != nil {
 		return nil, fmt.Errorf("it is to run in the sandbox: %w", err)
 	}
-	b.scope = findScope()
 	if program, err = exec.LookPath(program); err == nil {
 		program, err = filepath.Abs(program)
 	}

@@ -238,6 +238,55 @@ func TestNoSandboxIsARefusal(t *testing.T) {
 	}
 }
 
+// TestSandboxesAreTried: one that is installed and does not work is refused when it is named, with
+// its own words, and another one is looked for when it is not.
+func TestSandboxesAreTried(t *testing.T) {
+	install := func(scripts map[string]string) {
+		folder := t.TempDir()
+		for name, script := range scripts {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script),
+				0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("PATH", folder)
+	}
+	const broken = "echo 'Cannot connect to the daemon.' >&2\necho more\nexit 1\n"
+	for _, c := range []struct {
+		name    string
+		scripts map[string]string
+		want    string // of its name or of the error
+	}{
+		{"docker", map[string]string{"docker": broken}, "python cannot run in docker: Cannot " +
+			"connect to the daemon."},
+		{"podman", map[string]string{"podman": broken}, "Cannot connect to the daemon."},
+		{"bwrap", map[string]string{"bwrap": broken, "python3": ""}, "Cannot connect"},
+		{"bwrap", map[string]string{"bwrap": ""}, "no python3 is installed"},
+		{"docker", nil, "python cannot run in docker: docker is not installed"},
+		{"unsafe", nil, "python cannot run in unsafe: python3 is not installed"},
+		{"docker", map[string]string{"docker": "exit 3"}, "exit status 3"},
+		{"", map[string]string{"docker": broken, "podman": broken}, "run in podman: Cannot"},
+		{"", map[string]string{"docker": "", "podman": broken}, "docker"},
+	} {
+		install(c.scripts)
+		tool, err := New(Options{Sandbox: c.name})
+		if err == nil && tool.Sandbox() != c.want || err != nil && (c.want == "docker" ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "more")) {
+			t.Errorf("%s of %v: %v", c.name, c.scripts, err)
+		}
+	}
+}
+
+// TestNoDaemon: the real docker without its daemon.
+func TestNoDaemon(t *testing.T) {
+	hosttest.Program(t, "docker")
+	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(t.TempDir(), "none.sock"))
+	if _, err := New(Options{Sandbox: "docker"}); err == nil || strings.Contains(err.Error(),
+		"exit status") {
+		t.Error(err)
+	}
+}
+
 // Docker and podman are driven through an executable that checks its arguments and runs the driver.
 func TestContainers(t *testing.T) {
 	python := hosttest.Program(t, "python3")

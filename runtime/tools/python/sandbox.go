@@ -4,6 +4,7 @@ package python
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -77,19 +78,15 @@ func lookForSandbox(name string) (sandbox, error) {
 		}
 		path, err := exec.LookPath(program)
 		b := sandbox{name: known, program: path, host: known == "bwrap" || known == "unsafe"}
-		if err == nil && known == "bwrap" {
-			if b.noUserns, err = works(path); err == nil {
-				b.python, err = findPython()
-				b.scope = findScope()
-			}
+		if err != nil {
+			err = fmt.Errorf("%s is not installed", program)
+		} else {
+			err = b.try()
 		}
 		if err == nil {
 			return b, nil
 		}
-		if errors.Is(err, exec.ErrNotFound) {
-			err = errors.New("it is not installed")
-		}
-		if err = fmt.Errorf("the python tool cannot use %s: %w", known, err); name != "" {
+		if err = fmt.Errorf("python cannot run in %s: %w", known, err); name != "" {
 			return sandbox{}, err
 		}
 		if unusable == nil && path != "" {
@@ -106,20 +103,49 @@ func lookForSandbox(name string) (sandbox, error) {
 	return sandbox{}, fmt.Errorf("the python tool needs a sandbox and finds none: %s", install)
 }
 
-// works tells whether bwrap may make namespaces here, which some systems forbid, and whether it can
-// forbid further ones of users, as it can since 0.8.
-func works(bwrap string) (noUserns bool, err error) {
+// try tells whether it works: some systems forbid bwrap's namespaces, and containers need their
+// daemon. Of bwrap it finds out what it can do.
+func (b *sandbox) try() (err error) {
+	switch b.name {
+	case "unsafe":
+		return nil
+	case "bwrap":
+		if err = b.tryBwrap(); err == nil {
+			b.python, err = findPython()
+		}
+		return err
+	}
+	return answers(b.program, "ps", "--quiet") // what a daemon must answer, and podman's storage
+}
+
+// tryBwrap finds out whether bwrap works here, and whether it can forbid further namespaces of
+// users, as it can since 0.8.
+func (b *sandbox) tryBwrap() error {
+	b.scope = findScope()
+	args := []string{"--ro-bind", "/", "/", "--unshare-all", "--unshare-user"}
+	b.noUserns = answers(b.program, slices.Concat(args,
+		[]string{"--disable-userns", "true"})...) == nil
+	if b.noUserns {
+		return nil
+	}
+	return answers(b.program, append(args, "true")...)
+}
+
+// answers runs a program to its end; the error is the first line that it says.
+func answers(program string, arguments ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, more := range []string{"--disable-userns", "--unshare-user"} {
-		var out []byte
-		if out, err = exec.CommandContext(ctx, bwrap, "--ro-bind", "/", "/", "--unshare-all",
-			"--unshare-user", more, "true").CombinedOutput(); err == nil {
-			return more == "--disable-userns", nil
-		}
-		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	c := exec.CommandContext(ctx, program, arguments...)
+	c.WaitDelay = time.Second
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return nil
 	}
-	return false, err
+	if ctx.Err() != nil {
+		return errors.New("it does not answer")
+	}
+	why, _, _ := strings.Cut(string(bytes.TrimSpace(out)), "\n")
+	return errors.New(cmp.Or(why, err.Error()))
 }
 
 // processes is how many a sandbox may have. What each of them makes the kernel hold, such as full
