@@ -143,9 +143,14 @@ func (c *Client) send(ctx context.Context, method, address string,
 	if c.Offline {
 		return nil, errOffline
 	}
+	hub, err := url.Parse(c.Endpoint)
+	if err != nil || hub.Host == "" || hub.Scheme != "http" && hub.Scheme != "https" {
+		return nil, &permanentError{fmt.Errorf("HF_ENDPOINT must be a URL such as %s, not %q",
+			DefaultEndpoint, c.Endpoint)}
+	}
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("HF_ENDPOINT %s is not an address: %w", c.Endpoint, err)
+		return nil, &permanentError{err}
 	}
 	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", c.UserAgent)

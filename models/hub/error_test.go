@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		"bad revision": {options: func(o *hub.Options) { o.Revision = "../x" },
 			contains: "is not a revision"},
 		"always 503": {fault: all(hubtest.CDN, hubtest.Fault{Status: 503}),
-			contains: "does not answer: status 503; what was fetched is kept"},
+			contains: "cannot be reached: status 503 (8 tries)"},
 		"always corrupt": {fault: all(hubtest.CDN, hubtest.Fault{Corrupt: true}),
 			contains: "arrived damaged twice: its hash is "},
 		"always another ETag": {fault: all(hubtest.Get, hubtest.Fault{ETag: "another"}),
@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 		"offline": {client: func(c *hub.Client) { c.Offline = true },
 			contains: "nothing is fetched offline"},
 		"no hub": {client: func(c *hub.Client) { c.Endpoint = "http://127.0.0.1:1" },
-			contains: "127.0.0.1:1 does not answer: "},
+			contains: "127.0.0.1:1 cannot be reached: connect"},
 		"not a hub": {client: func(c *hub.Client) { c.Endpoint += "/elsewhere" },
 			contains: "has no revision main"},
 	} {

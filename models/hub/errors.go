@@ -3,11 +3,13 @@ package hub
 // What can go wrong, in sentences that say what to do about it.
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -98,9 +100,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf(
-		"%s does not answer: %s; what was fetched is kept (HF_ENDPOINT names a mirror, "+
-			"HTTPS_PROXY a proxy)", e.Host, Cause(e.Err))
+	return fmt.Sprintf("%s cannot be reached: %s (%d tries)", e.Host, Cause(e.Err), e.Tries)
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
@@ -110,7 +110,14 @@ func Cause(err error) string {
 	var status *statusError
 	var timeout net.Error
 	var call *net.OpError
+	var untrusted *tls.CertificateVerificationError
+	var wrapped *url.Error
 	switch {
+	case errors.As(err, &untrusted):
+		return "its certificate is not trusted here (" + untrusted.Err.Error() + "); behind a " +
+			"proxy that opens TLS, set SSL_CERT_FILE to its authority"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it does not speak TLS; is it http:// instead of https://?"
 	case errors.As(err, &name):
 		return "the name " + name.Name + " is not known (no network, or no DNS)"
 	case errors.As(err, &status):
@@ -119,6 +126,8 @@ func Cause(err error) string {
 		return "nothing came in time"
 	case errors.As(err, &call):
 		return call.Err.Error()
+	case errors.As(err, &wrapped): // without its URL
+		return wrapped.Err.Error()
 	}
 	return err.Error()
 }

@@ -5,9 +5,12 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"time"
 )
 
@@ -31,6 +34,9 @@ func (p *patience) retry(ctx context.Context, err error) error {
 	}
 	if permanent, ok := errors.AsType[*permanentError](err); ok {
 		return permanent.err
+	}
+	if untrusted(err) {
+		return fmt.Errorf("%s cannot be reached: %s", p.client.host(), Cause(err))
 	}
 	if !transient(err) {
 		return err
@@ -71,6 +77,12 @@ func transient(err error) bool {
 	var missing *NotFoundError
 	return !errors.Is(err, errOffline) && !errors.As(err, &protocol) &&
 		!errors.As(err, &access) && !errors.As(err, &missing)
+}
+
+// untrusted tells whether it is the other side's TLS that was refused, which is the same next time.
+func untrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // retry runs f until it works or its error is final.

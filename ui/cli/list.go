@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -82,6 +83,10 @@ func listed() ([]listedModel, error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err := store.Root()
+	if err != nil {
+		return nil, err
+	}
 	rows := []listedModel{}
 	for _, s := range stored {
 		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main,
@@ -89,6 +94,15 @@ func listed() ([]listedModel, error) {
 			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
 		if row.Name == "" {
 			row.Name = "hf:" + s.Repo
+		}
+		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // what rm would give back
+			partial, err := store.PlanRemoval(root, repo, s.Commit)
+			if err != nil {
+				return nil, err
+			}
+			if partial != nil { // else it has just been deleted
+				row.Bytes = partial.Bytes
+			}
 		}
 		if e, ok := models.Lookup(s.Repo); ok && !s.Complete {
 			row.Download, row.Fits = e.DownloadBytes, e.DownloadBytes < free

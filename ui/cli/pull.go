@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,11 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	debug.FreeOSMemory()
 	show.start = time.Now()
-	show.note(fmt.Sprintf("asking %s for %s", client.Endpoint, target.Repo.ID()))
+	from := "asking " + client.Endpoint
+	if client.Offline {
+		from = "looking in " + root
+	}
+	show.note(fmt.Sprintf("%s for %s", from, target.Repo.ID()))
 	client.Retrying = func(err error, tries int, wait time.Duration) {
 		show.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
 			client.Attempts, wait.Seconds()))
@@ -99,18 +104,17 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	}
 	if ctx.Err() != nil {
 		if !show.json {
-			fmt.Fprintln(show.terminal.Err, "ossrun: interrupted; what was fetched is kept, and "+
-				"the same pull goes on from there")
+			fmt.Fprintf(show.terminal.Err, "ossrun: interrupted%s\n", cmp.Or(show.kept(),
+				" before anything was downloaded"))
 		}
 		// however the context ended, the exit code is that of an interruption
 		return context.Canceled
 	}
 	if e, ok := errors.AsType[*hub.UnreachableError](err); ok {
-		return fail(exitFailure, "%s cannot be reached: %s (%d tries). What was fetched is kept. "+
-			"Behind a proxy, set HTTPS_PROXY; with a mirror, HF_ENDPOINT. On a machine with a "+
-			"network, `ossrun pull %s` there and copy its folder %s here (or the model's files "+
-			"anywhere, and give --model FOLDER); --offline then uses what is here", e.Host,
-			hub.Cause(e.Err), e.Tries, target.Name,
+		return fail(exitFailure, "%s%s. Behind a proxy, set HTTPS_PROXY; with a mirror, "+
+			"HF_ENDPOINT. On a machine with a network, `ossrun pull %s` there and copy its folder "+
+			"%s here (or the model's files anywhere, and give --model FOLDER); --offline then "+
+			"uses what is here", e, show.kept(), target.Name,
 			filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
 	}
 	return err
@@ -125,7 +129,18 @@ type pullScreen struct {
 	start   time.Time
 	last    time.Time
 	retried time.Time // when a retry was last told of
+	got     hub.Progress
 	drawing
+}
+
+// kept is what of a pull that ended early is on the disk; "" for nothing that this one knows of.
+func (s *pullScreen) kept() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.got.Done == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s downloaded. Run the same command to resume", howMuch(s.got))
 }
 
 type pullEvent struct {
@@ -152,6 +167,7 @@ func (s *pullScreen) emit(e pullEvent) error {
 func (s *pullScreen) progress(p hub.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.got = p
 	switch {
 	case s.json:
 		if time.Since(s.last) >= time.Second || p.FilesDone == p.Files {

@@ -2,13 +2,20 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
 )
 
 // TestPullBar: what a person sees of a pull in its states, each in one line that takes the place of
@@ -91,6 +98,91 @@ func TestNoNetwork(t *testing.T) {
 		"HTTPS_PROXY", "HF_ENDPOINT", "models--openai--gpt-oss-120b here", "--offline"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+}
+
+// TestPullsThatEndEarly: what a pull says it has kept is there, list and rm say how much it is, and
+// where nothing came none is claimed.
+func TestPullsThatEndEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(stop func(), r hubtest.Request) hubtest.Fault
+		some  bool   // bytes come before it ends
+		want  string // of stderr
+	}{
+		"interrupted before a byte": {func(stop func(), _ hubtest.Request) hubtest.Fault {
+			stop()
+			return hubtest.Fault{Status: 503, RetryAfter: "60"}
+		}, false, "ossrun: interrupted before anything was downloaded\n"},
+		"interrupted": {func(stop func(), r hubtest.Request) hubtest.Fault {
+			if r.Kind == hubtest.CDN && r.N > 2 {
+				time.AfterFunc(time.Second, stop)
+				return hubtest.Fault{Rate: 1}
+			}
+			return hubtest.Fault{}
+		}, true, "MB downloaded. Run the same command to resume\n"},
+		"without its files": {func(_ func(), r hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{Status: 403}
+		}, false, "has no repository"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := startHub()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			server.Fault = func(r hubtest.Request) hubtest.Fault { return c.fault(stop, r) }
+			t.Setenv("HF_ENDPOINT", server.Hub.URL)
+			t.Setenv("HF_HOME", t.TempDir())
+			t.Setenv("HF_TOKEN", "")
+			os.Unsetenv("HF_HUB_CACHE")
+			run := func(ctx context.Context, args ...string) (int, string) {
+				var said bytes.Buffer
+				code := Run(ctx, append([]string{"ossrun"}, args...), Terminal{Out: &said,
+					Err: &said})
+				return code, said.String()
+			}
+			code, said := run(ctx, "pull", "20b")
+			if code == exitOK || !strings.Contains(said, c.want) ||
+				!c.some && strings.Contains(said, "resume") {
+				t.Errorf("%d, %s", code, said)
+			}
+			_, list := run(t.Context(), "list")
+			code, removed := run(t.Context(), "rm", "20b", "--yes")
+			amount := regexp.MustCompile(`[0-9.]+ MB`)
+			a, b := amount.FindString(list), amount.FindString(removed)
+			if c.some && (a != b || a == "0.0 MB") || !c.some && code == exitOK && b != "0.0 MB" {
+				t.Errorf("list says %q and rm %q\n%s%s", a, b, list, removed)
+			}
+		})
+	}
+}
+
+// TestHubThatCannotBe: what is wrong with the hub's address or its TLS is told at once, without a
+// second try.
+func TestHubThatCannotBe(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	t.Setenv("HF_HOME", t.TempDir())
+	const address = "HF_ENDPOINT must be a URL such as https://huggingface.co, not "
+	for endpoint, want := range map[string]string{"foo": address + `"foo"`, "foo:80": address,
+		"ftp://x": address, "http://": address, "http://[::1": address,
+		secure.URL: "certificate is not trusted here",
+		strings.Replace(plain.URL, "http:", "https:", 1): "does not speak TLS"} {
+		t.Setenv("HF_ENDPOINT", endpoint)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		var said bytes.Buffer
+		code := Run(ctx, []string{"ossrun", "pull", "20b"}, Terminal{Out: &said, Err: &said})
+		stop()
+		if code == exitOK || !strings.Contains(said.String(), want) ||
+			strings.Contains(said.String(), "try 2") || strings.Contains(said.String(), "Get ") {
+			t.Errorf("%s: %d, %s", endpoint, code, &said)
 		}
 	}
 }
