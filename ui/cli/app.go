@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/mattn/go-isatty"
@@ -187,7 +188,13 @@ func noArguments(c *cli.Context) error {
 		c.Args().First(), c.Command.HelpName)
 }
 
-var undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+// What the parser of flags says.
+var (
+	undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+	badValue      = regexp.MustCompile(`^invalid (?:boolean )?value ("(?s:.*)") for (?:flag )?-([^ :]+): `)
+	noValue       = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
+	noFlag        = regexp.MustCompile(`^bad flag syntax: (.*)$`)
+)
 
 // usageError says in one line what is wrong with the flags.
 func usageError(c *cli.Context, err error, _ bool) error {
@@ -205,6 +212,18 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			name = name[1:] // as it was written
 		}
 		return fail(exitUsage, "%s%s", unknownName("flag", name, known), see)
+	}
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil && c.Command != nil {
+		value, quoted := strconv.Unquote(m[1])
+		if quoted == nil {
+			return fail(exitUsage, "%s", misread(flagNamed(c.Command, m[2]), m[2], value))
+		}
+	}
+	if m := noValue.FindStringSubmatch(err.Error()); m != nil {
+		return fail(exitUsage, "--%s needs a value%s", m[1], see)
+	}
+	if m := noFlag.FindStringSubmatch(err.Error()); m != nil {
+		return fail(exitUsage, "%q is not a flag%s", m[1], see)
 	}
 	return fail(exitUsage, "%s%s", err, see)
 }

@@ -61,6 +61,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 		if inner != "" {
 			value = inner + "=" + value
 		}
+		value = plain(flagNamed(cmd, name), value)
 		switch {
 		case name == "": // not a flag of this verb: the parser says so
 			flags = append(flags, a)

@@ -73,8 +73,10 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 		if name == "" || typed(c, name) || typed(c, opposite(name)) {
 			continue
 		}
-		if err := c.Set(name, values[written]); err != nil {
-			return fail(exitUsage, "config file %s: %s: %s", path, written, err)
+		f := flagNamed(c.Command, name)
+		if err := c.Set(name, plain(f, values[written])); err != nil {
+			return fail(exitUsage, "config file %s: %s: %s", path, written, misread(f, name,
+				values[written]))
 		}
 		noteOrigin(c, name, "config file "+path)
 	}

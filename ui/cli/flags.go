@@ -5,6 +5,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -82,16 +83,62 @@ func atLeast(to *int, name string, least int, usage string) cli.Flag {
 	return f
 }
 
+// bounded is a number whose bounds are said wherever it is refused.
+type bounded struct {
+	*cli.Float64Flag
+	bounds string
+}
+
 // between is a number; bounds says which, for people.
 func between[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
 	usage string) cli.Flag {
-	return &cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
+	return &bounded{&cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
 		Action: func(_ *cli.Context, v float64) error {
 			if *to = F(v); !ok(v) {
 				return fail(exitUsage, "--%s must %s, not %v", name, bounds, v)
 			}
 			return nil
-		}}
+		}}, bounds}
+}
+
+func flagNamed(cmd *cli.Command, name string) cli.Flag {
+	for _, f := range cmd.Flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// units are what a whole number may end in, as for vLLM.
+var units = map[byte]float64{'k': 1e3, 'm': 1e6, 'g': 1e9, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
+
+// plain is a value as the parser reads it: 32000 for 32k where a whole number is wanted.
+func plain(f cli.Flag, value string) string {
+	if _, whole := f.(*cli.IntFlag); whole && len(value) > 1 {
+		last := len(value) - 1
+		n, err := strconv.ParseFloat(value[:last], 64)
+		if unit := units[value[last]]; err == nil && unit > 0 {
+			return strconv.FormatFloat(n*unit, 'f', -1, 64)
+		}
+	}
+	return value
+}
+
+// misread says what a flag needs whose value the parser could not read.
+func misread(f cli.Flag, name, value string) string {
+	must := "be a whole number"
+	switch f := f.(type) {
+	case *bounded:
+		must = f.bounds
+	case *cli.Float64Flag:
+		must = "be a number"
+	case *cli.Uint64Flag:
+		must += " from 0 up"
+	case *cli.BoolFlag:
+		must = "be true or false"
+	}
+	return fmt.Sprintf("--%s must %s, not %q", name, must, value)
 }
 
 // read is a text that take takes where it is given.
