@@ -29,7 +29,8 @@ type benchVerb struct {
 	synthetic string
 	layers    int
 	suite     benchSuite
-	copies    bool // --copy
+	copies    bool     // --copy
+	only      []string // operations; none: all
 
 	save                           bool
 	resultDir, resultFile, compare string
@@ -200,6 +201,12 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 	if err != nil {
 		return nil, err
 	}
+	s := serve.DefaultsFor(m.Backend(), checkpoint.Found{}, spec)
+	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
+	s.Dense = cmp.Or(v.options.Settings.Dense, s.Dense)
+	if err := bench.Known(spec, s, v.only); err != nil { // before the weights are made
+		return nil, fail(exitUsage, "%s", err)
+	}
 	_, free := m.Backend().Memory()
 	if m.OnGPU() { // they are made in the host's memory first
 		host, err := serve.FreeMemory()
@@ -276,13 +283,14 @@ func benchOpsCommand(t Terminal) *cli.Command {
 					v.layers = 0
 				}
 			}
+			v.only = c.Args().Slice()
 			return v.onDevice(c, t, func(x benched) error { return v.ops(c, x) })
 		},
 	}
 }
 
 func (v *benchVerb) ops(c *cli.Context, x benched) error {
-	r, err := bench.RunOps(c.Context, x.on, x.gauge, x.ckpt, v.bench, c.Args().Slice())
+	r, err := bench.RunOps(c.Context, x.on, x.gauge, x.ckpt, v.bench, v.only)
 	if err != nil && (!errors.Is(err, context.Canceled) || r == nil) {
 		return err
 	}

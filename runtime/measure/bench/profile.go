@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -170,7 +171,7 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 		return nil, err
 	}
 	report := &OpsReport{Report: b.report}
-	if err := known(b.program, only); err != nil {
+	if err := Known(ckpt.Spec, b.eng.Settings(), only); err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
@@ -191,7 +192,12 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 	return report, b.close()
 }
 
-func known(p *engine.Program, only []string) error {
+// Known refuses names of operations that a step of a model does not have. It needs no weights.
+func Known(spec models.Spec, s engine.Settings, only []string) error {
+	p, err := engine.Record(spec, s, 1)
+	if err != nil {
+		return err
+	}
 	var names []string
 	for _, op := range p.Ops {
 		if name := operationName(op, true); name != "tap" && !slices.Contains(names, name) {
