@@ -13,6 +13,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -62,6 +63,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 			value = inner + "=" + value
 		}
 		value = plain(flagNamed(cmd, name), value)
+		if name == "help" || name == "h" { // whatever else is asked for
+			return append(slices.Clone(args[:at]), "--help")
+		}
 		switch {
 		case name == "": // not a flag of this verb: the parser says so
 			flags = append(flags, a)
@@ -116,7 +120,7 @@ func otherSpellings(app *cli.App, args []string) []string {
 		return append([]string{args[0], "version"}, args[2:]...)
 	case "help":
 		if len(args) > 2 {
-			return []string{args[0], args[2], "--help"}
+			return append(append([]string{args[0]}, args[2:]...), "--help")
 		}
 		return []string{args[0], "--help"}
 	}
