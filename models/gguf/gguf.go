@@ -118,8 +118,8 @@ func (d *decoder) header() (*Header, error) {
 	version := d.uint32()
 	if d.err == nil && version != 2 && version != 3 {
 		return nil, wrong(
-			"is of version %d of GGUF, and 2 and 3 are read (a file for big-endian machines says "+
-				"so too)", version)
+			"is not a GGUF file that ossrun reads (version %d; supported: 2, 3). It is damaged or "+
+				"big-endian", version)
 	}
 	tensors, keys := d.uint64(), d.uint64()
 	if tensors > maxTensors || keys > maxKeys {

@@ -88,7 +88,11 @@ func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 // Find finds the model of the options, else the best that is here and fits, else what absent says.
 func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
-		return checkpoint.Resolve(m.options.Model)
+		found, err := checkpoint.Resolve(m.options.Model)
+		if err != nil {
+			return found, &ModelError{err}
+		}
+		return found, nil
 	}
 	_, free := m.spare.Memory()
 	if best, ok := checkpoint.BestFit(free); ok {
