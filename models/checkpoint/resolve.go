@@ -53,7 +53,6 @@ type NotCachedError struct {
 	Name  string // the model: "gpt-oss-20b" or "owner/name@revision"
 	Pull  string // what ossrun pull is told to fetch
 	Bytes int64  // size of the download, 0 if unknown
-	Root  string // the cache that was searched
 }
 
 func (e *NotCachedError) Error() string {
@@ -61,7 +60,7 @@ func (e *NotCachedError) Error() string {
 	if e.Bytes > 0 {
 		size = fmt.Sprintf(" (%.2f GB)", float64(e.Bytes)/1e9)
 	}
-	return fmt.Sprintf("%s is not in %s: run ossrun pull %s%s", e.Name, e.Root, e.Pull, size)
+	return fmt.Sprintf("%s is not downloaded: run ossrun pull %s%s", e.Name, e.Pull, size)
 }
 
 // Resolve finds a model: *NotCachedError when it is known but not here, *UnknownModelError when
@@ -137,7 +136,7 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	if first != nil {
 		return *first, nil
 	}
-	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo), Root: root}
+	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo)}
 	if revision != "" {
 		// without a size, which is known only for the release's main
 		missing.Name = repo.ID() + "@" + revision

@@ -108,17 +108,14 @@ func TestCatalogue(t *testing.T) {
 }
 
 func TestResolveNothing(t *testing.T) {
-	root := cache(t)
+	cache(t)
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ name, want string }{
-		{"20b", "gpt-oss-20b is not in " + root + ": run ossrun pull 20b (13.76 GB)"},
-		{"openai/gpt-oss-120b", "gpt-oss-120b is not in " + root +
-			": run ossrun pull 120b (65.25 GB)"},
-		{"hf:someone/tune", "someone/tune is not in " + root + ": run ossrun pull hf:someone/tune"},
-		{"hf:someone/tune@v2", "someone/tune@v2 is not in " + root +
-			": run ossrun pull hf:someone/tune@v2"},
-		{"hf:openai/gpt-oss-20b@v2", "openai/gpt-oss-20b@v2 is not in " + root +
-			": run ossrun pull hf:openai/gpt-oss-20b@v2"},
+		{"20b", "gpt-oss-20b is not downloaded: run ossrun pull 20b (13.76 GB)"},
+		{"openai/gpt-oss-120b", "gpt-oss-120b is not downloaded: run ossrun pull 120b (65.25 GB)"},
+		{"hf:someone/tune", "someone/tune is not downloaded: run ossrun pull hf:someone/tune"},
+		{"hf:someone/tune@v2", "someone/tune@v2 is not downloaded: run ossrun pull hf:someone/tune@v2"},
+		{"hf:openai/gpt-oss-20b@v2", "openai/gpt-oss-20b@v2 is not downloaded: run ossrun pull hf:openai/gpt-oss-20b@v2"},
 	} {
 		_, err := checkpoint.Resolve(test.name)
 		var missing *checkpoint.NotCachedError

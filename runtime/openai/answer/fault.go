@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -108,18 +109,24 @@ func FaultOf(err error, history string) *Fault {
 		return Failure(http.StatusInternalServerError, "non_finite_logits", "the model computed "+
 			"NaN or infinite logits, so this request was ended; other requests go on")
 	case isBroken:
-		return Failure(http.StatusInternalServerError, "engine_fault", broken.Error())
+		return Failure(http.StatusInternalServerError, "engine_fault", public(broken))
 	case errors.Is(err, sched.ErrClosed):
 		return Failure(http.StatusServiceUnavailable, KindServer, "the server is shutting down")
 	case errors.Is(err, session.ErrUnavailable):
-		return Failure(http.StatusServiceUnavailable, "model_unavailable", err.Error())
+		return Failure(http.StatusServiceUnavailable, "model_unavailable", public(err))
 	case errors.Is(err, session.ErrUnknownModel):
-		return Refusal(http.StatusNotFound, "model", "model_not_found", err.Error())
+		return Refusal(http.StatusNotFound, "model", "model_not_found", public(err))
 	case errors.Is(err, context.Canceled):
 		return Failure(StatusClientGone, "cancelled", "the request was cancelled")
 	}
-	return Failure(http.StatusInternalServerError, KindServer, err.Error())
+	return Failure(http.StatusInternalServerError, KindServer, public(err))
 }
+
+// folders are the folders of an absolute path, behind which its last name stands.
+var folders = regexp.MustCompile(`(^|[\s"'(=,])(?:[A-Za-z]:[\\/]|/)(?:[^\s/\\:"',]+[\\/])+`)
+
+// public is an error as a client may read it: where files lie is the server's own affair.
+func public(err error) string { return folders.ReplaceAllString(err.Error(), "$1") }
 
 func parameterOf(field, history string) string {
 	switch field {

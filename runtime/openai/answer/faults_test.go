@@ -1,15 +1,18 @@
-// What the sampled tokens did wrong is seen in the metrics.
+// What went wrong: in the metrics, and as a client may read it.
 
 package answer_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -50,5 +53,28 @@ func TestFaultsAreAMetric(t *testing.T) {
 			t.Errorf("%d faults of kind %s in each of two turns are counted as\n%s", n,
 				harmony.Fault(kind), lines)
 		}
+	}
+}
+
+// TestFaultsTellNoPaths: whatever fails, a client does not learn where the server's files lie.
+func TestFaultsTellNoPaths(t *testing.T) {
+	for _, text := range []string{"gpt-oss-20b is not in /home/me/.cache/huggingface/hub: run it",
+		"open /root/x/config.json: permission denied", `C:\Users\me\hub\config.json is damaged`,
+		`reading "/srv/models/20b/a.safetensors"`, "/srv/a/b"} {
+		inner := errors.New(text)
+		for _, err := range []error{inner, fmt.Errorf("%w %q: %w", session.ErrUnknownModel, "20b",
+			inner), fmt.Errorf("%w: %w", session.ErrUnavailable, inner),
+			&sched.EngineError{Fault: inner}} {
+			got := answer.FaultOf(err, "messages").Message
+			for _, folder := range []string{"/home", "/root", "Users", "/srv", "models/", ".cache"} {
+				if strings.Contains(got, folder) {
+					t.Errorf("%v: %s", err, got)
+				}
+			}
+		}
+	}
+	const plain = "http://127.0.0.1:8000/v1/models answers 3 tokens/s, and/or nothing"
+	if got := answer.FaultOf(errors.New(plain), "").Message; got != plain {
+		t.Errorf("%q", got)
 	}
 }
