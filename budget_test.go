@@ -52,7 +52,7 @@ var budget = map[string]int{
 	"runtime/openai/ollama":      532,
 	"runtime/openai/responses":   3056,
 	"runtime/process":            76,
-	"runtime/remote":             751,
+	"runtime/remote":             767,
 	"runtime/remote/client":      489,
 	"runtime/remote/local":       1226,
 	"runtime/remote/pool":        1004,

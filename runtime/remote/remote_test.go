@@ -292,6 +292,15 @@ func TestEnds(t *testing.T) {
 		s := &standIn{models: `{"data":[{"id":"m"}]}`, answers: [][]string{lines}}
 		m, _ := s.open(t)
 		events, r := ask(t, m)
+		why := map[string]string{
+			"!half.error":   "the connection closed before the answer was complete",
+			"!half!x.error": "the server reported an error: out of memory",
+			".error":        "the server's answer cannot be read: ",
+		}[want]
+		if err := r.Done.Err; (err != nil) != (why != "") || err != nil && !strings.HasPrefix(
+			err.Error(), why) {
+			t.Errorf("%q ends with %q", want, err)
+		}
 		if events != want || strings.Contains(want, "half") && len(r.Messages) != 1 {
 			t.Errorf("%q, want %q; messages %v", events, want, r.Messages)
 		}

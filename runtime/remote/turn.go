@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -152,13 +153,13 @@ func (t *turn) end(err error) {
 		done.Finish = session.FinishCancelled
 	case errors.Is(err, io.EOF) && (t.finish != "" || t.stream.Complete()):
 		if done.Finish = t.reason(); done.Finish == session.FinishToolCalls && !t.named() {
-			done.Finish, done.Err = session.FinishError, errors.New("the port sent a call "+
+			done.Finish, done.Err = session.FinishError, errors.New("the server sent a call "+
 				"without a name")
 		}
 	case errors.Is(err, io.EOF):
-		done.Finish, done.Err = session.FinishError, errors.New("the port ended in the middle")
+		done.Finish, done.Err = session.FinishError, errBroken
 	default:
-		done.Finish, done.Err = session.FinishError, fmt.Errorf("the port failed: %w", err)
+		done.Finish, done.Err = session.FinishError, broken(err)
 	}
 	if done.Finish == session.FinishStop {
 		if err := check(t.form, t.result.Answer); err != nil {
@@ -177,6 +178,21 @@ func (t *turn) end(err error) {
 	}
 	t.result.Done = done
 	t.ready = append(t.ready, done)
+}
+
+var errBroken = errors.New("the connection closed before the answer was complete")
+
+// broken is what ended a stream, in one cause.
+func broken(err error) error {
+	var reported *client.Error
+	var network net.Error
+	switch {
+	case errors.As(err, &reported):
+		return reported
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
+		return errBroken
+	}
+	return fmt.Errorf("the server's answer cannot be read: %w", err)
 }
 
 // reason is why the port says that the turn has ended.

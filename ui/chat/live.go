@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -189,8 +190,12 @@ func (m *Model) ended(d session.Done) {
 		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
 			ending = "the context is full: /compact goes on from a summary, /new begins anew"
 		} else {
-			ending = fmt.Sprintf("stopped after %s, as --max-tokens asks",
-				counted(d.Usage.Completion, "token"))
+			by := "limit set by the server"
+			if m.options.Request.MaxTokens > 0 {
+				by = "--max-tokens"
+			}
+			ending = fmt.Sprintf("answer cut off after %s (%s)",
+				counted(d.Usage.Completion, "token"), by)
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
@@ -204,7 +209,8 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishError:
 		tone = term.Red
 		l.lost = errors.Is(d.Err, session.ErrGone)
-		ending = "the engine failed: " + reason(d.Err) + "; /regenerate asks again"
+		why := reason(d.Err)
+		ending = strings.ToUpper(why[:1]) + why[1:] + ". Type /regenerate to retry."
 	}
 	l.answer.finish(m.now, term.Clean(ending), tone)
 }
@@ -248,7 +254,7 @@ func reason(err error) string {
 	var full *sched.ContextLengthError
 	switch {
 	case err == nil:
-		return "it gave no reason"
+		return "the engine stopped unexpectedly"
 	case errors.As(err, &full) && full.Asked == 0: // another's port, which counts by itself
 		return err.Error() + ": shorten the message, /compact what was said, or begin a /new " +
 			"conversation"

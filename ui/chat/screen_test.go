@@ -307,13 +307,20 @@ func TestErrors(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	for want, done := range map[string]session.Done{
-		"stopped after 12 tokens, as --max-tokens asks": {Finish: session.FinishLength,
+		"answer cut off after 13 tokens (--max-tokens)": {Finish: session.FinishLength,
+			Usage: session.Usage{Prompt: 5, Completion: 13}},
+		"The engine stopped unexpectedly. Type /regenerate": {Finish: session.FinishError},
+		"answer cut off after 12 tokens (limit set by the server)": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 5, Completion: 12}},
 		"the context is full: /compact": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 131000, Completion: 72}},
 		"asked for a tool": {Finish: session.FinishToolCalls},
 	} {
-		s := newStage(t, 90, 18, Options{}, turn([]session.Event{
+		o := Options{}
+		if strings.Contains(want, "--max-tokens") {
+			o.Request.MaxTokens = 13
+		}
+		s := newStage(t, 90, 18, o, turn([]session.Event{
 			session.CallStart{Name: "weather", Recipient: "functions.weather"},
 			session.CallArguments{Text: "{\"city\":"}, session.CallArguments{Text: " \"Paris\"}"},
 			session.CallEnd{}, done}))

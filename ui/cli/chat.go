@@ -334,7 +334,7 @@ func answerOnce(c *cli.Context, t Terminal, m session.Runner, r session.Request,
 	case session.FinishCancelled:
 		return context.Canceled
 	case session.FinishError:
-		return fail(exitFailure, "the model stopped: %s", res.Done.Err)
+		return fail(exitFailure, "%s", res.Done.Err)
 	case session.FinishLength:
 		fmt.Fprintln(t.Err, "ossrun: the answer was cut: --max-tokens or the context is used up")
 	}

@@ -165,6 +165,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if e.Status == http.StatusOK { // it began to answer
+		return "the server reported an error: " + cmp.Or(e.Message, "without saying which")
+	}
 	return fmt.Sprintf("%s answers %d: %s", e.shownURL, e.Status, e.Message)
 }
 
