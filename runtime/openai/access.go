@@ -103,7 +103,8 @@ func (p *port) admit(r *http.Request) *answer.Fault {
 	switch {
 	case !p.knowsHost(r):
 		return answer.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
-			answer.Brief(r.Host)+", which is not a name of this server; --allowed-hosts adds names")
+			answer.Brief(r.Host)+", which is not a name of this server; to allow it, start the "+
+			"server with --allowed-hosts "+answer.Brief(hostName(r.Host)))
 	case origin != "" && !p.knowsOrigin(origin, r.Host):
 		return answer.Refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+
 			answer.Brief(origin)+" may not use this server; --allowed-origins allows them")
@@ -131,7 +132,8 @@ func isJSON(r *http.Request) bool {
 func (p *port) knowsHost(r *http.Request) bool {
 	host := hostName(r.Host)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if host == "" || local != nil && local.Network() == "unix" || isLoopback(host) {
+	if host == "" || local != nil && local.Network() == "unix" || isLoopback(host) ||
+		slices.Contains(ofContainers, strings.ToLower(host)) {
 		return true
 	}
 	opened := slices.ContainsFunc(p.Hosts, func(name string) bool { return !isLoopback(name) })
@@ -140,6 +142,10 @@ func (p *port) knowsHost(r *http.Request) bool {
 		return name == "*" || strings.EqualFold(hostName(name), host)
 	})
 }
+
+// ofContainers are this machine's names in containers of Docker and Podman. Nobody can have them in
+// the public DNS, so a page cannot point one at this machine.
+var ofContainers = []string{"host.docker.internal", "host.containers.internal"}
 
 // hostName is a host without its port, its brackets and the dot that may end it.
 func hostName(host string) string {

@@ -44,17 +44,22 @@ func TestHosts(t *testing.T) {
 	closed, named := handler("127.0.0.1"), handler("127.0.0.1", "box.lan")
 	for host, statuses := range map[string][4]int{
 		// listening on loopback, with a further name, on every address, with *
-		"localhost:8000":       {200, 200, 200, 200},
-		"LOCALHOST":            {200, 200, 200, 200},
-		"app.localhost.:80":    {200, 200, 200, 200},
-		"127.0.0.1:8000":       {200, 200, 200, 200},
-		"127.9.9.9":            {200, 200, 200, 200},
-		"[::1]:8000":           {200, 200, 200, 200},
-		"Box.lan:8000":         {403, 200, 403, 200},
-		"192.168.1.5:8000":     {403, 200, 200, 200},
-		"evil.example":         {403, 403, 403, 200},
-		"127.0.0.1.evil.com":   {403, 403, 403, 200},
-		"localhost.evil.com:1": {403, 403, 403, 200},
+		"localhost:8000":    {200, 200, 200, 200},
+		"LOCALHOST":         {200, 200, 200, 200},
+		"app.localhost.:80": {200, 200, 200, 200},
+		"127.0.0.1:8000":    {200, 200, 200, 200},
+		"127.9.9.9":         {200, 200, 200, 200},
+		"[::1]:8000":        {200, 200, 200, 200},
+		"Box.lan:8000":      {403, 200, 403, 200},
+
+		"host.docker.internal:8000":     {200, 200, 200, 200},
+		"Host.Containers.internal":      {200, 200, 200, 200},
+		"host.docker.internal.evil.com": {403, 403, 403, 200},
+		"evil.docker.internal":          {403, 403, 403, 200},
+		"192.168.1.5:8000":              {403, 200, 200, 200},
+		"evil.example":                  {403, 403, 403, 200},
+		"127.0.0.1.evil.com":            {403, 403, 403, 200},
+		"localhost.evil.com:1":          {403, 403, 403, 200},
 	} {
 		for i, h := range []http.Handler{closed, named, handler("0.0.0.0"), handler("*")} {
 			w := asHost(h, host)

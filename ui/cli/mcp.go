@@ -86,7 +86,7 @@ func httpServer(ctx context.Context, server *mcp.Host, t Terminal, kind, host st
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	fmt.Fprintf(t.Err, "ossrun: the %s tool is at http://%[2]s/sse and http://%[2]s/mcp\n", kind,
-		listener.Addr())
+		addresses(listener)[0])
 	select {
 	case err := <-failed:
 		return fail(exitFailure, "the server stopped: %s", err)

@@ -319,14 +319,15 @@ func (s *server) ready() error {
 	return nil
 }
 
-func (s *server) url() string {
-	switch {
-	case s.uds != "":
-		return "unix:" + s.uds
-	case s.secure:
-		return "https://" + s.listener.Addr().String()
+func (s *server) url() string { return s.urls()[0] }
+
+// urls are those that reach the server, this machine's first.
+func (s *server) urls() []string {
+	if s.uds != "" {
+		return []string{"unix:" + s.uds}
 	}
-	return "http://" + s.listener.Addr().String()
+	scheme := either(s.secure, "https://", "http://")
+	return each(addresses(s.listener), func(address string) string { return scheme + address })
 }
 
 func (s *server) run(ctx context.Context) (err error) {
@@ -437,6 +438,9 @@ func (s *server) announce() {
 	}
 	m := s.Models.First()
 	s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(), s.url())
+	if others := s.urls()[1:]; len(others) > 0 {
+		s.options.Notify("from other machines and containers: " + strings.Join(others, ", "))
+	}
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
 			"asks for one")

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,21 @@ func TestServeFlags(t *testing.T) {
 	if said := s.err.String(); !strings.Contains(said,
 		"other machines can use this port without a key; --api-key-file FILE asks for one") {
 		t.Errorf("it does not warn: %s", said)
+	}
+	said, urls := s.err.String(), regexp.MustCompile(`http://[^\s,]+`)
+	if list := urls.FindAllString(said, -1); len(list) == 0 || strings.Contains(said, "[::]") {
+		t.Errorf("it is not told where the server is: %s", said)
+	} else {
+		for _, address := range list { // each one reaches it
+			address = strings.TrimSuffix(address, "/v1")
+			resp, err := s.web.Get(address + "/health")
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %v", address, err)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+		}
 	}
 	ask := func(host, origin, content string) (status int, header http.Header, text string) {
 		t.Helper()
@@ -46,7 +62,7 @@ func TestServeFlags(t *testing.T) {
 		return resp.StatusCode, resp.Header, string(b)
 	}
 	for host, want := range map[string]int{"box.example": 200, "localhost": 200,
-		"evil.example": http.StatusForbidden} {
+		"host.docker.internal": 200, "evil.example": http.StatusForbidden} {
 		if got, _, text := ask(host, "", `"hi"`); got != want {
 			t.Errorf("for %s: %d %s", host, got, text)
 		}

@@ -111,6 +111,23 @@ func (p *portFlags) allowedHosts() []string {
 	return names
 }
 
+// addresses are those that reach a listener: at every address, this machine's own, its loopback
+// first.
+func addresses(l net.Listener) []string {
+	at, ok := l.Addr().(*net.TCPAddr)
+	if !ok || !at.IP.IsUnspecified() {
+		return []string{l.Addr().String()}
+	}
+	list := []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))}
+	own, _ := net.InterfaceAddrs() // without them the loopback is told
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			list = append(list, net.JoinHostPort(n.IP.String(), strconv.Itoa(at.Port)))
+		}
+	}
+	return list
+}
+
 func (p *portFlags) listen() (net.Listener, error) {
 	if p.uds != "" {
 		return listenUnix(p.uds)

@@ -128,3 +128,28 @@ func TestListenUnixRefuses(t *testing.T) {
 		t.Error("a file was removed")
 	}
 }
+
+// TestAddressesReachTheListener: of a listener at every address those are told that a client can
+// use, of another one its own.
+func TestAddressesReachTheListener(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "0.0.0.0", "::", "::1", "localhost"} {
+		l, err := listen(host, 0)
+		if err != nil {
+			t.Logf("%s: %v", host, err) // a machine without IPv6
+			continue
+		}
+		for _, address := range addresses(l) {
+			name, _, err := net.SplitHostPort(address)
+			if ip := net.ParseIP(name); err != nil || ip == nil || ip.IsUnspecified() {
+				t.Errorf("%s: nobody can use %s: %v", host, address, err)
+			}
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Errorf("%s is not reached at %s: %v", host, address, err)
+				continue
+			}
+			c.Close()
+		}
+		l.Close()
+	}
+}
