@@ -143,6 +143,44 @@ def test_conversation_goes_on_and_is_kept(page):
     expect(page.locator("article")).to_have_count(0)
 
 
+@pytest.mark.parametrize("how", ["Edit, reload", "Edit, Escape", "Edit, 503", "Again, 503", "Again, reload", "Again, stop", "Again, break"])
+def test_nothing_is_lost_before_another_answer_is_there(page, how):
+    ask(page, "[[think One.]] [[say First.]]")
+    expect(answer(page)).to_contain_text("First.")
+    button, then = how.split(", ")
+    if then == "503":
+        page.route("**/v1/responses", lambda r: r.fulfill(status=503, json={"error": {"message": "No room now."}}))
+    elif then == "break":
+        page.route("**/v1/responses", lambda r: r.fulfill(status=200, headers={"Content-Type": "text/event-stream"}, body=""))
+    elif button == "Again":  # an answer that does not end by itself
+        page.route("**/v1/responses", lambda r: r.continue_(post_data=r.request.post_data.replace("[[say First.]]", "[[slow 20ms]] [[loop la]]")))
+    page.get_by_role("button", name=button).click()
+    if button == "Edit" and then == "503":
+        ask(page, "[[say Second.]]")
+    if then in ("reload", "stop") and button == "Again":
+        expect(page.locator("article.model")).to_contain_text("la la")
+    if then == "reload":
+        page.reload()
+    elif then in ("Escape", "stop"):
+        page.keyboard.press("Escape")
+    a = answer(page)
+    expect(a).to_contain_text("First.")
+    expect(page.locator("article.user")).to_have_text("[[think One.]] [[say First.]]")
+    expect(page.locator("#text")).to_have_value("[[say Second.]]" if how == "Edit, 503" else "")
+    if then == "503":
+        expect(a).to_contain_text("No room now. This is the earlier answer.")
+        shot(page, "kept")
+        page.unroute("**/v1/responses")
+        if button == "Edit":
+            page.locator("#text").press("Enter")
+            expect(answer(page)).to_contain_text("Second.")
+            expect(page.locator("article.user")).to_have_text("[[say Second.]]")
+    page.unroute_all()
+    page.reload()
+    expect(page.locator("article.model")).to_contain_text("Second." if how == "Edit, 503" else "First.")
+    page.wrong[:] = [w for w in page.wrong if "503" not in w]
+
+
 def test_tools_have_cards(page):
     page.get_by_label("python").check()
     page.get_by_label("web").check()
