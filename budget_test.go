@@ -53,7 +53,7 @@ var budget = map[string]int{
 	"runtime/openai/responses":   3056,
 	"runtime/process":            76,
 	"runtime/remote":             767,
-	"runtime/remote/client":      489,
+	"runtime/remote/client":      551,
 	"runtime/remote/local":       1226,
 	"runtime/remote/pool":        1004,
 	"runtime/remote/vllm":        1134,
@@ -62,10 +62,10 @@ var budget = map[string]int{
 	"runtime/sched/draft":        332,
 	"runtime/serve":              3172,
 	"runtime/session":            3369,
-	"runtime/tools":              4699,
+	"runtime/tools":              4878,
 	"runtime/tools/pdf":          148,
 	"ui/chat":                    8010,
-	"ui/cli":                     7800,
+	"ui/cli":                     8012,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -26,8 +26,11 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 		x = Activations{Q: p, D: p}
 	}
 	w := ExpertMatrix{p, p, p}
-	dense = []string{t.PrefillLinear(Product{r, p, Activations{X: p}, p, p, 64, 130, 130, false},
-		Rounded).Kernel}
+	product := Product{r, p, Activations{X: p}, p, p, 64, 130, 130, false}
+	dense = []string{t.PrefillLinear(product, Rounded).Kernel}
+	if t.Unit == WGMMA {
+		dense = []string{t.PrefillLinears([]Product{product}).Kernel}
+	}
 	experts = []string{t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7},
 		Rounded).Kernel,
 		t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0}, Rounded).Kernel,

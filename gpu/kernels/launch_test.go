@@ -53,7 +53,8 @@ func launchesOn(t Target) []Launch {
 	switch t.Unit {
 	case WGMMA:
 		all = append(all, t.RoundRows(rows(100), p, p, 64, true),
-			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, p, two), t.MatrixRate(WGMMA, 4, p, two, 3))
+			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, p, two),
+			t.MatrixRate(WGMMA, 4, p, two, 3))
 	case MX:
 		four := []Pointer{p, p, p, p}
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),

@@ -109,7 +109,8 @@ func (m *Model) askWhole(a approvalAsk) {
 	m.asking = &a
 	if a.text = term.Clean(a.text); term.Width(a.text) > mostAsked*m.width {
 		a.above = true
-		m.appendEntry(newNotice(m.palette, "·", term.Dim, a.text)) // stays, as what it is about does
+		// it stays, as what it is about does
+		m.appendEntry(newNotice(m.palette, "·", term.Dim, a.text))
 	}
 }
 
