@@ -1,9 +1,10 @@
 // ossrun launch: a coding agent that talks to the server of this machine.
 //
 // Each agent is told where the port is, which model it serves and how long its context is, by
-// arguments and variables of that one run: no file of the agent's is changed. Where no server runs,
-// one is started for as long as the agent runs. What must stay true: what stands behind the agent's
-// name is the agent's own and is passed on as it is; the agent's exit code is ours.
+// arguments, variables and files of ours for that one run: no file of the agent's is changed. Where
+// no server runs, one is started for as long as the agent runs. What must stay true: what stands
+// behind the agent's name is the agent's own and is passed on as it is; the agent's exit code is
+// ours.
 
 package cli
 
@@ -31,14 +32,14 @@ import (
 type agent struct {
 	name, install string
 	// settings are what the program is started with for a server.
-	settings func(s agentPort) (arguments, environment []string)
+	settings func(s agentPort) (arguments, environment []string, err error)
 }
 
 type agentPort struct {
 	URL     string // without /v1
 	Key     string // never empty: agents ask for one where they have none
 	Model   string
-	Context int // tokens
+	Context int // tokens; 0: the server does not say
 }
 
 var agents = []agent{
@@ -47,33 +48,32 @@ var agents = []agent{
 	{"opencode", "opencode-ai", opencodeSettings},
 }
 
-// codexSettings are overrides of its config.toml.
-func codexSettings(s agentPort) (arguments, environment []string) {
-	provider := fmt.Sprintf("{name=\"ossrun\",base_url=%q,wire_api=\"responses\","+
-		"env_key=\"OSSRUN_API_KEY\"}", s.URL+"/v1")
-	for _, setting := range []string{"model_provider=\"ossrun\"",
-		"model_providers.ossrun=" + provider, fmt.Sprintf("model=%q", s.Model),
-		fmt.Sprintf("model_context_window=%d", s.Context), "show_raw_agent_reasoning=true"} {
-		arguments = append(arguments, "-c", setting)
-	}
-	return arguments, []string{"OSSRUN_API_KEY=" + s.Key}
-}
-
-// claudeSettings name one model for all uses. What it sends home otherwise has no use here.
-func claudeSettings(s agentPort) (arguments, environment []string) {
+// claudeSettings name one model for all uses, sub-agents too. It takes a model that it does not
+// know for one of 1,000,000 tokens, and would never compact. The attribution header is a line in
+// front of every prompt; it and other traffic have no use here.
+func claudeSettings(s agentPort) (arguments, environment []string, err error) {
 	environment = []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_AUTH_TOKEN=" + s.Key,
-		"ANTHROPIC_API_KEY=", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
-	for _, use := range []string{"MODEL", "DEFAULT_HAIKU_MODEL", "DEFAULT_SONNET_MODEL",
-		"DEFAULT_OPUS_MODEL", "SMALL_FAST_MODEL"} {
-		environment = append(environment, "ANTHROPIC_"+use+"="+s.Model)
+		"ANTHROPIC_API_KEY=", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"CLAUDE_CODE_ATTRIBUTION_HEADER=0"}
+	if s.Context > 0 {
+		environment = append(environment,
+			fmt.Sprint("CLAUDE_CODE_MAX_CONTEXT_TOKENS=", s.Context))
 	}
-	return nil, environment
+	for _, use := range []string{"ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+		"ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
+		"ANTHROPIC_DEFAULT_FABLE_MODEL", "ANTHROPIC_SMALL_FAST_MODEL",
+		"CLAUDE_CODE_SUBAGENT_MODEL"} {
+		environment = append(environment, use+"="+s.Model)
+	}
+	return nil, environment, nil
 }
 
 // opencodeSettings are a config of its own, which it merges with the user's.
-func opencodeSettings(s agentPort) (arguments, environment []string) {
-	model := map[string]any{"name": s.Model, "reasoning": true, "tool_call": true,
-		"limit": map[string]int{"context": s.Context, "output": s.Context / 4}}
+func opencodeSettings(s agentPort) (arguments, environment []string, err error) {
+	model := map[string]any{"name": s.Model, "reasoning": true, "tool_call": true}
+	if s.Context > 0 {
+		model["limit"] = map[string]int{"context": s.Context, "output": s.Context / 4}
+	}
 	config, err := json.Marshal(map[string]any{
 		"provider": map[string]any{"ossrun": map[string]any{
 			"npm": "@ai-sdk/openai-compatible", "name": "ossrun",
@@ -81,10 +81,7 @@ func opencodeSettings(s agentPort) (arguments, environment []string) {
 			"models":  map[string]any{s.Model: model}}},
 		"model": "ossrun/" + s.Model, "small_model": "ossrun/" + s.Model,
 	})
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
-	return nil, []string{"OPENCODE_CONFIG_CONTENT=" + string(config)}
+	return nil, []string{"OPENCODE_CONFIG_CONTENT=" + string(config)}, err
 }
 
 func launchCommand(t Terminal) *cli.Command {
@@ -142,7 +139,10 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	if err != nil {
 		return err
 	}
-	arguments, environment := a.settings(s)
+	arguments, environment, err := a.settings(s)
+	if err != nil {
+		return err
+	}
 	arguments = append(arguments, c.Args().Tail()...)
 	if show {
 		var words []string
@@ -194,7 +194,8 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 	var names []string
 	for _, m := range list {
 		if model == "" || strings.EqualFold(m.ID, model) {
-			return agentPort{base, cmp.Or(key, "none"), m.ID, m.Window}, nil
+			return agentPort{base, cmp.Or(key, "none"), m.ID,
+				cmp.Or(m.Window, m.Max)}, nil
 		}
 		names = append(names, m.ID)
 	}
