@@ -183,7 +183,9 @@ func (c backEnd) hold(t *testing.T) {
 	w.until("→ ")
 	if c.asks {
 		w.until("May this run?")
-		w.answers("sked")
+		w.answers("any") // letters that would answer, were they not of a text
+		w.typing("\x15")
+		time.Sleep(2 * settles)
 		w.typing("y")
 	}
 	w.until(c.says)

@@ -28,8 +28,11 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if m.searching != nil && m.searchKey(k) {
 		return nil
 	}
-	if m.asking != nil && m.approve(k.String()) {
+	if m.answerable() && m.approve(k.String()) {
 		return nil
+	}
+	if m.asking != nil {
+		m.asking.still = m.now
 	}
 	e, width := &m.editor, m.editorWidth()
 	if id := m.listed(); id != "" && (k.String() == "d" || k.String() == "delete") {

@@ -122,14 +122,14 @@ func (p *plain) start(cmd tea.Cmd) {
 
 // line takes one typed line. One that ends in a backslash goes on.
 func (p *plain) line(text string) {
-	m := p.model
+	m, asked := p.model, p.asked
 	p.asked = false
 	if m.confirming != nil {
 		p.start(m.confirmed(strings.TrimSpace(text)))
 		return
 	}
-	if m.asking != nil {
-		m.approve(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))])
+	if m.asking != nil && asked { // another line has it asked again
+		m.approve(strings.TrimSpace(text))
 		return
 	}
 	if rest, ok := strings.CutSuffix(text, `\`); ok {
@@ -183,7 +183,8 @@ func (p *plain) flush() error {
 		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", m.confirming.text)
 		p.asked = true
 	case m.asking != nil && !p.asked && m.live != nil && m.live.answer.calls():
-		fmt.Fprintf(p.out, "\nMay this run? %s\n(y once, a always, n not now, N never) ",
+		fmt.Fprintf(p.out, "\nMay this run? %s\n(y allow, a allow in this chat, n refuse, "+
+			"N refuse in this chat) ",
 			term.Clean(m.asking.text))
 		p.asked = true
 	case !m.answers() && !p.asked && !m.leaving:

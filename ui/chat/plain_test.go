@@ -62,9 +62,17 @@ func TestPlain(t *testing.T) {
 	out.until(t, "[effort high from the next question on]\n\n> ")
 	send(`compute \`)
 	send("this")
-	out.until(t, "(y once, a always, n not now, N never) ")
+	question := "N refuse in this chat) "
+	out.until(t, question)
+	for _, line := range []string{"and in Go?", "not yet", "", "Yes", "o"} {
+		send(line) // none answers
+		out.until(t, question)
+	}
 	send("y")
 	text := out.until(t, "https://go.dev/a\n\n> ")
+	if n := strings.Count(text, question); n != 6 {
+		t.Errorf("asked %d times", n)
+	}
 	for _, want := range []string{"[thought for ", "-> python import math", "0 1\n1 1\n",
 		"Yes." + mark + " Done.\n" + mark + " Factorials "} {
 		if !strings.Contains(text, want) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -32,8 +33,13 @@ type Approval struct {
 type approvalAsk struct {
 	key, text string
 	reply     chan bool
-	above     bool // the text is in the transcript, since it is too long for a question
+	above     bool      // the text is in the transcript, since it is too long for a question
+	still     time.Time // since then the question stands and no key was pressed
 }
+
+// settles is how long a question stands without a key before one answers it: whoever types a
+// sentence as it appears has not read it.
+const settles = 400 * time.Millisecond
 
 // NewApproval returns one on which nothing was decided.
 func NewApproval() *Approval {
@@ -77,16 +83,22 @@ func (m *Model) nextAsk() tea.Cmd {
 	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
 }
 
-// approve takes a key while a question is open, and reports whether it was an answer.
+// answerable reports whether a key would answer the open question: a letter of a text that is being
+// typed does not.
+func (m *Model) answerable() bool {
+	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.still) >= settles
+}
+
+// approve takes a key as the answer to the open question, and reports whether it is one.
 func (m *Model) approve(key string) bool {
 	always, allowed := false, false
 	switch key {
-	case "y", "o":
+	case "y":
 		allowed = true
 	case "a":
 		allowed, always = true, true
 	case "n":
-	case "N", "v":
+	case "N":
 		always = true
 	default:
 		return false
@@ -107,6 +119,7 @@ const mostAsked = 4
 // askWhole opens a question. What is asked is shown whole before it can be answered.
 func (m *Model) askWhole(a approvalAsk) {
 	m.asking = &a
+	a.still = m.clock()
 	if a.text = term.Clean(a.text); term.Width(a.text) > mostAsked*m.width {
 		a.above = true
 		// it stays, as what it is about does
@@ -123,11 +136,19 @@ func (m *Model) askRows() []term.Row {
 	if m.asking.above {
 		text = term.Cut(text, m.width) + " (whole above)"
 	}
-	rows := term.Wrap([]term.Span{{Text: "May this run?  ", Style: term.Bold | term.Yellow},
-		{Text: text}}, max(m.width-2*m.margin(), 1))
-	rows = append(rows, term.Row{{Text: "y", Style: term.Bold}, {Text: " once · "},
-		{Text: "a", Style: term.Bold}, {Text: " always · "}, {Text: "n", Style: term.Bold},
-		{Text: " not now · "}, {Text: "N", Style: term.Bold}, {Text: " never"}})
+	keys := term.Dim
+	if m.answerable() {
+		keys = term.Bold
+	}
+	how := []term.Span{{Text: "y", Style: keys}, {Text: " allow · "},
+		{Text: "a", Style: keys}, {Text: " allow in this chat · "}, {Text: "n", Style: keys},
+		{Text: " refuse · "}, {Text: "N", Style: keys}, {Text: " refuse in this chat"}}
+	if m.editor.text != "" {
+		how = []term.Span{{Text: "Send or clear your text to answer.", Style: term.Yellow}}
+	}
+	width := max(m.width-2*m.margin(), 1)
+	rows := append(term.Wrap([]term.Span{{Text: "May this run?  ", Style: term.Bold | term.Yellow},
+		{Text: text}}, width), term.Wrap(how, width)...)
 	margin := term.Span{Text: strings.Repeat(" ", m.margin())}
 	return term.Prefix(rows, margin, margin)
 }

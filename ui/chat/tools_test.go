@@ -107,6 +107,7 @@ func TestApproval(t *testing.T) {
 	s.runner.turns = append(calling(done), calling(done)...)
 	s.ask("compute")
 	question()
+	s.clock.advance(settles)
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("N")})
 	s.play(0, step)
 	if !strings.Contains(s.text(), "the user said no") {
@@ -116,6 +117,62 @@ func TestApproval(t *testing.T) {
 	s.play(0, step) // it was forbidden for good: no question
 	if strings.Count(s.text(), "the user said no") == 0 || !strings.Contains(s.text(), "Fine.") {
 		t.Errorf("refused again:\n%s", s.text())
+	}
+}
+
+// Letters of a text that is being typed as a question appears answer nothing, wherever in the text
+// they stand; a key that is pressed by itself does, once the question has stood for a moment.
+func TestTypingAnswersNoQuestion(t *testing.T) {
+	const asked = "files run: {}"
+	for _, c := range []struct {
+		name, before, typed string
+		pause               time.Duration // before each key
+		answered, allowed   bool
+	}{
+		{name: "in the middle of a text", before: "Now ", typed: "yanN", pause: time.Minute},
+		{name: "as the question appears", typed: "a"},
+		{name: "a fast text", typed: "nay", pause: settles / 4},
+		{name: "a text that begins before the eye is there", typed: "anyway", pause: settles - 1},
+		{name: "letters that are not shown", typed: "ov", pause: time.Minute},
+		{name: "y", typed: "y", pause: settles, answered: true, allowed: true},
+		{name: "a", typed: "a", pause: settles, answered: true, allowed: true},
+		{name: "n", typed: "n", pause: settles, answered: true},
+		{name: "N", typed: "N", pause: settles, answered: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			approval, reply := NewApproval(), make(chan bool, 1)
+			s := newStage(t, 80, 24, Options{Approval: approval}, calling()...)
+			s.ask("compute")
+			for _, r := range c.before {
+				s.typing(string(r))
+			}
+			s.send(approvalAsk{key: "k", text: asked, reply: reply})
+			for _, r := range c.typed {
+				s.clock.advance(c.pause)
+				s.typing(string(r))
+			}
+			if open := s.m.asking != nil; open == c.answered {
+				t.Fatalf("open: %v\n%s", open, s.text())
+			}
+			if !c.answered {
+				if got := s.m.editor.text; got != c.before+c.typed || len(approval.decided) > 0 {
+					t.Errorf("the editor holds %q; decided %v", got, approval.decided)
+				}
+				if !strings.Contains(s.text(), "Send or clear your text to answer.") {
+					t.Errorf("nothing says how to answer:\n%s", s.text())
+				}
+				s.keys("ctrl+u")
+				s.clock.advance(settles)
+				s.typing("n")
+				if s.m.asking != nil {
+					t.Error("n does not answer once the text is cleared")
+				}
+				return
+			}
+			if got := <-reply; got != c.allowed {
+				t.Errorf("%s allowed: %v", c.typed, got)
+			}
+		})
 	}
 }
 
@@ -135,7 +192,7 @@ func TestAskedWhole(t *testing.T) {
 			shown := strings.Join(strings.Fields(s.text()), "")
 			end := arguments[strings.LastIndex(arguments, `"command"`):]
 			if want := strings.Join(strings.Fields(end), ""); !strings.Contains(shown, want) ||
-				!strings.Contains(shown, "yonce") {
+				!strings.Contains(shown, "yallow") {
 				t.Errorf("%d columns: %.40s ends in\n%s", width, arguments, s.text())
 			}
 		}
