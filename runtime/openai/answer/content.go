@@ -10,6 +10,7 @@
 package answer
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -90,21 +91,30 @@ var textParts = []string{"text", "input_text", "output_text", "refusal", "summar
 // ImageParts are the types of parts that hold images, of all APIs.
 var ImageParts = []string{"input_image", "image_url", "image"}
 
+// structured are the types of parts that hold text deeper inside.
+var structured = []string{"search_result", "document", "resource"}
+
 // LeftOut stands in place of a part that the model cannot read.
 func LeftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
 
 // Content reads text: a string, parts of text joined as they are, or null. The model reads text
-// only, so images and the like are refused; where a tool returned one (lenient) or the server is
-// told to leave images out, a note stands in its place: refusing would end the agent's whole
-// conversation.
+// only, so images and the like are refused; where a tool returned one (lenient), in the past, or
+// where the server is told to leave images out, a note stands in its place: refusing would end the
+// agent's whole conversation. Text inside other parts of a result is read.
 func Content(m *Object, name string, lenient bool) string {
 	v := m.Get(name)
+	past := m.Past()
 	switch v.Kind() {
 	case jsondoc.Null:
 		return ""
 	case jsondoc.String:
 		return v.Text()
 	case jsondoc.Array:
+	case jsondoc.Object:
+		if lenient {
+			return cmp.Or(Inside(v.Object()), string(v.Raw))
+		}
+		fallthrough
 	default:
 		v.Wrong("a string or an array of content parts")
 		return ""
@@ -120,10 +130,13 @@ func Content(m *Object, name string, lenient bool) string {
 		switch kind := part.Text("type"); {
 		case slices.Contains(textParts, kind), kind == "" && part.Has("text"):
 			all = append(all, part.Text("text")+part.Text("refusal"))
-		case (kind == "input_file" || kind == "file") && !lenient:
+		case (kind == "input_file" || kind == "file") && !lenient && !past:
 			all = append(all, fileText(part))
-		case lenient, m.c.images && slices.Contains(ImageParts, kind):
+		case m.c.images && slices.Contains(ImageParts, kind):
 			all = append(all, LeftOut(kind))
+		case (lenient || past) && slices.Contains(thoughtParts, kind):
+		case lenient, past, slices.Contains(structured, kind):
+			all = append(all, cmp.Or(Inside(part), LeftOut(kind)))
 		case kind == "":
 			part.Get("type").Missing()
 		default:

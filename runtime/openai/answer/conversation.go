@@ -33,6 +33,8 @@ type Conversation struct {
 
 	names map[string]string // of the functions that were called, by the calls' ids
 	named int               // messages that are in names already
+
+	foreign map[string]foreignCall // by their ids
 }
 
 // Last is the newest message, nil if there is none.
@@ -96,6 +98,7 @@ func (c *Conversation) Calls(v Value) []Value {
 
 // Result adds what a tool returned; name is used only if the call is not part of the conversation.
 func (c *Conversation) Result(id, name, output string) {
+	c.join(id)
 	if called, ok := c.Called(id); ok {
 		name = called
 	}
@@ -109,6 +112,9 @@ func (c *Conversation) Result(id, name, output string) {
 // which custom tools call input.
 func ReadCall(talk *Conversation, o *Object, id string) {
 	name := SpacedName(o.Text("namespace"), o.Text("name"))
+	if !ToolName(name) && o.Past() {
+		name = "unknown" // of another server, which allows more
+	}
 	if !ToolName(name) {
 		o.Get("name").Invalid(" is %q, which is not a tool name", name)
 	}

@@ -42,6 +42,7 @@ type firstFault struct {
 	first  *Fault
 	items  int             // of lists that were read
 	images bool            // images are left out with a note, instead of a fault
+	past   bool            // what is read was answered already
 	ctx    context.Context // of the request; it ends when the client has left
 }
 
@@ -121,7 +122,7 @@ func (o *Object) Insist(f *Fault) { o.c.first = f }
 func (o *Object) Ctx() context.Context { return o.c.ctx }
 
 // LeavesImagesOut tells that images are left out with a note, instead of a fault.
-func (o *Object) LeavesImagesOut() bool { return o.c.images }
+func (o *Object) LeavesImagesOut() bool { return o.c.images || o.c.past }
 
 // Values are stored items, read in place of what stands at path.
 func (o *Object) Values(items []json.RawMessage, path string) []Value {
@@ -130,7 +131,7 @@ func (o *Object) Values(items []json.RawMessage, path string) []Value {
 
 // StoredValues are values about which nobody hears a complaint.
 func StoredValues(ctx context.Context, items []json.RawMessage, path string) []Value {
-	return valuesOf(&firstFault{ctx: ctx}, items, path)
+	return valuesOf(&firstFault{ctx: ctx, past: true}, items, path)
 }
 
 func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value) {

@@ -80,9 +80,9 @@ func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o
 
 func (r *request) readMessages(o *answer.Object, _ string) {
 	calls := &answer.Ledger{}
-	for _, v := range answer.MessagesOf(o) {
+	answer.Dated(answer.MessagesOf(o), func(_ int, v answer.Value) {
 		chatMessage(&r.talk, v.Object(), calls)
-	}
+	})
 }
 
 // readPrediction reads what the client expects the answer to be.
@@ -117,7 +117,7 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 		id := m.Text("tool_call_id")
 		if id == "" {
 			m.Get("tool_call_id").Missing()
-		} else if !calls.Answer(id) {
+		} else if !calls.Answer(id) && !talk.Awaited(id) {
 			m.Get("tool_call_id").Invalid(": no call with the id %q came before this result", id)
 		}
 		talk.Result(id, m.Text("name"), answer.Content(m, "content", true))
@@ -126,7 +126,9 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 	case "":
 		m.Get("role").Missing()
 	default:
-		m.Get("role").Must("one of [system developer user assistant tool function]")
+		if !m.Past() {
+			m.Get("role").Must("one of [system developer user assistant tool function]")
+		}
 	}
 }
 
@@ -158,11 +160,15 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 		if f == nil { // a custom tool's call
 			f = call.Object("custom")
 		}
+		id := call.Text("id")
+		if kind := call.Text("type"); f == nil && kind != "" && id != "" && m.Past() {
+			talk.Foreign(id, kind, call)
+			continue
+		}
 		if f == nil {
 			call.Get("function").Missing()
 			return
 		}
-		id := call.Text("id")
 		if id == "" {
 			call.Get("id").Missing()
 		}
@@ -233,14 +239,16 @@ func reasoningOf(o *answer.Object) string {
 			}
 		}
 	}
-	// the Agents SDK for JavaScript leaves it on a text part
+	// the Agents SDK for JavaScript leaves it on a text part, others have parts of their own for it
 	if v := o.Get("content"); v.Kind() == jsondoc.Array {
 		for _, part := range v.List() {
 			if part.Kind() != jsondoc.Object {
 				continue
 			}
-			if r := part.Object().Get("reasoning_content"); r.Kind() == jsondoc.String {
-				return r.Text()
+			for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
+				if r := part.Object().Get(name); r.Kind() == jsondoc.String {
+					return r.Text()
+				}
 			}
 		}
 	}

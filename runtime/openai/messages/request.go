@@ -7,6 +7,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -136,7 +137,7 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 	}
 	var calls answer.Ledger
 	list := answer.MessagesOf(o)
-	for i, v := range list {
+	answer.Dated(list, func(i int, v answer.Value) {
 		m := v.Object()
 		switch m.Text("role") {
 		case "user":
@@ -150,9 +151,11 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 		case "system", "developer":
 			talk.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
 		default:
-			m.Get("role").Must("user or assistant")
+			if !m.Past() {
+				m.Get("role").Must("user or assistant")
+			}
 		}
-	}
+	})
 }
 
 // blockTexts are the texts of a string, or of a list of text blocks.
@@ -163,10 +166,14 @@ func blockTexts(o *answer.Object, name string) (texts []string) {
 	case jsondoc.Array:
 		for _, b := range v.List() {
 			block := b.Object()
-			if block.Text("type") != "text" {
+			switch {
+			case block.Text("type") == "text":
+				texts = append(texts, block.Text("text"))
+			case block.Past():
+				texts = append(texts, answer.Inside(block))
+			default:
 				block.Unreadable("the model reads text only")
 			}
-			texts = append(texts, block.Text("text"))
 		}
 	default:
 		texts = append(texts, v.Text())
@@ -202,13 +209,12 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 	if len(list) == 0 {
 		m.Get("content").Missing()
 	}
-	isResult := func(b *answer.Object) bool { return b.Text("type") == "tool_result" }
 	for _, b := range list {
 		if !isResult(b) {
 			continue
 		}
 		id := b.Text("tool_use_id")
-		if !calls.Answer(id) {
+		if !calls.Answer(id) && !talk.Awaited(id) {
 			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
 		}
 		talk.Result(id, "", answer.Content(b, "content", true))
@@ -225,10 +231,12 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 		switch kind := b.Text("type"); {
 		case kind == "text":
 			texts = append(texts, b.Text("text"))
-		case kind == "document":
+		case kind == "document" && !m.Past():
 			texts = append(texts, documentText(b))
 		case m.LeavesImagesOut() && slices.Contains(answer.ImageParts, kind):
 			texts = append(texts, answer.LeftOut(kind))
+		case m.Past() || kind == "search_result":
+			texts = append(texts, cmp.Or(answer.Inside(b), answer.LeftOut(kind)))
 		default:
 			b.Unreadable("the model reads text only")
 		}
@@ -240,11 +248,11 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
 	list := blocksOf(talk, m)
 	last := len(list) // where the calls end
-	for last > 0 && list[last-1].Text("type") != "tool_use" {
+	for last > 0 && !strings.HasSuffix(list[last-1].Text("type"), "tool_use") {
 		last--
 	}
 	for i, b := range list {
-		switch b.Text("type") {
+		switch kind := b.Text("type"); kind {
 		case "thinking":
 			thought := answer.Unseal(b.Text("signature"))
 			if thought == "" { // of another server
@@ -261,15 +269,32 @@ func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answe
 		case "tool_use":
 			messagesCall(talk, b, calls)
 		default:
-			b.Unreadable("send text, thinking and tool_use")
+			if strings.HasSuffix(kind, "_tool_use") { // of a tool that a server runs
+				talk.Foreign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
+			} else if id := b.Text("tool_use_id"); isResult(b) {
+				if talk.Awaited(id) {
+					talk.Result(id, "", answer.Content(b, "content", true))
+				}
+			} else {
+				talk.Add(session.AssistantCommentary, answer.Inside(b))
+			}
 		}
 	}
+}
+
+// isResult tells whether a block is what a tool returned: the client's, or one that a server ran.
+func isResult(b *answer.Object) bool {
+	kind := b.Text("type")
+	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")
 }
 
 func messagesCall(talk *answer.Conversation, b *answer.Object, calls *answer.Ledger) {
 	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
 	if id == "" {
 		b.Get("id").Missing()
+	}
+	if !answer.ToolName(name) && b.Past() {
+		name = "unknown"
 	}
 	if !answer.ToolName(name) {
 		b.Get("name").Invalid(" is %q, which is not a tool name", name)

@@ -140,10 +140,10 @@ func (r *request) readMessages(o *answer.Object, name string) {
 		o.Get(name).Missing()
 	}
 	var open openCalls
-	for _, v := range list {
+	answer.Dated(list, func(_ int, v answer.Value) {
 		m := v.Object()
 		if m == nil {
-			continue
+			return
 		}
 		text := m.Text("content") + images(m)
 		switch m.Text("role") {
@@ -160,13 +160,15 @@ func (r *request) readMessages(o *answer.Object, name string) {
 			call, ok := open.take(id, name)
 			if !ok {
 				m.Value().Invalid(": no call came before this result")
-				continue
+				return
 			}
 			talk.Result(call, name, text)
 		default:
-			m.Get("role").Must("system, user, assistant or tool")
+			if !m.Past() {
+				m.Get("role").Must("system, user, assistant or tool")
+			}
 		}
-	}
+	})
 }
 
 // openCalls are calls without results, oldest first, by what a result says of its call.
@@ -176,39 +178,60 @@ type openCalls struct {
 	by       map[openCall][]int // places in ids
 }
 
-// openCall is an id, a name, or nothing.
-type openCall struct{ id, name string }
+// openCall is an id, a name, or nothing; bare: of the calls that came without an id.
+type openCall struct {
+	id, name string
+	bare     bool
+}
 
-func (c *openCalls) add(call session.Message) {
+func (c *openCalls) add(call madeCall) {
 	if c.by == nil {
 		c.by = map[openCall][]int{}
 	}
-	name := strings.TrimPrefix(call.Recipient, "functions.")
-	for _, key := range []openCall{{}, {id: call.CallID}, {name: name}} {
+	keys := []openCall{{}, {name: call.name}, {id: call.id}}
+	if call.bare {
+		keys = []openCall{{}, {name: call.name}, {bare: true}, {name: call.name, bare: true}}
+	}
+	for _, key := range keys {
 		c.by[key] = append(c.by[key], len(c.ids))
 	}
-	c.ids, c.answered = append(c.ids, call.CallID), append(c.answered, false)
+	c.ids, c.answered = append(c.ids, call.id), append(c.answered, false)
 }
 
-// take returns the oldest call without a result that a result may belong to, and removes it.
+// take returns the oldest call without a result that a result may belong to, and removes it. A
+// result may have an id of its client's making, which no call brought: then its name and its place
+// say which call it is for.
 func (c *openCalls) take(id, name string) (call string, ok bool) {
-	key := openCall{id: id, name: name}
-	if id != "" {
-		key.name = ""
+	keys := []openCall{{name: name}}
+	if _, known := c.by[openCall{id: id}]; id != "" && known {
+		keys = []openCall{{id: id}}
+	} else if id != "" {
+		keys = []openCall{{name: name, bare: true}, {bare: true}}
 	}
-	for list := c.by[key]; len(list) > 0; list = list[1:] {
-		if at := list[0]; !c.answered[at] {
-			c.answered[at], c.by[key] = true, list[1:]
-			return c.ids[at], true
+	for _, key := range keys {
+		list := c.by[key]
+		for ; len(list) > 0 && c.answered[list[0]]; list = list[1:] {
+		}
+		if len(list) > 0 {
+			c.answered[list[0]], c.by[key] = true, list[1:]
+			return c.ids[list[0]], true
+		}
+		if _, known := c.by[key]; known {
+			c.by[key] = nil
 		}
 	}
-	delete(c.by, key)
 	return "", false
+}
+
+// madeCall is an earlier call; bare: its id is ours.
+type madeCall struct {
+	id, name string
+	bare     bool
 }
 
 // ollamaAssistant takes an earlier answer apart and returns its calls.
 func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
-	calls []session.Message) {
+	calls []madeCall) {
 	talk.Add(session.AssistantReasoning, m.Text("thinking"))
 	var list []answer.Value
 	if m.Has("tool_calls") {
@@ -223,20 +246,27 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		call := v.Object()
 		f := call.Object("function")
 		name, id := f.Text("name"), call.Text("id")
+		if !answer.ToolName(name) && m.Past() {
+			name = "unknown"
+		}
 		if !answer.ToolName(name) {
 			v.AddFault(answer.Invalid(f.At("name"), "%s.function.name is %q, which is not a tool "+
 				"name", v.Path, name))
 			return nil
 		}
-		if id == "" {
+		bare := id == ""
+		if bare {
 			id = fmt.Sprint("call_", len(talk.Messages))
 		}
 		arguments := f.Get("arguments")
-		if arguments.Kind() != jsondoc.Object {
+		text := string(arguments.Raw)
+		if arguments.Kind() == jsondoc.String && m.Past() { // as OpenAI's clients have them
+			text = arguments.Text()
+		} else if arguments.Kind() != jsondoc.Object {
 			arguments.Wrong("an object")
 		}
-		c := session.FunctionCall(id, name, string(arguments.Raw))
-		talk.Messages, calls = append(talk.Messages, c), append(calls, c)
+		talk.Messages = append(talk.Messages, session.FunctionCall(id, name, text))
+		calls = append(calls, madeCall{id, name, bare})
 	}
 	return calls
 }

@@ -248,9 +248,11 @@ func (r *request) readTalk(o *answer.Object, name string) {
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.Messages()...) // what follows the conversation
 	}
-	for i, it := range items[:before] {
-		in.appendItem(it, items[i+1:])
-	}
+	answer.Dated(items, func(i int, it answer.Value) {
+		if i < before {
+			in.appendItem(it, items[i+1:])
+		}
+	})
 	r.input = s.Items
 }
 

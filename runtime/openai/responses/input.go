@@ -4,9 +4,12 @@
 package responses
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -57,11 +60,11 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 		return nil
 	}
 	items := v.Messages()
-	for i, it := range items {
+	answer.Dated(items, func(i int, it answer.Value) {
 		if kind := in.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
 		}
-	}
+	})
 	return ignored
 }
 
@@ -89,7 +92,7 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 	case "function_call_output", "custom_tool_call_output":
 		id := o.Text("call_id")
 		in.calls.Answer(id)
-		if _, ok := talk.Called(id); !ok {
+		if _, ok := talk.Called(id); !ok && !talk.Awaited(id) {
 			o.AddFault(answer.Invalid(o.At("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
@@ -135,9 +138,28 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 		} else {
 			talk.Messages = append(talk.Messages, s.Message())
 		}
+	case "additional_tools": // offered by itemTools
+	case "tool_search_output":
+		in.foreignItem(o, kind)
 	default:
+		return in.foreignItem(o, kind)
+	}
+	return ""
+}
+
+// foreignItem reads a call that is not known here, with its result: one that it has in itself, or
+// that follows. It returns the item's type if it is left out.
+func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored string) {
+	id := cmp.Or(o.Text("call_id"), o.Text("id"))
+	if name, is := strings.CutSuffix(kind, "_call"); is {
+		in.talk.Foreign(id, name, o)
+		if !o.Has("results") && !o.Has("result") && !o.Has("output") && !o.Has("outputs") {
+			return "" // its result follows
+		}
+	} else if !strings.HasSuffix(kind, "_output") || !in.talk.Awaited(id) {
 		return kind
 	}
+	in.talk.Result(id, "", cmp.Or(answer.Inside(o), answer.LeftOut(kind)))
 	return ""
 }
 
@@ -160,7 +182,9 @@ func (in *inputReader) message(o *answer.Object, after []answer.Value) {
 	case "":
 		o.Get("role").Missing()
 	default:
-		o.Get("role").Must("one of system, developer, user, assistant")
+		if !o.Past() {
+			o.Get("role").Must("one of system, developer, user, assistant")
+		}
 	}
 }
 
@@ -200,4 +224,29 @@ func texts(parts []answer.Value) string {
 		}
 	}
 	return strings.Join(list, "\n\n")
+}
+
+// toolItems are the types of items that offer tools.
+var toolItems = []string{"additional_tools", "tool_search_output"}
+
+// itemTools are the items of the conversation that offer tools, oldest first.
+func (r *request) itemTools(o *answer.Object) (items []*answer.Object) {
+	offers := func(raw []byte) bool {
+		return slices.ContainsFunc(toolItems, func(kind string) bool {
+			return bytes.Contains(raw, []byte(kind))
+		})
+	}
+	list := o.Values(r.input, "input")
+	if v := o.Get("input"); v.Kind() == jsondoc.Array && offers(v.Raw) {
+		list = append(list, v.Messages()...)
+	}
+	for _, v := range list {
+		if !offers(v.Raw) {
+			continue
+		}
+		if item := v.Object(); slices.Contains(toolItems, item.Text("type")) {
+			items = append(items, item)
+		}
+	}
+	return items
 }

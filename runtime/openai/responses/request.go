@@ -60,10 +60,6 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		answer.Row("context_management objects", r.readCompaction),
 		answer.Row("background boolean", r.readBackground),
 		answer.Refused("prompt", "", "send its text in instructions or input"),
-		answer.Row("tools objects", func(o *answer.Object, _ string) {
-			r.offer = tools.Read(o)
-			r.wanted, r.Ignored = p.tools.Wanted(o, r.offer, true)
-		}), answer.Row("tool_choice any", nil),
 		answer.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
 	}, r.Sampling(), []answer.Parameter{
 		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
@@ -73,6 +69,11 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		answer.Row("previous_response_id string", r.readPrevious),
 		answer.Row("conversation any", r.readTalk), // behind the previous response
 		answer.Row("input any", r.readInput),       // behind both
+		answer.Row("tools objects", func(o *answer.Object, _ string) { // the input has more
+			r.offer = tools.Read(o, r.itemTools(o)...)
+			wanted, ignored := p.tools.Wanted(o, r.offer, true)
+			r.wanted, r.Ignored = wanted, append(r.Ignored, ignored...)
+		}), answer.Row("tool_choice any", nil),
 		answer.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
 		answer.Text("prompt_cache_key", &r.cacheKey),
 		answer.Text("safety_identifier", &r.safety),

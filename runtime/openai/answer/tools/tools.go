@@ -95,9 +95,28 @@ type namedTool struct {
 
 const mostFunctions = 4096
 
-// Read reads tools and tool_choice.
-func Read(o *answer.Object) Offer {
+// Read reads tools and tool_choice. More are offered by items of the input, which name some again;
+// the first of a name counts.
+func Read(o *answer.Object, items ...*answer.Object) Offer {
 	of := Offer{ToolsEcho: []any{}}
+	of.read(o)
+	first := len(of.ToolsEcho)
+	for _, item := range items {
+		of.read(item)
+	}
+	of.ToolsEcho = of.ToolsEcho[:first]
+	known := map[string]bool{}
+	of.Functions = slices.DeleteFunc(of.Functions, func(f Function) bool {
+		again := len(items) > 0 && known[f.Name]
+		known[f.Name] = true
+		return again
+	})
+	of.choose(o)
+	return of
+}
+
+// read adds the tools of a request or an item.
+func (of *Offer) read(o *answer.Object) {
 	for _, v := range of.List(o, "tools") {
 		t := v.Object()
 		kind := t.Text("type")
@@ -118,8 +137,6 @@ func Read(o *answer.Object) Offer {
 		}
 		of.listed, of.ToolsEcho = append(of.listed, t), append(of.ToolsEcho, echo)
 	}
-	of.choose(o)
-	return of
 }
 
 // List is the tools in a member, none if there are too many together with those before.

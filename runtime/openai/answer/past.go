@@ -1,0 +1,174 @@
+// What of a conversation is past, and how its parts are read that the model cannot read as they
+// came.
+//
+// What must stay true: a client cannot take back what it has said, so a part or an item that this
+// server does not know never makes a conversation unusable: in the past it becomes text, a note or
+// nothing. Only what the model has not answered yet is refused. A call of a tool that is not known
+// here is read together with its result, or not at all.
+
+package answer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Dated reads the messages of a list in turn. Those that the model has answered, and its own before
+// the last one, are past.
+func Dated(list []Value, read func(i int, v Value)) {
+	newest := len(list) - 1
+	if newest > 0 && !ofModel(list[newest].Object()) {
+		for newest > 0 && !ofModel(list[newest-1].Object()) {
+			newest--
+		}
+	}
+	for i, v := range list {
+		v.c.past = i < newest
+		read(i, v)
+		v.c.past = false
+	}
+}
+
+// ofModel tells whether a message or item was made by the model, or on its behalf.
+func ofModel(m *Object) bool {
+	if role := m.Get("role"); role.Kind() == jsondoc.String {
+		return role.Text() == "assistant"
+	}
+	kind := m.Get("type")
+	if kind.Kind() != jsondoc.String {
+		return false
+	}
+	text := kind.Text()
+	return text != "message" && !strings.HasSuffix(text, "_output") &&
+		!strings.HasSuffix(text, "_response")
+}
+
+// Past tells that a message is read to which the model has said something already.
+func (o *Object) Past() bool { return o != nil && o.c.past }
+
+// mostLevels is how deep text is looked for in a part.
+const mostLevels = 8
+
+// textMembers are where parts have their text, in the order in which it is read.
+var textMembers = []string{"title", "filename", "uri", "url", "description", "context", "text",
+	"refusal", "stdout", "stderr", "logs", "output", "result", "results", "resource", "source",
+	"content", "data", "json", "error", "error_code", "tools", "name"}
+
+// thoughtParts hold reasoning, which is no part of what was said.
+var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
+
+// Inside is the text in a part, item or block of any type, "" where it has none: of a search
+// result, a document, a resource of an MCP server, what a shell has printed.
+func Inside(o *Object) string {
+	if o == nil {
+		return ""
+	}
+	trial := *o // what is wrong in it is not the client's to mend
+	trial.c = &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
+	text := insideOf(Value{jsondoc.Field{Raw: trial.raw, Path: trial.path}, trial.c}, mostLevels)
+	o.c.items = trial.c.items
+	if trial.c.gone() {
+		o.c.gone()
+	}
+	return text
+}
+
+func insideOf(v Value, levels int) string {
+	switch v.Kind() {
+	case jsondoc.String:
+		return v.Text()
+	case jsondoc.Array:
+		var texts []string
+		for _, item := range v.List() {
+			if levels > 0 {
+				texts = append(texts, insideOf(item, levels-1))
+			}
+		}
+		return strings.Join(NotEmpty(texts), "\n")
+	case jsondoc.Object:
+	case jsondoc.Null:
+		return ""
+	default:
+		return string(v.Raw)
+	}
+	o := v.Object()
+	kind := o.Get("type")
+	word := ""
+	if kind.Kind() == jsondoc.String {
+		word = kind.Text()
+	}
+	switch {
+	case slices.Contains(thoughtParts, word):
+		return ""
+	case slices.ContainsFunc([]string{"image", "audio", "video", "screenshot"},
+		func(what string) bool { return strings.Contains(word, what) }):
+		return LeftOut(word)
+	case o.Has("file_data") || o.Has("file"):
+		return cmp.Or(fileText(o), LeftOut(word))
+	case o.Has("blob"):
+		return cmp.Or(FileContents(o, "", o.Text("blob")), LeftOut(cmp.Or(word, "blob")))
+	case word == "base64":
+		return cmp.Or(FileContents(o, "", o.Text("data")), LeftOut(word))
+	}
+	var texts []string
+	for _, name := range textMembers {
+		member := o.Get(name)
+		if (name == "data" || name == "json") && member.Kind() == jsondoc.Object {
+			texts = append(texts, string(member.Raw))
+		} else if levels > 0 {
+			texts = append(texts, insideOf(member, levels-1))
+		}
+	}
+	return strings.Join(NotEmpty(texts), "\n")
+}
+
+// foreignCall is a call of a tool that is not known here.
+type foreignCall struct{ name, arguments string }
+
+// argumentMembers are where calls have what they are given.
+var argumentMembers = []string{"input", "arguments", "action", "operation", "queries", "code"}
+
+// Foreign takes down an earlier call of a tool that is not known here: it is read when its result
+// comes. kind names the tool where the call has no name.
+func (c *Conversation) Foreign(id, kind string, o *Object) {
+	call := foreignCall{name: kind, arguments: "{}"}
+	if name := o.Get("name"); name.Kind() == jsondoc.String && ToolName(name.Text()) {
+		call.name = name.Text()
+	}
+	for _, name := range argumentMembers {
+		if v := o.Get(name); v.Kind() == jsondoc.String {
+			call.arguments = v.Text()
+			break
+		} else if v.Kind() != jsondoc.Null {
+			call.arguments = string(v.Raw)
+			break
+		}
+	}
+	if c.foreign == nil {
+		c.foreign = map[string]foreignCall{}
+	}
+	c.foreign[id] = call
+}
+
+// Awaited tells that a foreign call waits for its result.
+func (c *Conversation) Awaited(id string) bool {
+	_, ok := c.foreign[id]
+	return ok
+}
+
+// join adds a foreign call whose result has come.
+func (c *Conversation) join(id string) {
+	call, ok := c.foreign[id]
+	if !ok {
+		return
+	}
+	delete(c.foreign, id)
+	if !ToolName(call.name) {
+		call.name = "unknown"
+	}
+	c.Messages = append(c.Messages, session.FunctionCall(id, call.name, call.arguments))
+}
