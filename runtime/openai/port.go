@@ -177,15 +177,28 @@ func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *answer.Fa
 	return nil, nil
 }
 
-func (p *port) listModels(*answer.Exchange, *http.Request) (any, *answer.Fault) {
-	return struct {
-		Object string               `json:"object"`
-		Data   []answer.ModelObject `json:"data"`
-	}{"list", p.driver.AllModels()}, nil
+// modelList is OpenAI's list. Codex, which sends its version, reads the member models instead: what
+// it should do differently for a model. It is empty, since Codex knows gpt-oss, and an entry would
+// take the place of Codex's own instructions.
+type modelList struct {
+	Object string               `json:"object"`
+	Data   []answer.ModelObject `json:"data"`
+	Models *[]struct{}          `json:"models,omitempty"`
 }
 
-func (p *port) showModel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *port) listModels(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	list := modelList{Object: "list", Data: p.driver.AllModels()}
+	if r.URL.Query().Has("client_version") {
+		list.Models = &[]struct{}{}
+	}
+	return list, nil
+}
+
+func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	id := r.PathValue("id")
+	if id == "" { // the list's path with a slash
+		return p.listModels(e, r)
+	}
 	for _, m := range p.driver.AllModels() {
 		if strings.EqualFold(m.ID, id) {
 			return m, nil

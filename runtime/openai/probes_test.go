@@ -43,6 +43,39 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// Newest fields: Anthropic's SDKs try a thread and go on by the refusal's code; Codex reads the
+// list of models in its own way.
+func TestNewestFields(t *testing.T) {
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+		for _, thread := range []string{`{"type":"create"}`, `{}`, `{"type":"continue",` +
+			`"previous_message_id":"msg_1"}`} {
+			r := porttest.Ask(t, "POST", srv.URL+path, `{"max_tokens":9,"thread":`+thread+
+				`,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":`+
+				`"gone","content":"x"}]}]}`)
+			m := porttest.Decode(t, r.Body)
+			code := porttest.At(m, "error", "details", "error_code")
+			if r.Status != 400 || code != "thread_unsupported_request" {
+				t.Errorf("%s %s: %d %s", path, thread, r.Status, r.Body)
+			}
+		}
+		if r := porttest.Ask(t, "POST", srv.URL+path, `{"max_tokens":9,"thread":null,"messages":[`+
+			porttest.Hello+`]}`); r.Status != 200 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
+		}
+	}
+	for path, codex := range map[string]bool{"/v1/models": false, "/v1/models/": false,
+		"/v1/models?client_version=0.153.4": true, "/v1/models/?client_version=1": true} {
+		m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+path, "").Body)
+		list, _ := m["data"].([]any)
+		if _, has := m["models"].([]any); len(list) == 0 || m["object"] != "list" || has != codex {
+			t.Errorf("%s: %v", path, m)
+		}
+	}
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/nope", ""), 404,
+		answer.KindInvalid, "model", "model_not_found", "nope")
+}
+
 // A prompt is in the log only where it was asked for; a background response ends under the id of
 // its request.
 func TestLogOfPrompts(t *testing.T) {

@@ -93,7 +93,8 @@ func (p *port) operations() []operation {
 			fields{answer: "id type"}},
 		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.responses.DeleteItem,
 			fields{answer: "id"}},
-		{"GET /v1/models", "The models", p.listModels, fields{answer: "object data"}},
+		{"GET /v1/models", "The models", p.listModels, fields{
+			query: []string{"client_version string"}, answer: "object data"}},
 		{"GET /v1/models/{id...}", "A model", p.showModel, fields{
 			answer: "id object created owned_by max_model_len context_length aliases"}},
 

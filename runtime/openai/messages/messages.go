@@ -268,6 +268,7 @@ type anthropicFault struct {
 	Error struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
+		Details any    `json:"details,omitempty"`
 	} `json:"error"`
 	RequestID string `json:"request_id"`
 }
@@ -286,12 +287,18 @@ var anthropicKinds = map[int]string{
 	http.StatusServiceUnavailable:    "overloaded_error",
 }
 
+// threadUnsupported is the code by which Anthropic's SDKs know that a server keeps no threads.
+const threadUnsupported = "thread_unsupported_request"
+
 // FaultBody is the body of a fault.
 func FaultBody(f *answer.Fault, id string) any {
 	a := anthropicFault{Type: "error", RequestID: id}
 	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], answer.Brief(f.Message)
 	if a.Error.Type == "" {
 		a.Error.Type = "api_error"
+	}
+	if f.Code == threadUnsupported {
+		a.Error.Details = map[string]any{"error_code": f.Code, "unsupported": []string{}}
 	}
 	if n := f.TooLong; n != nil { // Claude Code reads the numbers
 		a.Error.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n.Asked, n.Max)

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -36,6 +37,7 @@ func Parameters() []answer.Parameter { return new(request).parameters() }
 func (r *request) parameters() []answer.Parameter {
 	return slices.Concat([]answer.Parameter{answer.Text("model", &r.Model),
 		answer.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
+		[]answer.Parameter{answer.Row("thread", refuseThread)},
 		// context_management asks to forget earlier thinking, which is done
 		answer.Known("context_management", "cache_control", "inference_geo"),
 		[]answer.Parameter{answer.Row("tools objects", r.readTools),
@@ -59,6 +61,15 @@ func parseMessages(o *answer.Object, bound int) *request {
 	r.offer.Into(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	return r
+}
+
+// refuseThread refuses a conversation that the server keeps, in the way on which Anthropic's SDKs
+// go on without one.
+func refuseThread(o *answer.Object, name string) {
+	if o.Has(name) {
+		o.Insist(answer.Refusal(http.StatusBadRequest, name, threadUnsupported,
+			"threads are not supported by this server; send the whole conversation in messages"))
+	}
 }
 
 // ofAnotherMaker tells whether a model is another maker's. Agents use such names by themselves, for

@@ -2,12 +2,14 @@
 // one object or lines of JSON; and the models, as its clients look at them before they chat.
 //
 // What must stay true: exactly the last line has done set, and it has the counts; a call comes in
-// one piece, with its arguments as an object; nothing is said of a model that is not known here:
-// sizes and digests of Ollama's own files are left out.
+// one piece, with its arguments as an object; nothing is said of a model that is not known here: a
+// field that typed clients need is 0 or empty then.
 package ollama
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -68,6 +70,9 @@ type form struct {
 func (l *form) Open(a *answer.Answer) { l.Answer, l.begun = a, time.Now() }
 
 func (l *form) Take(_ int, e session.Event) {
+	if l.req.loads != "" {
+		return
+	}
 	switch e := e.(type) {
 	case session.Reasoning:
 		if l.req.thinking {
@@ -118,6 +123,10 @@ func (l *form) line(m ollamaMessage) ollamaAnswer {
 func (l *form) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
 	a, d := l.line(m), l.Dones[0]
 	a.Done = true
+	if l.req.loads != "" {
+		a.ollamaEnd = &ollamaEnd{Reason: l.req.loads, Total: time.Since(l.begun)}
+		return a
+	}
 	a.ollamaEnd = &ollamaEnd{Reason: "stop", Total: time.Since(l.begun),
 		PromptCount: usage.Prompt, PromptDuration: d.Timing.Prefill,
 		EvalCount: usage.Completion, EvalDuration: d.Timing.Decode}
@@ -157,15 +166,27 @@ type ollamaModel struct {
 	Name          string        `json:"name"`
 	Model         string        `json:"model"`
 	ModifiedAt    string        `json:"modified_at"`
+	Size          int64         `json:"size"`   // 0: not known here
+	Digest        string        `json:"digest"` // of the name; clients cut it to 12 digits
 	Details       ollamaDetails `json:"details"`
 	ContextLength int           `json:"context_length"`
 }
 
+// loadedModel is one in memory, with what typed clients need besides. The time zero stands for the
+// server's --keep-alive, which decides when it leaves.
+type loadedModel struct {
+	ollamaModel
+	ExpiresAt time.Time `json:"expires_at"`
+	SizeVRAM  int64     `json:"size_vram"` // 0: not known here
+}
+
 type ollamaDetails struct {
-	Format       string   `json:"format"`
-	Family       string   `json:"family"`
-	Families     []string `json:"families"`
-	Quantization string   `json:"quantization_level"`
+	ParentModel   string   `json:"parent_model"`
+	Format        string   `json:"format"`
+	Family        string   `json:"family"`
+	Families      []string `json:"families"`
+	ParameterSize string   `json:"parameter_size"` // "": not known here
+	Quantization  string   `json:"quantization_level"`
 }
 
 var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
@@ -179,30 +200,33 @@ func New(d *answer.Driver) API { return API{d} }
 
 // Tags lists every name of every model.
 func (p API) Tags(*answer.Exchange, *http.Request) (any, *answer.Fault) {
-	return p.models(func(answer.ModelObject) bool { return true }), nil
+	list := []ollamaModel{}
+	for _, m := range p.AllModels() {
+		list = append(list, listed(m))
+	}
+	return map[string][]ollamaModel{"models": list}, nil
 }
 
 // Loaded lists those in memory, under every name too: clients look for the one they use.
 func (p API) Loaded(*answer.Exchange, *http.Request) (any, *answer.Fault) {
-	loaded := p.Models.Stats()
-	return p.models(func(m answer.ModelObject) bool {
-		return slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
+	loaded, list := p.Models.Stats(), []loadedModel{}
+	for _, m := range p.AllModels() {
+		if slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
 			_, ok := loaded[name]
 			return ok
-		})
-	}), nil
-}
-
-func (p API) models(shown func(answer.ModelObject) bool) map[string][]ollamaModel {
-	list := []ollamaModel{}
-	for _, m := range p.AllModels() {
-		if shown(m) {
-			list = append(list, ollamaModel{Name: m.ID, Model: m.ID, Details: gptOSSDetails,
-				ModifiedAt:    time.Unix(m.Created, 0).UTC().Format(time.RFC3339),
-				ContextLength: m.Context})
+		}) {
+			list = append(list, loadedModel{ollamaModel: listed(m)})
 		}
 	}
-	return map[string][]ollamaModel{"models": list}
+	return map[string][]loadedModel{"models": list}, nil
+}
+
+func listed(m answer.ModelObject) ollamaModel {
+	digest := sha256.Sum256([]byte(m.ID))
+	return ollamaModel{Name: m.ID, Model: m.ID, Details: gptOSSDetails,
+		ModifiedAt:    time.Unix(m.Created, 0).UTC().Format(time.RFC3339),
+		Digest:        hex.EncodeToString(digest[:]),
+		ContextLength: m.Context}
 }
 
 // namedModel is the model that a request is about; the name stands in model, or, of older clients,

@@ -160,7 +160,6 @@ func TestOllamaRefuses(t *testing.T) {
 		message    string
 	}{
 		{"/api/chat", `{"messages":[` + porttest.Hello + `]}`, 400, "model"},
-		{"/api/chat", `{"model":"gpt-oss:20b","messages":[]}`, 400, "messages"},
 		{"/api/chat", `{"model":"llama3","messages":[` + porttest.Hello + `]}`, 404, "llama3"},
 		{"/api/chat", `{` + ollamaHello + `,"options":{"temperature":9}}`, 400,
 			"options.temperature"},
@@ -169,7 +168,6 @@ func TestOllamaRefuses(t *testing.T) {
 			400, "text only"},
 		{"/api/chat", `{"model":"20b","messages":[{"role":"tool","content":"a"}]}`, 400,
 			"no call"},
-		{"/api/generate", `{"model":"gpt-oss:20b"}`, 400, "prompt is empty"},
 		{"/api/generate", `{"model":"gpt-oss:20b","prompt":"a","template":"x"}`, 400, "template"},
 		{"/api/pull", `{"model":"llama3"}`, 404, "llama3"},
 		{"/api/show", `{}`, 400, "model"},
@@ -188,5 +186,61 @@ func TestOllamaRefuses(t *testing.T) {
 	list := linesOf(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`}`))
 	if last := list[len(list)-1]; last["error"] != "gone" {
 		t.Errorf("the stream ends in %v", last)
+	}
+}
+
+// TestOllamaLoads: a request without a prompt loads the model, and one with keep_alive 0 is told
+// that the server decides; both answer whole and streamed with what typed clients need.
+func TestOllamaLoads(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	for _, c := range []struct{ path, body, reason string }{
+		{"/api/chat", `"messages":[],"keep_alive":"10m"`, "load"},
+		{"/api/chat", `"keep_alive":-1`, "load"},
+		{"/api/chat", `"messages":[],"keep_alive":0`, "unload"},
+		{"/api/chat", `"messages":null,"keep_alive":"0s"`, "unload"},
+		{"/api/generate", `"stream":false`, "load"},
+		{"/api/generate", `"prompt":"","keep_alive":"5m"`, "load"},
+		{"/api/generate", `"stream":false,"keep_alive":0`, "unload"},
+		{"/api/generate", `"prompt":"","keep_alive":"0"`, "unload"},
+	} {
+		before := len(f.Requests)
+		r := porttest.Post(t, srv, c.path, `{"model":"gpt-oss:20b",`+c.body+`}`)
+		list := []map[string]any{nil}
+		if strings.Contains(c.body, `"stream":false`) {
+			list[0] = porttest.Decode(t, r.Body)
+		} else {
+			list = linesOf(t, r)
+		}
+		m := list[len(list)-1]
+		text := m["response"]
+		if c.path == "/api/chat" {
+			text = porttest.At(m, "message", "content")
+		}
+		if len(list) != 1 || m["done"] != true || m["done_reason"] != c.reason || text != "" ||
+			m["model"] != "gpt-oss:20b" || m["created_at"] == "" {
+			t.Errorf("%s %s: %s", c.path, c.body, r.Body)
+		}
+		started := len(f.Requests) > before
+		kept := r.Header.Get("X-Ossrun-Ignored") == "keep_alive"
+		if started != (c.reason == "load") || kept != (c.reason == "unload") {
+			t.Errorf("%s %s: started %v, kept %v", c.path, c.body, started, kept)
+		}
+	}
+	for _, path := range []string{"/api/tags", "/api/ps"} {
+		m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+path, "").Body)
+		for _, v := range m["models"].([]any) {
+			if digest, _ := porttest.At(v, "digest").(string); len(digest) != 64 {
+				t.Errorf("%s: digest %q", path, digest)
+			}
+			for _, name := range []string{"size", "modified_at", "details"} {
+				if porttest.At(v, name) == nil {
+					t.Errorf("%s: no %s", path, name)
+				}
+			}
+			if path == "/api/ps" && (porttest.At(v, "expires_at") == nil ||
+				porttest.At(v, "size_vram") == nil) {
+				t.Errorf("%s: %v", path, v)
+			}
+		}
 	}
 }

@@ -25,7 +25,8 @@ type request struct {
 	generate bool // for /api/generate
 	prompt   string
 	system   string
-	raw      bool // the prompt is continued as text
+	raw      bool   // the prompt is continued as text
+	loads    string // why nothing is answered: load or unload; "": something is
 }
 
 // ChatParameters are those of /api/chat.
@@ -59,6 +60,19 @@ func (r *request) shared() []answer.Parameter {
 		answer.Row("options object", r.readOptions),
 		answer.Row("think any", r.readThink), answer.Row("format any", r.readFormat),
 		answer.Row("keep_alive any", nil)} // the server's own --keep-alive decides
+}
+
+// loadOnly makes a request without a prompt one that loads the model: one token, which nobody sees,
+// is computed. With keep_alive 0 it asks to unload it, which is the server's to decide.
+func (r *request) loadOnly(o *answer.Object) {
+	r.loads = "load"
+	switch strings.Trim(string(o.Get("keep_alive").Raw), `"`) {
+	case "0", "0s", "0m", "0h":
+		r.loads, r.Dry, r.Ignored = "unload", true, append(r.Ignored, "keep_alive")
+	}
+	turn := answer.NewDraft("prompt", 0).Turn
+	turn.Prompt, turn.MaxTokens, turn.Effort = o.Get("model").EncodePrompt("."), 1, "low"
+	r.Turns = []session.Request{turn}
 }
 
 // options are what the object of this name has.
@@ -125,6 +139,9 @@ func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 	r.Instruct(r.talk.Instructions(""))
 	r.offer.Into(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
+	if !o.Has("messages") || o.Get("messages").Count(1) == 0 && o.Fault() == nil {
+		r.loadOnly(o)
+	}
 	return &r.Request, &form{req: r}
 }
 
@@ -135,9 +152,6 @@ func (r *request) readMessages(o *answer.Object, name string) {
 	var list []answer.Value
 	if o.Has(name) {
 		list = o.Get(name).Messages()
-	}
-	if len(list) == 0 {
-		o.Get(name).Missing()
 	}
 	var open openCalls
 	answer.Dated(list, func(_ int, v answer.Value) {
@@ -290,7 +304,8 @@ func (p API) ReadGenerate(o *answer.Object) (*answer.Request, answer.Form) {
 	answer.Read(o, r.generateParameters())
 	prompt := r.prompt + images(o)
 	if prompt == "" {
-		o.Get("prompt").Invalid(" is empty; a model is loaded by the first request that has one")
+		r.loadOnly(o)
+		return &r.Request, &form{req: r}
 	}
 	if r.raw {
 		r.Turn.Prompt, r.Turn.Final = o.Get("prompt").EncodePrompt(prompt), r.Format.Final

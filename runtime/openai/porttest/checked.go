@@ -140,7 +140,7 @@ func schemaOf(method, path string, m map[string]any) string {
 		return "CreateChatCompletionResponse"
 	case path == "/v1/completions":
 		return "CreateCompletionResponse"
-	case path == "/v1/models":
+	case path == "/v1/models", path == "/v1/models/":
 		return "ListModelsResponse"
 	case strings.HasPrefix(path, "/v1/models/"):
 		return "Model"
