@@ -61,7 +61,7 @@ var budget = map[string]int{
 	"runtime/sched":              2148,
 	"runtime/sched/draft":        332,
 	"runtime/serve":              3172,
-	"runtime/session":            3369,
+	"runtime/session":            3580,
 	"runtime/tools":              4878,
 	"runtime/tools/pdf":          148,
 	"ui/chat":                    8010,

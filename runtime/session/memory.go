@@ -71,7 +71,7 @@ func callKey(id string) string { return "call:" + id }
 
 func remember(s Store, key string, t sampledTurn) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
-	s.Put(Record{Kind: KindTurn, Key: key, Value: value})
+	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value})
 }
 
 // recall finds a stored turn, nil if there is none.
@@ -131,11 +131,14 @@ func (s segment) shown() (text string, ok bool) {
 }
 
 // Forget deletes what the model sampled in these messages.
-func Forget(s Store, messages []Message) {
-	for _, m := range messages {
-		if m.CallID != "" {
-			s.Delete(KindTurn, callKey(m.CallID))
+func Forget(s Store, messages []Message) error {
+	return s.Change(func(c *Change) error {
+		for _, m := range messages {
+			if m.CallID != "" {
+				c.Delete(KindTurn, callKey(m.CallID))
+			}
+			c.Delete(KindTurn, answerKey(m.Text()))
 		}
-		s.Delete(KindTurn, answerKey(m.Text()))
-	}
+		return nil
+	})
 }

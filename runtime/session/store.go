@@ -4,7 +4,8 @@
 // There are two: one in memory, and one in a file that several processes use at once and that
 // outlives them. What must stay true: each kind of record is bounded by count, bytes and age, so a
 // server that runs for weeks does not grow; the least recently used record is dropped first; a
-// deleted record does not come back; what the disk refuses is kept in memory, logged and counted.
+// deleted record does not come back; what the disk refuses is kept in memory, logged and counted;
+// no other process writes between what a change reads and what it writes.
 
 package session
 
@@ -12,20 +13,28 @@ import (
 	"container/list"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Store keeps records. It is safe for concurrent use.
 type Store interface {
-	// Put stores r and replaces an earlier record with the same kind and key.
-	Put(r Record)
+	// Put stores r and replaces an earlier record with the same kind and key. It fails with
+	// ErrTooLarge only.
+	Put(r Record) error
 	// Get finds a record by its key or by one of its other keys, and counts as a use of it.
 	Get(kind Kind, key string) (Record, bool)
 	// List returns the records of a kind, the most recently used first. It does not count as a use.
 	List(kind Kind) []Record
-	// Delete removes the record with this key and tells whether there was one.
-	Delete(kind Kind, key string) bool
+	// Delete removes the record with this key and tells whether there was one. It fails where the
+	// disk does not let go of it: then it is still there.
+	Delete(kind Kind, key string) (bool, error)
+	// Change writes what work puts and deletes as a whole, or nothing if work fails. In between
+	// nobody else writes. If the disk refuses it what was put is kept in memory; a change that only
+	// deletes fails then. work uses the store through c alone.
+	Change(work func(c *Change) error) error
 	// Unsaved tells why the record with this key does not outlive this process; nil: it does.
 	Unsaved(kind Kind, key string) error
 	// Refused is how many records the disk has refused. They stay in memory, and are written after
@@ -52,6 +61,67 @@ type Record struct {
 	Also  []string // further keys
 	Value json.RawMessage
 	Used  time.Time // the store sets it
+	// InMemory keeps the value away from the disk: it is lost with the process.
+	InMemory bool
+}
+
+// ErrTooLarge is wrapped by the error for a record that is larger than all of its kind may be.
+var ErrTooLarge = errors.New("it is too large to be stored")
+
+// Change is what Store.Change reads and writes as one.
+type Change struct {
+	bounds map[Kind]Bound
+	get    func(Kind, string) (Record, bool)
+	ops    []edit
+}
+
+// edit is a record that is put or, if gone is set, deleted.
+type edit struct {
+	Record
+	gone bool
+}
+
+// Get finds a record by its key, as the change leaves it.
+func (c *Change) Get(kind Kind, key string) (Record, bool) {
+	for _, o := range slices.Backward(c.ops) {
+		if o.Kind == kind && o.Key == key {
+			return o.Record, !o.gone
+		}
+	}
+	r, ok := c.get(kind, key)
+	return r, ok && r.Key == key
+}
+
+// Put stores r in place of the record with this key.
+func (c *Change) Put(r Record) error {
+	if most := c.bounds[r.Kind].Bytes; len(r.Value) > most || most == 0 {
+		return fmt.Errorf("%w: it has %d MB, and %d MB is the most", ErrTooLarge,
+			(len(r.Value)+999_999)/1e6, most/1e6)
+	}
+	c.ops = append(c.ops, edit{Record: r})
+	return nil
+}
+
+// Delete removes the record with this key and tells whether there was one.
+func (c *Change) Delete(kind Kind, key string) bool {
+	_, ok := c.Get(kind, key)
+	if ok {
+		c.ops = append(c.ops, edit{Record{Kind: kind, Key: key}, true})
+	}
+	return ok
+}
+
+// put and remove are changes of one record.
+func put(s Store, r Record) error {
+	return s.Change(func(c *Change) error { return c.Put(r) })
+}
+
+func remove(s Store, kind Kind, key string) (ok bool, err error) {
+	err = s.Change(func(c *Change) error {
+		ok = c.Delete(kind, key)
+		return nil
+	})
+	return ok && err == nil, err
 }
 
 // Bound limits how much of one kind is kept.
@@ -63,11 +133,11 @@ type Bound struct {
 }
 
 var bounds = map[Kind]Bound{
-	KindTurn:         {Bytes: 24 << 20}, // about four million tokens
-	KindResponse:     {Bytes: 256 << 20, Count: 10_000},
-	KindRunning:      {Bytes: 4 << 20},
-	KindConversation: {Bytes: 64 << 20, Count: 10_000},
-	KindChat:         {Bytes: 256 << 20, Forever: true},
+	KindTurn:         {Bytes: 24e6}, // about four million tokens
+	KindResponse:     {Bytes: 256e6, Count: 10_000},
+	KindRunning:      {Bytes: 4e6},
+	KindConversation: {Bytes: 64e6, Count: 10_000},
+	KindChat:         {Bytes: 256e6, Forever: true},
 }
 
 // StoreOptions say how much a store keeps, how long, and where.
@@ -119,6 +189,8 @@ type memoryStore struct {
 	o   StoreOptions
 	now func() time.Time
 
+	changing sync.Mutex // held while records are written
+
 	mu    sync.Mutex
 	order map[Kind]*list.List // of *Record, most recently used first
 	bytes map[Kind]int
@@ -139,14 +211,33 @@ func newMemoryStore(o StoreOptions) *memoryStore {
 	return s
 }
 
-func (s *memoryStore) Put(r Record) {
+func (s *memoryStore) Put(r Record) error { return put(s, r) }
+
+func (s *memoryStore) Delete(kind Kind, key string) (bool, error) { return remove(s, kind, key) }
+
+func (s *memoryStore) Change(work func(c *Change) error) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	c := &Change{bounds: s.o.Bounds, get: s.Get}
+	if err := work(c); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, o := range c.ops {
+		if o.gone {
+			s.drop(s.byKey[storeKey{o.Kind, o.Key}])
+		} else {
+			s.put(o.Record)
+		}
+	}
+	return nil
+}
+
+// put is called with s.mu held.
+func (s *memoryStore) put(r Record) {
 	r.Used = s.now()
 	bound, order := s.o.Bounds[r.Kind], s.order[r.Kind]
-	if order == nil || len(r.Value) > bound.Bytes {
-		return
-	}
 	if e, ok := s.byKey[storeKey{r.Kind, r.Key}]; ok {
 		s.drop(e)
 	}
@@ -197,16 +288,6 @@ func (s *memoryStore) List(kind Kind) (records []Record) {
 	return records
 }
 
-func (s *memoryStore) Delete(kind Kind, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.byKey[storeKey{kind, key}]
-	if ok = ok && e.Value.(*Record).Key == key; ok {
-		s.drop(e)
-	}
-	return ok
-}
-
 // oldest is the record of any kind that was used least recently.
 func (s *memoryStore) oldest() (r Record, ok bool) {
 	s.mu.Lock()
@@ -223,7 +304,11 @@ func (s *memoryStore) Unsaved(Kind, string) error { return errors.New("there is 
 func (s *memoryStore) Refused() int64             { return 0 }
 func (s *memoryStore) Close() error               { return nil }
 
+// drop takes nil for a record that is gone already.
 func (s *memoryStore) drop(e *list.Element) {
+	if e == nil {
+		return
+	}
 	r := e.Value.(*Record)
 	s.order[r.Kind].Remove(e)
 	for _, key := range append(r.Also, r.Key) {

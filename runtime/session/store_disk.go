@@ -44,6 +44,7 @@ type diskStore struct {
 	writing sync.Mutex   // held while a record is written or deleted
 	spare   *memoryStore // what the disk has refused, until it takes it
 	why     error        // it refused the last of it
+	private *memoryStore // what must not be on a disk
 	// over is the checksum that the disk had under the key of each spare record, see onDisk
 	over map[storeKey]int64
 }
@@ -54,7 +55,7 @@ func openDiskStore(o StoreOptions) (*diskStore, error) {
 
 func openSteps(o StoreOptions, steps []string) (*diskStore, error) {
 	s := &diskStore{o: o, steps: steps, now: time.Now, spare: newMemoryStore(o),
-		over: map[storeKey]int64{}}
+		private: newMemoryStore(o), over: map[storeKey]int64{}}
 	err := os.MkdirAll(filepath.Dir(o.File), 0o700)
 	if err == nil {
 		err = create(s.lockPath())
@@ -196,26 +197,89 @@ func checksum(r Record, also string) int64 {
 	return int64(crc32.Update(sum, crc32.IEEETable, r.Value))
 }
 
-func (s *diskStore) Put(r Record) {
-	bound, known := s.o.Bounds[r.Kind]
-	if !known || len(r.Value) > bound.Bytes {
-		return
+func (s *diskStore) Put(r Record) error {
+	if r.InMemory {
+		return s.private.Put(r)
 	}
+	return put(s, r)
+}
+
+func (s *diskStore) Delete(kind Kind, key string) (bool, error) { return remove(s, kind, key) }
+
+func (s *diskStore) Change(work func(c *Change) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	r.Used = s.now()
-	if err := s.put(r); err != nil {
-		s.met(err)
-		s.why = refusal(err)
+	c := &Change{bounds: s.o.Bounds}
+	tx, err := s.db.Begin()
+	if err != nil {
+		c.get = func(kind Kind, key string) (Record, bool) { return s.find(s.db, kind, key) }
+	} else {
+		defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
+		c.get = func(kind Kind, key string) (Record, bool) { return s.find(tx, kind, key) }
+	}
+	if failed := work(c); failed != nil || len(c.ops) == 0 {
+		return failed
+	}
+	for i := range c.ops {
+		c.ops[i].Used = s.now()
+	}
+	if err == nil {
+		err = s.write(tx, c.ops)
+	}
+	if err != nil {
+		return s.refuse(c.ops, err)
+	}
+	deleted := false
+	for _, o := range c.ops {
+		_, _ = s.spare.Delete(o.Kind, o.Key) // memory refuses nothing
+		if deleted = deleted || o.gone; o.gone {
+			_, _ = s.private.Delete(o.Kind, o.Key)
+		}
+	}
+	if deleted { // out of the log too: damage to it must not bring the record back
+		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
+	}
+	s.settle(settledAtOnce)
+	return nil
+}
+
+// write writes changes and ends their transaction.
+func (s *diskStore) write(tx *sql.Tx, ops []edit) error {
+	for _, o := range ops {
+		var err error
+		if o.gone {
+			_, err = tx.Exec("DELETE FROM record WHERE kind = ? AND key = ?", o.Kind, o.Key)
+		} else {
+			err = s.add(tx, o.Record)
+		}
+		if err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	err := tx.Commit()
+	_ = tx.Rollback() // a commit that failed has not always ended it
+	return err
+}
+
+// refuse keeps in memory what the disk has refused.
+func (s *diskStore) refuse(ops []edit, err error) error {
+	s.met(err)
+	s.why = refusal(err)
+	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.gone }) {
+		return s.why
+	}
+	for _, o := range ops {
+		if o.gone {
+			_, _ = s.spare.Delete(o.Kind, o.Key)
+			continue
+		}
 		if s.refused.Add(1) == 1 {
 			s.o.Notify("stored turns and responses are kept in memory only: " + s.why.Error())
 		}
-		s.over[storeKey{r.Kind, r.Key}] = s.onDisk(r)
-		s.spare.Put(r)
-		return
+		s.over[storeKey{o.Kind, o.Key}] = s.onDisk(o.Record)
+		_ = s.spare.Put(o.Record) // it is not too large
 	}
-	s.spare.Delete(r.Kind, r.Key)
-	s.settle(settledAtOnce)
+	return nil
 }
 
 // refusal says in words why the disk has refused a record.
@@ -252,7 +316,7 @@ func (s *diskStore) settle(most int) {
 		if s.onDisk(r) == s.over[key] && s.put(r) != nil {
 			return
 		}
-		s.spare.Delete(r.Kind, r.Key)
+		_, _ = s.spare.Delete(r.Kind, r.Key)
 		delete(s.over, key)
 	}
 }
@@ -329,10 +393,25 @@ func (s *diskStore) oldest(kind Kind) int64 {
 }
 
 func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
-	if r, ok := s.spare.Get(kind, key); ok {
-		return r, true
+	r, ok := s.find(s.db, kind, key)
+	if !ok {
+		return r, false
 	}
-	r, err := scan(s.db.QueryRow("SELECT "+recordColumns+" FROM record WHERE used >= ? AND id ="+
+	// if the disk refuses this, only the record's place in the order is out of date
+	_, _ = s.db.Exec("UPDATE record SET used = ? WHERE kind = ? AND key = ?", s.now().UnixNano(),
+		r.Kind, r.Key)
+	return r, true
+}
+
+// find looks in memory, and then in the file.
+func (s *diskStore) find(from interface{ QueryRow(string, ...any) *sql.Row }, kind Kind,
+	key string) (Record, bool) {
+	for _, m := range []*memoryStore{s.spare, s.private} {
+		if r, ok := m.Get(kind, key); ok {
+			return r, true
+		}
+	}
+	r, err := scan(from.QueryRow("SELECT "+recordColumns+" FROM record WHERE used >= ? AND id ="+
 		" coalesce((SELECT id FROM record WHERE kind = ? AND key = ?),"+
 		" (SELECT record FROM other_key WHERE kind = ? AND key = ?))", s.oldest(kind), kind, key,
 		kind, key))
@@ -343,9 +422,6 @@ func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
 		s.failed(err)
 		return Record{}, false
 	}
-	// if the disk refuses this, only the record's place in the order is out of date
-	_, _ = s.db.Exec("UPDATE record SET used = ? WHERE kind = ? AND key = ?", s.now().UnixNano(),
-		r.Kind, r.Key)
 	return r, true
 }
 
@@ -378,22 +454,6 @@ func (s *diskStore) List(kind Kind) []Record {
 		s.failed(err)
 	}
 	return records
-}
-
-func (s *diskStore) Delete(kind Kind, key string) bool {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	spare := s.spare.Delete(kind, key)
-	done, err := s.db.Exec("DELETE FROM record WHERE kind = ? AND key = ?", kind, key)
-	if err != nil {
-		s.failed(err)
-		return spare
-	}
-	n, _ := done.RowsAffected()
-	if n > 0 { // out of the log too: damage to it must not bring the record back
-		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
-	}
-	return spare || n > 0
 }
 
 func (s *diskStore) Unsaved(kind Kind, key string) error {

@@ -2,9 +2,11 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -431,14 +433,93 @@ func storeIsBounded(t *testing.T, s Store) {
 	check("a", "c", "d")
 	put("e", 9_850)
 	check("d", "e")
-	put("f", 10_001) // larger than everything
+	if err := s.Put(Record{Kind: KindResponse, Key: "f",
+		Value: make([]byte, 10_001)}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a record larger than all may be: %v", err)
+	}
 	check("d", "e")
-	if s.Delete(KindResponse, "item_d") || !s.Delete(KindResponse, "d") || !s.Delete(KindResponse,
-		"e") {
-		t.Error("a record is deleted by its key and by no other")
+	for key, want := range map[string]bool{"item_d": false, "d": true, "e": true} {
+		if ok, err := s.Delete(KindResponse, key); ok != want || err != nil {
+			t.Errorf("Delete(%s) is %t, %v: a record is deleted by its key and by no other", key,
+				ok, err)
+		}
 	}
 	check()
 	if m, ok := s.(*memoryStore); ok && m.bytes[KindResponse] != 0 {
 		t.Errorf("%d bytes of nothing", m.bytes[KindResponse])
+	}
+}
+
+// A change is whole or not at all, and nobody else writes in between: of what two processes add to
+// one record nothing is lost.
+func TestChangesOfTwoProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept.db")
+	if add := os.Getenv("ADD_TO_STORE"); add != "" {
+		file = add
+	}
+	s, _ := openFile(t, file, nil)
+	add := func() {
+		for range 100 {
+			if err := s.Change(func(c *Change) error {
+				r, _ := c.Get(KindConversation, "a")
+				return c.Put(Record{Kind: KindConversation, Key: "a", Value: append(
+					slices.Clone(r.Value), 'x')})
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if os.Getenv("ADD_TO_STORE") != "" {
+		add()
+		return
+	}
+	other := exec.Command(os.Args[0], "-test.run=^TestChangesOfTwoProcesses$")
+	other.Env = append(os.Environ(), "ADD_TO_STORE="+file)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if out, err := other.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	add()
+	wg.Wait()
+	if r, _ := s.Get(KindConversation, "a"); len(r.Value) != 200 {
+		t.Errorf("%d of 200 are there", len(r.Value))
+	}
+	stop := errors.New("stop")
+	for name, s := range map[string]Store{"disk": s, "memory": NewStore()} {
+		_ = s.Put(Record{Kind: KindChat, Key: "b", Value: []byte("b")})
+		err := s.Change(func(c *Change) error {
+			c.Delete(KindChat, "b")
+			if _, ok := c.Get(KindChat, "b"); ok {
+				t.Error("a change does not see itself")
+			}
+			return stop
+		})
+		if _, ok := s.Get(KindChat, "b"); !ok || err != stop {
+			t.Errorf("%s: a change that failed was done, %v", name, err)
+		}
+	}
+}
+
+// What must not be on a disk is found by this process alone.
+func TestInMemoryRecordsStayThere(t *testing.T) {
+	folder := t.TempDir()
+	s, _ := openFile(t, filepath.Join(folder, "kept.db"), nil)
+	_ = s.Put(Record{Kind: KindTurn, Key: "call:a", Value: []byte("SECRET"), InMemory: true})
+	if _, ok := s.Get(KindTurn, "call:a"); !ok {
+		t.Error("it is not found")
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "*"))
+	for _, name := range files {
+		if text, err := os.ReadFile(name); err != nil || bytes.Contains(text, []byte("SECRET")) {
+			t.Errorf("%s has it, or %v", name, err)
+		}
+	}
+	if ok, err := s.Delete(KindTurn, "call:a"); !ok || err != nil {
+		t.Error(ok, err)
+	}
+	if _, ok := s.Get(KindTurn, "call:a"); ok {
+		t.Error("it was not deleted")
 	}
 }

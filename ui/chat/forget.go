@@ -39,14 +39,14 @@ func (p Places) erase(k *savedChat) error {
 	for _, text := range k.Queued {
 		typed[strings.TrimSpace(text)] = true
 	}
-	p.Store.Delete(session.KindChat, k.ID)
-	if _, there := p.Store.Get(session.KindChat, k.ID); there {
-		return errors.New("its file cannot be changed")
+	if _, err := p.Store.Delete(session.KindChat, k.ID); err != nil {
+		return err
 	}
 	var err error
 	for _, e := range k.Exchanges {
 		typed[strings.TrimSpace(e.Question)] = true
-		session.Forget(p.Store, append(e.Messages, session.AssistantAnswer(e.Summary)))
+		err = errors.Join(err,
+			session.Forget(p.Store, append(e.Messages, session.AssistantAnswer(e.Summary))))
 		for _, part := range e.Parts {
 			for _, f := range part.Files {
 				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {

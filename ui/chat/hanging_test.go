@@ -295,9 +295,10 @@ func (s stuck) Offer(*session.Request)                              { s.wait() }
 func (s stuck) Runs(string) bool                                    { s.wait(); return true }
 func (s stuck) Close() error                                        { s.wait(); return nil }
 func (s stuck) Citations(string) []session.Citation                 { s.wait(); return nil }
-func (s stuck) Put(session.Record)                                  { s.wait() }
+func (s stuck) Put(session.Record) error                            { s.wait(); return nil }
 func (s stuck) List(session.Kind) []session.Record                  { s.wait(); return nil }
-func (s stuck) Delete(session.Kind, string) bool                    { s.wait(); return false }
+func (s stuck) Delete(session.Kind, string) (bool, error)           { s.wait(); return false, nil }
+func (s stuck) Change(func(*session.Change) error) error            { s.wait(); return nil }
 func (s stuck) Refused() int64                                      { s.wait(); return 0 }
 func (s stuck) renew() ([]session.Tool, error)                      { s.wait(); return nil, nil }
 func (s stuck) models(context.Context) []session.ModelInfo          { s.wait(); return nil }
@@ -315,7 +316,7 @@ func (s stuck) Run(context.Context, session.Call, func(string)) (r session.ToolR
 	return r, nil
 }
 
-func (s stuck) change(context.Context, string) (session.Runner, error) {
+func (s stuck) switchTo(context.Context, string) (session.Runner, error) {
 	s.wait()
 	return &script{}, nil
 }
@@ -347,7 +348,7 @@ func TestUpdateAndViewWaitForNothing(t *testing.T) {
 	}
 	take("the model", func() {
 		m = newModel(ctx, Options{Tools: []session.Tool{s}, Renew: s.renew, Claim: s.claim,
-			Store: s, Switch: s.change, Models: s.models,
+			Store: s, Switch: s.switchTo, Models: s.models,
 			Model:    &script{turns: oneCall("python", "1")},
 			Approval: NewApproval(), HistoryPath: filepath.Join(t.TempDir(), "history")})
 	})

@@ -381,7 +381,8 @@ func (k *saver) flush() {
 	k.mu.Unlock()
 	for _, s := range all {
 		if value, err := json.Marshal(s); err == nil { // texts and numbers
-			k.store.Put(session.Record{Kind: session.KindChat, Key: s.ID, Value: value})
+			// what is not stored Unsaved tells of
+			_ = k.store.Put(session.Record{Kind: session.KindChat, Key: s.ID, Value: value})
 		}
 	}
 }

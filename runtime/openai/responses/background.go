@@ -3,8 +3,9 @@
 //
 // While a response runs its record has the request and the tokens sampled so far, and a small
 // record of kind running says until when its process vouches for it. When that time is over,
-// whoever deletes the small record takes the response over: the turn is begun with the stored
-// tokens, which make the same events again, and goes on behind them.
+// whoever puts itself into the small record takes the response over: the turn is begun with the
+// stored tokens, which make the same events again, and goes on behind them. Who deletes a response
+// deletes both records, wherever it runs.
 //
 // What must stay true: a response whose id a client has is in the store from that moment on, and
 // comes to an end there whatever happens to this process; one process writes it at a time; what a
@@ -14,10 +15,12 @@
 package responses
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -35,14 +38,15 @@ type job struct {
 	done   chan struct{} // closed when it has ended and is stored
 
 	owner string // of the lease
-	lost  bool   // another process has taken it over
+	began bool   // the store has had the lease
+	lost  bool   // another process has taken it over, or deleted it
 	kept  time.Time
 	took  time.Duration                   // how long storing it took
 	body  atomic.Pointer[json.RawMessage] // the response as it is now
 }
 
-func newJob(log *eventLog, cancel context.CancelFunc) *job {
-	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: answer.NewID("")}
+func newJob(log *eventLog, cancel context.CancelFunc, owner string) *job {
+	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: owner}
 }
 
 // jobs are those of this process, by the ids of their responses.
@@ -65,7 +69,7 @@ func (b *job) stop() {
 // background starts a response that outlives its request and answers the request.
 func (r *form) background(a *answer.Answer, req *http.Request) {
 	client := a.Detach(req)
-	r.job = newJob(r.log, a.Cancel)
+	r.job = newJob(r.log, a.Cancel, answer.NewID(""))
 	r.log.hold()
 	r.queue(a)
 	queued := r.job.now()
@@ -84,6 +88,9 @@ func (r *form) queue(a *answer.Answer) {
 	r.sendResponse("response.queued")
 	r.api.jobs.Store(r.response.ID, r.job)
 	_ = r.keepRunning()
+	if _, ok := r.api.Store.Get(session.KindRunning, r.response.ID); ok { // not with --remember 0
+		r.job.began = true
+	}
 }
 
 // runAlone runs the job in a goroutine of its own.
@@ -112,12 +119,18 @@ func (r *form) keepRunning() error {
 		return nil
 	}
 	until := began.Add(r.api.Silence)
-	if !r.hold(until) {
+	err := r.api.Store.Change(func(c *session.Change) error {
+		if !r.job.holds(c, r.response.ID) {
+			return errLost
+		}
+		return errors.Join(r.job.hold(c, r.response.ID, until), r.keep(c, until, r.log))
+	})
+	if errors.Is(err, errLost) {
 		r.job.lost = true
 		r.Cancel()
 		return nil
 	}
-	if err := r.keep(until, r.log); err != nil {
+	if err != nil {
 		r.api.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
 	}
 	r.log.release(last)
@@ -166,18 +179,21 @@ type lease struct {
 	Until time.Time
 }
 
-// hold says that this process goes on writing the response; false: another one has taken it over.
-func (r *form) hold(until time.Time) bool {
-	store := r.api.Store
-	if record, ok := store.Get(session.KindRunning, r.response.ID); ok {
-		var now lease
-		if json.Unmarshal(record.Value, &now) == nil && now.Owner != r.job.owner {
-			return false
-		}
-	}
-	value, _ := answer.Marshal(lease{r.job.owner, until}) // our own type
-	store.Put(session.Record{Kind: session.KindRunning, Key: r.response.ID, Value: value})
-	return true
+// errLost is that another process has taken a response over, or deleted it.
+var errLost = errors.New("another process has the response")
+
+// holds tells whether the response is still this job's to write.
+func (b *job) holds(c *session.Change, id string) bool {
+	var now lease
+	record, ok := c.Get(session.KindRunning, id)
+	return !b.lost && (ok || !b.began) &&
+		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
+}
+
+// hold says that this job goes on writing the response.
+func (b *job) hold(c *session.Change, id string, until time.Time) error {
+	value, _ := answer.Marshal(lease{b.owner, until}) // our own type
+	return c.Put(session.Record{Kind: session.KindRunning, Key: id, Value: value})
 }
 
 // TakeOver takes up the background responses that other processes have left, until ctx ends.
@@ -191,9 +207,7 @@ func (p *API) TakeOver(ctx context.Context) {
 				p.jobs.get(record.Key) != nil {
 				continue
 			}
-			if p.Store.Delete(session.KindRunning, record.Key) { // by one process only
-				p.takeUp(record.Key)
-			}
+			p.takeUp(record)
 		}
 		select {
 		case <-clock.C:
@@ -203,22 +217,39 @@ func (p *API) TakeOver(ctx context.Context) {
 	}
 }
 
-// takeUp goes on with a response, or ends it as failed.
-func (p *API) takeUp(id string) {
-	record, ok := p.Store.Get(session.KindResponse, id)
+// takeUp goes on with a response, or ends it as failed. Of all who find the lease one does.
+func (p *API) takeUp(left session.Record) {
+	id, b := left.Key, job{owner: answer.NewID("")}
 	var s storedResponse
-	if !ok || record.Key != id || json.Unmarshal(record.Value, &s) != nil || !s.running() {
+	goesOn := false
+	if err := p.Store.Change(func(c *session.Change) error {
+		now, ok := c.Get(session.KindRunning, id)
+		if !ok || !bytes.Equal(now.Value, left.Value) {
+			return nil
+		}
+		record, ok := c.Get(session.KindResponse, id)
+		if !ok || json.Unmarshal(record.Value, &s) != nil || !s.running() {
+			c.Delete(session.KindRunning, id)
+			return nil
+		}
+		goesOn = true
+		return b.hold(c, id, time.Now().Add(p.Silence))
+	}); err != nil || !goesOn || p.resume(id, s, b.owner) {
 		return
 	}
-	if !p.resume(id, s) {
-		s.lost()
-		if err := putResponse(p.Store, id, s); err != nil {
-			p.Log.Error("a lost background response is not stored", "id", id, "error", err)
+	s.lost()
+	if err := p.Store.Change(func(c *session.Change) error {
+		if b.began = true; !b.holds(c, id) {
+			return nil
 		}
+		c.Delete(session.KindRunning, id)
+		return putResponse(c, id, s)
+	}); err != nil {
+		p.Log.Error("a lost background response is not stored", "id", id, "error", err)
 	}
 }
 
-func (p *API) resume(id string, s storedResponse) bool {
+func (p *API) resume(id string, s storedResponse, owner string) bool {
 	if len(s.Tokens) == 0 || s.Log == nil {
 		return false
 	}
@@ -243,7 +274,8 @@ func (p *API) resume(id string, s storedResponse) bool {
 	a.Created, a.Model = before.CreatedAt, before.Model
 	r.replay = r.log.logged()
 	r.sequence = r.log.last() + 1
-	r.job = newJob(r.log, a.Cancel)
+	r.job = newJob(r.log, a.Cancel, owner)
+	r.job.began = true
 	r.job.body.Store(&s.Body)
 	req.Background = r.background
 	req.Turns[0].AllowLoops = req.Loops || p.AllowLoops

@@ -2,13 +2,16 @@
 // of items, page by page.
 //
 // What must stay true: items keep their order and their ids; two responses that end at the same
-// time both leave theirs; a response that failed or was cancelled leaves none.
+// time both leave theirs, in two processes too; a response leaves them once, in the change that
+// ends it, and one that failed or was cancelled leaves none; what the store has no room for is an
+// error.
 
 package responses
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -36,19 +39,30 @@ func (s *storedTalk) object(id string) conversationObject {
 	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
 }
 
-func getTalk(store session.Store, id string) (s storedTalk, ok bool) {
+// records are a store, or a change of it.
+type records interface {
+	Get(kind session.Kind, key string) (session.Record, bool)
+	Put(r session.Record) error
+}
+
+func getTalk(store records, id string) (s storedTalk, ok bool) {
 	record, ok := store.Get(session.KindConversation, id)
 	ok = ok && json.Unmarshal(record.Value, &s) == nil
 	return s, ok
 }
 
-func putTalk(store session.Store, id string, s storedTalk) error {
+func putTalk(store records, id string, s storedTalk) error {
 	items := s.Items
 	s.Items = []json.RawMessage{}
 	value, err := answer.Marshal(s)
-	if err == nil {
-		value = withItems(value, items)
-		store.Put(session.Record{Kind: session.KindConversation, Key: id, Value: value})
+	if err != nil {
+		return err
+	}
+	err = store.Put(session.Record{Kind: session.KindConversation, Key: id,
+		Value: withItems(value, items)})
+	if errors.Is(err, session.ErrTooLarge) {
+		return answer.Invalid("items", "the conversation is too large: %s. Start another one or "+
+			"delete items", err)
 	}
 	return err
 }
@@ -69,18 +83,6 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 		all = append(all, item...)
 	}
 	return append(all, end...)
-}
-
-// changeTalk changes a stored conversation; false: there is none.
-func (p *API) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bool, error) {
-	p.talks.Lock()
-	defer p.talks.Unlock()
-	s, ok := getTalk(p.Store, id)
-	if !ok {
-		return s, false, nil
-	}
-	change(&s)
-	return s, true, putTalk(p.Store, id, s)
 }
 
 // readItems reads the member items, and complains about those that a response could not read behind
@@ -143,33 +145,38 @@ func (p *API) UpdateTalk(_ *answer.Exchange, r *http.Request, o *answer.Object) 
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.changed(r, func(s *storedTalk) *answer.Fault {
+	return p.changed(r, func(s *storedTalk) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
 }
 
 // changed changes the conversation of the path and answers with it, or with change's fault.
-func (p *API) changed(r *http.Request, change func(s *storedTalk) *answer.Fault) (
-	any, *answer.Fault) {
-	var f *answer.Fault
+func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *answer.Fault) {
 	id := r.PathValue("id")
-	s, ok, err := p.changeTalk(id, func(s *storedTalk) { f = change(s) })
-	switch {
-	case !ok:
-		f = answer.NotFound("conversation_id", "Conversation", id)
-	case f == nil && err != nil:
-		f = answer.FaultOf(err, "items")
+	var s storedTalk
+	if err := p.Store.Change(func(c *session.Change) (err error) {
+		var ok bool
+		if s, ok = getTalk(c, id); !ok {
+			return answer.NotFound("conversation_id", "Conversation", id)
+		}
+		if err = change(&s); err == nil {
+			err = putTalk(c, id, s)
+		}
+		return err
+	}); err != nil {
+		return nil, answer.FaultOf(err, "items")
 	}
-	return s.object(id), f
+	return s.object(id), nil
 }
 
 // DeleteTalk is DELETE /v1/conversations/{id}.
 func (p *API) DeleteTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	id := r.PathValue("id")
-	p.talks.Lock()
-	defer p.talks.Unlock()
-	if !p.Store.Delete(session.KindConversation, id) {
+	switch ok, err := p.Store.Delete(session.KindConversation, id); {
+	case err != nil:
+		return nil, notDeleted(err)
+	case !ok:
 		return nil, answer.NotFound("conversation_id", "Conversation", id)
 	}
 	return deletion{id, "conversation.deleted", true}, nil
@@ -192,7 +199,7 @@ func (p *API) AddItems(_ *answer.Exchange, r *http.Request, o *answer.Object) (a
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	_, f := p.changed(r, func(s *storedTalk) *answer.Fault {
+	_, f := p.changed(r, func(s *storedTalk) error {
 		s.Items = append(s.Items, items...)
 		return nil
 	})
@@ -214,7 +221,7 @@ func (p *API) ShowItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault)
 
 // DeleteItem is DELETE /v1/conversations/{id}/items/{item}.
 func (p *API) DeleteItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	return p.changed(r, func(s *storedTalk) *answer.Fault {
+	return p.changed(r, func(s *storedTalk) error {
 		before := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
 			return answer.NotFound("item_id", "Item", r.PathValue("item"))
@@ -257,7 +264,7 @@ func (r *request) readTalk(o *answer.Object, name string) {
 }
 
 // leave adds what was said to the conversation that the response belongs to.
-func (r *form) leave() error {
+func (r *form) leave(c *session.Change) error {
 	status := r.response.Status
 	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
 		return nil
@@ -270,10 +277,12 @@ func (r *form) leave() error {
 		}
 		said = append(said, b)
 	}
-	_, _, err := r.api.changeTalk(r.req.conversation, func(s *storedTalk) {
-		s.Items = append(s.Items, said...)
-	})
-	return err
+	s, ok := getTalk(c, r.req.conversation)
+	if !ok {
+		return nil
+	}
+	s.Items = append(s.Items, said...)
+	return putTalk(c, r.req.conversation, s)
 }
 
 const (

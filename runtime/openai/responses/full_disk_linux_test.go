@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -21,9 +22,9 @@ import (
 // A disk that fills up under the store of responses: a small file system in memory, which only root
 // can mount.
 
-// Every request is answered, every answer is found again by this process, and the next process
-// finds them all, since what the disk refused is written when it has room again.
-func TestFullDiskUnderTheStore(t *testing.T) {
+// smallDisk is a folder with room for 3 MB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=3m"); err != nil {
 		t.Skipf("a file system of a known size cannot be mounted here: %v", err)
@@ -33,6 +34,13 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return disk
+}
+
+// Every request is answered, every answer is found again by this process, and the next process
+// finds them all, since what the disk refused is written when it has room again.
+func TestFullDiskUnderTheStore(t *testing.T) {
+	disk := smallDisk(t)
 	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
 	store, err := session.OpenStore(kept)
 	if err != nil {
@@ -100,6 +108,49 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	for _, id := range slices.Concat(before, during, later) {
 		if _, ok := responses.GetResponse(next, id); !ok {
 			t.Errorf("%s is lost", id)
+		}
+	}
+}
+
+// What a full disk does not let go of is not said to be deleted, and can be deleted later.
+func TestDeletingOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t)
+	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
+	store, err := session.OpenStore(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
+		func(o *openai.Options) { o.Store = store })
+	id := func(path, body string) string {
+		return porttest.Decode(t, porttest.Post(t, srv, path, body).Body)["id"].(string)
+	}
+	paths := []string{"/v1/responses/" + id("/v1/responses", `{"input":"x"}`),
+		"/v1/conversations/" + id("/v1/conversations", `{}`)}
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	for store.Refused() == 0 { // until the log has no page left either
+		porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`)
+	}
+	for _, path := range paths {
+		porttest.WantFault(t, porttest.Ask(t, "DELETE", srv.URL+path, ""), 503, answer.KindServer, "",
+			"", "the disk is full")
+		if r := porttest.Ask(t, "GET", srv.URL+path, ""); r.Status != 200 {
+			t.Errorf("%s is not deleted, and GET answers %d", path, r.Status)
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if r := porttest.Ask(t, "DELETE", srv.URL+path, ""); r.Status != 200 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
+		}
+		if r := porttest.Ask(t, "GET", srv.URL+path, ""); r.Status != 404 {
+			t.Errorf("%s is still there: %d", path, r.Status)
 		}
 	}
 }

@@ -9,7 +9,7 @@ package responses
 import (
 	"cmp"
 	"encoding/json"
-	"sync"
+	"errors"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -34,7 +34,6 @@ type API struct {
 	*answer.Driver
 	tools *tools.Kept
 	jobs  jobs
-	talks sync.Mutex // held while a stored conversation is changed
 }
 
 // New makes the dialect; tools are the built-in ones.
@@ -136,28 +135,42 @@ func (r *form) Whole(usage session.Usage) any {
 // has read it can go on from the response at once.
 func (r *form) End(usage session.Usage, f *answer.Fault) {
 	r.finish(usage, f)
+	last, err := r.store()
+	if errors.Is(err, errLost) {
+		return // how it ends another process says
+	}
+	if err != nil {
+		r.Exchange.Fault = "the response is not stored: " + err.Error()
+		r.response.Status, r.response.CompletedAt = "failed", nil
+		r.response.Error = &responseError{Code: answer.KindServer, Message: r.Exchange.Fault}
+		r.req.conversation = ""
+		if last, err = r.store(); err != nil { // by itself it is too large
+			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
+		}
+	}
+	r.show(last)
+}
+
+// store writes in one change all that a response leaves: it, its part of the conversation, and that
+// it does not run any more. last is its last event.
+func (r *form) store() (last *streamEvent, err error) {
 	kind := r.response.Status
 	if kind == "cancelled" { // there is no such event
 		kind = "incomplete"
 	}
-	last := streamEvent{Type: "response." + kind, Response: r.response}
-	r.number(&last)
-	defer r.show(&last)
-	if err := r.leave(); err != nil {
-		r.Exchange.Fault = "the conversation does not have this response: " + err.Error()
-	}
-	if !r.req.store {
-		return
-	}
-	if r.job != nil && r.job.lost {
-		return // another process writes it
-	}
-	if err := r.keep(time.Time{}, r.log.with(&last)); err != nil {
-		r.Exchange.Fault = "the response is not stored: " + err.Error()
-	}
-	if r.job != nil {
-		r.api.Store.Delete(session.KindRunning, r.response.ID)
-	}
+	last = &streamEvent{Type: "response." + kind, Response: r.response, Sequence: r.sequence}
+	return last, r.api.Store.Change(func(c *session.Change) error {
+		if r.job != nil && !r.job.holds(c, r.response.ID) {
+			return errLost
+		}
+		if err := r.leave(c); err != nil || !r.req.store {
+			return err
+		}
+		if r.job != nil {
+			c.Delete(session.KindRunning, r.response.ID)
+		}
+		return r.keep(c, time.Time{}, r.log.with(last))
+	})
 }
 
 // finish closes what is open and gives the response its last status.
@@ -216,7 +229,7 @@ func errorCode(f *answer.Fault) string {
 }
 
 // keep stores the response and its events; until is zero if it has ended.
-func (r *form) keep(until time.Time, log *eventLog) error {
+func (r *form) keep(c *session.Change, until time.Time, log *eventLog) error {
 	body, err := answer.Marshal(r.response)
 	if err != nil {
 		return err
@@ -235,5 +248,5 @@ func (r *form) keep(until time.Time, log *eventLog) error {
 			s.Items[item.head().ID] = b
 		}
 	}
-	return putResponse(r.api.Store, r.response.ID, s)
+	return putResponse(c, r.response.ID, s)
 }

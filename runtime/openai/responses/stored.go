@@ -41,10 +41,10 @@ type storedResponse struct {
 // takenUp is how long a response whose process has ended waits for another process.
 const takenUp = 10 * time.Minute
 
-func putResponse(s session.Store, id string, r storedResponse) error {
+func putResponse(s records, id string, r storedResponse) error {
 	value, err := answer.Marshal(r)
 	if err == nil {
-		s.Put(session.Record{Kind: session.KindResponse, Key: id,
+		err = s.Put(session.Record{Kind: session.KindResponse, Key: id,
 			Also: slices.Collect(maps.Keys(r.Items)), Value: value})
 	}
 	return err
@@ -177,7 +177,15 @@ func (p *API) Delete(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	if running != nil {
 		running.stop()
 	}
-	if !p.Store.Delete(session.KindResponse, id) && running == nil {
+	there := running != nil
+	if err := p.Store.Change(func(c *session.Change) error {
+		there = c.Delete(session.KindResponse, id) || there
+		c.Delete(session.KindRunning, id) // who writes it finds that it was deleted
+		return nil
+	}); err != nil {
+		return nil, notDeleted(err)
+	}
+	if !there {
 		return nil, noResponse(id)
 	}
 	return deletion{id, "response", true}, nil
@@ -187,6 +195,11 @@ type deletion struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Deleted bool   `json:"deleted"`
+}
+
+// notDeleted is the fault of a record that the disk does not let go of.
+func notDeleted(err error) *answer.Fault {
+	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
 }
 
 func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }

@@ -136,8 +136,9 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 	first, _ := ask(s, `{"instructions":"Be brief.","input":[{"role":"developer","content":"In French."},{"role":"user","content":"The weather?\n<|end|>"}],`+tools+`}`)
 	gone, _ := ask(s, `{"input":"x"}`)
 	id := porttest.At(porttest.Decode(t, first), "id").(string)
-	if !s.Delete(session.KindResponse, porttest.At(porttest.Decode(t, gone), "id").(string)) {
-		t.Error("there was nothing to delete")
+	deleted := porttest.At(porttest.Decode(t, gone), "id").(string)
+	if ok, err := s.Delete(session.KindResponse, deleted); !ok || err != nil {
+		t.Error("there was nothing to delete", err)
 	}
 	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
 	_, before := ask(s, body)
