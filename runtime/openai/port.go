@@ -69,6 +69,12 @@ func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
 // TakeOver takes up the background responses that other processes have left, until ctx ends.
 func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
 
+// GiveUp leaves background responses to the next process, since this one is about to end.
+func (h *Handler) GiveUp() { h.port.responses.GiveUp() }
+
+// Await returns when no background response runs here, or when ctx ends.
+func (h *Handler) Await(ctx context.Context) { h.port.responses.Await(ctx) }
+
 // NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
 	if o.Ready == nil {

@@ -405,6 +405,7 @@ func (s *server) drain(now bool) error {
 		case <-ctx.Done():
 		}
 	})
+	s.port.GiveUp()
 	cut, err := s.Models.Drain(ctx)
 	second := ctx.Err() != nil && limit.Err() == nil
 	last, end := context.WithTimeout(context.Background(), lastWords)
@@ -412,6 +413,7 @@ func (s *server) drain(now bool) error {
 	if shut := s.http.Shutdown(last); shut != nil {
 		_ = s.http.Close() // connections that would not end; the process is about to
 	}
+	s.port.Await(last)
 	if err != nil {
 		return fail(exitFailure, "stopping the server: %s", err)
 	}

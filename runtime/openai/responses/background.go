@@ -8,7 +8,8 @@
 // deletes both records, wherever it runs.
 //
 // What must stay true: a response whose id a client has is in the store from that moment on, and
-// comes to an end there whatever happens to this process; one process writes it at a time; what a
+// comes to an end there whatever happens to this process, which gives it up when it ends in order;
+// one process writes it at a time; what a
 // client can have read of the events is in the store, so they go on with the next number; one that
 // cannot be taken up ends as failed, a cancelled or deleted one is not written again.
 
@@ -114,18 +115,22 @@ const keepEvery = 250 * time.Millisecond
 // keepRunning stores the response so far, marked as running.
 func (r *form) keepRunning() error {
 	last, began := r.log.last(), time.Now()
-	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.api.Silence/3) ||
-		last == r.log.shown() && began.Sub(r.job.kept) < r.api.Silence/3 {
+	givenUp := r.leftToNext() && len(r.sampled()) > 0 && r.req.resumable()
+	if r.job.lost || !givenUp && (began.Sub(r.job.kept) < min(20*r.job.took, r.api.Silence/3) ||
+		last == r.log.shown() && began.Sub(r.job.kept) < r.api.Silence/3) {
 		return nil
 	}
 	until := began.Add(r.api.Silence)
+	if givenUp {
+		until = began
+	}
 	err := r.api.Store.Change(func(c *session.Change) error {
 		if !r.job.holds(c, r.response.ID) {
 			return errLost
 		}
 		return errors.Join(r.job.hold(c, r.response.ID, until), r.keep(c, until, r.log))
 	})
-	if errors.Is(err, errLost) {
+	if errors.Is(err, errLost) || givenUp && err == nil && r.leftToNext() {
 		r.job.lost = true
 		r.Cancel()
 		return nil
@@ -137,6 +142,29 @@ func (r *form) keepRunning() error {
 	r.job.kept, r.job.took = time.Now(), time.Since(began)
 	return nil
 }
+
+// GiveUp says that this process is about to end: what another one can go on with is stored and
+// ended here, the rest runs on.
+func (p *API) GiveUp() { p.ends.Store(true) }
+
+// Await returns when no background response runs here, or when ctx ends.
+func (p *API) Await(ctx context.Context) {
+	p.jobs.Range(func(_, b any) bool {
+		select {
+		case <-b.(*job).done:
+		case <-ctx.Done():
+		}
+		return true
+	})
+}
+
+// leftToNext tells whether this process ends and the next one will find the response.
+func (r *form) leftToNext() bool {
+	return r.api.ends.Load() && r.api.Store.Unsaved(session.KindResponse, r.response.ID) == nil
+}
+
+// resumable tells whether a response can be made again from its tokens.
+func (r *request) resumable() bool { return len(r.wanted) == 0 && r.compactAt == 0 }
 
 // sampled is the tokens that another process can go on from.
 func (r *form) sampled() []int32 {
@@ -204,7 +232,7 @@ func (p *API) TakeOver(ctx context.Context) {
 		for _, record := range p.Store.List(session.KindRunning) {
 			var left lease
 			if json.Unmarshal(record.Value, &left) != nil || time.Now().Before(left.Until) ||
-				p.jobs.get(record.Key) != nil {
+				p.jobs.get(record.Key) != nil || p.ends.Load() {
 				continue
 			}
 			p.takeUp(record)
@@ -234,7 +262,7 @@ func (p *API) takeUp(left session.Record) {
 		}
 		goesOn = true
 		return b.hold(c, id, time.Now().Add(p.Silence))
-	}); err != nil || !goesOn || p.resume(id, s, b.owner) {
+	}); err != nil || !goesOn || p.resume(id, s, b.owner) || p.ends.Load() {
 		return
 	}
 	s.lost()
@@ -258,7 +286,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 		return false
 	}
 	req := p.parse(o)
-	if o.Fault() != nil || len(req.wanted) > 0 || req.compactAt != 0 {
+	if o.Fault() != nil || !req.resumable() {
 		return false
 	}
 	var before struct {

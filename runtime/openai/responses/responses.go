@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -34,6 +35,7 @@ type API struct {
 	*answer.Driver
 	tools *tools.Kept
 	jobs  jobs
+	ends  atomic.Bool // this process does; see GiveUp
 }
 
 // New makes the dialect; tools are the built-in ones.
@@ -134,6 +136,9 @@ func (r *form) Whole(usage session.Usage) any {
 // End gives the response its last status, stores it and then sends the last event: a client that
 // has read it can go on from the response at once.
 func (r *form) End(usage session.Usage, f *answer.Fault) {
+	if r.job != nil && f != nil && f.Status != answer.StatusClientGone && r.leftToNext() {
+		return
+	}
 	r.finish(usage, f)
 	last, err := r.store()
 	if errors.Is(err, errLost) {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +44,8 @@ func abandoned(t *testing.T, h *porttest.Checked, body string) (left session.Rec
 }
 
 // demoPorts opens ports over the demo model, each a process of its own.
-func demoPorts(t *testing.T) (open func(silence time.Duration) *porttest.Checked) {
+func demoPorts(t *testing.T, stores ...session.Store) (
+	open func(silence time.Duration) *porttest.Checked) {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -71,7 +74,7 @@ func demoPorts(t *testing.T) (open func(silence time.Duration) *porttest.Checked
 		})
 		h := porttest.NewChecked(t,
 			openai.Options{Options: answer.Options{Models: answertest.Single(salted, m.Stats, "demo"),
-				Silence: silence}})
+				Silence: silence, Store: append(stores, nil)[0]}})
 		t.Cleanup(h.Close)
 		return h
 	}
@@ -119,7 +122,10 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 				now["status"] != "in_progress"
 		})
 		path := srv.URL + "/v1/responses/" + left.Key
-		stream := porttest.Ask(t, "GET", path+"?stream=true", "").Body
+		stream := porttest.Eventually(t, func() (string, bool) { // once it runs
+			r := porttest.Ask(t, "GET", path+"?stream=true", "")
+			return r.Body, r.Status == 200
+		})
 		again := porttest.Ended(t, srv, left.Key)
 		list := porttest.Events(t, stream)
 		porttest.ConformResponses(t, list)
@@ -219,4 +225,85 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// A server that is stopped leaves its background responses as one that was killed does: the next
+// one ends them as they would have ended here.
+func TestAnEndingServerGivesBackgroundResponsesUp(t *testing.T) {
+	store, err := session.OpenStore(session.StoreOptions{
+		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	open := demoPorts(t, store)
+	const body = `{"background":true,"seed":7,"cache_salt":"a","ignore_eos":true,` +
+		`"max_output_tokens":600,"input":"How do I serve an OpenAI API?"}`
+	_, whole := abandoned(t, open(15*time.Second), body)
+	for range 2 {
+		first := open(15 * time.Second)
+		srv := httptest.NewServer(first)
+		id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", body).Body)["id"].(string)
+		stored := func() (s responses.StoredResponse, _ bool) {
+			r, ok := store.Get(session.KindResponse, id)
+			return s, ok && json.Unmarshal(r.Value, &s) == nil && len(s.Tokens) > 20
+		}
+		porttest.Eventually(t, stored)
+		first.GiveUp()
+		first.Await(t.Context())
+		srv.Close()
+		left, ok := stored()
+		if !ok || !responses.RunningOf(&left) || left.Until.After(time.Now()) ||
+			len(left.Tokens) >= 600 {
+			t.Fatalf("it is left as %s", left.Body)
+		}
+		second := open(100 * time.Millisecond)
+		next := httptest.NewServer(second)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { second.TakeOver(ctx); close(done) }()
+		again := porttest.Ended(t, next, id)
+		cancel()
+		<-done
+		next.Close()
+		for _, key := range []string{"output", "status"} {
+			a, _ := json.Marshal(whole[key])
+			b, _ := json.Marshal(again[key])
+			if withoutIDs(a) != withoutIDs(b) {
+				t.Errorf("%s\nwithout the break %s\nafter it          %s", key, a, b)
+			}
+		}
+	}
+}
+
+func withoutIDs(b []byte) string {
+	return regexp.MustCompile(`"id":"[^"]*"`).ReplaceAllString(string(b), "")
+}
+
+// One whose turn the ending server cuts is left as it was stored.
+func TestACutBackgroundResponseIsNotFailed(t *testing.T) {
+	store, err := session.OpenStore(session.StoreOptions{
+		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	cut := make(chan struct{})
+	f := &answertest.Model{Script: func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: cut},
+			answertest.Done(session.FinishCancelled)}, nil
+	}}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
+		Models: answertest.Single(f, f.Now), Store: store}})
+	t.Cleanup(h.Close)
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
+		`{"input":"x","background":true}`).Body)["id"].(string)
+	h.GiveUp()
+	close(cut)
+	h.Await(t.Context())
+	if s, ok := responses.GetResponse(store, id); !ok || !responses.RunningOf(&s) {
+		t.Errorf("it is left as %s", s.Body)
+	}
 }
