@@ -174,6 +174,8 @@ func (a *Answer) run() *Fault {
 	patient := patientWriter{e: a.Exchange}
 	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
 		quiet: patient.quiet, whole: true}
+	cut := false // a turn's last events have reached nobody
+	follow.dropped = func(choice int, d session.Done) { a.Dones[choice], cut = &d, true }
 	switch {
 	case a.Quiet != nil:
 		follow.quiet, follow.silence = a.Quiet, min(a.Driver.Silence, a.Often)
@@ -201,6 +203,9 @@ func (a *Answer) run() *Fault {
 	gone := follow.run()
 	usage := a.count()
 	failed := a.failed()
+	if cut {
+		failed = FaultOf(context.Canceled, a.Request.History)
+	}
 	switch {
 	case gone != nil:
 		a.Exchange.Fault = gone.Error()

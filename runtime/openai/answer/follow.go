@@ -8,9 +8,9 @@
 //
 // What must stay true: follow returns only after every turn has delivered its Done, so no goroutine
 // is left and every turn is counted; once a batch has failed the turns' context is cancelled and
-// the rest of their events are dropped; the first piece of a turn, its calls and its end are never
-// delayed, and nothing is delayed longer than mostHeld or, if a number of tokens per event is
-// configured, than the heartbeat.
+// the rest of their events are dropped but for how they ended; the first piece of a turn, its calls
+// and its end are never delayed, and nothing is delayed longer than mostHeld or, if a number of
+// tokens per event is configured, than the heartbeat.
 
 package answer
 
@@ -37,7 +37,9 @@ type follower struct {
 	silence time.Duration
 	batch   func([]arrival) error
 	quiet   func() error // nil: nothing to do
-	pace    *pace        // nil: a batch is passed on as soon as it is there
+	// dropped is told of the end of a turn whose last events were dropped
+	dropped func(choice int, d session.Done)
+	pace    *pace // nil: a batch is passed on as soon as it is there
 	// quiet is called by the clock, whatever arrives: the client sees no event yet
 	whole bool
 }
@@ -72,7 +74,10 @@ func (f follower) run() error {
 				return failed
 			}
 			if failed != nil {
-				continue // drain
+				if d, ok := a.event.(session.Done); ok {
+					f.dropped(a.choice, d)
+				}
+				continue
 			}
 			arrived = true
 			batch := ready([]arrival{a}, arrivals)

@@ -89,11 +89,13 @@ func TestFollowAfterAFailedWrite(t *testing.T) {
 		turns = append(turns, turn)
 	}
 	gone := errors.New("broken pipe")
-	calls := 0
+	calls, ends := 0, 0
 	err := follower{turns: turns, cancel: cancel, silence: time.Millisecond,
-		batch: func([]arrival) error { calls++; return gone }}.run()
-	if !errors.Is(err, gone) || calls != 1 || f.Active() != 0 {
-		t.Errorf("%v after %d batches, %d turns still run", err, calls, f.Active())
+		batch:   func([]arrival) error { calls++; return gone },
+		dropped: func(int, session.Done) { ends++ }}.run()
+	if !errors.Is(err, gone) || calls != 1 || f.Active() != 0 || ends != len(turns) {
+		t.Errorf("%v after %d batches, %d of %d turns have ended, %d still run", err, calls, ends,
+			len(turns), f.Active())
 	}
 }
 

@@ -252,9 +252,17 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (an
 		return nil, answer.Invalid("input", "input has no conversation that could be compacted")
 	}
 	turn.Params = sample.Defaults()
+	counted := session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+		error) {
+		t, err := runner.Start(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return session.AtEnd(t, func(d session.Done) { p.Count.Finished(runner.ID(), d) }), nil
+	})
 	var summary session.Summary
 	err := p.Patiently(e, func() (err error) {
-		summary, err = session.Compact(r.Context(), runner, turn)
+		summary, err = session.Compact(r.Context(), counted, turn)
 		return err
 	})
 	if err != nil {
