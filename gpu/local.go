@@ -53,6 +53,7 @@ func (l *local) openOne(ctx context.Context) error {
 	if Records != "" {
 		c.Verify(ctx, Records)
 	}
+	c.Notify(l.notify) // after the proofs, whose steps are none of a model's
 	l.dev, l.card = c, c
 	for _, line := range multi.WrongOn(c) {
 		l.notify(line)

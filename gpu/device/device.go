@@ -41,6 +41,8 @@ type Device struct {
 	loading  *loader
 	disabled map[Variant]bool
 	users    engine.Users
+	notify   func(line string) // for people; nil: nobody reads them
+	reported map[string]bool   // the lines that notify has had
 
 	sharing sync.Mutex // held while shared changes; before mu where both are
 	shared  map[sharing]sharer
@@ -73,7 +75,7 @@ func Open(d *driver.Driver, o Options) (*Device, error) {
 	}
 	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
 		decodeKernel: cmp.Or(o.DecodeKernel, DecodeGraph), shared: map[sharing]sharer{},
-		disabled: map[Variant]bool{}}
+		disabled: map[Variant]bool{}, reported: map[string]bool{}}
 	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}

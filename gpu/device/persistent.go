@@ -62,6 +62,7 @@ func (s *step) makePersistent() error {
 	}
 	whole, err := kernels.NewStep(launches)
 	if err != nil {
+		s.notWhole = err.Error()
 		return nil // the step uses its graph
 	}
 	f, err := d.function(whole.Kernel())
@@ -79,6 +80,7 @@ func (s *step) makePersistent() error {
 	}
 	units, err := d.ctx.Device().Attribute(driver.Multiprocessors)
 	if err != nil || each*units == 0 {
+		s.notWhole = "no block of the launch fits on a multiprocessor"
 		return err
 	}
 	blocks := whole.Blocks(each * units)
@@ -96,6 +98,32 @@ func (s *step) makePersistent() error {
 	l, err := d.ready(whole.Launch(d.target, r.at, r.at+kernels.Pointer(records), blocks))
 	s.whole = &l
 	return err
+}
+
+// Notify gives the lines about what was asked for and is not run to notify, each line once.
+func (d *Device) Notify(notify func(line string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notify = notify
+}
+
+// report says why a model's step is a graph although one launch was asked for.
+func (s *step) report() {
+	if s.notWhole == "" {
+		return
+	}
+	d, line := s.dev, fmt.Sprintf("%s=%s: steps of this model are launched as graphs: %s",
+		decodeKernel, DecodePersistent, s.notWhole)
+	d.mu.Lock()
+	notify := d.notify
+	if d.reported[line] {
+		notify = nil
+	}
+	d.reported[line] = true
+	d.mu.Unlock()
+	if notify != nil {
+		notify(line)
+	}
 }
 
 // queueWhole queues the one launch.

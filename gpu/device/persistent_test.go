@@ -133,6 +133,35 @@ func TestPersistentWhereItCan(t *testing.T) {
 	}
 }
 
+// TestNotPersistentIsTold: a choice that a model's steps cannot have is told once, whatever the
+// number of steps, and one that they have is not.
+func TestNotPersistentIsTold(t *testing.T) {
+	for _, x := range []struct {
+		name, why string
+		o         engine.Settings
+	}{
+		{"can", "", engine.Settings{}},
+		{"a cache of 8 bits", "is no phase of a step", engine.Settings{KVCacheDtype: engine.KVFP8}},
+		{"a tap", "is no phase of a step", engine.Settings{Taps: []string{"layer0.router_logits"}}},
+		{"weights of 8 bits", "is no phase of a step", engine.Settings{Dense: engine.DenseQ8}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
+			var told []string
+			dev.Notify(func(line string) { told = append(told, line) })
+			x.o.Pages = 4
+			for range 2 {
+				compiled(t, dev, x.o, 1).report()
+			}
+			if want := min(1, len(x.why)); len(told) != want || want == 1 &&
+				(!strings.HasPrefix(told[0], "OSSRUN_DECODE_KERNEL=persistent: ") ||
+					!strings.Contains(told[0], x.why)) {
+				t.Errorf("%q", told)
+			}
+		})
+	}
+}
+
 // TestPersistentProof: a launch that leaves other bits than its phases, or none, is found and out
 // of use, and so is one whose phases are.
 func TestPersistentProof(t *testing.T) {

@@ -33,6 +33,8 @@ type step struct {
 	phases []phase
 	graph  *driver.Graph
 	whole  *launch // the step in one launch, where that was chosen and is possible
+	// why it is not possible where it was chosen
+	notWhole string
 }
 
 var _ engine.Step = (*step)(nil)
@@ -43,6 +45,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.report()
 	return s, nil
 }
 

@@ -9,7 +9,6 @@ package serve
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -152,10 +151,6 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
 		if !o.Speculate { // no card has shown that they pay there
 			s.Drafts = 0
-		}
-		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
-			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 " +
-				"bits; steps are launched as graphs")
 		}
 	}
 	if s.NoPrefixCaching && (o.Keep.SwapSpace > 0 || o.Keep.SwapDisk > 0) {

@@ -107,6 +107,7 @@ func (v *benchVerb) measured() []cli.Flag {
 		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of a "+
 			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
 			"what serve comes to"),
+		cacheFlag(s),
 		text(&s.ISA, "isa", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
 		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),

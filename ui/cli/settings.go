@@ -82,17 +82,21 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 			"8-bit copy that the first start makes (1.3 GB for 20b), or auto: on the CPU q8 for "+
 			"large models, with bf16 until the copy is made behind the first answers"),
 		groupMemory,
-		parsed("kv-cache-dtype", "auto", "type of the KV cache: `TYPE` is auto, bf16, fp8 (in the "+
-			"full-attention layers only) or f32", "must be auto, bf16, fp8 or f32",
-			func(v string) (ok bool) {
-				s.KVCacheDtype, ok = kvCacheDtypes[strings.ToLower(v)]
-				return ok
-			}),
+		cacheFlag(s),
 		between(&s.GPUMemoryUtilization, "gpu-memory-utilization",
 			func(v float64) bool { return v >= 0.05 && v <= 1 }, "lie between 0.05 and 1",
 			"take at most this `SHARE` of the free memory, 0.05 to 1, on the CPU too (default: "+
 				"all but a reserve)"),
 		groupBatch, noSpeculationFlag(s))
+}
+
+func cacheFlag(s *engine.Settings) cli.Flag {
+	return parsed("kv-cache-dtype", "auto", "type of the KV cache: `TYPE` is auto, bf16, fp8 (in "+
+		"the full-attention layers only) or f32", "must be auto, bf16, fp8 or f32",
+		func(v string) (ok bool) {
+			s.KVCacheDtype, ok = kvCacheDtypes[strings.ToLower(v)]
+			return ok
+		})
 }
 
 // kvCacheDtypes are vLLM's names for what the engine's field holds.

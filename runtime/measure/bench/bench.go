@@ -41,7 +41,8 @@ type Rate struct {
 	Most       float64 `json:"tok_s_most"`  // fastest round
 	// tokens a second of processor time of this process: what a busy machine does not change
 	PerCPUSecond float64 `json:"tok_per_cpu_s"`
-	// distinct experts that a layer read in a step, mean of layers and steps
+	// distinct experts that a layer read in a step, mean of layers and steps; on a GPU the expected
+	// number, of an even routing
 	Experts float64 `json:"experts"`
 	// declared by the operations, with the experts that were really chosen: of a decode step, or of
 	// the whole prompt; mean of the steps
@@ -124,6 +125,7 @@ type Report struct {
 func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options) (*Report, error) {
 	b := newRun(ctx, on, gauge, ckpt, o)
+	b.untapped = on.Caps().Discrete
 	defer b.close()
 	if err := b.start(); err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func (b *run) openExcerpt() error {
 	if err != nil {
 		return err
 	}
-	b.excerpt = &run{ctx: b.ctx, o: b.o, on: b.on, gauge: b.gauge, ckpt: ckpt, random: b.random}
+	b.excerpt = &run{ctx: b.ctx, o: b.o, on: b.on, gauge: b.gauge, ckpt: ckpt, random: b.random,
+		untapped: b.untapped}
 	b.excerpt.o.Settings.DenseCache = "" // that of the model
 	if err := b.excerpt.open(); err != nil {
 		return err
@@ -70,7 +71,7 @@ type stepTimes struct {
 
 func (b *run) paceOf(x *engine.Batch) stepTimes {
 	timings := b.timed(x)
-	chosen := b.expertsRead(len(x.Tokens))
+	chosen := b.expertsRead(x)
 	p := stepTimes{b.program.WorkOf(x), map[string]float64{}, map[string]float64{}}
 	for i, op := range b.program.Ops {
 		name := operationName(op, true)
@@ -80,11 +81,16 @@ func (b *run) paceOf(x *engine.Batch) stepTimes {
 	return p
 }
 
+// evenly is how many experts of a layer some rows choose together where routing is even.
+func evenly(s models.Spec, rows int) float64 {
+	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
+	return float64(s.Experts) * (1 - math.Pow(others, float64(rows)))
+}
+
 // of is the seconds of the same step of another program at this pace. Routing is taken as even.
 func (p stepTimes) of(program *engine.Program) (seconds float64) {
 	s, bytes := program.Spec, map[string]float64{}
-	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
-	chosen := float64(s.Experts) * (1 - math.Pow(others, float64(p.work.Rows)))
+	chosen := evenly(s, p.work.Rows)
 	for _, op := range program.Ops {
 		bytes[operationName(op, true)] += float64(program.BytesWith(op, p.work, chosen))
 	}

@@ -37,7 +37,7 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 		timings := b.timed(x)
 		peak, _ := b.peak()
 		limits, peaks = append(limits, b.read()), append(peaks, peak)
-		if experts = b.expertsRead(len(x.Tokens)); b.err != nil {
+		if experts = b.expertsRead(x); b.err != nil {
 			return nil, 0
 		}
 		sums := make([]float64, len(list))

@@ -28,10 +28,13 @@ type run struct {
 	program *engine.Program
 	// a piece of the model to predict by; nil where nothing is predicted
 	excerpt *run
-	random  *rand.Rand
-	logits  []float32
-	report  Report
-	err     error // the first of a step or of what is asked behind it; nothing is done from then on
+	// its steps are serve's, without taps: on a GPU a tap is a launch of its own, and keeps a step
+	// from being one launch (gpu/device/persistent.go). Experts are then those of an even routing.
+	untapped bool
+	random   *rand.Rand
+	logits   []float32
+	report   Report
+	err      error // the first; nothing is done from then on
 }
 
 const (
@@ -55,9 +58,9 @@ func (b *run) open() (err error) {
 		sequences = max(sequences, at.sequences)
 	}
 	eo := b.o.Settings
-	eo.Pages = 2 * (pages + sequences) // of full and of windowed layers
+	eo.Pages = b.tables() * (pages + sequences)
 	eo.MaxLogits = sequences
-	for layer := range b.ckpt.Spec.Layers {
+	for layer := 0; layer < b.ckpt.Spec.Layers && !b.untapped; layer++ {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
@@ -112,7 +115,11 @@ func (b *run) fillCache() error {
 	pattern := make([]byte, samplePattern)
 	for i := 0; i < len(pattern); i += 4 {
 		// as bf16 or float32: small numbers of either sign
-		binary.LittleEndian.PutUint32(pattern[i:], 0x3c803c80^b.random.Uint32()&0x807f807f)
+		numbers := 0x3c803c80 ^ b.random.Uint32()&0x807f807f
+		if b.tables() > 2 { // as 8 bits too, of which the highest are no numbers
+			numbers = b.random.Uint32() & 0xbfbfbfbf
+		}
+		binary.LittleEndian.PutUint32(pattern[i:], numbers)
 	}
 	cache := b.eng.Cache()
 	for at := int64(0); at < cache.Bytes(); at += samplePattern {
@@ -123,10 +130,18 @@ func (b *run) fillCache() error {
 	return nil
 }
 
+// tables is how many pages of the pool a sequence takes for PageTokens positions: of full and of
+// windowed layers.
+func (b *run) tables() int { return 1 + engine.WindowPages(b.o.Settings.KVCacheDtype) }
+
 // batch is rows tokens from position start on for each sequence, with logits of each one's last.
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
-	pages := pagesOf(start + rows)
+	pages, tables := pagesOf(start+rows), b.tables()
+	each := b.eng.Settings().Pages / sequences / tables
+	for p := 0; p < b.eng.Settings().Pages && tables > 2; p++ { // a table behind the window's
+		x.Twins = append(x.Twins, int32((p+each)%b.eng.Settings().Pages))
+	}
 	for i := range sequences {
 		table := func(base int) (list []int32) {
 			for p := range pages {
@@ -134,9 +149,8 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 			}
 			return list
 		}
-		each := b.eng.Settings().Pages / sequences / 2
 		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows),
-			Full: table(2 * i * each), Window: table((2*i + 1) * each)})
+			Full: table(tables * i * each), Window: table((tables*i + 1) * each)})
 		for range rows {
 			x.Tokens = append(x.Tokens, int32(b.random.IntN(b.ckpt.Spec.Vocab)))
 		}
@@ -185,7 +199,7 @@ func (b *run) prompt(n int) (p prompted) {
 		p.took += time.Since(begin).Seconds()
 		p.used += (processorTime() - cpu).Seconds()
 		// a step of a few hundred rows reads nearly all
-		p.experts = b.expertsRead(len(x.Tokens))
+		p.experts = b.expertsRead(x)
 		expected := b.predict(1, start, rows, last)
 		if start == 0 {
 			expected = (before + expected) / 2
@@ -278,7 +292,7 @@ func (b *run) decode(at decodePoint) error {
 			used += (now - cpu).Seconds()
 			reads = append(reads, b.gauge.Bandwidth(b.sample()))
 			readUsed += (processorTime() - now).Seconds()
-			n := b.expertsRead(len(x.Tokens))
+			n := b.expertsRead(x)
 			moved += float64(b.bytes(x, n))
 			experts += n
 			if i%max(1, steps/excerptSteps) == 0 {
@@ -339,8 +353,11 @@ func (b *run) products(x *engine.Batch) (sum float64) {
 }
 
 // expertsRead is how many experts the layers of the last step read on average.
-func (b *run) expertsRead(rows int) float64 {
-	s, total := b.ckpt.Spec, 0
+func (b *run) expertsRead(x *engine.Batch) float64 {
+	if b.untapped {
+		return evenly(b.ckpt.Spec, len(x.Tokens))
+	}
+	s, rows, total := b.ckpt.Spec, len(x.Tokens), 0
 	for layer := 0; layer < s.Layers && b.err == nil; layer++ {
 		var data []byte
 		data, b.err = b.eng.Tap(fmt.Sprintf("layer%d.experts", layer), rows)
