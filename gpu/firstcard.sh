@@ -243,7 +243,7 @@ t = read('selftest.out')
 print('\n'.join(l for l in t.splitlines() if re.search(r'^memory: |bf16|FAILED|one stream|faster here|selftest: |8-bit weights', l))[:3000])
 m = re.search(r'^sequences.*?(?=^one stream|^the faster|^selftest|\Z)', t[t.find('TFLOP/s\n'):], re.M | re.S)
 t2 = [l for l in t.splitlines() if re.match(r' +\d+ +\d+ +\d+ ', l)]
-if t2: print('sequences rows context tokens/s GB/s of-memory TFLOP/s (doctor, exact mode)'); print('\n'.join(t2))
+if t2: print('sequences rows context tokens/s GB/s of-memory TFLOP/s (doctor, the mode of serve)'); print('\n'.join(t2))
 for f in sorted(glob.glob(L + 'bench-*.json')):
     r = load(os.path.basename(f))
     if not r: print(os.path.basename(f) + ': nothing'); continue

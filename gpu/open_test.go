@@ -171,7 +171,7 @@ func checked(t *testing.T, b *Backend) {
 		t.Errorf("%v byte/s, %v", rate, err)
 	}
 	n := 0
-	err := b.Ops(t.Context(), enginetest.Small()[2:3], false, func(r enginetest.OpResult) {
+	err := b.Ops(t.Context(), enginetest.Small()[2:3], nil, func(r enginetest.OpResult) {
 		if r.Failure != nil {
 			t.Errorf("%s: %v", r.Op, r.Failure)
 		}
@@ -184,10 +184,12 @@ func checked(t *testing.T, b *Backend) {
 	}
 	var speeds []WholeSpeed
 	points := []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 1 << 20}}
-	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1, true,
-		func(s WholeSpeed) { speeds = append(speeds, s) })
+	for _, k := range []device.DecodeKernel{"", device.DecodePersistent} {
+		err = errors.Join(err, b.Whole(t.Context(), modeltest.Tiny(), points, 1, k,
+			func(s WholeSpeed) { speeds = append(speeds, s) }))
+	}
 	if err != nil || len(speeds) != 4 || speeds[0].TokensPerSecond <= 0 ||
-		speeds[1].Skipped == "" || speeds[3].Decode != device.DecodePersistent {
+		speeds[1].Skipped == "" || speeds[2].Decode != device.DecodePersistent {
 		t.Errorf("%+v, %v", speeds, err)
 	}
 }

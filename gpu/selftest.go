@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
@@ -22,20 +21,20 @@ import (
 type check struct {
 	What string // one of those below
 
-	Shapes []enginetest.Shape `json:",omitempty"` // checkOps
-	Timed  bool               `json:",omitempty"` // checkOps
+	Shapes, Timed []enginetest.Shape `json:",omitempty"` // checkOps
 
 	Spec   models.Spec    // checkWhole
 	Points []device.Point `json:",omitempty"` // checkWhole
 	Rounds int            `json:",omitempty"` // checkWhole
-	// checkWhole: also times one stream with each decode kernel
-	Decode bool `json:",omitempty"`
+	// checkWhole: by which kernel its steps of few rows are launched; "": by the one of serve
+	Decode device.DecodeKernel `json:",omitempty"`
 }
 
 const (
 	checkBandwidth = "bandwidth"
 	checkRates     = "matrix rates"
 	checkProofs    = "proofs"
+	checkStep      = "the proof of a step in one launch"
 	checkOps       = "operations"
 	checkWhole     = "whole models"
 )
@@ -70,13 +69,19 @@ func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
 	return one[[]device.Rate](ctx, b, checkRates)
 }
 
-// Prove compares the fast kernels with the reference kernels anew, and disables wrong ones.
+// Prove compares the fast kernels with the reference kernels anew, and disables wrong ones; all but
+// the step in one launch, which hangs a card that cannot hold its barrier.
 func (b *Backend) Prove(ctx context.Context) ([]device.Proof, error) {
 	return one[[]device.Proof](ctx, b, checkProofs)
 }
 
+// ProveStep compares a step in one launch with its phases, and disables it if it is wrong.
+func (b *Backend) ProveStep(ctx context.Context) (device.Proof, error) {
+	return one[device.Proof](ctx, b, checkStep)
+}
+
 // Ops compares every operation with plain loops on all shapes; see enginetest.Ops.
-func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool,
+func (b *Backend) Ops(ctx context.Context, shapes, timed []enginetest.Shape,
 	report func(enginetest.OpResult)) error {
 	return ask(ctx, b, check{What: checkOps, Shapes: shapes, Timed: timed},
 		func(v opText) { report(v.result()) })
@@ -109,15 +114,15 @@ func (t opText) result() enginetest.OpResult {
 // WholeSpeed is the speed of a whole model at one point.
 type WholeSpeed struct {
 	device.Speed
-	// Decode names the decode kernel where both are compared with one stream; otherwise "".
+	// Decode names the decode kernel that was chosen for it, if one was.
 	Decode device.DecodeKernel `json:",omitempty"`
 	// Wrong says that this decode kernel was found wrong, so that it was not timed.
 	Wrong bool `json:",omitempty"`
 }
 
-// Whole times a model of random weights, which are made once: that takes most of the time.
+// Whole times a model of random weights, with a decode kernel or "", the one of serve.
 func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
-	decode bool, report func(WholeSpeed)) error {
+	decode device.DecodeKernel, report func(WholeSpeed)) error {
 	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
 		Decode: decode}, report)
 }
@@ -158,9 +163,12 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 		result, err = l.card.MatrixRates()
 	case checkProofs:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		// the step in one launch is timed too, so prove it as well: a wrong kernel gets no speed
-		l.card.UseDecodeKernel(device.DecodePersistent)
+		l.card.UseDecodeKernel(device.DecodeGraph)
 		result, err = l.card.Prove(ctx)
+	case checkStep:
+		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
+		l.card.UseDecodeKernel(device.DecodePersistent)
+		result, err = l.card.ProveStep(ctx)
 	case checkOps:
 		// Failures of operations are in their results.
 		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed,
@@ -177,7 +185,7 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 	return err
 }
 
-// whole times a model, and one stream of it with each decode kernel.
+// whole times a model.
 func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error) {
 	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
 	if err != nil {
@@ -186,25 +194,10 @@ func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	// as serve runs on a GPU
 	s := engine.Settings{Compute: engine.Rounded, KVCacheDtype: "bf16"}
-	report := func(decode device.DecodeKernel) func(device.Speed) {
-		return func(v device.Speed) { notify(WholeSpeed{Speed: v, Decode: decode}) }
+	if c.Decode != "" {
+		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
+		l.card.UseDecodeKernel(c.Decode)
 	}
-	if err := device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds,
-		report("")); err != nil || !c.Decode {
-		return err
-	}
-	defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-	one := []device.Point{{Sequences: 1, Rows: 1}}
-	for _, k := range []device.DecodeKernel{device.DecodeGraph, device.DecodePersistent} {
-		if k == device.DecodePersistent && slices.Contains(l.card.Disabled(), device.DecodeStep) {
-			notify(WholeSpeed{Decode: k, Wrong: true})
-			continue
-		}
-		l.card.UseDecodeKernel(k)
-		if err := device.MeasureModel(ctx, l.card, ckpt, s, one, 4*c.Rounds,
-			report(k)); err != nil {
-			return fmt.Errorf("decode kernel %s: %w", k, err)
-		}
-	}
-	return nil
+	return device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds,
+		func(v device.Speed) { notify(WholeSpeed{Speed: v, Decode: c.Decode}) })
 }

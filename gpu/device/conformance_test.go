@@ -60,7 +60,7 @@ func holdOps(t *testing.T, dev *Device, o engine.Settings, shapes []enginetest.S
 			n++
 		}
 	}
-	if err := enginetest.Ops(t.Context(), dev, o, shapes, false, report); err != nil {
+	if err := enginetest.Ops(t.Context(), dev, o, shapes, nil, report); err != nil {
 		t.Error(err)
 	}
 	if n < 23*len(shapes) {

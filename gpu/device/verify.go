@@ -130,6 +130,18 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
+// ProveStep proves the step in one launch alone, which must be chosen; a card that it loses is
+// opened again.
+func (c *Card) ProveStep(ctx context.Context) (p Proof, err error) {
+	if p, err = c.Device.proveStep(ctx); errors.Is(err, driver.ErrLost) {
+		p, err = Proof{Variant: DecodeStep, Why: "the card was lost: " + err.Error()}, c.reopen()
+	}
+	if err == nil && !p.OK {
+		c.Disable(DecodeStep)
+	}
+	return p, err
+}
+
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
 	return c.verification.summarise(c.Device.Kernels())

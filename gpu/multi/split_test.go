@@ -139,7 +139,7 @@ func TestGolden(t *testing.T) {
 func TestOps(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 2})
 	n := 0
-	if err := enginetest.Ops(t.Context(), dev, engine.Settings{}, enginetest.Small()[:1], false,
+	if err := enginetest.Ops(t.Context(), dev, engine.Settings{}, enginetest.Small()[:1], nil,
 		func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
 		t.Errorf("%d operations, %v", n, err)
 	}

@@ -26,7 +26,7 @@ func BenchmarkOps(b *testing.B) {
 				for b.Loop() {
 					err := enginetest.Ops(b.Context(), open(b, 0),
 						engine.Settings{ISA: isa, KVCacheDtype: "bf16"},
-						[]enginetest.Shape{enginetest.Published(rows)}, true,
+						nil, []enginetest.Shape{enginetest.Published(rows)},
 						func(r enginetest.OpResult) {
 							fmt.Fprintf(os.Stderr,
 								"%-6s %-22s %d rows %10v %8.2f GB/s %5.1f %% of reads\n", isa, r.Op,

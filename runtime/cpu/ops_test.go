@@ -15,7 +15,7 @@ func TestOps(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d threads/%s", isa, threads, kv), func(t *testing.T) {
 				needISA(t, isa)
 				err := enginetest.Ops(t.Context(), open(t, threads),
-					engine.Settings{ISA: isa, KVCacheDtype: kv}, enginetest.Small(), false,
+					engine.Settings{ISA: isa, KVCacheDtype: kv}, enginetest.Small(), nil,
 					func(enginetest.OpResult) {})
 				if err != nil {
 					t.Error(err)

@@ -3,7 +3,8 @@
 // Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest
 // every operation to plain float64 loops, --sandbox tries to get out of python's sandboxes; a miss
 // of any ends with exit code 1. stdout holds the
-// report alone, as text or as one JSON object. Package runtime/serve/doctor does the work.
+// report alone, as text or as one JSON object, in front of which the self-test writes each of its
+// results in a line when it is known. Package runtime/serve/doctor does the work.
 
 package cli
 
@@ -52,7 +53,8 @@ func doctorCommand() *cli.Command {
 				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
 				"than five"),
 			mark("sandbox", "try the known ways out of each python sandbox that works here"),
-			mark("json", "as one JSON object"),
+			mark("json", "as one JSON object; with --selftest as lines, a result each when "+
+				"it is known, the whole report last"),
 			&cli.StringFlag{Name: "bundle", Usage: "also write the report, the config file and " +
 				"which variables are set to `FILE`.tar.gz, for a bug report: without keys, and " +
 				"without names of people and machines"},
@@ -86,7 +88,8 @@ func doctorCommand() *cli.Command {
 	}
 }
 
-// examine prints the report and runs the checks; text comes as it is known, JSON at the end.
+// examine prints the report and runs the checks; text comes as it is known, and so do the
+// self-test's lines of JSON; else JSON comes at the end.
 func examine(c *cli.Context, d *doctor.Doctor) error {
 	text := either(c.Bool("json"), io.Discard, c.App.Writer)
 	var shown bytes.Buffer
@@ -106,7 +109,11 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 		}
 	}
 	if c.Bool("selftest") {
-		if err := d.RunSelftest(c.Context, (&selftestScreen{out: text}).show); err != nil {
+		show := (&selftestScreen{out: text}).show
+		if c.Bool("json") {
+			show = selftestLines(c.App.Writer)
+		}
+		if err := d.RunSelftest(c.Context, show); err != nil {
 			return err
 		}
 	}
@@ -120,7 +127,8 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 			d.Worker.Sent, d.Worker.Received)
 	}
 	if c.Bool("json") {
-		if err := writeJSON(c.App.Writer, &d.Report); err != nil {
+		write := either(c.Bool("selftest"), writeJSONLine, writeJSON)
+		if err := write(c.App.Writer, &d.Report); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,13 +31,41 @@ func TestSelftestGPU(t *testing.T) {
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
 	var r doctor.Report
-	var out bytes.Buffer
+	var out, lines bytes.Buffer
+	screen, line, order := (&selftestScreen{out: &out}).show, selftestLines(&lines), []string{}
 	err = r.SelftestGPU(t.Context(), dev.(*gpu.Backend), doctor.Extent{Shapes: shape, Timed: shape,
 		Whole: spec, Rounds: 1,
 		Points: []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}},
-		(&selftestScreen{out: &out}).show)
+		func(what any) {
+			screen(what)
+			line(what)
+			order = append(order, fmt.Sprintf("%T", what))
+			if row, is := what.(doctor.SelftestRow); is && len(r.Selftest) > 0 &&
+				r.Selftest[len(r.Selftest)-1].Op != row.Op {
+				t.Errorf("%s is shown when %d rows are known", row.Op, len(r.Selftest))
+			}
+		})
 	if err != nil {
 		t.Fatal(err)
+	}
+	// the step in one launch may hang: all else is told before
+	if n := len(order); n < 5 || !slices.Equal(order[n-4:], []string{"doctor.Proofs",
+		"gpu.WholeSpeed", "doctor.Faster", "doctor.Verdict"}) {
+		t.Errorf("%q", order)
+	}
+	if proofs := r.Kernels; proofs[len(proofs)-1].Variant != device.DecodeStep {
+		t.Errorf("%+v", proofs)
+	}
+	n := 0
+	for line := range strings.Lines(lines.String()) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil || len(v) != 1 || v[""] != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		n++
+	}
+	if n != len(order) {
+		t.Errorf("%d lines of %d results", n, len(order))
 	}
 	if r.Passed == nil || !*r.Passed || !strings.HasSuffix(out.String(), "selftest: passed\n") {
 		t.Errorf("%s", out.String())

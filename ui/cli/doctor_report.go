@@ -208,6 +208,35 @@ func factsOf(g detect.GPU, r detect.Result) (facts []string) {
 	return facts
 }
 
+// selftestLines writes each result of the self-test as a JSON object with one key, in a line.
+func selftestLines(out io.Writer) func(any) {
+	return func(what any) {
+		var name string
+		switch what.(type) {
+		case doctor.Starting:
+			name = "selftest_on"
+		case doctor.Bandwidth:
+			name = "copy_gb_per_s"
+		case doctor.Rates:
+			name = "matrix_rates"
+		case doctor.Proofs:
+			name = "kernels"
+		case doctor.SelftestRow:
+			name = "operation"
+		case doctor.Models:
+			name = "whole_models"
+		case doctor.Speed:
+			name = "speed"
+		case doctor.Faster:
+			name = "faster_decode_kernel"
+		case doctor.Verdict:
+			name = "selftest_passed"
+		}
+		// the report behind it meets an error of writing too
+		_ = writeJSONLine(out, map[string]any{name: what})
+	}
+}
+
 type selftestScreen struct {
 	out          io.Writer
 	gpu          bool    // bandwidth and proofs have come: the columns are a GPU's

@@ -230,11 +230,37 @@ func TestSelftestSeesAFault(t *testing.T) {
 	}
 }
 
+// TestSelftestRowsComeOneByOne: an operation is shown before the next one runs, which may hang.
+func TestSelftestRowsComeOneByOne(t *testing.T) {
+	dev, err := cpu.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var r doctor.Report
+	shapes := enginetest.Small()[:1]
+	err = r.SelftestCPU(ctx, dev, doctor.Extent{Shapes: shapes, Timed: shapes}, func(what any) {
+		if _, is := what.(doctor.SelftestRow); is {
+			stop()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || len(r.Selftest) != 1 || r.Selftest[0].GBs <= 0 {
+		t.Errorf("%v, %+v", err, r.Selftest)
+	}
+}
+
 func TestDoctorSelftest(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("slow: set OSSRUN_LONG=1")
 	}
-	r := doctorJSON(t, 0, "--selftest")
+	code, stdout, stderr := runDoctor(t, "--selftest", "--json")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %s, %v", code, stderr, err)
+	}
 	if len(r.Selftest) < 10*len(r.Machine.ISAs) || !*r.Passed {
 		t.Errorf("%d rows, passed %v", len(r.Selftest), *r.Passed)
 	}

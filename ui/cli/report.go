@@ -43,6 +43,8 @@ func writeJSON(w io.Writer, report any) error {
 	return encoder.Encode(report)
 }
 
+func writeJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+
 // count is a number of things, in words: "1 core", "2 cores".
 func count(n int, what string) string {
 	return fmt.Sprintf("%d %s%s", n, what, either(n == 1, "", "s"))

@@ -132,26 +132,26 @@ var fp8Tests = []opTest{
 		func(r *rig) (float64, error) { return testAttend(r, 2) }},
 }
 
-// Ops runs every operation on every shape and reports each; the error joins those that failed. With
-// timing, each operation runs a few more times and is timed. Operations for which a device says
-// that it has no kernels are reported as skipped.
-func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Shape, timing bool,
+// Ops runs every operation, one after the other, on all shapes and then on those where it runs a
+// few more times and is timed, and reports each; the error joins those that failed. Operations for
+// which a device says that it has no kernels are reported as skipped.
+func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes, timed []Shape,
 	report func(OpResult)) error {
 	var errs []error
-	for _, s := range shapes {
-		tests := opTests
-		if o.KVCacheDtype == "" {
-			tests = slices.Concat(opTests, fp8Tests)
+	tests := opTests
+	if o.KVCacheDtype == "" {
+		tests = slices.Concat(opTests, fp8Tests)
+	}
+	for i, test := range tests {
+		with := o
+		if i >= len(opTests) {
+			with.KVCacheDtype = engine.KVFP8
 		}
-		for i, test := range tests {
+		for j, s := range slices.Concat(shapes, timed) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			with := o
-			if i >= len(opTests) {
-				with.KVCacheDtype = engine.KVFP8
-			}
-			r := runOp(dev, with, s, test, timing)
+			r := runOp(dev, with, s, test, j >= len(shapes))
 			if r.Failure != nil {
 				errs = append(errs, fmt.Errorf("%s, %s: %w", r.Op, r.Shape, r.Failure))
 			}

@@ -52,9 +52,10 @@ type Decode struct {
 	GBs             float64             `json:"gb_per_s"`
 }
 
-// What the self-test shows as it goes, one value after the other: Starting, on a GPU Bandwidth,
-// Rates and Proofs, then a SelftestRow for each operation, on a GPU what it says of whole models
-// (Models, then Speeds, then Faster), and Verdict.
+// What the self-test shows as it goes, one value after the other, so that a step that hangs loses
+// nothing before it: Starting, on a GPU Bandwidth, Rates and Proofs, then a SelftestRow for each
+// operation, on a GPU what it says of whole models (Models, then Speeds), Proofs of the step in one
+// launch, which may hang, the Speed by it, Faster, and Verdict.
 type (
 	Starting  string  // the device's name
 	Bandwidth float64 // of a GPU, GB/s in a copy
@@ -130,19 +131,18 @@ func (r *Report) SelftestCPU(ctx context.Context, dev engine.Device, e Extent,
 	show(Starting(dev.Name()))
 	ok := true
 	for _, isa := range serve.ISAs() {
-		rows, err := testOps(ctx, func(ctx context.Context, shapes []enginetest.Shape, timed bool,
+		err := testOps(ctx, func(ctx context.Context, shapes, timed []enginetest.Shape,
 			report func(enginetest.OpResult)) error {
 			_ = enginetest.Ops(ctx, dev, engine.Settings{ISA: isa}, shapes, timed, report)
 			return ctx.Err() // what failed is in the results
-		}, isa, e)
+		}, isa, e, func(row SelftestRow) {
+			row.Device = dev.Name()
+			r.Selftest = append(r.Selftest, row)
+			show(row)
+			ok = ok && row.OK
+		})
 		if err != nil {
 			return err
-		}
-		for _, row := range rows {
-			row.Device = dev.Name()
-			r.Selftest = append(r.Selftest, *row)
-			show(*row)
-			ok = ok && row.OK
 		}
 	}
 	show(Verdict(ok))
@@ -168,22 +168,21 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 		return err
 	}
 	show(Proofs(r.Kernels))
-	rows, err := testOps(ctx, dev.Ops, dev.Caps().Arch, e)
-	if err != nil {
-		return err
-	}
 	right := true // the operations, by whatever kernels are left
-	for _, row := range rows {
+	if err := testOps(ctx, dev.Ops, dev.Caps().Arch, e, func(row SelftestRow) {
 		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
 		// The operations keep all of float32 in three terms, so a third of the unit's rate is the
 		// most that they can reach.
 		if len(r.Matrix) > 0 && r.Matrix[0].UnitTFLOPs > 0 {
 			row.PercentOfMatrix = 100 * row.TFLOPs / r.Matrix[0].UnitTFLOPs
 		}
-		r.Selftest = append(r.Selftest, *row)
-		show(*row)
+		r.Selftest = append(r.Selftest, row)
+		show(row)
 		right = right && row.OK
+	}); err != nil {
+		return err
 	}
+	timed := right && e.Whole.Layers > 0
 	switch {
 	case !right: // the speed of wrong results is nothing to know
 	case e.Whole.Layers == 0:
@@ -193,51 +192,82 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 			return fmt.Errorf("whole models: %w", err)
 		}
 	}
+	if err := r.oneLaunch(ctx, dev, e, timed, show); err != nil {
+		return fmt.Errorf("a step in one launch: %w", err)
+	}
 	ok := right && Proofs(r.Kernels).OK()
 	show(Verdict(ok))
 	r.pass(ok)
 	return nil
 }
 
-// wholeModels times prefill and decode of a model of random weights, and one stream of it by each
-// decode kernel: which is faster on a card is known only where both have run.
+// wholeModels times prefill and decode of a model of random weights.
 func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gbs float64,
 	show func(any)) error {
 	r.Whole = &Whole{Bandwidth: gbs,
 		Model: fmt.Sprintf("%s, %d layers, random weights", e.Whole.Name, e.Whole.Layers)}
 	show(Models(r.Whole.Model))
-	faster := Decode{TokensPerSecond: -1}
-	err := dev.Whole(ctx, e.Whole, e.Points, e.Rounds, true, func(s gpu.WholeSpeed) {
+	return dev.Whole(ctx, e.Whole, e.Points, e.Rounds, "", func(s gpu.WholeSpeed) {
 		show(s)
-		switch {
-		case s.Decode == "":
-			r.Whole.Points = append(r.Whole.Points, s.Speed)
-		case !s.Wrong:
-			one := Decode{s.Decode, s.TokensPerSecond, s.GBs}
-			r.Decode = append(r.Decode, one)
-			if one.TokensPerSecond > faster.TokensPerSecond {
-				faster = one
-			}
-		}
+		r.Whole.Points = append(r.Whole.Points, s.Speed)
 	})
-	if err == nil && faster.Kernel != "" {
-		show(Faster(faster.Kernel))
-	}
-	return err
 }
 
-// testOps runs all shapes and puts each operation's results into one row of an instruction set.
-// ops runs every operation; failures of operations are in the results.
-func testOps(ctx context.Context, ops func(ctx context.Context, shapes []enginetest.Shape,
-	timed bool, report func(enginetest.OpResult)) error, isa string, e Extent) (rows []*SelftestRow,
-	err error) {
-	byOp := map[string]*SelftestRow{}
-	gather := func(o enginetest.OpResult) {
-		row := byOp[o.Op]
-		if row == nil {
-			row = &SelftestRow{ISA: isa, Op: o.Op, Bound: o.Bound, Error: finite(0), OK: true}
-			byOp[o.Op] = row
-			rows = append(rows, row)
+// oneLaunch proves the step in one launch, and times one stream by it beside the graph: which is
+// faster on a card is known only where both have run. It comes last: on a card that cannot hold its
+// barrier it never ends.
+func (r *Report) oneLaunch(ctx context.Context, dev *gpu.Backend, e Extent, timed bool,
+	show func(any)) error {
+	one := []device.Point{{Sequences: 1, Rows: 1}}
+	faster := Decode{TokensPerSecond: -1}
+	time := func(k device.DecodeKernel) error {
+		return dev.Whole(ctx, e.Whole, one, 4*e.Rounds, k, func(s gpu.WholeSpeed) {
+			show(s)
+			d := Decode{s.Decode, s.TokensPerSecond, s.GBs}
+			if r.Decode = append(r.Decode, d); d.TokensPerSecond > faster.TokensPerSecond {
+				faster = d
+			}
+		})
+	}
+	if timed {
+		if err := time(device.DecodeGraph); err != nil {
+			return err
+		}
+	}
+	proof, err := dev.ProveStep(ctx)
+	if err != nil {
+		return err
+	}
+	r.Kernels = append(r.Kernels, proof)
+	show(Proofs{proof})
+	switch {
+	case !timed:
+		return nil
+	case !proof.OK:
+		show(Speed{Decode: device.DecodePersistent, Wrong: true})
+	default:
+		if err := time(device.DecodePersistent); err != nil {
+			return err
+		}
+	}
+	show(Faster(faster.Kernel))
+	return nil
+}
+
+// testOps runs all shapes and puts each operation's results into one row of an instruction set,
+// which is shown before the next operation runs. Failures of operations are in the results.
+func testOps(ctx context.Context, ops func(ctx context.Context, shapes, timed []enginetest.Shape,
+	report func(enginetest.OpResult)) error, isa string, e Extent, show func(SelftestRow)) error {
+	var row SelftestRow
+	done := func() {
+		if row.Op != "" {
+			show(row)
+		}
+	}
+	err := ops(ctx, e.Shapes, e.Timed, func(o enginetest.OpResult) {
+		if row.Op != o.Op {
+			done()
+			row = SelftestRow{ISA: isa, Op: o.Op, Bound: o.Bound, Error: finite(0), OK: true}
 		}
 		if row.Error != nil && !(o.Error <= *row.Error) {
 			row.Error = finite(o.Error)
@@ -247,9 +277,9 @@ func testOps(ctx context.Context, ops func(ctx context.Context, shapes []enginet
 		if o.Failure != nil {
 			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
 		}
+	})
+	if err == nil { // else the last one did not run to its end
+		done()
 	}
-	if err := ops(ctx, e.Shapes, false, gather); err != nil {
-		return nil, err
-	}
-	return rows, ops(ctx, e.Timed, true, gather)
+	return err
 }
