@@ -187,7 +187,7 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 
 // whole times a model.
 func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error) {
-	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
+	ckpt, err := checkpoint.SyntheticUploaded(c.Spec, 1)
 	if err != nil {
 		return err
 	}

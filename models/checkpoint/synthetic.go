@@ -23,14 +23,33 @@ const patternBytes = 8 << 20
 // of memory for the 20b. Experts are chosen nearly evenly and activations stay finite. Close frees
 // it.
 func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
+	return synthetic(s, s.Layers, seed)
+}
+
+// SyntheticUploaded is Synthetic for a device with memory of its own, where each layer's weights
+// lie apart: here all layers are one layer's bytes, SyntheticBytes with the rest.
+func SyntheticUploaded(s models.Spec, seed uint64) (*Checkpoint, error) {
+	return synthetic(s, 1, seed)
+}
+
+// SyntheticBytes is what SyntheticUploaded takes of the host's memory.
+func SyntheticBytes(s models.Spec) int64 {
+	s.Layers = 1
+	return s.WeightBytes()
+}
+
+// synthetic has memory for so many layers, which the others share.
+func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 ||
 		s.Experts < s.ExpertsPerToken {
 		return nil, fmt.Errorf("a model of %d layers, %d wide with experts of %d, cannot be made",
 			s.Layers, s.Hidden, s.Intermediate)
 	}
-	memory, err := pack.Reserve(s.WeightBytes())
+	one := s
+	one.Layers = own
+	memory, err := pack.Reserve(one.WeightBytes())
 	if err != nil {
-		return nil, fmt.Errorf("%d bytes for random weights: %w", s.WeightBytes(), err)
+		return nil, fmt.Errorf("%d bytes for random weights: %w", one.WeightBytes(), err)
 	}
 	memory.PreferHugePages() // as mapped weights have them
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -39,6 +58,11 @@ func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
 		close: []func() error{memory.Free}}
 	rest := memory.Bytes
 	for _, t := range s.Tensors() {
+		if first, shared := c.tensors[ownerOf(t.Name, own)]; shared {
+			first.Name = t.Name
+			c.tensors[t.Name] = first
+			continue
+		}
 		data := rest[:t.Bytes():t.Bytes()]
 		rest = rest[t.Bytes():]
 		repeat(data, draw.of(t), random)
@@ -47,6 +71,18 @@ func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
 	}
 	return c, nil
 }
+
+// ownerOf is the tensor whose bytes a layer's are, where the first layers have bytes of their own.
+func ownerOf(name string, own int) string {
+	var layer int
+	if _, err := fmt.Sscanf(name, layerName, &layer); err != nil || layer < own {
+		return ""
+	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(name, "model.layers."), ".")
+	return fmt.Sprintf(layerName, layer%own) + rest
+}
+
+const layerName = "model.layers.%d."
 
 // patterns are random weights of every kind there is.
 type patterns struct{ matrix, unit, small, blocks, scales []byte }

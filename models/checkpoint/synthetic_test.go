@@ -43,6 +43,27 @@ func TestSynthetic(t *testing.T) {
 	if a.Bytes() != sum {
 		t.Errorf("%d bytes in all, want %d", a.Bytes(), sum)
 	}
+	s.Layers = 3
+	c, err := SyntheticUploaded(s, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	apart := map[*byte]bool{}
+	sum = 0
+	for _, want := range s.Tensors() {
+		x := c.Tensor(want.Name)
+		if x.Name != want.Name || int64(len(x.Data)) != want.Bytes() {
+			t.Errorf("%s: %d bytes of %d", x.Name, len(x.Data), want.Bytes())
+		}
+		if !apart[&x.Data[0]] {
+			apart[&x.Data[0]] = true
+			sum += want.Bytes()
+		}
+	}
+	if sum != SyntheticBytes(s) || c.Bytes() != s.WeightBytes() || 2*sum > 3*a.Bytes() {
+		t.Errorf("%d bytes in memory of %d, want %d", sum, c.Bytes(), SyntheticBytes(s))
+	}
 	s.Hidden = 33
 	if _, err := Synthetic(s, 7); err == nil {
 		t.Error("a width of 33 was accepted")

@@ -25,13 +25,8 @@ func Cores() int { return cpu.Cores() }
 // ISAs are the instruction sets that the CPU engine has kernels for here, the best one last.
 func ISAs() []string { return cpu.ISAs() }
 
-// FreeMemory is what is free of the host's memory, in bytes.
-func FreeMemory() (free int64, err error) {
-	_, free, err = hostMemory()
-	return free, err
-}
-
-func hostMemory() (total, free int64, err error) {
+// HostMemory is the host's memory, whatever device computes, in bytes.
+func HostMemory() (total, free int64, err error) {
 	dev, err := cpu.New(1)
 	if err != nil {
 		return 0, 0, err

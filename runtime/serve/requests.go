@@ -47,7 +47,7 @@ type Requests struct {
 
 // PlanRequests is the plan of a server on this machine.
 func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
-	total, _, err := hostMemory()
+	total, _, err := HostMemory()
 	r.AtOnce = s.MaxNumSeqs + s.MaxWaiting
 	r.Texts = max(int64(float64(total)*textShare), leastTexts*maxBody)
 	r.Ceiling = programMemory + int64(r.AtOnce)*requestMemory + textMemory*r.Texts

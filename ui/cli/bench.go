@@ -209,20 +209,23 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 		return nil, fail(exitUsage, "%s", err)
 	}
 	_, free := m.Backend().Memory()
-	if m.OnGPU() { // they are made in the host's memory first
-		host, err := serve.FreeMemory()
-		if err != nil {
-			return nil, err
-		}
-		free = min(free, host)
+	short := func(need, free int64) error {
+		return fail(exitModel, "random weights of %s need %s, %s are free: take fewer with "+
+			"--layers", shape, gigabytes(need), gigabytes(free))
 	}
 	if spec.WeightBytes() > free {
-		return nil, fail(exitModel,
-			"random weights of %s need %s, %s are free: take fewer with --layers",
-			shape, gigabytes(spec.WeightBytes()), gigabytes(free))
+		return nil, short(spec.WeightBytes(), free)
 	}
 	fmt.Fprintf(t.Err, "making %s of random weights\n", gigabytes(spec.WeightBytes()))
-	ckpt, err := checkpoint.Synthetic(spec, 1)
+	random := checkpoint.Synthetic
+	if m.OnGPU() { // one layer is made in the host's memory first
+		_, free, err := serve.HostMemory()
+		if need := checkpoint.SyntheticBytes(spec); err != nil || need > free {
+			return nil, cmp.Or(err, short(need, free))
+		}
+		random = checkpoint.SyntheticUploaded
+	}
+	ckpt, err := random(spec, 1)
 	if err != nil {
 		return nil, fail(exitModel, "%s", err)
 	}

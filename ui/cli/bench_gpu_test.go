@@ -26,6 +26,10 @@ func TestBenchOnAGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, _, err := serve.HostMemory()
+	if about, failed := aboutBench(on); err != nil || failed != nil || about.Memory != host {
+		t.Errorf("%d bytes of memory, the host has %d: %v, %v", about.Memory, host, err, failed)
+	}
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
 	ckpt, err := checkpoint.Synthetic(s, 1)

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/measure/bench"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
@@ -117,10 +119,12 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 func aboutBench(b engine.Backend) (bench.About, error) {
 	program, err := wholeBuild()
 	m := doctor.MachineOf(b)
+	total, _, unknown := serve.HostMemory() // b may have another's
 	return bench.About{Date: time.Now().UTC().Format(time.RFC3339), Version: program.Version,
-		Commit: program.Commit, Kernels: program.Kernels.CPU,
-		Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
-		CPU: m.CPU, Cores: m.Cores, Memory: m.MemoryTotal}, err
+			Commit: program.Commit, Kernels: program.Kernels.CPU,
+			Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
+			CPU: m.CPU, Cores: m.Cores, Memory: total},
+		errors.Join(err, unknown)
 }
 
 // notInNames are the letters that file names do without.

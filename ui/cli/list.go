@@ -79,7 +79,7 @@ func listed() ([]listedModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := serve.FreeMemory()
+	_, free, err := serve.HostMemory()
 	if err != nil {
 		return nil, err
 	}

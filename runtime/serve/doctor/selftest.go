@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -105,8 +106,8 @@ const (
 )
 
 // FullExtent is the self-test of a GPU: small shapes for correctness, the published width for
-// speed, and the 20b's shape with as many layers as fit on the card and, while they are made, in
-// the host's memory; with none where two do not fit.
+// speed, and the 20b's shape with as many layers as fit on the card; with none where two do not, or
+// where the host has no memory for one, which all are copies of.
 func FullExtent(dev, host interface {
 	Memory() (total, free int64)
 	Caps() engine.Caps
@@ -114,11 +115,12 @@ func FullExtent(dev, host interface {
 	spec := models.Spec20B()
 	_, free := dev.Memory()
 	_, hostFree := host.Memory()
-	room := min(free-besideOnCard, hostFree-besideOnHost)
+	made := checkpoint.SyntheticBytes(spec) + besideOnHost // on the host, for any number of layers
+	room := free - besideOnCard
 	if dev.Caps().Integrated { // both copies lie in the same memory
-		room = min(room, (hostFree-besideOnCard-besideOnHost)/2)
+		room = min(room, hostFree-besideOnCard-made)
 	}
-	for spec.Layers > 0 && spec.WeightBytes() > room {
+	for spec.Layers > 0 && (spec.WeightBytes() > room || made > hostFree) {
 		spec.Layers -= 2
 	}
 	return Extent{enginetest.Small(), []enginetest.Shape{enginetest.Published(1),
