@@ -286,12 +286,21 @@ func TestAbout(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	folder := t.TempDir()
-	c.Verify(t.Context(), folder) // the library was named by hand
+	t.Setenv("OSSRUN_UNPROVED", "1")
+	c.Verify(t.Context(), folder)
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
 	if summary, wrong := c.Verified(); summary != "machine code sm_89" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
+	}
+	t.Setenv("OSSRUN_UNPROVED", "") // a library that was named by hand is proved like any other
+	ctx, stop := context.WithCancel(t.Context())
+	stop() // at the first of its trials, of which each takes a second
+	c.Verify(ctx, folder)
+	if summary, _ := c.Verified(); !strings.HasSuffix(summary,
+		"not proved on this card: context canceled") {
+		t.Error(summary)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

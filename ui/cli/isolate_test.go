@@ -110,7 +110,8 @@ func startServer(t *testing.T, program string, flags ...string) *isolatedServer 
 			"--max-model-len", "512", "--max-num-seqs", "2", "--max-num-batched-tokens", "8"},
 			flags...)...)}
 	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
-		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library)
+		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library,
+		"OSSRUN_UNPROVED=1")
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

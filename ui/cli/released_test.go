@@ -51,7 +51,8 @@ func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout,
 	}
 	c = exec.Command(args[0], args[1:]...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" +
-		filepath.Join(home, "run"), "OSSRUN_LIBCUDA=" + library}
+		filepath.Join(home, "run"), "OSSRUN_LIBCUDA=" + library,
+		"OSSRUN_UNPROVED=1"}
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	c.Stdout, c.Stderr = stdout, stderr
 	return c, stdout, stderr

@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Use makes the fake the only driver of the test, as NVIDIA's. What the test does not give back
+// Use makes the fake the only driver of the test, as NVIDIA's, and proves no kernels on it. What the test does not give back
 // fails it.
 func Use(t testing.TB, m Machine) *Fake {
 	t.Helper()
@@ -18,6 +18,7 @@ func Use(t testing.TB, m Machine) *Fake {
 	}
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	t.Setenv("OSSRUN_UNPROVED", "1")
 	t.Cleanup(func() {
 		if left := f.Leaks(); left != "" {
 			t.Errorf("not given back: %s", left)
