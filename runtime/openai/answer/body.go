@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +50,13 @@ func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
-	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, d.MaxBody),
+	body := http.MaxBytesReader(w, r.Body, d.MaxBody)
+	if open := encodings[contentEncoding(r)]; open != nil {
+		// what comes out is bounded and counted like a body that came so
+		body = http.MaxBytesReader(w, &decoded{ReadCloser: body, open: open}, d.MaxBody)
+		r.ContentLength = -1
+	}
+	t := &timedBody{ReadCloser: body,
 		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts,
 		most: d.MaxTexts}
 	t.extend()
@@ -79,6 +88,11 @@ func (t *timedBody) Read(b []byte) (int, error) {
 }
 
 func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
+	if name := contentEncoding(r); name != "" && encodings[name] == nil {
+		return nil, Refusal(http.StatusUnsupportedMediaType, "", "unsupported_encoding",
+			fmt.Sprintf("the request body is in the encoding %q; send it as it is, or in %s",
+				Brief(name), strings.Join(slices.Sorted(maps.Keys(encodings)), ", ")))
+	}
 	b, err := readAll(r.Body, r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {

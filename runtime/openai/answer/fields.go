@@ -76,6 +76,7 @@ func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Backgroun
 // parseFor is parseObject for a request. What is no UTF-8 is refused: it is no JSON, and a byte
 // that became U+FFFD would be three.
 func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
+	b = jsondoc.Unmarked(b)
 	if !utf8.Valid(b) {
 		at, _ := token.ScanUTF8(b)
 		line, column := position(b, int64(at)+1)
