@@ -58,6 +58,11 @@ func flagsFirst(app *cli.App, args []string) []string {
 		if takesValue && !inline && i+1 < len(args) {
 			i++
 			value, inline = args[i], true
+			if slices.Contains(severalValues, name) {
+				n := following(args[i+1:], len(rest) > 0 || givesModel(args[at:]))
+				value = strings.Join(append([]string{value}, args[i+1:i+1+n]...), ",")
+				i += n
+			}
 		}
 		if inner != "" {
 			value = inner + "=" + value
@@ -67,6 +72,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 			return append(slices.Clone(args[:at]), "--help")
 		}
 		switch {
+		case leftOpen(name, value):
 		case name == "": // not a flag of this verb: the parser says so
 			flags = append(flags, a)
 		case inline:
@@ -79,6 +85,35 @@ func flagsFirst(app *cli.App, args []string) []string {
 		rest = append([]string{"--"}, rest...)
 	}
 	return append(append(append([]string{}, args[:at]...), flags...), rest...)
+}
+
+// leftOpen tells whether a value leaves it to the machine, in vLLM's words, which is what happens
+// without the flag.
+func leftOpen(name, value string) bool {
+	return name == "max-model-len" && (value == "auto" || value == "-1")
+}
+
+// severalValues are the flags of vLLM that take all the words behind them.
+var severalValues = []string{"served-model-name", "cuda-graph-sizes", "cudagraph-capture-sizes",
+	"lora-modules"}
+
+// following is how many words are further values of a flag. Where the model is named nowhere else,
+// the last of them names it.
+func following(args []string, model bool) (n int) {
+	for n < len(args) && !strings.HasPrefix(args[n], "-") {
+		n++
+	}
+	if !model && n > 0 && (n == len(args) || args[n] != "--") {
+		n--
+	}
+	return n
+}
+
+func givesModel(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		name, _, _ := strings.Cut(a, "=")
+		return name == "--model" || name == "-model"
+	})
 }
 
 // flagSet tells of every name of a verb's flags whether it takes a value.

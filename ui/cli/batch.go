@@ -22,6 +22,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
@@ -115,7 +116,7 @@ type batch struct {
 
 // read reads the requests and drops those that the output has.
 func (b *batch) read(input, output string) error {
-	text, err := os.ReadFile(input)
+	text, err := jsondoc.ReadFile(input)
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}

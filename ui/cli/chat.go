@@ -17,6 +17,7 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/grammar"
@@ -360,7 +361,7 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 	if path == "" {
 		return answerForm{}, nil
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := jsondoc.ReadFile(path)
 	if err != nil {
 		return answerForm{}, fail(exitUsage, "--schema: %s", err)
 	}

@@ -14,12 +14,12 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +28,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -70,7 +71,8 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 			return fail(exitUsage, "config file %s: %s", path,
 				unknownName("key", written, slices.Sorted(maps.Keys(mine))))
 		}
-		if name == "" || typed(c, name) || typed(c, opposite(name)) {
+		if name == "" || typed(c, name) || typed(c, opposite(name)) ||
+			leftOpen(name, values[written]) {
 			continue
 		}
 		f := flagNamed(c.Command, name)
@@ -161,9 +163,19 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 // deviceDefaults are the flags whose default depends on the device.
 var deviceDefaults = []string{"max-num-seqs", "max-num-batched-tokens", "max-waiting"}
 
-// readConfig gives the file's keys with their values as flag texts; a list is joined by commas.
+// asJSON is a table as vLLM puts it on its command line.
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil { // keys that are no texts
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// readConfig gives the file's keys with their values as flag texts; a list is joined by commas, a
+// table is JSON.
 func readConfig(path string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
+	text, err := jsondoc.ReadFile(path)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // without the path
 			err = inner
@@ -180,11 +192,16 @@ func readConfig(path string) (map[string]string, error) {
 		switch v := v.(type) {
 		case nil:
 		case map[string]any:
-			return nil, fmt.Errorf("%s: a value is needed, not a table", k)
+			values[k] = asJSON(v)
 		case []any:
 			var parts []string
 			for _, p := range v {
-				parts = append(parts, fmt.Sprint(p))
+				switch p.(type) {
+				case map[string]any, []any:
+					parts = append(parts, asJSON(p))
+				default:
+					parts = append(parts, fmt.Sprint(p))
+				}
 			}
 			values[k] = strings.Join(parts, ",")
 		default:

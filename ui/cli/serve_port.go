@@ -24,6 +24,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -90,7 +91,7 @@ func (p *portFlags) key() (string, error) {
 	if p.apiKey != "" {
 		return "", fail(exitUsage, "--api-key and --api-key-file name two keys: leave one out")
 	}
-	b, err := os.ReadFile(p.apiKeyFile)
+	b, err := jsondoc.ReadFile(p.apiKeyFile)
 	if err != nil {
 		return "", fail(exitUsage, "--api-key-file: %s", err)
 	}
