@@ -10,9 +10,10 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // Server is how one server is reached: a program to start, or a URL.
@@ -44,7 +45,7 @@ type Server struct {
 //	{"mcpServers": {"files": {"command": "npx", "args": ["-y", "..."], "env": {"KEY": "..."}},
 //	                "docs":  {"url": "https://example.com/mcp", "headers": {"K": "V"}}}}
 func Config(path string) ([]Server, error) {
-	text, err := os.ReadFile(path)
+	text, err := jsondoc.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of MCP servers: %w", err)
 	}
