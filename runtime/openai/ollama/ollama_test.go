@@ -202,6 +202,8 @@ func TestOllamaLoads(t *testing.T) {
 		{"/api/generate", `"prompt":"","keep_alive":"5m"`, "load"},
 		{"/api/generate", `"stream":false,"keep_alive":0`, "unload"},
 		{"/api/generate", `"prompt":"","keep_alive":"0"`, "unload"},
+		{"/api/generate", `"prompt":"","keep_alive":0.0`, "unload"},
+		{"/api/generate", `"prompt":"","keep_alive":0.5`, "load"},
 	} {
 		before := len(f.Requests)
 		r := porttest.Post(t, srv, c.path, `{"model":"gpt-oss:20b",`+c.body+`}`)

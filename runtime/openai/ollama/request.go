@@ -8,6 +8,7 @@ package ollama
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -66,8 +67,8 @@ func (r *request) shared() []answer.Parameter {
 // is computed. With keep_alive 0 it asks to unload it, which is the server's to decide.
 func (r *request) loadOnly(o *answer.Object) {
 	r.loads = "load"
-	switch strings.Trim(string(o.Get("keep_alive").Raw), `"`) {
-	case "0", "0s", "0m", "0h":
+	alive := strings.Trim(string(o.Get("keep_alive").Raw), `"`) // 0, "0s", of Python's client 0.0
+	if n, err := strconv.ParseFloat(strings.TrimRight(alive, "smh"), 64); err == nil && n == 0 {
 		r.loads, r.Dry, r.Ignored = "unload", true, append(r.Ignored, "keep_alive")
 	}
 	turn := answer.NewDraft("prompt", 0).Turn
