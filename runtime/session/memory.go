@@ -5,7 +5,8 @@
 // worse, and the prefix cache finds nothing. So the sampled tokens are kept: those of a turn that
 // ended in a call under the call's id, those of an answer under a hash of its text.
 //
-// What must stay true: remembered tokens are used only if they say the same as the client's text
+// What must stay true: of a conversation that is not stored nothing is remembered on a disk;
+// remembered tokens are used only if they say the same as the client's text
 // (same arguments, same answer, same text before them). If a client edits its history, its own text
 // is rendered.
 
@@ -69,9 +70,11 @@ func answerKey(text string) string {
 // callKey is the key of a turn that ended in a call.
 func callKey(id string) string { return "call:" + id }
 
-func remember(s Store, key string, t sampledTurn) {
+// remember keeps a turn on the disk only if its conversation is kept there.
+func remember(s Store, key string, t sampledTurn, kept bool) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
-	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value})
+	// one that is too large is not worth remembering
+	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !kept})
 }
 
 // recall finds a stored turn, nil if there is none.

@@ -441,7 +441,7 @@ func (s *diskStore) failed(err error) {
 }
 
 func (s *diskStore) List(kind Kind) []Record {
-	records := s.spare.List(kind)
+	records := append(s.spare.List(kind), s.private.List(kind)...)
 	err := s.each(func(r Record, err error) error {
 		if err != nil {
 			s.failed(err)
@@ -510,7 +510,8 @@ func (s *diskStore) repair(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	if err := s.open(); err != nil {
+	err = s.dropDamaged()
+	if err = errors.Join(err, s.open()); err != nil {
 		return errors.Join(why, err)
 	}
 	rows, err := salvage.Rows(aside)
@@ -540,6 +541,29 @@ func (s *diskStore) repair(why error) error {
 	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
 		"are taken over, the file is kept as %s", why, read, aside))
 	return nil
+}
+
+// mostDamaged is how many files that were put aside are left: the texts in them are somebody's.
+const mostDamaged = 2
+
+// dropDamaged deletes the others, each with its log.
+func (s *diskStore) dropDamaged() error {
+	folder, prefix := filepath.Dir(s.o.File), filepath.Base(s.o.File)+".damaged-"
+	entries, err := os.ReadDir(folder) // sorted, so by time
+	var times []string
+	for _, e := range slices.Backward(entries) {
+		at, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), "-wal"), prefix)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(times, at) {
+			times = append(times, at)
+		}
+		if slices.Index(times, at) >= mostDamaged {
+			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(folder, e.Name()))))
+		}
+	}
+	return err
 }
 
 func ignoreMissing(err error) error {

@@ -31,7 +31,7 @@ func call(id int) (key string, t sampledTurn) {
 
 func keep(s Store, id int) {
 	key, t := call(id)
-	remember(s, key, t)
+	remember(s, key, t, true)
 }
 
 // known tells whether s has a call as it was put.
@@ -521,5 +521,30 @@ func TestInMemoryRecordsStayThere(t *testing.T) {
 	}
 	if _, ok := s.Get(KindTurn, "call:a"); ok {
 		t.Error("it was not deleted")
+	}
+}
+
+// Of the damaged files the last two stay, each with its log.
+func TestDamagedFilesAreBounded(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "kept.db")
+	for range 4 {
+		if err := os.WriteFile(file, []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, notes := openFile(t, file, nil)
+		if len(*notes) != 1 {
+			t.Errorf("%q", *notes)
+		}
+		s.Close()
+		last, _ := filepath.Glob(file + ".damaged-*")
+		if err := os.WriteFile(last[len(last)-1]+"-wal", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, _ := filepath.Glob(file + ".damaged-*")
+	if len(left) != 2*mostDamaged || !strings.HasPrefix(left[1], left[0]) ||
+		!strings.HasPrefix(left[3], left[2]) {
+		t.Errorf("%q are left", left)
 	}
 }

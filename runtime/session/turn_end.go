@@ -239,9 +239,10 @@ func (t *turn) remember() {
 	last := t.result.Messages[len(t.result.Messages)-1]
 	switch {
 	case last.CallID != "":
-		remember(t.model.store, callKey(last.CallID), sampledTurn{last.Text(), t.segments})
+		remember(t.model.store, callKey(last.CallID), sampledTurn{last.Text(), t.segments},
+			t.req.Kept)
 	case isFinal(last):
-		remember(t.model.store, answerKey(last.Text()), sampledTurn{"", t.segments})
+		remember(t.model.store, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Kept)
 	}
 }
 

@@ -104,6 +104,10 @@ type Request struct {
 	// faster by it.
 	Salt string `json:",omitempty"`
 
+	// Kept lets what is remembered of the turn lie on a disk, with the response or the chat that is
+	// kept there anyway; else it is lost with the process.
+	Kept bool `json:",omitempty"`
+
 	// Prediction is what the answer will probably be. It changes nothing but the time.
 	Prediction string
 

@@ -405,7 +405,7 @@ func (m *Model) export(path string) tea.Cmd {
 		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return failed(fmt.Errorf("export: %w", err))
 		}
-		if err := writeFile(path, text, 0o644); err != nil {
+		if err := writeFile(path, text, 0o600); err != nil {
 			return failed(fmt.Errorf("export: %w", err))
 		}
 		return func(m *Model) tea.Cmd {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,10 @@ func TestSessions(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, path)), &k); err != nil || k.Name != "the cache" ||
 		len(k.Exchanges) != 1 || len(k.Exchanges[0].Messages) != 2 {
 		t.Errorf("exported %+v: %v", k, err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" &&
+		info.Mode().Perm() != 0o600 {
+		t.Errorf("exported for others too: %v, %v", info, err)
 	}
 	for _, name := range []string{"x.pdf", "x.docx", "x.html"} {
 		path := filepath.Join(t.TempDir(), name)

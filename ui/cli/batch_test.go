@@ -97,6 +97,7 @@ func TestBatch(t *testing.T) {
 	}
 	code, errs := runBatch(t, t.Context(), in, out, "--base-url", srv.URL+"/v1", "--model", "20b")
 	all := results(t, out)
+	ownersOnly(t, out)
 	if code != exitFailure || len(all) != 5 || !strings.Contains(errs, "5 requests, 5 of them new, 1 "+
 		"refused") {
 		t.Errorf("%d %s %v", code, errs, all)

@@ -312,7 +312,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 
 func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time) error {
 	if v.outputFile != "" {
-		f, err := os.OpenFile(v.outputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		f, err := os.OpenFile(v.outputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}

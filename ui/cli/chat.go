@@ -159,6 +159,7 @@ func chatCommand(t Terminal) *cli.Command {
 				answers.Instructions = strings.Trim(answers.Instructions+"\n\n"+o.Format, "\n")
 				return answerOnce(c, t, o.Model, answers, given.Tools())
 			}
+			answers.Kept = kept != nil
 			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
 			if !c.Bool("no-history") {
 				o.HistoryPath = stateFile("history")

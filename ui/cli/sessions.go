@@ -153,7 +153,7 @@ func exportSession(t Terminal, s chat.Saved, path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return fail(exitUsage, "%q exists. Give another file.", path)
 	}

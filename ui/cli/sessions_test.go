@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,6 +79,7 @@ func TestSessionsVerb(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "## You\n\nWhat is ossrun?\n") {
 		t.Errorf("exported is %q, %v", text, err)
 	}
+	ownersOnly(t, file)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -140,5 +142,14 @@ func TestNoHistoryKeepsNothing(t *testing.T) {
 				t.Errorf("it leaves %v", left)
 			}
 		}
+	}
+}
+
+// ownersOnly tells where others can read a file.
+func ownersOnly(t *testing.T, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v", file, info, err)
 	}
 }

@@ -20,7 +20,7 @@ type File struct{ file *os.File }
 // Open opens a file, or makes it, and gives read each line that is there. An error of read says
 // that the file is of something else.
 func Open(name string, read func(line []byte) error) (*File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the results: %w", err)
 	}
