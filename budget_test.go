@@ -24,7 +24,7 @@ var budget = map[string]int{
 	"assets":                     623,
 	"gpu":                        806,
 	"gpu/detect":                 1452,
-	"gpu/device":                 4250,
+	"gpu/device":                 4445,
 	"gpu/driver":                 1125,
 	"gpu/kernels":                8043,
 	"gpu/multi":                  2179,

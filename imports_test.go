@@ -33,7 +33,7 @@ var level = map[string]int{
 	"runtime/sched":              6,
 	"harmony":                    7,
 	"runtime/cpu":                7,
-	"gpu/device":                 8,
+	"gpu/device":                 7,
 	"runtime/grammar":            8,
 	"runtime/grammar/schema":     9,
 	"runtime/grammar/automaton":  10,

@@ -35,6 +35,7 @@ const (
 	checkRates     = "matrix rates"
 	checkProofs    = "proofs"
 	checkStep      = "the proof of a step in one launch"
+	checkSampling  = "choices of tokens"
 	checkOps       = "operations"
 	checkWhole     = "whole models"
 )
@@ -78,6 +79,13 @@ func (b *Backend) Prove(ctx context.Context) ([]device.Proof, error) {
 // ProveStep compares a step in one launch with its phases, and disables it if it is wrong.
 func (b *Backend) ProveStep(ctx context.Context) (device.Proof, error) {
 	return one[device.Proof](ctx, b, checkStep)
+}
+
+// ProveSampling compares choices of a vocabulary on the card with the host's, at 1 to 64 rows.
+func (b *Backend) ProveSampling(ctx context.Context, vocab int) (p device.Proof, err error) {
+	err = ask(ctx, b, check{What: checkSampling, Spec: models.Spec{Vocab: vocab}},
+		func(v device.Proof) { p = v })
+	return p, err
 }
 
 // Ops compares every operation with plain loops on all shapes; see enginetest.Ops.
@@ -169,6 +177,8 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
 		l.card.UseDecodeKernel(device.DecodePersistent)
 		result, err = l.card.ProveStep(ctx)
+	case checkSampling:
+		result, err = l.card.ProveSampling(ctx, c.Spec.Vocab)
 	case checkOps:
 		// Failures of operations are in their results.
 		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed,

@@ -155,8 +155,8 @@ func (d *Device) Caps() engine.Caps {
 	if d.target.Unit == kernels.MX {
 		modes = append(modes, engine.MX)
 	}
-	return engine.Caps{Computes: modes, DenseQ8: true, FP8KV: true, Samples: true,
-		Alike: kernels.DecodeRows, Discrete: true, Arch: d.arch}
+	return engine.Caps{Computes: modes, DenseQ8: true, FP8KV: true,
+		Samples: d.enabled(Sampling), Alike: kernels.DecodeRows, Discrete: true, Arch: d.arch}
 }
 
 // Close gives the card back.

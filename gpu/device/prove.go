@@ -113,6 +113,16 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 		}
 		list = append(list, *p)
 	}
+	if d.enabled(Sampling) {
+		p, err := d.proveSampling(ctx, startVocab, startRows)
+		if err != nil {
+			return nil, fmt.Errorf("hold choices to the host's: %w", err)
+		}
+		if !p.OK {
+			d.Disable(Sampling)
+		}
+		list = append(list, p)
+	}
 	for range d.Chosen() { // last, because it runs the others' phases
 		p, err := d.proveStep(ctx)
 		if err != nil {

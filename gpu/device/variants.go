@@ -39,7 +39,17 @@ const (
 	PrefillDown     Variant = "prefill_down"
 	// all of a step in one launch, where that is chosen (persistent.go)
 	DecodeStep Variant = "decode_step"
+	// tokens are chosen on the card; where they are not, the host does it
+	Sampling Variant = "sample"
 )
+
+// instead says what is used in the place of a variant that is wrong on a card.
+func (v Variant) instead() string {
+	if v == Sampling {
+		return "the CPU chooses tokens"
+	}
+	return "slower kernels take its place"
+}
 
 // Variants lists the variants of all cards.
 func Variants() []Variant {
@@ -51,7 +61,7 @@ func Variants() []Variant {
 			list = append(list, kind+"_mx")
 		}
 	}
-	return append(list, PrefillLinearQ8, DecodeStep)
+	return append(list, PrefillLinearQ8, Sampling, DecodeStep)
 }
 
 // Chosen lists the variants that are used and proved only on request, and were requested.

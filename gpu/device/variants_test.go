@@ -206,7 +206,10 @@ func TestProve(t *testing.T) {
 	for _, p := range proofs {
 		t.Logf("%-24s %.1e", p.Variant, p.Error)
 		have = append(have, p.Variant)
-		if exact := strings.HasSuffix(string(p.Variant), "_mx") || p.Variant == DecodeStep; !p.OK ||
+		// choices are integers, and their few logprobs may round to the same
+		exact := strings.HasSuffix(string(p.Variant), "_mx") || p.Variant == DecodeStep ||
+			p.Variant == Sampling
+		if !p.OK ||
 			p.Error > p.Bound || p.Error == 0 && !exact {
 			t.Errorf("%+v", p)
 		}

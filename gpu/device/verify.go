@@ -237,8 +237,8 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 			right++
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, slower kernels take its "+
-			"place: %s", p.Variant, p.Why))
+		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, %s: %s", p.Variant,
+			p.Variant.instead(), p.Why))
 	}
 	switch {
 	case t.failed != nil:

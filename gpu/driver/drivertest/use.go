@@ -8,8 +8,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Use makes the fake the only driver of the test, as NVIDIA's, and proves no kernels on it. What
-// the test does not give back fails it.
+// Use makes the fake the only driver of the test, as NVIDIA's; no kernels are proved on it.
+// What the test does not give back fails it.
 func Use(t testing.TB, m Machine) *Fake {
 	t.Helper()
 	f, err := Open(driver.CUDA, m)
