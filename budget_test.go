@@ -50,7 +50,7 @@ var budget = map[string]int{
 	"runtime/openai/completions": 445,
 	"runtime/openai/messages":    645,
 	"runtime/openai/ollama":      601,
-	"runtime/openai/responses":   3056,
+	"runtime/openai/responses":   3205,
 	"runtime/process":            76,
 	"runtime/remote":             767,
 	"runtime/remote/client":      551,
@@ -60,12 +60,12 @@ var budget = map[string]int{
 	"runtime/sample":             1230,
 	"runtime/sched":              2148,
 	"runtime/sched/draft":        332,
-	"runtime/serve":              3172,
+	"runtime/serve":              3244,
 	"runtime/session":            3580,
 	"runtime/tools":              4878,
 	"runtime/tools/pdf":          148,
 	"ui/chat":                    8010,
-	"ui/cli":                     8012,
+	"ui/cli":                     8211,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large
