@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -149,7 +148,7 @@ func TestNoHistoryKeepsNothing(t *testing.T) {
 func ownersOnly(t *testing.T, file string) {
 	t.Helper()
 	info, err := os.Stat(file)
-	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%s: %v, %v", file, info, err)
 	}
 }
