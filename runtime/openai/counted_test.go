@@ -32,7 +32,7 @@ func TestStreamsWhoseWriteFailsAreCounted(t *testing.T) {
 		"/api/chat":            `{"model":"gpt-oss-20b","messages":[` + porttest.Hello + `]}`,
 	} {
 		f := &answertest.Model{Script: porttest.Slowly(nil)}
-		h := openai.NewHandler(openai.Options{Options: answer.Options{
+		h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
 			Models: answertest.Single(f, f.Now)}})
 		r := httptest.NewRequest("POST", path, strings.NewReader(body))
 		r.Host = "localhost"

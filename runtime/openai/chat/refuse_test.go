@@ -24,7 +24,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{"{\n \"a\": nope}", "", "", "at line 2, column 8 (byte 10)"},
 		{"{\n \"ä\": \"\xe4\"}", "", "", "it is not UTF-8: 0xe4 at line 2, column 9 (byte 11)"},
 		{"{}\xe2\x82", "", "", "it is not UTF-8: 0xe2 at line 1, column 3 (byte 3)"},
-		{"\xff\xfe{\x00}\x00", "", "", "it is not UTF-8: 0xff at line 1, column 1"},
+		{"\xff{\x00}\x00", "", "", "it is not UTF-8: 0xff at line 1, column 1"},
 		{`[]`, "", "invalid_type", "the request body: expected an object, but got an array"},
 		{`{}`, "messages", "missing_required_parameter", "missing"},
 		{`{"messages":null}`, "messages", "missing_required_parameter", "missing"},
