@@ -265,21 +265,24 @@ func TestServeLife(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 
-	// The same again from another process: the same prompt, its pages from the disk, the same
-	// answer. --keep-alive 0 unloads at once.
+	// The same again from another process. Chat completions leave no turn on disk, so the reasoning
+	// before the call is gone; pages of what is sent again come from the disk, and it is answered as
+	// often as it is asked. --keep-alive 0 unloads at once.
 	s = serveIn(t, home, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
-	for range 2 {
+	said := ""
+	for round := range 2 {
 		again := s.post("/v1/chat/completions", followUp)
-		if again.Usage.Prompt != second.Usage.Prompt || again.Usage.Details.Cached != pages(again) {
-			t.Errorf("after a restart %d of %d tokens are cached, of %d before",
-				again.Usage.Details.Cached, again.Usage.Prompt, second.Usage.Prompt)
+		cached := again.Usage.Details.Cached
+		if again.Usage.Prompt >= second.Usage.Prompt || cached < 64 ||
+			round == 1 && cached != pages(again) {
+			t.Errorf("after a restart %d of %d tokens are cached, of %d before", cached,
+				again.Usage.Prompt, second.Usage.Prompt)
 		}
-		if a, b := fmt.Sprintf("%+v", again.Choices[0].Message.Content+
-			again.Choices[0].Message.Reasoning),
-			fmt.Sprintf("%+v", second.Choices[0].Message.Content+
-				second.Choices[0].Message.Reasoning); a != b {
-			t.Errorf("after a restart %q, before %q", a, b)
+		m := again.Choices[0].Message
+		if round == 1 && m.Content+m.Reasoning != said {
+			t.Errorf("%q, then %q", said, m.Content+m.Reasoning)
 		}
+		said = m.Content + m.Reasoning
 		s.eventually("the idle model is unloaded",
 			func() bool { return len(s.loadedModels()) == 0 })
 	}
