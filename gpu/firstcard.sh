@@ -131,7 +131,7 @@ demo() {
 }
 
 shape=20b prefill=512,2048,8192 batches=1,2,4,6,8,9,12,16,24,32,64,128,256 contexts=4096,32768 steps=64 rounds=2
-[ -z "$TINY" ] || { shape=2x64x64x4 prefill=20 batches=1,2 contexts=0 steps=1 rounds=1; }
+[ -z "$TINY" ] || { shape=2x64x64x4 prefill=20 batches=1 contexts=0 steps=1 rounds=1; }
 # bench NAME SHAPE PREFILL BATCHES CONTEXTS [FLAG ...].
 bench() { "$O" bench --synthetic "$2" --device gpu --prefill "$3" --batch "$4" --context "$5" --rounds "$rounds" --steps "$steps" --plain --json "${@:6}" > "$W/log/bench-$1.json"; }
 bench20() { bench 20b $shape $prefill $batches $contexts; }

@@ -30,7 +30,7 @@ func TestFirstCard(t *testing.T) {
 		c := exec.CommandContext(t.Context(), "bash", append([]string{"firstcard.sh"},
 			arguments...)...)
 		c.Env = append(os.Environ(), "CARD="+filepath.Join(folder, "card"), "OUT="+out,
-			"FC_TINY=1", "FC_LIMIT=8", "OSSRUN_LIBCUDA="+library, "OSSRUN_UNPROVED=1")
+			"FC_TINY=1", "FC_LIMIT=14", "OSSRUN_LIBCUDA="+library, "OSSRUN_UNPROVED=1")
 		said, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("firstcard.sh %v: %v\n%s", arguments, err, said)

@@ -218,6 +218,7 @@ std::map<std::string, Operation> table() {
       {"v_ashrrev_i64", {"q=iq", [](V& x) { return uint64_t(sq(x.b) >> (x.a & 63)); }}},
       {"v_lshl_or_b32", {"i=iii", [](V& x) { return lo(x.a << (x.b & 31)) | x.c; }}},
       {"v_lshl_add_u32", {"i=iii", [](V& x) { return uint64_t{lo((x.a << (x.b & 31)) + x.c)}; }}},
+      {"v_add_lshl_u32", {"i=iii", [](V& x) { return uint64_t{lo((x.a + x.b) << (x.c & 31))}; }}},
       {"v_lshl_add_u64", {"q=qiq", [](V& x) { return (x.a << (x.b & 7)) + x.c; }}},
       {"v_add_u32", {"i=ii", [](V& x) { return uint64_t{lo(x.a + x.b)}; }}},
       {"v_sub_u32", {"i=ii", [](V& x) { return uint64_t{lo(x.a - x.b)}; }}},

@@ -1,6 +1,6 @@
 // embed, gather, copy_rows, norm and linear against the reference. Every case runs fewer rows than
 // its grid has and holds the rest to be untouched.
-#include "reference.h"
+#include "tiles.h"
 
 namespace {
 
@@ -98,5 +98,16 @@ void linear_of(int k, int n, int stride, bool bias, bool add) {
 TEST(linear) { linear_of(96, 19, 23, true, false); }
 TEST(linear_no_bias) { linear_of(160, 8, 10, false, false); }
 TEST(linear_add) { linear_of(64, 33, 35, true, true); }
+
+TEST(round_rows_plain) {
+  Memory<float> x(floats(3 * 1032));
+  Memory<bf16> y(5 * 1032);
+  round_rows(y, x, 3, 1032, false);
+}
+TEST(round_rows_paired) {
+  Memory<float> x(floats(4 * 96));
+  Memory<bf16> y(6 * 96);
+  round_rows(y, x, 4, 96, true);
+}
 
 }  // namespace

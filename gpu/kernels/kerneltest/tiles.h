@@ -21,6 +21,19 @@ inline reference::Row rounded(reference::Row x, int terms) {
   return x;
 }
 
+// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
+inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, bool paired) {
+  Memory<int> count(std::vector<int>{rows});
+  launch("round_rows", {divide_up(width / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
+         int(paired));
+  const int order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+  for (int i = 0; i < rows * width; i++) {
+    const int from = paired ? i / 8 * 8 + order[i % 8] : i;
+    if (from_bf16(y[i]) != from_bf16(to_bf16(x[from]))) fail("y[%d] is not x[%d]", i, from);
+  }
+  untouched("y", y, rows * width);
+}
+
 inline void linear_of(const Tiles& tiles, int rows, int k, int n, bool bias, bool add) {
   const int bucket = rows + 3, stride = n + 2;
   Memory<int> count(std::vector<int>{rows});

@@ -49,19 +49,6 @@ TEST(wgmma_rate) {
   untouched("c", c, 2 * 64 * 128);
 }
 
-// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
-void round(Memory<bf16>& y, Memory<float>& x, int rows, int width, bool paired) {
-  Memory<int> count(std::vector<int>{rows});
-  launch("round_rows", {divide_up(width / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
-         int(paired));
-  const int order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-  for (int i = 0; i < rows * width; i++) {
-    const int from = paired ? i / 8 * 8 + order[i % 8] : i;
-    if (from_bf16(y[i]) != from_bf16(to_bf16(x[from]))) fail("y[%d] is not x[%d]", i, from);
-  }
-  untouched("y", y, rows * width);
-}
-
 // Matrices side by side, as q, k and v are; 0 columns where there is none.
 void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) {
   int all = 0;
@@ -74,7 +61,7 @@ void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) 
       for (int i = 0; i < all; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
   Memory<bf16> in((rows + 2) * k);
-  round(in, x, rows, k, false);
+  round_rows(in, x, rows, k, false);
   std::deque<Memory<bf16>> w, b;
   unsigned tiles = 0;
   for (int n : columns) {
@@ -104,11 +91,11 @@ void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) 
 void wgmma_experts_of(int rows, int hidden, int inter, int experts, int top, int favourite) {
   Grouped g(rows, hidden, inter, experts, top, favourite);
   Memory<bf16> x((rows + 2) * hidden), h((g.slots + 2) * inter);
-  round(x, g.x, rows, hidden, true);
+  round_rows(x, g.x, rows, hidden, true);
   launch("prefill_gate_up_wgmma", {divide_up(2 * inter, 128), g.tiles(kWgmma.rows)}, 256,
          kWgmma.shared, g.h, g.order, g.groups, x, g.up_blocks, g.up_scales, g.up_bias, inter,
          hidden, top, g.limit);
-  round(h, g.h, g.slots, inter, true);
+  round_rows(h, g.h, g.slots, inter, true);
   launch("prefill_down_wgmma", {divide_up(hidden, 128), g.tiles(kWgmma.rows)}, 256, kWgmma.shared,
          g.y, g.order, g.groups, h, g.down_blocks, g.down_scales, g.down_bias, hidden, inter);
   g.check([](const reference::Row& x) { return rounded(x, 1); });
