@@ -265,9 +265,9 @@ func TestServeLife(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 
-	// The same again from another process. Chat completions leave no turn on disk, so the reasoning
-	// before the call is gone; pages of what is sent again come from the disk, and it is answered as
-	// often as it is asked. --keep-alive 0 unloads at once.
+	// The same again from another process. Chat completions leave no turn on disk, so the
+	// reasoning before the call is gone; pages of what is sent again come from the disk, and it is
+	// answered as often as it is asked. --keep-alive 0 unloads at once.
 	s = serveIn(t, home, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
 	said := ""
 	for round := range 2 {
