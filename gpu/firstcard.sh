@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
-# The first minutes on a card: every step that shows what the GPU engine does there, in order of value.
+# The first minutes on a card: what the GPU engine does there, step by step, in order of value.
 #
-#   gpu/firstcard.sh prepare            here: makes .card, what must travel to a machine without a compiler
-#   gpu/firstcard.sh [SECONDS] [STEP..] there: runs the steps, or those named, until SECONDS (530) are over
+#   gpu/firstcard.sh prepare             here: makes .card, which must travel to a machine
+#                                        without a compiler
+#   gpu/firstcard.sh [SECONDS] [STEP..]  there: runs the steps, or those named, until SECONDS
+#                                        (530) are over
 #
-# A step has a limit of its own; one that fails, hangs or misses a tool never stops the next. After each
-# one all logs are packed again into $OUT/logs.tar.gz and the table into $OUT/table.txt, so that what a
-# killed command leaves is whole. The table is printed last. No setting of the card is touched.
+# A step has a limit of its own. One that fails, hangs or misses a tool never stops the next. After
+# each one all logs are packed again into $OUT/logs.tar.gz and the table into $OUT/table.txt, so
+# what a killed command leaves is whole. The table is printed last. No setting of the card is
+# touched.
 #
-# .card ($CARD) holds ossrun.pack.xz, the stripped program without the files that the tree has anyway, and
-# synthetic.gz (models/testdata/synthetic), which writes a checkpoint of random weights. What the table of
-# a card shows stands in docs/performance.md.
+# .card ($CARD) holds ossrun.pack.xz, the stripped program without the files that the tree has
+# anyway, and synthetic.gz (models/testdata/synthetic), which writes a checkpoint of random weights.
+# What a card's table shows stands in docs/performance.md.
 #
-# FC_TINY=1 rehearses it without a card: tiny shapes, short limits; OSSRUN_LIBCUDA names a driver library.
+# FC_TINY=1 rehearses it without a card: tiny shapes, limits of FC_LIMIT seconds; OSSRUN_LIBCUDA
+# names a driver library.
 set -u
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 CARD=${CARD:-$ROOT/.card} OUT=${OUT:-/tmp/firstcard-out} TINY=${FC_TINY:-}
 
-# Files that the tree has and the program embeds, byte for byte, are cut out of it: 12 MB in place of 62.
+# Files of the tree that the program embeds byte for byte are cut out of it: 12 MB in place of 62.
 pack_program() {
   python3 - "$@" <<'PYTHON'
 import json, lzma, os, subprocess, sys
@@ -25,7 +29,8 @@ import json, lzma, os, subprocess, sys
 what, a, root, b = sys.argv[1:]
 if what == "pack":
     data, holes = bytearray(open(a, "rb").read()), []
-    list = subprocess.run(["git", "-C", root, "ls-files", "-z", "assets", "runtime", "gpu"], capture_output=True)
+    list = subprocess.run(["git", "-C", root, "ls-files", "-z", "assets", "runtime", "gpu"],
+                          capture_output=True)
     for f in list.stdout.decode().split("\0"):
         path = os.path.join(root, f)
         if not f or not os.path.isfile(path) or os.path.getsize(path) < 1 << 16: continue
@@ -34,7 +39,8 @@ if what == "pack":
         holes.append([at, f])
         data[at:at + len(own)] = bytes(len(own))
     head = json.dumps(holes).encode()
-    open(b, "wb").write(lzma.compress(len(head).to_bytes(8, "little") + head + bytes(data), preset=6))
+    whole = len(head).to_bytes(8, "little") + head + bytes(data)
+    open(b, "wb").write(lzma.compress(whole, preset=6))
 else:
     data = lzma.open(a).read()
     n = int.from_bytes(data[:8], "little")
@@ -61,19 +67,22 @@ case ${1:-} in '' | *[!0-9]*) BUDGET=530 ;; *) BUDGET=$1 && shift ;; esac
 W=$(mktemp -d /tmp/firstcard.XXXX) && mkdir -p "$OUT" "$W/log"
 start=$SECONDS
 left() { echo $((BUDGET - (SECONDS - start))); }
-export HOME=$W/home XDG_CACHE_HOME=$W/cache XDG_STATE_HOME=$W/state XDG_DATA_HOME=$W/data XDG_CONFIG_HOME=$W/config
-export XDG_RUNTIME_DIR=$W/run NO_COLOR=1 PYTHONUNBUFFERED=1 CUDA_MODULE_LOADING=${CUDA_MODULE_LOADING-EAGER}
+export HOME=$W/home XDG_CACHE_HOME=$W/cache XDG_STATE_HOME=$W/state XDG_DATA_HOME=$W/data
+export XDG_CONFIG_HOME=$W/config XDG_RUNTIME_DIR=$W/run NO_COLOR=1 PYTHONUNBUFFERED=1
+export CUDA_MODULE_LOADING=${CUDA_MODULE_LOADING-EAGER}
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR" && chmod 700 "$XDG_RUNTIME_DIR"
 O=$W/ossrun PY=$(command -v python3)
 has() { command -v "$1" > /dev/null; }
 
 pack() {
-  "$PY" "$W/table.py" "$W" > "$W/table.txt" 2> "$W/log/table.err" || cat "$W/log/table.err" >> "$W/table.txt"
+  "$PY" "$W/table.py" "$W" > "$W/table.txt" 2> "$W/log/table.err" ||
+    cat "$W/log/table.err" >> "$W/table.txt"
   cp "$W/table.txt" "$OUT/table.txt"
   tar czf "$OUT/.logs" -C "$W" log table.txt 2> /dev/null && mv "$OUT/.logs" "$OUT/logs.tar.gz"
 }
 
-# step NAME LIMIT COMMAND...: in a process group of its own, ended by force at its limit, even where a driver holds it.
+# step NAME LIMIT COMMAND...: in a process group of its own, ended by force at its limit. HELD: not
+# even that ends it, since a driver has it.
 step() {
   local name=$1 limit=$2 rc=- t=$SECONDS
   shift 2
@@ -87,7 +96,7 @@ step() {
   if kill -0 "$pid" 2> /dev/null; then
     kill -INT -- "-$pid" 2> /dev/null; sleep 2; kill -KILL -- "-$pid" 2> /dev/null; sleep 0.5
     rc=limit
-    kill -0 "$pid" 2> /dev/null && rc=HELD # not even SIGKILL ends it: a driver has it
+    kill -0 "$pid" 2> /dev/null && rc=HELD
     [ $rc = HELD ] || wait "$pid" 2> /dev/null
   else
     wait "$pid"; rc=$?
@@ -103,9 +112,12 @@ environment() {
   set -x
   uname -a; nproc; cat /etc/os-release | head -2; ldd --version | head -1
   env | grep -iE 'cuda|nvidia|ld_library' | sort
-  ls -l /dev/nvidia* /usr/local/nvidia/lib64/libcuda* 2> /dev/null; ldconfig -p | grep -E 'libcuda\.|libcudart|libcublas\.'
+  ls -l /dev/nvidia* /usr/local/nvidia/lib64/libcuda* 2> /dev/null
+  ldconfig -p | grep -E 'libcuda\.|libcudart|libcublas\.'
   free -m; df -h /tmp /dev/shm "$ROOT"
-  has nvidia-smi && { nvidia-smi; nvidia-smi --query-gpu=name,driver_version,memory.total,memory.free,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.limit,ecc.mode.current,mig.mode.current,persistence_mode,compute_mode --format=csv; }
+  local q=name,driver_version,memory.total,memory.free,clocks.sm,clocks.mem,clocks.max.sm
+  q=$q,clocks.max.mem,power.limit,ecc.mode.current,mig.mode.current,persistence_mode,compute_mode
+  has nvidia-smi && { nvidia-smi; nvidia-smi --query-gpu=$q --format=csv; }
   has nvcc && nvcc --version | tail -2
   "$O" version
 }
@@ -118,39 +130,53 @@ golden() { "$O" doctor --golden "$ROOT/testdata/model/$1" --device gpu; }
 
 # Text on the card and on the CPU, chosen on the card: greedy, and by a seed. All of the vocabulary.
 demo() {
-  local n=${TINY:+2} q='How do I serve an OpenAI API?' d same=0
+  local n=${TINY:+2} q='How do I serve an OpenAI API?' d same=0 cpu gpu
   for t in "0" "1 --seed 7"; do
+    cpu=$W/log/demo-cpu-${t%% *}.txt gpu=$W/log/demo-gpu-${t%% *}.txt
     for d in cpu gpu; do
       # shellcheck disable=SC2086
-      "$O" chat --model demo --device $d --compute exact --temperature $t --max-tokens "${n:-120}" "$q" > "$W/log/demo-$d-${t%% *}.txt" 2>> "$W/log/demo.err" < /dev/null
+      "$O" chat --model demo --device $d --compute exact --temperature $t \
+        --max-tokens "${n:-120}" "$q" > "${!d}" 2>> "$W/log/demo.err" < /dev/null
     done
-    cmp -s "$W/log/demo-cpu-${t%% *}.txt" "$W/log/demo-gpu-${t%% *}.txt" && [ -s "$W/log/demo-gpu-${t%% *}.txt" ] && same=$((same + 1)) && continue
-    echo "temperature $t: texts differ"; diff "$W/log/demo-cpu-${t%% *}.txt" "$W/log/demo-gpu-${t%% *}.txt" | head -6
+    cmp -s "$cpu" "$gpu" && [ -s "$gpu" ] && same=$((same + 1)) && continue
+    echo "temperature $t: texts differ"; diff "$cpu" "$gpu" | head -6
   done
   echo "$same of 2 texts are those of the CPU"; [ "$same" = 2 ]
 }
 
-shape=20b prefill=512,2048,8192 batches=1,2,4,6,8,9,12,16,24,32,64,128,256 contexts=4096,32768 steps=64 rounds=2
+shape=20b prefill=512,2048,8192 batches=1,2,4,6,8,9,12,16,24,32,64,128,256
+contexts=4096,32768 steps=64 rounds=2
 [ -z "$TINY" ] || { shape=2x64x64x4 prefill=20 batches=1 contexts=0 steps=1 rounds=1; }
+# tiny TINY FULL: what a rehearsal takes in the place of what a card does.
+tiny() { if [ -n "$TINY" ]; then echo "$1"; else echo "$2"; fi; }
 # bench NAME SHAPE PREFILL BATCHES CONTEXTS [FLAG ...].
-bench() { "$O" bench --synthetic "$2" --device gpu --prefill "$3" --batch "$4" --context "$5" --rounds "$rounds" --steps "$steps" --plain --json "${@:6}" > "$W/log/bench-$1.json"; }
+bench() {
+  "$O" bench --synthetic "$2" --device gpu --prefill "$3" --batch "$4" --context "$5" \
+    --rounds "$rounds" --steps "$steps" --plain --json "${@:6}" > "$W/log/bench-$1.json"
+}
 bench20() { bench 20b $shape $prefill $batches $contexts; }
-bench20q8() { bench 20b-q8 $shape $([ -n "$TINY" ] && echo 20 || echo 2048) $([ -n "$TINY" ] && echo 1 || echo 1,8,64) 0 --dense q8; }
+bench20q8() { bench 20b-q8 $shape "$(tiny 20 2048)" "$(tiny 1 1,8,64)" 0 --dense q8; }
 bench120() { [ -n "$TINY" ] || bench 120b 120b 512,2048 1,8,32 4096; }
-ops() { "$O" bench ops --synthetic $shape --device gpu --compute bf16 --batch $([ -n "$TINY" ] && echo 2 || echo 8,16,64) --prefill $([ -n "$TINY" ] && echo 20 || echo 2048) --context $([ -n "$TINY" ] && echo 0 || echo 4096) --rounds 1; }
+ops() {
+  "$O" bench ops --synthetic $shape --device gpu --batch "$(tiny 2 8,16,64)" \
+    --prefill "$(tiny 20 2048)" --context "$(tiny 0 4096)" --rounds 1
+}
 selftest() { "$O" doctor --selftest --device gpu; }
 
-# A server over a full-size checkpoint of random weights in memory. load NAME RUN ..., a RUN is clients:input:output:requests.
+# load NAME RUN ...: a server over a full-size checkpoint of random weights in memory; a RUN is
+# clients:input:output:requests.
 load() {
   local name=$1 model=/dev/shm/fc-20b port=$((18200 + RANDOM % 700)) ok= n server
   shift
   if [ -n "$TINY" ]; then model=demo; set -- 1:8:2:1; else
     [ -e $model/config.json ] || { time "$W/synthetic" -model 20b $model; } || return 1
   fi
-  "$O" serve --model "$model" --device gpu --port $port --tools none ${SERVE_FLAGS:-} > "$W/log/server$name.log" 2>&1 &
+  "$O" serve --model "$model" --device gpu --port $port --tools none ${SERVE_FLAGS:-} \
+    > "$W/log/server$name.log" 2>&1 &
   server=$!
   for n in $(seq 1 300); do
-    "$PY" -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && break
+    "$PY" -c "import urllib.request as u
+u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && break
     kill -0 $server 2> /dev/null || break
     sleep 0.1
   done
@@ -158,8 +184,12 @@ load() {
   [ -n "$ok" ] || { tail -5 "$W/log/server$name.log"; kill -KILL $server 2> /dev/null; return 1; }
   for n in "$@"; do
     IFS=: read -r c in out prompts <<< "$n"
-    timeout $((TINYLIMIT > 60 ? 60 : TINYLIMIT)) "$O" bench serve --port $port --random-input-len "$in" --random-output-len "$out" --ignore-eos --max-concurrency "$c" --num-prompts "$prompts" --disable-tqdm --json > "$W/log/serve$name-$c.json" || echo "$c clients: exit $?"
-    has nvidia-smi && nvidia-smi --query-gpu=clocks.sm,power.draw,utilization.gpu,memory.used --format=csv,noheader
+    timeout $((TINYLIMIT > 60 ? 60 : TINYLIMIT)) "$O" bench serve --port $port \
+      --random-input-len "$in" --random-output-len "$out" --ignore-eos --max-concurrency "$c" \
+      --num-prompts "$prompts" --disable-tqdm --json > "$W/log/serve$name-$c.json" ||
+      echo "$c clients: exit $?"
+    has nvidia-smi && nvidia-smi --format=csv,noheader \
+      --query-gpu=clocks.sm,power.draw,utilization.gpu,memory.used
   done
   kill -INT $server; sleep 1; kill -KILL $server 2> /dev/null; true
 }
@@ -170,9 +200,20 @@ serveisolated() { SERVE_FLAGS=--isolate load -isolated 1:1024:256:4 64:1024:256:
 # Hardware counters of each kernel of one layer's worth of steps, and of choosing a token.
 counters() {
   has ncu || { echo "no ncu"; return 3; }
-  local m=gpu__time_duration.sum,dram__bytes_read.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum,sm__inst_issued.avg.pct_of_peak_sustained_active,sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active,sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active,sm__warps_active.avg.pct_of_peak_sustained_active,l1tex__data_bank_conflicts_pipe_lsu.sum,launch__registers_per_thread,launch__grid_size
-  timeout 60 ncu --clock-control none --csv --page raw --log-file "$W/log/ncu-steps.csv" --metrics $m -k 'regex:^(decode|prefill|route|norm|rope|combine)' -s 60 -c 60 "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 16 --context 4096 --rounds 1 --steps 2 --plain
-  timeout 40 ncu --clock-control none --csv --page raw --log-file "$W/log/ncu-sample.csv" --metrics $m -k 'regex:^(logit_stats|sample|top_logits|edit_logits)$' -c 8 "$O" chat --model demo --device gpu --temperature 1 --max-tokens 4 "Hello" < /dev/null
+  local m=gpu__time_duration.sum,dram__bytes_read.sum,lts__t_bytes.sum,launch__grid_size
+  m=$m,dram__throughput.avg.pct_of_peak_sustained_elapsed,launch__registers_per_thread
+  m=$m,sm__inst_issued.avg.pct_of_peak_sustained_active
+  m=$m,sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active
+  m=$m,sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active
+  m=$m,sm__warps_active.avg.pct_of_peak_sustained_active,l1tex__data_bank_conflicts_pipe_lsu.sum
+  local -a ncu=(ncu --clock-control none --csv --page raw --metrics "$m")
+  timeout 60 "${ncu[@]}" --log-file "$W/log/ncu-steps.csv" -s 60 -c 60 \
+    -k 'regex:^(decode|prefill|route|norm|rope|combine|round)' \
+    "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 16 --context 4096 \
+    --rounds 1 --steps 2 --plain
+  timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 8 \
+    -k 'regex:^(logit_stats|sample|top_logits|edit_logits)$' \
+    "$O" chat --model demo --device gpu --temperature 1 --max-tokens 4 "Hello" < /dev/null
 }
 
 sanitize() {
@@ -180,12 +221,15 @@ sanitize() {
   local tool
   for tool in memcheck synccheck racecheck initcheck; do
     echo "-- $tool"
-    timeout 25 compute-sanitizer --tool $tool --print-limit 12 --target-processes all "$O" chat --model demo --device gpu --temperature 1 --max-tokens 2 "How do I serve an OpenAI API?" < /dev/null 2>&1 | tail -25
+    timeout 25 compute-sanitizer --tool $tool --print-limit 12 --target-processes all \
+      "$O" chat --model demo --device gpu --temperature 1 --max-tokens 2 \
+      "How do I serve an OpenAI API?" < /dev/null 2>&1 | tail -25
   done
 }
 sanitizelong() {
   has compute-sanitizer || return 3
-  timeout 80 compute-sanitizer --tool memcheck --print-limit 12 "$O" doctor --golden "$ROOT/testdata/model/T2" --device gpu 2>&1 | tail -40
+  timeout 80 compute-sanitizer --tool memcheck --print-limit 12 \
+    "$O" doctor --golden "$ROOT/testdata/model/T2" --device gpu 2>&1 | tail -40
 }
 
 roofs() { "$PY" "$W/roofs.py"; }
@@ -193,7 +237,8 @@ roofs() { "$PY" "$W/roofs.py"; }
 # ---- what the steps read
 
 cat > "$W/roofs.py" <<'E'
-# What this card reaches: a copy, a read, a large product; the decode step's own matrices by cuBLAS, in a graph.
+# What this card reaches: a copy, a read, a large product; and the decode step's own matrices by
+# cuBLAS, in a graph.
 import json, torch
 say = lambda **k: print(json.dumps(k), flush=True)
 d = 'cuda'
@@ -206,12 +251,14 @@ def best(f, n=10):
 x = torch.randint(0, 1 << 30, (1 << 30,), dtype=torch.int32, device=d); y = torch.empty_like(x)
 say(roof='copy', gb_s=round(8 * x.numel() / best(lambda: y.copy_(x)) / 1e9))
 f = x.view(torch.bfloat16)[: 1 << 30].normal_()
-say(roof='read (sum of bf16)', gb_s=round(2 * f.numel() / best(lambda: f.sum(dtype=torch.float32)) / 1e9))
+read = best(lambda: f.sum(dtype=torch.float32))
+say(roof='read (sum of bf16)', gb_s=round(2 * f.numel() / read / 1e9))
 del x, y, f
-a, b = torch.randn(8192, 8192, device=d, dtype=torch.bfloat16), torch.randn(8192, 8192, device=d, dtype=torch.bfloat16)
+a, b = (torch.randn(8192, 8192, device=d, dtype=torch.bfloat16) for _ in range(2))
 say(roof='bf16 8192^3', tflop_s=round(2 * 8192**3 / best(lambda: a @ b) / 1e12))
 del a, b
-for name, n, k, copies in (('qkv', 5120, 2880, 24), ('o', 2880, 4096, 24), ('unembed', 201088, 2880, 2)):
+for name, n, k, copies in (('qkv', 5120, 2880, 24), ('o', 2880, 4096, 24),
+                           ('unembed', 201088, 2880, 2)):
     w = [torch.randn(n, k, device=d, dtype=torch.bfloat16) for _ in range(copies)]
     for rows in (1, 4, 16, 64):
         v = torch.randn(rows, k, device=d, dtype=torch.bfloat16)
@@ -220,7 +267,8 @@ for name, n, k, copies in (('qkv', 5120, 2880, 24), ('o', 2880, 4096, 24), ('une
         with torch.cuda.graph(g):
             for m in w: r = torch.nn.functional.linear(v, m)
         t = best(g.replay) / copies
-        say(roof=f'cuBLAS {name}, {rows} rows', us=round(t * 1e6, 2), gb_s=round(2 * n * k / t / 1e9))
+        say(roof=f'cuBLAS {name}, {rows} rows', us=round(t * 1e6, 2),
+            gb_s=round(2 * n * k / t / 1e9))
     del w
 E
 
@@ -235,27 +283,38 @@ print('step            result   s')
 for line in read('steps.tsv').splitlines(): print('%-15s %-8s %s' % tuple(line.split('\t')))
 for name in ('golden1', 'golden2'):
     t = read(name + '.out')
-    if t: print(f"{name}: {len(re.findall('MISS', t))} misses; " + (re.findall(r'golden: \w+', t) or ['no verdict'])[-1])
+    verdict = (re.findall(r'golden: \w+', t) or ['no verdict'])[-1]
+    if t: print(f"{name}: {len(re.findall('MISS', t))} misses; {verdict}")
 for l in read('demo.out').splitlines(): print('demo: ' + l[:110])
 t = read('doctor.out')
 for l in re.findall(r'^(?:device|kernels|gpus) .*', t, re.M): print(l[:150])
 t = read('selftest.out')
-print('\n'.join(l for l in t.splitlines() if re.search(r'^memory: |bf16|FAILED|one stream|faster here|selftest: |8-bit weights', l))[:3000])
-m = re.search(r'^sequences.*?(?=^one stream|^the faster|^selftest|\Z)', t[t.find('TFLOP/s\n'):], re.M | re.S)
-t2 = [l for l in t.splitlines() if re.match(r' +\d+ +\d+ +\d+ ', l)]
-if t2: print('sequences rows context tokens/s GB/s of-memory TFLOP/s (doctor, the mode of serve)'); print('\n'.join(t2))
+told = r'^memory: |bf16|FAILED|one stream|faster here|selftest: |8-bit weights'
+print('\n'.join(l for l in t.splitlines() if re.search(told, l))[:3000])
+speeds = [l for l in t.splitlines() if re.match(r' +\d+ +\d+ +\d+ ', l)]
+if speeds:
+    print('sequences rows context tokens/s GB/s of-memory TFLOP/s (doctor, the mode of serve)')
+    print('\n'.join(speeds))
 for f in sorted(glob.glob(L + 'bench-*.json')):
     r = load(os.path.basename(f))
     if not r: print(os.path.basename(f) + ': nothing'); continue
-    print(f"{os.path.basename(f)}: {r['model']}, {r['layers']} layers, {r['compute']}, kv {r['kv']}, dense {r['dense']}, copy {r['read_gb_s']:.0f} GB/s, load {r['load_s']:.1f} s")
+    print(f"{os.path.basename(f)}: {r['model']}, {r['layers']} layers, {r['compute']}, "
+          f"kv {r['kv']}, dense {r['dense']}, copy {r['read_gb_s']:.0f} GB/s, "
+          f"load {r['load_s']:.1f} s")
     for x in (r.get('prefill') or []) + (r.get('decode') or []):
-        print('  %-18s %10.1f tok/s %8.0f GB/s %5.0f %% of copy' % (x['test'], x['tok_s'], x['gb_s'], 100 * x['of_read']))
-for f in sorted(glob.glob(L + 'serve*-*.json'), key=lambda f: int(re.findall(r'(\d+)\.json', f)[0])):
+        print('  %-18s %10.1f tok/s %8.0f GB/s %5.0f %% of copy' %
+              (x['test'], x['tok_s'], x['gb_s'], 100 * x['of_read']))
+clients = lambda f: int(re.findall(r'(\d+)\.json', f)[0])
+for f in sorted(glob.glob(L + 'serve*-*.json'), key=clients):
     r = load(os.path.basename(f))
-    if r: print('%s: %.0f out tok/s, %.0f total, TTFT %.0f ms, TPOT %.2f ms, %d failed' % (os.path.basename(f)[:-5], r['output_throughput'], r['total_token_throughput'], r['median_ttft_ms'], r['median_tpot_ms'], r['failed']))
+    if r:
+        print('%s: %.0f out tok/s, %.0f total, TTFT %.0f ms, TPOT %.2f ms, %d failed' %
+              (os.path.basename(f)[:-5], r['output_throughput'], r['total_token_throughput'],
+               r['median_ttft_ms'], r['median_tpot_ms'], r['failed']))
 for l in read('roofs.out').splitlines():
     if l.startswith('{'): print('roofs: ' + ', '.join(f'{k} {v}' for k, v in json.loads(l).items()))
-for l in re.findall(r'(?:-- \w+|========= .*(?:ERROR SUMMARY|Invalid|hazard|Race).*)', read('sanitize.out') + read('sanitizelong.out')): print(l[:120])
+found = r'(?:-- \w+|========= .*(?:ERROR SUMMARY|Invalid|hazard|Race).*)'
+for l in re.findall(found, read('sanitize.out') + read('sanitizelong.out')): print(l[:120])
 import csv
 def counters(f):
     rows, head = {}, None
@@ -264,25 +323,36 @@ def counters(f):
         if not head or len(r) != len(head) or not r[0].isdigit(): continue
         d = dict(zip(head, r)); k = d['Kernel Name'].split('(')[0]
         g = lambda n: float((d.get(n) or '0').replace(',', '') or 0)
-        rows.setdefault(k, []).append((g('gpu__time_duration.sum'), g('dram__bytes_read.sum'), g('dram__throughput.avg.pct_of_peak_sustained_elapsed'), g('sm__inst_issued.avg.pct_of_peak_sustained_active'), g('sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active'), g('sm__warps_active.avg.pct_of_peak_sustained_active')))
+        active = '.avg.pct_of_peak_sustained_active'
+        rows.setdefault(k, []).append((
+            g('gpu__time_duration.sum'), g('dram__bytes_read.sum'),
+            g('dram__throughput.avg.pct_of_peak_sustained_elapsed'), g('sm__inst_issued' + active),
+            g('sm__inst_executed_pipe_alu' + active), g('sm__warps_active' + active)))
     for k, v in rows.items():
         m = [sorted(c)[len(c) // 2] for c in zip(*v)]
-        print('ncu %-24s x%-3d time %9.2f dram read %12.0f, dram %3.0f %% issue %3.0f %% alu %3.0f %% warps %3.0f %%' % (k, len(v), *m))
+        print('ncu %-24s x%-3d time %9.2f dram read %12.0f, dram %3.0f %% issue %3.0f %% '
+              'alu %3.0f %% warps %3.0f %%' % (k, len(v), *m))
 for f in ('ncu-steps.csv', 'ncu-sample.csv'): counters(f)
 for f in sorted(glob.glob(L + '*.err')):
-    t = [l for l in read(os.path.basename(f)).splitlines() if re.search(r'ossrun: |cu[A-Z]\w+: |CUDA_ERROR|panic|fatal|Error', l)]
+    t = [l for l in read(os.path.basename(f)).splitlines()
+         if re.search(r'ossrun: |cu[A-Z]\w+: |CUDA_ERROR|panic|fatal|Error', l)]
     for l in t[:3]: print(os.path.basename(f) + ': ' + l[:160])
 E
 
 # ---- run
 WANT=("$@") TINYLIMIT=${FC_LIMIT:-100000}
 pack_program unpack "$CARD/ossrun.pack.xz" "$ROOT" "$O" || exit 1
-[ ! -e "$CARD/synthetic.gz" ] || { gzip -dc "$CARD/synthetic.gz" > "$W/synthetic" && chmod +x "$W/synthetic"; }
-# Without a client the driver puts the card to sleep, and each program would wait for it to start again, a second or two.
-"$PY" -c 'import ctypes, time; ctypes.CDLL("libcuda.so.1").cuInit(0); time.sleep(900)' > /dev/null 2>&1 &
+[ ! -e "$CARD/synthetic.gz" ] || gzip -dc "$CARD/synthetic.gz" > "$W/synthetic"
+[ ! -e "$W/synthetic" ] || chmod +x "$W/synthetic"
+# Without a client the driver puts the card to sleep, and each program would wait a second or two
+# for it to start again.
+"$PY" -c 'import ctypes, time
+ctypes.CDLL("libcuda.so.1").cuInit(0)
+time.sleep(900)' > /dev/null 2>&1 &
 holder=$!
 trap 'kill $holder 2> /dev/null' EXIT
-export -f has environment doctor golden demo bench bench20 bench20q8 bench120 ops selftest load serve servepersistent serveisolated counters sanitize sanitizelong roofs
+export -f has environment doctor golden demo tiny bench bench20 bench20q8 bench120 ops selftest load
+export -f serve servepersistent serveisolated counters sanitize sanitizelong roofs
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
 #    name          limit
