@@ -11,9 +11,8 @@ import (
 // everything that serving may ask for, also what is made only when first needed.
 //
 // What must stay true: Extra is what is allocated, to the byte for one engine, on cards whose
-// kernels have all their variants, and on which bf16 is multiplied by WGMMA; on others at most. The
-// records of the persistent decode kernel, tens of KiB, come
-// from the card's reserve.
+// kernels have all their variants and multiply bf16 by WGMMA; other cards take less. The records of
+// the persistent decode kernel, tens of KiB, come from the card's reserve.
 func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at

@@ -158,8 +158,7 @@ func (s *step) decodes() bool { return s.p.Rows <= kernels.DecodeRows && s.shape
 // shaped tells whether the decode kernels can do the model's shape.
 func (s *step) shaped() bool {
 	spec := s.p.Spec
-	return kernels.Decodes(s.heads(), spec.Hidden,
-		spec.Intermediate, spec.ExpertsPerToken)
+	return kernels.Decodes(s.heads(), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)
 }
 
 // run gives the operations from i on if they are of these kinds, else nil.

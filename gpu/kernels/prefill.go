@@ -33,6 +33,8 @@ const (
 	tileColumns = 128
 	wgmmaStage  = 128 * 64 * 2 // bytes of an operand
 	wgmmaSlack  = 1024         // operands begin at multiples of it
+	// two operands of 64 and 128 rows
+	wgmmaProof = wgmmaSlack + 3*wgmmaStage/2
 )
 
 var (
@@ -151,7 +153,7 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 func (t Target) MatrixProof(u Unit, c Pointer, operands []Pointer) Launch {
 	threads, shared := t.Warp, 0
 	if u == WGMMA {
-		threads, shared = 128, 25600
+		threads, shared = 128, wgmmaProof
 	}
 	return launch("matrix_proof"+u.suffix(), grid(1), block(threads), shared, pointers(c,
 		operands)...)
@@ -198,7 +200,7 @@ func (t Target) Rate(u Unit) RateLoop {
 func (t Target) MatrixRate(u Unit, blocks int, c Pointer, operands []Pointer, rounds int) Launch {
 	shared := 0
 	if u == WGMMA {
-		shared = 25600
+		shared = wgmmaProof
 	}
 	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads), shared,
 		append(pointers(c, operands), i32(rounds))...)

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -95,7 +94,7 @@ func listSessions(c *cli.Context) error {
 	return withSessions(c, func(p chat.Places) error {
 		all := chat.List(p.Store)
 		if c.Bool("json") {
-			return json.NewEncoder(c.App.Writer).Encode(all)
+			return writeJSONLine(c.App.Writer, all)
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(c.App.ErrWriter, "ossrun: no conversation is kept yet. Run ossrun chat.")

@@ -9,9 +9,9 @@
 //
 // What must stay true: a response whose id a client has is in the store from that moment on, and
 // comes to an end there whatever happens to this process, which gives it up when it ends in order;
-// one process writes it at a time; what a
-// client can have read of the events is in the store, so they go on with the next number; one that
-// cannot be taken up ends as failed, a cancelled or deleted one is not written again.
+// one process writes it at a time; what a client can have read of the events is in the store, so
+// they go on with the next number; one that cannot be taken up ends as failed, a cancelled or
+// deleted one is not written again.
 
 package responses
 
