@@ -132,7 +132,7 @@ func Content(m *Object, name string, lenient bool) string {
 			all = append(all, part.Text("text")+part.Text("refusal"))
 		case (kind == "input_file" || kind == "file") && !lenient && !past:
 			all = append(all, fileText(part))
-		case m.c.images && slices.Contains(ImageParts, kind):
+		case (m.c.images || lenient || past) && slices.Contains(ImageParts, kind):
 			all = append(all, LeftOut(kind))
 		case (lenient || past) && slices.Contains(thoughtParts, kind):
 		case lenient, past, slices.Contains(structured, kind):
