@@ -176,12 +176,18 @@ func (m *Model) statusFields() []field {
 		{text: term.Clean(m.options.Model.Device()), style: term.Dim, rank: 6},
 		{text: "effort " + m.effort, short: m.effort, rank: 3},
 	}
+	state := ""
+	if m.preparing != "" {
+		state = "Esc stops"
+	}
 	if l := m.live; l != nil {
 		used, rate = used+l.tokens, l.rate()
-		state := "Esc stops"
+		state = "Esc stops"
 		if l.stopping {
 			state = "stopping"
 		}
+	}
+	if state != "" {
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
 	if tools := m.tools.offers(); len(tools) > 0 {
