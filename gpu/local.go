@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/models"
@@ -65,14 +66,11 @@ func (l *local) openOne(ctx context.Context) error {
 func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	open := s
 	open.GPUs, open.Threads = l.settings.GPUs, l.settings.Threads
-	dev, notes, err := multi.Open(context.Background(), spec, open, Records)
+	dev, err := multi.Open(context.Background(), spec, open, Records, l.notify)
 	if err != nil {
 		return err
 	}
 	l.dev, l.card, l.placed = dev, nil, placed{spec, s}
-	for _, line := range notes {
-		l.notify(line)
-	}
 	return nil
 }
 
@@ -153,7 +151,11 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 	}
 	r.Total, _ = l.dev.Memory()
 	r.Reserve, r.OnDisk = multi.Reserve, 0
-	if r.Extra, err = device.Extra(spec, s.On(l.dev)); err != nil {
+	var unit kernels.Unit // several devices count theirs themselves, below
+	if l.card != nil {
+		unit = l.card.Unit()
+	}
+	if r.Extra, err = device.Extra(spec, s.On(l.dev), unit); err != nil {
 		return r, err
 	}
 	if d, ok := l.dev.(engine.Placer); ok {

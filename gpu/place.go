@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -83,6 +84,9 @@ func planCards(r detect.Result, only []int, hostFree int64) (cards []multi.CardM
 			Free: device.Available(total, free), Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9
+		}
+		if a, err := kernels.ArchFor(g.Arch); err == nil {
+			c.Unit = a.Unit
 		}
 		cards = append(cards, c)
 	}

@@ -95,7 +95,7 @@ func TestGPUPlanIsTheLoads(t *testing.T) {
 		"one that is not used": {plan(models.Spec20B(), []int{1}, 64, unused...),
 			"layers 0-23 on GPU 1 ("},
 		"the largest where one is not enough": {plan(models.Spec120B(), []int{1, 2}, 64, slots...),
-			"layers 0-11 on GPU 1 ("},
+			"layers 0-12 on GPU 1 ("},
 		"the host's memory, free": {plan(models.Spec120B(), nil, 100, shared),
 			"layers 0-35 on GPU 0 ("},
 		"the host's memory, taken": {plan(models.Spec120B(), nil, 40, shared),

@@ -124,6 +124,9 @@ func (d *Device) Name() string {
 // Model is the kind of card: name and architecture, without its number.
 func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Name, d.arch) }
 
+// Unit is what its kernels multiply matrices with.
+func (d *Device) Unit() kernels.Unit { return d.target.Unit }
+
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 

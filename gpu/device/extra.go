@@ -10,10 +10,10 @@ import (
 // (engine.PlanFor): logits, states, what kernels pass to each other, and sampling. It counts
 // everything that serving may ask for, also what is made only when first needed.
 //
-// What must stay true: Extra is what is allocated, to the byte for one engine, on cards whose
-// kernels have all their variants and multiply bf16 by WGMMA; other cards take less. The records of
-// the persistent decode kernel, tens of KiB, come from the card's reserve.
-func Extra(s models.Spec, o engine.Settings) (int64, error) {
+// What must stay true: Extra is what is allocated, to the byte for one engine, on cards of this
+// matrix unit whose kernels have all their variants. The records of the persistent decode kernel,
+// tens of KiB, come from the card's reserve.
+func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
 	p, err := engine.Record(s, o, buckets[0])
@@ -36,7 +36,7 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 				arrived.more(4*int64(rows)*int64(heads.KV))
 		}
 		if rows > kernels.DecodeRows {
-			bytes += terms.more(mostTerms(s, o.Compute, rows))
+			bytes += terms.more(termsBytes(s, o.Compute, rows, unit))
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))

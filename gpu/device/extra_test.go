@@ -46,7 +46,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			beside, err := Extra(ckpt.Spec, x.o)
+			beside, err := Extra(ckpt.Spec, x.o, dev.Unit())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -126,7 +126,8 @@ func (s *step) prepare(op *engine.Op) (err error) {
 
 // shareScratch gets the shared memory that kernels need besides the program's own.
 func (s *step) shareScratch() (err error) {
-	if bytes := s.termsBytes(); bytes > 0 {
+	bytes := termsBytes(s.p.Spec, s.p.Settings.Compute, s.p.Rows, s.dev.target.Unit)
+	if bytes > 0 && !s.reference {
 		if s.terms, err = s.dev.shareMemory(termsMemory, bytes); err != nil {
 			return err
 		}

@@ -170,27 +170,15 @@ func (s *step) prefillExperts(i int) phase {
 	return s.alone(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for a program's activations as the matrix unit takes them; 0: it has
-// none.
-func (s *step) termsBytes() int64 {
-	compute, unit := s.p.Settings.Compute, s.dev.target.Unit
-	switch {
-	case s.reference || s.p.Rows <= kernels.DecodeRows,
-		unit == kernels.WGMMA && compute != engine.Rounded,
-		unit == kernels.MX && compute != engine.MX, unit == kernels.MMA:
-		return 0
-	}
-	return mostTerms(s.p.Spec, compute, s.p.Rows)
-}
-
-// mostTerms is what the activations of one operation take on a card whose unit takes them so:
-// rounded to bf16, or the experts' as terms of MXFP4.
-func mostTerms(spec models.Spec, compute string, rows int) int64 {
+// termsBytes is the memory for a program's activations as the matrix unit takes them, those of one
+// operation: rounded to bf16, or the experts' as terms of MXFP4. 0: it takes float32.
+func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
 	inner := spec.ExpertsPerToken * spec.Intermediate
-	switch compute {
-	case engine.Rounded:
+	switch {
+	case rows <= kernels.DecodeRows:
+	case unit == kernels.WGMMA && compute == engine.Rounded:
 		return 2 * int64(rows) * int64(max(spec.Hidden, spec.Heads*spec.HeadDim, inner))
-	case engine.MX:
+	case unit == kernels.MX && compute == engine.MX:
 		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
 		h, hScales := kernels.TermsMXBytes(rows, inner)
 		return max(in+inScales, h+hScales)

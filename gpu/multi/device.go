@@ -26,6 +26,7 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -173,6 +174,14 @@ func (d *Device) streamsUpTo(rows int) bool {
 		slices.ContainsFunc(engine.Buckets(rows), d.streams)
 }
 
+// unitOf is what a device multiplies matrices with; one that is no card takes no memory for it.
+func unitOf(d engine.Device) kernels.Unit {
+	if c, ok := d.(interface{ Unit() kernels.Unit }); ok {
+		return c.Unit()
+	}
+	return kernels.MMA
+}
+
 // MostPages asks every card: its memory less its weights, scratch, Extra and staging areas, divided
 // by its layers' part of a page. Logits and sampling are the last card's.
 func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
@@ -195,7 +204,7 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		if i < d.host()-1 {
 			own.MaxLogits = 1 // it has no logits: one row is little
 		}
-		beside, err := device.Extra(s, own)
+		beside, err := device.Extra(s, own, unitOf(d.devices[i]))
 		if err != nil {
 			return 0, err
 		}

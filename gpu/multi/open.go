@@ -21,10 +21,11 @@ import (
 
 // Open opens the GPUs of s.GPUs, all that work where it names none, and places a model over them
 // and the CPU. records is the folder of what is known of the machine's cards; with "" no kernel is
-// verified. notes are lines for people: the plan, and the kernels that are wrong on a card.
-func Open(ctx context.Context, spec models.Spec, s engine.Settings,
-	records string) (dev engine.Device, notes []string, err error) {
-	return open(ctx, spec, s, records, parts{cpu.New, ratesOf})
+// verified. notify gets lines for people, then and later: the plan, the kernels that are wrong on a
+// card, what was asked for and a card does not run.
+func Open(ctx context.Context, spec models.Spec, s engine.Settings, records string,
+	notify func(line string)) (engine.Device, error) {
+	return open(ctx, spec, s, records, notify, parts{cpu.New, ratesOf})
 }
 
 // parts is what Open uses besides the cards; tests replace it.
@@ -34,10 +35,10 @@ type parts struct {
 }
 
 func open(ctx context.Context, spec models.Spec, s engine.Settings, records string,
-	x parts) (dev engine.Device, notes []string, err error) {
+	notify func(line string), x parts) (dev engine.Device, err error) {
 	cards, err := device.OpenCards(s.GPUs)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -50,17 +51,21 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 		if records != "" {
 			c.Verify(ctx, records)
 		}
-		notes = append(notes, WrongOn(c)...)
+		for _, line := range WrongOn(c) {
+			notify(line)
+		}
+		c.Notify(func(line string) { notify(c.Name() + ": " + line) })
 	}
 	host, err := x.host(s.Threads)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dev, line, err := openOn(cards, host, spec, s, x.rates)
 	if err != nil {
-		return nil, nil, errors.Join(err, host.Close())
+		return nil, errors.Join(err, host.Close())
 	}
-	return dev, append(notes, spec.Name+": "+line), nil
+	notify(spec.Name + ": " + line)
+	return dev, nil
 }
 
 // WrongOn says for which kernels a card uses slower ones.
@@ -89,7 +94,7 @@ func openOn(cards []*device.Card, host engine.Device, spec models.Spec, s engine
 		total, free := c.Memory()
 		caps := c.Caps()
 		planned = append(planned, CardMemory{Name: c.Name(), Number: c.Number, Free: free,
-			Total: total, Shared: caps.Integrated, Bandwidth: caps.Bandwidth})
+			Total: total, Shared: caps.Integrated, Bandwidth: caps.Bandwidth, Unit: c.Unit()})
 		devices = append(devices, c)
 	}
 	_, free := host.Memory()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -26,11 +27,12 @@ import (
 // CardMemory is a GPU with memory to give.
 type CardMemory struct {
 	Name      string
-	Number    int     // by which people know it
-	Free      int64   // bytes that a device on it says are free (engine.Device.Memory)
-	Total     int64   // bytes
-	Bandwidth float64 // byte/s of its memory, measured or from the catalogue; 0: not known
-	Shared    bool    // its memory is the host's: experts on the CPU would use the same bytes
+	Number    int          // by which people know it
+	Free      int64        // bytes that a device on it says are free (engine.Device.Memory)
+	Total     int64        // bytes
+	Bandwidth float64      // byte/s of its memory, measured or from the catalogue; 0: not known
+	Shared    bool         // its memory is the host's: experts on the CPU would use the same bytes
+	Unit      kernels.Unit // what it multiplies matrices with
 }
 
 // Host is the machine around the cards.
@@ -111,15 +113,32 @@ func (z *planner) measure() error {
 		return err
 	}
 	z.weigh(p)
-	all, err := device.Extra(s, eo)
+	all, err := z.extra(eo)
 	if err != nil {
 		return err
 	}
 	eo.MaxLogits = 1
 	// a card that does not sample holds the logits of no row; one row is little
-	fewest, err := device.Extra(s, eo)
+	fewest, err := z.extra(eo)
 	z.scratch, z.choosing = p.Layout()+fewest, all-fewest
 	return err
+}
+
+// extra is what the card takes that takes most: cards of several kinds are rare.
+func (z *planner) extra(o engine.Settings) (most int64, err error) {
+	asked := map[kernels.Unit]bool{}
+	for _, c := range z.cards {
+		if asked[c.Unit] {
+			continue
+		}
+		asked[c.Unit] = true
+		bytes, err := device.Extra(z.spec, o, c.Unit)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, bytes)
+	}
+	return most, nil
 }
 
 func (z *planner) weigh(p *engine.Program) {

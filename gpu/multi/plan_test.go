@@ -33,8 +33,9 @@ func cardOf(c detect.Chip) CardMemory {
 			total = 144 << 30 // the one chip whose driver's figure is not known, GH200 with 144 GB
 		}
 	}
+	arch, _ := kernels.ArchFor(c.Arch)
 	return CardMemory{Name: c.ID, Total: total, Free: device.Available(total, total-300<<20),
-		Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
+		Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated, Unit: arch.Unit}
 }
 
 func describe(p Plan, err error) string {
@@ -290,7 +291,7 @@ func TestOneCardIsEnough(t *testing.T) {
 				t.Errorf("%s %s: %d bytes of weights, by hand %d", s.Name, form, plan.Weights,
 					weights)
 			}
-			beside, err := device.Extra(s, eo)
+			beside, err := device.Extra(s, eo, kernels.WGMMA)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +306,8 @@ func TestOneCardIsEnough(t *testing.T) {
 			}
 			for _, x := range []struct{ less, second, shares int64 }{{0, 80 << 30, 1},
 				{1, 80 << 30, 2}, {1, 1 << 30, 0}} {
-				cards := []CardMemory{{Free: need + Reserve - x.less}, {Free: x.second}}
+				cards := []CardMemory{{Free: need + Reserve - x.less, Unit: kernels.WGMMA},
+					{Free: x.second}}
 				p, err := PlanFor(s, cards, Host{}, o)
 				var e *NoRoom
 				if int64(len(p.Shares)) != x.shares || (x.shares == 0) != errors.As(err, &e) {
