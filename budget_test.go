@@ -22,9 +22,9 @@ import (
 var budget = map[string]int{
 	"":                           20,
 	"assets":                     623,
-	"gpu":                        806,
+	"gpu":                        850,
 	"gpu/detect":                 1452,
-	"gpu/device":                 4445,
+	"gpu/device":                 4560,
 	"gpu/driver":                 1125,
 	"gpu/kernels":                8043,
 	"gpu/multi":                  2179,

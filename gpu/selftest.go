@@ -25,7 +25,8 @@ type check struct {
 
 	Spec   models.Spec    // checkWhole
 	Points []device.Point `json:",omitempty"` // checkWhole
-	Rounds int            `json:",omitempty"` // checkWhole
+	Rounds int            `json:",omitempty"` // checkWhole, checkWidth
+	Rows   []int          `json:",omitempty"` // checkWidth
 	// checkWhole: by which kernel its steps of few rows are launched; "": by the one of serve
 	Decode device.DecodeKernel `json:",omitempty"`
 }
@@ -35,6 +36,7 @@ const (
 	checkRates     = "matrix rates"
 	checkProofs    = "proofs"
 	checkStep      = "the proof of a step in one launch"
+	checkWidth     = "proofs at a model's width"
 	checkSampling  = "choices of tokens"
 	checkOps       = "operations"
 	checkWhole     = "whole models"
@@ -71,9 +73,29 @@ func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
 }
 
 // Prove compares the fast kernels with the reference kernels anew, and disables wrong ones; all but
-// the step in one launch, which hangs a card that cannot hold its barrier.
-func (b *Backend) Prove(ctx context.Context) ([]device.Proof, error) {
-	return one[[]device.Proof](ctx, b, checkProofs)
+// the step in one launch, which hangs a card that cannot hold its barrier. report gets each trial
+// when it has run.
+func (b *Backend) Prove(ctx context.Context, report func(device.Trial)) (list []device.Proof,
+	err error) {
+	err = ask(ctx, b, check{What: checkProofs}, func(p progress) {
+		if p.Trial != nil {
+			report(*p.Trial)
+		}
+		list = append(list, p.All...)
+	})
+	return list, err
+}
+
+// progress is a trial or, last, what all have shown.
+type progress struct {
+	Trial *device.Trial  `json:",omitempty"`
+	All   []device.Proof `json:",omitempty"`
+}
+
+// ProveWidth compares them at a model's width, in steps of so many rows, each run rounds times.
+func (b *Backend) ProveWidth(ctx context.Context, s models.Spec, rows []int, rounds int,
+	report func(device.Trial)) error {
+	return ask(ctx, b, check{What: checkWidth, Spec: s, Rows: rows, Rounds: rounds}, report)
 }
 
 // ProveStep compares a step in one launch with its phases, and disables it if it is wrong.
@@ -146,7 +168,7 @@ func (l *local) Test(ctx context.Context, request json.RawMessage,
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	tell := func(v any) {
+	report := func(v any) {
 		text, err := json.Marshal(v)
 		if err == nil {
 			err = emit(text)
@@ -155,7 +177,7 @@ func (l *local) Test(ctx context.Context, request json.RawMessage,
 			stop(err)
 		}
 	}
-	err := l.run(ctx, c, tell)
+	err := l.run(ctx, c, report)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -172,11 +194,22 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 	case checkProofs:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
 		l.card.UseDecodeKernel(device.DecodeGraph)
-		result, err = l.card.Prove(ctx)
+		var all []device.Proof
+		all, err = l.card.Prove(ctx, func(t device.Trial) { report(progress{Trial: &t}) })
+		result = progress{All: all}
 	case checkStep:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
 		l.card.UseDecodeKernel(device.DecodePersistent)
 		result, err = l.card.ProveStep(ctx)
+	case checkWidth:
+		for _, rows := range c.Rows {
+			t, err := l.card.ProveWidth(ctx, c.Spec, rows, c.Rounds)
+			if err != nil {
+				return err
+			}
+			report(t)
+		}
+		return nil
 	case checkSampling:
 		result, err = l.card.ProveSampling(ctx, c.Spec.Vocab)
 	case checkOps:

@@ -25,7 +25,7 @@ func TestCrashedVariant(t *testing.T) {
 			t.Fatalf("%s: %v", kernel, err)
 		}
 		f.Break(kernel)
-		_, err = dev.Prove(t.Context())
+		_, err = dev.Prove(t.Context(), func(Trial) {})
 		var crash *CrashError
 		if !errors.As(err, &crash) || !slices.Equal(crash.Variants, want) ||
 			!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), kernel+

@@ -37,7 +37,7 @@ func (d *Device) proveStep(ctx context.Context) (Proof, error) {
 
 // proveWhole says what is wrong; err is about what else did not run.
 func (d *Device) proveWhole(x trial) (why string, err error) {
-	v := &prover{resources: resources{d: d}}
+	v := &prover{resources: resources{d: d}, spec: proofSpec()}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := v.open(x); err != nil {
 		return "", err

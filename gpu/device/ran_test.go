@@ -6,9 +6,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
 )
 
 // The table of docs/gpu.md says for each kernel variant on which card it ran and when.
+
+// TestWhatDoctorSaysRan: the page and doctor know of the same image, and doctor says it of others.
+func TestWhatDoctorSaysRan(t *testing.T) {
+	text, err := os.ReadFile("../../docs/gpu.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	arch := strings.TrimPrefix(ranOn, "machine code ")
+	if !strings.Contains(string(text), " ran NVIDIA's "+arch+" on ") {
+		t.Errorf("docs/gpu.md does not say that %s ran", arch)
+	}
+	for _, x := range []struct {
+		api  driver.API
+		arch string
+		ran  bool
+	}{{driver.CUDA, "sm_90", true}, {driver.CUDA, "sm_120", false}, {driver.HIP, "gfx942", false}} {
+		t.Run(x.arch, func(t *testing.T) {
+			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
+			if summary, _ := (&Card{Device: dev}).Verified(); strings.Contains(summary,
+				"no card had run") == x.ran {
+				t.Error(summary)
+			}
+		})
+	}
+}
 
 // TestVariantsHaveARow: each variant has its row, in their order, and no other has one; a row names
 // cards with a date, or says that there was none.

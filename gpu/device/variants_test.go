@@ -198,7 +198,7 @@ func near(t *testing.T, got, want []float32, bound float32) {
 func TestProve(t *testing.T) {
 	dev, f := openWith(t, driver.HIP, Options{Arch: "gfx950", DecodeKernel: DecodePersistent})
 	f.Multiprocessors(3)
-	proofs, err := dev.Prove(t.Context())
+	proofs, err := dev.Prove(t.Context(), func(x Trial) { t.Logf("%+v", x) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestWrongKernels(t *testing.T) {
 		}
 		dev.kernels.functions[as] = f
 	}
-	proofs, err := dev.Prove(t.Context())
+	proofs, err := dev.Prove(t.Context(), func(Trial) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ type Verification struct {
 
 // variants are what a verification needs of a device.
 type variants interface {
-	Prove(ctx context.Context) ([]Proof, error)
+	Prove(ctx context.Context, report func(Trial)) ([]Proof, error)
 	Disable(variants ...Variant)
 	Chosen() []Variant
 }
@@ -94,10 +94,10 @@ func (c *Card) proving() *reopening {
 	}}
 }
 
-func (r *reopening) Prove(ctx context.Context) ([]Proof, error) {
+func (r *reopening) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	var lost []Proof
 	for {
-		list, err := r.variants.Prove(ctx)
+		list, err := r.variants.Prove(ctx, report)
 		if err == nil {
 			return append(lost, list...), nil
 		}
@@ -120,10 +120,10 @@ func (r *reopening) Prove(ctx context.Context) ([]Proof, error) {
 	}
 }
 
-// Prove proves the kernels anew, whatever is recorded, and records that.
-func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
+// Prove proves the kernels anew, whatever is recorded, and records that. report gets each trial.
+func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	t := c.about()
-	if t.prove(ctx, c.folder, c.proving()); t.failed != nil {
+	if t.prove(ctx, c.folder, c.proving(), report); t.failed != nil {
 		return nil, t.failed
 	}
 	c.verification = t
@@ -144,7 +144,8 @@ func (c *Card) ProveStep(ctx context.Context) (p Proof, err error) {
 
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
-	return c.verification.summarise(c.Device.Kernels())
+	kernels := c.Device.Kernels()
+	return c.verification.summarise(kernels + untried(kernels))
 }
 
 // about is what a record is for.
@@ -213,14 +214,15 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 			return have
 		}
 	}
-	about.prove(ctx, folder, dev)
+	about.prove(ctx, folder, dev, func(Trial) {})
 	return about
 }
 
 // prove fills in the proofs and keeps them; an unwritten record is made again next time.
-func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
+func (t *Verification) prove(ctx context.Context, folder string, dev variants,
+	report func(Trial)) {
 	t.When = time.Now().UTC().Truncate(time.Second)
-	if t.Proofs, t.failed = dev.Prove(ctx); t.failed != nil || folder == "" {
+	if t.Proofs, t.failed = dev.Prove(ctx, report); t.failed != nil || folder == "" {
 		return
 	}
 	data, err := json.Marshal(t)
@@ -228,6 +230,17 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 		return
 	}
 	_ = store.WriteFile(t.file(folder), data)
+}
+
+// ranOn is the image that has run on a card; docs/gpu.md says which kernels of it did.
+const ranOn = "machine code sm_90a"
+
+// untried says of an image that no card had run when this was released.
+func untried(kernels string) string {
+	if kernels == ranOn {
+		return ""
+	}
+	return ", which no card had run when this was released"
 }
 
 func (t *Verification) summarise(kernels string) (summary string, wrong []string) {

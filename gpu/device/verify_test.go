@@ -22,7 +22,7 @@ type scripted struct {
 	chosen   []Variant
 }
 
-func (s *scripted) Prove(context.Context) ([]Proof, error) {
+func (s *scripted) Prove(context.Context, func(Trial)) ([]Proof, error) {
 	s.proved++
 	return s.proofs, s.err
 }
@@ -127,13 +127,13 @@ type breaking struct {
 	opened int
 }
 
-func (b *breaking) Prove(ctx context.Context) ([]Proof, error) {
+func (b *breaking) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	for _, f := range b.breaks {
 		if !slices.Contains(b.disabled, f) {
 			return nil, &CrashError{Variants: []Variant{f}, Err: errors.New("misaligned address")}
 		}
 	}
-	return b.scripted.Prove(ctx)
+	return b.scripted.Prove(ctx, report)
 }
 
 // TestLostCard: variants that lose the card are wrong, the card is opened again for each, and the
@@ -196,7 +196,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Break("matrix_proof")
-	if _, err := c.Device.Prove(t.Context()); !errors.Is(err, driver.ErrLost) {
+	if _, err := c.Device.Prove(t.Context(), func(Trial) {}); !errors.Is(err, driver.ErrLost) {
 		t.Fatal(err)
 	}
 	f.Break("")

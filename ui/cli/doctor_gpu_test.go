@@ -34,7 +34,7 @@ func TestSelftestGPU(t *testing.T) {
 	var out, lines bytes.Buffer
 	screen, line, order := (&selftestScreen{out: &out}).show, selftestLines(&lines), []string{}
 	err = r.SelftestGPU(t.Context(), dev.(*gpu.Backend), doctor.Extent{Shapes: shape, Timed: shape,
-		Whole: spec, Rounds: 1,
+		Whole: spec, Rounds: 1, WidthRows: []int{1, 17}, Times: 2,
 		Points: []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}},
 		func(what any) {
 			screen(what)
@@ -73,6 +73,11 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Selftest) < 23 || r.Whole == nil || len(r.Whole.Points) != 2 ||
 		r.Whole.Bandwidth <= 0 {
 		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
+	}
+	if len(r.Width) != 2 || len(r.Width[0].Proofs) < 5 || len(r.Width[1].Proofs) < 5 ||
+		!strings.Contains(out.String(), "'s width, up to 17 rows, 2 times: ") ||
+		!strings.Contains(out.String(), "\nmany rows, warpgroups: ") {
+		t.Errorf("%+v\n%s", r.Width, out.String())
 	}
 	if len(r.Matrix) != 4 || strings.Count(out.String(), "%  bf16 by a warp, ") != 3 ||
 		strings.Count(out.String(), "%  bf16 by a warpgroup, ") != 1 {

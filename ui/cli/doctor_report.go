@@ -219,6 +219,8 @@ func selftestLines(out io.Writer) func(any) {
 			name = "copy_gb_per_s"
 		case doctor.Rates:
 			name = "matrix_rates"
+		case doctor.Trial:
+			name = "trial"
 		case doctor.Proofs:
 			name = "kernels"
 		case doctor.SelftestRow:
@@ -259,6 +261,8 @@ func (s *selftestScreen) show(what any) {
 			print("%-27s %8.1f %7.1f%%  %s, %.1f\n", r.Product, r.TFLOPs, r.Percent, r.Unit,
 				r.UnitTFLOPs)
 		}
+	case doctor.Trial:
+		s.trial(x)
 	case doctor.Proofs:
 		print("%-22s %8s %8s %9s  against the reference\n", "kernel", "error", "allowed",
 			"fragments")
@@ -282,6 +286,22 @@ func (s *selftestScreen) show(what any) {
 		print("the faster here: OSSRUN_DECODE_KERNEL=%s\n", x)
 	case doctor.Verdict:
 		print("selftest: %s\n", either(bool(x), "passed", "FAILED"))
+	}
+}
+
+// trial is a line, and one for each kernel that is wrong.
+func (s *selftestScreen) trial(t doctor.Trial) {
+	if len(t.Proofs) == 0 { // none is left that was not found wrong
+		return
+	}
+	worst := t.Proofs[0]
+	fmt.Fprintf(s.out, "%s: %s, %.1e of %.1e\n", t.Name, count(len(t.Proofs), "kernel"),
+		worst.Error, worst.Bound)
+	for _, p := range t.Proofs {
+		if !p.OK {
+			fmt.Fprintf(s.out, "%-22s FAILED, the reference kernels take its place: %s\n",
+				p.Variant, p.Why)
+		}
 	}
 }
 

@@ -59,6 +59,9 @@ func (f *Fake) Multiprocessors(n int) { f.fault("multiprocessors", n) }
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
 func (f *Fake) Break(kernel string) { f.fault("break", kernel) }
 
+// Skip makes the nth launch of a kernel from now on do nothing, as after a lost race.
+func (f *Fake) Skip(kernel string, nth int) { f.fault("skip", kernel, nth) }
+
 // Integrate lets every NVIDIA device share the host's memory.
 func (f *Fake) Integrate() { f.fault("integrate") }
 

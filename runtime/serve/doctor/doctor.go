@@ -51,10 +51,12 @@ type Report struct {
 	Selftest []SelftestRow  `json:"selftest,omitempty"`
 	// of the self-test on a GPU: the faster kernels against the reference ones
 	Kernels []device.Proof `json:"kernels,omitempty"`
-	Matrix  []device.Rate  `json:"matrix_rates,omitempty"`
-	Whole   *Whole         `json:"whole_models,omitempty"`
-	Worker  *gpu.Traffic   `json:"worker,omitempty"`
-	Decode  []Decode       `json:"decode_kernels,omitempty"`
+	// the same kernels at a published model's width
+	Width  []device.Trial `json:"width,omitempty"`
+	Matrix []device.Rate  `json:"matrix_rates,omitempty"`
+	Whole  *Whole         `json:"whole_models,omitempty"`
+	Worker *gpu.Traffic   `json:"worker,omitempty"`
+	Decode []Decode       `json:"decode_kernels,omitempty"`
 	// the known ways out of python's sandboxes, tried
 	Attacks []Attack `json:"attacks,omitempty"`
 	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran

@@ -54,13 +54,15 @@ type Decode struct {
 }
 
 // What the self-test shows as it goes, one value after the other, so that a step that hangs loses
-// nothing before it: Starting, on a GPU Bandwidth, Rates and Proofs, then a SelftestRow for each
-// operation, on a GPU what it says of whole models (Models, then Speeds), Proofs of the step in one
-// launch, which may hang, the Speed by it, Faster, and Verdict.
+// nothing before it: Starting, on a GPU Bandwidth, Rates, the kernels' Trials and Proofs, then a
+// SelftestRow for each operation, on a GPU Trials at the published width, what it says of whole
+// models (Models, then Speeds), Proofs of the step in one launch, which may hang, the Speed by it,
+// Faster, and Verdict.
 type (
 	Starting  string  // the device's name
 	Bandwidth float64 // of a GPU, GB/s in a copy
 	Rates     = []device.Rate
+	Trial     = device.Trial
 	Proofs    []device.Proof
 	Models    string // what is timed, or that nothing is
 	Speed     = gpu.WholeSpeed
@@ -80,6 +82,9 @@ type Extent struct {
 	Whole         models.Spec    // of a GPU: the whole model that is timed; no layers: none
 	Points        []device.Point // and where
 	Rounds        int
+	// of a GPU: the steps that are proved at that model's width, each so many times
+	WidthRows []int
+	Times     int
 }
 
 // RunSelftest runs the self-test of the device and shows it as it goes.
@@ -124,7 +129,7 @@ func FullExtent(dev, host interface {
 		spec.Layers -= 2
 	}
 	return Extent{enginetest.Small(), []enginetest.Shape{enginetest.Published(1),
-		enginetest.Published(64)}, spec, device.Points(), 5}
+		enginetest.Published(64)}, spec, device.Points(), 5, device.WidthRows(), 20}
 }
 
 // SelftestCPU holds every operation of every instruction set to the loops.
@@ -166,7 +171,7 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 		return err
 	}
 	show(r.Matrix)
-	if r.Kernels, err = dev.Prove(ctx); err != nil {
+	if r.Kernels, err = dev.Prove(ctx, func(t Trial) { show(t) }); err != nil {
 		return err
 	}
 	choosing := slices.IndexFunc(r.Kernels,
@@ -192,6 +197,15 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 		return err
 	}
 	right = right && (choosing < 0 || r.Kernels[choosing].OK)
+	if e.Whole.Layers > 0 {
+		if err := dev.ProveWidth(ctx, e.Whole, e.WidthRows, e.Times, func(t Trial) {
+			r.Width = append(r.Width, t)
+			show(t)
+			right = right && Proofs(t.Proofs).OK()
+		}); err != nil {
+			return err
+		}
+	}
 	timed := right && e.Whole.Layers > 0
 	switch {
 	case !right: // the speed of wrong results is nothing to know

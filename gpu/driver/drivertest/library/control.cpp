@@ -49,6 +49,13 @@ CONTROL void ossrun_fake_break(const char* kernel) {
   machine.broken = kernel;
 }
 
+// The nth launch of this kernel from now on does nothing, as after a lost race.
+CONTROL void ossrun_fake_skip(const char* kernel, uint64_t nth) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  machine.skipped = kernel;
+  machine.skip_in = static_cast<int>(nth);
+}
+
 // The devices share the host's memory.
 CONTROL void ossrun_fake_integrate() {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -106,6 +106,7 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
       fault = broken + ": touched memory that is not there";
       return static_cast<int>(kIllegalAddress);
     }
+    if (skipped == k.name && --skip_in == 0) return static_cast<int>(kSuccess);
     std::vector<void*> at;
     for (const uint64_t& v : copy) at.push_back(const_cast<uint64_t*>(&v));
     const char* wrong = nullptr;
@@ -155,6 +156,7 @@ void Machine::reset() {
   fault.clear();
   reverse = false;
   broken.clear();
+  skipped.clear();
   gcn.clear();
 }
 

@@ -133,6 +133,8 @@ class Machine {
   bool reverse = false;  // threads of a block run last to first
   std::string gcn;       // AMD's name of the devices' instruction set
   std::string broken;    // a kernel that touches memory that is not there
+  std::string skipped;   // a kernel, one launch of which does nothing
+  int skip_in = 0;       // launches until then
   std::string fault;     // what the emulation said about the last kernel that it ended
 
   // Counts a call. True: the rule says that this one fails, with *code.
