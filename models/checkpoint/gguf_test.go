@@ -132,6 +132,54 @@ func TestGGUFQ8(t *testing.T) {
 	}
 }
 
+// TestGGUFMixes: every mix that is published. What a type rounds is within what its bits allow, and
+// what is in none of them stays.
+func TestGGUFMixes(t *testing.T) {
+	want := golden(t, "T1")
+	most := map[string]float64{"F16": 0, "Q8_0": 0.01, "Q6_K": 0.025, "Q5_K": 0.045, "Q5_1": 0.045,
+		"Q5_0": 0.05, "Q4_K": 0.09, "Q4_1": 0.09, "Q4_0": 0.11, "IQ4_NL": 0.1, "IQ4_XS": 0.1,
+		"Q3_K": 0.25, "Q2_K": 0.4} // of a matrix's size, root mean square
+	for name, style := range modeltest.Published {
+		path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := openGGUF(t, path)
+		for _, tensor := range want.Spec.Tensors() {
+			a, b := want.Tensor(tensor.Name).Data, got.Tensor(tensor.Name).Data
+			if bytes.Equal(a, b) {
+				continue
+			}
+			var off, size float64
+			for i := range len(a) / 2 {
+				x, y := bf16(a[2*i:]), bf16(b[2*i:])
+				off, size = off+(x-y)*(x-y), size+x*x
+			}
+			kind := ""
+			switch matrix := strings.HasSuffix(tensor.Name, "proj.weight"); {
+			case tensor.Name == "model.embed_tokens.weight":
+				kind = style.Embedding
+			case tensor.Name == "lm_head.weight":
+				kind = style.Output
+			case matrix && strings.Contains(tensor.Name, "v_proj"):
+				kind = style.V
+			case matrix && strings.Contains(tensor.Name, "o_proj"):
+				kind = style.Long
+			case matrix:
+				kind = style.QK
+			}
+			bound, rounds := most[kind]
+			if rms := math.Sqrt(off / size); !rounds || !(rms <= bound) {
+				t.Errorf("%s: %s is off by %.4f, %s allows %.4f", name, tensor.Name, rms, kind, bound)
+			}
+		}
+	}
+}
+
+func bf16(b []byte) float64 {
+	return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
+}
+
 // TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same,
 // whatever was loaded before.
 func TestGGUFByTensor(t *testing.T) {
@@ -243,8 +291,8 @@ func TestGGUFRefuses(t *testing.T) {
 		{"cut header", text[:300],
 			"a.gguf is cut short: its header needs more than the 300 bytes of the file"},
 		{"another type", replace("\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
-			"\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x0c\x00\x00\x00"),
-			" in Q4_K: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4"},
+			"\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x13\x00\x00\x00"),
+			" in IQ1_S, which ossrun does not read: take a file in F32, F16, "},
 	} {
 		path := filepath.Join(t.TempDir(), "a.gguf")
 		if err := os.WriteFile(path, test.text, 0o644); err != nil {

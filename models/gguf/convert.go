@@ -1,8 +1,8 @@
 package gguf
 
 // The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 values change places but no
-// bits; what was made from bfloat16 comes back as it was; only Q8_0 and float numbers that bfloat16
-// cannot hold are rounded, to nearest even.
+// bits; what was made from bfloat16 comes back as it was; only quantised values and float numbers
+// that bfloat16 cannot hold are rounded, to nearest even.
 
 import (
 	"encoding/binary"
@@ -65,6 +65,15 @@ func toBF16(to, from []byte, kind Type) {
 			for j := range models.BlockSize / 2 {
 				first, second := scale*float32(int8(b[2+2*j])), scale*float32(int8(b[3+2*j]))
 				binary.LittleEndian.PutUint32(out[4*j:], roundBF16(first)|roundBF16(second)<<16)
+			}
+		}
+	default:
+		b := blocks[kind]
+		var values [256]float32
+		for i := range len(from) / b.bytes {
+			b.decode(values[:], from[i*b.bytes:][:b.bytes])
+			for j, v := range values[:b.values] {
+				putBF16(to[2*(i*b.values+j):], v)
 			}
 		}
 	}

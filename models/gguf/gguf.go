@@ -229,8 +229,8 @@ func (d *decoder) tensor() (TensorInfo, error) {
 	}
 	elements, size, ok := t.Type.Block()
 	if !ok {
-		return t, wrong("has tensor %s in %s: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4",
-			safetensors.Show(t.Name), t.Type)
+		return t, wrong("has tensor %s in %s, which ossrun does not read: take a file in %s",
+			safetensors.Show(t.Name), t.Type, readable)
 	}
 	row := 1
 	if len(t.Shape) > 0 {

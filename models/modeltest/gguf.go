@@ -17,18 +17,57 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// GGUFStyle is which program's file is written.
-type GGUFStyle int
+// GGUFStyle is which program's file is written: the types of the matrices that are no experts.
+// Those of llama.cpp have gate and up apart, vectors and the router in F32, MXFP4 in its own order
+// of nibbles.
+type GGUFStyle struct {
+	Embedding, Output, QK, V string
+	Long                     string // attn_output, whose rows K-quants can hold
+	original                 bool
+}
 
-const (
-	// gate and up apart, attention and embeddings BF16, llama.cpp's order of nibbles
-	LlamaBF16 GGUFStyle = iota
-	// the same with attention and embeddings Q8_0, as in ggml-org's files
-	LlamaQ8
+var (
+	LlamaBF16 = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", false}
+	LlamaQ8   = GGUFStyle{"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q8_0", false} // as in ggml-org's files
 	// from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of
 	// nibbles under type 4
-	Ollama
+	Ollama = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", true}
 )
+
+// Published are the mixes of unsloth, bartowski, LM Studio and ggml-org by their names. Rows of
+// 2,880 values do not divide into blocks of 256, so llama.cpp takes a type of blocks of 32 for
+// them: IQ4_NL for the smallest, Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K.
+var Published = map[string]GGUFStyle{
+	"F16":    {"F16", "F16", "F16", "F16", "F16", false},
+	"Q8_0":   LlamaQ8,
+	"Q6_K":   {"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q6_K", false},
+	"Q5_K_M": {"Q5_1", "Q8_0", "Q5_1", "Q8_0", "Q5_K", false},
+	"Q4_K_M": {"Q5_0", "Q8_0", "Q5_0", "Q8_0", "Q4_K", false},
+	"Q4_K_S": {"Q5_0", "Q8_0", "Q5_0", "Q5_1", "Q4_K", false},
+	"Q4_1":   {"Q4_1", "Q8_0", "Q4_1", "Q4_1", "Q4_1", false},
+	"Q4_0":   {"Q4_0", "Q8_0", "Q4_0", "Q4_0", "Q4_0", false},
+	"IQ4_XS": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_XS", false},
+	"IQ4_NL": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_NL", false},
+	"Q3_K_M": {"IQ4_NL", "Q8_0", "IQ4_NL", "Q5_0", "Q4_K", false},
+	"Q3_K_S": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false},
+	"Q2_K":   {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false},
+	"Q2_K_L": {"Q8_0", "Q8_0", "IQ4_NL", "Q5_0", "Q2_K", false},
+}
+
+// of is the type of a matrix.
+func (s GGUFStyle) of(name string) string {
+	switch {
+	case name == "token_embd.weight":
+		return s.Embedding
+	case name == "output.weight":
+		return s.Output
+	case strings.HasSuffix(name, "attn_v.weight"):
+		return s.V
+	case strings.HasSuffix(name, "attn_output.weight"):
+		return s.Long
+	}
+	return s.QK
+}
 
 type ggufTensor struct {
 	name  string
@@ -43,7 +82,7 @@ func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, f
 	error) {
 	s := c.Spec
 	architecture := "gpt-oss"
-	if style == Ollama {
+	if style.original {
 		architecture = "gptoss"
 	}
 	var list []ggufTensor
@@ -124,12 +163,12 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 		if strings.Contains(rest, "down_proj") {
 			return []ggufTensor{experts(blk+"ffn_down_exps.weight", t, scales, 0, 1, style)}
 		}
-		if style == Ollama {
+		if style.original {
 			return []ggufTensor{experts(blk+"ffn_gate_up_exps.weight", t, scales, 0, 1, style)}
 		}
 		return []ggufTensor{experts(blk+"ffn_gate_exps.weight", t, scales, 0, 2, style),
 			experts(blk+"ffn_up_exps.weight", t, scales, 1, 2, style)}
-	case strings.HasSuffix(rest, "gate_up_proj_bias") && style != Ollama:
+	case strings.HasSuffix(rest, "gate_up_proj_bias") && !style.original:
 		return []ggufTensor{dense(blk+"ffn_gate_exps.bias", every(t, 0), style),
 			dense(blk+"ffn_up_exps.bias", every(t, 1), style)}
 	case strings.HasSuffix(rest, "gate_up_proj_bias"):
@@ -138,10 +177,10 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 		return []ggufTensor{dense(blk+"ffn_down_exps.bias", t, style)}
 	case strings.HasSuffix(rest, "sinks"):
 		return []ggufTensor{dense(blk+map[bool]string{true: "attn_sinks",
-			false: "attn_sinks.weight"}[style == Ollama], t, style)}
-	case style == Ollama && (part == "k_proj" || part == "v_proj"):
+			false: "attn_sinks.weight"}[style.original], t, style)}
+	case style.original && (part == "k_proj" || part == "v_proj"):
 		return nil
-	case style == Ollama && part == "q_proj":
+	case style.original && part == "q_proj":
 		prefix := fmt.Sprintf("model.layers.%d.self_attn.", layer)
 		k, v := tensor(prefix+"k_proj."+kind), tensor(prefix+"v_proj."+kind)
 		whole := models.Tensor{Shape: slices.Clone(t.Shape), Data: slices.Concat(t.Data, k.Data,
@@ -152,7 +191,7 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 	names := map[string]string{"input_layernorm": "attn_norm",
 		"post_attention_layernorm": "post_attention_norm", "q_proj": "attn_q", "k_proj": "attn_k",
 		"v_proj": "attn_v", "o_proj": "attn_output", "router": "ffn_gate_inp"}
-	if style == Ollama {
+	if style.original {
 		names["post_attention_layernorm"], names["o_proj"] = "ffn_norm", "attn_out"
 	}
 	return []ggufTensor{dense(blk+names[part]+"."+kind, t, style)}
@@ -173,11 +212,19 @@ func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	g := ggufTensor{name: name, shape: t.Shape}
 	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") &&
 		!strings.Contains(name, "ffn_gate_inp")
-	switch {
-	case style == Ollama || matrix && style == LlamaBF16:
+	switch kind := style.of(name); {
+	case style.original || matrix && kind == "BF16":
 		g.kind, g.data = 30, t.Data
-	case matrix:
+	case matrix && kind == "Q8_0":
 		g.kind, g.data = 8, quantised(floats(t.Data))
+	case matrix && kind == "F16":
+		g.kind = 1
+		for _, v := range floats(t.Data) {
+			g.data = binary.LittleEndian.AppendUint16(g.data, halfOf(float64(v)))
+		}
+	case matrix:
+		q := quantTypes[kind]
+		g.kind, g.data = q.kind, q.encode(floats(t.Data))
 	default:
 		for _, v := range floats(t.Data) {
 			g.data = binary.LittleEndian.AppendUint32(g.data, math.Float32bits(v))
@@ -221,7 +268,7 @@ func experts(name string, blocks, scales models.Tensor, first, step int,
 	style GGUFStyle) ggufTensor {
 	e, rows, n := blocks.Shape[0], blocks.Shape[1], blocks.Shape[2]
 	g := ggufTensor{name: name, kind: 39, shape: []int{e, rows / step, n * 32}}
-	if style == Ollama {
+	if style.original {
 		g.kind = 4
 	}
 	if len(blocks.Data) == 0 {
@@ -237,7 +284,7 @@ func experts(name string, blocks, scales models.Tensor, first, step int,
 				}
 				g.data = append(g.data, scales.Data[at])
 				for j := range 16 {
-					if style == Ollama {
+					if style.original {
 						g.data = append(g.data, codes[2*j]|codes[2*j+1]<<4)
 					} else {
 						g.data = append(g.data, codes[j]|codes[j+16]<<4)
@@ -311,9 +358,12 @@ const ggufAlignment = 32
 
 func aligned(n int64) int64 { return (n + ggufAlignment - 1) / ggufAlignment * ggufAlignment }
 
-// bytes is the size of a tensor by its type: blocks of 32 values are 17 bytes of MXFP4 (39, and
-// ollama's 4) or 34 of Q8_0 (8).
+// bytes is the size of a tensor, of one without data by its type: blocks of 32 values are 17 bytes
+// of MXFP4 (39, and ollama's 4) or 34 of Q8_0 (8).
 func (t ggufTensor) bytes() int64 {
+	if len(t.data) > 0 {
+		return int64(len(t.data))
+	}
 	n := int64(1)
 	for _, d := range t.shape {
 		n *= int64(d)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -64,6 +65,32 @@ func TestGGUFGoldens(t *testing.T) {
 			Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs}); code != exitOK {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out.String(), errs.String())
 		}
+	}
+}
+
+// TestPublishedMixes: the demo in mixes that people download, opened where it lies, answers what it
+// answers as it is.
+func TestPublishedMixes(t *testing.T) {
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer demo.Close()
+	for _, mix := range []string{"Q2_K_L", "Q4_K_M", "Q5_K_M"} {
+		t.Run(mix, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), mix+".gguf")
+			if err := ggufAt(demo, path, modeltest.Published[mix]); err != nil {
+				t.Fatal(err)
+			}
+			var out, errs bytes.Buffer
+			code := Run(t.Context(), []string{"ossrun", "chat", "--alone", "--model", path,
+				"--temperature", "0", "What is ossrun?"},
+				Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs})
+			if code != exitOK || !strings.HasPrefix(out.String(),
+				"ossrun is one program that runs OpenAI's gpt-oss models on your own machine.") {
+				t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+			}
+		})
 	}
 }
 
