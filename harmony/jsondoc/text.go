@@ -9,15 +9,8 @@ package jsondoc
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
 	"unicode/utf16"
 )
-
-// ReadFile is a file's text.
-func ReadFile(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
-	return Unmarked(b), err
-}
 
 // Unmarked is a text without its byte order mark.
 func Unmarked(b []byte) []byte {

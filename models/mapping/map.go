@@ -7,7 +7,6 @@ package mapping
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -70,9 +69,5 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s has more than %d bytes, which no such file needs", path, most)
-	}
-	return text, err
+	return readAll(f, path, most)
 }

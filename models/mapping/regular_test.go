@@ -4,6 +4,7 @@ package mapping
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,5 +49,47 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 	if _, err := ReadFile(file, 9); err == nil || !strings.Contains(err.Error(), "more than 9") {
 		t.Error(err)
+	}
+}
+
+// A shell makes a pipe of <(command).
+func TestAPipeIsReadToItsEnd(t *testing.T) {
+	before := patience
+	patience = time.Second
+	defer func() { patience = before }()
+	read := func(write func(w *os.File)) (string, error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		go write(w)
+		text, err := ReadText(fmt.Sprintf("/dev/fd/%d", r.Fd()), 100)
+		w.Close()
+		return string(text), err
+	}
+	text, err := read(func(w *os.File) {
+		for _, part := range []string{"\xef\xbb\xbfone ", "two"} {
+			_, _ = w.WriteString(part)
+			time.Sleep(20 * time.Millisecond)
+		}
+		w.Close()
+	})
+	if text != "one two" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err = read(func(*os.File) {}); err == nil || !strings.Contains(err.Error(), "silent") {
+		t.Errorf("a silent pipe: %v", err)
+	}
+	if _, err = read(func(w *os.File) { w.Close() }); err == nil ||
+		!strings.Contains(err.Error(), "no program writes") {
+		t.Errorf("an empty pipe: %v", err)
+	}
+	long := func(w *os.File) { _, _ = w.WriteString(strings.Repeat("x", 101)) }
+	if _, err = read(long); err == nil || !strings.Contains(err.Error(), "more than 100") {
+		t.Errorf("a long pipe: %v", err)
+	}
+	if text, err := ReadText(os.DevNull, 100); len(text) != 0 || err != nil {
+		t.Errorf("%q, %v", text, err)
 	}
 }

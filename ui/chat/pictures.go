@@ -25,6 +25,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
@@ -105,16 +106,8 @@ func readPicture(path string) (text []byte, picture image.Config, err error) {
 	if !isPicture(path) {
 		return nil, picture, fmt.Errorf("%s is no picture", path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
+	if text, err = mapping.ReadFile(path, longestPicture); err != nil {
 		return nil, picture, err
-	}
-	defer f.Close()
-	if text, err = io.ReadAll(io.LimitReader(f, longestPicture+1)); err != nil {
-		return nil, picture, err
-	}
-	if len(text) > longestPicture {
-		return nil, picture, fmt.Errorf("%s has more than %d MB", path, longestPicture>>20)
 	}
 	if picture, _, err = image.DecodeConfig(bytes.NewReader(text)); err != nil {
 		return nil, picture, fmt.Errorf("%s: %w", path, err)

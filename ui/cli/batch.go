@@ -22,7 +22,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
@@ -116,7 +116,7 @@ type batch struct {
 
 // read reads the requests and drops those that the output has.
 func (b *batch) read(input, output string) error {
-	text, err := jsondoc.ReadFile(input)
+	text, err := mapping.ReadText(input, mapping.MostData)
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/measure/load"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
@@ -185,7 +186,7 @@ func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, 
 	if b.output == "" {
 		return s, false, nil
 	}
-	text, err := os.ReadFile(b.output)
+	text, err := mapping.ReadText(b.output, mapping.MostData)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, false, nil
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
@@ -362,7 +362,7 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 	if path == "" {
 		return answerForm{}, nil
 	}
-	raw, err := jsondoc.ReadFile(path)
+	raw, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
 		return answerForm{}, fail(exitUsage, "--schema: %s", err)
 	}

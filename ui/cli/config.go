@@ -28,7 +28,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -175,7 +175,7 @@ func asJSON(v any) string {
 // readConfig gives the file's keys with their values as flag texts; a list is joined by commas, a
 // table is JSON.
 func readConfig(path string) (map[string]string, error) {
-	text, err := jsondoc.ReadFile(path)
+	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // without the path
 			err = inner

@@ -16,7 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/measure/eval"
 	"github.com/ossrun/ossrun/runtime/process"
 )
@@ -154,7 +154,7 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	case v.data != "" && v.fetch != "":
 		return nil, fail(exitUsage, "--data and --fetch name two sources: leave one out")
 	case v.data != "":
-		raw, err = jsondoc.ReadFile(v.data)
+		raw, err = mapping.ReadText(v.data, mapping.MostData)
 	case v.fetch != "":
 		cmd := exec.CommandContext(c.Context, "sh", "-c", v.fetch)
 		process.OwnGroup(cmd)

@@ -16,13 +16,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 const harmonyHelp = `
@@ -73,7 +73,7 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		return fail(exitUsage, "one FILE at most; see ossrun harmony %s --help", c.Command.Name)
 	}
 	if name := c.Args().First(); name != "" && name != "-" {
-		f, err := os.Open(name)
+		f, err := mapping.OpenText(name)
 		if err != nil {
 			return err
 		}

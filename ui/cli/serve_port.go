@@ -24,7 +24,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -91,7 +91,7 @@ func (p *portFlags) key() (string, error) {
 	if p.apiKey != "" {
 		return "", fail(exitUsage, "--api-key and --api-key-file name two keys: leave one out")
 	}
-	b, err := jsondoc.ReadFile(p.apiKeyFile)
+	b, err := mapping.ReadText(p.apiKeyFile, mapping.MostSettings)
 	if err != nil {
 		return "", fail(exitUsage, "--api-key-file: %s", err)
 	}
@@ -144,7 +144,15 @@ func (p *portFlags) tls() (*tls.Config, error) {
 	if p.certFile == "" || p.keyFile == "" {
 		return nil, fail(exitUsage, "TLS needs both --ssl-certfile and --ssl-keyfile")
 	}
-	pair, err := tls.LoadX509KeyPair(p.certFile, p.keyFile)
+	certificate, err := mapping.ReadText(p.certFile, mapping.MostSettings)
+	if err != nil {
+		return nil, fail(exitUsage, "--ssl-certfile: %s", err)
+	}
+	key, err := mapping.ReadText(p.keyFile, mapping.MostSettings)
+	if err != nil {
+		return nil, fail(exitUsage, "--ssl-keyfile: %s", err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, fail(exitUsage, "--ssl-certfile and --ssl-keyfile: %s", err)
 	}

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Flat is the report as one object, with the figures that scripts compare under names of their own.
@@ -42,7 +43,7 @@ func (r *Report) Flat() map[string]any {
 
 // Read reads a saved report.
 func Read(file string) (*Report, error) {
-	text, err := os.ReadFile(file)
+	text, err := mapping.ReadText(file, mapping.MostData)
 	if err != nil {
 		return nil, fmt.Errorf("read a result: %w", err)
 	}

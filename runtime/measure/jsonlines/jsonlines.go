@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // File is open for appending.
@@ -23,6 +25,9 @@ func Open(name string, read func(line []byte) error) (*File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the results: %w", err)
+	}
+	if stat, err := f.Stat(); err != nil || !stat.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s %w", name, mapping.ErrNotRegular), err, f.Close())
 	}
 	in, good := bufio.NewReaderSize(f, 1<<20), int64(0)
 	for number := 1; ; number++ {

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Saved is a run that was read back: its figures by vLLM's names.
@@ -23,7 +24,7 @@ type Saved struct {
 
 // Read reads the runs of a file: one JSON object, or one a line.
 func Read(file string) ([]Saved, error) {
-	text, err := os.ReadFile(file)
+	text, err := mapping.ReadText(file, mapping.MostData)
 	if err != nil {
 		return nil, fmt.Errorf("read a result: %w", err)
 	}

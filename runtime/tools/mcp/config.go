@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Server is how one server is reached: a program to start, or a URL.
@@ -45,7 +45,7 @@ type Server struct {
 //	{"mcpServers": {"files": {"command": "npx", "args": ["-y", "..."], "env": {"KEY": "..."}},
 //	                "docs":  {"url": "https://example.com/mcp", "headers": {"K": "V"}}}}
 func Config(path string) ([]Server, error) {
-	text, err := jsondoc.ReadFile(path)
+	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of MCP servers: %w", err)
 	}
