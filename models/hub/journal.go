@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 const (
@@ -150,16 +151,19 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 	}
 	// whoever has the blob's lock writes under one name, so a process that is killed here leaves
 	// nothing that the next one does not take
-	err = os.WriteFile(blob+newSuffix, text, 0o644)
-	if err == nil {
+	f, err := store.Open(blob+newSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(blob+newSuffix, blob+journalSuffix)
 	}
 	if err != nil {
 		os.Remove(blob + newSuffix)
 		return nil, err
 	}
-	f, err := os.OpenFile(blob+journalSuffix, os.O_WRONLY, 0)
-	if err != nil {
+	if f, err = store.Open(blob+journalSuffix, os.O_WRONLY, 0); err != nil {
 		return nil, err
 	}
 	return &journal{f, slices.Clone(p.written)}, nil

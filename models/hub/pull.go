@@ -103,7 +103,8 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	if err := p.room(result.Files); err != nil {
 		return result, err
 	}
-	if err := os.MkdirAll(filepath.Dir(store.BlobPath(o.Root, o.Repo, "x")), 0o777); err != nil {
+	blobs := filepath.Dir(store.BlobPath(o.Root, o.Repo, "x"))
+	if err := store.MakeFolder(o.Root, o.Repo, blobs); err != nil {
 		return result, fmt.Errorf("making the cache's folders: %w", err)
 	}
 	stop := p.report(len(result.Files), result.Bytes)

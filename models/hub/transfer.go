@@ -74,8 +74,8 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 		at = newProgress(f.Size, p.client.ChunkBytes)
 	}
 	var err error
-	if t.partial, err = os.OpenFile(blob+partialSuffix, os.O_RDWR|os.O_CREATE,
-		0o666); err != nil {
+	t.partial, err = store.Open(blob+partialSuffix, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
 		return nil, err
 	}
 	if err = t.partial.Truncate(f.Size); err == nil && ok {

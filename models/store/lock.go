@@ -32,7 +32,7 @@ func TryLock(path string) (*Lock, error) {
 		return nil, fmt.Errorf("making the folder of a lock: %w", err)
 	}
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o664)
+		f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o664)
 		if err != nil {
 			return nil, fmt.Errorf("opening a lock: %w", err)
 		}

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow opens no link, and does not wait for the other end of a pipe.
+const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
 // lockFile locks f without waiting; ErrLocked when that would have to wait.
 func lockFile(f *os.File, exclusive bool) error {
 	how := unix.LOCK_SH

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// Windows lets only administrators make links.
+const noFollow = 0
+
 // lockFile locks f without waiting; ErrLocked when that would have to wait.
 func lockFile(f *os.File, exclusive bool) error {
 	if !exclusive {

@@ -57,6 +57,12 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	if revision != "" && len(chosen) == 0 {
 		return nil, nil
 	}
+	for _, below := range []string{folder, filepath.Join(folder, "blobs"),
+		filepath.Join(folder, "snapshots"), filepath.Join(root, ".locks", repo.Folder())} {
+		if err := inside(root, below); err != nil {
+			return nil, err
+		}
+	}
 	r := &Removal{Repo: repo, Snapshots: chosen, root: root, Whole: len(chosen) == len(all)}
 	if r.Whole {
 		return r, r.add(folder, nil)
@@ -66,13 +72,13 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 		if slices.ContainsFunc(chosen, func(c Snapshot) bool { return c.Commit == s.Commit }) {
 			continue
 		}
-		if err := blobsOf(s.Path, func(blob string) { kept[blob] = true }); err != nil {
+		if err := blobsOf(folder, s.Path, func(blob string) { kept[blob] = true }); err != nil {
 			return nil, err
 		}
 	}
 	for _, s := range chosen {
 		var gone []string
-		if err := blobsOf(s.Path, func(blob string) {
+		if err := blobsOf(folder, s.Path, func(blob string) {
 			if !kept[blob] {
 				kept[blob] = true // counted once
 				gone = append(gone, blob, blob+StampSuffix)
@@ -124,7 +130,7 @@ func (r *Removal) add(path string, kept map[string]bool) error {
 		case info.Mode().IsRegular():
 			r.files = append(r.files, path)
 			r.Bytes += occupied(info)
-		case filepath.Base(filepath.Dir(path)) == "blobs":
+		case filepath.Dir(path) == filepath.Join(r.root, r.Repo.Folder(), "blobs"):
 			r.files = append(r.files, path)
 		}
 		return nil
@@ -142,8 +148,8 @@ func (r *Removal) addRefs(folder, commit string) error {
 	})
 }
 
-// blobsOf calls found with every blob that a snapshot links to.
-func blobsOf(snapshot string, found func(blob string)) error {
+// blobsOf calls found with every blob of the repository's folder that a snapshot links to.
+func blobsOf(folder, snapshot string, found func(blob string)) error {
 	return walk(snapshot, func(path string, e fs.DirEntry) error {
 		if e.Type()&fs.ModeSymlink == 0 {
 			return nil
@@ -155,8 +161,11 @@ func blobsOf(snapshot string, found func(blob string)) error {
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
-		if filepath.Base(filepath.Dir(target)) == "blobs" {
-			found(filepath.Clean(target))
+		blobs := filepath.Join(folder, "blobs")
+		if where, err := os.Stat(filepath.Dir(target)); err == nil {
+			if own, err := os.Stat(blobs); err == nil && os.SameFile(where, own) {
+				found(filepath.Join(blobs, filepath.Base(target)))
+			}
 		}
 		return nil
 	})
@@ -244,11 +253,9 @@ func sharedTarget(root, blob string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	if real, err := filepath.EvalSymlinks(filepath.Join(root, "blobs")); err != nil ||
-		!strings.HasPrefix(target, real+string(filepath.Separator)) {
-		return "", false
-	}
-	return target, true
+	real, err := filepath.EvalSymlinks(root)
+	own := filepath.Join(real, "blobs") + string(filepath.Separator)
+	return target, err == nil && strings.HasPrefix(target, own)
 }
 
 // sweepShared deletes a shared content that no repository links to any more. Whatever goes wrong

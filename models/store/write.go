@@ -43,7 +43,7 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 	}
 	path := filepath.Join(SnapshotPath(root, repo, commit), filepath.FromSlash(name))
 	blob := BlobPath(root, repo, etag)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := MakeFolder(root, repo, filepath.Dir(path)); err != nil {
 		return fmt.Errorf("making a snapshot's folder: %w", err)
 	}
 	target, err := filepath.Rel(filepath.Dir(path), blob)
@@ -99,7 +99,11 @@ func WriteRef(root string, repo Repo, revision, commit string) error {
 	if readRef(folder, revision) == commit {
 		return nil
 	}
-	return WriteFile(filepath.Join(folder, "refs", filepath.FromSlash(revision)), []byte(commit))
+	ref := filepath.Join(folder, "refs", filepath.FromSlash(revision))
+	if err := MakeFolder(root, repo, filepath.Dir(ref)); err != nil {
+		return err
+	}
+	return WriteFile(ref, []byte(commit))
 }
 
 // WriteFile writes a small file beside its place and renames it. Folders are made.

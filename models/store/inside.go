@@ -1,0 +1,65 @@
+package store
+
+// Links that somebody may have put into a cache that others can write to. huggingface_hub makes
+// links from snapshots to blobs and from blobs to the cache's own; every other one that leads out
+// of a repository's folder is refused by what writes or deletes. A person may have put the folder
+// of a repository itself on another disk.
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
+
+// inside fails when path, whose links are followed, is not in folder. What is not there yet is
+// where its parent is.
+func inside(folder, path string) error {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	at, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && path != folder && filepath.Dir(path) != path {
+		return inside(folder, filepath.Dir(path))
+	}
+	if err == nil && at != real && !strings.HasPrefix(at, real+string(filepath.Separator)) {
+		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, at)
+	}
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// MakeFolder makes a folder of a repository, if need be.
+func MakeFolder(root string, repo Repo, folder string) error {
+	if err := inside(filepath.Join(root, repo.Folder()), folder); err != nil {
+		return err
+	}
+	return os.MkdirAll(folder, 0o777)
+}
+
+// Open opens a file that a download writes. A link that stands in its place is not followed.
+func Open(path string, flag int, mode os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|noFollow, mode)
+	if err != nil {
+		if stat, none := os.Lstat(path); none == nil && !stat.Mode().IsRegular() {
+			err = fmt.Errorf("%s %w; remove it", path, mapping.ErrNotRegular)
+		}
+		return nil, err
+	}
+	if stat, err := f.Stat(); err != nil || !stat.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s %w; remove it", path, mapping.ErrNotRegular), err,
+			f.Close())
+	}
+	return f, nil
+}
