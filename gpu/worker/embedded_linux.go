@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -159,9 +160,14 @@ func writeProgram(folder string, image []byte) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	info, err := os.Stat(folder)
+	info, err := os.Lstat(folder)
 	if err != nil {
 		return "", err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) != os.Geteuid() || !info.IsDir() {
+		return "", fmt.Errorf("%s is a link or of another user: a program is not started from "+
+			"there", folder)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return "", fmt.Errorf("%s can be written to by others (%o): a program is not started "+

@@ -5,6 +5,7 @@ package worker
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -164,5 +165,20 @@ func TestWriteProgram(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*.new")); len(left) > 0 {
 		t.Errorf("%v is left", left)
+	}
+	link := filepath.Join(t.TempDir(), "ossrun")
+	if err := errors.Join(os.Chmod(folder, 0o700), os.Symlink(folder, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeProgram(link, image); err == nil {
+		t.Error("a program is written behind a link")
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(folder, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writeProgram(folder, image); err == nil {
+			t.Error("a program is written into another user's folder")
+		}
 	}
 }

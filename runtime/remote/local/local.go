@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // Protocol is the version of what is spoken; processes of different versions do not join.
@@ -55,9 +57,13 @@ func Folder() (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("the folder for the socket: %w", err)
 	}
-	info, err := os.Stat(folder)
+	info, err := os.Lstat(folder)
 	if err != nil {
 		return "", fmt.Errorf("the folder for the socket: %w", err)
+	}
+	if !info.IsDir() || !process.Owns(info) {
+		return "", fmt.Errorf("%s is a link or of another user: set XDG_RUNTIME_DIR to a folder "+
+			"of yours", folder)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(folder, 0o700); err != nil {

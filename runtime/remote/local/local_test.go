@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/adrg/xdg"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -369,5 +372,33 @@ func TestSocketsOfOneNumber(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(folder); len(entries) != 2 {
 		t.Errorf("%v", entries)
+	}
+}
+
+// Another user may have made the folder where XDG_RUNTIME_DIR is open to all, such as /tmp.
+func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no user's number")
+	}
+	before := xdg.RuntimeDir
+	defer func() { xdg.RuntimeDir = before }()
+	xdg.RuntimeDir = t.TempDir()
+	folder := filepath.Join(xdg.RuntimeDir, "ossrun")
+	if got, err := Folder(); err != nil || got != folder {
+		t.Fatal(got, err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(folder, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Folder(); err == nil {
+			t.Error("a folder of another user is used")
+		}
+	}
+	if err := errors.Join(os.Remove(folder), os.Symlink(t.TempDir(), folder)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Folder(); err == nil {
+		t.Error("a link is used")
 	}
 }

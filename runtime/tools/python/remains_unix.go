@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // nonblocking opens what would wait for another side, such as a FIFO.
@@ -25,7 +27,4 @@ func lockFolder(folder string) (*os.File, error) {
 	return f, nil
 }
 
-func own(info os.FileInfo) bool {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(s.Uid) == os.Getuid()
-}
+func own(info os.FileInfo) bool { return process.Owns(info) }
