@@ -37,6 +37,7 @@ type Client struct {
 	Connections int           // ranges that are fetched at once
 	ChunkBytes  int64         // length of a range
 	Stall       time.Duration // a connection that gives no byte for this long is given up
+	Held        time.Duration // a lock is given up whose holder writes nothing for this long
 	Backoff     time.Duration // wait before the first retry; doubled each time
 	Attempts    int           // tries in a row that bring no byte
 
@@ -68,7 +69,8 @@ func FromEnvironment() *Client {
 func New(endpoint string) *Client {
 	return &Client{
 		Endpoint: endpoint, UserAgent: "ossrun", Connections: 8, ChunkBytes: 16 << 20,
-		Stall: 30 * time.Second, Backoff: 500 * time.Millisecond, Attempts: 8,
+		Stall: 30 * time.Second, Held: 10 * time.Minute, Backoff: 500 * time.Millisecond,
+		Attempts: 8,
 	}
 }
 

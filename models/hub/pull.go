@@ -216,9 +216,11 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 	return p.place(f)
 }
 
-// lock takes the lock of a file's blob, and waits while another program fetches it.
+// lock takes the lock of a file's blob, and waits while another program fetches it. One that holds
+// the lock and writes nothing, as anyone who can read the lock's file can, is not waited for.
 func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, error) {
 	path := store.LockPath(p.Root, p.Repo, f.ETag)
+	blob, wrote, since := store.BlobPath(p.Root, p.Repo, f.ETag), int64(0), time.Now()
 	for told := false; ; told = true {
 		lock, err := store.TryLock(path)
 		if !errors.Is(err, store.ErrLocked) {
@@ -229,12 +231,29 @@ func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, erro
 			p.note("%s is being fetched by %s, waiting for it", f.Path,
 				cmp.Or(store.Holder(path), "another program"))
 		}
+		if now := written(blob); now != wrote {
+			wrote, since = now, time.Now()
+		} else if time.Since(since) > p.client.Held {
+			return nil, fmt.Errorf("%s is locked by %s, which has written nothing for %v: stop "+
+				"it, or delete %s", f.Path, cmp.Or(store.Holder(path), "another program"),
+				p.client.Held, path)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// written changes with every write to a blob or to its unfinished parts.
+func written(blob string) (sum int64) {
+	for _, suffix := range [...]string{"", partialSuffix, journalSuffix, foreignSuffix} {
+		if stat, err := os.Stat(blob + suffix); err == nil {
+			sum += stat.ModTime().UnixNano() ^ stat.Size()
+		}
+	}
+	return sum
 }
 
 // place links a finished blob into the snapshot.
