@@ -172,6 +172,11 @@ func listenUnix(path string) (net.Listener, error) {
 			l, err = net.Listen("unix", path)
 		}
 	}
+	if err == nil { // whatever the umask: on some systems who may write may connect
+		if err = os.Chmod(path, 0o600); err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
 	if err != nil {
 		return nil, fail(exitPort, "cannot listen on %s: %s", path, rootCause(err))
 	}

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +152,26 @@ func TestAddressesReachTheListener(t *testing.T) {
 			c.Close()
 		}
 		l.Close()
+	}
+}
+
+// The umask of a service is often 022, and of some containers 0.
+func TestASocketIsItsUsers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("sockets have no mode")
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	for range 2 { // the second stands on what an earlier server has left
+		l, err := listenUnix(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Error(info.Mode(), err)
+		}
+		if err := errors.Join(os.Chmod(path, 0o666), l.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
