@@ -34,6 +34,10 @@ const (
 	maxKeys          = 1 << 16
 	maxString        = 1 << 20 // bytes; a chat template has about 16 kB
 	maxDims          = 4
+	// in a file with holes a header of any length, and any number of long texts, take no disk;
+	// those of gpt-oss have 13 MB, nearly all of it vocabulary, which is not kept
+	maxHeader = 256 << 20
+	maxKept   = 16 << 20
 )
 
 // TensorInfo is one tensor of a file.
@@ -89,7 +93,8 @@ func Open(path string) (*Header, error) {
 // Read reads and checks a header from the beginning of a file of size bytes. Errors about the
 // content are *Error with file as their File; errors of r are wrapped.
 func Read(file string, r io.Reader, size int64) (*Header, error) {
-	d := &decoder{in: bufio.NewReaderSize(io.LimitReader(r, size), 1<<16), size: size}
+	d := &decoder{in: bufio.NewReaderSize(io.LimitReader(r, min(size, maxHeader)), 1<<16),
+		size: size}
 	h, err := d.header()
 	var wrong *Error
 	switch {
@@ -98,6 +103,8 @@ func Read(file string, r io.Reader, size int64) (*Header, error) {
 	case errors.As(err, &wrong):
 		wrong.File = file
 		return nil, wrong
+	case d.read >= maxHeader:
+		return nil, &Error{File: file, What: "has a header of more than 0.3 GB, which no model has"}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &Error{File: file, Cut: true,
 			What: fmt.Sprintf("is cut short: its header needs more than the %d bytes of the file",

@@ -8,6 +8,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +82,52 @@ func TestRead(t *testing.T) {
 			}
 		case err == nil || !strings.HasPrefix(err.Error(), test.want):
 			t.Errorf("%s gives %v, want %s", test.name, err, test.want)
+		}
+	}
+}
+
+// sparse is a file of any size that is zero but for some texts.
+type sparse struct {
+	at, size int64
+	parts    map[int64][]byte // none across a page
+}
+
+func (s *sparse) Read(b []byte) (int, error) {
+	if s.at >= s.size {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(b)), s.size-s.at, 4096-s.at%4096))
+	clear(b[:n])
+	for at, part := range s.parts {
+		if from := at - s.at; from > -int64(len(part)) && from < int64(n) {
+			copy(b[max(from, 0):n], part[max(-from, 0):])
+		}
+	}
+	s.at += int64(n)
+	return n, nil
+}
+
+// A file with holes takes some pages of the disk, whatever its header announces.
+func TestHeadersWithHolesAreBounded(t *testing.T) {
+	number := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
+	begin := slices.Concat([]byte("GGUF\x03\x00\x00\x00"), number(1), number(1000))
+	keys := &sparse{size: 1 << 40, parts: map[int64][]byte{0: begin}}
+	for at, n := int64(len(begin)), 1000; n > 0; n-- {
+		keys.parts[at] = number(1<<20 - 64 + uint64(n%50)) // the key, and its number of 8 bytes
+		at += 8 + 1<<20 - 64 + int64(n%50)
+		keys.parts[at] = []byte{10}
+		at += 4 + 8
+	}
+	list := &sparse{size: 1 << 50, parts: map[int64][]byte{0: slices.Concat(begin, number(4),
+		[]byte("list"), []byte{9, 0, 0, 0, 0, 0, 0, 0}, number(1<<49))}}
+	for name, file := range map[string]*sparse{"keys": keys, "a list": list} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := gguf.Read(name, file, file.size)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 64<<20 ||
+			file.at > 1<<30 {
+			t.Errorf("%s: %d bytes of memory, %d of the file, %v", name, took, file.at, err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ const keptNumbers = 64
 type decoder struct {
 	in   *bufio.Reader
 	read int64
+	kept int64 // bytes of texts
 	size int64 // of the file
 	err  error
 }
@@ -85,6 +86,10 @@ func (d *decoder) text() string {
 	n := d.count()
 	if n > maxString {
 		d.fail(wrong("has a text of %d bytes in its header", n))
+		return ""
+	}
+	if d.kept += n; d.kept > maxKept {
+		d.fail(wrong("has texts of more than %d bytes in its header", maxKept))
 		return ""
 	}
 	b := make([]byte, n)
