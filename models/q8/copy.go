@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,7 +42,7 @@ type Copy struct {
 // read, and are removed when a new copy is made. A newer ossrun's have other names and stay.
 const (
 	formatName    = "ossrun q8 "
-	formatVersion = 2
+	formatVersion = 3
 )
 
 // Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left
@@ -205,16 +206,17 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, erro
 
 // trailer ends a file; without it the file is not whole.
 func trailer(list []matrix, size int64) string {
-	return fmt.Sprintf("%s%d: %d matrices, %d bytes\n", formatName, formatVersion, len(list), size)
+	return fmt.Sprintf("%s%d: %d matrices, %d bytes\n", formatName, formatVersion, len(list),
+		withSums(size))
 }
 
 func openFile(path string, list []matrix, size int64) (*Copy, error) {
-	end := trailer(list, size)
-	data, unmap, err := mapping.Open(path, size+int64(len(end)))
+	end, total := trailer(list, size), withSums(size)
+	data, unmap, err := mapping.Open(path, total+int64(len(end)))
 	if err != nil {
 		return nil, err
 	}
-	if string(data[size:]) != end {
+	if string(data[total:]) != end {
 		return nil, errors.Join(fmt.Errorf("%s is damaged", path), unmap())
 	}
 	return view(data[:size:size], list, unmap), nil
@@ -296,26 +298,32 @@ func sweep(folder string) {
 }
 
 // versionOf is the format of a copy by its trailer; 0 when it has none.
-func versionOf(path string) (version int) {
+func versionOf(path string) int {
 	f, length, err := mapping.OpenRegular(path)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
+	version, _ := ending(f, length)
+	return version
+}
+
+// ending reads a copy's trailer: the format, and how many bytes come before it.
+func ending(f io.ReaderAt, length int64) (version int, size int64) {
 	end := make([]byte, min(length, 128))
 	if _, err := f.ReadAt(end, length-int64(len(end))); err != nil {
-		return 0
+		return 0, 0
 	}
 	at := bytes.LastIndex(end, []byte(formatName))
 	if at < 0 {
-		return 0
+		return 0, 0
 	}
-	var matrices, size int64
+	var matrices int64
 	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version,
 		&matrices, &size); n < 3 || size != length-int64(len(end)-at) {
-		return 0
+		return 0, 0
 	}
-	return version
+	return version, size
 }
 
 const (
@@ -359,7 +367,14 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, a
 			}
 		}
 	}
-	if _, err := f.WriteAt([]byte(trailer(list, size)), size); err != nil {
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	sums, err := checksums(f, size, at.rest)
+	if err == nil {
+		_, err = f.WriteAt(append(sums, trailer(list, size)...), size)
+	}
+	if err != nil {
 		return err
 	}
 	return f.Sync()

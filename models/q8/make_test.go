@@ -127,3 +127,59 @@ func TestMakeRefused(t *testing.T) {
 		t.Errorf("of %s and %s there is %v", live, dead, left)
 	}
 }
+
+// TestCheck: a copy with one bit changed, anywhere, is named with its block and removed; a whole
+// one, one of another release, and none at all are let be.
+func TestCheck(t *testing.T) {
+	found, ckpt, root := opened(t)
+	cache := filepath.Join(root, "dense")
+	if err := Make(ckpt, cache, always); err != nil {
+		t.Fatal(err)
+	}
+	path := Ready(found, cache)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("a turn has begun")
+	if err := Check(path, func() error { return why }); !errors.Is(err, why) {
+		t.Error(err)
+	}
+	if err := errors.Join(Check(path, always), Check("", always)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	_, size := plan(ckpt.Spec)
+	for _, at := range []int64{0, size / 2, size - 1, size} {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 1
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if ready := Ready(found, cache); ready != path {
+			t.Fatalf("byte %d: a start looks at weights, %q", at, ready)
+		}
+		err := Check(path, always)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+		if ready := Ready(found, cache); ready != "" {
+			t.Errorf("byte %d: %s is used again", at, ready)
+		}
+	}
+	if err := Make(ckpt, cache, always); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
+		t.Errorf("the copy that is made again is another: %v", err)
+	}
+	for n := range int64(3*sumBytes + 9) {
+		if n < 99 || n%sumBytes < 9 || n%sumBytes > sumBytes-9 {
+			if got := withoutSums(withSums(n)); got != n {
+				t.Fatalf("%d bytes are %d again", n, got)
+			}
+		}
+	}
+}

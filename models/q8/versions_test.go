@@ -12,9 +12,9 @@ import (
 
 // What an earlier release left: the copy of the weights that placed writes, and its record.
 const (
-	earlierFolder = "../../testdata/versions/q8-2"
-	earlierCopy   = "5679866c197888e3954a1ce8c600873d"
-	earlierRecord = "63b17408a4acf76284b89c8975d134c6.source"
+	earlierFolder = "../../testdata/versions/q8-3"
+	earlierCopy   = "ee5f28ba9bf5839f1178d47eaf8cd734"
+	earlierRecord = "0ae6f0d224708c4fd3d622d8cbead349.source"
 )
 
 // TestEarlierRelease: its copy is the one that these weights have, and is not made again; its
@@ -35,12 +35,12 @@ func TestEarlierRelease(t *testing.T) {
 		!after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("there are %v, %v", got, err)
 	}
-	const made = "/tmp/TestZZMake1113292193/001/it/model-0000"
+	const made = "/tmp/TestZZMake3830948/001/it/model-0000"
 	files := []checkpoint.FileState{
-		{Path: made + "0-of-00001.safetensors", Size: 79244, Modified: 1795712017521184658,
-			Changed: 1795712017521184658, Device: 65024, Inode: 9978815},
-		{Path: made + "1-of-00001.safetensors", Size: 78980, Modified: 1795712017521184658,
-			Changed: 1795712017521184658, Device: 65024, Inode: 9978816}}
+		{Path: made + "0-of-00001.safetensors", Size: 79244, Modified: 1795739952981776521,
+			Changed: 1795739952981776521, Device: 65024, Inode: 10437125},
+		{Path: made + "1-of-00001.safetensors", Size: 78980, Modified: 1795739952981776521,
+			Changed: 1795739952981776521, Device: 65024, Inode: 10437126}}
 	path := filepath.Join(earlierFolder, earlierRecord)
 	if name, rest := readRecord(path); name != earlierCopy || rest != describe(files) ||
 		filepath.Base(recordPath(earlierFolder, files)) != earlierRecord {
@@ -56,8 +56,8 @@ func TestNewerRelease(t *testing.T) {
 	found := placed(t, filepath.Join(root, "it"))
 	record := recordPath(cache, found.FileStates().Files)
 	newer := map[string]string{
-		record: "ossrun q8 3\n" + strings.Repeat("cd", 20) + "\nin another form\n",
-		filepath.Join(cache, strings.Repeat("cd", 20)+Suffix): "weightsossrun q8 3: 97 matrices, " +
+		record: "ossrun q8 4\n" + strings.Repeat("cd", 20) + "\nin another form\n",
+		filepath.Join(cache, strings.Repeat("cd", 20)+Suffix): "weightsossrun q8 4: 97 matrices, " +
 			"7 bytes\n"}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)

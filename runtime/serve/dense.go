@@ -27,6 +27,9 @@ import (
 // worthACopy is the least that a copy must save of every token's reads. Tests change it.
 var worthACopy int64 = 256 << 20
 
+// checkEvery is how often a copy that is in use is compared with its checksums. Tests change it.
+var checkEvery = 24 * time.Hour
+
 const (
 	// lightWork is how many tokens a model may have computed that is loaded again for its copy:
 	// what it remembers of prompts is lost with it.
@@ -94,18 +97,9 @@ func (b *behind) end() {
 // copyBehind makes the copy of a loaded model while nothing runs, and has the model loaded again
 // with it.
 func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string) {
-	ctx, stop := context.WithCancel(m.ctx)
 	later := m.options.Later
-	model.behind = &behind{folder, stop, make(chan struct{})}
-	go func() {
-		defer close(model.behind.done)
-		defer stop()
-		err := q8.Make(model.ckpt, folder, func() error {
-			m.loaded.mu.Lock()
-			defer m.loaded.mu.Unlock()
-			m.loaded.awaitAll(ctx)
-			return ctx.Err()
-		})
+	m.workBehind(model, folder, func(ctx context.Context, rest func() error) {
+		err := q8.Make(model.ckpt, folder, rest)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -130,6 +124,51 @@ func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string)
 					}
 				})
 		}
+	})
+}
+
+// checkBehind reads the copy of a loaded model while nothing runs, once a day. A damaged one is
+// named, and the model is loaded again without it, which makes another.
+func (m *Models) checkBehind(model *Model, found checkpoint.Found, folder string) {
+	later := m.options.Later
+	m.workBehind(model, folder, func(ctx context.Context, rest func() error) {
+		for {
+			err := q8.Check(q8.Ready(found, folder), rest)
+			if errors.Is(err, q8.ErrDamaged) {
+				later(fmt.Sprintf("the 8-bit copy of %s is made again: %s", found.Name, err))
+				m.loaded.renew(ctx, keyOf(found), model, func() bool { return true }, restBefore,
+					func(err error) {
+						if err != nil && m.ctx.Err() == nil {
+							later(fmt.Sprintf("loading %s again, without the damaged copy: %s",
+								found.Name, err))
+						}
+					})
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(checkEvery):
+			}
+		}
+	})
+}
+
+// workBehind does a work on a loaded model's copy, whose rest waits until no turn runs, until the
+// model is closed.
+func (m *Models) workBehind(model *Model, folder string,
+	work func(ctx context.Context, rest func() error)) {
+	ctx, stop := context.WithCancel(m.ctx)
+	model.behind = &behind{folder, stop, make(chan struct{})}
+	go func() {
+		defer close(model.behind.done)
+		defer stop()
+		work(ctx, func() error {
+			m.loaded.mu.Lock()
+			defer m.loaded.mu.Unlock()
+			m.loaded.awaitAll(ctx)
+			return ctx.Err()
+		})
 	}()
 }
 

@@ -218,6 +218,44 @@ func TestDenseNoCopy(t *testing.T) {
 	}
 }
 
+// A copy that the disk has changed is named and made again, in a server that runs.
+func TestADamagedCopyIsMadeAgain(t *testing.T) {
+	before := checkEvery
+	checkEvery = 50 * time.Millisecond
+	defer func() { checkEvery = before }()
+	found, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
+	m, said := denseModels(t, found, "", cache)
+	denseOf(t, m)
+	heard(t, said, "has 8-bit dense weights now")
+	want := answered(t, m)
+	made, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
+	if len(made) != 1 {
+		t.Fatalf("%q", made)
+	}
+	whole, err := os.ReadFile(made[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(made[0], os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{^whole[1000]}, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	heard(t, said, "is made again: "+made[0]+" is damaged in its bytes 0 to")
+	heard(t, said, "has 8-bit dense weights now")
+	if now, err := os.ReadFile(made[0]); err != nil || !slices.Equal(now, whole) {
+		t.Errorf("%d bytes, not %d: %v", len(now), len(whole), err)
+	}
+	if got := answered(t, m); !slices.Equal(got, want) {
+		t.Error("a turn behind the repair is another")
+	}
+}
+
 // Which type is chosen: 8 bits for the released models on a CPU, the released weights where a copy
 // saves little, where exact products are asked for, and on a GPU; what is asked for always. Where
 // only the copy has room, it is not waited for.

@@ -166,6 +166,8 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	}
 	if copyable {
 		m.copyBehind(model, found, s.DenseCache)
+	} else if s.Dense == engine.DenseQ8 && s.DenseCache != "" {
+		m.checkBehind(model, found, s.DenseCache)
 	}
 	return model, nil
 }

@@ -1,0 +1,79 @@
+package q8
+
+// Checksums of a copy by block, behind its matrices: a disk or a cable may change what was written,
+// and a copy is read for months. A start does not wait for them; Check reads the copy when nothing
+// else is to be done.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
+
+// ErrDamaged is wrapped by Check's error.
+var ErrDamaged = errors.New("is damaged")
+
+// sumBytes is what one checksum is of.
+const sumBytes = 4 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// withSums is the length of so many bytes and their checksums; withoutSums is its inverse.
+func withSums(size int64) int64 { return size + 4*((size+sumBytes-1)/sumBytes) }
+
+func withoutSums(total int64) int64 {
+	return total - 4*((total+sumBytes+3)/(sumBytes+4))
+}
+
+// checksums reads the first size bytes of a copy. rest is called before each block.
+func checksums(r io.ReaderAt, size int64, rest func() error) (sums []byte, err error) {
+	block := make([]byte, min(size, sumBytes))
+	for at := int64(0); at < size; at += sumBytes {
+		if err := rest(); err != nil {
+			return nil, err
+		}
+		part := block[:min(size-at, sumBytes)]
+		if _, err := r.ReadAt(part, at); err != nil {
+			return nil, err
+		}
+		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(part, castagnoli))
+	}
+	return sums, nil
+}
+
+// Check reads the copy at path. One that is not as it was written is removed, so that the next
+// start makes it again, and is ErrDamaged. One that is gone is no error.
+func Check(path string, rest func() error) error {
+	f, length, err := mapping.OpenRegular(path)
+	if err != nil {
+		return nil // whoever removed it has its reasons
+	}
+	defer f.Close()
+	version, total := ending(f, length)
+	if version != formatVersion {
+		return nil
+	}
+	size := withoutSums(total)
+	want := make([]byte, total-size)
+	_, err = f.ReadAt(want, size)
+	var have []byte
+	if err == nil {
+		have, err = checksums(f, size, rest)
+	}
+	if err != nil || bytes.Equal(have, want) {
+		return err
+	}
+	for i := 0; ; i += 4 {
+		if !bytes.Equal(have[i:i+4], want[i:i+4]) {
+			at := int64(i/4) * sumBytes
+			return errors.Join(fmt.Errorf("%s %w in its bytes %d to %d", path, ErrDamaged, at,
+				min(at+sumBytes, size)), os.Remove(path))
+		}
+	}
+}
