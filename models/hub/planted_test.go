@@ -44,6 +44,7 @@ func precious(t *testing.T, names ...string) (folder string, unchanged func() bo
 }
 
 func TestPullWritesThroughNoPlantedLink(t *testing.T) {
+	t.Parallel()
 	r := sample(100_000)
 	blob := "models--someone--tune/blobs/" + r.Files["model-00000-of-00001.safetensors"].ETag()
 	for _, place := range []string{
@@ -84,9 +85,10 @@ func TestPullWritesThroughNoPlantedLink(t *testing.T) {
 
 // Whoever can read a lock's file can hold it. One that writes is waited for.
 func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	r := sample(100_000)
 	_, client, o := serve(t, r)
-	client.Held = 2 * time.Second
+	client.Held = time.Second
 	etag := r.Files["model-00000-of-00001.safetensors"].ETag()
 	lock, err := store.TryLock(store.LockPath(o.Root, tune, etag))
 	if err != nil {
@@ -98,7 +100,7 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 		ended <- err
 	}()
 	partial := store.BlobPath(o.Root, tune, etag) + ".incomplete"
-	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(1500 * time.Millisecond); time.Now().Before(until); {
 		time.Sleep(100 * time.Millisecond)
 		f, err := os.OpenFile(partial, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if errors.Is(err, os.ErrNotExist) {
@@ -113,7 +115,7 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "has written nothing for 2s: stop it") {
+		if err == nil || !strings.Contains(err.Error(), "has written nothing for 1s: stop it") {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):

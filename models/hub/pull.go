@@ -99,6 +99,12 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	}
 	for _, f := range result.Files {
 		result.Bytes += f.Size
+		before := store.Pointer(filepath.Join(result.Path, filepath.FromSlash(f.Path)))
+		if before != "" && f.SHA256 != "" && before != f.SHA256 {
+			return result, fmt.Errorf("%s of commit %s had the SHA-256 %s when it was first "+
+				"fetched, and %s names %s now: a commit does not change. Ask who runs that hub; "+
+				"ossrun rm deletes what is here", f.Path, p.commit, before, c.host(), f.SHA256)
+		}
 	}
 	if err := p.room(result.Files); err != nil {
 		return result, err

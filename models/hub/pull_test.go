@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -53,4 +54,28 @@ func TestRevisions(t *testing.T) {
 			t.Errorf("revision %s selects %v, %v", revision, list, err)
 		}
 	}
+}
+
+// TestACommitDoesNotChange: a hub that names other content for a commit that was pulled before is
+// not followed, and nothing of what is here changes.
+func TestACommitDoesNotChange(t *testing.T) {
+	r := sample(100_000)
+	server, client, o := serve(t, r)
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	const name = "model-00000-of-00001.safetensors"
+	before := r.Files[name]
+	r.Files[name] = hubtest.Generated(100_000, 99)
+	server.Reset()
+	_, err := client.Pull(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "a commit does not change") ||
+		!strings.Contains(err.Error(), before.SHA256()) {
+		t.Errorf("%v", err)
+	}
+	if n := server.Sent(""); n > 0 {
+		t.Errorf("%d bytes were fetched", n)
+	}
+	r.Files[name] = before
+	whole(t, o, r)
 }

@@ -174,3 +174,25 @@ func Stamped(blob string) (string, bool) {
 	}
 	return sum, true
 }
+
+// Pointer is the SHA-256 by which a pull has named the content of a snapshot's file; "" if it was
+// named otherwise, or is not there.
+func Pointer(path string) string {
+	target, err := os.Readlink(path)
+	name := filepath.Base(target)
+	if err != nil || len(name) != 64 || !ValidCommit(name) {
+		return ""
+	}
+	return name
+}
+
+// Hashed gives the SHA-256 that was found when a snapshot's file was last hashed, "" if it was
+// written to since, and whether it is the one that a pull has named.
+func Hashed(path string) (sum string, named bool) {
+	target, err := os.Readlink(path)
+	if err != nil {
+		return "", false
+	}
+	sum, ok := Stamped(filepath.Join(filepath.Dir(path), target))
+	return sum, ok && sum == Pointer(path)
+}

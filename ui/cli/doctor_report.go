@@ -78,6 +78,9 @@ func printModel(to *report, x doctor.Model) {
 		}
 	}
 	to.row("models", "%s: %s", x.Name, state)
+	if x.Weights != "" {
+		to.row("models", "  %s", x.Weights.Sentence())
+	}
 	for _, line := range plan {
 		to.row("models", "  %s", line)
 	}

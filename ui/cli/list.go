@@ -27,6 +27,8 @@ type listedModel struct {
 	Bytes    int64  `json:"bytes"`    // size of the weights that are there
 	Complete bool   `json:"complete"` // by the weights' headers
 	Fits     bool   `json:"fits"`     // weights against the memory that is free now
+	// who vouches for the weights: verified, pulled, other or unverified
+	Weights checkpoint.Vouched `json:"weights,omitempty"`
 	// size of the whole, where the catalogue knows it and it is not complete
 	Download int64  `json:"download,omitempty"`
 	Program  string `json:"program,omitempty"` // which other program keeps it, as a GGUF file
@@ -51,10 +53,10 @@ func listCommand() *cli.Command {
 				return json.NewEncoder(c.App.Writer).Encode(rows)
 			}
 			w := columns(c.App.Writer)
-			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWHERE")
+			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWEIGHTS\tWHERE")
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(),
-					either(r.Fits, "yes", "no"), r.revision(), r.Where)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(),
+					either(r.Fits, "yes", "no"), r.revision(), cmp.Or(r.Weights, "-"), r.Where)
 			}
 			if err := w.Flush(); err != nil {
 				return err
@@ -94,6 +96,9 @@ func listed() ([]listedModel, error) {
 			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
 		if row.Name == "" {
 			row.Name = "hf:" + s.Repo
+		}
+		if s.Complete {
+			row.Weights = s.Vouched()
 		}
 		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // what rm would give back
 			partial, err := store.PlanRemoval(root, repo, s.Commit)

@@ -157,6 +157,8 @@ type pullEvent struct {
 	Commit      string  `json:"commit,omitempty"`
 	Path        string  `json:"path,omitempty"`
 	Seconds     float64 `json:"seconds,omitempty"`
+
+	Weights checkpoint.Vouched `json:"weights,omitempty"` // as list has it
 }
 
 func (s *pullScreen) emit(e pullEvent) error {
@@ -226,18 +228,20 @@ func (s *pullScreen) retry(text string) {
 }
 
 func (s *pullScreen) done(r hub.Result) error {
+	found, _ := checkpoint.Resolve(r.Path) // what was deleted meanwhile is not verified
+	vouched := found.Vouched()
 	seconds := either(s.start.IsZero(), 0, time.Since(s.start).Seconds())
 	if s.json {
 		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit,
-			Path: r.Path, Seconds: seconds})
+			Path: r.Path, Seconds: seconds, Weights: vouched})
 	}
 	how := "was here already"
 	if r.Fetched > 0 {
 		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
-	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is complete (%s):\n%s\n", s.name, how,
-		r.Path)
+	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is complete (%s), and %s:\n%s\n", s.name,
+		how, vouched.Sentence(), r.Path)
 	return err
 }
 

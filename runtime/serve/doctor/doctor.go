@@ -100,6 +100,8 @@ type Model struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
 	Path  string `json:"path,omitempty"`
+	// who vouches for the weights that are here
+	Weights checkpoint.Vouched `json:"weights,omitempty"`
 	// bytes of the device's memory with UsableContext tokens of context
 	Needs int64 `json:"needs"`
 	Fits  bool  `json:"fits"` // on the device, with a reserve left
@@ -308,8 +310,8 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 				continue
 			}
 			m.State, m.Path = "complete", f.Path
-			if !f.Complete {
-				m.State = "incomplete"
+			if m.Weights = f.Vouched(); !f.Complete {
+				m.State, m.Weights = "incomplete", ""
 			}
 			m.Copy = q8.Ready(f, serve.DenseFolder())
 		}

@@ -1,0 +1,66 @@
+package checkpoint
+
+// Who vouches for a model's weights: the catalogue, the hub at the time of the pull, or nobody.
+// Nothing is hashed here: what a pull has hashed, and was not written to since, counts.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Vouched says who vouches for weights, in one word.
+type Vouched string
+
+const (
+	Verified   Vouched = "verified"   // every file has the SHA-256 that this version knows
+	Pulled     Vouched = "pulled"     // every file has the SHA-256 that the hub named
+	Other      Vouched = "other"      // so, and this version knows other ones of this model
+	Unverified Vouched = "unverified" // some file was not hashed, or changed since
+)
+
+// Sentence says it in a sentence without its full stop.
+func (v Vouched) Sentence() string {
+	return map[Vouched]string{
+		Verified: "its weights are verified: they have the published SHA-256",
+		Pulled:   "its weights have the SHA-256 that the hub named; none is published here",
+		Other: "its weights are not verified: they have the SHA-256 that the hub named, which is " +
+			"not the published one that this version knows",
+		Unverified: "its weights are not verified: ossrun pull --verify does it",
+	}[v]
+}
+
+// Vouched looks at a snapshot of the cache. Anything else is Unverified.
+func (f Found) Vouched() Vouched {
+	if f.Repo == "" || !f.Complete {
+		return Unverified
+	}
+	names, err := os.ReadDir(f.Path)
+	sums, matched, others := models.Published(f.Repo), 0, 0
+	for _, e := range names {
+		if !strings.HasSuffix(e.Name(), ".safetensors") {
+			continue
+		}
+		sum, named := store.Hashed(filepath.Join(f.Path, e.Name()))
+		switch {
+		case sum != "" && sum == sums[e.Name()]:
+			matched++
+		case !named:
+			return Unverified
+		default:
+			others++
+		}
+	}
+	switch {
+	case err != nil || matched+others == 0:
+		return Unverified
+	case matched == len(sums) && others == 0:
+		return Verified
+	case sums != nil:
+		return Other
+	}
+	return Pulled
+}

@@ -1,0 +1,102 @@
+package checkpoint_test
+
+import (
+	"encoding/hex"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// snapshot makes one of a repository, complete by its words, whose files have been hashed to sums.
+func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.Found {
+	t.Helper()
+	root, commit := t.TempDir(), strings.Repeat("c", 40)
+	for name, sum := range sums {
+		blob := store.BlobPath(root, repo, sum)
+		if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(blob, []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := hex.DecodeString(sum)
+		if err == nil {
+			err = store.WriteStamp(blob, raw)
+		}
+		if err == nil {
+			err = store.Link(root, repo, commit, name, sum)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return checkpoint.Found{Repo: repo.ID(), Path: store.SnapshotPath(root, repo, commit),
+		Complete: true}
+}
+
+func TestWhoVouchesForWeights(t *testing.T) {
+	openai := store.Repo{Owner: "openai", Name: "gpt-oss-20b"}
+	sums := models.Published(openai.ID())
+	names := slices.Sorted(maps.Keys(sums))
+	expect := func(what string, f checkpoint.Found, want checkpoint.Vouched) {
+		t.Helper()
+		if got := f.Vouched(); got != want || got.Sentence() == "" {
+			t.Errorf("%s: %s, not %s", what, got, want)
+		}
+	}
+	expect("the published files", snapshot(t, openai, sums), checkpoint.Verified)
+	expect("a tune of them", snapshot(t, store.Repo{Owner: "someone", Name: "tune"}, sums),
+		checkpoint.Pulled)
+	another := maps.Clone(sums)
+	another[names[1]] = strings.Repeat("ab", 32)
+	expect("one other file", snapshot(t, openai, another), checkpoint.Other)
+	more := maps.Clone(sums)
+	more["model.safetensors"] = strings.Repeat("ab", 32)
+	expect("one file more", snapshot(t, openai, more), checkpoint.Other)
+	fewer := maps.Clone(sums)
+	delete(fewer, names[2])
+	expect("one file fewer", snapshot(t, openai, fewer), checkpoint.Other)
+
+	changed := snapshot(t, openai, sums)
+	blob, err := filepath.EvalSymlinks(filepath.Join(changed.Path, names[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(blob, later, later); err != nil {
+		t.Fatal(err)
+	}
+	expect("written to since", changed, checkpoint.Unverified)
+	if err := os.Remove(blob + store.StampSuffix); err != nil {
+		t.Fatal(err)
+	}
+	expect("never hashed", changed, checkpoint.Unverified)
+	part := snapshot(t, openai, sums)
+	part.Complete = false
+	expect("half a pull", part, checkpoint.Unverified)
+	expect("a folder", checkpoint.Found{Path: t.TempDir(), Complete: true}, checkpoint.Unverified)
+}
+
+func TestPublishedSums(t *testing.T) {
+	for id, want := range map[string]int{"20b": 3, "120b": 15} {
+		e, _ := models.Lookup(id)
+		sums, seen := models.Published(e.HF), map[string]bool{}
+		for name, sum := range sums {
+			if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 || seen[sum] {
+				t.Errorf("%s of %s has the sum %s", name, id, sum)
+			}
+			seen[sum] = true
+		}
+		if len(sums) != want {
+			t.Errorf("%s has %d files", id, len(sums))
+		}
+	}
+}
