@@ -192,3 +192,19 @@ sys.modules["matplotlib.pyplot"] = m`}, func(string) {})
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// A service's LimitNOFILE, or a container's, may be lower than what a cell may have.
+func TestCellsRunWithFewDescriptors(t *testing.T) {
+	if os.Getenv("OSSRUN_TEST_FEW") != "" {
+		says(t, open(t, Options{}), "import resource\nresource.getrlimit(resource.RLIMIT_NOFILE)",
+			"(100, 100)")
+		return
+	}
+	hosttest.Program(t, "bwrap")
+	c := exec.CommandContext(t.Context(), "sh", "-c",
+		`ulimit -n 100 && exec "$0" -test.run=^TestCellsRunWithFewDescriptors$`, os.Args[0])
+	c.Env = append(os.Environ(), "OSSRUN_TEST_FEW=1")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -24,7 +24,10 @@ try:
     import resource
 
     for name, value in settings["limits"].items():
-        resource.setrlimit(getattr(resource, name), (value, value))
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]  # nobody may raise it: one that is lower stays
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
 except ImportError:  # Windows has no such limits
     pass
 
