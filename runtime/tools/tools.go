@@ -72,11 +72,12 @@ func Open(ctx context.Context, o Options) (*Tools, error) {
 		list = append(list, server)
 	}
 	if o.Config != "" {
-		more, err := mcp.Config(o.Config)
+		more, notes, err := mcp.Config(o.Config)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, more...)
+		t.Notes = notes
 	}
 	for _, name := range names {
 		if err := t.builtin(name, o); err != nil {

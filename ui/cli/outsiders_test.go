@@ -83,7 +83,7 @@ func TestOutsidersWriteTextOnly(t *testing.T) {
 		"vLLM's log": {[]string{"serve", "20b", "--engine", "vllm", "--hardware", "H100", "--launch",
 			"local", "--port", "0"}, "owned"},
 		"MCP servers": {[]string{"chat", "--model", "demo", "--device", "cpu", "--alone",
-			"--mcp-config", servers, "--max-tokens", "1", "Hello"}, "left out"},
+			"--mcp-config", servers, "--max-tokens", "1", "Hello"}, "was skipped"},
 		"a flag":           {[]string{"chat", "--" + evil}, ""},
 		"a verb":           {[]string{evil}, ""},
 		"a file's name":    {[]string{"chat", "--mcp-config", folder + "/" + strings.ReplaceAll(evil, "\x00", ""), "x"}, "owned"},

@@ -180,8 +180,8 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 		}),
 		list(&o.Servers, "tool-server", "the tools of MCP servers at `HOST:PORT,...`, as for "+
 			"vLLM; demo is --tools browser,python"),
-		text(&o.Config, "mcp-config", "the tools of the MCP servers in `FILE`, which has "+
-			"mcpServers as for Claude Desktop and Cursor"),
+		text(&o.Config, "mcp-config", "the tools of the MCP servers in `FILE`, an "+
+			"mcp.json as for Claude, Cursor or VS Code"),
 		backendFlags(o))
 }
 

@@ -54,7 +54,7 @@ func TestToolFlags(t *testing.T) {
 		{chat("--mcp-config /no/such"), exitUsage, "list of MCP servers"},
 		{chat("--tool-server demo"), exitUsage, "set EXA_API_KEY"},
 		{chat("--tools auto"), exitOK, "the browser has no search engine"},
-		{chat("--tools None --tool-server 127.0.0.1:1"), exitOK, "127.0.0.1:1 is left out"},
+		{chat("--tools None --tool-server 127.0.0.1:1"), exitOK, `"127.0.0.1:1" was skipped`},
 		{[]string{"mcp"}, exitUsage, "browser or python"},
 		{[]string{"mcp", "browser", "python"}, exitUsage, "browser or python"},
 		{[]string{"mcp", "python"}, exitUsage, "needs a sandbox"},

@@ -1,15 +1,21 @@
-// Which servers there are: the mcpServers of Claude Desktop and Cursor, and the addresses that
-// vLLM's --tool-server takes.
+// Which servers there are: the files that VS Code, Cursor, Windsurf, Gemini and Claude write, and
+// the addresses that vLLM's --tool-server takes.
+//
+// What must stay true: an entry that cannot be used costs only itself, and one sentence; a tool
+// that an entry forbids is not offered.
 
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/url"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,40 +43,114 @@ type Server struct {
 	// the program runs in the sandbox of python's cells
 	Sandbox bool `json:"sandbox"`
 
+	// the server's own names of tools: nil is all, and Exclude goes before Include
+	Include []string `json:"includeTools"`
+	Exclude []string `json:"excludeTools"`
+
 	unnamed bool // the server says its name itself
 }
 
-// Config reads a file in the form of Claude Desktop and Cursor:
+// entry is a server as a file has it.
+type entry struct {
+	Server
+	HTTPURL   string   `json:"httpUrl"`   // Gemini
+	ServerURL string   `json:"serverUrl"` // Windsurf
+	Unwanted  []string `json:"disabledTools"`
+	Tools     []string `json:"tools"` // Copilot; "*" is all
+	EnvFile   string   `json:"envFile"`
+}
+
+// Config reads a file in the form of Claude Desktop and Cursor, or VS Code's with "servers":
 //
 //	{"mcpServers": {"files": {"command": "npx", "args": ["-y", "..."], "env": {"KEY": "..."}},
 //	                "docs":  {"url": "https://example.com/mcp", "headers": {"K": "V"}}}}
-func Config(path string) ([]Server, error) {
+//
+// A note names each entry that is not used.
+func Config(path string) (list []Server, notes []string, _ error) {
 	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
-		return nil, fmt.Errorf("read the list of MCP servers: %w", err)
+		return nil, nil, fmt.Errorf("read the list of MCP servers: %w", err)
+	}
+	type lists struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+		VSCode  map[string]json.RawMessage `json:"servers"`
 	}
 	var file struct {
-		Servers map[string]Server `json:"mcpServers"`
+		lists
+		Settings lists `json:"mcp"` // of VS Code
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("%s is not a list of MCP servers: %w", path, err)
+	if err := json.Unmarshal(withoutComments(text), &file); err != nil {
+		return nil, nil, fmt.Errorf("%s is not a list of MCP servers: %w", path, err)
 	}
-	if file.Servers == nil {
-		return nil, fmt.Errorf(`%s has no "mcpServers"`, path)
+	all := map[string]json.RawMessage{}
+	for _, some := range []lists{file.Settings, file.lists} {
+		maps.Copy(all, some.VSCode)
+		maps.Copy(all, some.Servers)
 	}
-	var list []Server
-	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
-		s := file.Servers[name]
-		s.Name = name
-		if s.Disabled {
-			continue
+	if len(all) == 0 && file.Servers == nil && file.VSCode == nil {
+		return nil, nil, fmt.Errorf(`%s has no "mcpServers" and no "servers"`, path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s, err := readEntry(all[name])
+		if s.Name = name; err != nil {
+			notes = append(notes, fmt.Sprintf("%s Check %s.", skipped(name, err),
+				filepath.Base(path)))
+		} else if !s.Disabled {
+			list = append(list, s)
 		}
-		if err := s.check(); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, name, err)
-		}
-		list = append(list, s)
 	}
-	return list, nil
+	return list, notes, nil
+}
+
+// skipped is the sentence of a server that is not used.
+func skipped(name string, why error) string {
+	text := strings.TrimRight(strings.TrimSpace(why.Error()), ".")
+	return fmt.Sprintf("MCP server %q was skipped: %s.", name, text)
+}
+
+func readEntry(text json.RawMessage) (Server, error) {
+	var e entry
+	if text[0] != '{' {
+		return e.Server, errors.New("its entry is not an object")
+	}
+	off := struct{ Disabled, Enabled bool }{false, true}
+	if err := json.Unmarshal(text, &off); err == nil && (off.Disabled || !off.Enabled) {
+		return Server{Disabled: true}, nil // its variables may not be set
+	}
+	plain, err := putIn(text)
+	if err != nil {
+		return e.Server, err
+	}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(plain, &e); {
+	case errors.As(err, &wrong):
+		name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:]
+		return e.Server, fmt.Errorf("%q cannot be a JSON %s", name, wrong.Value)
+	case err != nil:
+		return e.Server, err
+	}
+	e.Exclude = append(e.Exclude, e.Unwanted...)
+	if e.Tools != nil && !slices.Contains(e.Tools, "*") {
+		e.Include = append(e.Include, e.Tools...)
+	}
+	if e.Type == "" && e.URL == "" && e.HTTPURL != "" {
+		e.Type = "http"
+	}
+	e.URL = cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
+	if e.EnvFile != "" {
+		given, err := envFile(e.EnvFile)
+		if err != nil {
+			return e.Server, err
+		}
+		maps.Copy(given, e.Env)
+		e.Env = given
+	}
+	if _, err := exec.LookPath(e.Command); err != nil && len(e.Args) == 0 {
+		if words := strings.Fields(e.Command); len(words) > 1 { // a whole command line
+			e.Command, e.Args = words[0], words[1:]
+		}
+	}
+	return e.Server, e.check()
 }
 
 const approvalNever = "never"
@@ -82,11 +162,21 @@ func (s *Server) check() error {
 		return fmt.Errorf(`"require_approval" is always or never, not %q`, s.RequireApproval)
 	}
 	switch s.Type = strings.ToLower(s.Type); s.Type {
-	case "", "stdio", "sse", "http":
+	case "", "sse", "http":
+	case "stdio", "local":
+		s.Type = "stdio"
 	case "streamable-http", "streamablehttp", "streamable_http":
 		s.Type = "http"
 	default:
 		return fmt.Errorf("the type is stdio, sse or http, not %q", s.Type)
+	}
+	if s.Command != "" && s.URL != "" { // the type says which, as in the programs that write both
+		switch s.Type {
+		case "stdio":
+			s.URL = ""
+		case "sse", "http":
+			s.Command = ""
+		}
 	}
 	if (s.Command == "") == (s.URL == "") {
 		return fmt.Errorf(`a server has either a "command" or a "url"`)
@@ -104,6 +194,12 @@ func (s *Server) check() error {
 		return fmt.Errorf("%q is not the URL of a server", s.URL)
 	}
 	return nil
+}
+
+// wants tells whether the configuration has a tool offered.
+func (s *Server) wants(tool string) bool {
+	return !slices.Contains(s.Exclude, tool) &&
+		(s.Include == nil || slices.Contains(s.Include, tool))
 }
 
 // Address is a server as vLLM names it, HOST:PORT, or its URL.

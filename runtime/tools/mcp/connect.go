@@ -32,6 +32,7 @@ const newestWithSessions = "2025-11-25"
 // connection is a session with a server.
 type connection struct {
 	*sdk.ClientSession
+	from    *Server
 	command *exec.Cmd // nil for HTTP
 	ended   chan struct{}
 	cancel  context.CancelFunc // of all that the connection does
@@ -63,7 +64,7 @@ func (s Server) connect(ctx context.Context) (*connection, error) {
 
 func (s Server) try(ctx context.Context, kind, version string) (*connection, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &connection{ended: make(chan struct{}), cancel: cancel}
+	c := &connection{from: &s, ended: make(chan struct{}), cancel: cancel}
 	complaint := &process.StderrTail{}
 	var to sdk.Transport
 	far := &http.Client{Transport: headers{s.URL, s.Headers}, CheckRedirect: client.Redirect}

@@ -102,8 +102,7 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	apart(sources)
 	for _, f := range found {
 		if f.err != nil {
-			notes = append(notes, fmt.Sprintf("the MCP server %s is left out: %s", f.from.shown,
-				f.err))
+			notes = append(notes, skipped(f.from.shown, f.err))
 			continue
 		}
 		s.unused[f.from] = f.conn
@@ -112,16 +111,28 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	return s, notes
 }
 
-// listTools is what a server offers, up to mostTools.
+// listTools is what a server offers, up to mostTools, each once. A page that brings nothing new is
+// the last: the server's cursor stands still.
 func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error) {
 	list, err = within(ctx, func() (list []*sdk.Tool, err error) {
-		for t, err := range c.Tools(ctx, nil) {
-			if err != nil || len(list) == mostTools {
+		seen := map[string]bool{}
+		for page := (&sdk.ListToolsParams{}); ; {
+			found, err := c.ListTools(ctx, page)
+			if err != nil {
 				return list, err
 			}
-			list = append(list, t)
+			before := len(seen)
+			for _, t := range found.Tools {
+				if !seen[t.Name] && c.from.wants(t.Name) && len(list) < mostTools {
+					list = append(list, t)
+				}
+				seen[t.Name] = true
+			}
+			page.Cursor = found.NextCursor
+			if page.Cursor == "" || len(seen) == before || len(list) == mostTools {
+				return list, nil
+			}
 		}
-		return list, nil
 	})
 	switch {
 	case ctx.Err() != nil && err != nil:

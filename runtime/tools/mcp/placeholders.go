@@ -1,0 +1,183 @@
+// What people's editors read in their configuration beyond JSON: comments, commas behind the last
+// member, and places where a value of the environment is put in.
+//
+// What must stay true: a value that was put in is not read for places again, and a place without a
+// value is an error, never an empty key.
+
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
+
+// withoutComments is a text of JSON with blanks in the place of comments and of commas behind the
+// last member.
+func withoutComments(text []byte) []byte {
+	out := bytes.Clone(text)
+	comma := -1 // behind which nothing has come yet
+	for i := 0; i < len(out); {
+		n := 1
+		switch rest := out[i:]; {
+		case out[i] == '"':
+			for n < len(rest) && rest[n] != '"' {
+				if rest[n] == '\\' {
+					n++
+				}
+				n++
+			}
+			n++
+		case bytes.HasPrefix(rest, []byte("//")):
+			if n = bytes.IndexByte(rest, '\n'); n < 0 {
+				n = len(rest)
+			}
+			blank(rest[:n])
+		case bytes.HasPrefix(rest, []byte("/*")):
+			if n = bytes.Index(rest[2:], []byte("*/")) + 4; n < 4 {
+				return out // it does not end, and is an error where it begins
+			}
+			blank(rest[:n])
+		}
+		switch out[i] {
+		case ' ', '\t', '\r', '\n':
+		case ',':
+			comma = i
+		case '}', ']':
+			if comma >= 0 {
+				out[comma] = ' '
+			}
+			comma = -1
+		default:
+			comma = -1
+		}
+		i += n
+	}
+	return out
+}
+
+func blank(b []byte) {
+	for i := range b {
+		if b[i] != '\n' {
+			b[i] = ' '
+		}
+	}
+}
+
+// place is where a value is put in: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and $NAME
+// as Gemini has it. What else a shell knows is left to the shell.
+var place = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}|\$\{([A-Za-z]+):([^}]+)\}|` +
+	`\$([A-Z_][A-Z0-9_]*)`)
+
+// putIn puts values in all strings of an entry. Numbers and truth values of its lists of strings
+// are strings then.
+func putIn(text json.RawMessage) (json.RawMessage, error) {
+	var members map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // a port stays as it is written
+	if err := d.Decode(&members); err != nil {
+		return nil, err
+	}
+	var fault error
+	var walk func(v any, strings bool) any
+	walk = func(v any, strings bool) any {
+		switch v := v.(type) {
+		case string:
+			return place.ReplaceAllStringFunc(v, func(p string) string {
+				value, err := valueOf(p)
+				if err != nil && fault == nil {
+					fault = err
+				}
+				return value
+			})
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i], strings)
+			}
+		case map[string]any:
+			for name, value := range v {
+				if v[name] = walk(value, strings); value == nil {
+					delete(v, name)
+				}
+			}
+		case json.Number, bool:
+			if strings {
+				return fmt.Sprint(v)
+			}
+		}
+		return v
+	}
+	for name, value := range members {
+		members[name] = walk(value, name == "args" || name == "env" || name == "headers")
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return json.Marshal(members)
+}
+
+// valueOf is what is put in a place.
+func valueOf(p string) (string, error) {
+	parts := place.FindStringSubmatch(p)
+	name, fallback, kind := parts[1]+parts[5], parts[2], parts[3]
+	switch {
+	case parts[5] != "":
+		if value, set := os.LookupEnv(name); set {
+			return value, nil
+		}
+		return p, nil // it may be for a shell
+	case name == "userHome":
+		return os.UserHomeDir()
+	case name == "workspaceFolder":
+		return os.Getwd()
+	case name == "workspaceFolderBasename":
+		folder, err := os.Getwd()
+		return filepath.Base(folder), err
+	case kind == "env":
+		name, fallback, _ = strings.Cut(parts[4], ":-")
+		if name != parts[4] {
+			fallback = ":-" + fallback
+		}
+	case kind == "input":
+		return "", fmt.Errorf("only VS Code asks for %s. Write ${env:NAME} and set NAME", p)
+	case kind != "":
+		return "", fmt.Errorf("%s is not known. Write ${env:NAME} and set NAME", p)
+	}
+	value, set := os.LookupEnv(name)
+	switch {
+	case fallback != "" && value == "":
+		return fallback[2:], nil
+	case !set:
+		return "", fmt.Errorf("the variable %s is not set. Set it or write ${%[1]s:-VALUE}", name)
+	}
+	return value, nil
+}
+
+// envFile are the variables of a file of lines NAME=VALUE.
+func envFile(path string) (map[string]string, error) {
+	text, err := mapping.ReadText(path, mapping.MostSettings)
+	if err != nil {
+		return nil, fmt.Errorf(`"envFile" cannot be read: %s`, path)
+	}
+	list := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') &&
+			value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		list[strings.TrimSpace(name)] = value
+	}
+	return list, nil
+}
