@@ -212,7 +212,7 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 		theirs := t.servers.Tool(kind == Browser, kind == Python, func(name string) bool {
 			return kind == MCP && (server == "" || name == server)
 		})
-		if theirs != nil {
+		if theirs != nil && (server == "" || len(theirs.Tools()) > 0) {
 			return []session.Tool{theirs}, nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/client"
@@ -84,15 +86,17 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 		c.command.Stderr = complaint
 		c.command.WaitDelay = 2 * time.Second // a child of the server may hold its pipes
 		process.OwnGroup(c.command)
-		to = &sdk.CommandTransport{Command: c.command, TerminateDuration: time.Second}
+		to = &program{command: c.command}
 		if s.Sandbox {
 			to = &watched{Transport: to, confined: confined, life: life}
 		}
 	case kind == "sse":
-		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: far}
+		far.Transport = answered{far.Transport, true}
+		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: far, MaxEventSize: -1}
 	default:
-		far.Transport = keptOpen{far.Transport}
-		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: far, MaxRetries: -1}
+		far.Transport = keptOpen{answered{far.Transport, false}}
+		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: far, MaxRetries: -1,
+			MaxEventSize: -1}
 	}
 	ours := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
 		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{},
@@ -114,7 +118,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	case err := <-done:
 		if err != nil {
 			c.kill()
-			return nil, fmt.Errorf("%w%s", err, complaint)
+			return nil, &failure{err, reason(err) + lastWords(complaint)}
 		}
 	case <-ctx.Done():
 		c.kill()
@@ -123,13 +127,77 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 				c.close()
 			}
 		}()
-		return nil, fmt.Errorf("it does not answer%s", complaint)
+		return nil, errors.New("it does not answer" + lastWords(complaint))
 	}
 	go func() {
 		_ = c.Wait() // the call that fails says how it ended
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// notDelivered is the SDK's code for a request that HTTP has failed.
+const notDelivered = -32005
+
+// refusedBy is why a server has refused a request; "": it has not, or is gone.
+func refusedBy(err error) string {
+	var told *jsonrpc.Error
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused.Error()
+	case errors.As(err, &told) && told.Code != notDelivered && told.Code != unread:
+		return told.Message
+	}
+	return ""
+}
+
+// reason is an error without the steps of ours that met it.
+func reason(err error) string {
+	var told *jsonrpc.Error
+	var start *exec.Error
+	var system *os.SyscallError
+	var folder *os.PathError
+	refused := refusedBy(err)
+	switch {
+	case refused != "":
+		return refused
+	case errors.As(err, &told) && told.Code == unread:
+		return told.Message
+	case errors.As(err, &start):
+		return "command not found: " + start.Name
+	case errors.As(err, &folder):
+		return fmt.Sprintf("%s: %v", folder.Path, folder.Err)
+	case errors.As(err, &system):
+		return system.Err.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, sdk.ErrConnectionClosed):
+		return "it ended"
+	}
+	return err.Error()
+}
+
+// failure is why a server could not be reached, as people read it.
+type failure struct {
+	error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.error }
+
+// lastWords is the line of what a program has complained of that says most: the last that speaks of
+// an error, else the last.
+func lastWords(stderr *process.StderrTail) (line string) {
+	for text := range strings.Lines(stderr.String()) {
+		text = strings.TrimSpace(strings.TrimPrefix(text, ": "))
+		if text != "" && (strings.Contains(text, "rror") || !strings.Contains(line, "rror")) {
+			line = text
+		}
+	}
+	if line != "" {
+		line = ": " + cut(line, mostRefusal, "...")
+	}
+	return line
 }
 
 // headers of the configuration are added to every request to the server that it names, not to

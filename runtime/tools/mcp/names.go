@@ -46,6 +46,8 @@ func (t *Tool) Only(names []string) {
 
 // Trusted tells that the configuration allows all calls where a client says nothing of them.
 func (t *Tool) Trusted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return !slices.ContainsFunc(t.sources, func(s *source) bool {
 		return s.RequireApproval != approvalNever
 	})

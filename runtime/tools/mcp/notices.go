@@ -6,9 +6,8 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -114,29 +113,6 @@ func (s keptOpen) pass(r *http.Request, to io.Writer) bool {
 	if response.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		return false // it has none
 	}
-	events := bufio.NewScanner(response.Body)
-	events.Buffer(nil, mostEvent)
-	events.Split(wholeEvent)
-	for events.Scan() {
-		if _, err := to.Write(events.Bytes()); err != nil {
-			return false // nobody reads any more
-		}
-	}
-	return true
-}
-
-// mostEvent is how many bytes a notice may have.
-const mostEvent = 1 << 20
-
-// wholeEvent cuts a stream behind each blank line; what a server began and did not end is left out.
-func wholeEvent(data []byte, atEOF bool) (advance int, event []byte, _ error) {
-	for _, blank := range []string{"\n\n", "\n\r\n"} {
-		if i := bytes.Index(data, []byte(blank)); i >= 0 && (event == nil || i < len(event)) {
-			event = data[:i+len(blank)]
-		}
-	}
-	if event == nil && atEOF {
-		return len(data), nil, nil
-	}
-	return len(event), event, nil
+	_, err = io.Copy(to, response.Body)
+	return err == nil || r.Context().Err() == nil && !errors.Is(err, io.ErrClosedPipe)
 }

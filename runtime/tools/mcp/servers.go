@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +31,7 @@ type Options struct {
 	// Approve is asked before every call. false is told to the model; session.ErrNeedsApproval ends
 	// the turn in the call. nil: every call is allowed.
 	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
-	Start   time.Duration // of one server, to be there and list its tools; 0: 60 s
+	Start   time.Duration // of one server, to be there and list its tools; 0: 20 s
 	Time    time.Duration // of one call; 0: 2 minutes
 	// Context is how many tokens the model reads at most. If the tools would take more than a
 	// tenth, each is described only when the model asks. nil: all are always described.
@@ -38,14 +40,17 @@ type Options struct {
 
 // Servers are servers whose tools are known.
 type Servers struct {
-	o     Options
-	tools []*tool // in the order of the servers
-	lines []string
+	o    Options
+	stop context.CancelFunc // of those that are tried again
+	late sync.WaitGroup
 
+	mu              sync.Mutex
+	sources, coming []*source
+	tools           []*tool // in the order in which the servers came
+	lines           []string
 	python, browser *source // servers that stand in for the built-in tools
-
-	mu     sync.Mutex
-	unused map[*source]*connection // those that listed the tools, for the first conversation
+	// those that listed the tools, for the first conversation
+	unused map[*source]*connection
 }
 
 // source is a server and its name.
@@ -67,48 +72,97 @@ const (
 	mostSchema      = 64 << 10 // bytes
 )
 
-// Open reaches all servers at once and lists their tools. A note names each server that fails.
+// Open reaches all servers at once and lists their tools. A note names each server that fails; it
+// is tried again until Close, and its tools join the conversations when it comes.
 func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []string) {
-	o.Start = cmp.Or(o.Start, time.Minute)
+	o.Start = cmp.Or(o.Start, 20*time.Second)
 	o.Time = cmp.Or(o.Time, 2*time.Minute)
 	s := &Servers{o: o, unused: map[*source]*connection{}}
-	type listed struct {
-		from  *source
-		conn  *connection
-		tools []*sdk.Tool
-		err   error
-	}
+	var life context.Context
+	life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	found := make([]listed, len(list))
 	var waits sync.WaitGroup
 	for i, server := range list {
-		waits.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, o.Start)
-			defer cancel()
-			f := listed{from: &source{Server: server, shown: server.Name}}
-			if f.conn, f.err = server.connect(ctx); f.err == nil {
-				f.from.shown = server.name(f.conn)
-				if f.tools, f.err = listTools(ctx, f.conn); f.err != nil {
-					f.conn.close()
-				}
-			}
-			found[i] = f
-		})
+		waits.Go(func() { found[i] = reach(ctx, &source{server, server.Name}, o.Start) })
 	}
 	waits.Wait()
-	var sources []*source
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, f := range found {
-		sources = append(sources, f.from)
+		s.sources = append(s.sources, f.from)
 	}
-	apart(sources)
+	apart(s.sources)
 	for _, f := range found {
-		if f.err != nil {
-			notes = append(notes, skipped(f.from.shown, f.err))
+		if f.err == nil {
+			s.unused[f.from] = f.conn
+			notes = append(notes, s.add(f.from, f.tools)...)
 			continue
 		}
-		s.unused[f.from] = f.conn
-		notes = append(notes, s.add(f.from, f.tools)...)
+		notes = append(notes, skipped(f.from.shown, f.err))
+		if !errors.Is(f.err, exec.ErrNotFound) && ctx.Err() == nil {
+			s.coming = append(s.coming, f.from)
+			s.late.Go(func() { s.await(life, f.from) })
+		}
 	}
 	return s, notes
+}
+
+// listed is a server that was asked for its tools.
+type listed struct {
+	from  *source
+	conn  *connection
+	tools []*sdk.Tool
+	err   error
+}
+
+func reach(ctx context.Context, from *source, patience time.Duration) listed {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f := listed{from: from}
+	if f.conn, f.err = from.connect(ctx); f.err == nil {
+		from.shown = from.name(f.conn)
+		if f.tools, f.err = listTools(ctx, f.conn); f.err != nil {
+			f.conn.close()
+		}
+	}
+	return f
+}
+
+// mostStarts is how often a program is started that does not come; an address is asked for good.
+const mostStarts = 5
+
+// await tries a server again, less and less often, until it is there.
+func (s *Servers) await(life context.Context, from *source) {
+	for n, pause := 1, time.Second; from.URL != "" || n < mostStarts; n++ {
+		select {
+		case <-time.After(pause):
+		case <-life.Done():
+			return
+		}
+		f := reach(life, &source{from.Server, from.Name}, 3*s.o.Start)
+		if f.err == nil && life.Err() == nil {
+			s.arrive(from, f)
+			return
+		} else if f.err == nil {
+			f.conn.close()
+		}
+		pause = min(2*pause, time.Minute)
+	}
+}
+
+// arrive adds the tools of a server that has come late.
+func (s *Servers) arrive(from *source, f listed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if from.unnamed && slices.ContainsFunc(s.sources, func(other *source) bool {
+		return other != from && (other.Name == f.from.shown || other.shown == f.from.shown)
+	}) {
+		f.from.shown = from.Name
+	}
+	s.sources[slices.Index(s.sources, from)] = f.from
+	s.coming = slices.DeleteFunc(s.coming, func(one *source) bool { return one == from })
+	s.unused[f.from] = f.conn
+	s.add(f.from, f.tools)
 }
 
 // listTools is what a server offers, up to mostTools, each once. A page that brings nothing new is
@@ -138,7 +192,7 @@ func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error)
 	case ctx.Err() != nil && err != nil:
 		return nil, errors.New("it does not list its tools in time")
 	case err != nil:
-		return nil, fmt.Errorf("it does not list its tools: %w", err)
+		return nil, fmt.Errorf("it does not list its tools: %s", reason(err))
 	}
 	return list, nil
 }
@@ -208,10 +262,9 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
 	d.Description = cut(d.Description, mostDescription, " ...")
-	schema, err := json.Marshal(t.InputSchema)
-	object, ok := t.InputSchema.(map[string]any)
+	schema, err := json.Marshal(objectSchema(t.InputSchema))
 	switch {
-	case err != nil || !ok || object["type"] != "object":
+	case err != nil || string(schema) == "null":
 		why = "are not the schema of an object"
 	case len(schema) > mostSchema:
 		why = fmt.Sprintf("are longer than %d KiB", mostSchema>>10)
@@ -225,6 +278,32 @@ func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 		d.Parameters = json.RawMessage(`{"type": "object"}`)
 	}
 	return d, why
+}
+
+// objectSchema is the schema of a tool's parameters with what servers leave out of it; nil: it is
+// of no object.
+func objectSchema(schema any) map[string]any {
+	if schema == nil || schema == true {
+		return map[string]any{"type": "object"}
+	}
+	of, ok := schema.(map[string]any)
+	if !ok {
+		return nil
+	}
+	kinds, several := of["type"].([]any)
+	if of["type"] == nil || several && slices.Contains(kinds, "object") {
+		of["type"] = "object"
+	}
+	for _, name := range []string{"properties", "required", "description"} {
+		list, empty := of[name].([]any) // PHP writes an empty object so
+		if of[name] == nil || empty && len(list) == 0 {
+			delete(of, name)
+		}
+	}
+	if of["type"] != "object" {
+		return nil
+	}
+	return of
 }
 
 // cut is text with mark in the place of what is beyond so many characters.
@@ -256,7 +335,11 @@ func free(server, tool string, taken map[string]bool) string {
 }
 
 // Lines say what the servers offer, a line each.
-func (s *Servers) Lines() []string { return s.lines }
+func (s *Servers) Lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines
+}
 
 // take gives the connection that listed a server's tools to one conversation, which
 // may want it only if the server has changed its tools since.
@@ -273,6 +356,8 @@ func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
 
 // Close ends the connections that no conversation has.
 func (s *Servers) Close() error {
+	s.stop()
+	s.late.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	closeAll(s.unused)

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -29,8 +28,10 @@ type Tool struct {
 	servers         *Servers
 	browser, python *source   // nil: no server stands in, or it is not wanted
 	sources         []*source // of the tools
+	functions       func(server string) bool
 
 	talking sync.Mutex // one call, or one list of tools, at a time; it may take minutes
+	joined  int        // how many of the servers' tools this conversation has seen
 	open    map[*source]*connection
 	deaths  map[*source]int // since the last call that went well
 
@@ -51,26 +52,35 @@ type shown struct{ url, title string }
 // of that.
 func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
-		deaths: map[*source]int{}, pages: map[int]shown{}}
+		deaths: map[*source]int{}, pages: map[int]shown{}, functions: functions}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if browse {
 		t.browser = s.browser
 	}
 	if python {
 		t.python = s.python
 	}
-	for _, one := range s.tools {
-		if functions(one.of.shown) {
+	t.join(func(*source) bool { return true })
+	comes := slices.ContainsFunc(s.coming, func(from *source) bool { return functions(from.shown) })
+	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !comes {
+		return nil
+	}
+	t.chooseLazy()
+	return t
+}
+
+// join takes the tools of servers that have come since it was called last; the servers' mu is held.
+func (t *Tool) join(may func(*source) bool) {
+	for _, one := range t.servers.tools[t.joined:] {
+		if t.functions(one.of.shown) && may(one.of) {
 			t.tools = append(t.tools, one)
 			if !slices.Contains(t.sources, one.of) {
 				t.sources = append(t.sources, one.of)
 			}
 		}
 	}
-	if t.browser == nil && t.python == nil && len(t.tools) == 0 {
-		return nil
-	}
-	t.chooseLazy()
-	return t
+	t.joined = len(t.servers.tools)
 }
 
 // chooseLazy finds out whether all tools together would take too much of the context; t.mu is held.
@@ -95,6 +105,14 @@ const relisting = 5 * time.Second
 // renew lists the tools of servers again that have said that theirs changed. A server that then
 // does not list them keeps the old ones. t.talking is held.
 func (t *Tool) renew() {
+	t.servers.mu.Lock()
+	t.mu.Lock()
+	t.join(func(from *source) bool { // a client of the port has not been told of it
+		return t.servers.o.Approve != nil || from.RequireApproval == approvalNever
+	})
+	t.chooseLazy()
+	t.mu.Unlock()
+	t.servers.mu.Unlock()
 	for _, from := range t.sources {
 		if t.open[from] == nil {
 			t.servers.take(from, t.open, true)
@@ -301,28 +319,31 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 			t.deaths[from] = 0
 			return read(from.shown+": "+name, result)
 		}
-		var told *jsonrpc.Error
+		refused := refusedBy(err)
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
 		case bounded.Err() != nil:
 			return none, fmt.Errorf("the server %s did not answer within %v", from.shown,
 				t.servers.o.Time)
-		case errors.As(err, &told) && told.Code != notDelivered && !conn.dead():
-			return none, fmt.Errorf("the server %s: %s", from.shown, told.Message)
+		case refused != "" && (attempt > 0 || !conn.forgotten(bounded)):
+			return none, fmt.Errorf("the server %s: %s", from.shown, refused)
 		}
 		t.drop(from)
-		if attempt == 0 && (errors.Is(err, sdk.ErrSessionMissing) ||
-			errors.Is(err, syscall.ECONNREFUSED)) {
-			continue // it has restarted, and the call did not reach it
+		if attempt == 0 && (refused != "" || errors.Is(err, syscall.ECONNREFUSED)) {
+			continue // it has restarted, and the call was not carried out
 		}
 		return none, fmt.Errorf("the server %s ended during the call, which may or may not have "+
-			"been carried out (%w)%s", from.shown, err, t.nextAttempt(from))
+			"been carried out (%s)%s", from.shown, reason(err), t.nextAttempt(from))
 	}
 }
 
-// notDelivered is the SDK's code for a request that HTTP has failed.
-const notDelivered = -32005
+// forgotten tells that the server has lost the session, in whatever words: it refuses to list its
+// tools as well.
+func (c *connection) forgotten(ctx context.Context) bool {
+	_, err := within(ctx, func() (any, error) { return c.ListTools(ctx, nil) })
+	return err != nil && ctx.Err() == nil
+}
 
 // callTool returns when ctx ends, whatever the server does.
 func callTool(ctx context.Context, c *connection, name string,
@@ -397,10 +418,6 @@ func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 				parts = append(parts, cmp.Or(c.Resource.Text, c.Resource.URI))
 			}
 		}
-	}
-	if len(parts) == 0 && r.StructuredContent != nil {
-		text, _ := json.Marshal(r.StructuredContent) // it came as JSON
-		parts = append(parts, string(text))
 	}
 	text := strings.Join(parts, "\n")
 	if len(text) > mostResult {

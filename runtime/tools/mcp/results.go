@@ -1,0 +1,169 @@
+// What servers put in their results, as the SDK decodes it: the list of tools, the blocks of an
+// answer, and what a server says of itself.
+//
+// What must stay true: one part that is not of the protocol costs only itself and is shown to the
+// model as far as it is text; nothing that the server said is lost behind a summary.
+
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// object is JSON whose members stay as they are.
+type object = map[string]json.RawMessage
+
+// repaired is a result whose parts are of the protocol.
+func repaired(text json.RawMessage) json.RawMessage {
+	var r object
+	if json.Unmarshal(text, &r) != nil || r == nil {
+		r = object{}
+		if len(text) > 0 && string(text) != "null" { // a bare value is an answer
+			r["content"] = encoded([]json.RawMessage{block(text)})
+		}
+	}
+	for name, kind := range map[string]any{"_meta": &object{}, "nextCursor": new(string),
+		"isError": new(bool)} {
+		if r[name] != nil && json.Unmarshal(r[name], kind) != nil {
+			delete(r, name)
+		}
+	}
+	if r["tools"] != nil {
+		r["tools"] = encoded(toolsIn(r["tools"]))
+	}
+	if r["content"] != nil || r["structuredContent"] != nil {
+		r["content"] = encoded(blocks(r["content"], r["structuredContent"]))
+		if json.Unmarshal(encoded(r), new(sdk.CallToolResult)) != nil {
+			r = object{"content": r["content"], "isError": r["isError"]}
+		}
+		delete(r, "structuredContent") // it is a block now, where it says more than the others
+	}
+	if r["protocolVersion"] != nil && json.Unmarshal(encoded(r), new(sdk.InitializeResult)) != nil {
+		server := object{"protocolVersion": r["protocolVersion"],
+			"capabilities": json.RawMessage(`{"tools":{"listChanged":true}}`)}
+		if json.Unmarshal(r["serverInfo"], new(sdk.Implementation)) == nil {
+			server["serverInfo"] = r["serverInfo"]
+		}
+		r = server
+	}
+	return encoded(r)
+}
+
+func encoded(v any) json.RawMessage {
+	text, _ := json.Marshal(v) // of what was JSON
+	return text
+}
+
+// toolsIn are the tools of a list that have a name, with the members that are of the protocol.
+func toolsIn(text json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	_ = json.Unmarshal(text, &list) // what is no list has no tools
+	tools := []json.RawMessage{}
+	for _, one := range list {
+		var named struct{ Name string }
+		var all object
+		if json.Unmarshal(one, &named) != nil || named.Name == "" ||
+			json.Unmarshal(one, &all) != nil {
+			continue
+		}
+		if json.Unmarshal(one, new(sdk.Tool)) != nil {
+			kept := object{"name": all["name"], "inputSchema": all["inputSchema"]}
+			for _, name := range []string{"title", "description"} {
+				if json.Unmarshal(all[name], new(string)) == nil {
+					kept[name] = all[name]
+				}
+			}
+			one = encoded(kept)
+		}
+		tools = append(tools, one)
+	}
+	return tools
+}
+
+// blocks are the blocks of an answer, and one more where structured says what they do not.
+func blocks(content, structured json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(content, &list) != nil && content != nil {
+		list = []json.RawMessage{content} // one alone
+	}
+	good := []json.RawMessage{}
+	var said []string
+	for _, one := range list {
+		one = block(one)
+		good = append(good, one)
+		var text struct{ Text string }
+		if json.Unmarshal(one, &text) == nil {
+			said = append(said, text.Text)
+		}
+	}
+	if structured != nil && string(structured) != "null" && !told(structured, said) {
+		var plain bytes.Buffer
+		_ = json.Compact(&plain, structured) // it was JSON
+		good = append(good, textBlock(plain.String()))
+	}
+	return good
+}
+
+func textBlock(text string) json.RawMessage {
+	return encoded(map[string]string{"type": "text", "text": text})
+}
+
+const mostOddBlock = 2000 // bytes that are shown of a block that is not of the protocol
+
+// block is a block as it came, or a text that shows it.
+func block(one json.RawMessage) json.RawMessage {
+	if json.Unmarshal(encoded(map[string]any{"content": []json.RawMessage{one}}),
+		new(sdk.CallToolResult)) == nil {
+		return one
+	}
+	var text string
+	if json.Unmarshal(one, &text) == nil {
+		return textBlock(text)
+	}
+	var parts struct {
+		Type any
+		Text *string
+	}
+	_ = json.Unmarshal(one, &parts) // it may be no object
+	switch {
+	case parts.Type == nil && parts.Text != nil:
+		return textBlock(*parts.Text)
+	case len(one) > mostOddBlock:
+		return textBlock(fmt.Sprintf("[content of type %v was skipped: %d bytes]", parts.Type,
+			len(one)))
+	}
+	return textBlock(string(one))
+}
+
+// told tells whether the text of an answer is its structured form, or the only member of it.
+func told(structured json.RawMessage, said []string) bool {
+	text := []byte(strings.Join(said, "\n"))
+	quoted := encoded(string(text))
+	var one object
+	if json.Unmarshal(structured, &one) == nil && len(one) == 1 {
+		for _, value := range one {
+			if same(value, text) || same(value, quoted) {
+				return true
+			}
+		}
+	}
+	return same(structured, text) || same(structured, quoted)
+}
+
+// same tells whether two texts are the same JSON; numbers are compared as they are written.
+func same(a, b []byte) bool {
+	var both [2]any
+	for i, text := range [][]byte{a, b} {
+		d := json.NewDecoder(bytes.NewReader(text))
+		if d.UseNumber(); d.Decode(&both[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(both[0], both[1])
+}

@@ -1,0 +1,411 @@
+// What servers write, as the SDK reads it. Over its pipes or HTTP a server may write banners and
+// logs between its messages, byte order marks, several messages or half of one in a line, events
+// without an end, ids that come back as strings, and any content type.
+//
+// What must stay true: a message is passed on as soon as it is whole, whatever stands around it;
+// what is no message is never an answer; a line is bounded.
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/runtime/process"
+)
+
+// mostMessage is how many bytes a message may have.
+const mostMessage = 16 << 20
+
+// cleaned are the messages in what a server writes, each framed as the SDK reads it.
+type cleaned struct {
+	lines      *bufio.Scanner
+	begin, end string        // of a frame
+	id         func() []byte // of the call that an answer without a good id is for; nil: none
+	answers    bool          // each answer is that call's
+	endpoint   bool          // the address of the old SSE transport comes first
+	nothing    func() []byte // what to say at the end where nothing came; nil: nothing
+
+	pending []byte // lines of a message that is not whole yet
+	framed  []byte // for the SDK to read
+	some    bool   // a message came
+	over    bool
+}
+
+func (c *cleaned) Read(p []byte) (int, error) {
+	for len(c.framed) == 0 {
+		if c.lines.Scan() {
+			c.take(c.lines.Bytes())
+			continue
+		}
+		err := c.lines.Err()
+		if errors.Is(err, bufio.ErrTooLong) && !c.over {
+			c.framed = c.frame(unreadable(c.id(), "it sent a message of more than 16 MB"))
+		} else if err == nil && !c.over {
+			if c.take(nil); !c.some && c.nothing != nil {
+				c.framed = c.frame(c.nothing())
+			}
+		}
+		if c.over = true; len(c.framed) == 0 {
+			return 0, cmp.Or(err, io.EOF)
+		}
+	}
+	n := copy(p, c.framed)
+	c.framed = c.framed[n:]
+	return n, nil
+}
+
+// take adds a line; an empty one ends what came before it.
+func (c *cleaned) take(line []byte) {
+	text := bytes.TrimPrefix(line, []byte("\ufeff"))
+	text, data := bytes.CutPrefix(text, []byte("data:"))
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if c.endpoint && data && !bytes.ContainsRune(text, '{') {
+		c.endpoint = false
+		c.framed = fmt.Appendf(nil, "event: endpoint\ndata: %s\n\n", bytes.TrimSpace(text))
+		return
+	}
+	text = bytes.TrimPrefix(text, []byte(" "))
+	switch {
+	case c.find(text):
+		c.pending = nil
+	case len(text) == 0 || c.pending != nil && (text[0] == '}' || text[0] == ']'):
+		c.find(append(c.pending, text...)) // it was written over several lines
+		c.pending = nil
+	case c.pending != nil && len(c.pending) < mostMessage:
+		c.pending = append(append(c.pending, text...), ' ')
+	case text[0] == '{' || text[0] == '[':
+		c.pending = append(bytes.Clone(text), ' ')
+	}
+}
+
+// find frames the messages of a text and tells whether there are any.
+func (c *cleaned) find(text []byte) (some bool) {
+	for _, one := range objectsIn(text) {
+		if message := clean(one, c.id(), c.answers); message != nil {
+			c.framed = append(c.framed, c.frame(message)...)
+			some, c.some = true, true
+		}
+	}
+	return some
+}
+
+func (c *cleaned) frame(message []byte) []byte {
+	if message == nil {
+		return nil
+	}
+	return fmt.Appendf(nil, "%s%s%s", c.begin, message, c.end)
+}
+
+// unread is our code for an answer that could not be read.
+const unread = -32098
+
+func unreadable(id []byte, why string) []byte {
+	if id == nil {
+		return nil
+	}
+	return encoded(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id),
+		"error": jsonrpc.Error{Code: unread, Message: why}})
+}
+
+// newLines cuts at line feeds, carriage returns, and both.
+func newLines(r io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, mostMessage)
+	half := false // a carriage return came, and perhaps its line feed does
+	seen := 0     // of the line, without an end
+	s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		start := 0
+		if half && len(data) > 0 {
+			if half = false; data[0] == '\n' {
+				start = 1
+			}
+		}
+		if i := bytes.IndexAny(data[start+seen:], "\r\n"); i >= 0 {
+			end := start + seen + i
+			half, seen = data[end] == '\r', 0
+			return end + 1, data[start:end], nil
+		}
+		if seen = len(data) - start; atEOF && seen > 0 {
+			start, seen = len(data)-seen, 0
+			return len(data), data[start:], nil
+		}
+		return start, nil, nil
+	})
+	return s
+}
+
+// notNumbers are the numbers that JSON does not have, and strings, which are left alone.
+var notNumbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b`)
+
+// objectsIn are the objects of a line that may be messages, those of a batch each.
+func objectsIn(line []byte) (list []json.RawMessage) {
+	if line = bytes.TrimSpace(line); !bytes.Contains(line, []byte(`{`)) {
+		return nil
+	}
+	if (bytes.Contains(line, []byte("NaN")) || bytes.Contains(line, []byte("Infinity"))) &&
+		!json.Valid(line) {
+		if repaired := notNumbers.ReplaceAllFunc(line, func(b []byte) []byte {
+			if b[0] == '"' {
+				return b
+			}
+			return []byte("null")
+		}); json.Valid(repaired) {
+			line = repaired
+		}
+	}
+	if json.Valid(line) {
+		if json.Unmarshal(line, &list) == nil {
+			return list
+		}
+		return []json.RawMessage{line}
+	}
+	const tries = 50 // places at which a message may begin behind other text
+	for range tries {
+		i := bytes.Index(line, []byte(`{"`))
+		if i < 0 {
+			break
+		}
+		var one json.RawMessage
+		line = line[i:]
+		d := json.NewDecoder(bytes.NewReader(line))
+		if d.Decode(&one) != nil {
+			line = line[1:]
+			continue
+		}
+		list = append(list, one)
+		line = line[d.InputOffset():]
+	}
+	return list
+}
+
+// clean is a message in the form of JSON-RPC; nil: it is none, but a line of a log. id is of the
+// call that is answered by what has no number for an id, and by everything where all is set.
+func clean(text json.RawMessage, id []byte, all bool) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(text, &m) != nil {
+		return nil
+	}
+	for _, name := range []string{"method", "error", "id"} {
+		if string(m[name]) == "null" {
+			delete(m, name)
+		}
+	}
+	tagged := m["jsonrpc"] != nil
+	m["jsonrpc"] = json.RawMessage(`"2.0"`)
+	if m["method"] == nil {
+		result, failed := m["result"], m["error"]
+		if result == nil && failed == nil && (!tagged || m["id"] == nil) ||
+			!tagged && m["id"] == nil {
+			return nil
+		}
+		if failed != nil {
+			delete(m, "result")
+			m["error"] = rpcError(failed)
+		} else {
+			m["result"] = repaired(result)
+		}
+		var written string
+		if json.Unmarshal(m["id"], &written) == nil {
+			if _, err := strconv.Atoi(written); err == nil {
+				m["id"] = json.RawMessage(written)
+			} else {
+				delete(m, "id")
+			}
+		}
+		if id != nil && (all || m["id"] == nil) {
+			m["id"] = id
+		}
+	} else if !tagged {
+		return nil
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	if _, err := jsonrpc.DecodeMessage(out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// rpcError is an error in the form of JSON-RPC.
+func rpcError(text json.RawMessage) json.RawMessage {
+	if e := (jsonrpc.Error{}); json.Unmarshal(text, &e) == nil && e.Message != "" {
+		return text
+	}
+	var parts struct{ Message string }
+	said := ""
+	if json.Unmarshal(text, &said) != nil {
+		_ = json.Unmarshal(text, &parts) // the code may be of another type
+	}
+	return encoded(jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+		Message: cmp.Or(said, parts.Message, string(text))})
+}
+
+// program is a server's process, whose pipes carry messages.
+type program struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	asked   atomic.Pointer[[]byte] // the id of the last call
+	once    sync.Once
+	cleaned
+}
+
+func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
+	out, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = p.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	p.cleaned = cleaned{lines: newLines(out), end: "\n", id: func() []byte {
+		if id := p.asked.Load(); id != nil {
+			return *id
+		}
+		return nil
+	}}
+	return (&sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}).Connect(ctx)
+}
+
+func (p *program) Write(message []byte) (int, error) {
+	if id := callOf(bytes.NewReader(message)); id != nil {
+		p.asked.Store(&id)
+	}
+	return p.in.Write(message)
+}
+
+// callOf is the id of a call, nil where the message is none.
+func callOf(message io.Reader) []byte {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.NewDecoder(message).Decode(&m) != nil || m.Method == "" {
+		return nil
+	}
+	return m.ID
+}
+
+// Close ends the program: by the end of its input, by a signal, by force.
+func (p *program) Close() error {
+	p.once.Do(func() {
+		_ = p.in.Close() // the program may have ended
+		over := make(chan struct{})
+		go func() {
+			_ = p.command.Wait() // however it ended
+			close(over)
+		}()
+		for _, force := range []func(){
+			func() { _ = p.command.Process.Signal(syscall.SIGTERM) },
+			func() { process.End(p.command) },
+		} {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Second):
+				force()
+			}
+		}
+		<-over
+	})
+	return nil
+}
+
+// answered gives the SDK what a server says over HTTP as a stream of messages.
+type answered struct {
+	http.RoundTripper
+	old bool // the server speaks the old SSE transport
+}
+
+// refusal is an answer of HTTP without a message of MCP.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("HTTP %d: %s", r.status, cmp.Or(r.text, http.StatusText(r.status)))
+}
+
+const mostRefusal = 300 // characters
+
+func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
+	var id []byte
+	if r.Method == http.MethodPost && r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil {
+			id = callOf(body)
+		}
+	}
+	response, err := a.RoundTripper.RoundTrip(r)
+	if err != nil || response.StatusCode/100 == 3 || r.Method == http.MethodDelete {
+		return response, err
+	}
+	if r.Header.Get("Mcp-Session-Id") != "" {
+		response.Header.Del("Mcp-Session-Id") // another one would end the session
+	}
+	far := &cleaned{lines: newLines(response.Body), begin: "data: ", end: "\n\n",
+		endpoint: a.old && r.Method == http.MethodGet,
+		id:       func() []byte { return id }, answers: id != nil}
+	switch fine := response.StatusCode/100 == 2; {
+	case r.Method == http.MethodGet && !fine:
+		return response, nil
+	case !fine && id == nil: // what needs no answer can be refused without harm
+		response.StatusCode = http.StatusAccepted
+		return response, nil
+	case !fine:
+		defer response.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // it may be half
+		far.lines = newLines(bytes.NewReader(text))
+		message, _ := io.ReadAll(far)
+		if len(message) == 0 || a.old {
+			line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+			if strings.HasPrefix(line, "<") { // a page
+				line = ""
+			}
+			return nil, &refusal{response.StatusCode, cut(line, mostRefusal, "...")}
+		}
+		far.lines, far.over = newLines(bytes.NewReader(message)), false
+	case id == nil && r.Method == http.MethodPost || a.old && r.Method == http.MethodPost:
+		return response, nil
+	case response.StatusCode == http.StatusAccepted: // the answer comes in the stream of notices
+		far.nothing = func() []byte { <-r.Context().Done(); return nil }
+	case id != nil:
+		kind := cmp.Or(response.Header.Get("Content-Type"), "of no type")
+		far.nothing = func() []byte {
+			return unreadable(id, "its answer is not of MCP ("+kind+")")
+		}
+	}
+	response.ContentLength = -1
+	if id != nil || a.old { // else it is a stream of notices, or none
+		response.StatusCode = http.StatusOK
+		response.Header.Set("Content-Type", "text/event-stream")
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{far, response.Body}
+	return response, nil
+}
