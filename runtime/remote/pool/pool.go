@@ -257,7 +257,7 @@ const busier = 8
 
 // choose takes a server for a sequence, until release: the one that knows most of it, or the least
 // busy. not are left out; nil: none is left.
-func (p *Pool) choose(ids []int32, not map[*server]bool) *server {
+func (p *Pool) choose(q *stream, not map[*server]bool) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var least *server
@@ -272,19 +272,23 @@ func (p *Pool) choose(ids []int32, not map[*server]bool) *server {
 		return nil
 	}
 	chosen := least
-	if s := p.known.find(ids); s != nil && s.up && !not[s] &&
+	if s := p.known.find(q.ids); s != nil && s.up && !not[s] &&
 		s.running <= 2*least.running+busier {
 		chosen = s
 	}
-	p.known.add(ids, chosen)
+	p.known.add(q.ids, chosen)
 	chosen.running++
+	q.taken = chosen
 	return chosen
 }
 
-func (p *Pool) release(s *server) {
+func (p *Pool) release(q *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.running--
+	if q.taken != nil {
+		q.taken.running--
+		q.taken = nil
+	}
 }
 
 // Submit begins a sequence. The error is sched.ErrClosed, a *sched.ContextLengthError, a
@@ -311,6 +315,7 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 	}
 	s := newStream(ctx, p, r)
 	if err := s.begin(); err != nil {
+		s.unwatch()
 		s.closePiece()
 		return nil, err
 	}

@@ -473,6 +473,39 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// However an answer ends, it runs no longer, here and at the server, though its client stays.
+func TestEndedAnswersDoNotRun(t *testing.T) {
+	f := newFake(t)
+	m, p := open(t, nil, f)
+	list := requests(t)
+	list["loop in a form"] = user("[[loop again ]]")
+	list["first token"] = user("[[say one two three]]")
+	for name, change := range map[string]func(*session.Request){
+		"loop in a form": func(r *session.Request) { r.Final = schemaOf(t, `{"type":"string"}`) },
+		"first token":    func(r *session.Request) { r.Stop = []string{"one"} },
+	} {
+		r := list[name]
+		change(&r)
+		list[name] = r
+	}
+	for name, r := range list {
+		say(t, m, r)
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			here, there := p.Stats(), f.sched.Stats()
+			if here.Running == 0 && there.Running == 0 && there.Waiting == 0 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s has ended, and %d run here, %d there", name, here.Running,
+					there.Running)
+			}
+		}
+	}
+	if st := p.Stats(); st.Stopped+st.Length+st.Cancelled+st.Failed < uint64(len(list)) {
+		t.Errorf("%d answers, of which %+v are counted", len(list), st.Counts)
+	}
+}
+
 func TestServersThatCannotBeUsed(t *testing.T) {
 	f := newFake(t)
 	for _, o := range []Options{{URLs: []string{f.URL}, Model: "gpt-4"},

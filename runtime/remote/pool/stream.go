@@ -38,6 +38,7 @@ type stream struct {
 	ids    []int32 // the prompt, and what was generated
 	most   int     // how long ids may get
 	ready  []sched.Token
+	taken  *server // counts the sequence as running; under Pool.mu
 	server *server
 	piece  *client.Stream // of server; nil: none is under way
 	only   []int32        // the piece is one token of these; nil: any
@@ -47,6 +48,7 @@ type stream struct {
 	closing bool
 	pieces  int
 	fails   int
+	unwatch func() bool // lets go of ctx
 
 	mu     sync.Mutex // of what follows
 	finish sched.FinishReason
@@ -63,6 +65,12 @@ func newStream(ctx context.Context, p *Pool, r sched.TokenRequest) *stream {
 	}
 	s.timing.Prompt = len(r.Prompt)
 	s.at.began = time.Now()
+	// a turn that ends at a stop string or a loop reads no further: it only cancels ctx, which
+	// closes the connection too
+	s.unwatch = context.AfterFunc(ctx, func() {
+		s.settle(sched.FinishCancelled, nil)
+		p.release(s)
+	})
 	return s
 }
 
@@ -71,6 +79,7 @@ func (s *stream) Next(ctx context.Context) (sched.Token, bool) {
 	for len(s.ready) == 0 {
 		switch {
 		case s.Finish() != "":
+			s.closePiece()
 			return sched.Token{}, false
 		case ctx.Err() != nil || s.ctx.Err() != nil:
 			s.end(sched.FinishCancelled, nil)
@@ -119,19 +128,20 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 	var busy *session.BusyError
 	var last error
 	for s.fails < tries {
-		from := s.pool.choose(s.ids, not)
+		from := s.pool.choose(s, not)
 		if from == nil {
 			break
 		}
 		err := work(from)
+		if s.ctx.Err() != nil {
+			s.closePiece()
+			return s.ctx.Err()
+		}
 		if s.server != from {
-			s.pool.release(from)
+			s.pool.release(s)
 		}
 		if err == nil {
 			return nil
-		}
-		if s.ctx.Err() != nil {
-			return s.ctx.Err()
 		}
 		refused, no := errors.AsType[*client.Error](err)
 		switch {
@@ -300,11 +310,10 @@ func isEnd(id int32) bool {
 }
 
 func (s *stream) closePiece() {
-	if s.piece == nil {
-		return
+	s.pool.release(s)
+	if s.piece != nil {
+		_ = s.piece.Close() // read to its end or not
 	}
-	_ = s.piece.Close() // read to its end or not
-	s.pool.release(s.server)
 	s.piece, s.server = nil, nil
 }
 
@@ -328,7 +337,13 @@ func (s *stream) end(f sched.FinishReason, err error) {
 	if s.piece != nil && (f == sched.FinishStop || f == sched.FinishLength) {
 		s.finishPiece()
 	}
+	s.unwatch()
 	s.closePiece()
+	s.settle(f, err)
+}
+
+// settle says once how the sequence ended, and counts it.
+func (s *stream) settle(f sched.FinishReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finish != "" {
