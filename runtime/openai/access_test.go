@@ -122,6 +122,26 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// Every API says when to ask again a server that cannot answer now.
+func TestRetryAfter(t *testing.T) {
+	for name, why := range map[string]error{"draining": sched.ErrClosed,
+		"unavailable": session.ErrUnavailable} {
+		srv, _ := porttest.Server(t, answertest.Fails(why))
+		const message = `"model":"gpt-oss:20b","max_tokens":9,"messages":[{"role":"user","content":"hi"}]`
+		for path, body := range map[string]string{"/v1/chat/completions": message,
+			"/v1/messages": message, "/api/chat": message, "/v1/responses": `"input":"hi"`,
+			"/v1/completions": `"prompt":"hi"`, "/api/generate": `"model":"gpt-oss:20b","prompt":"hi"`} {
+			for _, stream := range []string{"true", "false"} {
+				r := porttest.Ask(t, "POST", srv.URL+path, "{"+body+`,"stream":`+stream+"}")
+				if r.Status != 503 || r.Header.Get("Retry-After") != "2" {
+					t.Errorf("%s, %s, stream %s: %d, Retry-After %q", name, path, stream, r.Status,
+						r.Header.Get("Retry-After"))
+				}
+			}
+		}
+	}
+}
+
 func TestKey(t *testing.T) {
 	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	for _, c := range []struct {

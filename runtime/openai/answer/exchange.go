@@ -99,6 +99,9 @@ func (d *Driver) LogLine(r *http.Request, e *Exchange, took time.Duration) {
 	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
+// soon is when a client of a server that cannot answer now should ask again, in seconds.
+const soon = 2
+
 // WriteFault answers with an error. If the headers of a whole answer are sent already (sse.go),
 // it cuts the connection.
 func WriteFault(e *Exchange, f *Fault) {
@@ -106,8 +109,12 @@ func WriteFault(e *Exchange, f *Fault) {
 	if e.Status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	if f.retryAfter > 0 {
-		e.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+	after := f.retryAfter
+	if after == 0 && f.Status == http.StatusServiceUnavailable {
+		after = soon
+	}
+	if after > 0 {
+		e.Header().Set("Retry-After", strconv.Itoa(after))
 	}
 	if f.Status == http.StatusUnauthorized {
 		e.Header().Set("WWW-Authenticate", "Bearer")

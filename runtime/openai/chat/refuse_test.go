@@ -156,6 +156,8 @@ func TestStartErrors(t *testing.T) {
 		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, answer.KindInvalid,
 			"reasoning_effort", "", "must be low"},
 		{sched.ErrClosed, 503, answer.KindServer, "", answer.KindServer, "shutting down"},
+		{fmt.Errorf("%w: no server answers", session.ErrUnavailable), 503, answer.KindServer, "",
+			"model_unavailable", "no server answers"},
 		{errors.New("the device is gone"), 500, answer.KindServer, "", answer.KindServer, "the device is gone"},
 	} {
 		t.Run(c.message, func(t *testing.T) {
@@ -164,7 +166,8 @@ func TestStartErrors(t *testing.T) {
 				r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions",
 					`{"messages":[`+porttest.Hello+`],"stream":`+stream+`}`)
 				porttest.WantFault(t, r, c.status, c.kind, c.param, c.code, c.message)
-				want := map[bool]string{true: "7"}[c.status == http.StatusTooManyRequests]
+				want := map[int]string{http.StatusTooManyRequests: "7",
+					http.StatusServiceUnavailable: "2"}[c.status]
 				if r.Header.Get("Retry-After") != want {
 					t.Errorf("Retry-After: %q", r.Header.Get("Retry-After"))
 				}
