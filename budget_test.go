@@ -55,7 +55,7 @@ var budget = map[string]int{
 	"runtime/remote":             767,
 	"runtime/remote/client":      551,
 	"runtime/remote/local":       1226,
-	"runtime/remote/pool":        1028,
+	"runtime/remote/pool":        1105,
 	"runtime/remote/vllm":        1134,
 	"runtime/sample":             1230,
 	"runtime/sched":              2148,

@@ -372,6 +372,8 @@ const (
 	Loading  State = "loading"
 	Ready    State = "ready"
 	Leaving  State = "leaving" // no new turn; it is closed after the last one
+	// Unreachable: of the servers that make its tokens none answers
+	Unreachable State = "unreachable"
 )
 
 // loadedState is one model of the set, or one that is not in it.

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
@@ -48,8 +49,9 @@ type Model struct {
 	ckpt    *checkpoint.Checkpoint
 	backend engine.Backend
 	engine  engine.Engine
-	dense   string  // type of the engine's dense weights; "" where it is not here
-	behind  *behind // makes the 8-bit copy; nil: nobody does
+	dense   string     // type of the engine's dense weights; "" where it is not here
+	behind  *behind    // makes the 8-bit copy; nil: nobody does
+	servers *pool.Pool // make its tokens; nil: engine does
 
 	// reopen opens a backend in place of one whose device has failed; nil: that goes on.
 	reopen func(failed engine.Backend) (engine.Backend, error)
@@ -344,8 +346,8 @@ func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) 
 type Upstreams struct {
 	Name    string // of the model, as the catalogue knows it
 	Servers pool.Options
-	// Start starts the servers and returns when they answer. stop ends them; ended is told when
-	// they end before that. nil: they run already.
+	// Start starts the servers and does not wait for them. stop ends them; ended is told when they
+	// end before that. nil: they run already.
 	Start func(ctx context.Context, ended func(error)) (stop func() error, err error)
 }
 
@@ -365,18 +367,32 @@ func NewUpstream(ctx context.Context, o Options, e Upstreams) *Models {
 
 func (m *Models) loadElsewhere(found checkpoint.Found) (_ *Model, err error) {
 	e := servers{stop: func() error { return nil }}
+	o := m.upstreams.Servers
+	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
+	ctx, giveUp := context.WithCancelCause(m.ctx)
+	defer giveUp(nil)
+	var opened atomic.Bool
 	if m.upstreams.Start != nil {
-		ended := func(err error) { m.tellDamaged(&ModelError{err}) }
+		o.Starting = true
+		ended := func(err error) {
+			giveUp(err)
+			if opened.Load() {
+				m.tellDamaged(&ModelError{err})
+			}
+		}
 		if e.stop, err = m.upstreams.Start(m.ctx, ended); err != nil {
 			return nil, err
 		}
 	}
-	o := m.upstreams.Servers
-	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
-	if e.Pool, err = pool.Open(m.ctx, o); err != nil {
+	e.Pool, err = pool.Open(ctx, o)
+	opened.Store(err == nil)
+	if err == nil && ctx.Err() != nil { // they ended as they began to answer
+		err = errors.Join(context.Cause(ctx), e.Pool.Close())
+	}
+	if err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
-	return &Model{Model: session.NewModel(e, session.Options{ID: found.Name,
+	return &Model{servers: e.Pool, Model: session.NewModel(e, session.Options{ID: found.Name,
 		Device: fmt.Sprintf("servers (%d)", len(o.URLs)), Store: m.kept.store,
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: e.Context()}}})}, nil
 }

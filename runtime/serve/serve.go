@@ -171,6 +171,15 @@ func (m *Models) Lines() []string {
 // It returns how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
 
+// Ready tells why the model that answers by default cannot answer, though it is loaded.
+func (m *Models) Ready() error {
+	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
+	if !ok || model.servers == nil {
+		return nil
+	}
+	return model.servers.Ready()
+}
+
 // Damaged yields a *ModelError when the files of a loaded model became shorter than they were, or
 // the servers behind it ended. Its turns have failed, and the process should end.
 func (m *Models) Damaged() <-chan error { return m.damaged }
@@ -310,6 +319,9 @@ func (m *Models) Status() []Status {
 	for _, f := range m.all() {
 		names, now := m.names(f), m.loaded.now(keyOf(f))
 		model, _ := now.model.(*Model)
+		if now.state == Ready && model.servers != nil && model.servers.Ready() != nil {
+			now.state = Unreachable
+		}
 		list = append(list, Status{session.ModelInfo{ID: names[0], Aliases: names[1:],
 			ContextLength: (&runner{m, f}).ContextLength(), Created: started.Unix()},
 			now.state, model, now.until})

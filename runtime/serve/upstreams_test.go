@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
@@ -106,8 +107,41 @@ func TestElsewhere(t *testing.T) {
 		st.Stopped < 5 {
 		t.Errorf("%+v", st)
 	}
+	if st := m.Status()[0]; st.State != Ready || m.Ready() != nil {
+		t.Errorf("%s, %v", st.State, m.Ready())
+	}
+	srv.CloseClientConnections()
+	srv.Close()
+	for end := time.Now().Add(time.Minute); m.Ready() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the server is gone and taken for ready")
+		}
+	}
+	err = m.Ready()
+	if st := m.Status()[0]; st.State != Unreachable || !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("%s, %v", st.State, err)
+	}
 	if err, lost := m.Close(); err != nil || lost != nil || stopped != 1 {
 		t.Error(err, lost, stopped)
+	}
+}
+
+// Servers that end before they answer end the load, with their reason.
+func TestServersThatEndAsTheyStart(t *testing.T) {
+	o := DefaultOptions()
+	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
+	stopped := 0
+	m := NewUpstream(t.Context(), o, Upstreams{Name: "demo", Servers: pool.Options{
+		URLs: []string{"http://127.0.0.1:1"}}, Start: func(_ context.Context,
+		ended func(error)) (func() error, error) {
+		time.AfterFunc(50*time.Millisecond, func() { ended(errors.New("vLLM ended")) })
+		return func() error { stopped++; return nil }, nil
+	}})
+	if err := m.Ensure(t.Context()); err == nil || err.Error() != "vLLM ended" || stopped != 1 {
+		t.Errorf("%v, stopped %d times", err, stopped)
+	}
+	if err, lost := m.Close(); err != nil || lost != nil || len(m.Damaged()) > 0 {
+		t.Error(err, lost, len(m.Damaged()))
 	}
 }
 

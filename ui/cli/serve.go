@@ -316,7 +316,7 @@ func (s *server) ready() error {
 	case local.Draining:
 		return errors.New("draining: the server is about to stop")
 	}
-	return nil
+	return s.Models.Ready()
 }
 
 func (s *server) url() string { return s.urls()[0] }

@@ -261,6 +261,9 @@ func whoListens(port int) string {
 func (s *server) Status() local.Status {
 	st := local.StatusOf(s.Models, build().Version)
 	st.URL, st.State = s.url(), s.state.Load().(local.State)
+	if st.State == local.Ready && s.Models.Ready() != nil {
+		st.State = local.Unreachable
+	}
 	return st
 }
 

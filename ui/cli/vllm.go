@@ -177,7 +177,7 @@ func freePort() (host string, port int, err error) {
 	return "127.0.0.1", l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// startVLLM starts vLLM and waits until it can be asked.
+// startVLLM starts vLLM. ended is told when it ends before stop is called.
 func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	ended func(error)) (stop func() error, err error) {
 	if err := vllm.WriteVocabulary(folder); err != nil {
@@ -188,38 +188,22 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 		v.t.report("%s: %s", w.Text, w.Why)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ready, over := make(chan struct{}), make(chan error, 1)
+	over := make(chan error, 1)
 	go func() {
 		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleaned{v.t.Err},
-			Ready: func() { close(ready) },
 			Trouble: func(t vllm.Trouble) {
 				v.t.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
 			}})
 		if ctx.Err() == nil {
-			if err == nil {
-				err = errors.New("vLLM ended")
-			}
-			select {
-			case <-ready:
-				ended(err)
-			default:
-			}
+			ended(cmp.Or(err, errors.New("vLLM ended")))
+			err = nil // it is told
 		}
 		over <- err
 	}()
-	stop = func() error {
+	return func() error {
 		cancel()
 		return <-over
-	}
-	select {
-	case <-ready:
-		return stop, nil
-	case err := <-over:
-		cancel()
-		return nil, err
-	case <-v.c.Context.Done():
-		return nil, errors.Join(v.c.Context.Err(), stop())
-	}
+	}, nil
 }
 
 func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) error {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -18,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
 // fakeVLLM puts an executable named vllm on the path: the demo at the port that it is given, with a
@@ -41,6 +44,9 @@ while [ $# -gt 0 ]; do
   [ "$1" = --port ] && port=$2
   shift
 done
+# vLLM prints this before its socket listens
+echo "(APIServer pid=$$) INFO:     Application startup complete."
+sleep 0.5
 mkdir -p ` + folder + `/run
 export XDG_RUNTIME_DIR=` + folder + `/run XDG_STATE_HOME=` + folder + `
 exec ` + folder + `/ossrun serve demo --device cpu --served-model-name openai/gpt-oss-20b --port $port
@@ -192,6 +198,25 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	clients.Wait()
 	if said := front.err.String(); !strings.Contains(said, two.url+" is taken out: ") {
 		t.Error(said)
+	}
+	one.ended = true
+	if err := one.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	front.eventually("no server is left, which /ready and ossrun ps say", func() bool {
+		r, err := front.web.Get(front.url + "/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != ""
+	})
+	ps := exec.Command(front.cmd.Path, "ps", "--json")
+	ps.Env = front.cmd.Env
+	var list []local.Status
+	if out, err := ps.Output(); err != nil || json.Unmarshal(out, &list) != nil || len(list) != 1 ||
+		list[0].State != local.Unreachable || list[0].Models[0].State != "unreachable" {
+		t.Errorf("%v, %s", err, out)
 	}
 }
 

@@ -36,6 +36,8 @@ const (
 	Loading  State = "loading"
 	Ready    State = "ready"
 	Draining State = "draining"
+	// Unreachable: of the servers that make its tokens none answers
+	Unreachable State = "unreachable"
 )
 
 // Chat is the Kind of a chat that others may join: it has no port and is not stopped by others.
@@ -57,7 +59,7 @@ type Status struct {
 type Model struct {
 	Name    string     `json:"name"`
 	Aliases []string   `json:"aliases,omitempty"`
-	State   string     `json:"state"` // "unloaded", "loading", "ready", "leaving"
+	State   string     `json:"state"` // a serve.State
 	Device  string     `json:"device,omitempty"`
 	Context int        `json:"context"`         // tokens
 	Bytes   int64      `json:"bytes"`           // of memory

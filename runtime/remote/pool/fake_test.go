@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -29,8 +30,9 @@ type fake struct {
 
 	mu    sync.Mutex
 	seen  []asked
-	down  bool // every route answers 500
-	busy  int  // so many completions get 429
+	down  bool          // every route answers 500
+	busy  int           // so many completions get 429
+	warm  time.Duration // what the first token takes
 	spoil func(tokens int) string
 }
 
@@ -130,8 +132,10 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 	if busy {
 		f.busy--
 	}
-	spoil := f.spoil
+	spoil, warm := f.spoil, f.warm
+	f.warm = 0
 	f.mu.Unlock()
+	time.Sleep(warm)
 	if busy {
 		w.Header().Set("Retry-After", "7")
 		http.Error(w, `{"error":{"message":"full"}}`, http.StatusTooManyRequests)

@@ -34,6 +34,8 @@ type Options struct {
 	Context int           // tokens; 0: what they say, the least of them
 	Check   time.Duration // between two looks at a server; 0: two seconds
 	Notify  func(string)  // told which server fails and which is back; nil: nobody
+	// Starting says that the servers are being started: Open looks until one answers, or ctx ends
+	Starting bool
 }
 
 // Pool is the servers of one model. It is safe for concurrent use.
@@ -43,6 +45,7 @@ type Pool struct {
 	context int
 	stop    context.CancelFunc
 	looking sync.WaitGroup
+	looked  chan struct{} // has a value when a server was looked at since it was last empty
 
 	mu     sync.Mutex
 	known  affinity
@@ -60,15 +63,24 @@ type server struct {
 	asLogs  bool // its ids come as the names of logprobs: vLLM before 0.10.2
 	up      bool
 	running int
+	why     error // it is not up; nil: it is, or it was not looked at yet
+	down    bool  // and that was reported
 }
+
+// lookTime bounds one look at a server; tests shorten it.
+var lookTime = 10 * time.Second
 
 const (
 	defaultCheck = 2 * time.Second
-	// lookTime bounds one look at a server.
-	lookTime = 10 * time.Second
+	// firstToken bounds the token that a look asks for: a server that has just started compiles
+	// and warms up at it.
+	firstToken = 10 * time.Minute
 	// mostTokens is assumed where no server says how long its context is: the model's own.
 	mostTokens = 131072
 )
+
+// sayWaiting is how often a wait for the first server is reported; tests shorten it.
+var sayWaiting = 30 * time.Second
 
 // Open looks at every server. Those that do not answer are looked at again later; one must.
 func Open(ctx context.Context, o Options) (*Pool, error) {
@@ -78,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Check == 0 {
 		o.Check = defaultCheck
 	}
-	p := &Pool{o: o, known: newAffinity()}
+	p := &Pool{o: o, known: newAffinity(), looked: make(chan struct{}, 1)}
 	for _, url := range o.URLs {
 		client, err := client.New(url, o.Key)
 		if err != nil {
@@ -86,20 +98,13 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		}
 		p.list = append(p.list, &server{client: client})
 	}
-	failed := make([]error, len(p.list))
-	var looks sync.WaitGroup
-	for i, s := range p.list {
-		looks.Go(func() { failed[i] = p.probe(ctx, s) })
+	var looks context.Context
+	looks, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, s := range p.list {
+		p.looking.Go(func() { p.watch(looks, s) })
 	}
-	looks.Wait()
-	if p.up() == 0 {
-		p.closeClients()
-		return nil, fmt.Errorf("no server can be used: %w", errors.Join(failed...))
-	}
-	for i, err := range failed {
-		if err != nil {
-			o.Notify(fmt.Sprintf("%s is not used yet: %s", p.list[i].client.Root(), err))
-		}
+	if err := p.awaitFirst(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	p.context = o.Context
 	if p.context == 0 {
@@ -110,11 +115,72 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 			}
 		}
 	}
-	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for _, s := range p.list {
-		p.looking.Go(func() { p.watch(ctx, s) })
-	}
 	return p, nil
+}
+
+// awaitFirst waits until a server is up and the others were looked at, or take long. The error says
+// why none is.
+func (p *Pool) awaitFirst(ctx context.Context) error {
+	began := time.Now()
+	clock := time.NewTicker(sayWaiting)
+	defer clock.Stop()
+	late := time.After(lookTime)
+	for isLate := false; ; {
+		up, pending, failed := 0, 0, []error(nil)
+		p.mu.Lock()
+		for _, s := range p.list {
+			switch {
+			case s.up:
+				up++
+			case s.why == nil:
+				pending++
+			default:
+				failed = append(failed, s.why)
+			}
+		}
+		p.mu.Unlock()
+		switch {
+		case up > 0 && (pending == 0 || isLate):
+			p.reportDown()
+			return nil
+		case up+pending == 0 && !p.o.Starting:
+			return fmt.Errorf("no server can be used: %w", errors.Join(failed...))
+		}
+		select {
+		case <-p.looked:
+		case <-late:
+			isLate = true
+		case <-clock.C:
+			p.o.Notify(fmt.Sprintf("no answer from %s yet, after %s: still waiting",
+				strings.Join(p.o.URLs, ", "), time.Since(began).Round(time.Second)))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// reportDown tells which servers are not used from the start.
+func (p *Pool) reportDown() {
+	for _, s := range p.list {
+		p.mu.Lock()
+		why := s.why
+		if !s.up && why == nil {
+			why = errors.New("its first answer takes long")
+		}
+		s.down = why != nil
+		p.mu.Unlock()
+		if why != nil {
+			p.o.Notify(fmt.Sprintf("%s is not used yet: %s", s.client.Root(), why))
+		}
+	}
+}
+
+// Ready is nil while a server is up.
+func (p *Pool) Ready() error {
+	if p.up() == 0 {
+		return &downError{}
+	}
+	return nil
 }
 
 // Context is how many tokens a prompt and its answer may have together.
@@ -161,9 +227,9 @@ func (p *Pool) up() (n int) {
 
 // probe asks a server for its model and for one token, and takes it in if it gives token ids.
 func (p *Pool) probe(ctx context.Context, s *server) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	short, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	listed, err := s.client.Models(ctx)
+	listed, err := s.client.Models(short)
 	if err != nil {
 		return err
 	}
@@ -184,7 +250,9 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 		"temperature": 0, "return_token_ids": true, "return_tokens_as_token_ids": true,
 		"logprobs": 0, "skip_special_tokens": false}
 	var answer struct{ Choices []choice }
-	if err := s.client.Call(ctx, "POST", "/v1/completions", body, &answer); err != nil {
+	long, cancel := context.WithTimeout(ctx, firstToken)
+	defer cancel()
+	if err := s.client.Call(long, "POST", "/v1/completions", body, &answer); err != nil {
 		return err
 	}
 	if len(answer.Choices) != 1 {
@@ -204,27 +272,35 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 	return nil
 }
 
-// watch looks at a server from time to time.
+// watch looks at a server from time to time, and at once.
 func (p *Pool) watch(ctx context.Context, s *server) {
 	clock := time.NewTicker(p.o.Check)
 	defer clock.Stop()
-	for {
-		select {
-		case <-clock.C:
-		case <-ctx.Done():
-			return
-		}
+	for ctx.Err() == nil {
 		p.mu.Lock()
 		up := s.up
 		p.mu.Unlock()
-		if !up {
-			if p.probe(ctx, s) == nil {
+		if up {
+			if err := p.healthy(ctx, s); err != nil && ctx.Err() == nil {
+				p.failed(s, err)
+			}
+		} else {
+			err := p.probe(ctx, s)
+			p.mu.Lock()
+			back := err == nil && s.down
+			s.down, s.why = s.down && !back, err
+			p.mu.Unlock()
+			if back {
 				p.o.Notify(s.client.Root() + " answers again")
 			}
-			continue
+			select {
+			case p.looked <- struct{}{}:
+			default: // awaitFirst has not seen the last one yet
+			}
 		}
-		if err := p.healthy(ctx, s); err != nil && ctx.Err() == nil {
-			p.failed(s, err)
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
 		}
 	}
 }
@@ -245,6 +321,7 @@ func (p *Pool) failed(s *server, why error) {
 	p.mu.Lock()
 	was := s.up
 	s.up = false
+	s.down = s.down || was
 	p.known.forget(s)
 	p.mu.Unlock()
 	if was {

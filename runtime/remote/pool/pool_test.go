@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -245,14 +248,7 @@ func TestServersThatBreakOff(t *testing.T) {
 					t.Errorf("%q, %+v", got.Answer, got.Done)
 				}
 			}
-			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-				if p.up() == 2 {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatal("the server is not taken in again")
-				}
-			}
+			eventually(t, "the server is taken in again", func() bool { return p.up() == 2 })
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -283,15 +279,11 @@ func TestNoServer(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a.set(func() { a.down = false })
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if p.up() == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the server is not taken in again")
-		}
+	if err := p.Ready(); !errors.Is(err, session.ErrUnavailable) {
+		t.Error(err)
 	}
+	a.set(func() { a.down = false })
+	eventually(t, "the server is taken in again", func() bool { return p.up() == 1 })
 	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
 		t.Errorf("%+v", got)
 	}
@@ -490,19 +482,104 @@ func TestEndedAnswersDoNotRun(t *testing.T) {
 	}
 	for name, r := range list {
 		say(t, m, r)
-		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		eventually(t, name+" runs no longer", func() bool {
 			here, there := p.Stats(), f.sched.Stats()
-			if here.Running == 0 && there.Running == 0 && there.Waiting == 0 {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s has ended, and %d run here, %d there", name, here.Running,
-					there.Running)
-			}
-		}
+			return here.Running == 0 && there.Running == 0 && there.Waiting == 0
+		})
 	}
 	if st := p.Stats(); st.Stopped+st.Length+st.Cancelled+st.Failed < uint64(len(list)) {
 		t.Errorf("%d answers, of which %+v are counted", len(list), st.Counts)
+	}
+}
+
+// shorten makes the waits of this package short for a test.
+func shorten(t *testing.T) {
+	look, say := lookTime, sayWaiting
+	lookTime, sayWaiting = 50*time.Millisecond, 60*time.Millisecond
+	t.Cleanup(func() { lookTime, sayWaiting = look, say })
+}
+
+// A server that is being started does not listen at first, and its first answer takes longer than a
+// look may: it is waited for, which is reported. Another one that is up is not kept from work.
+func TestServersThatStart(t *testing.T) {
+	shorten(t)
+	place, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := place.Addr().String()
+	place.Close()
+	f := newFake(t)
+	f.set(func() { f.warm = 5 * lookTime })
+	var late *httptest.Server
+	clock := time.AfterFunc(3*lookTime, func() {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		late = &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
+		late.Start()
+	})
+	var notes []string
+	began := time.Now()
+	p, err := Open(t.Context(), Options{URLs: []string{"http://" + address}, Starting: true,
+		Model: "openai/gpt-oss-20b", Check: 10 * time.Millisecond,
+		Notify: func(text string) { notes = append(notes, text) }})
+	if err != nil {
+		t.Fatal(err, clock.Stop())
+	}
+	if took := time.Since(began); took < 8*lookTime || p.Ready() != nil {
+		t.Errorf("after %v: %v", took, p.Ready())
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "no answer from http://"+address+
+		" yet, after ") || strings.Contains(all, "again") || strings.Contains(all, "not used") {
+		t.Error(all)
+	}
+	late.Close()
+
+	quick := newFake(t)
+	f.set(func() { f.warm = 10 * lookTime })
+	notes = nil
+	m, p := open(t, &notes, f, quick)
+	if p.up() != 1 {
+		t.Errorf("%d are up", p.up())
+	}
+	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "the slow one is used", func() bool { return p.up() == 2 })
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, f.URL+" is not used yet: ") ||
+		!strings.Contains(all, f.URL+" answers again") {
+		t.Error(all)
+	}
+}
+
+// One that ends while it is waited for ends the wait, with its reason.
+func TestServerThatEndsAsItStarts(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("vLLM ended: exit status 1")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	_, err := Open(ctx, Options{URLs: []string{"http://127.0.0.1:1"}, Starting: true,
+		Check: 10 * time.Millisecond})
+	if err == nil || err.Error() != why.Error() {
+		t.Error(err)
+	}
+}
+
+// eventually waits for what comes by itself.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not yet: " + what)
+		}
 	}
 }
 

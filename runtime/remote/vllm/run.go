@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -48,7 +47,6 @@ func WriteVocabulary(folder string) error {
 // Watcher is told how a start goes.
 type Watcher struct {
 	Log     io.Writer     // vLLM's own log
-	Ready   func()        // requests can be sent
 	Trouble func(Trouble) // each known one once
 }
 
@@ -118,7 +116,7 @@ func prepare(ctx context.Context, p Plan, log io.Writer) error {
 
 // watch passes the log on and looks for known troubles.
 func (w Watcher) watch(log io.Reader) {
-	told, ready := map[string]bool{}, false
+	told := map[string]bool{}
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadString('\n')
 		if line != "" {
@@ -127,10 +125,6 @@ func (w Watcher) watch(log io.Reader) {
 		if t, ok := Diagnose(line); ok && !told[t.Name] {
 			told[t.Name] = true
 			w.Trouble(t)
-		}
-		if !ready && strings.Contains(line, "Application startup complete") {
-			ready = true
-			w.Ready()
 		}
 		if err != nil {
 			return

@@ -43,6 +43,22 @@ func fake(t *testing.T, name, script string) {
 	t.Setenv("PATH", folder+":/usr/bin:/bin")
 }
 
+// when is a log that calls then at words.
+type when struct {
+	words string
+	then  func()
+	*strings.Builder
+}
+
+func (w when) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), w.words) {
+		w.then()
+	}
+	return w.Builder.Write(line)
+}
+
+func (w when) WriteString(line string) (int, error) { return w.Write([]byte(line)) }
+
 func TestRunWatchesTheLog(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	folder := t.TempDir()
@@ -63,9 +79,9 @@ while :; do sleep 0.05; done
 	p.Key = "secret"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var log strings.Builder
+	log := when{"startup complete", cancel, &strings.Builder{}}
 	var troubles []string
-	if err := Run(ctx, p, folder, Watcher{Log: &log, Ready: cancel,
+	if err := Run(ctx, p, folder, Watcher{Log: log,
 		Trouble: func(t Trouble) { troubles = append(troubles, t.Name) }}); err != nil {
 		t.Fatal(err)
 	}
