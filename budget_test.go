@@ -56,7 +56,7 @@ var budget = map[string]int{
 	"runtime/remote/client":      551,
 	"runtime/remote/local":       1226,
 	"runtime/remote/pool":        1105,
-	"runtime/remote/vllm":        1134,
+	"runtime/remote/vllm":        1270,
 	"runtime/sample":             1230,
 	"runtime/sched":              2148,
 	"runtime/sched/draft":        332,

@@ -171,6 +171,28 @@ func TestVLLMThatDies(t *testing.T) {
 	}
 }
 
+// This program is killed, and vLLM, which nobody else would end, does not outlive it.
+func TestVLLMEndsWithAKilledFront(t *testing.T) {
+	pid := fakeVLLM(t)
+	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
+	front.ended = true
+	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(front.err.String())[1]
+	if err := front.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-front.done
+	front.eventually("vLLM has ended", func() bool {
+		r, err := http.Get(behind + "/health")
+		if err == nil {
+			r.Body.Close()
+		}
+		return err != nil
+	})
+	if _, err := os.Stat(pid); err != nil {
+		t.Error(err)
+	}
+}
+
 // One of two servers is killed under load: every answer is whole, also those that had begun.
 func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -50,8 +51,16 @@ type Watcher struct {
 	Trouble func(Trouble) // each known one once
 }
 
-// stopping is how long vLLM may take to end after it was asked to.
-const stopping = 30 * time.Second
+const (
+	// stopping is how long vLLM may take to end after it was asked to.
+	stopping = 30 * time.Second
+	// lastLines is how long its log is read when it has ended.
+	lastLines = 5 * time.Second
+)
+
+// untilWeEnd is a part of the shell's command: a process of vLLM's group that asks it to stop when
+// the other end of a pipe is closed, as it is when this program was killed.
+const untilWeEnd = "{ read _ <&3; kill -INT 0; sleep 30; kill -KILL 0; } >/dev/null 2>&1 & "
 
 // Run runs the plan's command in a folder with its config, until it ends. ctx asks vLLM to stop.
 func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
@@ -72,26 +81,47 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	if err := prepare(ctx, p, w.Log); err != nil {
 		return err
 	}
+	alive, held, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start vLLM: %w", err)
+	}
+	defer held.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start vLLM: %w", errors.Join(err, alive.Close()))
+	}
+	defer read.Close()
 	// the plan's text is for a shell: it names variables of the environment
-	c := exec.CommandContext(ctx, "sh", "-c", "exec env "+p.Command())
+	c := exec.CommandContext(ctx, "sh", "-c", untilWeEnd+"exec env "+p.Command()+" 3<&-")
 	c.Dir = folder
 	c.Env = append(os.Environ(), "VLLM_API_KEY="+p.Key)
-	process.OwnGroup(c)
-	c.Cancel = func() error { return process.Interrupt(c) }
-	c.WaitDelay = stopping
-	read, write := io.Pipe()
+	c.ExtraFiles = []*os.File{alive}
 	c.Stdout, c.Stderr = write, write
+	process.OwnGroup(c)
+	var memory shared
+	c.Cancel = func() error {
+		memory.look(c.Process.Pid)
+		return process.Interrupt(c)
+	}
+	c.WaitDelay = stopping
+	err = c.Start()
+	alive.Close()
+	write.Close()
+	if err != nil {
+		return fmt.Errorf("start vLLM: %w", err)
+	}
 	watched := make(chan struct{})
 	go func() {
-		w.watch(read)
+		w.watch(read, func() { memory.look(c.Process.Pid) })
 		close(watched)
 	}()
-	err := c.Run()
-	if c.Process != nil {
-		process.End(c) // workers that outlived it
-	}
-	write.Close()
+	err = c.Wait()
+	memory.look(c.Process.Pid)
+	process.End(c) // workers that outlived it
+	// a process that has left the group may keep the log open
+	_ = read.SetReadDeadline(time.Now().Add(lastLines))
 	<-watched
+	memory.remove()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("vLLM ended: %w", err)
 	}
@@ -114,17 +144,24 @@ func prepare(ctx context.Context, p Plan, log io.Writer) error {
 	return nil
 }
 
-// watch passes the log on and looks for known troubles.
-func (w Watcher) watch(log io.Reader) {
+// ourLook is in a line of vLLM's log for each look of package pool at a server that is well.
+const ourLook = `"GET /health HTTP/1.1" 200`
+
+// watch passes the log on and looks for known troubles. started is called when vLLM's processes are
+// all there; it may take requests some time later.
+func (w Watcher) watch(log io.Reader, started func()) {
 	told := map[string]bool{}
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadString('\n')
-		if line != "" {
+		if line != "" && !strings.Contains(line, ourLook) {
 			_, _ = io.WriteString(w.Log, line) // a log that cannot be written stops nothing
 		}
 		if t, ok := Diagnose(line); ok && !told[t.Name] {
 			told[t.Name] = true
 			w.Trouble(t)
+		}
+		if strings.Contains(line, "Application startup complete") {
+			started()
 		}
 		if err != nil {
 			return

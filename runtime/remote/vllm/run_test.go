@@ -68,6 +68,8 @@ echo "$VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8" >> arguments
 echo "$VLLM_API_KEY" >> arguments
 echo "CUDA out of memory" >&2
 echo "CUDA out of memory" >&2
+echo 'INFO:     127.0.0.1:40130 - "GET /health HTTP/1.1" 200 OK'
+echo 'INFO:     127.0.0.1:40130 - "GET /health HTTP/1.1" 503 Service Unavailable'
 echo "INFO: Application startup complete."
 while :; do sleep 0.05; done
 `)
@@ -91,7 +93,8 @@ while :; do sleep 0.05; done
 		t.Errorf("%q", b)
 	}
 	if fmt.Sprint(troubles) != "[a GPU is out of memory]" ||
-		!strings.Contains(log.String(), "startup") {
+		!strings.Contains(log.String(), "startup") || !strings.Contains(log.String(), "Unavailable") ||
+		strings.Contains(log.String(), "200 OK") {
 		t.Errorf("%q, %q", troubles, log.String())
 	}
 	if b, _ = os.ReadFile(filepath.Join(folder, "GPT-OSS_Blackwell.yaml")); string(b) != p.YAML() {

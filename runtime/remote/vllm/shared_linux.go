@@ -1,0 +1,87 @@
+// The shared memory that vLLM's processes leave behind. They are killed at a stop, by vLLM itself
+// or by us, before they have removed their files of /dev/shm: up to 1 GB for each start, which is
+// memory until the machine starts again.
+//
+// What must stay true: only files that the group had mapped are removed, of names that vLLM and
+// what it is made of give them, and only when the group is gone.
+
+package vllm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+const sharedFolder = "/dev/shm/"
+
+// sharedNames are how the names begin: Python's blocks and semaphores, vLLM's own, NCCL's, torch's.
+var sharedNames = []string{"psm_", "sem.mp-", "vllm", "nccl-", "torch_"}
+
+// shared is the files of one process group. It is safe for concurrent use.
+type shared struct {
+	mu    sync.Mutex
+	files map[string]bool
+}
+
+// look notes what the group has mapped now.
+func (s *shared) look(group int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil {
+		s.files = map[string]bool{}
+	}
+	mapped := mappedBy(group)
+	files, _ := os.ReadDir(sharedFolder)
+	for _, f := range files {
+		if !slices.ContainsFunc(sharedNames, func(start string) bool {
+			return strings.HasPrefix(f.Name(), start)
+		}) {
+			continue
+		}
+		if info, err := f.Info(); err == nil && mapped[info.Sys().(*syscall.Stat_t).Ino] {
+			s.files[sharedFolder+f.Name()] = true
+		}
+	}
+}
+
+// mappedBy are the inodes of /dev/shm that processes of a group have mapped. The paths beside them
+// do not help: a semaphore has its name by a link, and is shown under another.
+func mappedBy(group int) map[uint64]bool {
+	inodes := map[uint64]bool{}
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		// a process may have ended by now; its name, in parentheses, may have any character
+		stat, _ := os.ReadFile(p + "/stat")
+		var state string
+		var parent, of int
+		_, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent, &of)
+		if err != nil || of != group {
+			continue
+		}
+		maps, _ := os.ReadFile(p + "/maps")
+		for line := range strings.Lines(string(maps)) {
+			var addresses, rights, offset, device string
+			var inode uint64
+			if strings.Contains(line, " "+sharedFolder) {
+				_, _ = fmt.Sscan(line, &addresses, &rights, &offset, &device, &inode)
+				inodes[inode] = true
+			}
+		}
+	}
+	return inodes
+}
+
+// remove removes what is left of them.
+func (s *shared) remove() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.files {
+		_ = os.Remove(name) // most are gone
+	}
+}

@@ -1,0 +1,88 @@
+package vllm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// workers is a program as vLLM is: Python with shared memory and a semaphore, the process that
+// cleans up after it, and a worker of its group that has them open.
+const workers = `import multiprocessing as m, os, signal, sys, time
+from multiprocessing.shared_memory import SharedMemory
+
+def work(name, ready):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    block = SharedMemory(name)
+    ready.release()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    block, ready = SharedMemory(create=True, size=4096), m.get_context("spawn").Semaphore(0)
+    m.get_context("spawn").Process(target=work, args=(block.name, ready), daemon=True).start()
+    ready.acquire()
+    own = m.get_context("spawn").Semaphore(0)
+    print(block.name, "sem." + own._semlock.name[1:], flush=True)
+    print("Application startup complete.", flush=True)
+    time.sleep(0.2)
+    end = os.environ["END"]
+    if end == "leader": os.kill(os.getpid(), signal.SIGKILL)
+    if end == "all": os.killpg(0, signal.SIGKILL)
+    time.sleep(60)
+`
+
+// Nothing is left in /dev/shm, whichever way vLLM ends; what is not vLLM's stays.
+func TestRunLeavesNoSharedMemory(t *testing.T) {
+	others := filepath.Join(sharedFolder, fmt.Sprint("psm_others", os.Getpid()))
+	if err := os.WriteFile(others, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(others)
+	program := filepath.Join(t.TempDir(), "workers.py")
+	if err := os.WriteFile(program, []byte(workers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	out, err := exec.Command(python, "-c", "import sys; print(sys.executable)").Output()
+	if err == nil {
+		python = strings.TrimSpace(string(out)) // not a shim's
+	}
+	fake(t, "vllm", "exec "+python+" "+program+"\n")
+	p, err := Make(Request{Hardware: "B200", Model: "120b", Launch: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"stop", "leader", "all"} {
+		t.Setenv("END", end)
+		ctx, cancel := context.WithCancel(t.Context())
+		log := when{"startup complete", func() {}, &strings.Builder{}}
+		if end == "stop" {
+			log.then = cancel
+		}
+		err := Run(ctx, p, t.TempDir(), Watcher{Log: log})
+		cancel()
+		if (err == nil) != (end == "stop") {
+			t.Errorf("%s: %v", end, err)
+		}
+		line, _, _ := strings.Cut(log.String(), "\n")
+		files := strings.Fields(line)
+		if len(files) != 2 || !strings.HasPrefix(line, "psm_") {
+			t.Fatalf("%s: %q", end, log)
+		}
+		for _, name := range files {
+			if _, err := os.Stat(sharedFolder + name); err == nil {
+				t.Errorf("%s: %s is left", end, name)
+			}
+		}
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Error(err)
+	}
+}
