@@ -67,6 +67,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 		if inner != "" {
 			value = inner + "=" + value
 		}
+		noteSpelling(app, cmd, name)
 		value = plain(flagNamed(cmd, name), value)
 		if name == "help" || name == "h" { // whatever else is asked for
 			return append(slices.Clone(args[:at]), "--help")
@@ -85,6 +86,25 @@ func flagsFirst(app *cli.App, args []string) []string {
 		rest = append([]string{"--"}, rest...)
 	}
 	return append(append(append([]string{}, args[:at]...), flags...), rest...)
+}
+
+// noteSpelling remembers by which of its names a flag was given. Names that are one here may be two
+// flags of vLLM, as --swap-space and --kv-offloading-size are.
+func noteSpelling(app *cli.App, cmd *cli.Command, name string) {
+	if f := flagNamed(cmd, name); f != nil {
+		if app.Metadata == nil {
+			app.Metadata = map[string]any{}
+		}
+		app.Metadata["spelling of "+f.Names()[0]] = name
+	}
+}
+
+// spelling is that name, but for vLLM's short ones, which are no more than that.
+func spelling(c *cli.Context, name string) string {
+	if s, ok := c.App.Metadata["spelling of "+name].(string); ok && len(s) > len("-tp") {
+		return s
+	}
+	return name
 }
 
 // leftOpen tells whether a value leaves it to the machine, in vLLM's words, which is what happens

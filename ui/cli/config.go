@@ -76,6 +76,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 			continue
 		}
 		f := flagNamed(c.Command, name)
+		noteSpelling(app, c.Command, k)
 		if err := c.Set(name, plain(f, values[written])); err != nil {
 			return fail(exitUsage, "config file %s: %s: %s", path, written, misread(f, name,
 				values[written]))

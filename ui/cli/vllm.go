@@ -228,21 +228,22 @@ func vllmWords(c *cli.Context) (list []string) {
 			name == "tensor-parallel-size" { // which the plan knows by itself
 			continue
 		}
+		flag := "--" + spelling(c, name)
 		switch v := c.Value(name).(type) {
 		case bool:
 			if v {
-				list = append(list, "--"+name)
+				list = append(list, flag)
 			}
 		case cli.StringSlice: // settings inside a setting
 			for _, inner := range v.Value() {
 				if strings.HasPrefix(inner, "{") {
-					list = append(list, "--"+name+" "+shellWord(inner))
+					list = append(list, flag+" "+shellWord(inner))
 				} else {
 					list = append(list, "-cc."+shellWord(inner))
 				}
 			}
 		default:
-			list = append(list, "--"+name+" "+shellWord(fmt.Sprint(v)))
+			list = append(list, flag+" "+shellWord(fmt.Sprint(v)))
 		}
 	}
 	slices.Sort(list)
