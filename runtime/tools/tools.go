@@ -61,7 +61,13 @@ func Open(ctx context.Context, o Options) (*Tools, error) {
 	var list []mcp.Server
 	names := slices.Clone(o.Names)
 	for _, s := range o.Servers {
-		if s == "demo" {
+		if s == "demo" { // which vLLM starts without a key of a search engine too
+			if _, _, err := browser.Engine(""); o.Search == "" && err != nil {
+				o.Search = "none"
+				t.Notes = append(t.Notes, "--tool-server demo: the browser opens pages and does "+
+					"not search. Set EXA_API_KEY or BRAVE_API_KEY, or --search to the URL of a "+
+					"SearXNG.")
+			}
 			names = append(names, Browser, Python)
 			continue
 		}
