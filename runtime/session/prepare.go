@@ -128,7 +128,7 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 					"the parameters of the strict function " + f.Name + " are not supported: " +
 						err.Error()}
 			default:
-				relaxed = append(relaxed, f.Name+": "+err.Error())
+				relaxed = append(relaxed, f.Name+": nothing is held: "+err.Error())
 			}
 		}
 		if i, twice := at[f.Name]; twice {

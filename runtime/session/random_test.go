@@ -53,7 +53,7 @@ const (
 	citySchema  = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"],"additionalProperties":false}`
 	anySchema   = `{"type":"object"}`
 	// cannot be held: any JSON object
-	oddSchema    = `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
+	oddSchema    = `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 	answerSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
 	treeSchema   = `{"type":"object","properties":{"name":{"type":"string","maxLength":12},"children":{"type":"array","items":{"$ref":"#"},"maxItems":2}},"required":["name","children"],"additionalProperties":false}`
 )

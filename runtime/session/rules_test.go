@@ -90,7 +90,7 @@ func TestTurnsAreMasked(t *testing.T) {
 }
 
 func TestParametersThatCannotBeHeld(t *testing.T) {
-	odd := `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
+	odd := `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 	q, err := submitted(t, Request{Functions: weatherTool(odd)})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 	_, err = submitted(t, Request{Functions: weatherTool(odd), Strict: []string{"get_weather"}})
 	var bad *RequestError
 	if !errors.As(err, &bad) || !strings.Contains(bad.Msg, "#/properties/a") ||
-		!strings.Contains(bad.Msg, "unevaluatedProperties") {
+		!strings.Contains(bad.Msg, "$ref") {
 		t.Errorf("strict: %v", err)
 	}
 	if _, err = submitted(t, Request{ToolChoice: grammar.Required}); !errors.As(err, &bad) {

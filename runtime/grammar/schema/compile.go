@@ -81,6 +81,10 @@ type rounds struct {
 	others    map[string]*automaton.String // by listed names: all names but these
 	crossings map[crossingKey]crossing
 	effort    int // of all compilations, in about nanoseconds
+
+	lenient bool                // keywords are left out
+	left    []*UnsupportedError // what was left out
+	free    bool                // what is left takes any value, or any object
 }
 
 func newRounds() *rounds {

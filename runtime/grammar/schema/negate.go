@@ -34,6 +34,9 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 		if err := c.check(x); err != nil {
 			return nil, by.fault(err)
 		}
+		if n.all = len(c.relaxed[x.from]) > 0; n.all { // check has left something out
+			break
+		}
 		if len(x.strings) > 0 || x.fractions || x.beyond != nil {
 			return nil, by.refuse("negated twice")
 		}

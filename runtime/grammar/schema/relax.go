@@ -9,17 +9,18 @@ package schema
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// mostRelaxed bounds how many keywords are taken out of a schema, and mostEffort the time that it
-// takes, about a quarter of a second. A schema that needs more is not worth enforcing.
-const (
-	mostRelaxed = 24
-	mostEffort  = 1 << 28
-)
+// mostEffort bounds the time that it takes, about a quarter of a second. A schema that needs more
+// is not worth enforcing.
+const mostEffort = 1 << 28
 
 // relaxedSchema is a compiled schema, with what of the schema it does not enforce.
 type relaxedSchema struct {
@@ -31,8 +32,9 @@ var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Ke
 	Stale: func(r relaxedSchema) bool { return r.held.Large() }}
 
 // RelaxedWithin compiles what can be enforced of a schema, or of the parameters of a function if
-// arguments is true. It waits for its turn (see Compiling) and stops when ctx ends. less says what
-// is not enforced: nothing for most schemas. Errors are as those of Compile.
+// arguments is true. It waits for its turn (see Compiling) and stops when ctx ends. less names
+// every keyword that is not enforced: none for most schemas. If nothing can be enforced, the
+// grammar is any object or any JSON, and less says so first. Errors are those of what is no schema.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automaton.Grammar,
 	less []string, err error) {
 	g, err = CompileWithin(ctx, raw, arguments)
@@ -60,28 +62,113 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 	error) {
 	relaxed := map[*jsondoc.Value]map[string]bool{}
 	known := newRounds()
-	var less []string
+	known.lenient = true
 	for {
 		g, err := compileRounds(ctx, d, object, relaxed, known)
 		var unsupported *UnsupportedError
-		if !errors.As(err, &unsupported) || len(less) == mostRelaxed || known.effort > mostEffort {
+		if !errors.As(err, &unsupported) {
+			less := known.summary()
+			if known.free && len(less) > 0 {
+				less = append([]string{"nothing is held"}, less...)
+			}
 			return g, less, err
 		}
 		some := false
 		for _, s := range unsupported.at {
 			for _, keyword := range unsupported.keywords {
-				if s.from.Get(keyword) == nil || relaxed[s.from][keyword] {
-					continue
+				if s.from.Get(keyword) != nil && !relaxed[s.from][keyword] {
+					relax1(relaxed, s, keyword)
+					some = true
 				}
-				if relaxed[s.from] == nil {
-					relaxed[s.from] = map[string]bool{}
-				}
-				relaxed[s.from][keyword], some = true, true
 			}
 		}
-		if !some {
-			return nil, nil, err
+		if some {
+			known.left = append(known.left, unsupported)
 		}
-		less = append(less, unsupported.Error())
+		if some && known.effort <= mostEffort {
+			continue
+		}
+		g = AnyJSON()
+		if t := d.Get("type"); object || t != nil && t.Text == "object" {
+			g = AnyObject()
+		}
+		return g, append([]string{"nothing is held: " + err.Error()}, known.summary()...), nil
 	}
+}
+
+// free tells that a node takes any value, or any object.
+func (c *compiler) free(id int32) bool {
+	for _, s := range c.nodes[id].shapes {
+		o, a := s.object, s.array
+		switch {
+		case s.text != nil && s.text != c.anyString,
+			a != nil && (a.Min > 0 || a.Max >= 0 || len(a.Prefix) > 0 || a.Items != c.program.Any),
+			o != nil && (o.Min > 0 || o.Max >= 0 || len(o.Properties) > 0 || len(o.Extra) != 1 ||
+				o.Extra[0].Name != c.anyString || o.Extra[0].Value != c.program.Any):
+			return false
+		}
+	}
+	n := len(c.nodes[id].shapes)
+	return n == 1 && c.nodes[id].shapes[0].object != nil || n == anyShapes
+}
+
+// anyShapes are null, true, false, numbers, strings, arrays and objects.
+const anyShapes = 7
+
+func relax1(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword string) {
+	if relaxed[s.from] == nil {
+		relaxed[s.from] = map[string]bool{}
+	}
+	relaxed[s.from][keyword] = true
+}
+
+// leave takes a keyword out at once, if that is allowed and it stands in the document, so that what
+// many places have costs one compilation and not one each.
+func (c *compiler) leave(s *schema, err error) error {
+	u, ok := err.(*UnsupportedError)
+	if !ok || !c.lenient || s.by != nil {
+		return err
+	}
+	for _, keyword := range u.keywords {
+		relax1(c.relaxed, s, keyword)
+	}
+	s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
+		func(m jsondoc.Member) bool { return slices.Contains(u.keywords, m.Name) })...)
+	c.left = append(c.left, u)
+	return nil
+}
+
+// mostNamed is how many places of a keyword are named, mostSaid how long all may be.
+const mostNamed, mostSaid = 3, 3000
+
+// summary names the keywords that were left out, each once for a reason, or if that is too long
+// each once.
+func (r *rounds) summary() []string {
+	for _, brief := range []bool{false, true} {
+		var keys, out []string
+		places := map[string][]string{}
+		for _, u := range r.left {
+			key := u.Keyword + ": " + u.Reason
+			if brief {
+				key = u.Keyword
+			}
+			if places[key] == nil {
+				keys = append(keys, key)
+			}
+			places[key] = append(places[key], strconv.Quote("#"+u.Path))
+		}
+		said := 0
+		for _, key := range keys {
+			at, more := places[key], ""
+			if n := len(at) - mostNamed; n > 0 {
+				at, more = at[:mostNamed], fmt.Sprintf(" and %d more", n)
+			}
+			out = append(out, "schema at "+strings.Join(at, ", ")+more+": "+key)
+			said += len(out[len(out)-1])
+		}
+		if said <= mostSaid || brief {
+			return out
+		}
+	}
+	return nil
 }

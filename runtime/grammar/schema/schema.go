@@ -165,7 +165,7 @@ func escape(key string) string {
 }
 
 // check looks at one schema's keywords, not at those below it.
-func (r *reader) check(s *schema) error {
+func (r *compiler) check(s *schema) error {
 	d := s.at
 	if d.Kind == jsondoc.Bool || s.checked {
 		return nil
@@ -179,11 +179,14 @@ func (r *reader) check(s *schema) error {
 		case "minContains", "maxContains":
 			needs = "contains"
 		}
+		var err error
 		if slices.Contains(refused, m.Name) && d.Get(needs) != nil {
-			return s.unsupported(m.Name, "is not supported")
+			err = s.unsupported(m.Name, "is not supported")
+		} else if m.Name == "$id" && s != r.root {
+			err = s.unsupported(m.Name, "is supported at the root only")
 		}
-		if m.Name == "$id" && s != r.root {
-			return s.unsupported(m.Name, "is supported at the root only")
+		if err := r.leave(s, err); err != nil {
+			return err
 		}
 	}
 	s.checked = true
@@ -293,6 +296,7 @@ func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
 		case ctx.Err() != nil: // whatever it says of the schema
 			return nil, ctx.Err()
 		case err == nil:
+			known.free = c.free(root)
 			return automaton.New(c.program, c.program.Node(root)), nil
 		case err != errOverlap:
 			return nil, err

@@ -67,10 +67,12 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 		own = append(slices.Clip(own), s)
 		if ref := s.at.Get("$ref"); ref != nil {
 			to, err := w.refer(s, ref.Text)
-			if err != nil {
+			if err = w.leave(s, err); err != nil {
 				return err
 			}
-			todo = append(slices.Clip(todo), to)
+			if to != nil {
+				todo = append(slices.Clip(todo), to)
+			}
 		}
 		subs, err := w.list(s, "allOf")
 		if err != nil {

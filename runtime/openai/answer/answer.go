@@ -92,6 +92,9 @@ func (d *Driver) Answering(read Reader) Handler {
 	})
 }
 
+// mostRelaxed bounds the header of what is not held: clients read 8 KiB of headers and more.
+const mostRelaxed = 6000
+
 // answer returns a fault if it has not sent anything yet.
 func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader) *Fault {
 	req, form := read(body)
@@ -126,7 +129,8 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 		e.Prepared()
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
-	e.relaxed = e.SetHeader("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
+	e.relaxed = e.SetHeader("X-Ossrun-Relaxed",
+		shortened(strings.Join(relaxed, "; "), mostRelaxed))
 	return a.run()
 }
 
@@ -144,7 +148,7 @@ func (a *Answer) Ignore(more []string) {
 	a.Request.Ignored = append(a.Request.Ignored, more...)
 	slices.Sort(a.Request.Ignored)
 	a.Exchange.ignored = a.Exchange.SetHeader("X-Ossrun-Ignored",
-		strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", "))
+		Brief(strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", ")))
 }
 
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.

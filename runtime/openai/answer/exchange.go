@@ -64,7 +64,6 @@ func (e *Exchange) Keep(r *session.Request) {
 
 // SetHeader puts a text for the client into a header, and returns it for the log.
 func (e *Exchange) SetHeader(header, text string) string {
-	text = Brief(text)
 	if text != "" {
 		e.Header().Set(header, strings.Map(Printable, text))
 	}

@@ -160,8 +160,10 @@ func (f *Fault) body() errorBody {
 }
 
 // Brief shortens a text that may quote megabytes of a client's request.
-func Brief(s string) string {
-	const most = 1000 // bytes
+func Brief(s string) string { return shortened(s, 1000) }
+
+// shortened is at most so many bytes of a text.
+func shortened(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

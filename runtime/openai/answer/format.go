@@ -1,9 +1,8 @@
-// The format of the answer that a request asks for: response_format, text.format and vLLM's guided_
-// fields.
+// The format of the answer that a request asks for, under whichever name (constraints.go).
 //
 // It applies to the answer only; reasoning and calls stay free. What must stay true: every answer
-// that is not cut off has the accepted format, or the client is told that the format is not
-// enforced (relaxed).
+// that is not cut off has the accepted format, or the client is told what of it is not enforced
+// (relaxed); every member of a format is read or refused by its name.
 
 package answer
 
@@ -11,8 +10,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -42,23 +42,6 @@ type TextFormat struct {
 // freeText is the format of an answer that is to have none.
 var freeText = format{Wire: TextFormat{Type: "text"}}
 
-// FormatBy reads the format that v, which is response_format or text.format, asks for. nested names
-// the member that holds the schema's description; "" is v itself.
-func (d *Draft) FormatBy(v Value, nested string) {
-	if v.Kind() == jsondoc.Null {
-		return
-	}
-	if d.Format = namedFormat(v.Object(), nested); d.Format.Final != nil {
-		d.formats++
-	}
-}
-
-// SchemaFormat is the format that a schema asks for.
-func SchemaFormat(schema Value) (f format) {
-	f.Final, f.section = guidedField{schema, "json"}.read()
-	return f
-}
-
 // Into makes the session enforce the format and puts it into the instructions.
 func (f format) Into(r *session.Request) {
 	r.Final = f.Final
@@ -74,31 +57,98 @@ func (f format) shown(e session.Event) session.Event {
 	return e
 }
 
-func namedFormat(o *Object, nested string) format {
-	switch kind := o.Text("type"); kind {
-	case "text", "":
-	case "json_object":
-		return format{Final: jsonschema.AnyObject(), Wire: TextFormat{Type: kind}}
-	case "json_schema":
-		if nested == "" {
-			return schemaFormat(o)
+// formatForm is where a format has its schema and the schema's name.
+type formatForm uint8
+
+const (
+	nestedForm formatForm = iota // under json_schema, as the chat has it
+	flatForm                     // beside the type
+	freeForm                     // as flatForm, and it needs no name
+	schemaForm                   // as freeForm; or a schema, or the word json
+)
+
+// readFormat reads a format in one of the forms that clients know.
+func readFormat(v Value, form formatForm) format {
+	if v.Kind() == jsondoc.String && form == schemaForm {
+		switch v.Text() {
+		case "json":
+			return format{Final: jsonschema.AnyObject(), Wire: freeText.Wire}
+		case "text", "":
+		default:
+			v.Must(`"json" or a schema`)
 		}
-		if !o.Need(nested) {
+		return freeText
+	}
+	known := []string{"text", "json_object", "json_schema"}
+	kind := Value{c: v.c}
+	if v.Kind() == jsondoc.Object {
+		kind = v.Object().Get("type")
+	}
+	word := kind.Kind() == jsondoc.String && slices.Contains(known, kind.Text())
+	if form == schemaForm && !word {
+		return guidedField{v, "json"}.read()
+	}
+	o := v.Object()
+	if o == nil || !slices.ContainsFunc(o.members.List,
+		func(m jsondoc.Part) bool { return o.Has(m.Name) }) {
+		return freeText
+	}
+	return namedFormat(o, form)
+}
+
+// namedFormat reads a format with a type. Each form is read in the place of the other too.
+func namedFormat(o *Object, form formatForm) format {
+	const nested = "json_schema"
+	inner, members := o, []string{"name", "description", "schema", "strict"}
+	if o.Has(nested) {
+		inner = o.Object(nested)
+		inner.only(members)
+		members = []string{nested}
+	}
+	f := freeText
+	switch kind := o.Text("type"); kind {
+	case "text":
+		members = nil
+	case "json_object":
+		f = format{Final: jsonschema.AnyObject(), Wire: TextFormat{Type: kind}}
+		if inner.Has("schema") {
+			f = schemaFormat(inner, true)
+			f.Wire = TextFormat{Type: kind}
+		}
+	case "json_schema":
+		if form == nestedForm && !o.Has("schema") && !o.Need(nested) {
 			return freeText
 		}
-		return schemaFormat(o.Object(nested))
+		f = schemaFormat(inner, form >= freeForm)
 	default:
 		o.Get("type").Must("text, json_object or json_schema")
 	}
-	return freeText
+	o.only(append(members, "type"))
+	return f
+}
+
+// only refuses the members of a format that are not known.
+func (o *Object) only(known []string) {
+	if o == nil {
+		return
+	}
+	for _, m := range o.members.List {
+		if v := o.Get(m.Name); v.Kind() != jsondoc.Null && !slices.Contains(known, m.Name) {
+			v.Unsupported(v.Path, "remove it, or use a JSON schema or a grammar")
+		}
+	}
 }
 
 // schemaFormat reads name, description, schema and strict. An unsupported schema is refused if
-// strict. Otherwise the rest of it is enforced or, if nothing is left, any JSON.
-func schemaFormat(o *Object) format {
+// strict. Otherwise the rest of it is enforced or, if nothing is left, any JSON. free tells that
+// the schema needs no name.
+func schemaFormat(o *Object, free bool) format {
 	f := format{Wire: TextFormat{Type: "json_schema", Name: o.Text("name"),
 		Description: o.Text("description")}}
-	if o.Need("name") && !formatName(f.Wire.Name) {
+	if free && f.Wire.Name == "" {
+		f.Wire.Name = "response"
+	}
+	if (free || o.Need("name")) && !formatName(f.Wire.Name) {
 		o.Get("name").Must("1 to 64 letters, digits, _ or -")
 	}
 	if o.Has("strict") {
@@ -121,31 +171,15 @@ func schemaFormat(o *Object) format {
 	} else {
 		held, less, err = jsonschema.RelaxedWithin(v.c.ctx, v.Raw, false)
 	}
-	var beyond *jsonschema.UnsupportedError
-	switch {
-	case err == nil:
-		f.Final = held
-		for _, l := range less {
-			f.relaxed = append(f.relaxed, v.Path+": "+l)
-		}
-	case errors.As(err, &beyond) && !o.Flag("strict"):
-		f.Final, f.relaxed = anyJSON(v.Raw), []string{v.Path + ": " + err.Error()}
-	default:
+	if err != nil {
 		v.c.add(schemaFault(v, err))
+		return f
+	}
+	f.Final = held
+	for _, l := range less {
+		f.relaxed = append(f.relaxed, v.Path+": "+l)
 	}
 	return f
-}
-
-// anyJSON stands in for a schema that is not supported: an object if the schema's type says so,
-// else any JSON.
-func anyJSON(schema json.RawMessage) *grammar.Grammar {
-	var root struct {
-		Type json.RawMessage `json:"type"`
-	}
-	if json.Unmarshal(schema, &root) == nil && string(root.Type) == `"object"` {
-		return jsonschema.AnyObject()
-	}
-	return jsonschema.AnyJSON()
 }
 
 func schemaFault(v Value, err error) *Fault {
@@ -179,86 +213,4 @@ func Compile(ctx context.Context, what func() (*grammar.Grammar, error)) (*gramm
 	}
 	defer done()
 	return what()
-}
-
-type guidedField struct {
-	value Value
-	kind  string // json, regex, choice, grammar, json_object, or one that is not supported
-}
-
-// guidedKinds are vLLM's fields guided_KIND, and their types; those without a type are refused.
-var guidedKinds = []struct{ kind, of string }{{"json", "any"}, {"json_object", "boolean"},
-	{"regex", "string"}, {"choice", "strings"}, {"grammar", "string"}, {"structural_tag", ""},
-	{"whitespace_pattern", ""}}
-
-// guided are these fields, and structured_outputs, which has the same in its newer form.
-func (d *Draft) guided() (rows []Parameter) {
-	for _, g := range guidedKinds {
-		rows = append(rows, Row(strings.TrimSpace("guided_"+g.kind+" "+g.of),
-			func(o *Object, name string) { d.hold(guidedField{o.Get(name), g.kind}) }))
-	}
-	return append(rows, Row("structured_outputs object", func(o *Object, name string) {
-		newer := o.Object(name)
-		for _, g := range guidedKinds {
-			d.hold(guidedField{newer.Get(g.kind), g.kind})
-		}
-	}))
-}
-
-// hold holds the answer to a field that asks for something.
-func (d *Draft) hold(g guidedField) {
-	off := g.kind == "json_object" && string(bytes.TrimSpace(g.value.Raw)) == "false"
-	if off || g.value.Kind() == jsondoc.Null {
-		return
-	}
-	if d.formats++; d.formats > 1 {
-		g.value.Invalid(": the answer can have one format only, and the request names another")
-		return
-	}
-	d.Format.Final, d.Format.section = g.read()
-}
-
-// read compiles the field. It returns nil after a complaint.
-func (g guidedField) read() (final *grammar.Grammar, section string) {
-	v := g.value
-	var held *grammar.Grammar
-	var err error
-	switch g.kind {
-	case "json":
-		schema := v.Raw
-		if v.Kind() == jsondoc.String { // as a text
-			schema = json.RawMessage(v.Text())
-		}
-		if held, err = jsonschema.CompileWithin(v.c.ctx, schema, false); err != nil {
-			v.c.add(schemaFault(v, err))
-			return nil, ""
-		}
-		return held, formatSection("response", "", schema)
-	case "json_object":
-		if string(bytes.TrimSpace(v.Raw)) != "true" {
-			v.Wrong("a boolean")
-		}
-		return jsonschema.AnyObject(), ""
-	case "regex":
-		held, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
-			return grammar.Regex(v.Text())
-		})
-	case "choice":
-		texts := TextsOf(v.List())
-		held, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
-			return grammar.TextChoice(texts)
-		})
-	case "grammar":
-		held, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
-			return grammar.Rules(v.Text())
-		})
-	default: // structural_tag and whitespace_pattern
-		v.Unsupported(v.Path, "use a JSON schema, a grammar, a regular expression or a choice")
-		return nil, ""
-	}
-	if err != nil {
-		v.Invalid(" is not supported: %v", err)
-		return nil, ""
-	}
-	return held, ""
 }

@@ -44,7 +44,7 @@ func TestFormats(t *testing.T) {
 			porttest.Beyond + `}}`, `"text":{"format":{"type":"json_schema","name":"a","schema":` + porttest.Beyond +
 			`}}`,
 			[]string{person, object}, []string{array, plain}, "# Response Formats\n\n## a\n\n" +
-				porttest.Beyond, `schema at "#/properties/a": unevaluatedProperties`},
+				porttest.Beyond, `schema at "#/properties/a": $ref`},
 		{"guided_json", `"guided_json":` + personSchema, `"guided_json":` + personSchema,
 			[]string{person}, []string{object, plain},
 			strings.NewReplacer("person", "response", "// Who it is.\n", "").Replace(section), ""},

@@ -75,9 +75,12 @@ func (d *Draft) Stop(line string) Parameter {
 	return Row(line, func(o *Object, name string) { d.Turn.Stop = stops(o, name) })
 }
 
-// Everywhere is what OpenAI's routes have. It stands behind the row of the answer's format, since
-// an answer has one format only.
-func (d *Draft) Everywhere() []Parameter {
+// guidedLines are vLLM's names of constraints, which OpenAI's routes document.
+var guidedLines = []string{"guided_json any", "guided_json_object boolean", "guided_regex string",
+	"guided_choice strings", "guided_grammar string", "structured_outputs object"}
+
+// Everywhere is what OpenAI's routes have. format is the line of the answer's format.
+func (d *Draft) Everywhere(format string) []Parameter {
 	rows := append(RefusedEverywhere(), Text("model", &d.Model),
 		Row("cache_salt string", func(o *Object, name string) {
 			if d.Turn.Salt = o.Text(name); o.Has(name) && d.Turn.Salt == "" {
@@ -91,15 +94,12 @@ func (d *Draft) Everywhere() []Parameter {
 		Row("stop_token_ids integers", func(o *Object, name string) {
 			d.Turn.StopTokens = stopTokens(o, name)
 		}), d.Stop("stop text-or-strings"))
-	return append(rows, d.guided()...)
+	return append(rows, d.Constraints(append(guidedLines, format)...)...)
 }
 
 // Choices is what the routes with several choices have.
 func (d *Draft) Choices() []Parameter {
 	return []Parameter{Integer("n", 1, MaxChoices, 1, &d.N),
-		Row("response_format object", func(o *Object, name string) {
-			d.FormatBy(o.Get(name), "json_schema")
-		}),
 		Row("stream_options object", func(o *Object, name string) {
 			d.Usage = o.Object(name).Flag("include_usage")
 		}).With("include_usage", "include_obfuscation"),

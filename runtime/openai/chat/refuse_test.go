@@ -97,15 +97,15 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":7}}}`,
 			"response_format.json_schema.schema", "invalid_type", "an object"},
 		{`{"messages":[` + porttest.Hello +
-			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + porttest.Beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + porttest.Beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": $ref`},
 		{`{"messages":[` + porttest.Hello +
 			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
 		{`{"messages":[` + porttest.Hello + `],"tools":[` + porttest.WeatherTool +
 			`,{"type":"function","function":{"name":"f","strict":true,"parameters":` + porttest.Beyond +
 			`}}]}`, "tools[1].function.parameters", "invalid_function_parameters",
-			`"#/properties/a": unevaluatedProperties`},
+			`"#/properties/a": $ref`},
 		{`{"messages":[` + porttest.Hello + `],"guided_json":` + porttest.Beyond + `}`, "guided_json",
-			"invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
+			"invalid_json_schema", `"#/properties/a": $ref`},
 		{`{"messages":[` + porttest.Hello + `],"guided_json":"{"}`, "guided_json", "invalid_json_schema",
 			"guided_json is not supported"},
 		{`{"messages":[` + porttest.Hello + `],"guided_regex":"("}`, "guided_regex", "",

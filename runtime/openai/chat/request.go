@@ -30,7 +30,7 @@ type request struct {
 func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
-	return slices.Concat(r.Choices(), r.Everywhere(), []answer.Parameter{
+	return slices.Concat(r.Choices(), r.Everywhere("response_format object"), []answer.Parameter{
 		answer.Boolean("include_reasoning", true, &r.reasoning),
 		answer.Row("reasoning object", r.readReasoning).With(answer.ReasoningMembers...),
 		answer.Row("modalities strings", textOnly),
@@ -43,7 +43,6 @@ func (r *request) parameters() []answer.Parameter {
 		answer.Row("prediction object", r.readPrediction),
 		answer.Row("parallel_tool_calls any", nil), answer.Row("user any", nil),
 		answer.Row("metadata object", answer.CheckMetadata),
-		answer.Row("text", nil).With("format", "verbosity"), // where responses have verbosity
 	}, r.Talk("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 

@@ -54,7 +54,7 @@ func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
 	turn := &r.Turn
-	return slices.Concat(r.Choices(), r.Everywhere(), []answer.Parameter{
+	return slices.Concat(r.Choices(), r.Everywhere("response_format object"), []answer.Parameter{
 		answer.Boolean("echo", false, &r.echo),
 		answer.Row("prompt! any", func(o *answer.Object, _ string) { r.prompts = readPrompts(o) }),
 		answer.Row("best_of integer 1", r.readBest),

@@ -47,7 +47,8 @@ func (r *request) parameters() []answer.Parameter {
 		r.Limit("max_tokens! integer 1"), []answer.Parameter{
 			r.Stop("stop_sequences strings"),
 			answer.Row("thinking object", r.readThinking),
-			answer.Row("output_config object", r.readOutput)})
+			answer.Row("output_config", r.readOutput)},
+		r.Constraints("output_config object"))
 }
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
@@ -101,14 +102,11 @@ func (r *request) readThinking(o *answer.Object, name string) {
 	}
 }
 
-// readOutput reads the effort, which stands above a budget, and the form of the answer.
+// readOutput reads the effort, which stands above a budget.
 func (r *request) readOutput(o *answer.Object, name string) {
 	output := o.Object(name)
 	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
 		r.Turn.Effort = answer.EffortLevel(v)
-	}
-	if f := output.Object("format"); f != nil {
-		r.Format = answer.SchemaFormat(f.Get("schema"))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
-	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -51,7 +50,7 @@ func (r *request) generateParameters() []answer.Parameter {
 
 // shared is what both routes have.
 func (r *request) shared() []answer.Parameter {
-	return []answer.Parameter{
+	return append(r.Constraints("format any"),
 		answer.Row("model! string", func(o *answer.Object, name string) {
 			if r.Model = o.Text(name); r.Model == "" {
 				o.Get(name).Missing()
@@ -59,8 +58,8 @@ func (r *request) shared() []answer.Parameter {
 		}),
 		answer.Boolean("stream", true, &r.Stream),
 		answer.Row("options object", r.readOptions),
-		answer.Row("think any", r.readThink), answer.Row("format any", r.readFormat),
-		answer.Row("keep_alive any", nil)} // the server's own --keep-alive decides
+		answer.Row("think any", r.readThink),
+		answer.Row("keep_alive any", nil)) // the server's own --keep-alive decides
 }
 
 // loadOnly makes a request without a prompt one that loads the model: one token, which nobody sees,
@@ -84,7 +83,7 @@ func (r *request) options() []answer.Parameter {
 		answer.Row("num_predict integer", func(o *answer.Object, name string) {
 			// -1 and -2 are Ollama's words for no limit
 			r.Turn.MaxTokens = max(0, o.Integer(name, -2, 1<<30, 0))
-		})}, answer.Known(ollamaPlacement...))
+		})}, answer.Known(ollamaPlacement...), r.Constraints())
 }
 
 func newRequest(history string, bound int) *request {
@@ -114,20 +113,6 @@ func (r *request) readThink(o *answer.Object, name string) {
 		}
 	default:
 		r.Turn.Effort = answer.EffortLevel(v)
-	}
-}
-
-func (r *request) readFormat(o *answer.Object, name string) {
-	switch v := o.Get(name); v.Kind() {
-	case jsondoc.Null:
-	case jsondoc.String:
-		if text := v.Text(); text == "json" {
-			r.Format.Final = jsonschema.AnyObject()
-		} else if text != "" {
-			v.Must(`"json" or a schema`)
-		}
-	default:
-		r.Format = answer.SchemaFormat(v)
 	}
 }
 

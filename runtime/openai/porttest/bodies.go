@@ -71,7 +71,7 @@ const Hello = `{"role":"user","content":"hi"}`
 const WeatherTool = `{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`
 
 // Beyond is a schema that no grammar holds whole.
-const Beyond = `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
+const Beyond = `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 
 // ChatWith is a chat request with these members beside its messages.
 func ChatWith(members string) string {

@@ -53,8 +53,7 @@ func Parameters() []answer.Parameter { return new(request).parameters(nil) }
 
 func (r *request) parameters(p *API) []answer.Parameter {
 	echo := &r.response
-	return slices.Concat([]answer.Parameter{answer.Row("text object", r.readText).With("format",
-		"verbosity")}, r.Everywhere(), []answer.Parameter{
+	return slices.Concat(r.Everywhere("text object"), []answer.Parameter{
 		answer.Boolean("store", true, &r.store),
 		answer.Row("truncation auto|disabled", r.readTruncation),
 		answer.Row("context_management objects", r.readCompaction),
@@ -105,10 +104,6 @@ func (p *API) parse(o *answer.Object) *request {
 	r.echo(o)
 	r.names, r.hosted, r.offer = r.offer.Shown(), r.offer.Hosted, tools.Offer{}
 	return r
-}
-
-func (r *request) readText(o *answer.Object, name string) {
-	r.FormatBy(o.Object(name).Get("format"), "")
 }
 
 func (r *request) readBackground(o *answer.Object, name string) {

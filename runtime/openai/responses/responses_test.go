@@ -310,12 +310,12 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":[{"type":"function_call","call_id":"x","name":"f","arguments":{}}]}`,
 			"input[0].arguments", "invalid_type", "a string, but got an object"},
 		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a","strict":true,"schema":` +
-			porttest.Beyond + `}}}`, "text.format.schema", "invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
+			porttest.Beyond + `}}}`, "text.format.schema", "invalid_json_schema", `"#/properties/a": $ref`},
 		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a"}}}`, "text.format.schema",
 			"missing_required_parameter", "missing"},
 		{`{"input":"x","tools":[{"type":"function","name":"f","strict":true,"parameters":` +
 			porttest.Beyond + `}]}`, "tools[0].parameters", "invalid_function_parameters",
-			`"#/properties/a": unevaluatedProperties`},
+			`"#/properties/a": $ref`},
 		{`{"input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "", "yaml"},
 		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag",
 			"unsupported_parameter", "not supported"},

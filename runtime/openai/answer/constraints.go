@@ -1,0 +1,178 @@
+// The names under which clients send what an answer must be: OpenAI's, Anthropic's, vLLM's,
+// llama.cpp's, Ollama's, SGLang's and TGI's. Every dialect reads all of them.
+//
+// What must stay true: none of these names is ever ignored. Each is read, or refused by its name;
+// an answer has one format only.
+
+package answer
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
+)
+
+// constraints are the names, and the kind of what each holds (see constrain). With a member, it is
+// that of an object which has other things too.
+var constraints = []struct{ name, member, kind string }{{"response_format", "", "nested"},
+	{"text", "format", "flat"}, {"format", "", "schema"}, {"output_format", "", "free"},
+	{"output_config", "format", "free"}, {"structured_outputs", "", "structured"},
+	{"guided_json", "", "json"}, {"json_schema", "", "json"}, {"response_schema", "", "json"},
+	{"guided_json_object", "", "json_object"}, {"guided_regex", "", "regex"},
+	{"regex", "", "regex"}, {"regex_pattern", "", "regex"}, {"guided_choice", "", "choice"},
+	{"guided_grammar", "", "grammar"}, {"grammar", "", "grammar"}, {"ebnf", "", "grammar"},
+	{"grammar_string", "", "grammar"}, {"guided_structural_tag", "", ""},
+	{"structural_tag", "", ""}, {"guided_whitespace_pattern", "", ""},
+	{"guided_decoding", "", ""}, {"grammar_triggers", "", ""}, {"extra_body", "", "more"},
+	{"nvext", "", "more"}, {"sampling_params", "", "more"}}
+
+// guidedMembers are those of vLLM's structured_outputs. White space is never written, and there is
+// nothing to fall back to, so the last two ask for what is done.
+var guidedMembers = []string{"json", "json_object", "regex", "choice", "grammar",
+	"disable_any_whitespace", "disable_fallback"}
+
+// Constraints are the rows of these names. Those given are documented, as these lines say.
+func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
+	for _, c := range constraints {
+		line := c.name
+		if i := slices.IndexFunc(documented, func(l string) bool {
+			return strings.HasPrefix(l, c.name+" ")
+		}); i >= 0 {
+			line = documented[i]
+		}
+		row := Row(line, func(o *Object, name string) {
+			v := o.Get(name)
+			if c.member != "" && v.Kind() != jsondoc.Null {
+				v = v.Object().Get(c.member)
+			}
+			d.constrain(v, c.kind)
+		})
+		switch {
+		case c.name == "text":
+			row = row.With("format", "verbosity")
+		case c.kind == "more":
+			for _, c := range constraints {
+				row.members = append(row.members, c.name)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// constrain holds the answer to a value that asks for something.
+func (d *Draft) constrain(v Value, kind string) {
+	off := kind == "json_object" && string(bytes.TrimSpace(v.Raw)) == "false"
+	off = off || kind == "grammar" && string(v.Raw) == `""` // llama.cpp's clients always send it
+	if off || v.Kind() == jsondoc.Null {
+		return
+	}
+	var f format
+	switch kind {
+	case "nested":
+		f = readFormat(v, nestedForm)
+	case "flat":
+		f = readFormat(v, flatForm)
+	case "free":
+		f = readFormat(v, freeForm)
+	case "schema":
+		f = readFormat(v, schemaForm)
+	case "structured":
+		o := v.Object()
+		o.only(guidedMembers)
+		for _, kind := range guidedMembers[:5] {
+			d.constrain(o.Get(kind), kind)
+		}
+		return
+	case "more":
+		Read(v.Object(), d.Constraints())
+		return
+	default:
+		f = guidedField{v, kind}.read()
+	}
+	if f.Final == nil {
+		if d.formats == 0 {
+			d.Format = f
+		}
+		return
+	}
+	if d.formats++; d.formats > 1 {
+		v.Invalid(": the answer can have one format only, and the request names another")
+		return
+	}
+	d.Format = f
+}
+
+// guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for one that
+// is not supported.
+type guidedField struct {
+	value Value
+	kind  string
+}
+
+// read compiles the field. It returns no grammar after a complaint.
+func (g guidedField) read() format {
+	v := g.value
+	f := freeText
+	var err error
+	switch g.kind {
+	case "json":
+		schema := v.Raw
+		if v.Kind() == jsondoc.String { // as a text
+			schema = json.RawMessage(v.Text())
+		}
+		if f.Final, err = jsonschema.CompileWithin(v.c.ctx, schema, false); err != nil {
+			v.c.add(schemaFault(v, err))
+			return freeText
+		}
+		f.section = formatSection("response", "", schema)
+		return f
+	case "json_object":
+		if string(bytes.TrimSpace(v.Raw)) != "true" {
+			v.Wrong("a boolean")
+		}
+		f.Final = jsonschema.AnyObject()
+	case "regex":
+		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+			return grammar.Regex(v.Text())
+		})
+	case "choice":
+		texts := TextsOf(v.List())
+		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+			return grammar.TextChoice(texts)
+		})
+	case "grammar":
+		if v.Kind() == jsondoc.Object { // TGI's
+			return readTyped(v.Object())
+		}
+		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+			return grammar.Rules(v.Text())
+		})
+	default:
+		v.Unsupported(v.Path, "use a JSON schema, a grammar, a regular expression or a choice")
+	}
+	if err != nil {
+		v.Invalid(" is not supported: %v", err)
+		return freeText
+	}
+	return f
+}
+
+// readTyped reads the grammar of TGI: a type, and a value of it.
+func readTyped(o *Object) format {
+	o.only([]string{"type", "value"})
+	switch kind := o.Text("type"); kind {
+	case "json", "regex":
+		if o.Need("value") {
+			return guidedField{o.Get("value"), kind}.read()
+		}
+	default:
+		o.Get("type").Must("json or regex")
+	}
+	return freeText
+}
