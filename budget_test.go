@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"runtime/cpu":                7671,
 	"runtime/engine":             2721,
 	"runtime/grammar":            1516,
-	"runtime/grammar/automaton":  3698,
+	"runtime/grammar/automaton":  3884,
 	"runtime/grammar/schema":     2780,
 	"runtime/kv":                 1435,
 	"runtime/measure/bench":      1346,

@@ -27,10 +27,29 @@ func TestClosingEndsEveryText(t *testing.T) {
 		`{"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{
 			"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["next"]}}}`: {
 			`{"next":{"next":{"next":`},
+		`{"type":"string","pattern":"^a*b+\\\\\"c$"}`:                     {`"`, `"a`, `"aaaab`, `"b\`, `"b\\`},
+		`{"type":"string","pattern":"^(ab)*c$","minLength":30}`:           {`"`, `"aba`},
+		`{"type":"string","pattern":"^[0-9]+-[a-z]{3,}$","maxLength":20}`: {`"123`, `"1-abcdefgh`},
+		`{"type":"string","format":"date-time"}`:                          {`"`, `"2024-02-`},
+		`{"enum":["ab","abc","abcdefghijk\u0001"]}`:                       {`"`, `"ab`, `"abcd`},
+		`{"type":"integer","minimum":1000000,"multipleOf":7}`:             {``, `1`, `99999`},
+		`{"type":"object","minProperties":1,"maxProperties":3}`:           {`{`, `{"a":1,`, `{"a":1,"b":[`},
+		`{"type":"object","minProperties":2,"properties":{"long":{"type":"array","minItems":9},
+			"b":{},"c":{}},"additionalProperties":false}`: {`{`, `{"long":[`, `{"b":0`},
+		`{"type":"object","patternProperties":{"^x-[a-z]+$":{"enum":["yes","no"]}},
+			"additionalProperties":false,"minProperties":1}`: {`{`, `{"x`, `{"x-a":"y`},
+		`{"anyOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"string"}},
+			"required":["k","v"]},{"type":"array","minItems":5,"items":{"type":"null"}}]}`: {`{`,
+			`{"k":"a","v":"ha ha ha`, `[`, `[null,`, `[nu`},
+		`{"type":"array","prefixItems":[{"type":"string"},{"type":"number"},{"const":{"a":[1]}}],
+			"minItems":4,"items":{"type":"boolean"}}`: {`[`, `["ha ha`, `["",1`, `["",1,{"a`},
 	} {
 		g, err := schema.Compile(t.Context(), []byte(raw), false)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if m := g.Matcher(); len(m.Shortest()) == 0 || !accepts(g, m.Shortest()) {
+			t.Errorf("%s: the shortest text is %q", raw, m.Shortest())
 		}
 		for _, text := range begun {
 			for seed := range uint64(20) {
@@ -92,4 +111,38 @@ func accepts(g *Grammar, text []byte) bool {
 		}
 	}
 	return m.Done()
+}
+
+// Written grammars and expressions are closed like schemas.
+func TestClosingEndsWrittenGrammars(t *testing.T) {
+	rules := func(text string) func() (*Grammar, error) {
+		return func() (*Grammar, error) { return Rules(text) }
+	}
+	for name, c := range map[string]struct {
+		make  func() (*Grammar, error)
+		begun []string
+	}{
+		"rules": {rules("start: \"[\" item (\",\" item)* \"]\" \".\"\n" +
+			"item: /[a-z]+/ | \"<\" start \">\""), []string{"", "[a", "[a,<[b", "[aaa,"}},
+		"gbnf": {rules(`root ::= ("yes" | "no") " because " [a-z ]+ "!"`), []string{"", "yes",
+			"no because it is so and so and so "}},
+		"expression": {func() (*Grammar, error) { return Regex(`(ab|cde)+x{3}[0-9]?`) },
+			[]string{"", "ab", "cdecd", "abx"}},
+		"choice": {func() (*Grammar, error) { return TextChoice([]string{"yes", "yesterday"}) },
+			[]string{"y", "yeste"}},
+	} {
+		g, err := c.make()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, text := range c.begun {
+			m := g.Matcher()
+			if !m.AcceptText([]byte(text)) {
+				t.Fatalf("%s does not begin %q", name, text)
+			}
+			if end := m.Shortest(); len(end) == 0 || !accepts(g, append([]byte(text), end...)) {
+				t.Errorf("%s: %q is ended with %q", name, text, end)
+			}
+		}
+	}
 }

@@ -184,7 +184,7 @@ func (t *Turn) Mask() []uint64 {
 	case inBody:
 		switch {
 		case t.matcher != nil && t.rules.Closing:
-			return closing(t.matcher.Mask(t.ender), t.ender)
+			return closing(t.matcher, t.ender)
 		case t.matcher != nil:
 			return t.matcher.Mask(t.ender)
 		case t.budgetSpent():

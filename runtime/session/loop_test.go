@@ -92,9 +92,9 @@ func TestLoopsInAFormAreClosed(t *testing.T) {
 		t.Errorf("%d tokens, %d counted", len(res.Tokens), n)
 	}
 
-	m, _ = scripted(begun, "ha ha ha[length]") // no way out was found
+	m, _ = scripted(begun, "ha ha ha[length]") // the way out is too long
 	_, res = run(t, m, Request{Messages: []Message{User("?")}, Final: form})
-	if res.Done.Finish != FinishLoop || !strings.HasSuffix(res.Answer, "ha ha ha") {
+	if res.Done.Finish != FinishLength || !strings.HasSuffix(res.Answer, "ha ha ha") {
 		t.Errorf("%s, %q", res.Done.Finish, res.Answer[max(0, len(res.Answer)-40):])
 	}
 
@@ -102,5 +102,14 @@ func TestLoopsInAFormAreClosed(t *testing.T) {
 	m, s = scripted(begun, `"}<|return|>`)
 	if _, res = run(t, m, r); len(res.Tokens) > 620 || len(s.prompts) > 2 {
 		t.Errorf("%d tokens of 620", len(res.Tokens))
+	}
+	if res.Done.Finish != FinishLength && !json.Valid([]byte(res.Answer)) {
+		t.Errorf("%s behind an answer that is cut", res.Done.Finish)
+	}
+
+	r.MaxTokens = 544 // nothing is left for the way out
+	m, s = scripted(begun, `"}<|return|>`)
+	if _, res = run(t, m, r); res.Done.Finish != FinishLength || len(s.prompts) > 1 {
+		t.Errorf("%s after %d tokens of 544", res.Done.Finish, len(res.Tokens))
 	}
 }

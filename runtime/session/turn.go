@@ -272,6 +272,10 @@ func (t *turn) endLoop() {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())
+	if t.rules.Closing { // no token is left for the form's end
+		t.finish(FinishLength, nil)
+		return
+	}
 	t.finish(FinishLoop, ErrLoop)
 }
 

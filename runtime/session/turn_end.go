@@ -100,7 +100,7 @@ func (t *turn) end() {
 	}
 	t.emitAnswer(t.stop.Flush())
 	switch {
-	case t.rules.Closing:
+	case t.rules.Closing && why != FinishLength:
 		t.finish(FinishLoop, ErrLoop)
 	case why == FinishLength:
 		t.finish(why, nil)
@@ -142,8 +142,9 @@ func (t *turn) startRescue() bool {
 	return true
 }
 
-// mostClosing is how many tokens the end of a form may take.
-const mostClosing = 256
+// mostClosing is how many tokens the end of a form may take. It is the shortest, so only a form
+// that demands very much needs more; then the answer ends by length.
+const mostClosing = 1024
 
 // startClosing continues an answer that loops inside a form: once, on the shortest way to the
 // form's end, so that what comes out can be read by whoever asked for the form.

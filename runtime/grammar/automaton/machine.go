@@ -57,6 +57,7 @@ type machine struct {
 
 	unions  [][]int32
 	unionOf map[string]int32
+	far     distances
 }
 
 func newMachine(p *Program) *machine {
