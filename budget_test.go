@@ -33,7 +33,7 @@ var budget = map[string]int{
 	"harmony":                    1818,
 	"harmony/jsondoc":            1023,
 	"harmony/token":              1162,
-	"models":                     9040,
+	"models":                     10380,
 	"runtime/cpu":                7671,
 	"runtime/engine":             2721,
 	"runtime/grammar":            1516,
@@ -60,12 +60,12 @@ var budget = map[string]int{
 	"runtime/sample":             1230,
 	"runtime/sched":              2148,
 	"runtime/sched/draft":        332,
-	"runtime/serve":              3244,
+	"runtime/serve":              3340,
 	"runtime/session":            3580,
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          148,
 	"ui/chat":                    8010,
-	"ui/cli":                     8211,
+	"ui/cli":                     8440,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -16,7 +16,8 @@ const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune th
 	"MXFP4 experts"
 
 // DequantisedExperts says what a checkpoint without MXFP4 experts is.
-const DequantisedExperts = "the experts of this checkpoint were dequantised; " + Advice
+const DequantisedExperts = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it " +
+	"that ossrun runs"
 
 // foreignConfig returns an error that says what a config.json is, if it is not a gpt-oss's or is
 // that of a gpt-oss in a form that ossrun does not run.

@@ -92,7 +92,7 @@ func foreignTensors(held map[string]models.Tensor) error {
 					"keep the experts in MXFP4", t.File, shown)
 		case strings.HasSuffix(name, ".mlp.experts.gate_up_proj"),
 			strings.HasSuffix(name, ".mlp.experts.down_proj"):
-			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4 blocks and scales: %s",
+			return fmt.Errorf("%s: tensor %s is %s: %s",
 				t.File, shown, t.DType, models.DequantisedExperts)
 		case strings.HasSuffix(name, ".input_scale"), strings.HasSuffix(name, ".weight_scale"):
 			return fmt.Errorf("%s holds tensor %s of a conversion with quantised activations: %s",

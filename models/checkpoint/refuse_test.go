@@ -58,7 +58,7 @@ func refuse(t *testing.T, folder, want string) {
 const (
 	Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their " +
 		"MXFP4 experts"
-	dequant = "the experts of this checkpoint were dequantised; " + Advice
+	dequant = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it that ossrun runs"
 )
 
 func TestRefuseConfig(t *testing.T) {
@@ -305,8 +305,7 @@ func TestRefuseTensors(t *testing.T) {
 		{"dequantised", 2, func(c *modeltest.Checkpoint) {
 			c.Drop(func(n string) bool { return strings.Contains(n, "down_proj_") })
 			c.Add("model.layers.0.mlp.experts.down_proj", "BF16", 2, 4, 32, 64)
-		}, second + ": tensor model.layers.0.mlp.experts.down_proj is BF16, gpt-oss has MXFP4 " +
-			"blocks and scales: " + dequant},
+		}, second + ": tensor model.layers.0.mlp.experts.down_proj is BF16: " + dequant},
 		{"quantised activations", 2, func(c *modeltest.Checkpoint) {
 			c.Add("model.layers.0.mlp.experts.0.down_proj.input_scale", "F32", 4)
 		}, second + " holds tensor model.layers.0.mlp.experts.0.down_proj.input_scale of a " +

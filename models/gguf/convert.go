@@ -42,8 +42,8 @@ func sorted(x uint64) uint64 {
 	return x&0xffff00000000ffff | x>>16&0x00000000ffff0000 | x<<16&0x0000ffff00000000
 }
 
-// toBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
-func toBF16(to, from []byte, kind Type) {
+// ToBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
+func ToBF16(to, from []byte, kind Type) {
 	switch kind {
 	case BF16:
 		copy(to, from)

@@ -23,7 +23,7 @@ func BenchmarkRepack(b *testing.B) {
 			from, to := make([]byte, blocks*size), make([]byte, blocks*2*models.BlockSize)
 			b.SetBytes(int64(len(to)))
 			for b.Loop() {
-				toBF16(to, from, kind)
+				ToBF16(to, from, kind)
 			}
 		})
 	}

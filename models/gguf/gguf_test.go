@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 			"f gives tensor t 5 dimensions"},
 		{"type", file(3, 1, 1, []uint64{32}, 19, 0, 32),
 			"f has tensor t in IQ1_S, which ossrun does not read: take a file in F32, F16, BF16, " +
-				"Q2_K to Q8_0, IQ4_NL, IQ4_XS and MXFP4"},
+				"Q2_K to Q8_0, IQ4_NL, IQ4_XS, MXFP4 and NVFP4"},
 		{"half a block of 256", file(3, 1, 1, []uint64{128}, 12, 0, 144),
 			"f has tensor t with rows of 128 values, which Q4_K cannot hold"},
 		{"half a block", file(3, 1, 1, []uint64{16}, 39, 0, 32),

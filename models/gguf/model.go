@@ -44,7 +44,7 @@ func ReadModel(path, name string) (*Model, error) {
 			err)
 	}
 	g.spec.Name = name
-	if g.rewrites, err = planRewrites(g.spec, set); err != nil {
+	if g.rewrites, err = planRewrites(g.spec, set, false); err != nil {
 		return nil, err
 	}
 	g.Bytes = g.spec.WeightBytes()

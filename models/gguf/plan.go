@@ -27,8 +27,8 @@ type rewrite struct {
 }
 
 // planRewrites finds the source of every tensor of the Spec and checks the sources' shapes and
-// types.
-func planRewrites(s models.Spec, set *Set) ([]rewrite, error) {
+// types. Experts are MXFP4 or, where any is true, of any type.
+func planRewrites(s models.Spec, set *Set, any bool) ([]rewrite, error) {
 	find := finder{set: set, used: map[string]bool{}}
 	var list []rewrite
 	for _, to := range s.Tensors() {
@@ -40,7 +40,7 @@ func planRewrites(s models.Spec, set *Set) ([]rewrite, error) {
 			r.scales = matrix + "_scales"
 		}
 		r.from = find.sources(s, to)
-		if err := find.check(r); err != nil {
+		if err := find.check(r, any); err != nil {
 			return nil, err
 		}
 		list = append(list, r)
@@ -135,7 +135,7 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 }
 
 // check compares the sources of a rewrite with what it makes.
-func (f finder) check(r rewrite) error {
+func (f finder) check(r rewrite, any bool) error {
 	if r.from == nil {
 		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(TensorInfo{}),
 			r.to.Name)
@@ -159,8 +159,8 @@ func (f finder) check(r rewrite) error {
 		}
 		file := f.set.Base(t)
 		switch {
-		case r.scales != "" && !expert:
-			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4: %s", file, t.Name, t.Type,
+		case r.scales != "" && !expert && !any:
+			return fmt.Errorf("%s: tensor %s is %s: %s", file, t.Name, t.Type,
 				models.DequantisedExperts)
 		case r.scales == "" && expert:
 			return fmt.Errorf("%s: tensor %s is %s, and only experts can be", file, t.Name, t.Type)

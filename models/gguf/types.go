@@ -24,6 +24,7 @@ const (
 	IQ4NL Type = 20
 	IQ4XS Type = 23
 	BF16  Type = 30
+	NVFP4 Type = 40
 
 	// MXFP4 is 32 values as an E8M0 scale and 16 bytes: byte j holds value j in its low nibble and
 	// value j+16 in its high one.
@@ -36,20 +37,20 @@ const (
 // block is what a type stores together.
 type block struct {
 	values, bytes int
-	decode        func(to []float32, from []byte) // of one; nil: toBF16 has its own way
+	decode        func(to []float32, from []byte) // of one; nil: ToBF16 has its own way
 }
 
 var blocks = map[Type]block{
 	F32: {1, 4, nil}, F16: {1, 2, nil}, BF16: {1, 2, nil}, Q8: {32, 34, nil},
-	MXFP4: {32, 17, nil}, MXFP4Ollama: {32, 17, nil},
+	MXFP4: {32, 17, decodeMXFP4}, MXFP4Ollama: {32, 17, decodeMXFP4Ollama},
 	Q4_0: {32, 18, decodeQ4_0}, Q4_1: {32, 20, decodeQ4_1}, Q5_0: {32, 22, decodeQ5_0},
 	Q5_1: {32, 24, decodeQ5_1}, IQ4NL: {32, 18, decodeIQ4NL}, IQ4XS: {256, 136, decodeIQ4XS},
 	Q2K: {256, 84, decodeQ2K}, Q3K: {256, 110, decodeQ3K}, Q4K: {256, 144, decodeQ4K},
-	Q5K: {256, 176, decodeQ5K}, Q6K: {256, 210, decodeQ6K},
+	Q5K: {256, 176, decodeQ5K}, Q6K: {256, 210, decodeQ6K}, NVFP4: {64, 36, decodeNVFP4},
 }
 
 // readable names the types that are read, for messages.
-const readable = "F32, F16, BF16, Q2_K to Q8_0, IQ4_NL, IQ4_XS and MXFP4"
+const readable = "F32, F16, BF16, Q2_K to Q8_0, IQ4_NL, IQ4_XS, MXFP4 and NVFP4"
 
 // Block is how many values a type stores together, and in how many bytes; false for a type that is
 // not read.
@@ -65,7 +66,7 @@ var names = map[Type]string{
 	Q5K: "Q5_K", Q6K: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S",
 	IQ4NL: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", IQ4XS: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32",
 	27: "I64", 28: "F64", 29: "IQ1_M", BF16: "BF16", 34: "TQ1_0", 35: "TQ2_0", MXFP4: "MXFP4",
-	40: "NVFP4",
+	NVFP4: "NVFP4",
 }
 
 func (t Type) String() string {

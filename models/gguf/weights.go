@@ -255,14 +255,14 @@ func unpackRows(blocks, scales, from []byte, unit, i, n int, kind Type) {
 // convertRows writes the i-th of n sources of a bfloat16 tensor: rows of unit bytes take turns.
 func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	if n == 1 {
-		toBF16(to, from, kind)
+		ToBF16(to, from, kind)
 		return
 	}
 	if len(*spare) < len(to)/n {
 		*spare = make([]byte, len(to)/n)
 	}
 	one := (*spare)[:len(to)/n]
-	toBF16(one, from, kind)
+	ToBF16(one, from, kind)
 	for at := 0; at < len(one); at += unit {
 		copy(to[at*n+i*unit:], one[at:at+unit])
 	}

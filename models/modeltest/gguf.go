@@ -24,34 +24,35 @@ type GGUFStyle struct {
 	Embedding, Output, QK, V string
 	Long                     string // attn_output, whose rows K-quants can hold
 	original                 bool
+	Experts                  string // "": MXFP4
 }
 
 var (
-	LlamaBF16 = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", false}
-	LlamaQ8   = GGUFStyle{"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q8_0", false} // as in ggml-org's files
+	LlamaBF16 = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", false, ""}
+	LlamaQ8   = GGUFStyle{"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q8_0", false, ""} // as in ggml-org's files
 	// from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of
 	// nibbles under type 4
-	Ollama = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", true}
+	Ollama = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", true, ""}
 )
 
 // Published are the mixes of unsloth, bartowski, LM Studio and ggml-org by their names. Rows of
 // 2,880 values do not divide into blocks of 256, so llama.cpp takes a type of blocks of 32 for
 // them: IQ4_NL for the smallest, Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K.
 var Published = map[string]GGUFStyle{
-	"F16":    {"F16", "F16", "F16", "F16", "F16", false},
+	"F16":    {"F16", "F16", "F16", "F16", "F16", false, ""},
 	"Q8_0":   LlamaQ8,
-	"Q6_K":   {"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q6_K", false},
-	"Q5_K_M": {"Q5_1", "Q8_0", "Q5_1", "Q8_0", "Q5_K", false},
-	"Q4_K_M": {"Q5_0", "Q8_0", "Q5_0", "Q8_0", "Q4_K", false},
-	"Q4_K_S": {"Q5_0", "Q8_0", "Q5_0", "Q5_1", "Q4_K", false},
-	"Q4_1":   {"Q4_1", "Q8_0", "Q4_1", "Q4_1", "Q4_1", false},
-	"Q4_0":   {"Q4_0", "Q8_0", "Q4_0", "Q4_0", "Q4_0", false},
-	"IQ4_XS": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_XS", false},
-	"IQ4_NL": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_NL", false},
-	"Q3_K_M": {"IQ4_NL", "Q8_0", "IQ4_NL", "Q5_0", "Q4_K", false},
-	"Q3_K_S": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false},
-	"Q2_K":   {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false},
-	"Q2_K_L": {"Q8_0", "Q8_0", "IQ4_NL", "Q5_0", "Q2_K", false},
+	"Q6_K":   {"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q6_K", false, ""},
+	"Q5_K_M": {"Q5_1", "Q8_0", "Q5_1", "Q8_0", "Q5_K", false, ""},
+	"Q4_K_M": {"Q5_0", "Q8_0", "Q5_0", "Q8_0", "Q4_K", false, ""},
+	"Q4_K_S": {"Q5_0", "Q8_0", "Q5_0", "Q5_1", "Q4_K", false, ""},
+	"Q4_1":   {"Q4_1", "Q8_0", "Q4_1", "Q4_1", "Q4_1", false, ""},
+	"Q4_0":   {"Q4_0", "Q8_0", "Q4_0", "Q4_0", "Q4_0", false, ""},
+	"IQ4_XS": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_XS", false, ""},
+	"IQ4_NL": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "IQ4_NL", false, ""},
+	"Q3_K_M": {"IQ4_NL", "Q8_0", "IQ4_NL", "Q5_0", "Q4_K", false, ""},
+	"Q3_K_S": {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false, ""},
+	"Q2_K":   {"IQ4_NL", "Q8_0", "IQ4_NL", "IQ4_NL", "Q3_K", false, ""},
+	"Q2_K_L": {"Q8_0", "Q8_0", "IQ4_NL", "Q5_0", "Q2_K", false, ""},
 }
 
 // of is the type of a matrix.
@@ -212,25 +213,51 @@ func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	g := ggufTensor{name: name, shape: t.Shape}
 	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") &&
 		!strings.Contains(name, "ffn_gate_inp")
-	switch kind := style.of(name); {
-	case style.original || matrix && kind == "BF16":
+	switch {
+	case style.original:
 		g.kind, g.data = 30, t.Data
-	case matrix && kind == "Q8_0":
-		g.kind, g.data = 8, quantised(floats(t.Data))
-	case matrix && kind == "F16":
-		g.kind = 1
-		for _, v := range floats(t.Data) {
-			g.data = binary.LittleEndian.AppendUint16(g.data, halfOf(float64(v)))
-		}
 	case matrix:
-		q := quantTypes[kind]
-		g.kind, g.data = q.kind, q.encode(floats(t.Data))
+		g.kind, g.data = encoded(style.of(name), t.Data)
 	default:
 		for _, v := range floats(t.Data) {
 			g.data = binary.LittleEndian.AppendUint32(g.data, math.Float32bits(v))
 		}
 	}
 	return g
+}
+
+// encoded gives bfloat16 numbers as a type, and its number.
+func encoded(kind string, data []byte) (number uint32, out []byte) {
+	switch kind {
+	case "BF16":
+		return 30, data
+	case "Q8_0":
+		return 8, quantised(floats(data))
+	case "F16":
+		for _, v := range floats(data) {
+			out = binary.LittleEndian.AppendUint16(out, halfOf(float64(v)))
+		}
+		return 1, out
+	}
+	q := quantTypes[kind]
+	return q.kind, q.encode(floats(data))
+}
+
+// Dequantised are an expert matrix's values as bfloat16, [experts, out, in].
+func Dequantised(blocks, scales models.Tensor) (out []byte) {
+	for i, b := range blocks.Data {
+		for shift := 0; shift < 8; shift += 4 {
+			c := b >> shift & 15
+			v := [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}[c&7]
+			if c >= 8 {
+				v = -v
+			}
+			v = math.Ldexp(v, int(scales.Data[i/16])-127)
+			bits := math.Float32bits(float32(v)) | uint32(c>>3)<<31
+			out = binary.LittleEndian.AppendUint16(out, uint16(bits>>16))
+		}
+	}
+	return out
 }
 
 // floats reads bfloat16.
@@ -272,6 +299,15 @@ func experts(name string, blocks, scales models.Tensor, first, step int,
 		g.kind = 4
 	}
 	if len(blocks.Data) == 0 {
+		return g
+	}
+	if style.Experts != "" {
+		whole := Dequantised(blocks, scales)
+		part := models.Tensor{Shape: g.shape}
+		for row := first; row < e*rows; row += step {
+			part.Data = append(part.Data, whole[row*n*64:][:n*64]...)
+		}
+		g.kind, g.data = encoded(style.Experts, part.Data)
 		return g
 	}
 	for expert := range e {

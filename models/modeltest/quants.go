@@ -11,7 +11,7 @@ import (
 // halfOf is the half-precision number next to v towards zero.
 func halfOf(v float64) uint16 {
 	sign := uint16(0)
-	if v < 0 {
+	if math.Signbit(v) {
 		sign, v = 1<<15, -v
 	}
 	fraction, exponent := math.Frexp(v)

@@ -93,7 +93,8 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		Commands: []*cli.Command{
 			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
 			stopCommand(t), sessionsCommand(t),
-			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(t),
+			pullCommand(t), importCommand(t), listCommand(), showCommand(), rmCommand(t),
+			benchCommand(t),
 			evalCommand(), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
 			{Name: serve.WorkerVerb, Hidden: true, Description: "Example: ossrun serve --isolate",

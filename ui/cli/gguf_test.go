@@ -16,13 +16,18 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// ggufCommand FILE llama|ollama writes the demo as a GGUF file.
+// ggufCommand FILE llama|ollama|bf16|Q8_0 writes the demo as a GGUF file, its experts of another
+// type by the last two.
 func ggufCommand(ts *testscript.TestScript, neg bool, args []string) {
 	demo, err := checkpoint.OpenDemo()
 	ts.Check(err)
 	defer demo.Close()
 	style := map[string]modeltest.GGUFStyle{"llama": modeltest.LlamaBF16,
 		"ollama": modeltest.Ollama}[args[1]]
+	if style == (modeltest.GGUFStyle{}) {
+		style = modeltest.LlamaBF16
+		style.Experts = strings.ToUpper(args[1])
+	}
 	ts.Check(ggufAt(demo, ts.MkAbs(args[0]), style))
 }
 

@@ -10,7 +10,7 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
 
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.IQ4_NL: [0],
           T.IQ4_XS: [0], T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2],
-          T.Q6_K: [208]}
+          T.Q6_K: [208], T.MXFP4: [], T.NVFP4: []}
 
 random = np.random.default_rng(7)
 print("# gguf 0.19.0: type, blocks in hexadecimal, float32 values in hexadecimal")

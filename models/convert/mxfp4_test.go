@@ -1,0 +1,68 @@
+package convert
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// TestEncode: what a block holds comes back as that block, if its largest code is 4 or 6, as in all
+// files that a rounding made; whatever else there is gets the best of all scales.
+func TestEncode(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var codes, to [models.BlockBytes]byte
+	values := make([]float32, models.BlockSize)
+	for range 2000 {
+		scale := byte(1 + random.IntN(252))
+		for i := range codes {
+			codes[i] = byte(random.Uint32())
+		}
+		codes[random.IntN(16)] = byte(6+random.IntN(2))<<4 | 9
+		for i := range values {
+			c := codes[i/2] >> (4 * (i % 2)) & 15
+			v := math.Ldexp(float64(steps[c&7]), int(scale)-bias)
+			values[i] = float32(math.Copysign(v, float64(8-int(c))-0.5))
+		}
+		got, loss := encode(values, to[:])
+		if got != scale || !bytes.Equal(to[:], codes[:]) || loss.Exact != 1 || loss.Error != 0 {
+			t.Fatalf("scale %d, %x becomes %d, %x, %+v", scale, codes, got, to, loss)
+		}
+	}
+	for range 2000 {
+		for i := range values {
+			values[i] = float32(random.NormFloat64() * math.Exp(3*random.NormFloat64()))
+		}
+		scale, loss := encode(values, to[:])
+		if off := distance(values, scale, to[:]); math.Abs(off-loss.Error) > 1e-9*off {
+			t.Fatalf("%v is off by %v, and said to be by %v", values, off, loss.Error)
+		}
+		for other := int(scale) - 6; other < int(scale)+6; other++ {
+			var some [models.BlockSize]byte
+			if off := under(values, other-bias, &some); off < loss.Error {
+				t.Fatalf("%v: scale %d is off by %v, %d by %v", values, scale, loss.Error, other,
+					off)
+			}
+		}
+	}
+	clear(values)
+	scale, loss := encode(values, to[:])
+	if loss.Exact != 1 || distance(values, scale, to[:]) != 0 {
+		t.Errorf("zeros: %+v", loss)
+	}
+}
+
+// distance is the sum of squared differences of values to a block, by its definition.
+func distance(values []float32, scale byte, codes []byte) (off float64) {
+	for i, v := range values {
+		c := codes[i/2] >> (4 * (i % 2)) & 15
+		y := math.Ldexp(float64(steps[c&7]), int(scale)-bias)
+		if c >= 8 {
+			y = -y
+		}
+		off += (float64(v) - y) * (float64(v) - y)
+	}
+	return off
+}

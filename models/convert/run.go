@@ -1,0 +1,393 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Options say where a checkpoint goes and who is told.
+type Options struct {
+	Out      string                  // the folder
+	Progress func(done, total int64) // bytes of the new files, those of an earlier run with them
+}
+
+// Result is a whole checkpoint.
+type Result struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	Layers []Loss `json:"layers"`
+}
+
+// stateName is the file that says what an unfinished folder is made of.
+const stateName = "ossrun-import.json"
+
+// state is that file.
+type state struct {
+	Sources []sourceFile    `json:"sources"`
+	Done    map[string]Loss `json:"done"` // by file
+}
+
+// sourceFile tells whether a source is still the one that was begun.
+type sourceFile struct {
+	Path    string    `json:"path"`
+	Size    int64     `json:"size"`
+	Changed time.Time `json:"changed"`
+}
+
+// wrote is told of each piece; tests stop there.
+var wrote = func() {}
+
+// mostWorkers bounds memory: each has an expert's matrix as float32, as it is read, and as blocks,
+// 66 + 66 + 9 MB for the published widths.
+const mostWorkers = 8
+
+// Run makes a checkpoint from the folder or file at path, or goes on with one.
+func Run(ctx context.Context, path string, o Options) (r Result, err error) {
+	from, err := open(path)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
+	w := &writer{from: from, out: o.Out}
+	if err := w.begin(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, w.lock.Close()) }()
+	parts := partsOf(from.spec)
+	var done atomic.Int64
+	var left int64
+	for i, p := range parts {
+		if _, there := w.state.Done[fileName(i, len(parts))]; there {
+			done.Add(p.bytes())
+		} else {
+			left += p.bytes()
+		}
+	}
+	if free, err := store.Free(o.Out); err == nil && free < left {
+		return r, fmt.Errorf("%s has %.1f GB free, and %.1f GB are to be written: free some, or "+
+			"give another --out", o.Out, float64(free)/1e9, float64(left)/1e9)
+	}
+	stop := mapping.ReportProgress(&done, r.Bytes, o.Progress)
+	for i, p := range parts {
+		name := fileName(i, len(parts))
+		loss, there := w.state.Done[name]
+		if !there {
+			if loss, err = w.write(ctx, name, p, &done); err != nil {
+				stop()
+				return r, err
+			}
+		}
+		if loss.Blocks > 0 {
+			r.Layers = append(r.Layers, loss)
+		}
+	}
+	stop()
+	return r, w.end(path, parts)
+}
+
+// part is what lies in one file: a layer, or what is before or behind all.
+type part []models.TensorSpec
+
+func (p part) bytes() (n int64) {
+	for _, t := range p {
+		n += t.Bytes()
+	}
+	return n
+}
+
+func partsOf(s models.Spec) (parts []part) {
+	of := ""
+	for _, t := range s.Tensors() {
+		key := ""
+		if rest, ok := strings.CutPrefix(t.Name, "model.layers."); ok {
+			key, _, _ = strings.Cut(rest, ".")
+		}
+		if len(parts) == 0 || key != of {
+			parts, of = append(parts, nil), key
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], t)
+	}
+	return parts
+}
+
+func fileName(i, of int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, of) }
+
+// writer makes the files of one folder.
+type writer struct {
+	from  *opened
+	out   string
+	lock  *store.Lock
+	state state
+}
+
+func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
+
+// begin takes the folder, and finds what an earlier run has left of the same source.
+func (w *writer) begin() (err error) {
+	want := state{Done: map[string]Loss{}}
+	for _, path := range w.from.paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		stat, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		want.Sources = append(want.Sources, sourceFile{absolute, stat.Size(), stat.ModTime().UTC()})
+	}
+	if w.lock, err = store.TryLock(w.lockPath()); err != nil {
+		if errors.Is(err, store.ErrLocked) {
+			return fmt.Errorf("another import writes to %s", w.out)
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.lock.Close())
+		}
+	}()
+	text, err := os.ReadFile(filepath.Join(w.out, stateName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Join(w.out, "config.json")); err == nil {
+			return fmt.Errorf("%s holds a checkpoint already: give another --out", w.out)
+		}
+		w.state = want
+		return w.keep()
+	case err != nil:
+		return err
+	}
+	if json.Unmarshal(text, &w.state) != nil || !reflect.DeepEqual(w.state.Sources, want.Sources) {
+		return fmt.Errorf("%s has an import of something else in it, or of what it was before: "+
+			"delete it, or give another --out", w.out)
+	}
+	for name := range w.state.Done { // what was deleted or cut meanwhile is made again
+		if _, err := safetensors.Inspect(filepath.Join(w.out, name)); err != nil {
+			delete(w.state.Done, name)
+		}
+	}
+	if w.state.Done == nil {
+		w.state.Done = want.Done
+	}
+	return nil
+}
+
+func (w *writer) keep() error {
+	text, err := json.MarshalIndent(w.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return store.WriteFile(filepath.Join(w.out, stateName), text)
+}
+
+// write makes one file; it has its name when it is whole and on the disk.
+func (w *writer) write(ctx context.Context, name string, p part,
+	done *atomic.Int64) (loss Loss, err error) {
+	path := filepath.Join(w.out, name)
+	f, err := os.Create(path + ".part")
+	if err != nil {
+		return loss, err
+	}
+	defer func() { // closed already, where all went well
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, errors.Join(err, ignoreClosed(f.Close())))
+		}
+	}()
+	head, places := header(p)
+	if _, err := f.Write(head); err != nil {
+		return loss, err
+	}
+	if err := f.Truncate(int64(len(head)) + p.bytes()); err != nil {
+		return loss, err
+	}
+	var mu sync.Mutex
+	jobs := w.jobs(f, p, int64(len(head)), places, func(l Loss) {
+		mu.Lock()
+		defer mu.Unlock()
+		loss.Add(l)
+	})
+	workers := min(runtime.GOMAXPROCS(0), mostWorkers)
+	before := done.Load()
+	if err := mapping.Each(ctx, workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
+		bytes, err := jobs[i]()
+		wrote()
+		return bytes, err
+	}); err != nil {
+		done.Store(before)
+		return loss, err
+	}
+	if err := f.Sync(); err != nil {
+		return loss, err
+	}
+	if err := f.Close(); err != nil {
+		return loss, err
+	}
+	if err := os.Rename(path+".part", path); err != nil {
+		return loss, err
+	}
+	w.state.Done[name] = loss
+	return loss, w.keep()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// header is what stands before the tensors' bytes, and where each lies behind it.
+func header(p part) (head []byte, places map[string]int64) {
+	type info struct {
+		DType   models.DType `json:"dtype"`
+		Shape   []int        `json:"shape"`
+		Offsets [2]int64     `json:"data_offsets"`
+	}
+	list, at := map[string]any{"__metadata__": map[string]string{"format": "pt"}}, int64(0)
+	places = map[string]int64{}
+	for _, t := range p {
+		places[t.Name] = at
+		list[t.Name] = info{t.DType, t.Shape, [2]int64{at, at + t.Bytes()}}
+		at += t.Bytes()
+	}
+	text, _ := json.Marshal(list) // of plain values
+	for len(text)%8 != 0 {
+		text = append(text, ' ')
+	}
+	head = make([]byte, 8, 8+len(text))
+	for i := range 8 {
+		head[i] = byte(len(text) >> (8 * i))
+	}
+	return append(head, text...), places
+}
+
+// pieceBytes bounds what is made of a plain tensor at once.
+const pieceBytes = 16 << 20
+
+// jobs are a file's pieces of work; each gives the bytes that it has written.
+func (w *writer) jobs(f *os.File, p part, begin int64, places map[string]int64,
+	lost func(Loss)) (list []func() (int64, error)) {
+	put := func(data []byte, at int64) error {
+		_, err := f.WriteAt(data, begin+at)
+		return err
+	}
+	for _, t := range p {
+		at := places[t.Name]
+		matrix, blocks := strings.CutSuffix(t.Name, "_blocks")
+		if blocks {
+			scales := places[matrix+"_scales"]
+			for expert := range t.Shape[0] {
+				list = append(list, func() (int64, error) {
+					codes, exponents, loss, err := w.expert(matrix, expert, t.Shape)
+					if err != nil {
+						return 0, err
+					}
+					lost(loss)
+					return int64(len(codes) + len(exponents)), errors.Join(
+						put(codes, at+int64(expert*len(codes))),
+						put(exponents, scales+int64(expert*len(exponents))))
+				})
+			}
+			continue
+		}
+		if strings.HasSuffix(t.Name, "_scales") {
+			continue // with its blocks
+		}
+		width := int(t.Bytes()) / t.Shape[0]
+		each := max(1, pieceBytes/width)
+		for first := 0; first < t.Shape[0]; first += each {
+			list = append(list, func() (int64, error) {
+				data := make([]byte, min(each, t.Shape[0]-first)*width)
+				if err := w.from.Rows(t.Name, first, len(data)/width, data); err != nil {
+					return 0, err
+				}
+				return int64(len(data)), put(data, at+int64(first*width))
+			})
+		}
+	}
+	return list
+}
+
+// expert makes one expert's blocks and scales; shape is [experts, out, in/32, 16].
+func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales []byte, loss Loss,
+	err error) {
+	n := shape[1] * shape[2]
+	values := make([]float32, n*models.BlockSize)
+	if err := w.from.Expert(matrix, expert, values); err != nil {
+		return nil, nil, loss, err
+	}
+	codes, scales = make([]byte, n*models.BlockBytes), make([]byte, n)
+	for i := range scales {
+		var one Loss
+		scales[i], one = encode(values[i*models.BlockSize:][:models.BlockSize],
+			codes[i*models.BlockBytes:])
+		loss.Add(one)
+	}
+	if math.IsNaN(loss.Size) || math.IsInf(loss.Size, 0) {
+		return nil, nil, loss, fmt.Errorf("%s of expert %d holds a number that is not finite: the "+
+			"export is damaged", matrix, expert)
+	}
+	return codes, scales, loss, nil
+}
+
+// beside are the files of a checkpoint that other programs read too.
+var beside = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"chat_template.jinja", "README.md", "LICENSE"}
+
+// end writes what makes a folder of files a checkpoint, its config.json last.
+func (w *writer) end(path string, parts []part) error {
+	index := struct {
+		Metadata map[string]int64  `json:"metadata"`
+		Files    map[string]string `json:"weight_map"`
+	}{map[string]int64{"total_size": w.from.spec.WeightBytes()}, map[string]string{}}
+	for i, p := range parts {
+		for _, t := range p {
+			index.Files[t.Name] = fileName(i, len(parts))
+		}
+	}
+	text, err := json.MarshalIndent(index, "", "  ")
+	if err != nil {
+		return err
+	}
+	put := func(name string, text []byte) error {
+		return store.WriteFile(filepath.Join(w.out, name), text)
+	}
+	for _, name := range beside {
+		if given, err := os.ReadFile(filepath.Join(path, name)); err == nil {
+			if err := put(name, given); err != nil {
+				return err
+			}
+		}
+	}
+	if w.from.generation != nil {
+		if err := put("generation_config.json", w.from.generation); err != nil {
+			return err
+		}
+	}
+	if err := put(safetensors.IndexName, text); err != nil {
+		return err
+	}
+	if err := put("config.json", w.from.config); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(filepath.Join(w.out, stateName)), os.Remove(w.lockPath()))
+}

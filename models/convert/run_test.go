@@ -1,0 +1,255 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+func golden(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
+	t.Helper()
+	path := filepath.Join("..", "..", "testdata", "model", name, "checkpoint")
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, path
+}
+
+// twin writes a golden checkpoint as a merged export in 16 bits: experts as bfloat16, transposed,
+// no quantization_config.
+func twin(t *testing.T, name string, files int) string {
+	t.Helper()
+	c, path := golden(t, name)
+	var config map[string]any
+	text, err := os.ReadFile(filepath.Join(path, "config.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(config, "quantization_config")
+	w := &modeltest.Checkpoint{Config: config, Shards: make([][]modeltest.Tensor, files)}
+	for i, want := range c.Spec.Tensors() {
+		if strings.HasSuffix(want.Name, "_scales") {
+			continue
+		}
+		tensor := modeltest.Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape,
+			Data: c.Tensor(want.Name).Data}
+		if matrix, ok := strings.CutSuffix(want.Name, "_blocks"); ok {
+			rows, in := want.Shape[1], want.Shape[2]*models.BlockSize
+			whole := modeltest.Dequantised(c.Tensor(want.Name), c.Tensor(matrix+"_scales"))
+			data := make([]byte, len(whole))
+			for e := range want.Shape[0] {
+				for row := range rows {
+					for k := range in {
+						copy(data[2*((e*in+k)*rows+row):], whole[2*((e*rows+row)*in+k):][:2])
+					}
+				}
+			}
+			tensor = modeltest.Tensor{Name: matrix, DType: "BF16", Data: data,
+				Shape: []int{want.Shape[0], in, rows}}
+		}
+		w.Shards[i%files] = append(w.Shards[i%files], tensor)
+	}
+	folder := filepath.Join(t.TempDir(), name)
+	if err := w.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// same holds a checkpoint to the golden one, tensor by tensor.
+func same(t *testing.T, path, name string) {
+	t.Helper()
+	want, _ := golden(t, name)
+	got, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if !got.Spec.SameShape(want.Spec) {
+		t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)
+	}
+	for _, tensor := range want.Spec.Tensors() {
+		a, b := want.Tensor(tensor.Name), got.Tensor(tensor.Name)
+		matrix, blocks := strings.CutSuffix(tensor.Name, "_blocks")
+		switch {
+		case strings.HasSuffix(tensor.Name, "_scales"):
+		case !blocks && !bytes.Equal(a.Data, b.Data):
+			t.Errorf("%s: tensor %s differs", name, tensor.Name)
+		case blocks:
+			x, y := want.Tensor(matrix+"_scales"), got.Tensor(matrix+"_scales")
+			if !bytes.Equal(modeltest.Dequantised(a, x), modeltest.Dequantised(b, y)) {
+				t.Errorf("%s: the numbers of %s differ", name, matrix)
+			}
+			for i := range x.Data {
+				one, other := a.Data[16*i:][:16], b.Data[16*i:][:16]
+				if (x.Data[i] != y.Data[i] || !bytes.Equal(one, other)) && largest(one) >= 6 {
+					t.Fatalf("%s: block %d of %s is %d %x, want %d %x", name, i, matrix, y.Data[i],
+						other, x.Data[i], one)
+				}
+			}
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(path, "*import*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// largest is the largest code of a block without its sign: 6 is the number 4.
+func largest(block []byte) (most byte) {
+	for _, b := range block {
+		most = max(most, b&7, b>>4&7)
+	}
+	return most
+}
+
+// TestTwin: a 16-bit export of untouched experts gives back the released numbers, and says so;
+// the bytes too, but of a block that has a twin.
+func TestTwin(t *testing.T) {
+	for name, files := range map[string]int{"T1": 1, "T2": 3} {
+		out := filepath.Join(t.TempDir(), "out")
+		r, err := Run(t.Context(), twin(t, name, files), Options{Out: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for layer, loss := range r.Layers {
+			if loss.Blocks == 0 || loss.Exact != loss.Blocks || loss.Error != 0 {
+				t.Errorf("%s: layer %d: %+v", name, layer, loss)
+			}
+		}
+		same(t, out, name)
+	}
+}
+
+// TestGGUFExperts: experts that are exact in a GGUF file's type come back as they were; those of
+// fewer bits are off by what both roundings lose.
+func TestGGUFExperts(t *testing.T) {
+	want, _ := golden(t, "T1")
+	for kind, most := range map[string]float64{"BF16": 0, "F16": 0, "Q8_0": 0.02, "Q4_1": 0.12,
+		"IQ4_NL": 0.12, "Q5_0": 0.12} {
+		t.Run(kind, func(t *testing.T) {
+			style := modeltest.LlamaBF16
+			style.Experts = kind
+			path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := checkpoint.Resolve(path); err == nil || !strings.Contains(err.Error(),
+				"ossrun import") {
+				t.Errorf("opened as it is, it says %v", err)
+			}
+			out := filepath.Join(t.TempDir(), "out")
+			r, err := Run(t.Context(), path, Options{Out: out})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for layer, loss := range r.Layers {
+				if off := loss.Relative(); off > most || loss.Worst < off {
+					t.Errorf("layer %d: %.4f, %+v", layer, off, loss)
+				}
+			}
+			if kind == "BF16" { // half precision does not reach as far down
+				same(t, out, "T1")
+			}
+		})
+	}
+}
+
+// TestResumed: whenever it is stopped, and whatever was deleted or cut meanwhile, the next run goes
+// on, and the bytes are the same.
+func TestResumed(t *testing.T) {
+	source, out := twin(t, "T2", 2), filepath.Join(t.TempDir(), "out")
+	enough := errors.New("enough")
+	stopped, cut := 0, false
+	for i := range 60 {
+		ctx, stop := context.WithCancelCause(t.Context())
+		calls := 0
+		wrote = func() {
+			if calls++; calls > i%7*30 {
+				stop(enough)
+			}
+		}
+		_, err := Run(ctx, source, Options{Out: out})
+		wrote = func() {}
+		stop(nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		stopped++
+		whole, _ := filepath.Glob(filepath.Join(out, "model-*.safetensors"))
+		if len(whole) > 0 && !cut { // as a disk that loses what was not written out
+			cut = true
+			if err := os.Truncate(whole[0], 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if stopped < 4 || !cut {
+		t.Errorf("it was stopped %d times, a file cut: %v", stopped, cut)
+	}
+	same(t, out, "T2")
+	if _, err := Run(t.Context(), source, Options{Out: out}); err == nil ||
+		!strings.Contains(err.Error(), "holds a checkpoint already") {
+		t.Errorf("over a whole one: %v", err)
+	}
+}
+
+// TestRefused: what cannot be imported is said before anything is written.
+func TestRefused(t *testing.T) {
+	source := twin(t, "T1", 1)
+	config, err := os.ReadFile(filepath.Join(source, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(old, new string) []byte {
+		return bytes.Replace(config, []byte(old), []byte(new), 1)
+	}
+	_, released := golden(t, "T1")
+	for name, x := range map[string]struct {
+		path   string
+		config []byte
+		want   string
+	}{
+		"bitsandbytes": {"", with(`{`, `{"quantization_config": {"quant_method": "bitsandbytes"},`),
+			"bitsandbytes' 4 bits"},
+		"another model": {"", with("gpt_oss", "llama"), "model_type is llama"},
+		"another shape": {"", with(`"hidden_size": 128`, `"hidden_size": 160`), "has shape"},
+		"MXFP4":         {released, nil, "needs no import"},
+		"a text":        {filepath.Join(source, "config.json"), nil, "neither a folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := x.path
+			if path == "" {
+				path = source
+				err := os.WriteFile(filepath.Join(path, "config.json"), x.config, 0o600)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			out := filepath.Join(t.TempDir(), "out")
+			_, err := Run(t.Context(), path, Options{Out: out})
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%v, want %s", err, x.want)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("something was written")
+			}
+		})
+	}
+}

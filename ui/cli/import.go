@@ -1,0 +1,157 @@
+// ossrun import: a checkpoint in the released layout of a fine-tune in 16 bits, or of a GGUF file
+// whose experts are not MXFP4.
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/convert"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+func importCommand(t Terminal) *cli.Command {
+	out := ""
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "make a checkpoint that runs of a 16-bit fine-tune or any GGUF",
+		ArgsUsage: "[flags] SOURCE",
+		Description: "SOURCE is a folder with config.json and safetensors in BF16, F16 or F32, " +
+			"as unsloth and TRL export a\n" +
+			"merged model, a GGUF file with experts of any type, or hf:owner/name. Experts " +
+			"become MXFP4; what came\n" +
+			"from MXFP4 comes back as it was, other numbers are rounded, and a table says what " +
+			"that lost. An import\n" +
+			"that was interrupted goes on where it stopped.\n\n" +
+			"Example: ossrun import ./my-tune\n" +
+			"         ossrun import tune-Q8_0.gguf --out /data/tune",
+		Flags: flagTable(text(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
+			"-mxfp4 behind it, here)"), mark("json", "the result as a JSON object"), configFlag()),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return fail(exitUsage, "import needs one SOURCE, a folder, a GGUF file or "+
+					"hf:owner/name; see ossrun import --help")
+			}
+			source, err := importSource(c, t, c.Args().First())
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = filepath.Base(importName(source, c.Args().First()) + "-mxfp4")
+			}
+			show, done := showProgress(t)("importing")
+			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Progress: show})
+			done()
+			switch {
+			case c.Context.Err() != nil:
+				t.report("interrupted; run the same command to go on")
+				return c.Context.Err()
+			case store.IsFull(err):
+				return fail(exitFailure, "%s; run the same command to go on when there is room",
+					err)
+			case err != nil:
+				return &exitError{exitModel, err.Error()}
+			case c.Bool("json"):
+				return json.NewEncoder(t.Out).Encode(r)
+			}
+			return showImport(t, r)
+		},
+	}
+}
+
+// importSource is the folder or file that is read; a repository is fetched if it is not here.
+func importSource(c *cli.Context, t Terminal, name string) (string, error) {
+	if _, err := os.Stat(name); err == nil {
+		return name, nil
+	}
+	if !strings.HasPrefix(name, "hf:") {
+		return "", fail(exitModel, "there is no folder or file %s", name)
+	}
+	target, err := models.ParseTarget(name)
+	if err != nil {
+		return "", &exitError{exitModel, err.Error()}
+	}
+	root, err := store.Root()
+	if err != nil {
+		return "", err
+	}
+	find := func() (string, error) {
+		list, err := store.Select(root, target.Repo, target.Revision)
+		if err != nil || len(list) == 0 {
+			return "", err
+		}
+		return list[0].Path, nil
+	}
+	client := hub.FromEnvironment()
+	defer client.Close()
+	show := &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}
+	show.terminal.Out = t.Err // the table alone is the result
+	if err := download(c.Context, client, target, false, show); err != nil {
+		return "", err
+	}
+	path, err := find()
+	if err == nil && path == "" {
+		err = errors.New("nothing of " + target.Name + " is here")
+	}
+	return path, err
+}
+
+// importName is what a source is called.
+func importName(path, given string) string {
+	if rest, ok := strings.CutPrefix(given, "hf:"); ok {
+		name, _, _ := strings.Cut(rest, "@")
+		return filepath.Base(name)
+	}
+	if stat, err := os.Stat(path); err == nil && !stat.IsDir() {
+		return gguf.ModelName(path)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return filepath.Base(absolute)
+}
+
+// showImport is the table of what each layer lost, and what to run.
+func showImport(t Terminal, r convert.Result) error {
+	var all convert.Loss
+	w := columns(t.Out)
+	fmt.Fprintln(w, "LAYER\tEXACT BLOCKS\tERROR\tWORST BLOCK")
+	row := func(name string, l convert.Loss) {
+		fmt.Fprintf(w, "%s\t%.2f%%\t%.2f%%\t%.1f%%\n", name, 100*float64(l.Exact)/float64(l.Blocks),
+			100*l.Relative(), 100*l.Worst)
+	}
+	for i, l := range r.Layers {
+		all.Add(l)
+		row(fmt.Sprint(i), l)
+	}
+	row("all", all)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	verdict := "Errors are root mean squares, relative to the weights."
+	if all.Exact == all.Blocks {
+		verdict = "Nothing was lost: all experts came from MXFP4."
+	}
+	_, err := fmt.Fprintf(cleaned{t.Out}, "%s\nrun it with: ossrun chat --model %s\n", verdict,
+		shellPath(r.Path))
+	return err
+}
+
+// shellPath is a folder as --model takes it: not a name of the catalogue.
+func shellPath(path string) string {
+	if !strings.ContainsAny(path, `/\`) {
+		return "." + string(filepath.Separator) + path
+	}
+	return path
+}
