@@ -16,12 +16,15 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -70,8 +73,11 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	out := &terminal{w: o.Out}
 	out.File, _ = o.Out.(*os.File)
+	if os.Getenv("TERM") != "linux" { // a console, which would show it
+		out.ask, out.asked = askKeys, oldKeys
+	}
 	m := newModel(ctx, o)
-	m.clipboard = out
+	m.clipboard, m.caret = out, &out.caret
 	defer func() { m.letGo() }()
 	defer m.background.Wait()
 	defer cancel()
@@ -128,14 +134,41 @@ func (m *Model) farewell() string {
 
 // A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside
 // a frame. Bubble Tea asks the file for its size; where the output is none, it is nil.
+//
+// On the other screen, the terminal's own cursor, which is hidden, stands at the caret after each
+// frame: input methods write there. A frame begins at the top, wherever the cursor is.
 type terminal struct {
 	*os.File
-	mu sync.Mutex
-	w  io.Writer
+	mu    sync.Mutex
+	w     io.Writer
+	ask   string // for more keys when the other screen comes, and no more when it goes
+	asked string
+	other bool // the other screen is shown
+	caret atomic.Pointer[place]
 }
+
+// place is a row and a column of the screen, from 1.
+type place struct{ row, column int }
+
+// WriteString is not the file's.
+func (t *terminal) WriteString(s string) (int, error) { return t.Write([]byte(s)) }
 
 func (t *terminal) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.w.Write(b)
+	out := b
+	switch at := t.caret.Load(); {
+	case bytes.Contains(b, []byte("\x1b[?1049h")):
+		t.other = true
+		out = slices.Concat(b, []byte(t.ask))
+	case bytes.Contains(b, []byte("\x1b[?1049l")):
+		t.other = false
+		out = slices.Concat([]byte(t.asked), b)
+	case t.other && at != nil:
+		out = fmt.Appendf(slices.Clone(b), "\x1b[%d;%dH", at.row, at.column)
+	}
+	if _, err := t.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }

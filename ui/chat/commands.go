@@ -159,7 +159,7 @@ func (m *Model) help() tea.Cmd {
 	rows := []line{
 		head(term.Bold, "Keys"),
 		key("Enter", "sends"),
-		key("Alt+Enter, Ctrl+J", "new line"),
+		key("Shift/Alt+Enter, Ctrl+J", "new line"),
 		key("Esc", "stops the answer; what was said stays"),
 		key("Shift+Tab", "effort: low, medium, high"),
 		key("Ctrl+R", "search what was typed before"),

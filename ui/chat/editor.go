@@ -231,12 +231,12 @@ func cells(s string) int {
 	return total
 }
 
-// view returns the rows around the cursor, at most height, with the cursor drawn in them.
-func (e *editor) view(width, height int) []term.Row {
+// view returns the rows around the cursor, at most height, with the cursor drawn in them, and its
+// row and column there.
+func (e *editor) view(width, height int) (out []term.Row, row, column int) {
 	rows := e.rows(width - 1) // the cursor needs a column behind the last character
 	at := e.row(rows)
 	first := min(max(at-height/2, 0), max(len(rows)-height, 0))
-	var out []term.Row
 	for i := first; i < min(first+height, len(rows)); i++ {
 		r := rows[i]
 		if i != at {
@@ -254,7 +254,7 @@ func (e *editor) view(width, height int) []term.Row {
 			{Text: untab(e.text[next:max(r.end, next)])},
 		})
 	}
-	return out
+	return out, at - first, cells(e.text[rows[at].start:e.cursor])
 }
 
 func untab(s string) string { return strings.ReplaceAll(s, "\t", "    ") }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -26,7 +27,8 @@ type Model struct {
 	clock      func() time.Time
 	background sync.WaitGroup // everything that works outside Update
 	clipboard  io.Writer
-	saved      map[string]bool // files that /save has written
+	caret      *atomic.Pointer[place] // where input methods write; nil: it is shown nowhere
+	saved      map[string]bool        // files that /save has written
 
 	now           time.Time // as of the last message that told it
 	width, height int
@@ -196,6 +198,9 @@ func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) t
 
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if k, ok := unknownKey(msg); ok {
+		msg = k
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height

@@ -40,7 +40,7 @@ func (m *Model) View() string {
 	}
 	hints := slices.Concat(m.confirmRows(), m.askRows(), m.queuedRows(),
 		m.hintRows(max(m.height/3, 1)))
-	editor := m.editorRows(max(min(m.height/3, 10), 1))
+	editor, caret := m.editorRows(max(min(m.height/3, 10), 1))
 	bottom := append(append(append([]term.Row{m.ruleRow()}, hints...), editor...), m.statusRow())
 	// a screen of a few rows: the editor is what matters
 	if spare := len(bottom) + 1 - m.height; spare > 0 {
@@ -48,6 +48,10 @@ func (m *Model) View() string {
 		if m.height == 1 {
 			bottom = editor[:1]
 		}
+	}
+	if m.caret != nil {
+		caret.row += m.height - 1 - len(editor) // over the status
+		m.caret.Store(&caret)
 	}
 	margin := m.margin()
 	body := m.transcript.view(layout{
@@ -115,14 +119,18 @@ func (m *Model) queuedRows() []term.Row {
 	return rows
 }
 
-func (m *Model) editorRows(most int) []term.Row {
+// editorRows are the editor, and the place of the caret in it.
+func (m *Model) editorRows(most int) ([]term.Row, place) {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
 	if m.editor.text == "" {
 		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim},
-			{Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}}
+				{Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}},
+			place{1, 1 + term.Width(first.Text)}
 	}
-	return term.Prefix(m.editor.view(m.editorWidth(), most), first, term.Span{Text: blank + "  "})
+	rows, row, column := m.editor.view(m.editorWidth(), most)
+	return term.Prefix(rows, first, term.Span{Text: blank + "  "}),
+		place{1 + row, 1 + term.Width(first.Text) + column}
 }
 
 // A field is one piece of the status. Where they do not all fit, those of the highest rank become

@@ -69,6 +69,9 @@ func (s *Screen) Mode(name string) bool { return s.modes[name] }
 // Unknown lists the sequences that were skipped.
 func (s *Screen) Unknown() []string { return s.unknown }
 
+// Cursor is where the next character comes, from 0.
+func (s *Screen) Cursor() (x, y int) { return min(s.x, s.width-1), s.y }
+
 // Rows are the cells of the screen. They belong to it.
 func (s *Screen) Rows() [][]Cell { return s.rows }
 
@@ -194,6 +197,10 @@ func (s *Screen) escape(data []byte) int {
 // control runs a CSI sequence.
 func (s *Screen) control(params string, final byte) {
 	n := 1
+	if params != "" && strings.Contains("<>", params[:1]) { // how keys are to be written
+		s.modes[params+string(final)] = true
+		return
+	}
 	first, second, _ := strings.Cut(params, ";")
 	if v, err := strconv.Atoi(first); err == nil {
 		n = v
