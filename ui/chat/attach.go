@@ -81,9 +81,12 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 
 // attachments are the files that a message names, a few words on each, and what is no file.
 func attachments(text string) (files string, attached, missing []string, err error) {
-	for word := range strings.FieldsSeq(text) {
-		path, ok := strings.CutPrefix(word, "@")
-		if !ok || path == "" {
+	for at, c := range text {
+		if c != '@' || at > 0 && !strings.ContainsRune(" \t\n", rune(text[at-1])) {
+			continue
+		}
+		path := pathIn(text[at+1:])
+		if path == "" {
 			continue
 		}
 		content, err := attachment(path)
@@ -100,6 +103,35 @@ func attachments(text string) (files string, attached, missing []string, err err
 	}
 	return files, attached, missing, nil
 }
+
+// mostBlanks is how many blanks a name may have.
+const mostBlanks = 20
+
+// pathIn is the path at the beginning of a text: the longest that is a file's, with the blanks in
+// its name and without the punctuation behind it, or else the first word.
+func pathIn(text string) string {
+	if end := strings.IndexAny(text, "\n\r\t"); end >= 0 {
+		text = text[:end]
+	}
+	words := strings.SplitAfterN(text, " ", mostBlanks+2)
+	for n := min(len(words), mostBlanks+1); n > 0; n-- {
+		path := strings.TrimRight(strings.Join(words[:n], ""), " ")
+		for _, path := range []string{path, strings.TrimRight(path, punctuation)} {
+			if info, err := os.Stat(fromHome(path)); err == nil && !info.IsDir() {
+				return path
+			}
+		}
+	}
+	word := strings.TrimRight(words[0], " ")
+	if plain := strings.TrimRight(word, punctuation); plain != "" {
+		if _, err := os.Stat(fromHome(word)); err != nil {
+			return plain
+		}
+	}
+	return word
+}
+
+const punctuation = ".,;:!?)]}>'\"`"
 
 // attachment reads a text file.
 func attachment(path string) (string, error) {
@@ -135,13 +167,26 @@ func fromHome(path string) string {
 	return path
 }
 
-// completePath completes the @path at the end of the text.
-func (m *Model) completePath() tea.Cmd {
+// pathAt is where the @path begins that the text ends with, -1: it ends with none. The path may
+// have blanks in it.
+func pathAt(text string) int {
+	line := strings.LastIndexByte(text, '\n') + 1
+	at := strings.LastIndexByte(text[line:], '@')
+	if at < 0 || at > 0 && text[line+at-1] != ' ' {
+		return -1
+	}
+	return line + at
+}
+
+// literal are the characters of a path that Glob would take for its own.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// completePath completes the @path that begins at a place and ends the text.
+func (m *Model) completePath(at int) tea.Cmd {
 	text := m.editor.text
-	at := strings.LastIndexAny(text, " \n") + 1
-	path := strings.TrimPrefix(text[at:], "@")
+	path := text[at+1:]
 	return m.do(func() outcome {
-		found, err := filepath.Glob(fromHome(path) + "*")
+		found, err := filepath.Glob(literal.Replace(fromHome(path)) + "*")
 		if err != nil || len(found) == 0 {
 			return noted("no file begins with " + path)
 		}

@@ -77,8 +77,8 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "ctrl+t":
 		m.unfolded = !m.unfolded
 	case "tab":
-		if word := e.text[strings.LastIndexAny(e.text, " \n")+1:]; strings.HasPrefix(word, "@") {
-			return m.completePath()
+		if at := pathAt(e.text); at >= 0 {
+			return m.completePath(at)
 		}
 		m.complete()
 	case "up":
