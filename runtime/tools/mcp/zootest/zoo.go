@@ -6,8 +6,10 @@ package zootest
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -193,6 +195,24 @@ func Open(t *testing.T, script string, animals []Animal) (list []Animal) {
 		list = append(list, a)
 	}
 	return list
+}
+
+// Config writes an mcp.json of these servers.
+func Config(t *testing.T, animals []Animal) (path string) {
+	t.Helper()
+	list := map[string]Animal{}
+	for _, a := range animals {
+		list[a.Name] = a
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": list})
+	path = filepath.Join(t.TempDir(), "mcp.json")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Told tells whether an answer of echo, or its error, is what becomes of the fault.

@@ -1,0 +1,83 @@
+package tools_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
+	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
+)
+
+// The port through the whole zoo: real servers with one fault each, in one configuration. Each
+// request has its answer, and the others' tools are there whatever one server does.
+func TestZooAtThePort(t *testing.T) {
+	zoo := zootest.Open(t, "../../../tools/mcp/testdata/zoo.py", zootest.Zoo)
+	list, notes, err := mcp.Config(zootest.Config(t, zoo))
+	if err != nil || len(notes) > 0 || len(list) != len(zoo) {
+		t.Fatal(len(list), notes, err)
+	}
+	all, _ := mcp.Open(t.Context(), list, mcp.Options{Start: 3 * time.Second,
+		Time: 5 * time.Second})
+	t.Cleanup(func() { all.Close() })
+	play := func(r session.Request) ([]session.Event, error) {
+		last := r.Messages[len(r.Messages)-1]
+		if last.Role == harmony.RoleTool || len(r.Functions) == 0 {
+			return answertest.Answers("ok")(r)
+		}
+		name := r.Functions[0].Name
+		return []session.Event{session.CallStart{ID: "call_1", Name: name,
+			Recipient: "functions." + name}, session.CallEnd{Arguments: "{}"},
+			answertest.Done(session.FinishToolCalls)}, nil
+	}
+	srv, _ := porttest.Server(t, play, func(o *openai.Options) {
+		o.Tools = func(kind, label string) ([]session.Tool, error) {
+			tool := all.Tool(false, false, func(name string) bool { return name == label })
+			if kind != tools.MCP || tool == nil || len(tool.Tools()) == 0 {
+				return nil, nil
+			}
+			return []session.Tool{tool}, nil
+		}
+	})
+	var running sync.WaitGroup
+	for _, a := range zoo {
+		running.Go(func() {
+			body := fmt.Sprintf(`{"input":"x","tools":[{"type":"mcp","server_label":%q,`+
+				`"require_approval":"never","allowed_tools":["echo"]}]}`, a.Name)
+			var answer porttest.Reply
+			var call map[string]any
+			comes := a.Says != "" || a.Fails != ""
+			for end := time.Now().Add(time.Minute); call == nil && time.Now().Before(end); {
+				answer = porttest.Ask(t, "POST", srv.URL+"/v1/responses", body)
+				call = porttest.LastItem(porttest.Decode(t, answer.Body), "mcp_call")
+				if !comes {
+					break
+				}
+				time.Sleep(50 * time.Millisecond) // it may come late
+			}
+			if ignored := answer.Header.Get("X-Ossrun-Ignored"); !comes {
+				if answer.Status != 200 || call != nil || ignored != "mcp" {
+					t.Errorf("%s, %s: %d %v, %v", a.Over, a.Fault, answer.Status, ignored, call)
+				}
+				return
+			}
+			output, _ := call["output"].(string)
+			failure := ""
+			if call["error"] != nil {
+				failure = fmt.Sprint(call["error"])
+			}
+			if call == nil || !a.Told(output, failure) {
+				t.Errorf("%s, %s: %d, %.300v, not %q%q", a.Over, a.Fault, answer.Status, call, a.Says,
+					a.Fails)
+			}
+		})
+	}
+	running.Wait()
+}
