@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -158,6 +159,8 @@ func reason(err error) string {
 	var start *exec.Error
 	var system *os.SyscallError
 	var folder *os.PathError
+	var lost *net.DNSError
+	var far *url.Error
 	refused := refusedBy(err)
 	switch {
 	case refused != "":
@@ -166,12 +169,16 @@ func reason(err error) string {
 		return told.Message
 	case errors.As(err, &start):
 		return "command not found: " + start.Name
+	case errors.As(err, &lost):
+		return "no such host: " + lost.Name
 	case errors.As(err, &folder):
 		return fmt.Sprintf("%s: %v", folder.Path, folder.Err)
 	case errors.As(err, &system):
 		return system.Err.Error()
 	case errors.Is(err, io.EOF), errors.Is(err, sdk.ErrConnectionClosed):
 		return "it ended"
+	case errors.As(err, &far):
+		return far.Err.Error()
 	}
 	return err.Error()
 }

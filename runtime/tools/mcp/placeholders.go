@@ -18,56 +18,23 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// withoutComments is a text of JSON with blanks in the place of comments and of commas behind the
-// last member.
-func withoutComments(text []byte) []byte {
-	out := bytes.Clone(text)
-	comma := -1 // behind which nothing has come yet
-	for i := 0; i < len(out); {
-		n := 1
-		switch rest := out[i:]; {
-		case out[i] == '"':
-			for n < len(rest) && rest[n] != '"' {
-				if rest[n] == '\\' {
-					n++
-				}
-				n++
-			}
-			n++
-		case bytes.HasPrefix(rest, []byte("//")):
-			if n = bytes.IndexByte(rest, '\n'); n < 0 {
-				n = len(rest)
-			}
-			blank(rest[:n])
-		case bytes.HasPrefix(rest, []byte("/*")):
-			if n = bytes.Index(rest[2:], []byte("*/")) + 4; n < 4 {
-				return out // it does not end, and is an error where it begins
-			}
-			blank(rest[:n])
-		}
-		switch out[i] {
-		case ' ', '\t', '\r', '\n':
-		case ',':
-			comma = i
-		case '}', ']':
-			if comma >= 0 {
-				out[comma] = ' '
-			}
-			comma = -1
-		default:
-			comma = -1
-		}
-		i += n
-	}
-	return out
-}
+// Strings are matched so that what is in them is left alone.
+var (
+	comments = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)`)
+	commas   = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,\s*[\]}]`)
+)
 
-func blank(b []byte) {
-	for i := range b {
-		if b[i] != '\n' {
-			b[i] = ' '
+// withoutComments is a text of JSON without comments and without commas behind the last member.
+func withoutComments(text []byte) []byte {
+	text = comments.ReplaceAllFunc(text, func(b []byte) []byte {
+		if b[0] == '/' {
+			return []byte(" ")
 		}
-	}
+		return b
+	})
+	return commas.ReplaceAllFunc(text, func(b []byte) []byte {
+		return bytes.TrimPrefix(b, []byte(","))
+	})
 }
 
 // place is where a value is put in: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and $NAME

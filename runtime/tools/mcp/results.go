@@ -126,14 +126,11 @@ func block(one json.RawMessage) json.RawMessage {
 	if json.Unmarshal(one, &text) == nil {
 		return textBlock(text)
 	}
-	var parts struct {
-		Type any
-		Text *string
-	}
+	var parts struct{ Type, Text any }
 	_ = json.Unmarshal(one, &parts) // it may be no object
-	switch {
-	case parts.Type == nil && parts.Text != nil:
-		return textBlock(*parts.Text)
+	switch text, plain := parts.Text.(string); {
+	case plain && (parts.Type == nil || parts.Type == "text"):
+		return textBlock(text)
 	case len(one) > mostOddBlock:
 		return textBlock(fmt.Sprintf("[content of type %v was skipped: %d bytes]", parts.Type,
 			len(one)))

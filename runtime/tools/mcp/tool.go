@@ -341,6 +341,8 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 // forgotten tells that the server has lost the session, in whatever words: it refuses to list its
 // tools as well.
 func (c *connection) forgotten(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, relisting)
+	defer cancel()
 	_, err := within(ctx, func() (any, error) { return c.ListTools(ctx, nil) })
 	return err != nil && ctx.Err() == nil
 }

@@ -30,7 +30,7 @@ func TestZoo(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // when the servers have ended
 	zoo, list := opened(t, zootest.Zoo)
-	s, notes := Open(t.Context(), list, Options{Start: 10 * time.Second, Time: 5 * time.Second})
+	s, notes := Open(t.Context(), list, Options{Start: 7 * time.Second, Time: 5 * time.Second})
 	t.Cleanup(func() { s.Close() })
 	told := map[string]string{}
 	for _, note := range notes {

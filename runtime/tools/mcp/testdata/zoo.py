@@ -71,6 +71,7 @@ class Animal:
             "unknown block": {"content": [odd, text, {"type": "image", "data": "no base64!"}]},
             "large unknown block": {"content": [{"type": "blob", "x": "y" * 5000}, text]},
             "block without type": {"content": [{"text": ANSWER}]},
+            "odd annotations": {"content": [{**text, "annotations": {"priority": "high"}}]},
             "text is a number": {"content": [text, {"type": "text", "text": 5}]},
             "content is a string": {"content": ANSWER},
             "content is a block": {"content": text},
@@ -275,6 +276,13 @@ def listen(animal):
                     time.sleep(.01)
                 animal.streams[-1].put("event: message\ndata: %s\n\n" % text)
                 return self.send(202)
+            if fault == "events that do not end":
+                self.send_response(200)
+                self.send_header("Content-Type", STREAM)
+                self.end_headers()
+                self.wfile.write(("data: %s\n" % text).encode())
+                self.wfile.flush()
+                time.sleep(NEVER)
             if fault == "ends midway" and method == "tools/call":
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
