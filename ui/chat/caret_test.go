@@ -95,7 +95,7 @@ func TestKeysOfNewerTerminals(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, told := range []string{">1u", ">4;1m", "<u", ">4;0m"} {
+	for _, told := range []string{">1u", ">4;1m", "<u", ">4m"} {
 		if !w.screen.Mode(told) {
 			t.Errorf("the terminal was not told %s", told)
 		}

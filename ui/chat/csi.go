@@ -19,7 +19,7 @@ import (
 // chat's screen comes and goes.
 const (
 	askKeys = "\x1b[>1u\x1b[>4;1m\x1b[m"
-	oldKeys = "\x1b[<u\x1b[>4;0m\x1b[m"
+	oldKeys = "\x1b[<u\x1b[>4m\x1b[m"
 )
 
 // unknownKey is the key of a message that Bubble Tea passes on as it came: a slice of bytes of a
