@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -57,7 +58,7 @@ func (s Server) connect(ctx context.Context) (*connection, error) {
 				return c, nil
 			}
 			why = append(why, err)
-			if ctx.Err() != nil || errors.Is(err, exec.ErrNotFound) {
+			if ctx.Err() != nil || notFound(err) {
 				return nil, err
 			}
 		}
@@ -169,6 +170,8 @@ func reason(err error) string {
 		return told.Message
 	case errors.As(err, &start):
 		return "command not found: " + start.Name
+	case errors.As(err, &folder) && folder.Op == "fork/exec" && notFound(err):
+		return "command not found: " + folder.Path
 	case errors.As(err, &lost):
 		return "no such host: " + lost.Name
 	case errors.As(err, &folder):
@@ -181,6 +184,11 @@ func reason(err error) string {
 		return far.Err.Error()
 	}
 	return err.Error()
+}
+
+// notFound tells that there is no such program, which no second try will find.
+func notFound(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
 // failure is why a server could not be reached, as people read it.

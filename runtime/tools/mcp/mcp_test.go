@@ -132,7 +132,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 		Options{Start: 5 * time.Second})
 	text := strings.Join(notes, "\n")
 	for _, want := range []string{`"silent" was skipped: it does not answer: loading`,
-		`"none" was skipped: `, `"nobody" was skipped: `, `"crash" was skipped: `, "why"} {
+		`"none" was skipped: command not found: /no/such.`, `"nobody" was skipped: `, `"crash" was skipped: `, "why"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}

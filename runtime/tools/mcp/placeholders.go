@@ -52,12 +52,14 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	var fault error
+	own, _ := members["env"].(map[string]any)
+	lookup := os.LookupEnv
 	var walk func(v any, strings bool) any
 	walk = func(v any, strings bool) any {
 		switch v := v.(type) {
 		case string:
 			return place.ReplaceAllStringFunc(v, func(p string) string {
-				value, err := valueOf(p)
+				value, err := valueOf(p, lookup)
 				if err != nil && fault == nil {
 					fault = err
 				}
@@ -80,8 +82,17 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 		}
 		return v
 	}
+	walk(own, true)
+	lookup = func(name string) (string, bool) { // as a shell finds it that the server is
+		if value, set := own[name].(string); set {
+			return value, true
+		}
+		return os.LookupEnv(name)
+	}
 	for name, value := range members {
-		members[name] = walk(value, name == "args" || name == "env" || name == "headers")
+		if name != "env" || own == nil {
+			members[name] = walk(value, name == "args" || name == "headers")
+		}
 	}
 	if fault != nil {
 		return nil, fault
@@ -90,12 +101,12 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 }
 
 // valueOf is what is put in a place.
-func valueOf(p string) (string, error) {
+func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 	parts := place.FindStringSubmatch(p)
 	name, fallback, kind := parts[1]+parts[5], parts[2], parts[3]
 	switch {
 	case parts[5] != "":
-		if value, set := os.LookupEnv(name); set {
+		if value, set := lookup(name); set {
 			return value, nil
 		}
 		return p, nil // it may be for a shell
@@ -116,7 +127,7 @@ func valueOf(p string) (string, error) {
 	case kind != "":
 		return "", fmt.Errorf("%s is not known. Write ${env:NAME} and set NAME", p)
 	}
-	value, set := os.LookupEnv(name)
+	value, set := lookup(name)
 	switch {
 	case fallback != "" && value == "":
 		return fallback[2:], nil

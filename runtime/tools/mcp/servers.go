@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -99,7 +98,7 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 			continue
 		}
 		notes = append(notes, skipped(f.from.shown, f.err))
-		if !errors.Is(f.err, exec.ErrNotFound) && ctx.Err() == nil {
+		if !notFound(f.err) && ctx.Err() == nil {
 			s.coming = append(s.coming, f.from)
 			s.late.Go(func() { s.await(life, f.from) })
 		}

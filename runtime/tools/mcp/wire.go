@@ -395,6 +395,9 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 	case id != nil:
 		kind := cmp.Or(response.Header.Get("Content-Type"), "of no type")
 		far.nothing = func() []byte {
+			if strings.HasPrefix(kind, "text/event-stream") {
+				return unreadable(id, "its stream ended without an answer")
+			}
 			return unreadable(id, "its answer is not of MCP ("+kind+")")
 		}
 	}
