@@ -56,6 +56,12 @@ func Failure(status int, code, message string) *Fault {
 	return &Fault{Status: status, Kind: KindServer, Code: code, Message: message}
 }
 
+// After says in how many seconds the request may be sent again.
+func (f *Fault) After(seconds int) *Fault {
+	f.retryAfter = max(1, seconds)
+	return f
+}
+
 // Invalid is the fault of a parameter whose value is wrong.
 func Invalid(param, format string, a ...any) *Fault {
 	return Refusal(http.StatusBadRequest, param, "", fmt.Sprintf(format, a...))

@@ -140,7 +140,7 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	}
 	switch {
 	case running == nil && s.running():
-		return nil, answer.Refusal(http.StatusConflict, "stream", "",
+		return nil, p.heldByAnother(id, "stream",
 			"another process writes this response; get it without stream until it has ended")
 	case s.Log == nil:
 		return nil, answer.Invalid("stream", "the events of this response were not kept; get it "+
@@ -148,6 +148,16 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	}
 	p.watch(e, r, s.Log, after)
 	return nil, nil
+}
+
+// heldByAnother is the fault of asking for what another process writes, or has written before it
+// crashed: when its lease has run out, this one has the response.
+func (p *API) heldByAnother(id, param, message string) *answer.Fault {
+	record, _ := p.Store.Get(session.KindRunning, id)
+	var now lease
+	_ = json.Unmarshal(record.Value, &now) // none: it has just ended
+	return answer.Refusal(http.StatusConflict, param, "", message).After(
+		int(time.Until(now.Until)/time.Second) + 1)
 }
 
 // Cancel is POST /v1/responses/{id}/cancel.
@@ -161,7 +171,7 @@ func (p *API) Cancel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	case !ok:
 		return nil, noResponse(id)
 	case s.running():
-		return nil, answer.Refusal(http.StatusConflict, "response_id", "",
+		return nil, p.heldByAnother(id, "response_id",
 			"another process writes this response; cancel it there")
 	case !s.background():
 		return nil, answer.Invalid("response_id", "only a response with background true can be "+
