@@ -486,7 +486,10 @@ func (s *diskStore) close() error {
 	var err error
 	if s.db != nil {
 		s.settle(math.MaxInt)
-		err = s.db.Close()
+		if n := len(s.over); n > 0 {
+			err = fmt.Errorf("%d stored turns, responses or conversations are lost: %w", n, s.why)
+		}
+		err = errors.Join(err, s.db.Close())
 	}
 	if s.inUse != nil {
 		err = errors.Join(err, s.inUse.Close())

@@ -185,6 +185,29 @@ func TestWhatIsAcknowledgedIsKeptOnAFullDisk(t *testing.T) {
 	}
 }
 
+// What is in memory alone when the program ends is counted, with the reason; nothing is said of
+// what the disk has taken by then.
+func TestWhatIsLostAtTheEndIsSaid(t *testing.T) {
+	for _, room := range []int{1, 1 << 30} {
+		s, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), nil)
+		limit := func(pages int) {
+			if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		limit(1)
+		for id := range 3 {
+			_ = s.Put(Record{Kind: KindResponse, Key: fmt.Sprint(id), Value: make([]byte, 20000)})
+		}
+		limit(room)
+		err := s.Close()
+		const lost = "3 stored turns, responses or conversations are lost: the disk is full"
+		if said := err != nil && strings.Contains(err.Error(), lost); said != (room == 1) {
+			t.Errorf("with room for %d pages: %v", room, err)
+		}
+	}
+}
+
 // The latest version of what the disk has refused is written behind the next record that it takes,
 // or when the store is closed; what was deleted or written anew meanwhile is not.
 func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
