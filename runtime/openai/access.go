@@ -93,9 +93,9 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// open are the paths that need no key: probes and scrapers have none, and the page asks for it.
-var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version",
-	"/metrics"}
+// open are the paths that need no key: probes have none, and the page asks for it. They name no
+// model, file or request.
+var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version"}
 
 // admit returns why a request is refused before it is read, nil if it is admitted.
 func (p *port) admit(r *http.Request) *answer.Fault {
@@ -180,8 +180,15 @@ func (p *port) authorized(r *http.Request) bool {
 	if !strings.EqualFold(scheme, "Bearer") {
 		key = r.Header.Get("X-Api-Key")
 	}
+	if key == "" {
+		return false
+	}
 	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.APIKey))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+		return true
+	}
+	p.refuseKey(r)
+	return false
 }
 
 // client names whose cache of prompts a request uses: those who have the key share one, without a

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -152,7 +153,8 @@ func TestKey(t *testing.T) {
 			401}, {"/v1/models", "secret", 401},
 		{"/tokenize", "", 401}, {"/ready", "", 200},
 		{"/v1/models", "Bearer secret", 200}, {"/v1/models", "bearer secret", 200}, {"/v1/nothing",
-			"", 401}, {"/health", "", 200}, {"/metrics", "", 200},
+			"", 401}, {"/health", "", 200}, {"/metrics", "", 401},
+		{"/metrics", "Bearer secret", 200}, {"/version", "", 200},
 	} {
 		r := porttest.Ask(t, "GET", srv.URL+c.path, "", "Authorization", c.header)
 		if r.Status != c.status {
@@ -161,6 +163,55 @@ func TestKey(t *testing.T) {
 		if r.Status == 401 {
 			porttest.WantFault(t, r, 401, answer.KindInvalid, "", "invalid_api_key", "API key")
 		}
+	}
+}
+
+// What a stranger is answered names no model and no path of this machine.
+func TestStrangersLearnNothing(t *testing.T) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, f := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.APIKey = "secret" })
+	for _, path := range []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version",
+		"/api/version", "/metrics", "/v1/models", "/v1/models/x", "/api/tags", "/api/ps", "/nothing"} {
+		for _, method := range []string{"GET", "POST", "OPTIONS"} {
+			r := porttest.Ask(t, method, srv.URL+path, "{}")
+			for _, secret := range []string{f.ID(), home, os.TempDir() + "/"} {
+				if strings.Contains(r.Body, `"`+secret+`"`) || strings.Contains(secret, "/") &&
+					strings.Contains(r.Body, secret) {
+					t.Errorf("%s %s: %d names %q", method, path, r.Status, secret)
+				}
+			}
+		}
+	}
+}
+
+func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
+	var log porttest.LockedBuffer
+	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+		o.APIKey, o.Log = "secret", slog.New(slog.NewTextHandler(&log, nil))
+	})
+	ask := func(key string) time.Duration {
+		began := time.Now()
+		porttest.Ask(t, "GET", srv.URL+"/v1/models", "", "Authorization", key)
+		return time.Since(began)
+	}
+	for range 7 {
+		ask("Bearer guess")
+	}
+	if took := ask("Bearer guess"); took < 400*time.Millisecond {
+		t.Errorf("the eighth wrong key is answered after %v", took)
+	}
+	if !strings.Contains(log.String(), `msg="wrong API key" from=127.0.0.1:`) ||
+		!strings.Contains(log.String(), "tries=8") || strings.Contains(log.String(), "guess") {
+		t.Error(log.String())
+	}
+	ask("") // no guess
+	ask("Bearer secret")
+	if n := strings.Count(log.String(), `msg="wrong API key"`); n != 8 {
+		t.Errorf("%d wrong keys are logged", n)
 	}
 }
 

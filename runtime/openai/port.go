@@ -52,6 +52,7 @@ type port struct {
 	responses *responses.API
 	messages  messages.API
 	ollama    ollama.API
+	wrong     wrongKeys
 }
 
 // Handler is a port.
