@@ -51,7 +51,7 @@ var budget = map[string]int{
 	"runtime/openai/messages":    645,
 	"runtime/openai/ollama":      601,
 	"runtime/openai/responses":   3205,
-	"runtime/process":            102,
+	"runtime/process":            264,
 	"runtime/remote":             767,
 	"runtime/remote/client":      551,
 	"runtime/remote/local":       1226,

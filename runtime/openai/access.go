@@ -28,6 +28,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // faultBodyOf is how the clients of a path read a fault.
@@ -101,6 +102,9 @@ var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/versio
 func (p *port) admit(r *http.Request) *answer.Fault {
 	origin := r.Header.Get("Origin")
 	switch {
+	case process.Stranger(r.Context()):
+		return answer.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+
+			"the programs of its own user; start it with a key or with --any-user to use it")
 	case !p.knowsHost(r):
 		return answer.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
 			answer.Brief(r.Host)+", which is not a name of this server; to allow it, start the "+

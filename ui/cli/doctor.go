@@ -29,6 +29,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/measure/bench"
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -250,6 +251,9 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 		p.Taken = "another program has it; ossrun serve --port takes another, 0 any that is free"
 	case err != nil:
 		p.Taken = err.Error()
+	}
+	if err := process.OwnersAreTold(); err != nil {
+		p.Others = err.Error()
 	}
 	return p
 }

@@ -38,6 +38,8 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	}
 	taken := r.Port.Taken
 	to.row("port", "%s%s", r.Port.Address, either(taken != "", ": "+taken, " is free"))
+	to.row("port", "without a key, %s", either(r.Port.Others == "", "only programs of this user "+
+		"are served", "programs of every user here are served: "+r.Port.Others))
 	for _, x := range r.Tools {
 		if x.Missing != "" {
 			x.What = "not here: " + x.Missing

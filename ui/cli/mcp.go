@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
@@ -21,7 +22,7 @@ import (
 
 func mcpCommand(t Terminal) *cli.Command {
 	var o tools.Options
-	host, port := "127.0.0.1", -1
+	host, port, anyUser := "127.0.0.1", -1, false
 	return &cli.Command{
 		Name:      "mcp",
 		Usage:     "offer the browser or python tool to other programs, over MCP",
@@ -34,7 +35,7 @@ func mcpCommand(t Terminal) *cli.Command {
 			"--tool-server 127.0.0.1:8001.",
 		Flags: flagTable(backendFlags(&o), groupListen, text(&host, "host", "listen on this `ADDRESS`"),
 			integer(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
-				"stdout)"), configFlag()),
+				"stdout)"), anyUserFlag(&anyUser), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
 			namespace := either(kind == tools.Browser, harmony.BuiltinBrowser(),
@@ -60,7 +61,7 @@ func mcpCommand(t Terminal) *cli.Command {
 			if !c.IsSet("port") {
 				return stdioServer(c.Context, server, t)
 			}
-			return httpServer(c.Context, server, t, kind, host, port)
+			return httpServer(c.Context, server, t, kind, host, port, anyUser)
 		},
 	}
 }
@@ -77,12 +78,24 @@ func stdioServer(ctx context.Context, server *mcp.Host, t Terminal) error {
 }
 
 func httpServer(ctx context.Context, server *mcp.Host, t Terminal, kind, host string,
-	port int) error {
+	port int, anyUser bool) error {
 	listener, err := listen(host, port)
 	if err != nil {
 		return err
 	}
-	s := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 30 * time.Second}
+	handler := server.Handler()
+	s := &http.Server{ReadHeaderTimeout: 30 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if process.Stranger(r.Context()) {
+				http.Error(w, "this server serves its own user; --any-user opens it",
+					http.StatusForbidden)
+				return
+			}
+			handler.ServeHTTP(w, r)
+		})}
+	if !anyUser {
+		ownUserOnly(s, listener)
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	fmt.Fprintf(t.Err, "ossrun: the %s tool is at http://%[2]s/sse and http://%[2]s/mcp\n", kind,

@@ -306,6 +306,9 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	if v.apiKey == "" && !v.anyUser {
+		ownUserOnly(s.http, listener)
+	}
 	return s
 }
 

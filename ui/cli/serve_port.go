@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"strconv"
@@ -26,12 +27,14 @@ import (
 
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 type portFlags struct {
 	host, uds          string
+	anyUser            bool
 	port               int
 	certFile, keyFile  string
 	apiKey, apiKeyFile string
@@ -50,6 +53,7 @@ func (p *portFlags) flags() []cli.Flag {
 		text(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		integer(&p.port, "port", "listen on port `N`; 0 picks a free one"),
 		text(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
+		anyUserFlag(&p.anyUser),
 		text(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
 		text(&p.keyFile, "ssl-keyfile", "and their private key in `FILE`"),
 		text(&p.apiKeyFile, "api-key-file", "ask clients for the key that stands in `FILE`; "+
@@ -72,6 +76,19 @@ func (p *portFlags) flags() []cli.Flag {
 		oneOf(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
 			"`NAME`: reasoning, or reasoning_content for clients that read only this",
 			"reasoning", "reasoning_content"))
+}
+
+func anyUserFlag(any *bool) cli.Flag {
+	return toggle(any, "any-user", "serve the programs of every user of this machine; without it, "+
+		"and without a key, a loopback address and a Unix socket serve those of yours alone")
+}
+
+// ownUserOnly keeps other users' programs from a server without a key that only this machine
+// reaches. Where the system does not tell whose they are they are served, and doctor says so.
+func ownUserOnly(s *http.Server, l net.Listener) {
+	if at, tcp := l.Addr().(*net.TCPAddr); !tcp || at.IP.IsLoopback() {
+		_ = process.NoteStrangers(s)
+	}
 }
 
 func (p *portFlags) log(to io.Writer) *slog.Logger {
@@ -131,7 +148,7 @@ func addresses(l net.Listener) []string {
 
 func (p *portFlags) listen() (net.Listener, error) {
 	if p.uds != "" {
-		return listenUnix(p.uds)
+		return listenUnix(p.uds, either(p.anyUser, os.FileMode(0o666), 0o600))
 	}
 	return listen(p.host, p.port)
 }
@@ -160,7 +177,7 @@ func (p *portFlags) tls() (*tls.Config, error) {
 }
 
 // listenUnix makes the socket anew where an earlier server has left its own.
-func listenUnix(path string) (net.Listener, error) {
+func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		info, stat := os.Lstat(path)
@@ -173,7 +190,7 @@ func listenUnix(path string) (net.Listener, error) {
 		}
 	}
 	if err == nil { // whatever the umask: on some systems who may write may connect
-		if err = os.Chmod(path, 0o600); err != nil {
+		if err = os.Chmod(path, mode); err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}

@@ -122,7 +122,7 @@ func TestListenUnixRefuses(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path); err == nil {
+	if _, err := listenUnix(path, 0o600); err == nil {
 		t.Error("a file was taken for a socket")
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -162,7 +162,7 @@ func TestASocketIsItsUsers(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "s")
 	for range 2 { // the second stands on what an earlier server has left
-		l, err := listenUnix(path)
+		l, err := listenUnix(path, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -255,7 +255,7 @@ var ours = map[string]bool{
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
 	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
 	"upstream": true, "upstream-model": true, "api-key": true, "cpu-experts": true,
-	"tool-server": true, "uds": true, "ssl-certfile": true, "ssl-keyfile": true,
+	"tool-server": true, "uds": true, "any-user": true, "ssl-certfile": true, "ssl-keyfile": true,
 	"allowed-origins": true,
 	"api-key-file":    true, "allowed-hosts": true, "max-body": true, "log-level": true,
 	"log-format": true, "log-prompts": true, "ignore-images": true,

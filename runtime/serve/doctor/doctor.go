@@ -166,6 +166,8 @@ type Port struct {
 	// why a new server cannot have it: a server above has it, another program, or no right to it;
 	// "" where it can
 	Taken string `json:"taken,omitempty"`
+	// why programs of other users are served there without a key; "" where they are not
+	Others string `json:"others_served,omitempty"`
 }
 
 // Tool is one that the model can be given, and what it runs on here.

@@ -1,0 +1,121 @@
+package process
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
+)
+
+// late accepts when those who hurry have closed their end.
+type late struct{ net.Listener }
+
+func (l late) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	time.Sleep(2 * time.Millisecond)
+	return c, err
+}
+
+// What a program of another user sends is not served, over TCP and Unix sockets, and not when it
+// closes its end before it can be looked at. Only root can play two users.
+func TestStrangersAreNoted(t *testing.T) {
+	if err := OwnersAreTold(); err != nil {
+		t.Skip(err)
+	}
+	python := hosttest.Program(t, "/usr/bin/python3") // which every user may run
+	var served, refused atomic.Int64
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if Stranger(r.Context()) {
+			refused.Add(1)
+			return
+		}
+		served.Add(1)
+	})
+	folder, err := os.MkdirTemp("", "peer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	path := filepath.Join(folder, "s")
+	listen := func(network, address string) net.Listener {
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: handler}
+		if err := NoteStrangers(s); err != nil {
+			t.Fatal(err)
+		}
+		go s.Serve(late{l}) //nolint:errcheck // it ends with the test
+		t.Cleanup(func() { s.Close() })
+		return l
+	}
+	tcp, six := listen("tcp", "127.0.0.1:0"), listen("tcp", "[::1]:0")
+	listen("unix", path)
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	port := func(l net.Listener) string {
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		return port
+	}
+	const client = `
+import socket, sys
+v4, v6, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def send(family, address, wait):
+    s = socket.socket(family)
+    s.connect(address)
+    s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    if wait:
+        assert s.recv(12) == b"HTTP/1.1 200"
+    s.close()
+send(socket.AF_INET, ("127.0.0.1", v4), True)
+send(socket.AF_INET6, ("::ffff:127.0.0.1", v4), True)
+send(socket.AF_INET6, ("::1", v6), True)
+send(socket.AF_UNIX, path, True)
+for _ in range(100):
+    send(socket.AF_INET, ("127.0.0.1", v4), False)
+    send(socket.AF_INET6, ("::1", v6), False)
+`
+	run := func(user uint32) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), python, "-c", client, port(tcp), port(six), path)
+		c.Dir = "/"
+		if user != 0 {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user,
+				Gid: user}}
+		}
+		var out bytes.Buffer
+		c.Stdout, c.Stderr = &out, &out
+		if err := c.Run(); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		for before := int64(-1); before != served.Load()+refused.Load(); {
+			before = served.Load() + refused.Load()
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	run(0)
+	if served.Load() < 4 {
+		t.Fatalf("of this user's, %d are served and %d refused", served.Load(), refused.Load())
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can play another user")
+	}
+	served.Store(0)
+	run(12345)
+	if served.Load() != 0 || refused.Load() < 4 {
+		t.Errorf("of another user's, %d are served and %d refused", served.Load(), refused.Load())
+	}
+}

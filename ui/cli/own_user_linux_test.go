@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
+)
+
+// The real server, asked by a program of another user.
+func TestServeAnswersItsOwnUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can play another user")
+	}
+	python := hosttest.Program(t, "/usr/bin/python3")
+	const client = `
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1] + "/v1/models").status)
+except urllib.error.HTTPError as e:
+    print(e.code, e.read().decode())
+`
+	for flag, want := range map[string]string{"--any-user": "200", "--host=127.0.0.1": "403 " +
+		`{"error":{"message":"this server serves the programs of its own user`} {
+		s := serveDemo(t, flag)
+		if got := asks(t, http.DefaultTransport.(*http.Transport), s.url+"/v1/models", ""); got != 200 {
+			t.Errorf("with %s its own user gets %d", flag, got)
+		}
+		c := exec.CommandContext(t.Context(), python, "-c", client, s.url)
+		c.Dir = "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345,
+			Gid: 12345}}
+		if out, err := c.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("with %s another user gets %s, %v", flag, out, err)
+		}
+	}
+}
