@@ -24,6 +24,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/ossrun/ossrun/models/pack"
 )
 
 // Bounds of one document.
@@ -76,6 +78,7 @@ func read(ctx context.Context, document []byte) (_ string, err error) {
 			err = fmt.Errorf("the reader stopped: %v", x)
 		}
 	}()
+	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(reserve))
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(xdg.CacheHome, "ossrun", "pdf"))
 	if err != nil { // no place on the disk: it is compiled each time
 		cache = wazero.NewCompilationCache()
@@ -99,6 +102,27 @@ func read(ctx context.Context, document []byte) (_ string, err error) {
 	}
 	return pages(ctx, reader, document)
 }
+
+// reserved is the memory of one copy. It is the system's from the beginning, and touched as it is
+// used: one that grows by Go's own rules is copied each time, and leaves several times as much.
+type reserved struct{ *pack.Memory }
+
+func reserve(_, _ uint64) experimental.LinearMemory {
+	m, err := pack.Reserve(memory << 16)
+	if err != nil {
+		panic(err) // read recovers
+	}
+	return reserved{m}
+}
+
+func (r reserved) Reallocate(size uint64) []byte {
+	if size > uint64(len(r.Bytes)) {
+		return nil
+	}
+	return r.Bytes[:size]
+}
+
+func (r reserved) Free() { _ = r.Memory.Free() }
 
 func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, error) {
 	opened, err := reader.OpenDocument(&requests.OpenDocument{File: &document})
