@@ -364,7 +364,7 @@ func (s *Stream) renderTail() (rows, codes []string) {
 
 // closed is source with what is open in it closed, while more is to come.
 func (s *Stream) closed(b block, source string) string {
-	if s.ended {
+	if s.ended || b.kind != fenced && costly(source) {
 		return source
 	}
 	return unfinished(b.kind, source)
@@ -381,7 +381,9 @@ func (s *Stream) render(b block, source string, number int) (painted, codes []st
 	}
 	r.source = []byte(source)
 	var rows []term.Row
-	if b.kind == formula {
+	if b.kind != fenced && costly(source) {
+		rows = plain(source, s.width)
+	} else if b.kind == formula {
 		rows = r.formula(source, s.width)
 	} else {
 		rows = r.document(s.width)

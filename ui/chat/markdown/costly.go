@@ -1,0 +1,51 @@
+// What is shown as it was written: text in which marks lie so close together that reading them
+// costs more than a frame may. The parser takes the square of their number.
+
+package markdown
+
+import (
+	"strings"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// mostMarks are of a block, far above what people and models write into 16 KiB.
+var mostMarks = map[string]int{"[": 300, "*": 800, "_": 800, "`": 800, "$": 800, `\`: 800}
+
+// mostNested is how many lists and quotes may begin in one line.
+const mostNested = 24
+
+func costly(source string) bool {
+	for mark, most := range mostMarks {
+		if strings.Count(source, mark) > most {
+			return true
+		}
+	}
+	for line := range strings.Lines(source) {
+		for depth := 0; ; depth++ {
+			line = strings.TrimLeft(line, " \t\n")
+			n := 1
+			if !strings.HasPrefix(line, ">") {
+				if line == "" {
+					break
+				}
+				if n = marker(line); n == 0 {
+					break
+				}
+			}
+			if depth == mostNested {
+				return true
+			}
+			line = line[n:]
+		}
+	}
+	return false
+}
+
+// plain lays a text out by its lines alone.
+func plain(source string, width int) (rows []term.Row) {
+	for line := range strings.Lines(source) {
+		rows = append(rows, term.Wrap([]term.Span{{Text: strings.TrimRight(line, "\n")}}, width)...)
+	}
+	return rows
+}

@@ -1,0 +1,46 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A frame costs about the same whatever an answer repeats, 20,000 bytes of it or as many marks as
+// are still read; and the text is there.
+func TestNoMarksMakeAFrameDear(t *testing.T) {
+	for _, mark := range []string{"[a](", "[", "![", "*", "**a ", "_a", "`a", "<a ", "a[b](c", "> ",
+		"[a][", `\(`, "$a ", "~~a", "- ", "1. ", "<!--", "| a ", "&", "***a*", "[a](<", "a*_", "#",
+		"[^", "<", "http://a ", "\n- a", "\n> ", "\n| a |", "\n    ", "> - "} {
+		for _, n := range []int{20_000 / len(mark), 299, 24} {
+			s := New(term.Palette{}, 0)
+			s.Push(strings.Repeat(mark, n))
+			s.Rows(80, 80)
+			began := hosttest.ProcessTime()
+			for range 4 {
+				s.Push("x")
+				s.Rows(80, 80)
+			}
+			s.End()
+			stable, tail := s.Rows(80, 80)
+			if took := (hosttest.ProcessTime() - began) / 5; took > 40*time.Millisecond {
+				t.Errorf("%d of %q: %v a frame", n, mark, took)
+			}
+			if !strings.Contains(strings.Join(append(stable, tail...), ""), "x") {
+				t.Errorf("%d of %q: the text is not shown", n, mark)
+			}
+		}
+	}
+}
+
+// What people write is read, also where it is long.
+func TestLongTextIsStillRead(t *testing.T) {
+	long := strings.Repeat("A **word**, `code`, a [link](http://a.example) and _more_. ", 130)
+	if costly(long) || costly("> > - 1. a") ||
+		costly(strings.Repeat("    x = a_b[i] * c_d[j]\n", 100)) {
+		t.Error("text is shown as it was written")
+	}
+}
