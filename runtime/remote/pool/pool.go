@@ -43,6 +43,7 @@ type Pool struct {
 	o       Options
 	list    []*server
 	context int
+	ctx     context.Context // ends at Close
 	stop    context.CancelFunc
 	looking sync.WaitGroup
 	looked  chan struct{} // has a value when a server was looked at since it was last empty
@@ -98,10 +99,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		}
 		p.list = append(p.list, &server{client: client})
 	}
-	var looks context.Context
-	looks, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, s := range p.list {
-		p.looking.Go(func() { p.watch(looks, s) })
+		p.looking.Go(func() { p.watch(p.ctx, s) })
 	}
 	if err := p.awaitFirst(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -392,7 +392,7 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 	}
 	s := newStream(ctx, p, r)
 	if err := s.begin(); err != nil {
-		s.unwatch()
+		s.leave()
 		s.closePiece()
 		return nil, err
 	}

@@ -583,6 +583,28 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// Close ends what runs: a server that is asked to stop waits for its open streams.
+func TestCloseEndsWhatRuns(t *testing.T) {
+	f := newFake(t)
+	m, p := open(t, nil, f)
+	r := user("[[slow 1ms]] [[say " + strings.Repeat("and on ", 5000) + "]]")
+	turn, err := m.Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Next()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server has no more work", func() bool { return f.sched.Stats().Running == 0 })
+	for ok := true; ok; {
+		_, ok = turn.Next()
+	}
+	if d := turn.Result().Done; d.Finish != session.FinishCancelled || p.Stats().Running != 0 {
+		t.Errorf("%+v, %d run", d, p.Stats().Running)
+	}
+}
+
 func TestServersThatCannotBeUsed(t *testing.T) {
 	f := newFake(t)
 	for _, o := range []Options{{URLs: []string{f.URL}, Model: "gpt-4"},

@@ -48,7 +48,7 @@ type stream struct {
 	closing bool
 	pieces  int
 	fails   int
-	unwatch func() bool // lets go of ctx
+	leave   func() // lets go of ctx
 
 	mu     sync.Mutex // of what follows
 	finish sched.FinishReason
@@ -59,18 +59,26 @@ type stream struct {
 }
 
 func newStream(ctx context.Context, p *Pool, r sched.TokenRequest) *stream {
-	s := &stream{ctx: ctx, pool: p, r: r, ids: slices.Clone(r.Prompt), most: p.context}
+	s := &stream{pool: p, r: r, ids: slices.Clone(r.Prompt), most: p.context}
 	if r.MaxTokens > 0 {
 		s.most = min(s.most, len(r.Prompt)+r.MaxTokens)
 	}
 	s.timing.Prompt = len(r.Prompt)
 	s.at.began = time.Now()
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithCancel(ctx)
+	closing := context.AfterFunc(p.ctx, cancel)
 	// a turn that ends at a stop string or a loop reads no further: it only cancels ctx, which
 	// closes the connection too
-	s.unwatch = context.AfterFunc(ctx, func() {
+	ended := context.AfterFunc(s.ctx, func() {
 		s.settle(sched.FinishCancelled, nil)
 		p.release(s)
 	})
+	s.leave = func() {
+		ended()
+		closing()
+		cancel()
+	}
 	return s
 }
 
@@ -337,9 +345,9 @@ func (s *stream) end(f sched.FinishReason, err error) {
 	if s.piece != nil && (f == sched.FinishStop || f == sched.FinishLength) {
 		s.finishPiece()
 	}
-	s.unwatch()
 	s.closePiece()
 	s.settle(f, err)
+	s.leave()
 }
 
 // settle says once how the sequence ended, and counts it.
