@@ -59,8 +59,10 @@ const (
 )
 
 // untilWeEnd is a part of the shell's command: a process of vLLM's group that asks it to stop when
-// the other end of a pipe is closed, as it is when this program was killed.
-const untilWeEnd = "{ read _ <&3; kill -INT 0; sleep 30; kill -KILL 0; } >/dev/null 2>&1 & "
+// the other end of a pipe is closed, as it is when this program was killed, and removes the files
+// that it was told of there.
+const untilWeEnd = `{ set -f; while read -r f; do files="$files $f"; done <&3; kill -INT 0; ` +
+	`sleep 1; rm -f $files; sleep 30; kill -KILL 0; } >/dev/null 2>&1 & `
 
 // Run runs the plan's command in a folder with its config, until it ends. ctx asks vLLM to stop.
 func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
@@ -98,7 +100,7 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	c.ExtraFiles = []*os.File{alive}
 	c.Stdout, c.Stderr = write, write
 	process.OwnGroup(c)
-	var memory shared
+	memory := shared{report: held}
 	c.Cancel = func() error {
 		memory.look(c.Process.Pid)
 		return process.Interrupt(c)

@@ -10,6 +10,7 @@ package vllm
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,8 @@ var sharedNames = []string{"psm_", "sem.mp-", "vllm", "nccl-", "torch_"}
 
 // shared is the files of one process group. It is safe for concurrent use.
 type shared struct {
+	report io.Writer // is told each name
+
 	mu    sync.Mutex
 	files map[string]bool
 }
@@ -44,8 +47,11 @@ func (s *shared) look(group int) {
 		}) {
 			continue
 		}
-		if info, err := f.Info(); err == nil && mapped[info.Sys().(*syscall.Stat_t).Ino] {
-			s.files[sharedFolder+f.Name()] = true
+		name := sharedFolder + f.Name()
+		if info, err := f.Info(); err == nil && mapped[info.Sys().(*syscall.Stat_t).Ino] &&
+			!s.files[name] {
+			s.files[name] = true
+			fmt.Fprintln(s.report, name) // to nobody where the group is gone
 		}
 	}
 }

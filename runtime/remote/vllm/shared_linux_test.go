@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -8,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // workers is a program as vLLM is: Python with shared memory and a semaphore, the process that
 // cleans up after it, and a worker of its group that has them open.
 const workers = `import multiprocessing as m, os, signal, sys, time
+from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 
 def work(name, ready):
@@ -25,10 +28,11 @@ if __name__ == "__main__":
     block, ready = SharedMemory(create=True, size=4096), m.get_context("spawn").Semaphore(0)
     m.get_context("spawn").Process(target=work, args=(block.name, ready), daemon=True).start()
     ready.acquire()
+    resource_tracker.unregister(block._name, "shared_memory") # as vLLM's own block is none of its
     own = m.get_context("spawn").Semaphore(0)
     print(block.name, "sem." + own._semlock.name[1:], flush=True)
     print("Application startup complete.", flush=True)
-    time.sleep(0.2)
+    time.sleep(0.5)
     end = os.environ["END"]
     if end == "leader": os.kill(os.getpid(), signal.SIGKILL)
     if end == "all": os.killpg(0, signal.SIGKILL)
@@ -37,11 +41,6 @@ if __name__ == "__main__":
 
 // Nothing is left in /dev/shm, whichever way vLLM ends; what is not vLLM's stays.
 func TestRunLeavesNoSharedMemory(t *testing.T) {
-	others := filepath.Join(sharedFolder, fmt.Sprint("psm_others", os.Getpid()))
-	if err := os.WriteFile(others, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Remove(others)
 	program := filepath.Join(t.TempDir(), "workers.py")
 	if err := os.WriteFile(program, []byte(workers), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,8 +58,21 @@ func TestRunLeavesNoSharedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, end := range []string{"stop", "leader", "all"} {
+	if os.Getenv("END") == "front" { // the process that is killed below
+		_ = Run(t.Context(), p, t.TempDir(), Watcher{Log: os.Stdout})
+		return
+	}
+	others := filepath.Join(sharedFolder, fmt.Sprint("psm_others", os.Getpid()))
+	if err := os.WriteFile(others, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(others)
+	for _, end := range []string{"stop", "leader", "all", "front"} {
 		t.Setenv("END", end)
+		if end == "front" {
+			killedFront(t)
+			continue
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		log := when{"startup complete", func() {}, &strings.Builder{}}
 		if end == "stop" {
@@ -72,17 +84,59 @@ func TestRunLeavesNoSharedMemory(t *testing.T) {
 			t.Errorf("%s: %v", end, err)
 		}
 		line, _, _ := strings.Cut(log.String(), "\n")
-		files := strings.Fields(line)
-		if len(files) != 2 || !strings.HasPrefix(line, "psm_") {
-			t.Fatalf("%s: %q", end, log)
-		}
-		for _, name := range files {
-			if _, err := os.Stat(sharedFolder + name); err == nil {
-				t.Errorf("%s: %s is left", end, name)
-			}
+		if left := left(t, line); left != nil {
+			t.Errorf("%s: %s are left", end, left)
 		}
 	}
 	if _, err := os.Stat(others); err != nil {
 		t.Error(err)
+	}
+}
+
+// left are the files of a line of workers that are there.
+func left(t *testing.T, line string) (names []string) {
+	t.Helper()
+	files := strings.Fields(line)
+	if len(files) != 2 || !strings.HasPrefix(line, "psm_") {
+		t.Fatalf("workers wrote %q", line)
+	}
+	for _, name := range files {
+		if _, err := os.Stat(sharedFolder + name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// killedFront kills a process that has started vLLM.
+func killedFront(t *testing.T) {
+	front := exec.Command(os.Args[0], "-test.run=^TestRunLeavesNoSharedMemory$")
+	out, err := front.StdoutPipe()
+	if err == nil {
+		err = front.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	first, _ := lines.ReadString('\n')
+	for line := first; !strings.Contains(line, "complete"); {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // it looks now
+	if len(left(t, first)) != 2 {
+		t.Error("there is nothing to be removed")
+	}
+	if err := front.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = front.Wait() // it was killed
+	for end := time.Now().Add(30 * time.Second); len(left(t, first)) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("%s are left by a front that was killed", left(t, first))
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }

@@ -4,7 +4,9 @@
 
 package vllm
 
-type shared struct{}
+import "io"
+
+type shared struct{ report io.Writer }
 
 func (*shared) look(int) {}
 func (*shared) remove()  {}
