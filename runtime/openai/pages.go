@@ -131,7 +131,7 @@ var faults = map[string]string{"400": "refused, with the field that is wrong",
 	"404": "no such thing", "405": "not with this method", "408": "the body did not come in time",
 	"409": "not in this state", "413": "the body is too large", "415": "not application/json",
 	"429": "the queue is full; Retry-After", "500": "a fault of the server",
-	"503": "loading, draining or unreachable; Retry-After"}
+	"503": "loading or draining; Retry-After"}
 
 func (p *port) document() schema {
 	paths := map[string]schema{}

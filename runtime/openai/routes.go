@@ -132,7 +132,7 @@ func (p *port) operations() []operation {
 				"return_token_strs boolean"}, answer: "tokens count"}},
 		{"POST /detokenize", "Tokens as text", p.driver.Reading(p.detokenize),
 			fields{body: []string{"tokens! integers"}, answer: "prompt"}},
-		{"GET /health", "200 when ready, 503 while loading, draining or unreachable", p.health,
+		{"GET /health", "200 when ready, 503 while loading or draining", p.health,
 			fields{answer: "status"}},
 		{"GET /ready", "The same", p.health, fields{answer: "status"}},
 		{"GET /version", "The version", version(p.Version), fields{answer: "version"}},
