@@ -30,7 +30,7 @@ var budget = map[string]int{
 	"gpu/multi":                  2179,
 	"gpu/worker":                 2368,
 	"gpu/worker/ossrun-gpu":      29,
-	"harmony":                    1818,
+	"harmony":                    2128,
 	"harmony/jsondoc":            1023,
 	"harmony/token":              1162,
 	"models":                     10380,

@@ -101,6 +101,12 @@ func toolSignature(tool ToolDescription) (string, error) {
 	if schema.Kind == jsondoc.Null {
 		return "type " + tool.Name + " = () => any;", nil
 	}
+	if tool.whole {
+		schema = resolved(schema)
+	}
+	if tool.whole {
+		schema = resolved(schema)
+	}
 	var s strings.Builder
 	typeScript(&s, schema, "")
 	return "type " + tool.Name + " = (_: " + s.String() + ") => any;", nil

@@ -4,6 +4,7 @@ package harmony
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -58,13 +59,19 @@ type ToolDescription struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+
+	whole bool // references and the like are resolved before it is rendered
 }
 
 // Functions is the namespace of a developer message for these functions, ready for
-// DeveloperContent.Tools; nil if there are none.
+// DeveloperContent.Tools; nil if there are none. Their schemas are shown whole (resolve.go).
 func Functions(tools []ToolDescription) map[string]ToolNamespace {
 	if len(tools) == 0 {
 		return nil
+	}
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].whole = true
 	}
 	return map[string]ToolNamespace{FunctionsNamespace: {Name: FunctionsNamespace, Tools: tools}}
 }

@@ -13,6 +13,12 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
+// What resolve.go adds to a schema, for which the library has no words.
+const (
+	grouped = "(grouped)" // the type of items stands in parentheses
+	orNull  = "(or null)" // null is one of the values, whatever else says null inside
+)
+
 // typeScript writes the type that the schema describes. Lines after its first one are indented by
 // indent.
 func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
@@ -88,8 +94,17 @@ func namedType(s *strings.Builder, name string, schema *jsondoc.Value, indent st
 			s.WriteString("Array<any>")
 			return
 		}
-		typeScript(s, items, indent)
-		s.WriteString("[]")
+		if items.Get(grouped) == nil {
+			typeScript(s, items, indent)
+			s.WriteString("[]")
+			return
+		}
+		s.WriteString("(")
+		nullableType(s, items, indent)
+		if items.Get("oneOf") != nil { // the last variant's remark ends with its line
+			s.WriteString("\n" + indent)
+		}
+		s.WriteString(")[]")
 	default:
 		s.WriteString("any")
 	}
@@ -185,7 +200,8 @@ func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, in
 func nullableType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	from := s.Len()
 	typeScript(s, schema, indent)
-	if schema.Member("nullable").Truth && !strings.Contains(s.String()[from:], "null") {
+	if schema.Get(orNull) != nil ||
+		schema.Member("nullable").Truth && !strings.Contains(s.String()[from:], "null") {
 		s.WriteString(" | null")
 	}
 }

@@ -1,0 +1,281 @@
+// Schemas as Pydantic and Zod write them, put into the words that typescript.go knows.
+//
+// The TypeScript of the models' training has no references, no anyOf and no allOf, and OpenAI's
+// library writes any for them: the model would not learn the names inside. Here a reference becomes
+// what it points to, anyOf a list of types or oneOf, allOf and const what they stand for. It is for
+// the functions of a request; a conversation of `ossrun harmony` stays as the library renders it.
+//
+// What must stay true: a schema with nothing of that is rendered as the library does, and any
+// schema ends: what refers to what it stands in is its name, or any, and so is what is left when
+// references have led to mostResolved.
+
+package harmony
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// mostResolved bounds what a few definitions that name each other many times can become, in bytes
+// of definitions.
+const mostResolved = 256 << 10
+
+// resolver reads one document.
+type resolver struct {
+	open   []*jsondoc.Value // the document and the definitions that the schema at hand stands in
+	left   int
+	itself bool // something stands for what it is in, by its name
+}
+
+// resolved is the schema in typescript.go's words.
+func resolved(root *jsondoc.Value) *jsondoc.Value {
+	r := resolver{open: []*jsondoc.Value{root}, left: mostResolved}
+	out := r.schema(root)
+	if title := out.Member("title"); r.itself && title.Kind == jsondoc.String {
+		out = titled(out, title.Text)
+	}
+	return out
+}
+
+func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
+	if s.Kind != jsondoc.Object {
+		return s
+	}
+	opened := len(r.open)
+	defer func() { r.open = r.open[:opened] }()
+	null := false
+	for again := true; again; {
+		s = r.follow(s)
+		s, null, again = r.variants(s, null)
+	}
+	switch c := s.Member("const"); c.Kind {
+	case jsondoc.String:
+		s = with(with(s, "type", text("string")), "enum", list(c))
+	case jsondoc.Number, jsondoc.Bool:
+		s = with(s, "type", list(text(c.String())))
+	}
+	types := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
+	if len(types) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
+		types[0].Text == "object" || types[0].Text == "array") { // more than the type's name
+		s, null = with(s, "type", types[0]), true
+	}
+	if null && s.Get("oneOf") == nil && !slices.ContainsFunc(s.Member("type").Items, isNull) {
+		s = with(s, orNull, list())
+	}
+	return r.inside(s)
+}
+
+// inside resolves the schemas that an object or an array has.
+func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
+	if properties := s.Member("properties"); len(properties.Members) > 0 {
+		all := &jsondoc.Value{Kind: jsondoc.Object}
+		for _, p := range properties.Members {
+			all.Members = append(all.Members,
+				jsondoc.Member{Name: p.Name, Value: r.schema(p.Value)})
+		}
+		s = with(s, "properties", all)
+	}
+	nested := func(v *jsondoc.Value) bool {
+		return v.Get("properties") != nil || v.Get("items") != nil || v.Get("oneOf") != nil
+	}
+	if v := r.schema(s.Member("additionalProperties")); nested(v) {
+		const key = "[key: string]"
+		s = with(s, "properties", with(s.Member("properties"), key, v))
+		s = with(s, "required", list(append(slices.Clip(s.Member("required").Items),
+			text(key))...))
+	}
+	items := s.Member("items")
+	if tuple := s.Member("prefixItems"); tuple.Kind == jsondoc.Array {
+		items = tuple
+	}
+	if items.Kind == jsondoc.Array { // of a tuple, item by item
+		items = with(list(), "anyOf", items)
+	}
+	if items.Kind == jsondoc.Object {
+		v := r.schema(items)
+		one := v.Member("oneOf").Items
+		if len(v.Member("type").Items) > 1 || v.Member("nullable").Truth || v.Get(orNull) != nil ||
+			one != nil && (items.Get("oneOf") == nil || slices.ContainsFunc(one, nested)) {
+			v = with(v, grouped, list())
+		}
+		s = with(s, "items", v)
+	}
+	return s
+}
+
+// isName is a name that a type may have; Zod numbers those that were given none.
+var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
+
+// follow puts what references and allOf stand for in their place.
+func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
+	for {
+		ref, all := s.Member("$ref"), s.Member("allOf")
+		switch {
+		case ref.Kind == jsondoc.String:
+			s = with(s, "$ref", nil)
+			target := find(r.open[0], ref.Text)
+			if target == nil {
+				continue
+			}
+			if !slices.Contains(r.open, target) {
+				if r.left -= len(target.Source); r.left < 0 {
+					return s
+				}
+				r.open = append(r.open, target)
+				s = merged(s, target)
+				continue
+			}
+			name := target.Member("title").Text
+			if name == "" {
+				name = ref.Text[strings.LastIndexByte(ref.Text, '/')+1:]
+			}
+			if isName.MatchString(name) {
+				s, r.itself = with(s, "type", list(text(name))), true
+			}
+			return s
+		case all.Kind == jsondoc.Array:
+			s = with(s, "allOf", nil)
+			for _, part := range all.Items {
+				s = merged(s, r.follow(part))
+			}
+		default:
+			return s
+		}
+	}
+}
+
+// variants reads anyOf and oneOf, of what may be null already. again tells that one variant was
+// left, which s is now.
+func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNull, again bool) {
+	keyword := "anyOf"
+	if s.Member(keyword).Kind != jsondoc.Array {
+		keyword = "oneOf"
+	}
+	if s.Member(keyword).Kind != jsondoc.Array {
+		return s, null, false
+	}
+	var rest, names []*jsondoc.Value
+	seen := map[string]bool{}
+	for _, v := range s.Member(keyword).Items {
+		if isNull(v) {
+			null = true
+		} else if text := v.String(); !seen[text] {
+			seen[text] = true
+			rest = append(rest, v)
+		}
+	}
+	s = with(s, keyword, nil)
+	if len(rest) == 1 && (null || keyword == "anyOf") {
+		return merged(s, rest[0]), null, true
+	}
+	for i, v := range rest {
+		rest[i] = r.schema(v)
+		if title := rest[i].Member("title"); title.Kind == jsondoc.String && v.Get("$ref") != nil {
+			rest[i] = titled(rest[i], title.Text)
+		}
+		if keyword == "anyOf" && isPlain(rest[i]) {
+			names = append(names, rest[i].Member("type"))
+		}
+	}
+	if len(rest) > 0 && len(names) == len(rest) {
+		names = slices.CompactFunc(names, func(a, b *jsondoc.Value) bool {
+			return typeUnion([]*jsondoc.Value{a}) == typeUnion([]*jsondoc.Value{b})
+		})
+		if null {
+			names = append(names, text("null"))
+		}
+		return with(s, "type", list(names...)), null, false
+	}
+	if null {
+		rest = append(rest, with(list(), "type", list(text("null"))))
+	}
+	return with(s, "oneOf", list(rest...)), null, false
+}
+
+// find is what a reference points to, nil where that is not in the document.
+func find(at *jsondoc.Value, ref string) *jsondoc.Value {
+	pointer, here := strings.CutPrefix(ref, "#")
+	if !here || pointer != "" && pointer[0] != '/' {
+		return nil
+	}
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = plain
+		}
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(at.Items) {
+			at = at.Items[i]
+		} else if at = at.Get(name); at == nil {
+			return nil
+		}
+	}
+	return at
+}
+
+// isNull tells that a schema, or a type's name, is of null alone.
+func isNull(v *jsondoc.Value) bool {
+	enum := v.Member("enum").Items
+	return v.Text == "null" || v.Member("type").Text == "null" ||
+		v.Member("const").Kind == jsondoc.Null || len(enum) == 1 && (enum[0].Kind == jsondoc.Null ||
+		v.Member("nullable").Truth && enum[0].Text == "null") // OpenAPI 3 has no null
+}
+
+// isPlain tells that a type's name is all that a variant has to tell.
+func isPlain(v *jsondoc.Value) bool {
+	return slices.Contains([]string{"string", "number", "integer", "boolean"},
+		v.Member("type").Text) && v.Get("enum") == nil && v.Get("description") == nil &&
+		v.Get("default") == nil
+}
+
+// merged is a with what b adds: its description behind a's own, properties, and what a does not
+// say.
+func merged(a, b *jsondoc.Value) *jsondoc.Value {
+	for _, m := range b.Members {
+		own := a.Member(m.Name)
+		switch {
+		case own.Kind == jsondoc.Absent:
+			a = with(a, m.Name, m.Value)
+		case m.Name == "description" && !strings.Contains(own.Text, m.Value.Text):
+			a = with(a, m.Name, text(strings.TrimSuffix(own.Text, ".")+". "+m.Value.Text))
+		case m.Name == "properties":
+			a = with(a, m.Name, merged(own, m.Value))
+		case m.Name == "required":
+			a = with(a, m.Name, list(append(slices.Clip(own.Items), m.Value.Items...)...))
+		}
+	}
+	return a
+}
+
+// titled tells a title, for which a variant has no line, with the description.
+func titled(s *jsondoc.Value, title string) *jsondoc.Value {
+	if d := s.Member("description").Text; d != "" {
+		title += ": " + d
+	}
+	return with(s, "description", text(title))
+}
+
+func text(s string) *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.String, Text: s} }
+
+func list(items ...*jsondoc.Value) *jsondoc.Value {
+	return &jsondoc.Value{Kind: jsondoc.Array, Items: items}
+}
+
+// with is an object of v's members with another value of one name; nil takes it out.
+func with(v *jsondoc.Value, name string, value *jsondoc.Value) *jsondoc.Value {
+	out := &jsondoc.Value{Kind: jsondoc.Object, Members: slices.Clone(v.Members)}
+	i := slices.IndexFunc(out.Members, func(m jsondoc.Member) bool { return m.Name == name })
+	switch {
+	case i < 0 && value != nil:
+		out.Members = append(out.Members, jsondoc.Member{Name: name, Value: value})
+	case i >= 0 && value != nil:
+		out.Members[i].Value = value
+	case i >= 0:
+		out.Members = slices.Delete(out.Members, i, i+1)
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package harmony
+
+// Tools' schemas as Pydantic and Zod write them (testdata/schemas, with the scripts that made them)
+// reach the model whole.
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/schemas/rendered.txt anew")
+
+// shown is a function's signature as the model reads it.
+func shown(t testing.TB, schema string) string {
+	t.Helper()
+	text, err := toolsText(Functions([]ToolDescription{{Name: "f",
+		Parameters: json.RawMessage(schema)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = strings.Cut(text, "type f = (_: ")
+	text, _, _ = strings.Cut(text, ") => any;\n")
+	return text
+}
+
+// told collects what a schema has to tell: the names of properties, descriptions, texts that are
+// enumerated or constant.
+func told(v any, each func(string)) {
+	switch v := v.(type) {
+	case []any:
+		for _, v := range v {
+			told(v, each)
+		}
+	case map[string]any:
+		for name, v := range v {
+			switch name {
+			case "properties":
+				for name, v := range v.(map[string]any) {
+					each(name)
+					told(v, each)
+				}
+			case "description", "const":
+				if text, ok := v.(string); ok {
+					each(text)
+				}
+			case "enum":
+				for _, v := range v.([]any) {
+					if text, ok := v.(string); ok && text != "null" { // OpenAPI 3's null
+						each(`"` + text + `"`)
+					}
+				}
+			case "default", "examples", "propertyNames", "discriminator":
+			default:
+				told(v, each)
+			}
+		}
+	}
+}
+
+func TestSchemasOfPydanticAndZod(t *testing.T) {
+	const folder = "testdata/schemas/"
+	var all bytes.Buffer
+	for _, file := range []string{"pydantic.jsonl", "zod.jsonl"} {
+		text, err := os.ReadFile(folder + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for in := bufio.NewScanner(bytes.NewReader(text)); in.Scan(); lines++ {
+			var c struct {
+				By, Name string
+				Schema   json.RawMessage
+			}
+			var schema any
+			if err := json.Unmarshal(in.Bytes(), &c); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(c.Schema, &schema); err != nil {
+				t.Fatal(err)
+			}
+			got := shown(t, string(c.Schema))
+			told(schema, func(what string) {
+				if !strings.Contains(got, what) {
+					t.Errorf("%s, %s: the model does not read %q in\n%s", c.By, c.Name, what, got)
+				}
+			})
+			fmt.Fprintf(&all, "=== %s: %s\n%s\n\n", c.By, c.Name, got)
+		}
+		if lines < 10 {
+			t.Errorf("%s has %d schemas", file, lines)
+		}
+	}
+	path := folder + "rendered.txt"
+	if *update {
+		if err := os.WriteFile(path, all.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(all.Bytes(), want) {
+		t.Errorf("not as in %s (-update writes it):\n%s", path, all.Bytes())
+	}
+}
+
+// Each of the words that the library writes any for, and how they end.
+func TestResolvedWords(t *testing.T) {
+	object := func(property string) string {
+		return `{"type":"object","properties":{"a":` + property + `},"$defs":{` +
+			`"P":{"type":"object","title":"Point","description":"A place.","properties":{` +
+			`"x":{"type":"number","description":"east"}},"required":["x"]},` +
+			`"E":{"enum":["u","v"],"type":"string"},"S":{"type":"string","description":"Any."},` +
+			`"N":{"type":"object","title":"Node","properties":{"next":{"$ref":"#/$defs/N"}}},` +
+			`"A":{"$ref":"#/$defs/B"},"B":{"$ref":"#/$defs/A"},` +
+			`"a/b ~":{"type":"boolean"}}}`
+	}
+	for _, c := range []struct{ property, want string }{
+		{`{"$ref":"#/$defs/E"}`, "a?: \"u\" | \"v\",\n"},
+		{`{"$ref":"#/$defs/S","description":"Mine."}`, "// Mine. Any.\na?: string,\n"},
+		{`{"$ref":"#/$defs/a~1b%20~0"}`, "a?: boolean,\n"},
+		{`{"$ref":"https://example.com/x","description":"D."}`, "// D.\na?: any,\n"},
+		{`{"$ref":"#/$defs/none"}`, "a?: any,\n"},
+		{`{"anyOf":[{"type":"string"},{"type":"null"}]}`, "a?: string | null,\n"},
+		{`{"oneOf":[{"type":"null"},{"$ref":"#/$defs/E"}]}`, "a?: \"u\" | \"v\" | null,\n"},
+		{`{"anyOf":[{"$ref":"#/$defs/E"}],"default":"u"}`, "a?: \"u\" | \"v\", // default: u\n"},
+		{`{"anyOf":[{"type":"integer"},{"type":"number"},{"type":"string"}]}`,
+			"a?: number | string,\n"},
+		{`{"anyOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},{"type":"null"}]}`,
+			"a?: string | null,\n"},
+		{`{"anyOf":[{"type":"string"},{"type":"boolean"},{"type":"null"}]}`,
+			"a?: string | boolean | null,\n"},
+		{`{"anyOf":[{"type":"object","properties":{"b":{"type":["string","null"]}}},` +
+			`{"type":"null"}]}`, "a?: {\n    b?: string | null,\n    } | null,\n"},
+		{`{"allOf":[{"$ref":"#/$defs/S"}],"title":"T"}`, "// T\n//\n// Any.\na?: string,\n"},
+		{`{"const":"k"}`, "a?: \"k\",\n"},
+		{`{"const":7,"type":"integer"}`, "a?: 7,\n"},
+		{`{"type":["string","null"],"enum":["u",null]}`, "a?: \"u\" | null,\n"},
+		{`{"type":["null","array"],"items":{"type":"number"}}`, "a?: number[] | null,\n"},
+		{`{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"number"}]}}`,
+			"a?: (string | number)[],\n"},
+		{`{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"null"}]}}`,
+			"a?: (string | null)[],\n"},
+		{`{"type":"array","items":{"anyOf":[{"$ref":"#/$defs/E"},{"type":"null"}]}}`,
+			"a?: (\"u\" | \"v\" | null)[],\n"},
+		{`{"type":"array","items":{"oneOf":[{"type":"string"},{"$ref":"#/$defs/N"}]}}`,
+			"a?: (\n     | string\n     |        // Node\n{\n       next?: Node,\n       } // Node\n" +
+				"    )[],\n"},
+		{`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}]}`,
+			"a?: (number | string)[],\n"},
+		{`{"type":"object","additionalProperties":{"$ref":"#/$defs/P"}}`,
+			"a?: {\n    // Point\n    //\n    // A place.\n    [key: string]:         // A place.\n" +
+				"{\n        // east\n"},
+		{`{"type":"object","additionalProperties":{"type":"integer"}}`, "a?: {\n    },\n"},
+		// what refers to itself
+		{`{"$ref":"#/properties/a"}`, "a?: a,\n"},
+		{`{"$ref":"#/$defs/A"}`, "a?: A,\n"},
+		{`{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}`, "a?: A | null,\n"},
+		{`{"allOf":[{"$ref":"#/$defs/A"}]}`, "a?: A,\n"},
+		{`{"$ref":"#"}`, "a?: any,\n"},
+		{`{"$ref":"#/$defs/N"}`, "// Node\n//\na?: {\n    next?: Node,\n    },\n"},
+		{`true`, "a?: any,\n"},
+	} {
+		if got := shown(t, object(c.property)); !strings.Contains(got, c.want) {
+			t.Errorf("%s:\n%s\nwithout\n%s", c.property, got, c.want)
+		}
+	}
+	const itself = `{"$ref":"#/$defs/N","$defs":{"N":{"type":"object","title":"Tree","properties":{` +
+		`"n":{"anyOf":[{"$ref":"#/$defs/N"},{"type":"null"}]},"v":{"type":"string"}}}}}`
+	if got := shown(t, itself); got != "// Tree\n{\nn?: Tree | null,\nv?: string,\n}" {
+		t.Errorf("a document that refers to itself: %s", got)
+	}
+}
+
+// What is not nested is rendered as OpenAI's library does, and so is everything in a conversation
+// that is rendered as it does.
+func TestNothingToResolve(t *testing.T) {
+	for _, schema := range []string{
+		`{"type":"object","properties":{"a":{"type":"string","enum":["x"],"default":"x"},"b":{"type":` +
+			`["string","null"]},"c":{"type":"array","items":{"type":"string","enum":["p","q"]}},"d":{` +
+			`"oneOf":[{"type":"string","description":"s"},{"type":"number"}],"description":"D"},"e":{` +
+			`"type":"object","title":"E","description":"In E.","properties":{"f":{"type":"boolean",` +
+			`"nullable":true}},"required":["f"]},"g":{"enum":[1,2],"type":"integer"},"h":{}},` +
+			`"required":["a","zz"],"additionalProperties":false}`,
+		`{"type":"object"}`, `{}`, `true`, `[]`, `"x"`, `{"type":"object","properties":[1]}`,
+		`{"oneOf":[{"type":"object"},{"type":"string"}]}`, `{"type":"strange"}`,
+	} {
+		tools := []ToolDescription{{Name: "f", Parameters: json.RawMessage(schema)}}
+		want, err := toolsText(map[string]ToolNamespace{"functions": {Name: "functions", Tools: tools}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := toolsText(Functions(tools)); err != nil || got != want {
+			t.Errorf("%s, %v:\n%s\nOpenAI's:\n%s", schema, err, got, want)
+		}
+	}
+}
+
+// Definitions that name each other many times do not become more than a prompt can have, nor does a
+// long one that is named often, or a long chain.
+func TestResolvingEnds(t *testing.T) {
+	const most = 60
+	var tangle, often, chain strings.Builder
+	tangle.WriteString(`{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{`)
+	for i := range most {
+		next := fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, (i+1)%most)
+		fmt.Fprintf(&tangle, `"d%d":{"allOf":[%s,%[2]s],"type":"object","properties":{"l":%[2]s,`+
+			`"r":{"anyOf":[%[2]s,{"type":"array","items":%[2]s},{"type":"null"}]}}},`, i, next)
+	}
+	tangle.WriteString(`"z":{}}}`)
+	often.WriteString(`{"type":"object","properties":{`)
+	chain.WriteString(`{"type":"object","properties":{`)
+	for i := range 5000 {
+		fmt.Fprintf(&often, `"p%d":{"$ref":"#/$defs/long"},`, i)
+		fmt.Fprintf(&chain, `"p%d":{"$ref":"#/$defs/d0"},`, i)
+	}
+	fmt.Fprintf(&often, `"z":{}},"$defs":{"long":{"type":"string","description":"%s"}}}`,
+		strings.Repeat("long ", 10_000))
+	chain.WriteString(`"z":{}},"$defs":{`)
+	for i := range 5000 {
+		fmt.Fprintf(&chain, `"d%d":{"$ref":"#/$defs/d%d"},`, i, i+1)
+	}
+	chain.WriteString(`"d5000":{"type":"string"}}}`)
+	for name, s := range map[string]string{"tangle": tangle.String(), "often": often.String(),
+		"chain": chain.String()} {
+		if got := shown(t, s); len(got) > 4*mostResolved {
+			t.Errorf("%s: %d bytes became %d", name, len(s), len(got))
+		}
+	}
+}
