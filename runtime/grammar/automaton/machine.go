@@ -27,7 +27,7 @@ const (
 	readString
 	planValue    // of: node
 	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
-	planItems    // of: array, a: next item
+	planItems    // of: array, a: next item, b: items that were found
 	planSequence // of: sequence of a written grammar, a: position
 	planUnion    // of: stacks that are open at once (union.go)
 )
@@ -205,8 +205,8 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 
 func (m *machine) expandItems(out []int32, f frame) []int32 {
 	a := m.arrays[f.of]
-	i := int(f.a)
-	if i >= a.Min {
+	i, need := int(f.a), a.Least-int(f.b)
+	if i >= a.Min && need <= 0 {
 		out = append(out, m.text("]", f.parent))
 	}
 	item := a.Items
@@ -221,11 +221,22 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	if a.Max < 0 {
 		next = min(next, max(len(a.Prefix), a.Min, 1))
 	}
-	value := m.push(planValue, item, 0, 0, m.push(planItems, f.of, int32(next), 0, f.parent))
-	if i == 0 {
-		return m.expand(out, value)
+	add := func(item, found int32) {
+		rest := m.push(planItems, f.of, int32(next), found, f.parent)
+		value := m.push(planValue, item, 0, 0, rest)
+		if i == 0 {
+			out = m.expand(out, value)
+		} else {
+			out = append(out, m.text(",", value))
+		}
 	}
-	return append(out, m.text(",", value))
+	if need <= 0 || a.CanFind(i+1) >= need {
+		add(item, f.b)
+	}
+	if need > 0 && a.Found[min(i, len(a.Prefix))] >= 0 {
+		add(a.Found[min(i, len(a.Prefix))], f.b+1)
+	}
+	return out
 }
 
 // move adds to out the configurations after byte b.

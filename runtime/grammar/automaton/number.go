@@ -106,6 +106,9 @@ func freeNumbers(integer bool) func() *DFA {
 	})
 }
 
+// AnyNumber is the automaton of all numbers.
+func AnyNumber() *DFA { return anyNumbers[false]() }
+
 // DFA is the automaton of the numbers, from the cache if it was made before.
 func (s Numbers) DFA() (*DFA, error) {
 	if s.Low == nil && s.High == nil && s.multiple == nil && !s.Fraction {

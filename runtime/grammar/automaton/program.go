@@ -9,6 +9,8 @@
 // before a byte is read. Who makes the program sees to that.
 package automaton
 
+import "unicode/utf8"
+
 // Program is a language before its automaton is made. Once New has it, only its literals change.
 type Program struct {
 	Any int32 // the node of a value without a schema, -1 if there is none
@@ -129,6 +131,12 @@ func (s *String) DFA() *DFA {
 	return s.Text
 }
 
+// Accepts tells whether the string may hold a text.
+func (s *String) Accepts(text string) bool {
+	n := utf8.RuneCountInString(text)
+	return n >= s.Min && (s.Max < 0 || n <= s.Max) && s.DFA().Accepts(text)
+}
+
 // Object is an object with its properties in the order in which they are spelled.
 type Object struct {
 	Properties []Property
@@ -154,9 +162,24 @@ type Extra struct {
 	text  int32 // the number of Name
 }
 
-// Array is prefix items, then items; Max -1: no bound.
+// Array is prefix items, then items; Max -1: no bound. Of the items at least Least are also Found,
+// which has a node for each of Prefix and one for Items, -1 for none; nil: nothing is to be found.
 type Array struct {
 	Prefix   []int32
 	Items    int32 // -1: none
 	Min, Max int
+	Found    []int32
+	Least    int
+}
+
+// CanFind is how many of the items from one on can be found, up to Least.
+func (a *Array) CanFind(from int) (n int) {
+	for i := from; n < a.Least && (a.Max < 0 || i < a.Max); i++ {
+		if found := a.Found[min(i, len(a.Prefix))]; found >= 0 {
+			n++
+		} else if i >= len(a.Prefix) {
+			break
+		}
+	}
+	return n
 }

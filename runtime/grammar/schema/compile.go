@@ -28,6 +28,7 @@ type compiler struct {
 	overlaps map[*schema][]overlap              // by schema with a oneOf
 	now      *node                              // whose shapes are being found
 	enums    map[*jsondoc.Value]map[string]bool // see members
+	places   map[*schema]map[*schema]bool       // see findPlace
 
 	// see logic.go
 	negations  map[*schema]*negation
@@ -74,10 +75,17 @@ const (
 	negated              // each alternative excludes the other
 )
 
+// apart is how far a pair is, and of which kinds the values are that fulfil both: any value of a
+// kind, or some.
+type apart struct {
+	stage
+	any, some uint8
+}
+
 // rounds is what the compilations of one document share, whatever is relaxed.
 type rounds struct {
 	// by schema with a oneOf: the stage of each pair of its alternatives
-	stages    map[*jsondoc.Value]map[[2]int]stage
+	stages    map[*jsondoc.Value]map[[2]int]apart
 	others    map[string]*automaton.String // by listed names: all names but these
 	crossings map[crossingKey]crossing
 	effort    int // of all compilations, in about nanoseconds
@@ -88,7 +96,7 @@ type rounds struct {
 }
 
 func newRounds() *rounds {
-	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{},
+	return &rounds{stages: map[*jsondoc.Value]map[[2]int]apart{},
 		others: map[string]*automaton.String{}, crossings: map[crossingKey]crossing{}}
 }
 
@@ -245,7 +253,7 @@ func (c *compiler) reached(from int32) []bool {
 					add(x.Value)
 				}
 			case s.array != nil:
-				for _, item := range s.array.Prefix {
+				for _, item := range append(s.array.Found, s.array.Prefix...) {
 					add(item)
 				}
 				add(s.array.Items)
@@ -266,13 +274,17 @@ func (c *compiler) overlap() bool {
 			}
 			pairs := c.stages[s.from]
 			if pairs == nil {
-				pairs = map[[2]int]stage{}
+				pairs = map[[2]int]apart{}
 				c.stages[s.from] = pairs
 			}
-			pairs[o.pair]++
-			if pairs[o.pair] == beside && len(s.at.Members) == 1 {
-				pairs[o.pair] = negated
+			p := apart{stage: pairs[o.pair].stage + 1}
+			if p.stage == beside && len(s.at.Members) == 1 {
+				p.stage = negated
 			}
+			if p.any, p.some = c.kinds(o.n); slices.ContainsFunc(c.nodes[o.n].oneOf, c.unsettled) {
+				p.any, p.some = 0, p.any|p.some // it will take less
+			}
+			pairs[o.pair] = p
 			moved[s] = true
 		}
 	}
@@ -290,6 +302,50 @@ func (c *compiler) overlap() bool {
 		}
 	}
 	return true
+}
+
+// unsettled tells that some alternatives of a oneOf were not shown to be apart yet.
+func (c *compiler) unsettled(s *schema) bool {
+	return slices.ContainsFunc(c.overlaps[s], func(o overlap) bool { return c.nodes[o.n].live })
+}
+
+// kinds are those of the live shapes of a node: a bit for each kind of which it takes any value,
+// and for each of which it takes some.
+func (c *compiler) kinds(id int32) (any, some uint8) {
+	booleans := map[string]bool{}
+	for i := range c.nodes[id].shapes {
+		s := &c.nodes[id].shapes[i]
+		kind := jsondoc.Null
+		switch {
+		case !c.live(*s):
+			continue
+		case s.number != nil:
+			kind = jsondoc.Number
+		case s.text != nil:
+			kind = jsondoc.String
+		case s.array != nil:
+			kind = jsondoc.Array
+		case s.object != nil:
+			kind = jsondoc.Object
+		case s.literal == "true", s.literal == "false":
+			kind = jsondoc.Bool
+			booleans[s.literal] = true
+		case s.literal[0] == '"':
+			kind = jsondoc.String
+		case s.literal[0] == '[':
+			kind = jsondoc.Array
+		case s.literal[0] == '{':
+			kind = jsondoc.Object
+		case s.literal != "null":
+			kind = jsondoc.Number
+		}
+		if c.unbound(s) && (kind != jsondoc.Bool || len(booleans) == 2) {
+			any |= 1 << kind
+		} else {
+			some |= 1 << kind
+		}
+	}
+	return any, some &^ any
 }
 
 // live tells whether a shape can be fulfilled, by what is known of the nodes so far.
@@ -313,10 +369,22 @@ func (c *compiler) live(s shape) bool {
 		return have >= s.object.Min || slices.ContainsFunc(s.object.Extra,
 			func(x automaton.Extra) bool { return c.nodes[x.Value].live })
 	case s.array != nil:
-		most := c.mostItems(s.array)
-		return most < 0 || most >= s.array.Min
+		a := c.liveItems(s.array)
+		return (a.Max < 0 || a.Max >= a.Min) && a.CanFind(0) >= a.Least
 	}
 	return true
+}
+
+// liveItems is an array without its parts that cannot be fulfilled.
+func (c *compiler) liveItems(array *automaton.Array) automaton.Array {
+	a := *array
+	a.Max, a.Found = c.mostItems(array), slices.Clone(a.Found)
+	for i, n := range a.Found {
+		if !c.nodes[n].live {
+			a.Found[i] = -1
+		}
+	}
+	return a
 }
 
 // mostItems is the most items that an array can have; -1: no bound.
@@ -345,8 +413,7 @@ func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
 	case s.text != nil:
 		return p.String(s.text), nil
 	case s.array != nil:
-		a := *s.array
-		a.Max = c.mostItems(s.array)
+		a := c.liveItems(s.array)
 		return p.Array(&a), nil
 	case s.object != nil:
 		o := s.object.Object

@@ -109,7 +109,27 @@ var formats = map[string]string{
 	"iri-reference": iriReference,
 	"uri-template":  uriTemplate,
 	"json-pointer":  `(/([^~/]|~[01])*)*`,
+	"regex":         expressions(3),
 }
 
-// heldFormat tells whether a format is enforced or refused; only regex is refused.
-func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
+// expressions are regular expressions with groups in each other up to a depth. Those of ECMA 262
+// are no regular language; what these mean is the same in any dialect.
+func expressions(depth int) string {
+	const (
+		escaped = `\\([dDwWsSnrtfv.*+?^$|()\[\]{}\\/\-]|x` + hexadecimal + `{2})`
+		plain   = `[^\x00-\x1f\\^$.|?*+()\[\]{}]`
+		inSet   = `([^\x00-\x1f\\\[\]^&~|\-]|` + escaped + `)`
+		ranges  = `a-z|A-Z|0-9|a-f|A-F|1-9|0-7`
+		set     = `\[\^?(` + inSet + `|` + ranges + `)+-?\]`
+		times   = `([*+?]|\{[0-9]{1,3}(,|,999)?\})\??`
+	)
+	atom := plain + `|` + escaped + `|\.|` + set
+	if depth > 0 {
+		atom += `|\((\?[:=!])?` + expressions(depth-1) + `\)`
+	}
+	branch := `\^?((` + atom + `)(` + times + `)?)*\$?`
+	return branch + `(\|` + branch + `)*`
+}
+
+// heldFormat tells whether a format is enforced.
+func heldFormat(name string) bool { return formats[name] != "" }

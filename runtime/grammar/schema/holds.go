@@ -18,23 +18,32 @@ func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 		return false, err
 	}
 	for _, own := range variants {
-		all := true
-		for _, s := range own {
-			ok, err := c.holds(v, s)
-			if err != nil {
-				return false, err
-			}
-			all = all && ok
-		}
-		if all {
-			return true, nil
+		if ok, err := c.holds(v, own); ok || err != nil {
+			return ok, err
 		}
 	}
 	return false, nil
 }
 
-// holds tells whether a value fulfils a schema's own keywords.
-func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
+// holds tells whether a value fulfils the own keywords of all schemas given.
+func (c *compiler) holds(v *jsondoc.Value, own []*schema) (bool, error) {
+	for _, s := range own {
+		if ok, err := c.scalarHolds(v, s); !ok {
+			return false, err
+		}
+	}
+	switch v.Kind {
+	case jsondoc.Array:
+		return c.arrayHolds(v, own)
+	case jsondoc.Object:
+		return c.objectHolds(v, own)
+	}
+	return true, nil
+}
+
+// scalarHolds tells whether a value fulfils a schema's own keywords, but for those of arrays and
+// objects.
+func (c *compiler) scalarHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if err := c.poll(); err != nil {
 		return false, err
 	}
@@ -72,10 +81,6 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 			}
 		}
 		return err == nil, err
-	case jsondoc.Array:
-		return c.arrayHolds(v, s)
-	case jsondoc.Object:
-		return c.objectHolds(v, s)
 	}
 	return true, nil
 }
@@ -104,8 +109,8 @@ func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
 	return true, nil
 }
 
-func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
-	shape, err := c.arrayShape([]*schema{s})
+func (c *compiler) arrayHolds(v *jsondoc.Value, own []*schema) (bool, error) {
+	shape, err := c.arrayShape(own)
 	if err != nil {
 		return false, err
 	}
@@ -113,6 +118,7 @@ func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if len(v.Items) < a.Min || a.Max >= 0 && len(v.Items) > a.Max {
 		return false, nil
 	}
+	found := 0
 	for i, item := range v.Items {
 		node := a.Items
 		if i < len(a.Prefix) {
@@ -121,12 +127,21 @@ func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
 		if ok, err := c.allHold(item, node); !ok {
 			return false, err
 		}
+		if a.Least > 0 {
+			ok, err := c.allHold(item, a.Found[min(i, len(a.Prefix))])
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				found++
+			}
+		}
 	}
-	return true, nil
+	return found >= a.Least, nil
 }
 
-func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
-	shape, err := c.objectShape([]*schema{s})
+func (c *compiler) objectHolds(v *jsondoc.Value, own []*schema) (bool, error) {
+	shape, err := c.objectShape(own)
 	if err != nil {
 		return false, err
 	}
@@ -146,7 +161,7 @@ func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
 			value = o.Properties[i].Value
 		} else {
 			for _, x := range o.Extra {
-				if x.Name.DFA().Accepts(m.Name) {
+				if x.Name.Accepts(m.Name) {
 					value = x.Value
 				}
 			}

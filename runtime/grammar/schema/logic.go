@@ -8,6 +8,7 @@ package schema
 import (
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
@@ -107,7 +108,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 			}
 		case "if":
 			then, other := s.at.Get("then"), s.at.Get("else")
-			if then == nil && other == nil {
+			if then == nil && other == nil && c.places == nil {
 				continue
 			}
 			by := s.owns(m.Name)
@@ -178,10 +179,25 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 	out := slices.Clone(subs)
 	for i, a := range subs {
 		list := []*jsondoc.Value{a.from}
+		excluded := uint8(0)
 		for j, b := range subs {
-			if i != j && stages[[2]int{min(i, j), max(i, j)}] >= negated {
-				list = append(list, c.notOf(by, b.from))
+			p := stages[[2]int{min(i, j), max(i, j)}]
+			if i == j || p.stage < negated {
+				continue
 			}
+			if len(c.relaxed) > 0 { // which of them could fulfil both is not known
+				p.any, p.some = 0, p.any|p.some
+			}
+			excluded |= p.any
+			if p.some == 0 {
+				continue
+			}
+			other := c.made(by, onlyKinds(^p.some)).from // there it need not be asked
+			list = append(list, c.makes(by, member("anyOf",
+				listValue(other, c.notOf(by, b.from)))).from)
+		}
+		if excluded != 0 {
+			list = append(list, c.made(by, onlyKinds(^excluded)).from)
 		}
 		if len(list) > 1 {
 			out[i] = c.allOf(by, list...)
@@ -198,7 +214,9 @@ func (c *compiler) beside(s *schema) *schema {
 	}
 	v := *s.at
 	v.Members = slices.DeleteFunc(slices.Clone(v.Members),
-		func(m jsondoc.Member) bool { return m.Name == "oneOf" })
+		func(m jsondoc.Member) bool {
+			return m.Name == "oneOf" || strings.HasPrefix(m.Name, "unevaluated")
+		})
 	b := c.made(s.owns("oneOf"), objectValue(v.Members...))
 	b.location, b.strings, b.fractions, b.beyond = s.location, s.strings, s.fractions, s.beyond
 	c.besides[s] = b
@@ -215,7 +233,7 @@ func (o *owner) fault(err error) error {
 
 func (o *owner) refuse(reason string) *UnsupportedError {
 	if o.keyword == "oneOf" {
-		reason = "two alternatives may hold at once; use anyOf"
+		reason = "two alternatives may hold at once (" + reason + "); use anyOf"
 	}
 	return &UnsupportedError{Path: o.of.path(), Keyword: o.keyword, Reason: reason,
 		at: []*schema{o.of}, keywords: []string{o.keyword}}
@@ -237,7 +255,7 @@ func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 			}
 		}
 	}
-	closed := false
+	ends := false
 	var names []string
 	for _, s := range own {
 		for _, p := range s.at.Member("properties").Members {
@@ -245,9 +263,7 @@ func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 				names = append(names, p.Name)
 			}
 		}
-		extra := s.at.Get("additionalProperties")
-		closed = closed || extra != nil && extra.Kind == jsondoc.Bool && !extra.Truth &&
-			s.at.Get("patternProperties") == nil
+		ends = ends || closed(s)
 	}
 	types := uint8(0xff)
 	for _, s := range own {
@@ -260,7 +276,7 @@ func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 	if types>>jsondoc.Object&1 == 0 {
 		return nil, nil
 	}
-	if !closed {
+	if !ends {
 		return nil, asks.by.refuse("cannot be held with additionalProperties in it")
 	}
 	var out [][]*schema

@@ -168,6 +168,9 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		add(number, member(opposite, v))
 		return out, nil
 	case "pattern", "format":
+		if m.Name == "format" && v.Text == "regex" {
+			break // others are valid too
+		}
 		if m.Name == "format" && !heldFormat(v.Text) {
 			return nil, nil
 		}
@@ -222,12 +225,26 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			add(array, countMember("minItems", len(x.at.Member("prefixItems").Items)+1))
 			return out, nil
 		}
+		if x.at.Get("prefixItems") == nil {
+			c.at(v, x.under(m.Name))
+			add(array, member("contains", c.notOf(by, v)))
+			return out, nil
+		}
 	case "uniqueItems":
 		if !v.Truth {
 			return nil, nil
 		}
-	case "multipleOf", "propertyNames", "additionalItems", "contains", "minContains",
-		"maxContains":
+	case "unevaluatedProperties", "unevaluatedItems", "propertyNames":
+		if isTrue(v) {
+			return nil, nil
+		}
+	case "contains":
+		if x.at.Get("minContains") == nil {
+			c.at(v, x.under(m.Name))
+			add(array, member("items", c.notOf(by, v)))
+			return out, nil
+		}
+	case "multipleOf", "maxContains":
 	default:
 		return nil, nil // an annotation, or a part of an if
 	}
@@ -238,8 +255,8 @@ func isTrue(v *jsondoc.Value) bool {
 	return v.Kind == jsondoc.Bool && v.Truth || v.Kind == jsondoc.Object && len(v.Members) == 0
 }
 
-// ofKinds is {"type": [...]} of the kinds whose bits are set; nil for none.
-func (c *compiler) ofKinds(by *owner, kinds uint8) []*schema {
+// onlyKinds is {"type": [...]} of the kinds whose bits are set; false for none.
+func onlyKinds(kinds uint8) *jsondoc.Value {
 	var names []*jsondoc.Value
 	for _, name := range []string{"null", "boolean", "number", "string", "array", "object"} {
 		if kinds>>typeNames[name]&1 == 1 {
@@ -247,9 +264,17 @@ func (c *compiler) ofKinds(by *owner, kinds uint8) []*schema {
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return never()
 	}
-	return []*schema{c.makes(by, member("type", listValue(names...)))}
+	return objectValue(member("type", listValue(names...)))
+}
+
+// ofKinds is the schema of some kinds; nil for none.
+func (c *compiler) ofKinds(by *owner, kinds uint8) []*schema {
+	if v := onlyKinds(kinds); v.Kind == jsondoc.Object {
+		return []*schema{c.made(by, v)}
+	}
+	return nil
 }
 
 func (c *compiler) negateTypes(by *owner, x *schema) ([]*schema, error) {

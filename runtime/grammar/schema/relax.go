@@ -98,18 +98,31 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 
 // free tells that a node takes any value, or any object.
 func (c *compiler) free(id int32) bool {
-	for _, s := range c.nodes[id].shapes {
-		o, a := s.object, s.array
-		switch {
-		case s.text != nil && s.text != c.anyString,
-			a != nil && (a.Min > 0 || a.Max >= 0 || len(a.Prefix) > 0 || a.Items != c.program.Any),
-			o != nil && (o.Min > 0 || o.Max >= 0 || len(o.Properties) > 0 || len(o.Extra) != 1 ||
-				o.Extra[0].Name != c.anyString || o.Extra[0].Value != c.program.Any):
+	for i := range c.nodes[id].shapes {
+		if !c.unbound(&c.nodes[id].shapes[i]) {
 			return false
 		}
 	}
 	n := len(c.nodes[id].shapes)
 	return n == 1 && c.nodes[id].shapes[0].object != nil || n == anyShapes
+}
+
+// unbound tells that a shape takes every value of its kind.
+func (c *compiler) unbound(s *shape) bool {
+	o, a := s.object, s.array
+	switch {
+	case s.text != nil:
+		return s.text == c.anyString
+	case s.number != nil:
+		return s.number == automaton.AnyNumber()
+	case a != nil:
+		return a.Min == 0 && a.Max < 0 && len(a.Prefix) == 0 && a.Least == 0 &&
+			a.Items == c.program.Any
+	case o != nil:
+		return o.Min == 0 && o.Max < 0 && len(o.Properties) == 0 && len(o.Extra) == 1 &&
+			o.Extra[0].Name == c.anyString && o.Extra[0].Value == c.program.Any
+	}
+	return s.literal == "null" || s.literal == "true" || s.literal == "false"
 }
 
 // anyShapes are null, true, false, numbers, strings, arrays and objects.
@@ -126,7 +139,7 @@ func relax1(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword strin
 // many places have costs one compilation and not one each.
 func (c *compiler) leave(s *schema, err error) error {
 	u, ok := err.(*UnsupportedError)
-	if !ok || !c.lenient || s.by != nil {
+	if !ok || !c.lenient || s.by != nil || len(c.relaxed) == 0 && len(c.exclusives) > 0 {
 		return err
 	}
 	for _, keyword := range u.keywords {

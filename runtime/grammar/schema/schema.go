@@ -40,8 +40,7 @@ func (e *InvalidError) Error() string {
 }
 
 // refused are keywords that change what is valid and are not enforced.
-var refused = []string{"contains", "minContains", "maxContains", "propertyNames",
-	"unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
+var refused = []string{"maxContains", "$dynamicRef", "$recursiveRef"}
 
 // since is the draft that introduced a keyword; before it the keyword is an annotation.
 var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7,
@@ -146,6 +145,9 @@ func (r *reader) at(d *jsondoc.Value, at location) *schema {
 		if r.draft < 2020 && slices.ContainsFunc(s.at.Members, unknown) {
 			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
 		}
+		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
+			s.at = listedItems(s.at, items)
+		}
 		if less := r.relaxed[d]; len(less) > 0 {
 			// a relaxed oneOf counts as an anyOf, unless that is relaxed as well
 			gone := func(m jsondoc.Member) bool {
@@ -157,6 +159,25 @@ func (r *reader) at(d *jsondoc.Value, at location) *schema {
 		r.schemas[d] = s
 	}
 	return s
+}
+
+// listedItems is a schema of an older draft in the newer words: a list in items is prefixItems, and
+// additionalItems is items.
+func listedItems(d, list *jsondoc.Value) *jsondoc.Value {
+	var out []jsondoc.Member
+	for _, m := range d.Members {
+		switch m.Name {
+		case "items":
+			if len(list.Items) > 0 {
+				out = append(out, member("prefixItems", list))
+			}
+		case "additionalItems":
+			out = append(out, member("items", m.Value))
+		default:
+			out = append(out, m)
+		}
+	}
+	return objectValue(out...)
 }
 
 // escape makes a token of a JSON pointer.
@@ -176,7 +197,7 @@ func (r *compiler) check(s *schema) error {
 	for _, m := range d.Members {
 		needs := m.Name // minContains means nothing without what it belongs to
 		switch m.Name {
-		case "minContains", "maxContains":
+		case "maxContains":
 			needs = "contains"
 		}
 		var err error
@@ -184,6 +205,10 @@ func (r *compiler) check(s *schema) error {
 			err = s.unsupported(m.Name, "is not supported")
 		} else if m.Name == "$id" && s != r.root {
 			err = s.unsupported(m.Name, "is supported at the root only")
+		} else if strings.HasPrefix(m.Name, "unevaluated") && !isTrue(m.Value) {
+			if reason := r.findPlace(s, m.Name); reason != "" {
+				err = s.unsupported(m.Name, reason)
+			}
 		}
 		if err := r.leave(s, err); err != nil {
 			return err

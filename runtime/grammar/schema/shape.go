@@ -47,6 +47,9 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 		return nil, &InvalidError{s.path(), keyword + " is a list of schemas"}
 	}
 	subs := make([]*schema, 0, len(d.Items))
+	if s.from.Get(keyword) == nil && s.from.Get("items") == d { // see listedItems
+		keyword = "items"
+	}
 	for i, item := range d.Items {
 		subs = append(subs, c.at(item, s.below(keyword, strconv.Itoa(i))))
 	}
@@ -180,13 +183,9 @@ func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, er
 	var out []shape
 	seen := make(map[string]bool, len(values))
 	for _, v := range values {
-		ok := true
-		for _, s := range own {
-			holds, err := c.holds(v, s)
-			if err != nil {
-				return nil, err
-			}
-			ok = ok && holds
+		ok, err := c.holds(v, own)
+		if err != nil {
+			return nil, err
 		}
 		key := canonical(v, true)
 		if ok && !seen[key] {
@@ -293,9 +292,7 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*aut
 	}
 	text := v.Text
 	if keyword == "format" {
-		if text = formats[v.Text]; text == "" {
-			return nil, s.unsupported("format", v.Text+" is no regular language")
-		}
+		text = formats[v.Text]
 	}
 	d, err := automaton.Pattern(c.ctx, text, keyword == "pattern")
 	switch {
@@ -412,8 +409,12 @@ type crossingKey struct {
 
 // crossed is intersect, made once for all compilations of the document.
 func (r *rounds) crossed(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
-	if len(factors) > automaton.MostFactors {
-		return nil, automaton.ErrTooLarge
+	if n := automaton.MostFactors; len(factors) > n {
+		some, err := r.crossed(factors[:n], 0, -1)
+		if err != nil {
+			return nil, err
+		}
+		return r.crossed(append([]automaton.Factor{{DFA: some}}, factors[n:]...), least, most)
 	}
 	key := crossingKey{least: least, most: most}
 	copy(key.factors[:], factors)

@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// arrayShape intersects prefixItems, items and the bounds.
+// arrayShape intersects prefixItems, items, contains and the bounds.
 func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	least, most, err := count(own, "minItems", "maxItems")
 	if err != nil {
@@ -22,9 +22,6 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	longest := 0
 	prefixes := make([][]*schema, len(own))
 	for i, s := range own {
-		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
-			return nil, s.unsupported("items", "a list is not supported, use prefixItems")
-		}
 		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
 			return nil, s.unsupported("uniqueItems", "is not supported")
 		}
@@ -35,20 +32,44 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	}
 	a := &automaton.Array{Min: least, Max: most}
 	at := func(i int) int32 {
-		var all []*schema
+		var all, saying []*schema
 		for k, s := range own {
+			items := s.at.Get("items")
 			if i < len(prefixes[k]) {
 				all = append(all, prefixes[k][i])
-			} else if items := s.at.Get("items"); items != nil {
+			} else if items != nil {
 				all = append(all, c.at(items, s.under("items")))
 			}
+			if i < len(prefixes[k]) || items != nil {
+				saying = append(saying, s)
+			}
 		}
-		return c.node(all)
+		return c.node(c.unevaluated(all, own, saying, "unevaluatedItems"))
 	}
 	for i := range longest {
 		a.Prefix = append(a.Prefix, at(i))
 	}
 	a.Items = at(longest)
+	var sought []*schema
+	for _, s := range own {
+		least, err := integerOf(s, "minContains")
+		if err != nil {
+			return nil, err
+		}
+		d := s.at.Get("contains")
+		if d == nil || least == 0 {
+			continue
+		}
+		if a.Least > 0 {
+			return nil, s.unsupported("contains", "is not supported with another in its place")
+		}
+		sought, a.Least = append(sought, c.at(d, s.under("contains"))), max(least, 1)
+	}
+	if a.Least > 0 {
+		for _, item := range append(slices.Clone(a.Prefix), a.Items) {
+			a.Found = append(a.Found, c.node(append(slices.Clone(c.nodes[item].all), sought...)))
+		}
+	}
 	return &shape{array: a}, nil
 }
 
@@ -59,8 +80,62 @@ type objectKeywords struct {
 	names    []string // of properties and required, each once
 	required map[string]bool
 	patterns []*keyPattern
+	naming   []*schema // of propertyNames
 	// by schema, nil for none: properties and additionalProperties
 	listed, additional []*jsondoc.Value
+}
+
+// nameSpec is one way in which a name fulfils propertyNames.
+type nameSpec struct {
+	factors     []automaton.Factor
+	least, most int
+}
+
+// nameSpecs are the ways in which a name that is not listed may be spelled.
+func (k *objectKeywords) nameSpecs() (out []nameSpec, err error) {
+	for _, s := range k.own {
+		if d := s.at.Get("propertyNames"); d != nil {
+			k.naming = append(k.naming, k.at(d, s.under("propertyNames")))
+		}
+	}
+	if len(k.naming) == 0 {
+		return []nameSpec{{most: -1}}, nil
+	}
+	text := k.makes(k.naming[0].owns("type"), typeMember("string"))
+	variants, err := k.variants(append(slices.Clone(k.naming), text))
+	if err != nil {
+		return nil, err
+	}
+	var listed []string
+	for _, own := range variants {
+		shapes, err := k.shapes(own)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range shapes {
+			switch {
+			case s.text == nil: // a listed name
+				v, err := jsondoc.Parse([]byte(s.literal), jsondoc.Lenient)
+				if err != nil {
+					return nil, err
+				}
+				listed = append(listed, v.Text)
+			case s.text == k.anyString:
+				out = append(out, nameSpec{most: -1})
+			default:
+				out = append(out, nameSpec{[]automaton.Factor{{DFA: s.text.DFA()}}, s.text.Min,
+					s.text.Max})
+			}
+		}
+	}
+	if len(listed) == 0 {
+		return out, nil
+	}
+	d, err := automaton.OtherThan(listed)
+	if err != nil {
+		return nil, k.naming[0].unsupported("enum", err.Error())
+	}
+	return append(out, nameSpec{[]automaton.Factor{{DFA: d, Not: true}}, 0, -1}), nil
 }
 
 // keyPattern is one of patternProperties.
@@ -85,15 +160,24 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 		return nil, err
 	}
 	o := &objectShape{automaton.Object{Min: least, Max: most}, own}
-	letters := 0
 	o.Properties = make([]automaton.Property, 0, len(k.names))
+	specs, err := k.nameSpecs()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range k.names {
-		letters += len(name)
 		v := k.value(name, true, func(i int) bool { return k.patterns[i].d.Accepts(name) })
+		for _, s := range k.naming {
+			if ok, err := k.fulfils(textValue(name), s); err != nil {
+				return nil, err
+			} else if !ok {
+				v = k.node([]*schema{k.made(s.owns("propertyNames"), never())})
+			}
+		}
 		o.Properties = append(o.Properties, automaton.Property{Name: name, Value: v,
 			Required: k.required[name]})
 	}
-	if letters > automaton.MostStates/2 {
+	if prefixes(k.names) > automaton.MostStates-16 {
 		return nil, together(own, "their names are too long in all", "properties", "properties",
 			"required")
 	}
@@ -102,12 +186,14 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 		if c.impossible(v) {
 			continue
 		}
-		name, err := k.otherNames(set)
-		if err != nil {
-			return nil, err
-		}
-		if name != nil {
-			o.Extra = append(o.Extra, automaton.Extra{Name: name, Value: v})
+		for _, spec := range specs {
+			name, err := k.otherNames(set, spec)
+			if err != nil {
+				return nil, err
+			}
+			if name != nil {
+				o.Extra = append(o.Extra, automaton.Extra{Name: name, Value: v})
+			}
 		}
 	}
 	return &shape{object: o}, nil
@@ -192,6 +278,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
 	var room [8]*schema
 	all := room[:0]
+	var saying []*schema
 	for i, s := range k.own {
 		said := false
 		if d := k.listed[i]; d != nil && listed {
@@ -206,17 +293,36 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 				said = true
 			}
 		}
-		if d := k.additional[i]; d != nil && !said {
+		d := k.additional[i]
+		if d != nil && !said {
 			all = append(all, k.at(d, s.under("additionalProperties")))
 		}
+		if d != nil || said {
+			saying = append(saying, s)
+		}
 	}
-	return k.node(all)
+	return k.node(k.unevaluated(all, k.own, saying, "unevaluatedProperties"))
 }
 
-// otherNames are the names that are not listed and match just the patterns whose bits are in set;
-// nil if there are none.
-func (k *objectKeywords) otherNames(set int) (*automaton.String, error) {
-	if len(k.names)+len(k.patterns) == 0 {
+// prefixes counts what some names begin with: the states of the automaton that tells them apart.
+func prefixes(names []string) (n int) {
+	last := ""
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		same := 0
+		for same < len(name) && same < len(last) && name[same] == last[same] {
+			same++
+		}
+		n += len(name) - same
+		last = name
+	}
+	return n
+}
+
+// otherNames are the names that are not listed, match just the patterns whose bits are in set, and
+// are spelled as spec says; nil if there are none.
+func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, error) {
+	free := len(spec.factors) == 0
+	if free && len(k.names)+len(k.patterns) == 0 {
 		return k.anyString, nil
 	}
 	names := slices.Clone(k.names)
@@ -225,25 +331,25 @@ func (k *objectKeywords) otherNames(set int) (*automaton.String, error) {
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	spec := k.others[string(key)] // alternatives of one object share it
-	if spec == nil {
-		spec = &automaton.String{Max: -1, Make: func() *automaton.DFA {
+	others := k.others[string(key)] // alternatives of one object share it
+	if others == nil {
+		others = &automaton.String{Max: -1, Make: func() *automaton.DFA {
 			d, err := automaton.OtherThan(names)
 			if err != nil {
 				panic("grammar: " + err.Error()) // the names were counted
 			}
 			return d
 		}}
-		k.others[string(key)] = spec
+		k.others[string(key)] = others
 	}
-	if len(k.patterns) == 0 {
-		return spec, nil
+	if free && len(k.patterns) == 0 {
+		return others, nil
 	}
-	factors := []automaton.Factor{{DFA: spec.DFA()}}
+	factors := append([]automaton.Factor{{DFA: others.DFA()}}, spec.factors...)
 	for i, p := range k.patterns {
 		factors = append(factors, automaton.Factor{DFA: p.d, Not: set>>i&1 == 0})
 	}
-	others, err := k.crossed(factors, 0, -1)
+	name, err := k.counted(factors, spec.least, spec.most)
 	switch {
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
@@ -251,8 +357,5 @@ func (k *objectKeywords) otherNames(set int) (*automaton.String, error) {
 		return nil, together(k.own, err.Error(), "patternProperties", "patternProperties",
 			"additionalProperties")
 	}
-	if err := k.spend(k.own[0], "patternProperties", others); err != nil {
-		return nil, err
-	}
-	return &automaton.String{Text: others, Max: -1}, nil
+	return name, k.spend(k.own[0], "patternProperties", name.Text)
 }

@@ -152,12 +152,24 @@ func contradicts(s *schema, own []*schema) bool {
 			}
 		}
 		for _, n := range s.at.Member("required").Items {
-			if forbids(theirs.Get(n.Text)) {
+			if forbids(theirs.Get(n.Text)) || closed(o) && theirs.Get(n.Text) == nil {
+				return true
+			}
+		}
+		for _, n := range o.at.Member("required").Items {
+			if closed(s) && s.at.Member("properties").Get(n.Text) == nil {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// closed tells that an object has no members but those of properties.
+func closed(s *schema) bool {
+	extra := s.at.Get("additionalProperties")
+	return extra != nil && extra.Kind == jsondoc.Bool && !extra.Truth &&
+		s.at.Get("patternProperties") == nil
 }
 
 // textsApart tells whether no text fulfils both schemas, by the texts that they list and exclude.
@@ -224,7 +236,7 @@ func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 		for k := i + 1; k < len(subs); k++ {
 			all := []*schema{a, subs[k]}
 			pair := [2]int{i, k}
-			switch c.stages[s.from][pair] {
+			switch c.stages[s.from][pair].stage {
 			case beside:
 				all = append(all, c.beside(s))
 			case negated:

@@ -1,0 +1,96 @@
+// unevaluatedProperties and unevaluatedItems: what no schema in the same place says anything of.
+//
+// What must stay true: a schema in the same place counts only where it is known to hold, as it is
+// in a variant. What several alternatives of an anyOf evaluate together is not known, nor what a
+// schema does that is not enforced as a whole: then the keyword is refused.
+
+package schema
+
+import (
+	"slices"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// unevaluated adds to all, what must hold of a member or an item, the unevaluated keyword of each
+// schema of own in whose place no schema of saying is, which have said something of it.
+func (c *compiler) unevaluated(all, own, saying []*schema, keyword string) []*schema {
+	for _, s := range own {
+		d := s.at.Get(keyword)
+		if d == nil {
+			continue
+		}
+		in := c.places[s]
+		other := func(o *schema) bool { return o != s && in[o] && o.at.Get(keyword) != nil }
+		said := func(o *schema) bool { return in[o] }
+		if !slices.ContainsFunc(saying, said) && !slices.ContainsFunc(own, other) {
+			all = append(all, c.at(d, s.under(keyword)))
+		}
+	}
+	return all
+}
+
+// speaking are the keywords that evaluate members or items, themselves or in schemas below.
+var speaking = []string{"properties", "patternProperties", "additionalProperties",
+	"unevaluatedProperties", "prefixItems", "items", "unevaluatedItems", "contains", "$ref",
+	"allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+
+// findPlace finds the schemas in the place of one with a keyword for what is not evaluated. It
+// reports why they cannot be told.
+func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
+	in := map[*schema]bool{}
+	var add func(x *schema)
+	below := func(x *schema, members []jsondoc.Member, at string) {
+		for _, m := range members {
+			add(c.at(m.Value, x.below(at, m.Name)))
+		}
+	}
+	add = func(x *schema) {
+		if in[x] {
+			return
+		}
+		in[x] = true
+		speaks := 0
+		for _, alternative := range x.at.Member("anyOf").Items {
+			if slices.ContainsFunc(alternative.Members, func(m jsondoc.Member) bool {
+				return slices.Contains(speaking, m.Name)
+			}) {
+				speaks++
+			}
+		}
+		switch {
+		case speaks > 1:
+			reason = "is not supported with an anyOf in its place"
+		case len(c.relaxed[x.from]) > 0 || x.from.Get("$dynamicRef") != nil:
+			reason = "is not supported with what is left out in its place"
+		case keyword == "unevaluatedItems" && x.at.Get("contains") != nil:
+			reason = "is not supported with contains in its place"
+		}
+		if ref := x.at.Get("$ref"); ref != nil {
+			if to, err := c.refer(x, ref.Text); err == nil {
+				add(to)
+			} else {
+				reason = "is not supported with such a $ref in its place"
+			}
+		}
+		for _, list := range []string{"allOf", "anyOf", "oneOf"} {
+			subs, _ := c.list(x, list)
+			for _, sub := range subs {
+				add(sub)
+			}
+		}
+		for _, one := range []string{"if", "then", "else"} {
+			if d := x.at.Get(one); d != nil {
+				add(c.at(d, x.under(one)))
+			}
+		}
+		below(x, x.at.Member("dependentSchemas").Members, "dependentSchemas")
+		below(x, x.at.Member("dependencies").Members, "dependencies")
+	}
+	add(s)
+	if c.places == nil {
+		c.places = map[*schema]map[*schema]bool{}
+	}
+	c.places[s] = in
+	return reason
+}
