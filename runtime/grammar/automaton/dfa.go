@@ -348,6 +348,35 @@ func Intersect(factors []Factor, min, max int) (*DFA, error) {
 	})
 }
 
+// Count is how many texts the automaton accepts, up to most, or most where it is not sure: it looks
+// at few.
+func (d *DFA) Count(most int) (n int) {
+	type way struct {
+		state int32
+		texts int
+	}
+	var bytes [256]int // of each class
+	for _, class := range d.class {
+		bytes[class]++
+	}
+	from := []way{{0, 1}}
+	for steps := 0; len(from) > 0 && n < most; steps++ {
+		if steps > 1000 {
+			return most
+		}
+		w := from[0]
+		if from = from[1:]; d.accept[w.state] {
+			n += w.texts
+		}
+		for class := range d.classes {
+			if to := d.next[int(w.state)*d.classes+class]; to >= 0 {
+				from = append(from, way{to, min(w.texts*bytes[class], most)})
+			}
+		}
+	}
+	return min(n, most)
+}
+
 // OtherThan is the automaton of all texts but those given. It has a state for each prefix of one
 // and, for all other texts, one for each place in a character.
 func OtherThan(names []string) (*DFA, error) {

@@ -171,19 +171,23 @@ func (m *Matcher) Shortest() (text []byte) {
 	if m.find(); m.at < 0 {
 		return nil
 	}
-	for at := m.at; !c.states[at].done && len(text) < mostLeft; {
-		best, least := int32(dead), int32(farthest+1)
+	for at := (place{m.at, m.text}); !c.states[at.at].done && len(text) < mostLeft; {
+		best, least := place{at: dead}, int32(farthest+1)
 		var next byte
 		for b := range 256 {
-			to := c.step(at, byte(b))
-			if to < 0 || to == best {
+			to := c.step(at.at, byte(b))
+			if to < 0 || to == best.at || c.nearest(to) >= least {
 				continue
 			}
-			if n := c.nearest(to); n < least {
-				best, least, next = to, n, byte(b)
+			p, left := place{at: to}, mostSought
+			if c.m.unique {
+				if p = c.advance(at, byte(b)); !c.leadsOn(p, &left) {
+					continue
+				}
 			}
+			best, least, next = p, c.nearest(to), byte(b)
 		}
-		if best < 0 {
+		if best.at < 0 {
 			break
 		}
 		at, text = best, append(text, next)

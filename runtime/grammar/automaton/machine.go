@@ -21,8 +21,9 @@ import (
 type frameKind uint8
 
 const (
-	readLiteral frameKind = iota // of: literal, a: position
-	readDFA                      // of: automaton, a: state; may end wherever it accepts
+	// of: literal, a: position, b: 1 for the end of an array whose items differ
+	readLiteral frameKind = iota
+	readDFA               // of: automaton, a: state; may end wherever it accepts
 	// of: string, a: state, b: characters<<4 | escape; up to the closing quote
 	readString
 	planValue    // of: node
@@ -58,11 +59,14 @@ type machine struct {
 	unions  [][]int32
 	unionOf map[string]int32
 	far     distances
+	// see without
+	withouts map[[2]int32]int32
 }
 
 func newMachine(p *Program) *machine {
 	return &machine{Program: p, frames: make([]frame, 1), depth: make([]int32, 1),
-		seen: make([]uint64, 1), unionOf: map[string]int32{}}
+		seen: make([]uint64, 1), unionOf: map[string]int32{},
+		withouts: map[[2]int32]int32{}}
 }
 
 func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
@@ -207,7 +211,11 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	a := m.arrays[f.of]
 	i, need := int(f.a), a.Least-int(f.b)
 	if i >= a.Min && need <= 0 {
-		out = append(out, m.text("]", f.parent))
+		unique := int32(0)
+		if a.Unique {
+			unique = 1 // see without: nothing below tells it
+		}
+		out = append(out, m.push(readLiteral, m.literal("]"), 0, unique, f.parent))
 	}
 	item := a.Items
 	if i < len(a.Prefix) {

@@ -24,8 +24,10 @@ type Program struct {
 	sequences [][]Symbol
 
 	literalOf map[string]int32
-	numberOf  map[*DFA]int32
-	stringOf  map[*String]int32
+	unique    bool // there are arrays whose items differ
+
+	numberOf map[*DFA]int32
+	stringOf map[*String]int32
 }
 
 // NewProgram has no nodes yet.
@@ -75,6 +77,7 @@ func (p *Program) text(s *String) int32 {
 // Array is a JSON array.
 func (p *Program) Array(a *Array) Symbol {
 	p.arrays = append(p.arrays, a)
+	p.unique = p.unique || a.Unique
 	return Symbol{planItems, int32(len(p.arrays) - 1)}
 }
 
@@ -170,6 +173,7 @@ type Array struct {
 	Min, Max int
 	Found    []int32
 	Least    int
+	Unique   bool // its items differ from each other (unique.go)
 }
 
 // CanFind is how many of the items from one on can be found, up to Least.

@@ -213,6 +213,7 @@ type Matcher struct {
 	at   int32   // the state, while the states are of that age
 	open []int32 // its configurations
 	age  int
+	text written // where items must differ
 }
 
 // find looks up the state. The lock is held.
@@ -242,7 +243,15 @@ func (m *Matcher) AcceptText(b []byte) bool {
 		if m.at < 0 {
 			return false
 		}
-		m.at = m.c.step(m.at, x)
+		if m.c.m.unique {
+			p := m.c.advance(place{m.at, m.text}, x)
+			m.at, m.text = p.at, p.written
+		} else {
+			m.at = m.c.step(m.at, x)
+		}
+	}
+	if left := mostSought; m.c.m.unique && !m.c.leadsOn(place{m.at, m.text}, &left) {
+		m.at = dead
 	}
 	if m.at < 0 {
 		return false
@@ -262,13 +271,22 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	defer c.mu.Unlock()
 	c.bound()
 	m.find()
-	s := c.states[m.at]
+	mask := c.mask(m.at, ender)
+	if c.m.unique {
+		return c.differ(mask, place{m.at, m.text})
+	}
+	return mask
+}
+
+// mask is the mask of a state.
+func (c *Grammar) mask(at, ender int32) []uint64 {
+	s := c.states[at]
 	for _, k := range s.masks {
 		if k.ender == ender {
 			return k.mask
 		}
 	}
-	mask := c.text(m.at)
+	mask := c.text(at)
 	if s.done {
 		Allow(mask, ender)
 	}

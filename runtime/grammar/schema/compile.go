@@ -244,23 +244,28 @@ func (c *compiler) reached(from int32) []bool {
 			}
 		}
 		for _, s := range n.shapes {
-			switch {
-			case s.object != nil:
-				for _, p := range s.object.Properties {
-					add(p.Value)
-				}
-				for _, x := range s.object.Extra {
-					add(x.Value)
-				}
-			case s.array != nil:
-				for _, item := range append(s.array.Found, s.array.Prefix...) {
-					add(item)
-				}
-				add(s.array.Items)
+			for _, id := range below(s) {
+				add(id)
 			}
 		}
 	}
 	return reached
+}
+
+// below are the nodes of what is in a shape.
+func below(s shape) (out []int32) {
+	switch {
+	case s.object != nil:
+		for _, p := range s.object.Properties {
+			out = append(out, p.Value)
+		}
+		for _, x := range s.object.Extra {
+			out = append(out, x.Value)
+		}
+	case s.array != nil:
+		out = slices.Concat(s.array.Found, s.array.Prefix, []int32{s.array.Items})
+	}
+	return out
 }
 
 // overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
@@ -370,9 +375,56 @@ func (c *compiler) live(s shape) bool {
 			func(x automaton.Extra) bool { return c.nodes[x.Value].live })
 	case s.array != nil:
 		a := c.liveItems(s.array)
+		if n, all := c.values(a.Items, a.Min); a.Unique && all && n < a.Min {
+			return false
+		}
 		return (a.Max < 0 || a.Max >= a.Min) && a.CanFind(0) >= a.Least
 	}
 	return true
+}
+
+// values counts values of a node, up to most; all tells that it has no others.
+func (c *compiler) values(id int32, most int) (n int, all bool) {
+	listed := map[string]bool{}
+	all = true
+	for _, s := range c.nodes[id].shapes {
+		if s.literal != "" {
+			listed[s.literal] = true
+			continue
+		}
+		all = false
+		o, a := s.object, s.array
+		if s.text != nil && s.text.Max < 0 && s.text.DFA() == automaton.AnyText() ||
+			s.number == automaton.AnyNumber() || a != nil && a.Max < 0 ||
+			o != nil && len(o.Extra) > 0 && o.Max < 0 {
+			return most, false
+		}
+		d := s.number
+		if s.text != nil {
+			d = s.text.DFA()
+		}
+		if d != nil {
+			n += d.Count(most)
+		} else {
+			n++
+		}
+	}
+	return min(n+len(listed), most), all
+}
+
+// bounded tells that a value in a node may have an object with names that are not listed, and a
+// bound on their number: other orders of the same members could then be all that is left.
+func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
+	if seen[id] {
+		return false
+	}
+	seen[id] = true
+	return slices.ContainsFunc(c.nodes[id].shapes, func(s shape) bool {
+		if s.object != nil && len(s.object.Extra) > 0 && s.object.Max >= 0 {
+			return true
+		}
+		return slices.ContainsFunc(below(s), func(n int32) bool { return c.bounded(n, seen) })
+	})
 }
 
 // liveItems is an array without its parts that cannot be fulfilled.
@@ -414,6 +466,11 @@ func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
 		return p.String(s.text), nil
 	case s.array != nil:
 		a := c.liveItems(s.array)
+		if n, _ := c.values(a.Items, a.Min); a.Unique && n < a.Min || s.unique != nil &&
+			c.bounded(a.Items, map[int32]bool{}) {
+			return automaton.Symbol{}, s.unique.unsupported("uniqueItems",
+				"is not supported where so few items differ")
+		}
 		return p.Array(&a), nil
 	case s.object != nil:
 		o := s.object.Object

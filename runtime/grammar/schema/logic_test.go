@@ -107,7 +107,7 @@ func randomSchema(rng *rand.Rand, deep int) any {
 	for range 1 + rng.IntN(3) {
 		n := rng.IntN(13)
 		if deep > 0 {
-			n = rng.IntN(37)
+			n = rng.IntN(38)
 		}
 		switch n {
 		case 0, 1:
@@ -161,6 +161,8 @@ func randomSchema(rng *rand.Rand, deep int) any {
 			s["unevaluatedProperties"] = []any{false, false, sub()}[rng.IntN(3)]
 		case 31:
 			s["unevaluatedItems"] = []any{false, false, sub()}[rng.IntN(3)]
+		case 33:
+			s["uniqueItems"] = true
 		case 32:
 			s["patternProperties"] = dict{"^[ab]": sub()}
 		default:

@@ -42,6 +42,12 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 		}
 		for _, m := range x.at.Members {
 			alternatives, err := c.negateKeyword(by, x, m)
+			u, ok := err.(*UnsupportedError)
+			if ok && c.lenient { // its negation holds nothing
+				relax1(c.relaxed, x, "")
+				c.left = append(c.left, u)
+				return nil, errRelaxed
+			}
 			if err != nil {
 				return nil, err
 			}

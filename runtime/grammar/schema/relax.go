@@ -65,6 +65,9 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 	known.lenient = true
 	for {
 		g, err := compileRounds(ctx, d, object, relaxed, known)
+		if err == errRelaxed {
+			continue
+		}
 		var unsupported *UnsupportedError
 		if !errors.As(err, &unsupported) {
 			less := known.summary()
@@ -139,17 +142,25 @@ func relax1(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword strin
 // many places have costs one compilation and not one each.
 func (c *compiler) leave(s *schema, err error) error {
 	u, ok := err.(*UnsupportedError)
-	if !ok || !c.lenient || s.by != nil || len(c.relaxed) == 0 && len(c.exclusives) > 0 {
+	if !ok || !c.lenient || s.by != nil {
 		return err
 	}
+	first := len(c.relaxed) == 0 && len(c.exclusives) > 0
 	for _, keyword := range u.keywords {
 		relax1(c.relaxed, s, keyword)
 	}
+	c.left = append(c.left, u)
+	if first {
+		return errRelaxed
+	}
 	s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
 		func(m jsondoc.Member) bool { return slices.Contains(u.keywords, m.Name) })...)
-	c.left = append(c.left, u)
 	return nil
 }
+
+// errRelaxed asks to compile again: what was found of the alternatives of a oneOf is not known of
+// schemas that lost something.
+var errRelaxed = errors.New("a keyword is left out")
 
 // mostNamed is how many places of a keyword are named, mostSaid how long all may be.
 const mostNamed, mostSaid = 3, 3000

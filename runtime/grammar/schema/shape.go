@@ -24,6 +24,7 @@ type shape struct {
 	text    *automaton.String
 	object  *objectShape
 	array   *automaton.Array
+	unique  *schema // of an array whose items differ: who says so
 }
 
 type objectShape struct {

@@ -20,17 +20,18 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 		return nil, err
 	}
 	longest := 0
+	var unique *schema
 	prefixes := make([][]*schema, len(own))
 	for i, s := range own {
 		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
-			return nil, s.unsupported("uniqueItems", "is not supported")
+			unique = s
 		}
 		if prefixes[i], err = c.list(s, "prefixItems"); err != nil {
 			return nil, err
 		}
 		longest = max(longest, len(prefixes[i]))
 	}
-	a := &automaton.Array{Min: least, Max: most}
+	a := &automaton.Array{Min: least, Max: most, Unique: unique != nil}
 	at := func(i int) int32 {
 		var all, saying []*schema
 		for k, s := range own {
@@ -70,7 +71,11 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 			a.Found = append(a.Found, c.node(append(slices.Clone(c.nodes[item].all), sought...)))
 		}
 	}
-	return &shape{array: a}, nil
+	if unique != nil && least > 1 && (longest > 0 || a.Least > 1) {
+		return nil, unique.unsupported("uniqueItems",
+			"is not supported with minItems where the items are not all alike")
+	}
+	return &shape{array: a, unique: unique}, nil
 }
 
 // objectKeywords is what the schemas of an object say about its members.

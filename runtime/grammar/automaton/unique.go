@@ -1,0 +1,321 @@
+// Arrays whose items differ from each other. An automaton cannot remember texts, so each body
+// remembers the items of its open arrays beside it: what repeats an item ends the stacks that
+// forbid that, and what could then end nowhere is taken out of the mask.
+//
+// What must stay true: from wherever a body stands, each open array can have another item or end.
+
+package automaton
+
+import (
+	"bytes"
+	"math/big"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// written is what a body remembers of its text: the containers that are open, and the text from the
+// first on whose items must differ. It is never changed: a step makes another.
+type written struct {
+	text   string
+	open   []container
+	unique int  // containers whose items must differ
+	quoted bool // inside a string
+	escape bool // behind a backslash
+}
+
+// container is one that is open. Where its items must differ: where the item that is being read
+// begins, the items before it as they were written, and by what they are equal.
+type container struct {
+	unique bool
+	start  int
+	items  []string
+	equal  map[string]bool
+}
+
+// equality is a text that equal JSON values share.
+func equality(item string) string {
+	if item[0] == '"' { // there is one spelling
+		return item
+	}
+	d, err := jsondoc.Parse([]byte(item), jsondoc.Lenient)
+	if err != nil {
+		return item
+	}
+	return string(d.Append(nil, jsondoc.Spelling{Sorted: true, Number: func(text string) string {
+		if r, ok := new(big.Rat).SetString(text); ok && strings.ContainsAny(text, ".eE") {
+			return r.RatString()
+		}
+		return text
+	}}))
+}
+
+// repeats tells whether the item that was read last equals one before it.
+func (c *container) repeats(text string) bool {
+	return c.unique && len(c.items) > 0 && c.start < len(text) && c.equal[equality(text[c.start:])]
+}
+
+// next is the memory behind a byte. unique tells that it opens an array whose items must differ,
+// whole that an item ends with it: the others end before a comma or a bracket.
+func (w written) next(b byte, unique bool) (to written, whole bool) {
+	if unique {
+		w.unique++
+	}
+	if w.unique > 0 {
+		w.text += string([]byte{b})
+	}
+	top := len(w.open) - 1
+	switch {
+	case w.escape:
+		w.escape = false
+	case w.quoted:
+		w.escape, w.quoted = b == '\\', b != '"'
+		return w, !w.quoted
+	case b == '"':
+		w.quoted = true
+	case b == '[' || b == '{':
+		w.open = append(slices.Clip(w.open), container{unique: unique, start: len(w.text)})
+	case b == ']' || b == '}':
+		if top >= 0 && w.open[top].unique {
+			w.unique--
+		}
+		if w.open = w.open[:max(top, 0)]; w.unique == 0 {
+			w.text = ""
+		}
+		return w, true
+	case b == ',' && top >= 0 && w.open[top].unique:
+		w.open = slices.Clone(w.open)
+		c := &w.open[top]
+		item := w.text[c.start : len(w.text)-1]
+		equal := map[string]bool{equality(item): true}
+		for e := range c.equal {
+			equal[e] = true
+		}
+		c.items, c.equal, c.start = append(slices.Clip(c.items), item), equal, len(w.text)
+	}
+	return w, false
+}
+
+// without is a stack without those of its stacks that are in an array, at a depth, whose items must
+// differ; -1 if none is left.
+func (m *machine) without(id int32, depth int) int32 {
+	if f := m.frames[id]; f.kind == readLiteral && f.b == 1 && int(m.depth[id])+1 == depth {
+		return -1
+	}
+	if id == ended || int(m.depth[id]) < depth {
+		return id
+	}
+	key := [2]int32{id, int32(depth)}
+	to, known := m.withouts[key]
+	if known {
+		return to
+	}
+	f := m.frames[id]
+	switch {
+	case f.kind == planItems && int(m.depth[id]) == depth:
+		if to = id; m.arrays[f.of].Unique {
+			to = -1
+		}
+	case f.kind == planUnion:
+		var left []int32
+		for _, open := range m.unions[f.of] {
+			if open = m.without(open, depth); open >= 0 {
+				left = append(left, open)
+			}
+		}
+		if to = -1; slices.Equal(left, m.unions[f.of]) {
+			to = id
+		} else if len(left) > 0 {
+			to = m.under(m.union(left))
+		}
+	default:
+		if to = m.without(f.parent, depth); to == f.parent {
+			to = id
+		} else if to >= 0 {
+			to = m.push(f.kind, f.of, f.a, f.b, to)
+		}
+	}
+	m.withouts[key] = to
+	return to
+}
+
+// place is a state with what the body remembers.
+type place struct {
+	at int32
+	written
+}
+
+// advance is the place behind a byte; its state is dead if nothing allows the byte.
+func (c *Grammar) advance(p place, b byte) place {
+	top := len(p.open) - 1
+	if (b == ',' || b == ']') && !p.quoted && top >= 0 && p.open[top].repeats(p.text) {
+		p.at = c.differing(p.at, top+1)
+	}
+	if p.at >= 0 {
+		p.at = c.step(p.at, b)
+	}
+	if p.at < 0 {
+		return p
+	}
+	var whole bool
+	p.written, whole = p.next(b, b == '[' && !p.quoted && c.unique(p.at, len(p.open)+1))
+	if top = len(p.open) - 1; whole && top >= 0 && p.open[top].repeats(p.text) {
+		p.at = c.differing(p.at, top+1)
+	}
+	return p
+}
+
+// differing is a state without the stacks that forbid a repeated item at a depth.
+func (c *Grammar) differing(at int32, depth int) int32 {
+	var left []int32
+	for _, id := range c.states[at].open {
+		if to := c.m.without(id, depth); to >= 0 {
+			left = append(left, to)
+		}
+	}
+	return c.add(left)
+}
+
+// mostSought bounds the search for a way out, in bytes that are tried.
+const mostSought = 1 << 14
+
+// leadsOn tells whether a place leads to one where no item that is being read begins like one
+// before it in the same array.
+func (c *Grammar) leadsOn(p place, left *int) bool {
+	if p.at < 0 {
+		return false
+	}
+	if !c.endangered(p) {
+		return true
+	}
+	// a shortest way comes first, so that the search does not go around in a loop
+	type way struct {
+		place
+		far int32
+	}
+	var ways []way
+	for b := range 256 {
+		if c.step(p.at, byte(b)) < 0 {
+			continue
+		}
+		if *left--; *left < 0 {
+			return false
+		}
+		if to := c.advance(p, byte(b)); to.at >= 0 {
+			if !c.endangered(to) {
+				return true
+			}
+			ways = append(ways, way{to, c.nearest(to.at)})
+		}
+	}
+	slices.SortStableFunc(ways, func(a, b way) int { return int(a.far - b.far) })
+	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, left) })
+}
+
+// endangered tells that an item begins like one before it, or is a number that equals one and goes
+// on.
+func (c *Grammar) endangered(p place) bool {
+	for i := range p.open {
+		o := &p.open[i]
+		if !o.unique || len(o.items) == 0 || !c.unique(p.at, i+1) {
+			continue
+		}
+		item := p.text[o.start:]
+		begins := func(s string) bool { return strings.HasPrefix(s, item) }
+		if slices.ContainsFunc(o.items, begins) || i == len(p.open)-1 && o.repeats(p.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// unique tells that a stack of a state forbids repeated items at a depth.
+func (c *Grammar) unique(at int32, depth int) bool {
+	return slices.ContainsFunc(c.states[at].open,
+		func(id int32) bool { return c.m.without(id, depth) != id })
+}
+
+// enders are the tokens that can end an item: inside a string those with a quote; elsewhere those
+// with two, with a bracket or a comma, and those of numbers and words; and where no such array is
+// open those with a whole one.
+var enders = sync.OnceValue(func() [3][]uint64 {
+	all := [3][]uint64{NewMask(), NewMask(), NewMask()}
+	for id := range int32(OrdinaryTokens) {
+		text := string(token.Get().TokenBytes(id))
+		quotes := strings.Count(text, `"`)
+		if quotes > 0 {
+			Allow(all[0], id)
+		}
+		if quotes > 1 || strings.ContainsAny(text, "]},") ||
+			strings.Trim(text, "-+.0123456789aeEflnrstu") == "" {
+			Allow(all[1], id)
+		}
+		if strings.Contains(text, "[") && strings.Contains(text, ",") {
+			Allow(all[2], id)
+		}
+	}
+	return all
+})
+
+// differ is a mask without the tokens behind which an item would repeat another, or could only do
+// so.
+func (c *Grammar) differ(mask []uint64, p place) []uint64 {
+	kind, suspects := 2, NewMask()
+	for i := range p.open {
+		o := &p.open[i]
+		if !o.unique || !c.unique(p.at, i+1) {
+			continue
+		}
+		if kind = 0; !p.quoted {
+			kind = 1
+		}
+		for _, other := range o.items { // what goes on like an item
+			if rest, ok := strings.CutPrefix(other, p.text[o.start:]); ok {
+				addBeginnings(rest, suspects)
+			}
+		}
+	}
+	var out []uint64
+	for i, ends := range enders()[kind] {
+		for w := (suspects[i] | ends) & mask[i]; w != 0; w &= w - 1 {
+			id, to, left := int32(i*64+bits.TrailingZeros64(w)), p, mostSought
+			for _, b := range token.Get().TokenBytes(id) {
+				if to = c.advance(to, b); to.at < 0 {
+					break
+				}
+			}
+			if c.leadsOn(to, &left) {
+				continue
+			}
+			if out == nil {
+				out = slices.Clone(mask)
+			}
+			out[i] &^= w & -w
+		}
+	}
+	if out == nil {
+		return mask
+	}
+	return out
+}
+
+// addBeginnings adds to mask the tokens that a text begins with.
+func addBeginnings(text string, mask []uint64) {
+	t := &words().all
+	part := t.roots
+	for i := range len(text) {
+		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])
+		if at < 0 {
+			return
+		}
+		n := &t.nodes[int(part.at)+at]
+		if n.whole {
+			Allow(mask, t.order[t.first[int(part.at)+at]])
+		}
+		part = n.below
+	}
+}
