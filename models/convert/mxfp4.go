@@ -37,46 +37,59 @@ func (l *Loss) Add(o Loss) {
 	l.Error, l.Size, l.Worst = l.Error+o.Error, l.Size+o.Size, math.Max(l.Worst, o.Worst)
 }
 
-// steps are the magnitudes of the codes; above are the values from which on the next code is
-// nearer, the even one of two in the middle.
-var (
-	steps = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
-	above = [7]float32{0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5}
-)
+// steps are the magnitudes of the codes.
+var steps = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
-// code is the nearest one, with the value's sign in its fourth bit.
-func code(v float32) byte {
-	y, n := float32(math.Abs(float64(v))), byte(0)
-	for i, edge := range above {
-		if y > edge || y == edge && i%2 == 1 {
-			n++
-		}
-	}
-	return n | byte(math.Float32bits(v)>>31)<<3
-}
+// Added and taken away again, they round to a multiple of 0.5 and of 1, the even one of two;
+// the sum's lowest bits are the multiple.
+const (
+	toHalves = 3 << 21
+	toOnes   = 3 << 22
+)
 
 // bias is added to the exponent of a scale that is kept.
 const bias = 127
 
-// under encodes values with one scale, and gives the sum of the squared differences.
-func under(values []float32, exponent int, codes *[models.BlockSize]byte) (off float64) {
-	scale, down := math.Ldexp(1, exponent), float32(math.Ldexp(1, -exponent))
+// under encodes values with one scale, and gives the sum of the squared differences. Beyond most it
+// stops, and the codes are not whole.
+func under(values []float32, exponent int, to *[models.BlockSize]byte, most float64) (off float64) {
+	down := float32(math.Ldexp(1, -exponent))
+	unit := math.Ldexp(1, exponent)
+	unit *= unit
 	for i, v := range values {
-		c := code(v * down)
-		codes[i] = c
-		d := math.Abs(float64(v)) - float64(steps[c&7])*scale
+		bits := math.Float32bits(v)
+		y := math.Float32frombits(bits&^(1<<31)) * down
+		near, code := float32(6), uint32(7)
+		switch {
+		case y < 2:
+			sum := y + toHalves
+			near, code = sum-toHalves, math.Float32bits(sum)&7
+		case y < 4:
+			sum := y + toOnes
+			near, code = sum-toOnes, 2+math.Float32bits(sum)&7
+		case y <= 5:
+			near, code = 4, 6
+		}
+		to[i] = byte(code | bits>>31<<3)
+		d := float64(y - near)
 		off += d * d
+		if i%8 == 7 && off*unit > most {
+			break
+		}
 	}
-	return off
+	return off * unit
 }
 
-// encode writes the block of 32 finite values.
+// encode writes the block of 32 values. One that is not finite is in the loss's Size.
 func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	loss.Blocks = 1
 	most := 0.0
 	for _, v := range values {
 		most = math.Max(most, math.Abs(float64(v)))
 		loss.Size += float64(v) * float64(v)
+	}
+	if math.IsNaN(loss.Size) || math.IsInf(loss.Size, 0) {
+		return 0, loss
 	}
 	const smallest = -bias
 	fitting := smallest
@@ -86,20 +99,20 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 			fitting++
 		}
 	}
-	var codes, others [models.BlockSize]byte
+	var whole, others [models.BlockSize]byte
 	best := fitting
-	loss.Error = under(values, best, &codes)
+	loss.Error = under(values, best, &whole, math.Inf(1))
 	if loss.Error == 0 {
 		loss.Exact = 1
 	} else {
 		for _, exponent := range [2]int{max(fitting-1, smallest), fitting + 1} {
-			if off := under(values, exponent, &others); off < loss.Error {
-				loss.Error, best, codes = off, exponent, others
+			if off := under(values, exponent, &others, loss.Error); off < loss.Error {
+				loss.Error, best, whole = off, exponent, others
 			}
 		}
 	}
 	for i := range to[:models.BlockBytes] {
-		to[i] = codes[2*i] | codes[2*i+1]<<4
+		to[i] = whole[2*i] | whole[2*i+1]<<4
 	}
 	loss.Worst = loss.Relative()
 	return byte(best + bias), loss

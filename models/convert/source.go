@@ -211,11 +211,14 @@ func (f *folder) Expert(matrix string, expert int, to []float32) error {
 	}
 	shape := f.tensors[matrix].Shape
 	in, out, size := shape[1], shape[2], len(data)/len(to)
-	row := make([]float32, out)
-	for i := range in { // rows of the file are columns here
-		gguf.Floats(row, data[i*out*size:][:out*size], kind)
-		for j, v := range row {
-			to[j*in+i] = v
+	const some = models.BlockSize
+	rows := make([]float32, some*out)
+	for i := 0; i < in; i += some { // rows of the file are columns here
+		gguf.Floats(rows, data[i*out*size:][:some*out*size], kind)
+		for j := range out {
+			for k := range some {
+				to[j*in+i+k] = rows[k*out+j]
+			}
 		}
 	}
 	return nil

@@ -179,22 +179,29 @@ func decodeNVFP4(to []float32, from []byte) {
 
 // Floats writes the values of whole blocks.
 func Floats(to []float32, from []byte, kind Type) {
-	b := blocks[kind]
-	for i := range len(from) / b.bytes {
-		one := from[i*b.bytes:][:b.bytes]
-		switch kind {
-		case F32:
-			to[i] = math.Float32frombits(binary.LittleEndian.Uint32(one))
-		case F16:
-			to[i] = f16(one)
-		case BF16:
-			to[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(one)) << 16)
-		case Q8:
-			for j, v := range one[2:] {
-				to[32*i+j] = f16(one) * float32(int8(v))
+	switch b := blocks[kind]; kind {
+	case F32:
+		for i := range len(from) / 4 {
+			to[i] = math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:]))
+		}
+	case F16:
+		for i := range len(from) / 2 {
+			to[i] = f16(from[2*i:])
+		}
+	case BF16:
+		for i := range len(from) / 2 {
+			to[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
+		}
+	case Q8:
+		for ; len(from) > 0; to, from = to[b.values:], from[b.bytes:] {
+			d := f16(from)
+			for j, v := range from[2:b.bytes] {
+				to[j] = d * float32(int8(v))
 			}
-		default:
-			b.decode(to[i*b.values:], one)
+		}
+	default:
+		for ; len(from) > 0; to, from = to[b.values:], from[b.bytes:] {
+			b.decode(to, from)
 		}
 	}
 }
