@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -168,6 +169,9 @@ func reason(err error) string {
 		return refused
 	case errors.As(err, &told) && told.Code == unread:
 		return told.Message
+	case errors.Is(err, io.EOF), errors.Is(err, sdk.ErrConnectionClosed),
+		errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+		return "it ended"
 	case errors.As(err, &start):
 		return "command not found: " + start.Name
 	case errors.As(err, &folder) && folder.Op == "fork/exec" && notFound(err):
@@ -178,8 +182,6 @@ func reason(err error) string {
 		return fmt.Sprintf("%s: %v", folder.Path, folder.Err)
 	case errors.As(err, &system):
 		return system.Err.Error()
-	case errors.Is(err, io.EOF), errors.Is(err, sdk.ErrConnectionClosed):
-		return "it ended"
 	case errors.As(err, &far):
 		return far.Err.Error()
 	}

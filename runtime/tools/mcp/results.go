@@ -10,7 +10,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -141,16 +143,23 @@ func block(one json.RawMessage) json.RawMessage {
 // told tells whether the text of an answer is its structured form, or the only member of it.
 func told(structured json.RawMessage, said []string) bool {
 	text := []byte(strings.Join(said, "\n"))
-	quoted := encoded(string(text))
-	var one object
-	if json.Unmarshal(structured, &one) == nil && len(one) == 1 {
-		for _, value := range one {
-			if same(value, text) || same(value, quoted) {
-				return true
-			}
+	items := []json.RawMessage{} // a block for each, as Python's servers write lists
+	for _, one := range said {
+		item := json.RawMessage(one)
+		if !json.Valid(item) {
+			item = encoded(one)
 		}
+		items = append(items, item)
 	}
-	return same(structured, text) || same(structured, quoted)
+	values := []json.RawMessage{structured}
+	var alone object
+	if json.Unmarshal(structured, &alone) == nil && len(alone) == 1 {
+		values = slices.AppendSeq(values, maps.Values(alone))
+	}
+	return slices.ContainsFunc(values, func(value json.RawMessage) bool {
+		return same(value, text) || same(value, encoded(string(text))) ||
+			same(value, encoded(items))
+	})
 }
 
 // same tells whether two texts are the same JSON; numbers are compared as they are written.

@@ -66,12 +66,14 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !comes {
 		return nil
 	}
-	t.chooseLazy()
 	return t
 }
 
 // join takes the tools of servers that have come since it was called last; the servers' mu is held.
 func (t *Tool) join(may func(*source) bool) {
+	if t.joined == len(t.servers.tools) {
+		return
+	}
 	for _, one := range t.servers.tools[t.joined:] {
 		if t.functions(one.of.shown) && may(one.of) {
 			t.tools = append(t.tools, one)
@@ -81,6 +83,7 @@ func (t *Tool) join(may func(*source) bool) {
 		}
 	}
 	t.joined = len(t.servers.tools)
+	t.chooseLazy()
 }
 
 // chooseLazy finds out whether all tools together would take too much of the context; t.mu is held.
@@ -110,7 +113,6 @@ func (t *Tool) renew() {
 	t.join(func(from *source) bool { // a client of the port has not been told of it
 		return t.servers.o.Approve != nil || from.RequireApproval == approvalNever
 	})
-	t.chooseLazy()
 	t.mu.Unlock()
 	t.servers.mu.Unlock()
 	for _, from := range t.sources {

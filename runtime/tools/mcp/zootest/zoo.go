@@ -96,6 +96,8 @@ var Zoo = []Animal{
 	{Over: "http", Fault: "summary", Says: "2 rows\n" +
 		`{"rows":[{"id":9007199254740993},{"id":"r-78"}]}`},
 	{Over: "http", Fault: "told twice", Says: `{"a": "\u00fc"}`},
+	{Over: "http", Fault: "told in a list", Says: `{"a": 1}` + "\n" + echoed},
+	{Over: "http", Fault: "told alone", Says: echoed},
 	{Over: "http", Fault: "only structured", Says: "[1,2]"},
 	{Over: "http", Fault: "not a number", Says: echoed + "\n" + `{"x":null,"y":"NaN"}`},
 	{Over: "http", Fault: "is an error", Fails: "no such row"},
