@@ -79,32 +79,55 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	s := &Servers{o: o, unused: map[*source]*connection{}}
 	var life context.Context
 	life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	found := make([]listed, len(list))
-	var waits sync.WaitGroup
-	for i, server := range list {
-		waits.Go(func() { found[i] = reach(ctx, &source{server, server.Name}, o.Start) })
+	waits := ctx
+	if o.Approve != nil { // somebody waits for the chat, and what comes late joins it
+		var cancel context.CancelFunc
+		waits, cancel = context.WithTimeout(ctx, mostPatience)
+		defer cancel()
 	}
-	waits.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range found {
-		s.sources = append(s.sources, f.from)
+	first := make([]chan listed, len(list))
+	for i, server := range list {
+		first[i] = make(chan listed, 1)
+		s.late.Go(func() { first[i] <- reach(life, server, o.Start) })
+	}
+	found := make([]listed, len(list))
+	for i, server := range list {
+		select {
+		case found[i] = <-first[i]:
+		case <-waits.Done():
+			select {
+			case found[i] = <-first[i]:
+			default:
+			}
+		}
+		if found[i].from != nil {
+			first[i] = nil
+		} else {
+			found[i] = listed{from: &source{server, server.Name},
+				err: errors.New("it does not answer yet")}
+		}
+		s.sources = append(s.sources, found[i].from)
 	}
 	apart(s.sources)
-	for _, f := range found {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range found {
 		if f.err == nil {
 			s.unused[f.from] = f.conn
 			notes = append(notes, s.add(f.from, f.tools)...)
 			continue
 		}
 		notes = append(notes, skipped(f.from.shown, f.err))
-		if !notFound(f.err) && ctx.Err() == nil {
+		if !notFound(f.err) {
 			s.coming = append(s.coming, f.from)
-			s.late.Go(func() { s.await(life, f.from) })
+			s.late.Go(func() { s.await(life, f.from, first[i]) })
 		}
 	}
 	return s, notes
 }
+
+// mostPatience is how long a chat waits for servers before it is shown.
+const mostPatience = 5 * time.Second
 
 // listed is a server that was asked for its tools.
 type listed struct {
@@ -114,12 +137,12 @@ type listed struct {
 	err   error
 }
 
-func reach(ctx context.Context, from *source, patience time.Duration) listed {
+func reach(ctx context.Context, server Server, patience time.Duration) listed {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := listed{from: from}
-	if f.conn, f.err = from.connect(ctx); f.err == nil {
-		from.shown = from.name(f.conn)
+	f := listed{from: &source{server, server.Name}}
+	if f.conn, f.err = server.connect(ctx); f.err == nil {
+		f.from.shown = server.name(f.conn)
 		if f.tools, f.err = listTools(ctx, f.conn); f.err != nil {
 			f.conn.close()
 		}
@@ -130,22 +153,32 @@ func reach(ctx context.Context, from *source, patience time.Duration) listed {
 // mostStarts is how often a program is started that does not come; an address is asked for good.
 const mostStarts = 5
 
-// await tries a server again, less and less often, until it is there.
-func (s *Servers) await(life context.Context, from *source) {
+// await waits for the first try that goes on, if one does, and tries a server again then, less and
+// less often, until it is there.
+func (s *Servers) await(life context.Context, from *source, first <-chan listed) {
 	for n, pause := 1, time.Second; from.URL != "" || n < mostStarts; n++ {
-		select {
-		case <-time.After(pause):
-		case <-life.Done():
-			return
+		var f listed
+		if first != nil {
+			f, first = <-first, nil
+		} else {
+			select {
+			case <-time.After(pause):
+			case <-life.Done():
+				return
+			}
+			f = reach(life, from.Server, 3*s.o.Start)
+			pause = min(2*pause, time.Minute)
 		}
-		f := reach(life, &source{from.Server, from.Name}, 3*s.o.Start)
-		if f.err == nil && life.Err() == nil {
+		switch {
+		case f.err == nil && life.Err() == nil:
 			s.arrive(from, f)
 			return
-		} else if f.err == nil {
+		case f.err == nil:
 			f.conn.close()
+			return
+		case life.Err() != nil || notFound(f.err):
+			return
 		}
-		pause = min(2*pause, time.Minute)
 	}
 }
 

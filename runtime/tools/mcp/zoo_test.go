@@ -123,3 +123,17 @@ func TestLateServersJoin(t *testing.T) {
 		}
 	}
 }
+
+// A chat is shown while a server still hangs, with the tools of the others.
+func TestAChatDoesNotWaitForAServerThatHangs(t *testing.T) {
+	_, list := opened(t, []zootest.Animal{{Over: "pipes", Fault: "hangs"},
+		{Over: "http", Fault: "none"}})
+	s, notes := open(t, Options{Start: time.Minute,
+		Approve: func(context.Context, string, string, string) (bool, error) { return true, nil }},
+		list...)
+	if len(notes) != 1 || notes[0] != `MCP server "a0" was skipped: it does not answer yet.` {
+		t.Errorf("%q", notes) // else it was waited for
+	}
+	tool, _ := conversation(t, s)
+	says(t, tool, "functions.a1_echo", "{}", "the answer of echo")
+}
