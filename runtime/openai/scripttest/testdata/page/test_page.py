@@ -195,6 +195,50 @@ def test_tools_have_cards(page):
     expect(answer(page)).to_contain_text("And on.")
 
 
+BOMBS = {
+    "quotes": ">" * 8_000, "backticks": "x " + "`" * 20_000, "pairs of backticks": "`a" * 9_000, "emphasis": "*a" * 9_000,
+    "strong": "**a*b" * 4_000, "links": "[a](" * 5_000, "lists": "- " * 8_000, "blanks": "# " + " " * 20_000 + "x",
+    "table": "a|\n" + " " * 20_000 + "x", "depth": "\n".join(" " * n + "- a" for n in range(300)), "rules": "- " * 9_000 + "x",
+    "addresses": "http://" + "," * 20_000, "fences": "```\n" * 5_000, "long": "a *b* " * 60_000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_no_answer_bricks_the_page(page, bomb):
+    """It is drawn at every load, from the browser's storage; and a text behind it is still laid out."""
+    text = BOMBS[bomb]
+    turn = lambda t: {"text": "q", "items": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": t}]}]}
+    page.evaluate("chats => localStorage.setItem('ossrun.chats', JSON.stringify(chats))",
+                  [{"id": "c", "title": "t", "turns": [turn(text), turn("a **word**")]}])
+    page.reload()
+    expect(page.locator("article.model strong").last).to_have_text("word")
+    took = page.evaluate("() => { const began = performance.now(); draw(); return performance.now() - began; }")
+    assert took < 2000
+    assert len(page.locator("article.model").first.text_content()) > 100
+
+
+def test_the_key_ends_with_the_tab(browser):
+    if not KEY:
+        pytest.skip("the server has no key")
+    for stay in (False, True):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(ROOT)
+        if stay:
+            page.get_by_label("Keep it").check()
+        unlock(page)
+        page.reload()
+        expect(page.locator("#model option").first).to_be_attached()
+        assert page.evaluate("JSON.stringify(localStorage)").count(KEY) == stay
+        other = context.new_page()  # another tab
+        other.goto(ROOT)
+        if stay:
+            expect(other.locator("#model option").first).to_be_attached()
+        else:
+            expect(other.get_by_role("textbox", name="API key")).to_be_visible()
+        context.close()
+
+
 def test_effort_is_asked_for_and_kept(page):
     for effort in ("high", "low"):
         page.get_by_label("Effort").select_option(effort)
