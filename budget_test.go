@@ -58,7 +58,7 @@ var budget = map[string]int{
 	"runtime/remote/pool":        1105,
 	"runtime/remote/vllm":        1270,
 	"runtime/sample":             1230,
-	"runtime/sched":              2148,
+	"runtime/sched":              2235,
 	"runtime/sched/draft":        332,
 	"runtime/serve":              3340,
 	"runtime/session":            3580,

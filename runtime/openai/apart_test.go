@@ -8,6 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -151,6 +152,30 @@ func TestEveryRouteKeepsClientsApart(t *testing.T) {
 				t.Errorf("%s, second request of client %d: %d computed", path, i, rows)
 			}
 		}
+	}
+}
+
+// The prompts of one request wait in one line, and those of another in another; the client is
+// whose cache it uses.
+func TestARequestHasOneShare(t *testing.T) {
+	srv, f := porttest.Server(t, answertest.Answers("ok"),
+		func(o *openai.Options) { o.APIKey = "secret" })
+	for range 2 {
+		porttest.Ask(t, "POST", srv.URL+"/v1/completions",
+			`{"model":"gpt-oss-20b","prompt":["a","b","c"],"n":2}`, "Authorization", "Bearer secret")
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if len(f.Shares) != 12 {
+		t.Fatalf("%d turns", len(f.Shares))
+	}
+	for i, s := range f.Shares {
+		if s == nil || s != f.Shares[i/6*6] || s.Client == "" {
+			t.Errorf("turn %d has the share %v", i, s)
+		}
+	}
+	if f.Shares[0] == f.Shares[6] {
+		t.Error("two requests have one share")
 	}
 }
 

@@ -4,10 +4,11 @@
 //	   ^                  |
 //	   +-----preempt------+   (youngest first; its pages are dropped, its tokens kept)
 //
-// Older requests go first. Both queues are sorted by age, and every running sequence is older than
-// every waiting one, since admission takes the oldest and preemption the youngest. Pages are given
-// to the oldest first. So the oldest sequence always gets what it needs. A request that would not
-// fit alone is refused, so every step advances the oldest sequence, and every request ends.
+// Among those that run, older ones go first: they stand in the order of their admission, and pages
+// are given to the oldest first. The oldest is never displaced, so it always gets what it needs. A
+// request that would not fit alone is refused, so every step advances the oldest sequence. Who is
+// admitted next is in share.go: whoever has nothing running is before those who have, the oldest
+// first, so every request ends.
 
 package sched
 
@@ -29,36 +30,34 @@ func (s *Scheduler) drop(queue []*sequence) []*sequence {
 	})
 }
 
-// admit moves waiting sequences to running while there is room, oldest first. If one does not fit,
-// the younger ones wait too. An admitted sequence gets the pages that the cache has of its prefix.
-func (s *Scheduler) admit(now time.Time) {
-	if len(s.waiting) == 0 || len(s.running) == s.o.MaxNumSeqs {
-		return
-	}
-	// The sequence that did not fit last time still does not, unless a page was freed since.
-	if len(s.running) > 0 && s.stuck == s.waiting[0] && s.stuckAt == s.pool.Given() {
-		return
-	}
-	s.stuck = nil
-	room := s.pool.Free()
-	for _, q := range s.running {
-		room -= s.pagesNeeded(q)
-	}
-	n := 0
-	for _, q := range s.waiting {
-		if len(s.running) == s.o.MaxNumSeqs || !s.restored(q) {
-			break
+// admit moves waiting sequences to running while there is room, in the order of share.go. If one
+// does not fit, those behind it wait too. An admitted sequence gets the pages that the cache has of
+// its prefix. While a step runs, nobody is displaced.
+func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
+	for len(s.waiting) > 0 {
+		next := s.fairest()
+		q := s.waiting[next]
+		// The sequence that did not fit last time still does not, unless a page was freed since.
+		full := len(s.running) == s.o.MaxNumSeqs
+		if len(s.running) > 0 && s.stuck == q && s.stuckAt == s.pool.Given() || full && ahead ||
+			!s.restored(q) {
+			return displaced
 		}
-		free := s.pool.Free()
+		if full && !s.displace(q) {
+			return displaced
+		}
+		s.stuck, displaced = nil, displaced || full
 		s.adopt(q)
-		room -= free - s.pool.Free()
-		if need := s.pagesNeeded(q); len(s.running) == 0 || need <= room {
-			room -= need
-		} else {
-			s.release(q)
-			s.stuck, s.stuckAt = q, s.pool.Given()
-			break
+		for len(s.running) > 0 && s.pagesNeeded(q) > s.spare() {
+			if ahead || !s.displace(q) {
+				s.release(q)
+				s.stuck, s.stuckAt = q, s.pool.Given()
+				return displaced
+			}
+			displaced = true
 		}
+		next = slices.Index(s.waiting, q) // who was displaced stands before it
+		s.waiting = slices.Delete(s.waiting, next, next+1)
 		if q.stream.admit(now, min(q.computed, q.prompt)) {
 			s.counts.PromptTokens += uint64(q.prompt)
 			if !s.o.NoPrefixCaching {
@@ -67,9 +66,17 @@ func (s *Scheduler) admit(now time.Time) {
 			}
 		}
 		s.running = append(s.running, q)
-		n++
 	}
-	s.waiting = slices.Delete(s.waiting, 0, n)
+	return displaced
+}
+
+// spare is how many pages are left for others when those that run have what they need.
+func (s *Scheduler) spare() int {
+	spare := s.pool.Free()
+	for _, q := range s.running {
+		spare -= s.pagesNeeded(q)
+	}
+	return spare
 }
 
 // adopt gives a waiting sequence the cached pages of its prefix. The last token is always computed,
@@ -249,10 +256,11 @@ func (s *Scheduler) fit(q *sequence, want int) int {
 // preempt moves the youngest running sequence back to the waiting ones. Its tokens are kept. When
 // it is admitted again, it reuses what is still in the cache or was swapped out, and the rest is
 // computed again. Sampling depends on seed and position only, so its text does not change.
-func (s *Scheduler) preempt() {
-	last := len(s.running) - 1
-	q := s.running[last]
-	s.running = slices.Delete(s.running, last, last+1)
+func (s *Scheduler) preempt() { s.preemptAt(len(s.running) - 1) }
+
+func (s *Scheduler) preemptAt(at int) {
+	q := s.running[at]
+	s.running = slices.Delete(s.running, at, at+1)
 	s.release(q)
 	s.waiting = slices.Insert(s.waiting, 0, q)
 	s.counts.Preemptions++

@@ -229,7 +229,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 		last := 0
 		for _, q := range slices.Concat(s.running, s.waiting) {
 			i := slices.IndexFunc(jobs, func(j *job) bool { return j.stream == q.stream })
-			if jobs[i].arrival < last {
+			if jobs[i].arrival < last && jobs[i].request.Share == nil {
 				err = errors.New("a younger request is ahead of an older one")
 			}
 			last = jobs[i].arrival
@@ -308,6 +308,23 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 		t.Fatalf("%d pages are lost", s.pool.Used())
 	}
 	return s.Stats()
+}
+
+// Requests of many sequences and of several clients get the same tokens, and all end.
+func TestSharedInterleavings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	preempted := uint64(0)
+	for range 60 {
+		shares := []*Share{{}, {}, {Client: "a"}, {Client: "a"}, {Client: "b"}}
+		preempted += scenarioOn(t, rng, func(_ *Options, _ *guesses, jobs []*job) {
+			for _, j := range jobs {
+				j.request.Share = shares[rng.IntN(len(shares))]
+			}
+		}, func(e *simtest.Engine) StepEngine { return e }).Preemptions
+	}
+	if preempted < 30 {
+		t.Errorf("%d were preempted: the scenarios do not test enough", preempted)
+	}
 }
 
 func TestInterleavings(t *testing.T) {

@@ -104,7 +104,7 @@ func (s *Scheduler) prepare() {
 	}
 	s.queueIncoming()
 	s.waiting = s.drop(s.waiting)
-	s.admit(s.o.now())
+	s.admit(s.o.now(), true)
 	s.grant(true)
 	if s.o.prepared != nil {
 		s.o.prepared()
@@ -171,8 +171,8 @@ func (s *Scheduler) settle() {
 		stands = stands && n == len(*queue)
 	}
 	n := len(s.running)
-	s.admit(s.o.now())
-	if stands && n == len(s.running) {
+	displaced := s.admit(s.o.now(), false)
+	if stands && !displaced && n == len(s.running) {
 		s.counts.Ahead++
 	} else {
 		s.grant(false)

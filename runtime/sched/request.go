@@ -29,6 +29,8 @@ type TokenRequest struct {
 	Cuts []int
 	// Salt keeps the pages apart: only requests with the same one share any.
 	Salt string
+	// Share is whose part of the machine it takes; nil: one of its own.
+	Share *Share
 	// Prediction is what the caller expects to come, with some of what stands before it. It changes
 	// nothing but the time.
 	Prediction []int32
@@ -37,6 +39,10 @@ type TokenRequest struct {
 	ScorePrompt bool
 	PromptTop   int
 }
+
+// Share is what the sequences of one request have in common: while others wait, they get no more
+// room together than those of another request, nor those of a client than another client's.
+type Share struct{ Client string }
 
 // Token is one generated token. Forced tokens have no logprobs.
 type Token struct {

@@ -138,6 +138,7 @@ type Scheduler struct {
 	ahead    bool      // the next step is planned while another runs
 	rebuild  bool      // the next step rebuilds window pages
 	launched int       // how many sequences of running were there when the step began
+	of       shares    // of running
 	stuck    *sequence // the one that did not fit when pool.Given was stuckAt
 	stuckAt  uint64
 	lost     error // ends the requests that are left when the loop ends

@@ -4,6 +4,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ossrun/ossrun/models"
@@ -15,6 +16,7 @@ import (
 
 type sequence struct {
 	stream     *Stream
+	share      *Share
 	sampler    *sample.Sampler
 	constraint grammar.Constraint // nil: everything is allowed
 	stop       []int32
@@ -60,7 +62,8 @@ type sequence struct {
 // forces at the beginning.
 func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
-	q := &sequence{stream: stream, constraint: r.Constraint, prompt: len(r.Prompt),
+	q := &sequence{stream: stream, share: cmp.Or(r.Share, &Share{}), constraint: r.Constraint,
+		prompt:    len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}
 	q.score.wanted, q.score.top = r.ScorePrompt, r.PromptTop
 	if r.MaxTokens > 0 {

@@ -149,7 +149,7 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	stream, err := t.model.submit(ctx, sched.TokenRequest{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
-		Prediction: t.predicted(), Salt: t.req.Salt,
+		Prediction: t.predicted(), Salt: t.req.Salt, Share: t.req.Share,
 	})
 	if err != nil {
 		leave()

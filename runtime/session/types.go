@@ -104,6 +104,9 @@ type Request struct {
 	// faster by it.
 	Salt string `json:",omitempty"`
 
+	// Share is whose part of the machine the turn takes; nil: one of its own.
+	Share *sched.Share `json:"-"`
+
 	// Kept lets what is remembered of the turn lie on a disk, with the response or the chat that is
 	// kept there anyway; else it is lost with the process.
 	Kept bool `json:",omitempty"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -21,9 +22,10 @@ type Exchange struct {
 	faultBody func(f *Fault, id string) any // as the client reads it
 	Status    int
 	Usage     session.Usage
-	Fault     string // why it failed
-	ignored   string // parts of the request that have no effect
-	relaxed   string // schemas that are not enforced, and why
+	Fault     string       // why it failed
+	share     *sched.Share // of all turns of the request
+	ignored   string       // parts of the request that have no effect
+	relaxed   string       // schemas that are not enforced, and why
 	// parsed tells that the request was read and checked, prepared that its turns have started
 	parsed, Prepared func()
 	Released         func() // gives back what limitBody has counted
@@ -55,8 +57,13 @@ func (e *Exchange) Write(b []byte) (int, error) {
 func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
 // Keep keeps what is remembered of a turn's prompt to the client, and to the salt of its request,
-// which must not be able to name another client's.
+// which must not be able to name another client's. All turns of the request share one part of the
+// machine.
 func (e *Exchange) Keep(r *session.Request) {
+	if e.share == nil {
+		e.share = &sched.Share{Client: e.Client}
+	}
+	r.Share = e.share
 	if e.Client != "" || r.Salt != "" {
 		r.Salt = e.Client + "\n" + r.Salt
 	}

@@ -28,6 +28,7 @@ type Model struct {
 
 	Mu       sync.Mutex
 	Requests []session.Request
+	Shares   []*sched.Share // of Requests, which are compared without
 	running  int
 }
 
@@ -48,6 +49,8 @@ func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	}
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
+	f.Shares = append(f.Shares, r.Share)
+	r.Share = nil
 	f.Requests = append(f.Requests, r)
 	f.running++
 	result := f.Result
