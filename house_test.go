@@ -46,6 +46,23 @@ func files(t *testing.T, endings ...string) (list []string) {
 	return list
 }
 
+// A tag of an action can be moved by whoever takes its repository over; a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	used := regexp.MustCompile(`uses: *(\S+)`)
+	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40}$`)
+	for _, name := range files(t, ".yml") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range used.FindAllStringSubmatch(string(text), -1) {
+			if !pinned.MatchString(m[1]) {
+				t.Errorf("%s uses %s, which is not a commit", name, m[1])
+			}
+		}
+	}
+}
+
 func TestLinesFit(t *testing.T) {
 	for _, name := range files(t, ".go", ".md", ".cpp", ".h", ".cu") {
 		if name == "gpu/kernels/kernels.md" {
