@@ -40,7 +40,7 @@ func (e Foreign) SameShape(as models.Entry) bool {
 // are not there or cannot be read are passed over: they are not ours.
 func ListForeign() []Foreign {
 	list := append(ollamaModels(), llamaModels()...)
-	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
+	for _, root := range lmStudioFolders() {
 		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
 	}
 	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
@@ -102,6 +102,28 @@ func ollamaModels() (list []Foreign) {
 		}
 	}
 	return list
+}
+
+// lmStudioFolders are where LM Studio keeps models: in its home, which a file may point to, or
+// where the settings there say.
+func lmStudioFolders() []string {
+	homes := []string{"~/.lmstudio", "~/.cache/lm-studio"}
+	for _, home := range folders("~/") {
+		pointer := filepath.Join(home, ".lmstudio-home-pointer")
+		if text, err := models.ReadFile(pointer); err == nil {
+			homes = append(homes, strings.TrimSpace(string(text)))
+		}
+	}
+	var roots []string
+	for _, home := range folders(homes...) {
+		roots = append(roots, filepath.Join(home, "models"))
+		text, _ := models.ReadFile(filepath.Join(home, "settings.json"))
+		var settings struct{ DownloadsFolder string }
+		if json.Unmarshal(text, &settings) == nil { // settings that cannot be read move nothing
+			roots = append(roots, settings.DownloadsFolder)
+		}
+	}
+	return folders(roots...)
 }
 
 // llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -61,6 +62,17 @@ func TestElsewhere(t *testing.T) {
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:00"}]}`)
 	writeGGUF(".lmstudio/models/lmstudio-community/gpt-oss-20b-GGUF", "gpt-oss-20b-MXFP4",
 		modeltest.LlamaQ8, 1)
+	for folder, says := range map[string]string{"moved": ".lmstudio/settings.json",
+		"older": ".cache/lm-studio/settings.json", "pointed/models": ".lmstudio-home-pointer"} {
+		writeGGUF(folder+"/someone/"+filepath.Dir(folder)+"x-GGUF", filepath.Base(folder),
+			modeltest.LlamaQ8, 1)
+		text := fmt.Sprintf(`{"downloadsFolder": %q}`, filepath.Join(home, folder))
+		if strings.HasPrefix(folder, "pointed") {
+			text = filepath.Join(home, "pointed") + "\n"
+		}
+		put(says, text)
+	}
+	put("pointed/settings.json", "{")
 	put(".lmstudio/models/someone/other/other.gguf", "GGUF\x03\x00\x00\x00")
 	writeGGUF(".cache/llama.cpp", "ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4",
 		modeltest.LlamaBF16, 2)
@@ -74,7 +86,9 @@ func TestElsewhere(t *testing.T) {
 	}
 	want := []string{"gguf:ggml-org/gpt-oss-20b-GGUF/gpt-oss-20b-mxfp4.gguf",
 		"llama.cpp:ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4-00001-of-00002.gguf",
-		"lmstudio:lmstudio-community/gpt-oss-20b-GGUF/gpt-oss-20b-MXFP4.gguf", "ollama:gpt-oss:20b",
+		"lmstudio:lmstudio-community/gpt-oss-20b-GGUF/gpt-oss-20b-MXFP4.gguf",
+		"lmstudio:someone/.x-GGUF/moved.gguf", "lmstudio:someone/.x-GGUF/older.gguf",
+		"lmstudio:someone/pointedx-GGUF/models.gguf", "ollama:gpt-oss:20b",
 		"ollama:someone/tune:latest"}
 	if !slices.Equal(names, want) {
 		t.Errorf("found %q\n want %q", names, want)
