@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -170,7 +172,7 @@ func (p *Pool) reportDown() {
 		s.down = why != nil
 		p.mu.Unlock()
 		if why != nil {
-			p.o.Notify(fmt.Sprintf("%s is not used yet: %s", s.client.Root(), why))
+			p.o.Notify(fmt.Sprintf("%s is not used yet: %s", s.client.Root(), cause(why)))
 		}
 	}
 }
@@ -325,8 +327,19 @@ func (p *Pool) failed(s *server, why error) {
 	p.known.forget(s)
 	p.mu.Unlock()
 	if was {
-		p.o.Notify(fmt.Sprintf("%s is taken out: %s", s.client.Root(), why))
+		p.o.Notify(fmt.Sprintf("%s is taken out: %s", s.client.Root(), cause(why)))
 	}
+}
+
+// cause is an error without what names the address again.
+func cause(err error) error {
+	if at, ok := errors.AsType[*url.Error](err); ok {
+		err = at.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = call.Err
+	}
+	return err
 }
 
 // busier is by how many requests the server that knows a prompt may be ahead of the least busy one.

@@ -561,6 +561,21 @@ func TestServersThatStart(t *testing.T) {
 	}
 }
 
+// What a person reads of a server that is gone names its address once.
+func TestReportOfAServerThatIsGone(t *testing.T) {
+	var notes []string
+	f := newFake(t)
+	m, p := open(t, &notes, f)
+	f.Close()
+	eventually(t, "it is taken out", func() bool { return p.up() == 0 })
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprint(notes); all != "["+f.URL+" is taken out: connection refused]" {
+		t.Error(all)
+	}
+}
+
 // One that ends while it is waited for ends the wait, with its reason.
 func TestServerThatEndsAsItStarts(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
