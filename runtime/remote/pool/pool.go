@@ -153,7 +153,7 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 		case <-late:
 			isLate = true
 		case <-clock.C:
-			p.o.Notify(fmt.Sprintf("no answer from %s yet, after %s: still waiting",
+			p.o.Notify(fmt.Sprintf("waiting for the first answer of %s: %s so far",
 				strings.Join(p.o.URLs, ", "), time.Since(began).Round(time.Second)))
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -535,8 +535,8 @@ func TestServersThatStart(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "no answer from http://"+address+
-		" yet, after ") || strings.Contains(all, "again") || strings.Contains(all, "not used") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "waiting for the first answer of "+
+		"http://"+address+": ") || strings.Contains(all, "again") || strings.Contains(all, "not used") {
 		t.Error(all)
 	}
 	late.Close()
