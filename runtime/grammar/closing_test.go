@@ -38,6 +38,8 @@ func TestClosingEndsEveryText(t *testing.T) {
 			"b":{},"c":{}},"additionalProperties":false}`: {`{`, `{"long":[`, `{"b":0`},
 		`{"type":"object","patternProperties":{"^x-[a-z]+$":{"enum":["yes","no"]}},
 			"additionalProperties":false,"minProperties":1}`: {`{`, `{"x`, `{"x-a":"y`},
+		`{"type":"array","items":{"type":"string","maxLength":90},"contains":{"const":"a long constant"},
+			"uniqueItems":true,"minItems":3}`: {`[`, `["a lon`, `["ha","ha ha`, `["a","","`},
 		`{"anyOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"string"}},
 			"required":["k","v"]},{"type":"array","minItems":5,"items":{"type":"null"}}]}`: {`{`,
 			`{"k":"a","v":"ha ha ha`, `[`, `[null,`, `[nu`},

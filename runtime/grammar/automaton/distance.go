@@ -73,11 +73,12 @@ func (m *machine) own(f frame) (n int32) {
 			}
 			n = min(n+1+m.far.nodes[item], farthest)
 		}
-		for need, i := a.Least-int(f.b), int(f.a); need > 0 && i <= len(a.Prefix); i++ {
-			if found := a.Found[i]; found >= 0 && i == len(a.Prefix) {
-				n = min(n+int32(need)*(1+m.far.nodes[found]), farthest)
-			} else if found >= 0 {
+		for need, i := a.Least-int(f.b), int(f.a); need > 0; i++ {
+			found := a.Found[min(i, len(a.Prefix))]
+			if found >= 0 {
 				n, need = min(n+1+m.far.nodes[found], farthest), need-1
+			} else if i >= len(a.Prefix) {
+				break
 			}
 		}
 	case planMembers:

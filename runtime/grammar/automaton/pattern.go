@@ -227,7 +227,53 @@ func Pattern(ctx context.Context, expression string, search bool) (*DFA, error) 
 		func() (*DFA, error) { return patternDFA(ctx, expression, search) })
 }
 
+// lookAhead splits ^(?=A)B into ^(?:A) and ^B, which a text must both match, and ^(?!A)B into the
+// same, of which it must not match the first.
+func lookAhead(p string) (ahead, rest string, not, ok bool) {
+	not = strings.HasPrefix(p, "^(?!")
+	if !not && !strings.HasPrefix(p, "^(?=") {
+		return "", "", false, false
+	}
+	depth, end, class := 0, 0, false
+	for i := 1; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 && end == 0 {
+				end = i
+			}
+		case c == '|' && depth == 0: // another branch, without it
+			return "", "", false, false
+		}
+	}
+	if end == 0 || strings.IndexAny(p[end+1:], "*+?{") == 0 {
+		return "", "", false, false
+	}
+	return "^(?:" + p[4:end] + ")", "^" + p[end+1:], not, true
+}
+
 func patternDFA(ctx context.Context, expression string, search bool) (*DFA, error) {
+	if ahead, rest, not, ok := lookAhead(expression); ok && search {
+		d, err := Pattern(ctx, rest, true)
+		if err != nil {
+			return nil, err
+		}
+		a, err := Pattern(ctx, ahead, true)
+		if not && errors.Is(err, ErrEmpty) {
+			return d, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Intersect([]Factor{{DFA: d}, {DFA: a, Not: not}}, 0, -1)
+	}
 	text, err := fromECMA(expression)
 	if err != nil {
 		return nil, err

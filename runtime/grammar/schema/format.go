@@ -112,6 +112,10 @@ var formats = map[string]string{
 	"regex":         expressions(3),
 }
 
+// ordered are two counts of which the second is not less.
+const ordered = `[0-9],[1-9][0-9]{1,2}|[1-9][0-9],[1-9][0-9]{2}|0,[0-9]|1,[1-9]|2,[2-9]|3,[3-9]|` +
+	`4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|1[0-9],[2-9][0-9]|2[0-9],[3-9][0-9]`
+
 // expressions are regular expressions with groups in each other up to a depth. Those of ECMA 262
 // are no regular language; what these mean is the same in any dialect.
 func expressions(depth int) string {
@@ -121,7 +125,7 @@ func expressions(depth int) string {
 		inSet   = `([^\x00-\x1f\\\[\]^&~|\-]|` + escaped + `)`
 		ranges  = `a-z|A-Z|0-9|a-f|A-F|1-9|0-7`
 		set     = `\[\^?(` + inSet + `|` + ranges + `)+-?\]`
-		times   = `([*+?]|\{[0-9]{1,3}(,|,999)?\})\??`
+		times   = `([*+?]|\{([0-9]{1,3},?|` + ordered + `)\})\??`
 	)
 	atom := plain + `|` + escaped + `|\.|` + set
 	if depth > 0 {

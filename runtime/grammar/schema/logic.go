@@ -54,10 +54,11 @@ func named(name string, v *jsondoc.Value) *jsondoc.Value { return objectValue(me
 
 func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
 
-// made is the schema of a value that is not in the document.
+// made is the schema of a value that is not in the document. Its keywords mean what they mean in
+// the latest draft.
 func (c *compiler) made(by *owner, v *jsondoc.Value) *schema {
 	s := c.at(v, by.of.location)
-	s.by = by
+	s.at, s.by = v, by
 	return s
 }
 

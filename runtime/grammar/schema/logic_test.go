@@ -255,6 +255,17 @@ func TestLogicCases(t *testing.T) {
 		{`{"not":{"$ref":"#/$defs/a"},"$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},
 			"type":"object"}}}`, `{"x":1}`, `{"x":{"x":{}}}`},
 		{`{"not":{"enum":["a",1,null,true]}}`, `"b"`, `1.0`},
+		// what stands in for a keyword may be younger than the draft
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","not":{"items":{"type":"string"}}}`,
+			`["x",1]`, `["x"]`},
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","not":{"enum":[true,null,""]},
+			"type":["boolean","null"]}`, `false`, `true`},
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","type":"array",
+			"not":{"items":[{"type":"null"}]}}`, `[1]`, `[null,1]`},
+		{`{"pattern":"^(?!io\\.)(?!x$)[a-z.]+$"}`, `"xx"`, `"x"`},
+		{`{"pattern":"^(?!io\\.)(?!x$)[a-z.]+$"}`, `"ios"`, `"io.s"`},
+		{`{"pattern":"^(?=.*[0-9])(?=.*[a-z])[^ ]{3}$"}`, `"1bc"`, `"abc"`},
+		{`{"format":"regex"}`, `"^(?:[a-z_]{3,16}|\\d+)?$"`, `"a{3,2}"`},
 	} {
 		g := schemaOf(t, c.schema)
 		if !takes(g, []byte(c.yes)) || takes(g, []byte(c.no)) {

@@ -309,6 +309,10 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 	return k.node(k.unevaluated(all, k.own, saying, "unevaluatedProperties"))
 }
 
+// manyLetters is how many bytes of names are told apart when a schema is compiled; the automata of
+// fewer are made when they are needed, since most are not.
+const manyLetters = 1 << 10
+
 // prefixes counts what some names begin with: the states of the automaton that tells them apart.
 func prefixes(names []string) (n int) {
 	last := ""
@@ -346,6 +350,9 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 			return d
 		}}
 		k.others[string(key)] = others
+		if len(key) > manyLetters { // a token must not wait for it
+			others.DFA()
+		}
 	}
 	if free && len(k.patterns) == 0 {
 		return others, nil
