@@ -79,7 +79,7 @@ func TestOpen(t *testing.T) {
 		{"an engine that is not there", all, nil, Options{Names: []string{"auto"},
 			Search: "http://127.0.0.1:1"}, "", "", "127.0.0.1:1 cannot be reached"},
 		{"nobody there", all, nil, Options{Servers: []string{"127.0.0.1:1"}}, "",
-			"127.0.0.1:1 is left out", ""},
+			`"127.0.0.1:1" was skipped`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			machine(t, c.programs, c.variables...)

@@ -341,6 +341,8 @@ def listen(animal):
 
 if sys.argv[1] == "http":
     print(*[listen(Animal(fault)) for fault in sys.argv[2:]], flush=True)
+    sys.stdin.read()  # until whoever started it is gone
+    os._exit(0)
 else:
     starts = 1
     if len(sys.argv) > 2:

@@ -171,6 +171,9 @@ func Open(t *testing.T, script string, animals []Animal) (list []Animal) {
 	far := exec.Command(python, arguments...)
 	out, err := far.StdoutPipe()
 	if err == nil {
+		_, err = far.StdinPipe() // it ends when this process does
+	}
+	if err == nil {
 		err = far.Start()
 	}
 	if err != nil {
