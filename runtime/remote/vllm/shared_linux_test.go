@@ -32,7 +32,7 @@ if __name__ == "__main__":
     own = m.get_context("spawn").Semaphore(0)
     print(block.name, "sem." + own._semlock.name[1:], flush=True)
     print("Application startup complete.", flush=True)
-    time.sleep(0.5)
+    time.sleep(2) # a busy machine has to look meanwhile
     end = os.environ["END"]
     if end == "leader": os.kill(os.getpid(), signal.SIGKILL)
     if end == "all": os.killpg(0, signal.SIGKILL)
@@ -125,7 +125,7 @@ func killedFront(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // it looks now
+	time.Sleep(time.Second) // it looks now
 	if len(left(t, first)) != 2 {
 		t.Error("there is nothing to be removed")
 	}
