@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"runtime/cpu":                7671,
 	"runtime/engine":             2721,
 	"runtime/grammar":            1516,
-	"runtime/grammar/automaton":  4361,
+	"runtime/grammar/automaton":  4425,
 	"runtime/grammar/schema":     3275,
 	"runtime/kv":                 1435,
 	"runtime/measure/bench":      1346,

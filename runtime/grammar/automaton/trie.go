@@ -161,7 +161,10 @@ func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 
 // Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
 // called any number of times.
-func Prepare() { words() }
+func Prepare() {
+	words()
+	enders()
+}
 
 func newVocabulary() *vocabulary {
 	t := token.Get()

@@ -189,7 +189,7 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	if p.at < 0 {
 		return false
 	}
-	if !c.endangered(p) {
+	if !c.endangered(p) || c.deviates(p) {
 		return true
 	}
 	// a shortest way comes first, so that the search does not go around in a loop
@@ -214,6 +214,50 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	}
 	slices.SortStableFunc(ways, func(a, b way) int { return int(a.far - b.far) })
 	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, left) })
+}
+
+// deviates tells that a string can go on with a character with which no item before it does. It
+// misses some ways.
+func (c *Grammar) deviates(p place) bool {
+	last := len(p.open) - 1
+	if !p.quoted || p.escape || !p.open[last].unique || p.unique > 1 {
+		return false
+	}
+	item := p.text[p.open[last].start:]
+	taken := [256]bool{'"': true, '\\': true}
+	for _, other := range p.open[last].items {
+		if len(other) > len(item) && other[:len(item)] == item {
+			taken[other[len(item)]] = true
+		}
+	}
+	for b := range 256 {
+		if !taken[b] && c.step(p.at, byte(b)) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// spare are the ways, in order, to go on with a listed value that is not among the items; nil if
+// other values can come.
+func (c *Grammar) spare(p place) (out []string) {
+	last := len(p.open) - 1
+	if last < 0 || !p.open[last].unique || p.unique > 1 {
+		return nil
+	}
+	o := &p.open[last]
+	for _, id := range c.states[p.at].open {
+		f := c.m.frames[id]
+		if f.kind != readLiteral {
+			return nil
+		}
+		rest := c.m.literals[f.of][f.a:]
+		if !o.equal[p.text[o.start:]+rest] {
+			out = append(out, rest)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // endangered tells that an item begins like one before it, or is a number that equals one and goes
@@ -280,10 +324,17 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 		}
 	}
 	var out []uint64
+	spare := c.spare(p)
 	for i, ends := range enders()[kind] {
 		for w := (suspects[i] | ends) & mask[i]; w != 0; w &= w - 1 {
 			id, to, left := int32(i*64+bits.TrailingZeros64(w)), p, mostSought
-			for _, b := range token.Get().TokenBytes(id) {
+			text := token.Get().TokenBytes(id)
+			at, _ := slices.BinarySearch(spare, string(text))
+			if at < len(spare) && len(spare[at]) > len(text) && strings.HasPrefix(spare[at],
+				string(text)) {
+				continue
+			}
+			for _, b := range text {
 				if to = c.advance(to, b); to.at < 0 {
 					break
 				}
