@@ -192,6 +192,9 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	if !c.endangered(p) || c.deviates(p) {
 		return true
 	}
+	if rests, all := c.spare(p); all { // the search would go through all that are used
+		return len(rests) > 0
+	}
 	// a shortest way comes first, so that the search does not go around in a loop
 	type way struct {
 		place
@@ -238,26 +241,30 @@ func (c *Grammar) deviates(p place) bool {
 	return false
 }
 
-// spare are the ways, in order, to go on with a listed value that is not among the items; nil if
-// other values can come.
-func (c *Grammar) spare(p place) (out []string) {
+// spare are the ways, in order, to go on with a listed value that is not among the items; all tells
+// that no other value can come.
+func (c *Grammar) spare(p place) (out []string, all bool) {
 	last := len(p.open) - 1
 	if last < 0 || !p.open[last].unique || p.unique > 1 {
-		return nil
+		return nil, false
 	}
 	o := &p.open[last]
+	item := p.text[o.start:]
 	for _, id := range c.states[p.at].open {
 		f := c.m.frames[id]
 		if f.kind != readLiteral {
-			return nil
+			return nil, false
 		}
-		rest := c.m.literals[f.of][f.a:]
-		if !o.equal[p.text[o.start:]+rest] {
-			out = append(out, rest)
+		value := c.m.literals[f.of]
+		if value[:f.a] != item || value == "," || value == "]" { // what stands behind an item
+			return nil, false
+		}
+		if !o.equal[equality(value)] {
+			out = append(out, value[f.a:])
 		}
 	}
 	slices.Sort(out)
-	return out
+	return out, len(c.states[p.at].open) > 0
 }
 
 // endangered tells that an item begins like one before it, or is a number that equals one and goes
@@ -324,7 +331,7 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 		}
 	}
 	var out []uint64
-	spare := c.spare(p)
+	spare, _ := c.spare(p)
 	for i, ends := range enders()[kind] {
 		for w := (suspects[i] | ends) & mask[i]; w != 0; w &= w - 1 {
 			id, to, left := int32(i*64+bits.TrailingZeros64(w)), p, mostSought
