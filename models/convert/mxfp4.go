@@ -83,22 +83,20 @@ func under(values []float32, exponent int, to *[models.BlockSize]byte, most floa
 // encode writes the block of 32 values. One that is not finite is in the loss's Size.
 func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	loss.Blocks = 1
-	most := 0.0
+	most := uint32(0) // the bits of the largest magnitude, which are in its order
 	for _, v := range values {
-		most = math.Max(most, math.Abs(float64(v)))
+		most = max(most, math.Float32bits(v)&^(1<<31))
 		loss.Size += float64(v) * float64(v)
 	}
 	if math.IsNaN(loss.Size) || math.IsInf(loss.Size, 0) {
 		return 0, loss
 	}
 	const smallest = -bias
-	fitting := smallest
-	if most > 0 {
-		fitting = max(int(math.Ceil(math.Log2(most/6))), smallest)
-		if math.Ldexp(6, fitting) < most { // the logarithm was rounded
-			fitting++
-		}
+	fitting := int(most>>23) - bias - 2 // 6 is 1.5 times 2^2
+	if most&(1<<23-1) > 1<<22 {
+		fitting++
 	}
+	fitting = max(fitting, smallest)
 	var whole, others [models.BlockSize]byte
 	best := fitting
 	loss.Error = under(values, best, &whole, math.Inf(1))
