@@ -291,7 +291,8 @@ func TestAbout(t *testing.T) {
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if summary, wrong := c.Verified(); summary != "machine code sm_89" || wrong != nil {
+	if summary, wrong := c.Verified(); summary != "machine code sm_89"+
+		untried("machine code sm_89") || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	t.Setenv("OSSRUN_UNPROVED", "") // a library that was named by hand is proved like any other
