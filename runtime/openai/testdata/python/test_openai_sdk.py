@@ -374,7 +374,7 @@ def test_no_reasoning(client, model):
 
 
 def test_forms_that_cannot_be(client, model):
-    beyond = {"type": "object", "properties": {"a": {"unevaluatedProperties": False}}}
+    beyond = {"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}
 
     def refused(param, **fields):
         with pytest.raises(openai.BadRequestError) as e:
