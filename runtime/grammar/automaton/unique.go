@@ -256,7 +256,7 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 			return nil, false
 		}
 		value := c.m.literals[f.of]
-		if value[:f.a] != item || value == "," || value == "]" { // what stands behind an item
+		if value[:f.a] != item || value == "," || value == "]" { // a separator
 			return nil, false
 		}
 		if !o.equal[equality(value)] {

@@ -160,7 +160,7 @@ func (c *compiler) leave(s *schema, err error) error {
 
 // errRelaxed asks to compile again: what was found of the alternatives of a oneOf is not known of
 // schemas that lost something.
-var errRelaxed = errors.New("a keyword is left out")
+var errRelaxed = errors.New("a keyword is not held")
 
 // mostNamed is how many places of a keyword are named, mostSaid how long all may be.
 const mostNamed, mostSaid = 3, 3000

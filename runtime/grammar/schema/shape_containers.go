@@ -62,7 +62,7 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 			continue
 		}
 		if a.Least > 0 {
-			return nil, s.unsupported("contains", "is not supported with another in its place")
+			return nil, s.unsupported("contains", "is not supported beside another")
 		}
 		sought, a.Least = append(sought, c.at(d, s.under("contains"))), max(least, 1)
 	}

@@ -60,17 +60,17 @@ func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 		}
 		switch {
 		case speaks > 1:
-			reason = "is not supported with an anyOf in its place"
+			reason = "is not supported beside an anyOf"
 		case len(c.relaxed[x.from]) > 0 || x.from.Get("$dynamicRef") != nil:
-			reason = "is not supported with what is left out in its place"
+			reason = "is not supported beside a keyword that is not held"
 		case keyword == "unevaluatedItems" && x.at.Get("contains") != nil:
-			reason = "is not supported with contains in its place"
+			reason = "is not supported beside contains"
 		}
 		if ref := x.at.Get("$ref"); ref != nil {
 			if to, err := c.refer(x, ref.Text); err == nil {
 				add(to)
 			} else {
-				reason = "is not supported with such a $ref in its place"
+				reason = "is not supported beside such a $ref"
 			}
 		}
 		for _, list := range []string{"allOf", "anyOf", "oneOf"} {
