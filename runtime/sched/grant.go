@@ -37,10 +37,11 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 	for len(s.waiting) > 0 {
 		next := s.fairest()
 		q := s.waiting[next]
-		// The sequence that did not fit last time still does not, unless a page was freed since.
+		// The sequence that did not fit last time still does not, unless a page was freed since or
+		// somebody can be displaced only now.
 		full := len(s.running) == s.o.MaxNumSeqs
-		if len(s.running) > 0 && s.stuck == q && s.stuckAt == s.pool.Given() || full && ahead ||
-			!s.restored(q) {
+		stuck := s.stuck == q && s.stuckAt == s.pool.Given() && (ahead || s.tried)
+		if len(s.running) > 0 && stuck || full && ahead || !s.restored(q) {
 			return displaced
 		}
 		if full && !s.displace(q) {
@@ -51,7 +52,7 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 		for len(s.running) > 0 && s.pagesNeeded(q) > s.spare() {
 			if ahead || !s.displace(q) {
 				s.release(q)
-				s.stuck, s.stuckAt = q, s.pool.Given()
+				s.stuck, s.stuckAt, s.tried = q, s.pool.Given(), !ahead
 				return displaced
 			}
 			displaced = true

@@ -141,6 +141,7 @@ type Scheduler struct {
 	of       shares    // of running
 	stuck    *sequence // the one that did not fit when pool.Given was stuckAt
 	stuckAt  uint64
+	tried    bool  // to displace another for stuck
 	lost     error // ends the requests that are left when the loop ends
 
 	out, outgoing []delivery

@@ -66,7 +66,11 @@ func TestACrowdDelaysNobody(t *testing.T) {
 		MaxNumSeqs: 8, MaxWaiting: 100}}
 	pages := Options{Settings: engine.Settings{Pages: 60, MaxNumBatchedTokens: 64,
 		MaxNumSeqs: 50, MaxWaiting: 100}}
-	for name, o := range map[string]Options{"places": places, "pages": pages} {
+	for try := range 4 { // what is submitted meets the planning of a step in several ways
+		name, o := "places", places
+		if try > 0 {
+			name, o = "pages", pages
+		}
 		if !endsWithin(t, 12, o, 40, func() *Share { return batch }, &Share{}) {
 			t.Errorf("%s are short: one request delays another", name)
 		}
