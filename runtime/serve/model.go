@@ -49,7 +49,7 @@ type Model struct {
 	ckpt    *checkpoint.Checkpoint
 	backend engine.Backend
 	engine  engine.Engine
-	dense   string     // type of the engine's dense weights; "" where the model is not loaded
+	dense   string     // type of the engine's dense weights; "" where servers compute it
 	behind  *behind    // makes the 8-bit copy; nil: nobody does
 	servers *pool.Pool // make its tokens; nil: engine does
 

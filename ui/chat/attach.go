@@ -235,6 +235,7 @@ func (m *Model) compose() tea.Cmd {
 			return failed(fmt.Errorf("opening an editor: %w", err))
 		}
 		cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
+		cmd.Stdin = m.options.In // the terminal itself, which Bubble Tea does not have: see input
 		return func(*Model) tea.Cmd {
 			return tea.ExecProcess(cmd, func(err error) tea.Msg {
 				return outcome(func(m *Model) tea.Cmd { return m.composed(file.Name(), err) })

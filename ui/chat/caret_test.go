@@ -133,9 +133,6 @@ func TestCursorStandsAtTheCaret(t *testing.T) {
 
 // tmux is a terminal that is not ours: its own cursor, and its own form of Shift+Enter.
 func TestCaretInTmux(t *testing.T) {
-	if testing.Short() { // as under the race detector: tmux sends keys while one is being handled
-		t.Skip("Bubble Tea reads the next keys into the bytes of one that it does not know")
-	}
 	hosttest.Program(t, "tmux")
 	self, err := os.Executable()
 	if err != nil {

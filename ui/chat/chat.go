@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		mouse = func(*tea.Program) {}
 	}
 	program := tea.NewProgram(m,
-		tea.WithInput(o.In), tea.WithOutput(out), tea.WithAltScreen(), mouse,
+		tea.WithInput(input(o.In)), tea.WithOutput(out), tea.WithAltScreen(), mouse,
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
 	// Not tea.WithContext: a program that is killed leaves its reader behind.
 	stop := context.AfterFunc(ctx, program.Quit)

@@ -6,7 +6,9 @@
 package chat
 
 import (
-	"reflect"
+	"io"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,17 +24,74 @@ const (
 	oldKeys = "\x1b[<u\x1b[>4m\x1b[m"
 )
 
-// unknownKey is the key of a message that Bubble Tea passes on as it came: a slice of bytes of a
-// type that has no name outside.
-func unknownKey(msg tea.Msg) (k tea.KeyMsg, ok bool) {
-	v := reflect.ValueOf(msg)
-	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Uint8 {
-		return k, false
+// input gives the keys of a terminal in their older form: what Bubble Tea does not know it would
+// pass on as a part of its buffer, which its next read overwrites.
+func input(from io.Reader) io.Reader {
+	k := &keys{from: from}
+	if f, ok := from.(*os.File); ok { // Bubble Tea stops waiting for a file when it is told to
+		return keysOfFile{f, k}
 	}
-	body, csi := strings.CutPrefix(string(v.Bytes()), "\x1b[")
-	if !csi {
-		return k, false
+	return k
+}
+
+// keysOfFile is such a reader that is a terminal.
+type keysOfFile struct {
+	*os.File
+	keys *keys
+}
+
+func (f keysOfFile) Read(p []byte) (int, error) { return f.keys.Read(p) }
+
+// keys is such a reader.
+type keys struct {
+	from  io.Reader
+	paste bool // inside a pasted text, which stays as it is
+}
+
+var newer = regexp.MustCompile(`\x1b\[[0-9:;]*[u~]`)
+
+func (k *keys) Read(p []byte) (int, error) {
+	n, err := k.from.Read(p)
+	return copy(p, newer.ReplaceAllFunc(p[:n], k.older)), err
+}
+
+// older is a sequence's older form, or itself; neither is longer.
+func (k *keys) older(sequence []byte) []byte {
+	switch text := string(sequence); text {
+	case "\x1b[200~", "\x1b[201~":
+		k.paste = text == "\x1b[200~"
+	default:
+		if key, ok := keyIn(text); ok && !k.paste {
+			return []byte(typed(key))
+		}
 	}
+	return sequence
+}
+
+// escape is F20's sequence, which stands for Esc: Esc's own older form makes Alt of the next key.
+const escape = "\x1b[34~"
+
+// typed is what a terminal of the older form sends for a key.
+func typed(k tea.KeyMsg) (text string) {
+	switch k.Type {
+	case tea.KeyRunes, tea.KeySpace:
+		text = string(k.Runes)
+	case tea.KeyShiftTab:
+		text = "\x1b[Z"
+	case tea.KeyEsc:
+		return escape
+	default: // control characters are types
+		text = string(rune(k.Type))
+	}
+	if k.Alt {
+		return "\x1b" + text
+	}
+	return text
+}
+
+// keyIn is the key of a sequence.
+func keyIn(sequence string) (k tea.KeyMsg, ok bool) {
+	body := strings.TrimPrefix(sequence, "\x1b[")
 	fields := strings.Split(strings.TrimRight(body, "u~"), ";")
 	switch {
 	case strings.HasSuffix(body, "~") && len(fields) == 3 && fields[0] == "27":

@@ -198,8 +198,8 @@ func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) t
 
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	if k, ok := unknownKey(msg); ok {
-		msg = k
+	if k, ok := msg.(tea.KeyMsg); ok && k.Type == tea.KeyF20 { // see escape
+		msg = tea.KeyMsg{Type: tea.KeyEsc}
 	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:

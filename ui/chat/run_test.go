@@ -235,8 +235,10 @@ func TestFramesGatherTokens(t *testing.T) {
 
 // Ctrl+G hands the terminal to the person's editor, with what is typed, and takes what it leaves.
 func TestEditorProgram(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("VISUAL", "")
-	t.Setenv("EDITOR", `sh -c 'grep -q "a draft" "$1" && printf "written\nthere\n" > "$1"' --`)
+	t.Setenv("EDITOR",
+		`sh -c 'test -t 0 && grep -q "a draft" "$1" && printf "written\nthere\n" > "$1"' --`)
 	runner := &script{turns: [][]session.Event{turn(answering("Read."),
 		[]session.Event{stopped(9, 2)})}}
 	w := open(t, t.Context(), 80, 20, Options{Model: runner})
