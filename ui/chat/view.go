@@ -119,10 +119,24 @@ func (m *Model) queuedRows() []term.Row {
 	return rows
 }
 
+// unkeptText is what was sent last, on one line, until it is in the store: it stays in the editor,
+// and a kill before then loses nothing that seemed to be on its way.
+func (m *Model) unkeptText() string {
+	text := m.preparing
+	if m.unkept > 0 {
+		text = m.queued[len(m.queued)-1]
+	}
+	return strings.Join(strings.Fields(term.Clean(text)), " ")
+}
+
 // editorRows are the editor, and the place of the caret in it.
 func (m *Model) editorRows(most int) ([]term.Row, place) {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
+	if sent := m.unkeptText(); m.editor.text == "" && sent != "" {
+		return []term.Row{{first, {Text: term.Cut(sent, m.editorWidth()), Style: term.Dim}}},
+			place{1, 1 + term.Width(first.Text)}
+	}
 	if m.editor.text == "" {
 		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim},
 				{Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}},
