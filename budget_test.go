@@ -45,9 +45,10 @@ var budget = map[string]int{
 	"runtime/measure/jsonlines":  72,
 	"runtime/measure/load":       1095,
 	"runtime/openai":             1260,
-	"runtime/openai/answer":      4700,
+	"runtime/openai/answer":      4811,
 	"runtime/openai/chat":        549,
 	"runtime/openai/completions": 445,
+	"runtime/openai/keys":        468,
 	"runtime/openai/messages":    645,
 	"runtime/openai/ollama":      601,
 	"runtime/openai/responses":   3205,
@@ -61,11 +62,11 @@ var budget = map[string]int{
 	"runtime/sched":              2235,
 	"runtime/sched/draft":        332,
 	"runtime/serve":              3340,
-	"runtime/session":            3580,
+	"runtime/session":            3726,
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          175,
 	"ui/chat":                    8400,
-	"ui/cli":                     8440,
+	"ui/cli":                     8700,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -45,14 +45,13 @@ func faultBodyOf(path string) func(f *answer.Fault, id string) any {
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
-		e.Client = p.client(r)
 		start := time.Now()
 		defer func() { e.Prepared() }()
 		defer func() { e.Released() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
-					p.driver.LogLine(r, e, time.Since(start))
+					p.driver.Ended(r, e, time.Since(start))
 					panic(x)
 				}
 				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
@@ -62,7 +61,7 @@ func (p *port) around(next http.Handler) http.Handler {
 						answer.KindServer, "internal error"))
 				}
 			}
-			p.driver.LogLine(r, e, time.Since(start))
+			p.driver.Ended(r, e, time.Since(start))
 		}()
 		r.Header.Set("X-Request-Id", e.ID) // for those who have the request only
 		e.Header().Set("X-Request-Id", e.ID)
@@ -72,10 +71,11 @@ func (p *port) around(next http.Handler) http.Handler {
 		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		e.Released = p.driver.LimitBody(w, r)
-		if f := p.admit(r); f != nil {
+		if f := p.admit(e, r); f != nil {
 			answer.WriteFault(e, f)
 			return
 		}
+		e.Client = p.client(e, r)
 		allowOrigin(e.Header(), r)
 		if preflight(r) {
 			e.WriteHeader(http.StatusNoContent)
@@ -99,7 +99,7 @@ func requestID(r *http.Request) string {
 var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version"}
 
 // admit returns why a request is refused before it is read, nil if it is admitted.
-func (p *port) admit(r *http.Request) *answer.Fault {
+func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
 	origin := r.Header.Get("Origin")
 	switch {
 	case process.Stranger(r.Context()):
@@ -115,9 +115,12 @@ func (p *port) admit(r *http.Request) *answer.Fault {
 	case origin != "" && r.Method == http.MethodPost && !isJSON(r):
 		return answer.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
 			"a page must send its request as Content-Type: application/json")
-	case !preflight(r) && !p.authorized(r):
+	case !preflight(r) && !p.authorized(e, r):
 		return answer.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
 			"missing or wrong API key: send it as Authorization: Bearer KEY")
+	case r.URL.Path == "/metrics" && e.Key != nil && !e.Key.Admin:
+		return answer.Refusal(http.StatusForbidden, "", "admin_required",
+			"this key may not read the metrics: they tell of all clients")
 	}
 	return nil
 }
@@ -176,29 +179,33 @@ func (p *port) knowsOrigin(origin, host string) bool {
 }
 
 // authorized checks the key, in OpenAI's header or in Anthropic's.
-func (p *port) authorized(r *http.Request) bool {
-	if p.APIKey == "" || slices.Contains(open, r.URL.Path) {
+func (p *port) authorized(e *answer.Exchange, r *http.Request) bool {
+	if p.APIKey == "" && !p.Keys.Asks() || slices.Contains(open, r.URL.Path) {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		key = r.Header.Get("X-Api-Key")
 	}
-	if key == "" {
+	if key = strings.TrimSpace(key); key == "" {
 		return false
 	}
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.APIKey))
-	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+	got, want := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(p.APIKey))
+	e.Key = p.Keys.Find(key)
+	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 && p.APIKey != "" || e.Key != nil {
 		return true
 	}
 	p.refuseKey(r)
 	return false
 }
 
-// client names whose cache of prompts a request uses: those who have the key share one, without a
+// client names whose cache of prompts a request uses: those who have one key share one, without a
 // key those who have an address. All programs of this machine share one.
-func (p *port) client(r *http.Request) string {
-	if p.APIKey != "" {
+func (p *port) client(e *answer.Exchange, r *http.Request) string {
+	switch {
+	case e.Key != nil:
+		return e.Key.ID
+	case p.APIKey != "":
 		return fmt.Sprintf("%x", sha256.Sum256([]byte("cache of\x00"+p.APIKey)))
 	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)

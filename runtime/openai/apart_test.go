@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // What one client has asked is not to be learnt by another: not by the tokens that are said to be
@@ -81,6 +82,10 @@ const secret, places = " seven three", 2
 
 func TestPromptsAreNotGuessed(t *testing.T) {
 	keyed := func(o *openai.Options) { o.APIKey = "key-1" }
+	var n named
+	names := withKeys(t, &n, session.NewStore())
+	n.add(t, "alice", nil)
+	n.add(t, "mallory", nil)
 	for name, c := range map[string]struct {
 		change        []func(*openai.Options)
 		victim, thief who
@@ -93,6 +98,10 @@ func TestPromptsAreNotGuessed(t *testing.T) {
 		"an address by this machine": {nil, who{from: "[fd00::2]:40000"}, who{}, "/v1/messages"},
 		"salts with one key": {[]func(*openai.Options){keyed}, who{key: "key-1", salt: "a"},
 			who{key: "key-1", salt: "b"}, "/v1/responses"},
+		"named keys of one address": {[]func(*openai.Options){names}, who{key: n.keys["alice"]},
+			who{key: n.keys["mallory"]}, "/v1/chat/completions"},
+		"a named key by the server's": {[]func(*openai.Options){names, keyed},
+			who{key: n.keys["alice"]}, who{key: "key-1"}, "/v1/completions"},
 		"a salt by none": {[]func(*openai.Options){keyed}, who{key: "key-1", salt: "a"},
 			who{key: "key-1"}, "/v1/chat/completions"},
 		"none by a salt": {nil, who{}, who{salt: "a"}, "/v1/completions"},

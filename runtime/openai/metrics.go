@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -71,7 +73,7 @@ var turnMetrics = []struct {
 		tokenBounds, func(d session.Done) float64 { return float64(d.Usage.Completion) }},
 }
 
-func newMetrics(models session.Models, store session.Store, preparing func() int64) *metrics {
+func newMetrics(o answer.Options, preparing func() int64) *metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
@@ -102,12 +104,12 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "ossrun:store_refused_records_total",
 		Help: "Sampled turns and stored responses that the disk has refused."},
-		func() float64 { return float64(store.Refused()) }))
+		func() float64 { return float64(o.Store.Refused()) }))
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ossrun:requests_preparing",
 		Help: "Requests that are read, compiled and encoded, and not in the scheduler yet."},
 		func() float64 { return float64(preparing()) }))
-	registry.MustRegister(&state{models}, collectors.NewGoCollector(),
+	registry.MustRegister(&state{o.Models, o.Keys}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
@@ -133,9 +135,12 @@ func (m *metrics) Finished(model string, d session.Done) {
 	}
 }
 
-// state reads the scheduler of every loaded model when the metrics are requested. It describes
-// nothing beforehand: all that it has comes with its value.
-type state struct{ models session.Models }
+// state reads the scheduler of every loaded model, and what keys have used, when the metrics are
+// requested. It describes nothing beforehand: all that it has comes with its value.
+type state struct {
+	models session.Models
+	keys   *keys.Ring
+}
 
 func (s *state) Describe(chan<- *prometheus.Desc) {}
 
@@ -151,6 +156,17 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		for _, m := range totals(now) {
 			tell(m.name, m.help, prometheus.CounterValue, float64(m.value))
 		}
+	}
+	for name, used := range s.keys.Totals() {
+		tell := func(metric, help, kind string, value int) {
+			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(metric, help, []string{"key",
+				"kind"}, nil), prometheus.CounterValue, float64(value), name, kind)
+		}
+		const tokens = "Tokens by named key; prompt has the cached ones too."
+		tell("ossrun:key_requests_total", "Requests by named key.", "generate", used.Requests)
+		tell("ossrun:key_tokens_total", tokens, "prompt", used.Prompt)
+		tell("ossrun:key_tokens_total", tokens, "cached", used.Cached)
+		tell("ossrun:key_tokens_total", tokens, "completion", used.Completion)
 	}
 }
 

@@ -61,8 +61,14 @@ type Handler struct {
 	port *port
 }
 
-// Close ends what outlives requests: tools that wait for the next response of a conversation.
-func (h *Handler) Close() { h.port.tools.Close() }
+// Close ends what outlives requests: tools that wait for the next response of a conversation, and
+// what named keys have used that is not in the store yet.
+func (h *Handler) Close() {
+	h.port.tools.Close()
+	if err := h.port.Keys.Flush(); err != nil {
+		h.port.Log.Error("what keys have used is not stored", "error", err)
+	}
+}
 
 // Preparing is how many requests are read and checked, and have no turn yet.
 func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
@@ -93,7 +99,7 @@ func newPort(o Options) *port {
 	d := answer.New(o.Options)
 	o.Options = d.Options
 	p := &port{Options: o, driver: d, tools: tools.NewKept(o.Tools)}
-	p.metrics = newMetrics(d.Models, d.Store, d.Preparing)
+	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
 	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
 	p.messages, p.ollama = messages.New(d), ollama.New(d)
@@ -193,8 +199,8 @@ type modelList struct {
 	Models *[]struct{}          `json:"models,omitempty"`
 }
 
-func (p *port) listModels(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	list := modelList{Object: "list", Data: p.driver.AllModels()}
+func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	list := modelList{Object: "list", Data: p.driver.AllModels(e)}
 	if r.URL.Query().Has("client_version") {
 		list.Models = &[]struct{}{}
 	}
@@ -206,13 +212,13 @@ func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 	if id == "" { // the list's path with a slash
 		return p.listModels(e, r)
 	}
-	for _, m := range p.driver.AllModels() {
+	for _, m := range p.driver.AllModels(e) {
 		if strings.EqualFold(m.ID, id) {
 			return m, nil
 		}
 	}
 	// a request may use names that the list does not have
-	runner, err := p.Models.Get(r.Context(), id)
+	runner, err := p.driver.Named(r.Context(), e, id)
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}

@@ -19,7 +19,7 @@ import (
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
 func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	runner, err := p.Models.Get(r.Context(), o.Text("model"))
+	runner, err := p.driver.Named(r.Context(), e, o.Text("model"))
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}
@@ -28,7 +28,7 @@ func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	var f *answer.Fault
 	if o.Has("messages") {
 		if req := chat.Parse(o, p.MaxReasoning); o.Fault() == nil {
-			ids, f = p.driver.Rendered(r.Context(), &req.Request)
+			ids, f = p.driver.Rendered(r.Context(), e, &req.Request)
 		}
 	} else if o.Need("prompt") {
 		// no prompt has a token in front, whatever add_special_tokens says

@@ -77,6 +77,15 @@ func remember(s Store, key string, t sampledTurn, kept bool) {
 	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !kept})
 }
 
+// own has the turns of those who have a salt.
+func own(s Store, salt string) Store {
+	if salt == "" {
+		return s
+	}
+	sum := sha256.Sum256([]byte(salt))
+	return Owned(s, hex.EncodeToString(sum[:8]))
+}
+
 // recall finds a stored turn, nil if there is none.
 func recall(s Store, key string) *sampledTurn {
 	r, ok := s.Get(KindTurn, key)

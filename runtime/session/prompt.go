@@ -81,8 +81,8 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 			i++
 			continue
 		}
-		if ids, err = m.renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i,
-			opts); err != nil {
+		if ids, err = renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i,
+			own(m.store, r.Salt), opts); err != nil {
 			return nil, err
 		}
 		i = end
@@ -100,12 +100,11 @@ func (m *Model) room(r Request) int {
 	return n
 }
 
-// renderRun appends consecutive messages of the assistant; finished tells that their turn has its
-// final answer.
-func (m *Model) renderRun(ids []int32, run []Message, finished bool,
+// renderRun appends consecutive messages of the assistant, as they were sampled if they are
+// remembered; finished tells that their turn has its final answer.
+func renderRun(ids []int32, run []Message, finished bool, remembered Store,
 	opts harmony.RenderOptions) ([]int32, error) {
-	last := run[len(run)-1]
-	if r := m.recall(run, last); r != nil {
+	if r := recallRun(remembered, run); r != nil {
 		for _, s := range r.Segments {
 			if finished && s.Reasoning {
 				continue
@@ -126,18 +125,19 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool,
 	return ids, nil
 }
 
-// recall finds the sampled tokens of a run by its last message. The texts before it must match too,
-// since many conversations may have the same answer.
-func (m *Model) recall(run []Message, last Message) *sampledTurn {
+// recallRun finds the sampled tokens of a run by its last message. The texts before it must match
+// too, since many conversations may have the same answer.
+func recallRun(s Store, run []Message) *sampledTurn {
 	var r *sampledTurn
+	last := run[len(run)-1]
 	switch {
 	case last.CallID != "":
-		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.Arguments,
+		if r = recall(s, callKey(last.CallID)); r != nil && !sameArguments(r.Arguments,
 			last.Text()) {
 			return nil
 		}
 	case isFinal(last):
-		r = recall(m.store, answerKey(last.Text()))
+		r = recall(s, answerKey(last.Text()))
 	}
 	if r == nil || !sameTexts(r, run) {
 		return nil

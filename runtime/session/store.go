@@ -52,6 +52,7 @@ const (
 	KindRunning      Kind = "running"      // a response that is being written, and by whom
 	KindConversation Kind = "conversation" // one of /v1/conversations
 	KindChat         Kind = "chat"         // a session of ossrun chat
+	KindUsage        Kind = "usage"        // what a named key has used in a day
 )
 
 // Record is one entry of a Store.
@@ -70,6 +71,7 @@ var ErrTooLarge = errors.New("it is too large to be stored")
 
 // Change is what Store.Change reads and writes as one.
 type Change struct {
+	owner  string // whose records it changes
 	bounds map[Kind]Bound
 	get    func(Kind, string) (Record, bool)
 	ops    []edit
@@ -83,6 +85,13 @@ type edit struct {
 
 // Get finds a record by its key, as the change leaves it.
 func (c *Change) Get(kind Kind, key string) (Record, bool) {
+	r, ok := c.find(kind, OwnedKey(c.owner, key))
+	r.Key = key
+	return r, ok
+}
+
+// find is Get in the store itself.
+func (c *Change) find(kind Kind, key string) (Record, bool) {
 	for _, o := range slices.Backward(c.ops) {
 		if o.Kind == kind && o.Key == key {
 			return o.Record, !o.gone
@@ -98,7 +107,7 @@ func (c *Change) Put(r Record) error {
 		return fmt.Errorf("%w: it has %d MB, and %d MB is the most", ErrTooLarge,
 			(len(r.Value)+999_999)/1e6, most/1e6)
 	}
-	c.ops = append(c.ops, edit{Record: r})
+	c.ops = append(c.ops, edit{Record: stored(c.owner, r)})
 	return nil
 }
 
@@ -106,7 +115,7 @@ func (c *Change) Put(r Record) error {
 func (c *Change) Delete(kind Kind, key string) bool {
 	_, ok := c.Get(kind, key)
 	if ok {
-		c.ops = append(c.ops, edit{Record{Kind: kind, Key: key}, true})
+		c.ops = append(c.ops, edit{Record{Kind: kind, Key: OwnedKey(c.owner, key)}, true})
 	}
 	return ok
 }
@@ -138,6 +147,7 @@ var bounds = map[Kind]Bound{
 	KindRunning:      {Bytes: 4e6},
 	KindConversation: {Bytes: 64e6, Count: 10_000},
 	KindChat:         {Bytes: 256e6, Forever: true},
+	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
 }
 
 // StoreOptions say how much a store keeps, how long, and where.

@@ -237,13 +237,13 @@ func (t *turn) remember() {
 	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
 		return
 	}
-	last := t.result.Messages[len(t.result.Messages)-1]
+	last, s := t.result.Messages[len(t.result.Messages)-1], own(t.model.store, t.req.Salt)
 	switch {
 	case last.CallID != "":
-		remember(t.model.store, callKey(last.CallID), sampledTurn{last.Text(), t.segments},
+		remember(s, callKey(last.CallID), sampledTurn{last.Text(), t.segments},
 			t.req.Kept)
 	case isFinal(last):
-		remember(t.model.store, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Kept)
+		remember(s, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Kept)
 	}
 }
 

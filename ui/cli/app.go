@@ -92,7 +92,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
 			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
-			stopCommand(t), sessionsCommand(t),
+			stopCommand(t), keysCommand(t), sessionsCommand(t),
 			pullCommand(t), importCommand(t), listCommand(), showCommand(), rmCommand(t),
 			benchCommand(t),
 			evalCommand(), batchCommand(t), serviceCommand(),

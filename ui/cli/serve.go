@@ -30,6 +30,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -242,7 +243,9 @@ func (v *serveVerb) run() (err error) {
 		return err
 	}
 	m.CountTools(given.Memory())
-	err = newServer(v, m, listener, secure, given).run(c.Context)
+	if v.answers.Keys, err = keys.Open(keys.File(), m.Store(), o.Notify); err == nil {
+		err = newServer(v, m, listener, secure, given).run(c.Context)
+	}
 	return errors.Join(err, given.Close())
 }
 
@@ -306,7 +309,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	if v.apiKey == "" && !v.anyUser {
+	if !v.asksForKey() && !v.anyUser {
 		ownUserOnly(s.http, listener)
 	}
 	return s
@@ -430,6 +433,9 @@ func (s *server) drain(now bool) error {
 	return nil
 }
 
+// shortKey is how many characters make a key that nobody finds by trying.
+const shortKey = 20
+
 func (s *server) announce() {
 	lines := s.Models.Lines()
 	if lines == nil {
@@ -446,12 +452,20 @@ func (s *server) announce() {
 	if others := s.urls()[1:]; len(others) > 0 {
 		s.options.Notify("from other machines and containers: " + strings.Join(others, ", "))
 	}
-	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
-		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
-			"asks for one")
+	if n := s.answers.Keys.Len(); n > 0 {
+		s.options.Notify("clients need a key: " + count(n, "named one") + ", see ossrun keys list")
+	}
+	ip, tcp := s.listener.Addr().(*net.TCPAddr)
+	switch beyond := tcp && !ip.IP.IsLoopback(); {
+	case beyond && s.apiKey != "" && len(s.apiKey) < shortKey:
+		s.options.Notify(fmt.Sprintf("the key has %d characters, and other machines can try "+
+			"keys: ossrun keys add NAME makes a long one", len(s.apiKey)))
+	case beyond && !s.asksForKey():
+		s.options.Notify("other machines can use this port without a key; ossrun keys add NAME, " +
+			"or --api-key-file FILE, asks for one")
 	}
 	if base, err := reachable(s.url()); err == nil && isTerminal(s.t.Err) && s.uds == "" {
-		key := either(s.apiKey == "", "none", "THE-KEY")
+		key := either(s.asksForKey(), "THE-KEY", "none")
 		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
 			"  ossrun launch codex        # or claude, opencode\n\n", base, key)
 	}

@@ -20,7 +20,8 @@ func TestServeFlags(t *testing.T) {
 	s := serveDemo(t, "--host", "0.0.0.0", "--allowed-hosts", "box.example", "--allowed-origins",
 		"https://app.example", "--ignore-images", "--log-prompts", "--log-format", "json")
 	if said := s.err.String(); !strings.Contains(said,
-		"other machines can use this port without a key; --api-key-file FILE asks for one") {
+		"other machines can use this port without a key; ossrun keys add NAME, or --api-key-file "+
+			"FILE, asks for one") {
 		t.Errorf("it does not warn: %s", said)
 	}
 	said, urls := s.err.String(), regexp.MustCompile(`http://[^\s,]+`)
@@ -107,6 +108,27 @@ func TestServeFlags(t *testing.T) {
 	if said := plain.err.String(); strings.Contains(said, "purple cow") ||
 		strings.Contains(said, "without a key") {
 		t.Errorf("it says %s", said)
+	}
+}
+
+// A key that can be found by trying works, and is named where others can try.
+func TestShortKey(t *testing.T) {
+	for _, c := range []struct {
+		host, key string
+		warns     bool
+	}{
+		{"0.0.0.0", "token-abc123", true}, // that of vLLM's examples
+		{"0.0.0.0", "0123456789abcdefghij", false},
+		{"127.0.0.1", "token-abc123", false},
+	} {
+		s := serveDemo(t, "--host", c.host, "--api-key", c.key)
+		if status, body := s.as(c.key, "GET", "/v1/models", ""); status != 200 {
+			t.Errorf("%s: %d %s", c.key, status, body)
+		}
+		if said := s.err.String(); strings.Contains(said, "the key has 12 characters") != c.warns ||
+			strings.Contains(said, "without a key") {
+			t.Errorf("%+v: %s", c, said)
+		}
 	}
 }
 

@@ -119,6 +119,9 @@ func (p *portFlags) key() (string, error) {
 	return key, nil
 }
 
+// asksForKey tells whether clients need a key.
+func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.Asks() }
+
 func (p *portFlags) allowedHosts() []string {
 	names := append(listOf(p.hosts), p.host)
 	if ip, err := netip.ParseAddr(p.host); err == nil && ip.IsUnspecified() {

@@ -101,7 +101,10 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 	if f := body.c.first; f != nil {
 		return f
 	}
-	runner, err := d.ModelOf(r.Context(), req)
+	if f := e.Admit(); f != nil {
+		return f
+	}
+	runner, err := d.ModelOf(r.Context(), e, req)
 	if err != nil {
 		return Unavailable(err)
 	}
@@ -135,10 +138,10 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 }
 
 // ModelOf is the model that a request asks for.
-func (d *Driver) ModelOf(ctx context.Context, r *Request) (session.Runner, error) {
-	runner, err := d.Models.Get(ctx, r.Model)
+func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.Runner, error) {
+	runner, err := d.Named(ctx, e, r.Model)
 	if r.StandIn && errors.Is(err, session.ErrUnknownModel) {
-		return d.Models.Get(ctx, "")
+		return d.Named(ctx, e, "")
 	}
 	return runner, err
 }
@@ -322,7 +325,8 @@ func (a *Answer) FailureOf(d session.Done) *Fault {
 }
 
 // Rendered is the prompt of a request.
-func (d *Driver) Rendered(ctx context.Context, req *Request) ([]int32, *Fault) {
+func (d *Driver) Rendered(ctx context.Context, e *Exchange, req *Request) ([]int32, *Fault) {
+	e.Keep(&req.Turns[0])
 	ids, err := session.Prompt(ctx, d.Store, req.Turns[0])
 	if err != nil {
 		return nil, FaultOf(err, req.History)

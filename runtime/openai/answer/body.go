@@ -116,7 +116,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 	}
 	o, f := parseFor(r.Context(), b)
 	if o != nil {
-		o.c.images = d.IgnoreImages
+		o.c.images, o.c.owner = d.IgnoreImages, e.Key.Owner()
 	}
 	return o, f
 }

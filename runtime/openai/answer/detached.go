@@ -21,6 +21,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	client = a.Exchange
 	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	a.Exchange = NewExchange(discardWriter{}, client.ID, client.faultBody)
+	a.Exchange.Client, a.Exchange.Key = client.Client, client.Key
 	a.Exchange.Released, client.Released = client.Released, func() {}
 	return client
 }
@@ -44,7 +45,7 @@ func (a *Answer) RunDetached(r *http.Request) {
 	defer func() {
 		a.Cancel()
 		a.Exchange.Released()
-		a.Driver.LogLine(r, a.Exchange, time.Since(began))
+		a.Driver.Ended(r, a.Exchange, time.Since(began))
 	}()
 	a.Exchange.Status = http.StatusOK
 	if err := a.startTurns(a.ctx); err != nil {

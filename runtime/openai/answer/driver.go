@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	// Store has the stored responses. It is the caller's to close. nil: the driver has its own, in
 	// memory.
 	Store session.Store
+	// Keys are the named ones; nil: there are none.
+	Keys *keys.Ring
 	// IgnoreImages replaces the images of a conversation with a note to the model, instead of
 	// refusing them.
 	IgnoreImages bool
@@ -120,11 +123,14 @@ func ModelNamed(name string, names []string, context int, created int64) ModelOb
 		MaxModelLen: context, Context: context, Aliases: others}
 }
 
-// AllModels lists every name of every model.
-func (d *Driver) AllModels() []ModelObject {
+// AllModels lists every name of every model that the client may ask.
+func (d *Driver) AllModels(e *Exchange) []ModelObject {
 	list := []ModelObject{}
 	for _, m := range d.Models.List() {
 		names := append([]string{m.ID}, m.Aliases...)
+		if !e.Key.MayAsk(names...) {
+			continue
+		}
 		for _, name := range names {
 			list = append(list, ModelNamed(name, names, m.ContextLength, m.Created))
 		}

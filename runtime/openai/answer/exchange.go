@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -19,6 +20,7 @@ type Exchange struct {
 	http.ResponseWriter
 	ID        string
 	Client    string                        // whose prompts it finds cached; "": this machine's
+	Key       *keys.Client                  // nil: it has no named key
 	faultBody func(f *Fault, id string) any // as the client reads it
 	Status    int
 	Usage     session.Usage
@@ -85,8 +87,9 @@ func Printable(r rune) rune {
 	return r
 }
 
-// LogLine tells of a request that is over.
-func (d *Driver) LogLine(r *http.Request, e *Exchange, took time.Duration) {
+// Ended counts what a request that is over has used, and tells the log of it.
+func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
+	e.Key.Count(e.Usage)
 	level := slog.LevelInfo
 	if e.Status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
 		level = slog.LevelError
@@ -96,8 +99,8 @@ func (d *Driver) LogLine(r *http.Request, e *Exchange, took time.Duration) {
 		slog.Int("status", e.Status),
 		slog.Int("prompt_tokens", e.Usage.Prompt), slog.Int("cached_tokens", e.Usage.Cached),
 		slog.Int("completion_tokens", e.Usage.Completion), slog.Int64("ms", took.Milliseconds())}
-	for _, a := range []slog.Attr{slog.String("error", e.Fault), slog.String("ignored", e.ignored),
-		slog.String("relaxed", e.relaxed)} {
+	for _, a := range []slog.Attr{slog.String("key", e.Key.Named()), slog.String("error", e.Fault),
+		slog.String("ignored", e.ignored), slog.String("relaxed", e.relaxed)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}

@@ -43,6 +43,7 @@ type firstFault struct {
 	items  int             // of lists that were read
 	images bool            // images are left out with a note, instead of a fault
 	past   bool            // what is read was answered already
+	owner  string          // of the stored records that it names
 	ctx    context.Context // of the request; it ends when the client has left
 }
 
@@ -112,6 +113,9 @@ func (c *firstFault) gone() bool {
 	}
 	return err != nil
 }
+
+// Owner is whose stored records the request may name.
+func (o *Object) Owner() string { return o.c.owner }
 
 // Fault is the first complaint about the request, nil if there is none.
 func (o *Object) Fault() *Fault { return o.c.first }

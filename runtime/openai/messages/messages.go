@@ -42,16 +42,16 @@ func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 }
 
 // CountTokens is POST /v1/messages/count_tokens.
-func (p API) CountTokens(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
 	req := parseMessages(o, p.MaxReasoning)
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	if _, err := p.ModelOf(r.Context(), &req.Request); err != nil {
+	if _, err := p.ModelOf(r.Context(), e, &req.Request); err != nil {
 		return nil, answer.Unavailable(err)
 	}
-	ids, f := p.Rendered(r.Context(), &req.Request)
+	ids, f := p.Rendered(r.Context(), e, &req.Request)
 	return map[string]int{"input_tokens": len(ids)}, f
 }
 

@@ -199,18 +199,18 @@ type API struct{ *answer.Driver }
 func New(d *answer.Driver) API { return API{d} }
 
 // Tags lists every name of every model.
-func (p API) Tags(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	list := []ollamaModel{}
-	for _, m := range p.AllModels() {
+	for _, m := range p.AllModels(e) {
 		list = append(list, listed(m))
 	}
 	return map[string][]ollamaModel{"models": list}, nil
 }
 
 // Loaded lists those in memory, under every name too: clients look for the one they use.
-func (p API) Loaded(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	loaded, list := p.Models.Stats(), []loadedModel{}
-	for _, m := range p.AllModels() {
+	for _, m := range p.AllModels(e) {
 		if slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
 			_, ok := loaded[name]
 			return ok
@@ -231,7 +231,8 @@ func listed(m answer.ModelObject) ollamaModel {
 
 // namedModel is the model that a request is about; the name stands in model, or, of older clients,
 // in name.
-func (p API) named(r *http.Request, o *answer.Object) (session.Runner, *answer.Fault) {
+func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (session.Runner,
+	*answer.Fault) {
 	name := cmp.Or(o.Text("model"), o.Text("name"))
 	if name == "" {
 		o.Get("model").Missing()
@@ -239,7 +240,7 @@ func (p API) named(r *http.Request, o *answer.Object) (session.Runner, *answer.F
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	runner, err := p.Models.Get(r.Context(), name)
+	runner, err := p.Named(r.Context(), e, name)
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}
@@ -247,8 +248,8 @@ func (p API) named(r *http.Request, o *answer.Object) (session.Runner, *answer.F
 }
 
 // Show is POST /api/show.
-func (p API) Show(_ *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
-	runner, f := p.named(r, o)
+func (p API) Show(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	runner, f := p.named(e, r, o)
 	if f != nil {
 		return nil, f
 	}
@@ -268,7 +269,7 @@ func (p API) Show(_ *answer.Exchange, r *http.Request, o *answer.Object) (any, *
 // Pull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
 // whose disk and line it is.
 func (p API) Pull(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
-	if _, f := p.named(r, o); f != nil {
+	if _, f := p.named(e, r, o); f != nil {
 		return nil, f
 	}
 	done := map[string]string{"status": "success"}

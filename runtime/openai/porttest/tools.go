@@ -102,16 +102,15 @@ func (s *ScriptedTool) Citations(answer string) []session.Citation {
 }
 
 // ToolServer is a port with tools of all kinds; the model calls each of them once, then answers.
-func ToolServer(t *testing.T, s answertest.Script, err error) (*httptest.Server,
-	*answertest.Model) {
-	srv, f, _ := CountedTools(t, s, err)
+func ToolServer(t *testing.T, s answertest.Script, err error, change ...func(*openai.Options)) (
+	*httptest.Server, *answertest.Model) {
+	srv, f, _ := CountedTools(t, s, err, change...)
 	return srv, f
 }
 
 // CountedTools is toolServer that tells how many calls were run.
-func CountedTools(t *testing.T, s answertest.Script, err error) (*httptest.Server,
-	*answertest.Model,
-	*atomic.Int64) {
+func CountedTools(t *testing.T, s answertest.Script, err error, change ...func(*openai.Options)) (
+	*httptest.Server, *answertest.Model, *atomic.Int64) {
 	t.Helper()
 	var open, ran atomic.Int64
 	t.Cleanup(func() { // after the port is closed
@@ -119,7 +118,7 @@ func CountedTools(t *testing.T, s answertest.Script, err error) (*httptest.Serve
 			t.Errorf("%d tools were not closed", n)
 		}
 	})
-	srv, f := Server(t, s, func(o *openai.Options) {
+	srv, f := Server(t, s, append(change, func(o *openai.Options) {
 		o.Tools = func(kind, label string) ([]session.Tool, error) {
 			if label == "unknown" {
 				return nil, nil
@@ -128,7 +127,7 @@ func CountedTools(t *testing.T, s answertest.Script, err error) (*httptest.Serve
 			return []session.Tool{&ScriptedTool{Kind: kind, label: label, Open: &open, ran: &ran,
 				err: err}}, nil
 		}
-	})
+	})...)
 	return srv, f, &ran
 }
 

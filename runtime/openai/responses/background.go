@@ -50,7 +50,7 @@ func newJob(log *eventLog, cancel context.CancelFunc, owner string) *job {
 	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: owner}
 }
 
-// jobs are those of this process, by the ids of their responses.
+// jobs are those of this process, by the keys of their responses in the store itself.
 type jobs struct{ sync.Map }
 
 func (j *jobs) get(id string) *job {
@@ -60,6 +60,9 @@ func (j *jobs) get(id string) *job {
 }
 
 func (b *job) now() json.RawMessage { return *b.body.Load() }
+
+// job is the one of a response, nil if it does not run here.
+func (p *API) job(id string) *job { return p.jobs.get(session.OwnedKey(p.owner, id)) }
 
 // stop ends the job and returns when it is stored.
 func (b *job) stop() {
@@ -87,9 +90,9 @@ func (r *form) queue(a *answer.Answer) {
 	a.Quiet, a.Often = r.keepRunning, keepEvery
 	r.begin(a)
 	r.sendResponse("response.queued")
-	r.api.jobs.Store(r.response.ID, r.job)
+	r.api.jobs.Store(session.OwnedKey(r.api.owner, r.response.ID), r.job)
 	_ = r.keepRunning()
-	if _, ok := r.api.Store.Get(session.KindRunning, r.response.ID); ok { // not with --remember 0
+	if _, ok := r.api.store.Get(session.KindRunning, r.response.ID); ok { // not with --remember 0
 		r.job.began = true
 	}
 }
@@ -101,7 +104,7 @@ func (r *form) runAlone(req *http.Request) {
 			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
 				"stack", string(debug.Stack()))
 		}
-		r.api.jobs.Delete(r.response.ID)
+		r.api.jobs.Delete(session.OwnedKey(r.api.owner, r.response.ID))
 		r.log.end()
 		close(r.job.done)
 	}()
@@ -124,7 +127,7 @@ func (r *form) keepRunning() error {
 	if givenUp {
 		until = began
 	}
-	err := r.api.Store.Change(func(c *session.Change) error {
+	err := r.api.store.Change(func(c *session.Change) error {
 		if !r.job.holds(c, r.response.ID) {
 			return errLost
 		}
@@ -160,7 +163,7 @@ func (p *API) Await(ctx context.Context) {
 
 // leftToNext tells whether this process ends and the next one will find the response.
 func (r *form) leftToNext() bool {
-	return r.api.ends.Load() && r.api.Store.Unsaved(session.KindResponse, r.response.ID) == nil
+	return r.api.ends.Load() && r.api.store.Unsaved(session.KindResponse, r.response.ID) == nil
 }
 
 // resumable tells whether a response can be made again from its tokens.
@@ -235,7 +238,8 @@ func (p *API) TakeOver(ctx context.Context) {
 				p.jobs.get(record.Key) != nil || p.ends.Load() {
 				continue
 			}
-			p.takeUp(record)
+			owner, id := session.OwnerOf(record.Key)
+			p.of(owner).takeUp(id, record.Value)
 		}
 		select {
 		case <-clock.C:
@@ -246,13 +250,13 @@ func (p *API) TakeOver(ctx context.Context) {
 }
 
 // takeUp goes on with a response, or ends it as failed. Of all who find the lease one does.
-func (p *API) takeUp(left session.Record) {
-	id, b := left.Key, job{owner: answer.NewID("")}
+func (p *API) takeUp(id string, left json.RawMessage) {
+	b := job{owner: answer.NewID("")}
 	var s storedResponse
 	goesOn := false
-	if err := p.Store.Change(func(c *session.Change) error {
+	if err := p.store.Change(func(c *session.Change) error {
 		now, ok := c.Get(session.KindRunning, id)
-		if !ok || !bytes.Equal(now.Value, left.Value) {
+		if !ok || !bytes.Equal(now.Value, left) {
 			return nil
 		}
 		record, ok := c.Get(session.KindResponse, id)
@@ -266,7 +270,7 @@ func (p *API) takeUp(left session.Record) {
 		return
 	}
 	s.lost()
-	if err := p.Store.Change(func(c *session.Change) error {
+	if err := p.store.Change(func(c *session.Change) error {
 		if b.began = true; !b.holds(c, id) {
 			return nil
 		}
@@ -300,6 +304,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 		return false
 	}
 	a.Created, a.Model = before.CreatedAt, before.Model
+	a.Exchange.Key = p.Keys.Owner(p.owner)
 	r.replay = r.log.logged()
 	r.sequence = r.log.last() + 1
 	r.job = newJob(r.log, a.Cancel, owner)

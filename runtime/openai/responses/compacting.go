@@ -229,11 +229,11 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 // readConversation reads a request that has a conversation and asks for no answer.
 func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (*request,
 	session.Runner, *answer.Fault) {
-	req := p.parse(o)
+	req := p.of(e.Key.Owner()).parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
 	}
-	runner, err := p.Models.Get(r.Context(), req.Model)
+	runner, err := p.Named(r.Context(), e, req.Model)
 	if err != nil {
 		return nil, nil, answer.Unavailable(err)
 	}
@@ -250,6 +250,9 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (an
 	turn := req.Turns[0]
 	if len(turn.Messages) == 0 {
 		return nil, answer.Invalid("input", "input has no conversation that could be compacted")
+	}
+	if f := e.Admit(); f != nil {
+		return nil, f
 	}
 	turn.Params = sample.Defaults()
 	counted := session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,

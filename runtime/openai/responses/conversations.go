@@ -88,7 +88,7 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 // readItems reads the member items, and complains about those that a response could not read behind
 // the items before.
 func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []json.RawMessage) {
-	in := &inputReader{talk: &answer.Conversation{}, store: p.Store, requests: map[string]bool{}}
+	in := &inputReader{talk: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
 	for _, v := range answer.StoredValues(o.Ctx(), before, "conversation") {
 		in.appendItem(v, nil)
 	}
@@ -109,22 +109,24 @@ func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []jso
 }
 
 // CreateTalk is POST /v1/conversations.
-func (p *API) CreateTalk(_ *answer.Exchange, _ *http.Request, o *answer.Object) (
+func (p *API) CreateTalk(e *answer.Exchange, _ *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	answer.CheckMetadata(o, "metadata")
 	id, s := answer.NewID("conv_"), storedTalk{now(), metadata(o, "metadata"), p.readItems(o, nil)}
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	if err := putTalk(p.Store, id, s); err != nil {
+	if err := putTalk(p.store, id, s); err != nil {
 		return nil, answer.FaultOf(err, "items")
 	}
 	return s.object(id), nil
 }
 
-func (p *API) talkOf(r *http.Request) (id string, s storedTalk, f *answer.Fault) {
+func (p *API) talkOf(e *answer.Exchange, r *http.Request) (id string, s storedTalk,
+	f *answer.Fault) {
 	id = r.PathValue("id")
-	s, ok := getTalk(p.Store, id)
+	s, ok := getTalk(p.of(e.Key.Owner()).store, id)
 	if !ok {
 		f = answer.NotFound("conversation_id", "Conversation", id)
 	}
@@ -132,20 +134,20 @@ func (p *API) talkOf(r *http.Request) (id string, s storedTalk, f *answer.Fault)
 }
 
 // ShowTalk is GET /v1/conversations/{id}.
-func (p *API) ShowTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	id, s, f := p.talkOf(r)
+func (p *API) ShowTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id, s, f := p.talkOf(e, r)
 	return s.object(id), f
 }
 
 // UpdateTalk is POST /v1/conversations/{id}.
-func (p *API) UpdateTalk(_ *answer.Exchange, r *http.Request, o *answer.Object) (
+func (p *API) UpdateTalk(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
 	answer.CheckMetadata(o, "metadata")
 	o.Need("metadata")
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.changed(r, func(s *storedTalk) error {
+	return p.of(e.Key.Owner()).changed(r, func(s *storedTalk) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
@@ -155,7 +157,7 @@ func (p *API) UpdateTalk(_ *answer.Exchange, r *http.Request, o *answer.Object) 
 func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *answer.Fault) {
 	id := r.PathValue("id")
 	var s storedTalk
-	if err := p.Store.Change(func(c *session.Change) (err error) {
+	if err := p.store.Change(func(c *session.Change) (err error) {
 		var ok bool
 		if s, ok = getTalk(c, id); !ok {
 			return answer.NotFound("conversation_id", "Conversation", id)
@@ -171,9 +173,10 @@ func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *
 }
 
 // DeleteTalk is DELETE /v1/conversations/{id}.
-func (p *API) DeleteTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) DeleteTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
-	switch ok, err := p.Store.Delete(session.KindConversation, id); {
+	switch ok, err := p.store.Delete(session.KindConversation, id); {
 	case err != nil:
 		return nil, notDeleted(err)
 	case !ok:
@@ -183,8 +186,8 @@ func (p *API) DeleteTalk(_ *answer.Exchange, r *http.Request) (any, *answer.Faul
 }
 
 // ListItems is GET /v1/conversations/{id}/items.
-func (p *API) ListItems(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	_, s, f := p.talkOf(r)
+func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	_, s, f := p.talkOf(e, r)
 	if f != nil {
 		return nil, f
 	}
@@ -192,9 +195,10 @@ func (p *API) ListItems(_ *answer.Exchange, r *http.Request) (any, *answer.Fault
 }
 
 // AddItems is POST /v1/conversations/{id}/items.
-func (p *API) AddItems(_ *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	o.Need("items")
-	_, before, _ := p.talkOf(r)
+	_, before, _ := p.talkOf(e, r)
 	items := p.readItems(o, before.Items)
 	if o.Fault() != nil {
 		return nil, o.Fault()
@@ -207,8 +211,8 @@ func (p *API) AddItems(_ *answer.Exchange, r *http.Request, o *answer.Object) (a
 }
 
 // ShowItem is GET /v1/conversations/{id}/items/{item}.
-func (p *API) ShowItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	_, s, f := p.talkOf(r)
+func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	_, s, f := p.talkOf(e, r)
 	if f != nil {
 		return nil, f
 	}
@@ -220,8 +224,8 @@ func (p *API) ShowItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault)
 }
 
 // DeleteItem is DELETE /v1/conversations/{id}/items/{item}.
-func (p *API) DeleteItem(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	return p.changed(r, func(s *storedTalk) error {
+func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	return p.of(e.Key.Owner()).changed(r, func(s *storedTalk) error {
 		before := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
 			return answer.NotFound("item_id", "Item", r.PathValue("item"))

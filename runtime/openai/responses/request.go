@@ -87,7 +87,7 @@ func (r *request) parameters(p *API) []answer.Parameter {
 // parse checks a request; the store answers for previous_response_id and item references.
 func (p *API) parse(o *answer.Object) *request {
 	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
-	r.in = inputReader{talk: &r.talk, store: p.Store, requests: map[string]bool{}}
+	r.in = inputReader{talk: &r.talk, store: p.store, requests: map[string]bool{}}
 	answer.Read(o, r.parameters(p))
 	r.Start = r.starter(p)
 	r.source = func() {
@@ -153,7 +153,7 @@ func (r *request) starter(p *API) answer.Starter {
 			runner = truncating(runner, &dropped)
 		}
 		if r.compactAt != 0 && r.approved == nil {
-			runner = compacting(runner, p.Store, r.compactAt)
+			runner = compacting(runner, p.store, r.compactAt)
 		}
 		started, open, err := p.tools.Start(ctx, a, runner, turn, r.wanted, tools.Settings{
 			Most: r.mostCalls, Chosen: r.hosted, Approved: r.approved,

@@ -33,18 +33,31 @@ type form struct {
 // API has the routes under /v1/responses and /v1/conversations.
 type API struct {
 	*answer.Driver
+	*shared
 	tools *tools.Kept
-	jobs  jobs
-	ends  atomic.Bool // this process does; see GiveUp
+	owner string        // whose routes these are; "": of all who have no named key
+	store session.Store // as the owner sees it
+}
+
+// shared is what all owners share.
+type shared struct {
+	jobs jobs
+	ends atomic.Bool // this process does; see GiveUp
 }
 
 // New makes the dialect; tools are the built-in ones.
 func New(d *answer.Driver, tools *tools.Kept) *API {
-	return &API{Driver: d, tools: tools}
+	return &API{d, &shared{}, tools, "", d.Store}
+}
+
+// of is the API of an owner.
+func (p *API) of(owner string) *API {
+	return &API{p.Driver, p.shared, p.tools, owner, session.Owned(p.Store, owner)}
 }
 
 // Read reads a request.
 func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+	p = p.of(o.Owner())
 	req := p.parse(o)
 	form := &form{api: p, req: req}
 	if req.store {
@@ -164,7 +177,7 @@ func (r *form) store() (last *streamEvent, err error) {
 		kind = "incomplete"
 	}
 	last = &streamEvent{Type: "response." + kind, Response: r.response, Sequence: r.sequence}
-	return last, r.api.Store.Change(func(c *session.Change) error {
+	return last, r.api.store.Change(func(c *session.Change) error {
 		if r.job != nil && !r.job.holds(c, r.response.ID) {
 			return errLost
 		}

@@ -117,9 +117,10 @@ func getItem(s session.Store, id string) (json.RawMessage, bool) {
 
 // Show is GET /v1/responses/{id}.
 func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
-	running := p.jobs.get(id)
-	s, ok := getResponse(p.Store, id)
+	running := p.job(id)
+	s, ok := getResponse(p.store, id)
 	if running != nil {
 		s.Body, s.Log, ok = running.now(), running.log, true
 	}
@@ -153,7 +154,7 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 // heldByAnother is the fault of asking for what another process writes, or has written before it
 // crashed: when its lease has run out, this one has the response.
 func (p *API) heldByAnother(id, param, message string) *answer.Fault {
-	record, _ := p.Store.Get(session.KindRunning, id)
+	record, _ := p.store.Get(session.KindRunning, id)
 	var now lease
 	_ = json.Unmarshal(record.Value, &now) // none: it has just ended
 	return answer.Refusal(http.StatusConflict, param, "", message).After(
@@ -161,12 +162,13 @@ func (p *API) heldByAnother(id, param, message string) *answer.Fault {
 }
 
 // Cancel is POST /v1/responses/{id}/cancel.
-func (p *API) Cancel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
-	if running := p.jobs.get(id); running != nil {
+	if running := p.job(id); running != nil {
 		running.stop()
 	}
-	s, ok := getResponse(p.Store, id)
+	s, ok := getResponse(p.store, id)
 	switch {
 	case !ok:
 		return nil, noResponse(id)
@@ -181,14 +183,15 @@ func (p *API) Cancel(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 }
 
 // Delete is DELETE /v1/responses/{id}.
-func (p *API) Delete(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
-	running := p.jobs.get(id)
+	running := p.job(id)
 	if running != nil {
 		running.stop()
 	}
 	there := running != nil
-	if err := p.Store.Change(func(c *session.Change) error {
+	if err := p.store.Change(func(c *session.Change) error {
 		there = c.Delete(session.KindResponse, id) || there
 		c.Delete(session.KindRunning, id) // who writes it finds that it was deleted
 		return nil
@@ -215,9 +218,10 @@ func notDeleted(err error) *answer.Fault {
 func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }
 
 // InputItems is GET /v1/responses/{id}/input_items.
-func (p *API) InputItems(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
-	s, ok := getResponse(p.Store, id)
+	s, ok := getResponse(p.store, id)
 	if !ok {
 		return nil, noResponse(id)
 	}

@@ -10,6 +10,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type Wanted struct {
 	approval  approvalRule // mcp
 	silent    bool         // nobody can be asked for approval
 	Container string       // of python: its id; in a request "": a new one
+	client    string       // who has it
 }
 
 // Tool is a built-in tool of a turn.
@@ -155,6 +157,13 @@ type Settings struct {
 // Start starts a turn with built-in tools.
 func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
 	r session.Request, wanted []Wanted, how Settings) (session.Turn, []*Tool, error) {
+	for i := range wanted {
+		w := &wanted[i]
+		if w.client = a.Exchange.Client; !a.Exchange.Key.MayUse(w.Kind) {
+			return nil, nil, answer.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
+				"this key may not use the tool "+w.asked)
+		}
+	}
 	open, missing, err := k.Open(wanted, how.Before)
 	if err != nil {
 		return nil, nil, err

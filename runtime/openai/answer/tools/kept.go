@@ -48,6 +48,7 @@ func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
 		if w.Container != "" {
 			mine = t.Container == w.Container
 		}
+		mine = mine && t.client == w.client
 		if mine = mine && t.clock.Stop(); mine { // else it is about to be closed
 			list = append(list, t)
 		}

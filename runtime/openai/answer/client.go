@@ -1,0 +1,62 @@
+// What the named key of a request lets its client do. Without one it may do everything that the
+// server does.
+
+package answer
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Admit counts a request that is about to generate, unless its key has no more for now.
+func (e *Exchange) Admit() *Fault {
+	after, why := e.Key.Admit()
+	if why == "" {
+		return nil
+	}
+	f := &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
+		Code: "rate_limit_exceeded", Message: why}
+	return f.After(int((after + time.Second - 1) / time.Second))
+}
+
+// Named is the model of a name that the client may ask; "" is the first such model.
+func (d *Driver) Named(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
+	if e.Key == nil {
+		return d.Models.Get(ctx, name)
+	}
+	if name == "" {
+		for _, m := range d.AllModels(e) {
+			return d.Models.Get(ctx, m.ID)
+		}
+	}
+	if !d.mayAsk(e, name) {
+		return nil, notForKey(name)
+	}
+	runner, err := d.Models.Get(ctx, name)
+	if err == nil && !d.mayAsk(e, runner.ID()) { // the list did not have this name
+		err = notForKey(name)
+	}
+	return runner, err
+}
+
+func notForKey(name string) error {
+	return Refusal(http.StatusNotFound, "model", "model_not_found", "there is no model "+
+		Brief(name)+" for this key; GET /v1/models lists those that it may ask")
+}
+
+// mayAsk tells whether the client may ask for a model under a name that the list may not have.
+func (d *Driver) mayAsk(e *Exchange, name string) bool {
+	for _, m := range d.Models.List() {
+		names := append([]string{m.ID}, m.Aliases...)
+		for _, n := range names {
+			if strings.EqualFold(n, name) {
+				return e.Key.MayAsk(names...)
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+// Package keys has the named keys of a port: who may ask, for which models and tools, how often and
+// how much.
+//
+// What must stay true: a key is random and shown once, when it is made, and the file has its hash
+// alone; a change of the file counts from the next request on; a file that cannot be read takes
+// nobody's key away and lets nobody in.
+package keys
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Key is a named key.
+type Key struct {
+	ID      string    `json:"id"` // whose the stored records are; it stays when the key is renewed
+	Name    string    `json:"name"`
+	Hash    string    `json:"hash"` // SHA-256 of the key
+	Created time.Time `json:"created"`
+	Models  []string  `json:"models,omitempty"`     // that it may ask; none: all
+	Tools   []string  `json:"tools"`                // kinds that it may use; null: all
+	Rate    int       `json:"per_minute,omitempty"` // requests that generate; 0: any number
+	Tokens  int       `json:"per_day,omitempty"`    // of prompts and answers; 0: any number
+	Admin   bool      `json:"admin,omitempty"`      // may read the metrics
+}
+
+// file is the form of the file.
+type file struct {
+	Keys []Key `json:"keys"`
+}
+
+// File is where the keys of this user are.
+func File() string { return filepath.Join(xdg.ConfigHome, "ossrun", "keys.json") }
+
+// mostBytes is some 40,000 keys.
+const mostBytes = 16 << 20
+
+// Load reads the keys of a file; one that is not there has none.
+func Load(path string) ([]Key, error) {
+	b, err := mapping.ReadText(path, mostBytes)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var f file
+	if err == nil {
+		err = json.Unmarshal(b, &f)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys in %s: %w", path, err)
+	}
+	for _, k := range f.Keys {
+		if hash, err := hex.DecodeString(k.Hash); err != nil || len(hash) != sha256.Size ||
+			k.ID == "" || k.Name == "" {
+			return nil, fmt.Errorf("reading the keys in %s: the entry %q is damaged", path, k.Name)
+		}
+	}
+	return f.Keys, nil
+}
+
+// Change replaces the keys of a file by what work makes of them. Of several programs one works at
+// a time; the others wait.
+func Change(path string, work func([]Key) ([]Key, error)) error {
+	lock, err := store.TryLock(path + ".lock")
+	for end := time.Now().Add(10 * time.Second); errors.Is(err, store.ErrLocked) &&
+		time.Now().Before(end); lock, err = store.TryLock(path + ".lock") {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		return fmt.Errorf("changing the keys: %w", err)
+	}
+	defer lock.Close()
+	all, err := Load(path)
+	if err == nil {
+		all, err = work(all)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(file{all}, "", "  ")
+	if err == nil {
+		err = store.WriteFile(path, append(b, '\n'))
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("changing the keys: %w", err)
+	}
+	return nil
+}
+
+// Prefix begins every key, so that who finds one knows what it opens.
+const Prefix = "ossrun-"
+
+// Renew gives k a new key, which is not kept anywhere: 256 random bits.
+func (k *Key) Renew() (key string) {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	key = Prefix + base64.RawURLEncoding.EncodeToString(b[:])
+	k.Hash = hashOf(key)
+	return key
+}
+
+// New makes a key.
+func New(name string) (k Key, key string) {
+	var id [8]byte
+	_, _ = rand.Read(id[:])
+	k = Key{ID: hex.EncodeToString(id[:]), Name: name, Created: time.Now().UTC().Truncate(
+		time.Second)}
+	key = k.Renew()
+	return k, key
+}
+
+// hashOf needs no salt and no work factor: nobody guesses 256 random bits.
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// Index is the place of a name, -1 if there is none.
+func Index(all []Key, name string) int {
+	return slices.IndexFunc(all, func(k Key) bool { return strings.EqualFold(k.Name, name) })
+}

@@ -1,0 +1,173 @@
+// The keys of a running port.
+
+package keys
+
+import (
+	"crypto/subtle"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Ring is the keys of a file as they are now, and what they have used. It is safe for concurrent
+// use.
+type Ring struct {
+	path   string
+	store  session.Store // of what was used
+	notify func(string)
+	now    func() time.Time
+
+	mu    sync.Mutex
+	keys  []Key
+	asks  bool        // there was a key: without one nobody is let in any more
+	stamp os.FileInfo // of the file as it was read; nil: it was not there
+	use   map[string]*use
+	flush *time.Timer // nil: nothing is to be written
+}
+
+// Open reads the keys of a file.
+func Open(path string, kept session.Store, notify func(string)) (*Ring, error) {
+	r := &Ring{path: path, store: kept, notify: notify, now: time.Now, use: map[string]*use{}}
+	var err error
+	r.stamp, _ = os.Stat(path)
+	r.keys, err = Load(path)
+	r.asks = len(r.keys) > 0
+	return r, err
+}
+
+// Len is how many keys there are.
+func (r *Ring) Len() int {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.keys)
+}
+
+// Asks tells whether clients need a key. A nil Ring asks for none.
+func (r *Ring) Asks() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reload()
+	return r.asks
+}
+
+// reload reads the file again if it has changed.
+func (r *Ring) reload() {
+	now, err := os.Stat(r.path)
+	if err != nil {
+		now = nil
+	}
+	if now == nil && r.stamp == nil || now != nil && r.stamp != nil && os.SameFile(now, r.stamp) &&
+		now.ModTime().Equal(r.stamp.ModTime()) && now.Size() == r.stamp.Size() {
+		return
+	}
+	r.stamp = now
+	keys, err := Load(r.path)
+	if err != nil {
+		r.notify(err.Error() + "; the keys stay as they were")
+		return
+	}
+	r.keys, r.asks = keys, r.asks || len(keys) > 0
+}
+
+// Find is the client with this key, nil for a wrong one. How long it takes says nothing of the
+// keys.
+func (r *Ring) Find(key string) (found *Client) {
+	if r == nil {
+		return nil
+	}
+	hash := []byte(hashOf(key))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reload()
+	for _, k := range r.keys {
+		if subtle.ConstantTimeCompare(hash, []byte(k.Hash)) == 1 {
+			found = r.client(k)
+		}
+	}
+	return found
+}
+
+// Owner is the client that owns records under this id, nil if it is gone.
+func (r *Ring) Owner(id string) *Client {
+	if r == nil || id == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.keys {
+		if k.ID == id {
+			return r.client(k)
+		}
+	}
+	return nil
+}
+
+// client is called with r.mu held.
+func (r *Ring) client(k Key) *Client {
+	if r.use[k.ID] == nil {
+		r.use[k.ID] = &use{since: map[string]Usage{}}
+	}
+	r.use[k.ID].name = k.Name
+	return &Client{k, r}
+}
+
+// Totals are what each name has used since this process began.
+func (r *Ring) Totals() map[string]Usage {
+	all := map[string]Usage{}
+	if r == nil {
+		return all
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for u := range maps.Values(r.use) {
+		all[u.name] = all[u.name].plus(u.total)
+	}
+	return all
+}
+
+// Client is who asks with a named key. A nil Client has none and may do everything.
+type Client struct {
+	Key
+	ring *Ring
+}
+
+// Owner is whose the records are that it leaves; "" without a named key.
+func (c *Client) Owner() string {
+	if c == nil {
+		return ""
+	}
+	return c.ID
+}
+
+// Named is the name of its key, "" without one.
+func (c *Client) Named() string {
+	if c == nil {
+		return ""
+	}
+	return c.Name
+}
+
+// MayAsk tells whether it may ask a model that has these names.
+func (c *Client) MayAsk(names ...string) bool {
+	return c == nil || len(c.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(c.Models, func(may string) bool {
+			return strings.EqualFold(may, name)
+		})
+	})
+}
+
+// MayUse tells whether it may use tools of a kind.
+func (c *Client) MayUse(kind string) bool {
+	return c == nil || c.Tools == nil || slices.Contains(c.Tools, kind)
+}

@@ -1,0 +1,157 @@
+// What a key has used, by the day, and how much it may: requests in a minute, tokens in a day.
+//
+// What must stay true: what was used is in the store a second later, under the days of UTC, and
+// servers that share a store share a day's bound.
+
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Usage is what was used; Prompt has the Cached tokens too.
+type Usage struct {
+	Requests   int `json:"requests"` // that generate
+	Prompt     int `json:"prompt_tokens"`
+	Cached     int `json:"cached_tokens"`
+	Completion int `json:"completion_tokens"`
+}
+
+// Tokens are those that a day's bound counts.
+func (u Usage) Tokens() int { return u.Prompt + u.Completion }
+
+func (u Usage) plus(v Usage) Usage {
+	return Usage{u.Requests + v.Requests, u.Prompt + v.Prompt, u.Cached + v.Cached,
+		u.Completion + v.Completion}
+}
+
+// use is of one key in this process.
+type use struct {
+	name  string
+	since map[string]Usage // by day, what the store does not have yet
+	day   string           // of kept
+	kept  Usage            // in the store, of all servers
+	total Usage            // of this process
+
+	left float64   // requests that may come at once
+	at   time.Time // of left
+}
+
+const dayForm = time.DateOnly
+
+// Admit counts a request that generates. It is refused if it comes too early: then after is how
+// long to wait, and why says what is bounded.
+func (c *Client) Admit() (after time.Duration, why string) {
+	if c == nil {
+		return 0, ""
+	}
+	r := c.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, u := r.now().UTC(), r.use[c.ID]
+	if day := now.Format(dayForm); u.day != day {
+		u.day, u.kept = day, r.stored(c.ID, day)
+	}
+	if used := u.kept.plus(u.since[u.day]).Tokens(); c.Tokens > 0 && used >= c.Tokens {
+		tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
+		return tomorrow.Sub(now), fmt.Sprintf("this key may use %d tokens a day (UTC), and has "+
+			"used %d", c.Tokens, used)
+	}
+	if c.Rate > 0 {
+		a := float64(c.Rate) / 60 // a second
+		u.left = min(float64(c.Rate), u.left+a*now.Sub(u.at).Seconds())
+		u.at = now
+		if u.left < 1 {
+			return time.Duration((1 - u.left) / a * float64(time.Second)), fmt.Sprintf(
+				"this key may send %d requests a minute", c.Rate)
+		}
+		u.left--
+	}
+	r.add(c.ID, u, Usage{Requests: 1})
+	return 0, ""
+}
+
+// Count adds what an answer has used.
+func (c *Client) Count(v session.Usage) {
+	if c == nil {
+		return
+	}
+	c.ring.mu.Lock()
+	defer c.ring.mu.Unlock()
+	c.ring.add(c.ID, c.ring.use[c.ID],
+		Usage{Prompt: v.Prompt, Cached: v.Cached, Completion: v.Completion})
+}
+
+// add is called with r.mu held.
+func (r *Ring) add(id string, u *use, v Usage) {
+	day := r.now().UTC().Format(dayForm)
+	u.since[day], u.total = u.since[day].plus(v), u.total.plus(v)
+	if r.flush == nil {
+		r.flush = time.AfterFunc(time.Second, func() { _ = r.Flush() }) // and said at the end
+	}
+}
+
+// Flush writes what was used to the store.
+func (r *Ring) Flush() (err error) {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.flush != nil {
+		r.flush.Stop()
+		r.flush = nil
+	}
+	for id, u := range r.use {
+		for day, v := range u.since {
+			var sum Usage
+			failed := r.store.Change(func(c *session.Change) error {
+				record, _ := c.Get(session.KindUsage, keyOf(id, day))
+				sum = usageIn(record).plus(v)
+				value, err := json.Marshal(sum)
+				return errors.Join(err, c.Put(session.Record{Kind: session.KindUsage,
+					Key: keyOf(id, day), Value: value}))
+			})
+			if err = errors.Join(err, failed); failed != nil {
+				continue
+			}
+			delete(u.since, day)
+			if day == u.day {
+				u.kept = sum
+			}
+		}
+	}
+	return err
+}
+
+// stored is what the store has of a day.
+func (r *Ring) stored(id, day string) Usage {
+	record, _ := r.store.Get(session.KindUsage, keyOf(id, day))
+	return usageIn(record)
+}
+
+func keyOf(id, day string) string { return id + " " + day }
+
+func usageIn(r session.Record) (u Usage) {
+	_ = json.Unmarshal(r.Value, &u) // nothing yet
+	return u
+}
+
+// Used is the usage in a store, by the id of the key and the day.
+func Used(s session.Store) map[string]map[string]Usage {
+	all := map[string]map[string]Usage{}
+	for _, record := range s.List(session.KindUsage) {
+		id, day, _ := strings.Cut(record.Key, " ")
+		if all[id] == nil {
+			all[id] = map[string]Usage{}
+		}
+		all[id][day] = usageIn(record)
+	}
+	return all
+}

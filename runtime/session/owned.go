@@ -1,0 +1,83 @@
+// The records of one of several clients: those of others are not there, whoever knows their keys.
+
+package session
+
+import "strings"
+
+// Owned is the store as an owner sees it, whose name is letters and digits; "": the store itself,
+// where the records of owners are under the keys of OwnedKey.
+func Owned(s Store, owner string) Store {
+	if owner == "" {
+		return s
+	}
+	return ownedStore{s, owner}
+}
+
+// OwnedKey is the key in the store itself of an owner's record.
+func OwnedKey(owner, key string) string {
+	if owner == "" {
+		return key
+	}
+	return owner + "/" + key
+}
+
+// OwnerOf is the owner and the key of a key in the store itself.
+func OwnerOf(stored string) (owner, key string) {
+	if owner, key, owned := strings.Cut(stored, "/"); owned {
+		return owner, key
+	}
+	return "", stored
+}
+
+type ownedStore struct {
+	Store
+	owner string
+}
+
+// stored is an owner's record as the store itself has it.
+func stored(owner string, r Record) Record {
+	r.Key = OwnedKey(owner, r.Key)
+	also := make([]string, len(r.Also))
+	for i, key := range r.Also {
+		also[i] = OwnedKey(owner, key)
+	}
+	r.Also = also
+	return r
+}
+
+// seen is that record as its owner sees it.
+func (s ownedStore) seen(r Record) Record {
+	r.Key = strings.TrimPrefix(r.Key, s.owner+"/")
+	return r
+}
+
+func (s ownedStore) Put(r Record) error { return s.Store.Put(stored(s.owner, r)) }
+
+func (s ownedStore) Get(kind Kind, key string) (Record, bool) {
+	r, ok := s.Store.Get(kind, OwnedKey(s.owner, key))
+	return s.seen(r), ok
+}
+
+func (s ownedStore) List(kind Kind) (own []Record) {
+	for _, r := range s.Store.List(kind) {
+		if strings.HasPrefix(r.Key, s.owner+"/") {
+			own = append(own, s.seen(r))
+		}
+	}
+	return own
+}
+
+func (s ownedStore) Delete(kind Kind, key string) (bool, error) {
+	return s.Store.Delete(kind, OwnedKey(s.owner, key))
+}
+
+func (s ownedStore) Change(work func(c *Change) error) error {
+	return s.Store.Change(func(c *Change) error {
+		c.owner = s.owner
+		return work(c)
+	})
+}
+
+func (s ownedStore) Unsaved(kind Kind, key string) error {
+	return s.Store.Unsaved(kind, OwnedKey(s.owner, key))
+}

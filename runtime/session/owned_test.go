@@ -1,0 +1,83 @@
+package session
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What one owner puts no other finds, by any way to find it, in memory or in a file.
+func TestOwnersHaveTheirOwn(t *testing.T) {
+	disk, err := OpenStore(StoreOptions{File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Close()
+	for name, s := range map[string]Store{"memory": NewStore(), "file": disk} {
+		t.Run(name, func(t *testing.T) {
+			views := map[string]Store{"": s, "a": Owned(s, "a"), "b": Owned(s, "b")}
+			for owner, own := range views {
+				put := func(c *Change) error {
+					return c.Put(Record{Kind: KindResponse, Key: "id", Also: []string{"item"},
+						Value: []byte(`"` + owner + `"`)})
+				}
+				if err := own.Change(put); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for owner, own := range views {
+				for _, key := range []string{"id", "item"} {
+					r, ok := own.Get(KindResponse, key)
+					if want := `"` + owner + `"`; !ok || string(r.Value) != want || r.Key != "id" {
+						t.Errorf("%q finds %s by %s, key %q", owner, r.Value, key, r.Key)
+					}
+				}
+				all := own.List(KindResponse)
+				if owner != "" && (len(all) != 1 || all[0].Key != "id") {
+					t.Errorf("%q lists %v", owner, all)
+				}
+			}
+			if ok, err := views["a"].Delete(KindResponse, "id"); !ok || err != nil {
+				t.Error(ok, err)
+			}
+			if err := views["a"].Change(func(c *Change) error {
+				if _, ok := c.Get(KindResponse, "id"); ok || c.Delete(KindResponse, "id") {
+					t.Error("it is still there, or another's")
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			for _, owner := range []string{"", "b"} {
+				if _, ok := views[owner].Get(KindResponse, "id"); !ok {
+					t.Errorf("what %q has was deleted by another", owner)
+				}
+			}
+			if len(s.List(KindResponse)) != 2 {
+				t.Error("a deleted record is there, or another is gone")
+			}
+			if owner, key := OwnerOf(OwnedKey("a", "id")); owner != "a" || key != "id" {
+				t.Error(owner, key)
+			}
+			if owner, key := OwnerOf("id"); owner != "" || key != "id" {
+				t.Error(owner, key)
+			}
+		})
+	}
+}
+
+// What the model has sampled for one client is not put into another's prompt, whatever that one
+// says the model has answered.
+func TestTurnsBelongToASalt(t *testing.T) {
+	s := NewStore()
+	turn := sampledTurn{Segments: []segment{{Reasoning: true, Tokens: tokens{1, 2, 3}}}}
+	for _, salt := range []string{"", "a", "b"} {
+		for _, other := range []string{"", "a", "b"} {
+			key := answerKey(salt + " " + other)
+			remember(own(s, salt), key, turn, true)
+			if got := recall(own(s, other), key); (got != nil) != (salt == other) {
+				t.Errorf("%q finds what %q was answered: %v", other, salt, got != nil)
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// firstToken streams an answer with a key, and says when its first event came; 0: it did not.
+func (s *served) firstToken(key, body string) (took time.Duration) {
+	r, err := http.NewRequest(http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	began := time.Now()
+	got, err := s.web.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer got.Body.Close()
+	for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"content":"`) ||
+			strings.Contains(lines.Text(), `"reasoning":"`) {
+			took = time.Since(began)
+			break
+		}
+	}
+	_, _ = io.Copy(io.Discard, got.Body) // to its end
+	return took
+}
+
+// A day's load in a minute, on the real program: 50 clients with a key each, of whom one floods the
+// server, one tries keys, and one sends what is dear to read. The others hardly notice, and memory
+// stays below what doctor says.
+func TestACrowdOfKeys(t *testing.T) {
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("it takes a quiet minute: OSSRUN_LONG=1")
+	}
+	ceiling := demoCeiling(t)
+	s := serveIn(t, t.TempDir(), "--swap-space", "0")
+	keys := make([]string, 50)
+	for i := range keys {
+		keys[i] = s.with("keys", "add", fmt.Sprint("client-", i))
+	}
+	flooding, bombing, others := keys[0], keys[1], keys[3:]
+	// measured are the first tokens of the others in a while, each of whom asks every few seconds.
+	measured := func(while time.Duration) (took []time.Duration, failed int) {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		end := time.Now().Add(while)
+		for i, key := range others {
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(i), 1))
+				time.Sleep(time.Duration(r.Int64N(int64(4 * time.Second))))
+				for n := 0; time.Now().Before(end); n++ {
+					d := s.firstToken(key, fmt.Sprintf(`{"stream":true,"max_tokens":8,"messages":`+
+						`[{"role":"user","content":"Question %d of client %d: how do I serve it?"}]}`,
+						n, i))
+					mu.Lock()
+					if took = append(took, d); d == 0 {
+						failed++
+					}
+					mu.Unlock()
+					time.Sleep(3*time.Second + time.Duration(r.Int64N(int64(2*time.Second))))
+				}
+			})
+		}
+		all.Wait()
+		slices.Sort(took)
+		return took, failed
+	}
+	at := func(took []time.Duration, part float64) time.Duration {
+		return took[int(part*float64(len(took)-1))]
+	}
+	const while = 40 * time.Second
+	measured(8 * time.Second) // the first requests of all
+	before, failed := measured(while)
+
+	stop := make(chan struct{})
+	var bad sync.WaitGroup
+	until := func(n int, do func()) {
+		for range n {
+			bad.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						do()
+					}
+				}
+			})
+		}
+	}
+	until(64, func() {
+		s.firstToken(flooding, `{"stream":true,"max_tokens":200,"ignore_eos":true,"messages":`+
+			`[{"role":"user","content":"Tell me everything."}]}`)
+	})
+	until(4, func() { s.as(fmt.Sprint("ossrun-", rand.Uint64()), "GET", "/v1/models", "") })
+	bombs := []string{
+		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 8<<20) + `"}]}`,
+		`{"messages":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`,
+		`{"messages":[{"role":"user","content":"x"}],"max_tokens":8,"response_format":{"type":` +
+			`"json_schema","json_schema":{"name":"x","schema":{"type":"string","pattern":"` +
+			`(a{1,500}){1,500}"}}}}`,
+		`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 40_000) +
+			`{"role":"user","content":"x"}]}`,
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(bytes.Repeat([]byte(" "), 256<<20))
+	w.Close()
+	next := 0
+	until(1, func() {
+		s.as(bombing, "POST", "/v1/chat/completions", bombs[next%len(bombs)])
+		next++
+		r, _ := http.NewRequest("POST", s.url+"/v1/chat/completions", bytes.NewReader(packed.Bytes()))
+		r.Header.Set("Authorization", "Bearer "+bombing)
+		r.Header.Set("Content-Encoding", "gzip")
+		if got, err := s.web.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, got.Body)
+			got.Body.Close()
+		}
+	})
+	time.Sleep(3 * time.Second)
+	with, failedWith := measured(while)
+	close(stop)
+	bad.Wait()
+	t.Logf("first token of %d and %d requests: median %v and %v, 99th of 100 %v and %v; %d bombs; "+
+		"%.0f MB at most of %.0f planned", len(before), len(with), at(before, 0.5), at(with, 0.5),
+		at(before, 0.99), at(with, 0.99), next, s.takes("VmHWM")/1e6,
+		ceiling/1e6)
+	if failed+failedWith > 0 {
+		t.Errorf("%d and %d requests of others failed", failed, failedWith)
+	}
+	if peak := s.takes("VmHWM"); peak > ceiling {
+		t.Errorf("%.0f MB at most, more than the %.0f that doctor says", peak/1e6, ceiling/1e6)
+	}
+	if at(with, 0.99) > 2*at(before, 0.99) {
+		t.Error("the others wait more than twice as long")
+	}
+}

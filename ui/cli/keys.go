@@ -1,0 +1,229 @@
+// ossrun keys: the named keys of ossrun serve, made, listed, renewed and removed, and what each has
+// used.
+//
+// What must stay true: a key is printed once, to stdout, where a program can take it; a running
+// server obeys a change at once.
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
+	"github.com/ossrun/ossrun/ui/chat"
+)
+
+func keysCommand(t Terminal) *cli.Command {
+	var k keys.Key
+	return &cli.Command{
+		Name:  "keys",
+		Usage: "name those who may use ossrun serve, and bound what they use",
+		Description: "Example: ossrun keys add alice --rate 60 --tokens 2m\n" +
+			"         ossrun keys usage\n" +
+			"         ossrun keys rm alice",
+		Action: subcommandsOnly("add, list, usage, rotate and rm"),
+		Subcommands: []*cli.Command{
+			{Name: "add", Usage: "make a key and print it", ArgsUsage: "[flags] NAME",
+				Description: "The key is shown once; its hash is kept. From the first key on " +
+					"ossrun serve asks for one.\nWhat a client leaves on the server, its " +
+					"responses, conversations and containers,\nis its key's alone.\n\n" +
+					"Example: ossrun keys add alice --models 20b --tools none --rate 60 " +
+					"--tokens 2m",
+				Flags: flagTable(
+					parsed("models", "", "it may ask only these `MODELS`, with commas between",
+						"must be names", func(text string) bool {
+							k.Models = listOf(text)
+							return true
+						}),
+					parsed("tools", "", "it may use only these `TOOLS` of the server, with commas "+
+						"between: browser, python, mcp; or none", "must be some of browser, "+
+						"python, mcp, or none", func(text string) bool {
+						if k.Tools = []string{}; text != "none" {
+							k.Tools = append(k.Tools, listOf(text)...)
+						}
+						return !slices.ContainsFunc(k.Tools, func(kind string) bool {
+							return kind != tools.Browser && kind != tools.Python &&
+								kind != tools.MCP
+						})
+					}),
+					bound(&k.Rate, "rate", "/min", "it may send `N` requests a minute"),
+					bound(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of prompts "+
+						"and answers; days are UTC's"),
+					toggle(&k.Admin, "admin", "it may read /metrics"),
+					mark("json", "as JSON"), configFlag()),
+				Action: func(c *cli.Context) error { return addKey(c, t, k) }},
+			{Name: "list", Usage: "list the keys", Description: "Example: ossrun keys list --json",
+				Flags: flagTable(mark("json", "as JSON"), configFlag()), Action: listKeys},
+			{Name: "usage", Usage: "print what each key has used, by the day",
+				Description: "Example: ossrun keys usage --json",
+				Flags:       flagTable(mark("json", "as JSON"), configFlag()), Action: showUsage},
+			{Name: "rotate", Usage: "make a new key for a name; the old one ends",
+				ArgsUsage: "[flags] NAME", Description: "Example: ossrun keys rotate alice",
+				Flags: flagTable(mark("json", "as JSON"), configFlag()),
+				Action: func(c *cli.Context) error {
+					var key string
+					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
+						key = all[at].Renew()
+						return all, nil
+					}, func(name string) error { return printKey(c, t, name, key) })
+				}},
+			{Name: "rm", Usage: "take a key away", ArgsUsage: "[flags] NAME",
+				Description: "What its client has left on the server ends with its age.\n\n" +
+					"Example: ossrun keys rm alice",
+				Flags: flagTable(configFlag()),
+				Action: func(c *cli.Context) error {
+					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
+						return slices.Delete(all, at, at+1), nil
+					}, func(name string) error {
+						t.report("%s may ask no more", name)
+						return nil
+					})
+				}},
+		},
+	}
+}
+
+// bound is a number of something in a time, which may be said: 60 or 60/min.
+func bound(to *int, name, time, usage string) cli.Flag {
+	return parsed(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or 2m",
+		func(text string) bool {
+			n, err := strconv.Atoi(plain(&cli.IntFlag{}, strings.TrimSuffix(text, time)))
+			*to = n
+			return err == nil && n > 0
+		})
+}
+
+var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+func addKey(c *cli.Context, t Terminal, asked keys.Key) error {
+	name := c.Args().First()
+	if c.NArg() != 1 || !keyName.MatchString(name) {
+		return fail(exitUsage, "keys add needs one name of letters, digits and . _ @ -, such as "+
+			"alice")
+	}
+	k, key := keys.New(name)
+	asked.ID, asked.Name, asked.Hash, asked.Created = k.ID, k.Name, k.Hash, k.Created
+	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
+		if keys.Index(all, name) >= 0 {
+			return nil, fail(exitUsage, "%s has a key already: ossrun keys rotate %s makes a new "+
+				"one", name, name)
+		}
+		return append(all, asked), nil
+	}); err != nil {
+		return err
+	}
+	return printKey(c, t, name, key)
+}
+
+func printKey(c *cli.Context, t Terminal, name, key string) error {
+	if c.Bool("json") {
+		return writeJSONLine(c.App.Writer, map[string]string{"name": name, "key": key})
+	}
+	t.report("the key of %s; it is not shown again:", name)
+	_, err := fmt.Fprintln(c.App.Writer, key)
+	return err
+}
+
+// changeKey changes the key whose name is the argument.
+func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, error),
+	done func(name string) error) error {
+	if c.NArg() != 1 {
+		return fail(exitUsage, "keys %s needs one name. Run ossrun keys list to see them.",
+			c.Command.Name)
+	}
+	name := c.Args().First()
+	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
+		at := keys.Index(all, name)
+		if at < 0 {
+			return nil, fail(exitUsage, "there is no key of %q. Run ossrun keys list to see them.",
+				name)
+		}
+		return work(all, at)
+	}); err != nil {
+		return err
+	}
+	return done(name)
+}
+
+func listKeys(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	all, err := keys.Load(keys.File())
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		for i := range all {
+			all[i].Hash = ""
+		}
+		return writeJSONLine(c.App.Writer, append([]keys.Key{}, all...))
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(c.App.ErrWriter, "ossrun: there is no named key yet. "+
+			"Run ossrun keys add NAME.")
+		return nil
+	}
+	w := columns(c.App.Writer)
+	fmt.Fprintln(w, "NAME\tMADE\tMODELS\tTOOLS\tA MINUTE\tTOKENS A DAY\tADMIN")
+	for _, k := range all {
+		may := cmp.Or(strings.Join(k.Tools, ","), either(k.Tools == nil, "all", "none"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name,
+			k.Created.Local().Format(time.DateOnly), cmp.Or(strings.Join(k.Models, ","), "all"),
+			may, unbounded(k.Rate), unbounded(k.Tokens), either(k.Admin, "yes", "no"))
+	}
+	return w.Flush()
+}
+
+func unbounded(n int) string { return either(n == 0, "any", digits(n)) }
+
+// usedInDay is a row of ossrun keys usage.
+type usedInDay struct {
+	Name string `json:"name"` // "": the key is gone
+	Day  string `json:"day"`
+	keys.Usage
+}
+
+func showUsage(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	all, err := keys.Load(keys.File())
+	if err != nil {
+		return err
+	}
+	return withSessions(c, func(p chat.Places) error {
+		rows := []usedInDay{}
+		for id, days := range keys.Used(p.Store) {
+			name := ""
+			if at := slices.IndexFunc(all, func(k keys.Key) bool { return k.ID == id }); at >= 0 {
+				name = all[at].Name
+			}
+			for day, used := range days {
+				rows = append(rows, usedInDay{name, day, used})
+			}
+		}
+		slices.SortFunc(rows, func(a, b usedInDay) int {
+			return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(a.Name, b.Name))
+		})
+		if c.Bool("json") {
+			return writeJSONLine(c.App.Writer, rows)
+		}
+		w := columns(c.App.Writer)
+		fmt.Fprintln(w, "DAY\tNAME\tREQUESTS\tPROMPT\tOF IT CACHED\tANSWERS")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Day, cmp.Or(r.Name, "(removed)"),
+				digits(r.Requests), digits(r.Prompt), digits(r.Cached), digits(r.Completion))
+		}
+		return w.Flush()
+	})
+}
