@@ -21,7 +21,7 @@ import (
 // by more changes its number here, and says why in that commit.
 var budget = map[string]int{
 	"":                           20,
-	"assets":                     623,
+	"assets":                     766,
 	"gpu":                        850,
 	"gpu/detect":                 1452,
 	"gpu/device":                 4560,
@@ -66,7 +66,7 @@ var budget = map[string]int{
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          175,
 	"ui/chat":                    8400,
-	"ui/cli":                     8700,
+	"ui/cli":                     8825,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -34,6 +34,8 @@ type buildInfo struct {
 	Kernels kernelHashes `json:"kernels"`
 	Static  bool         `json:"static"` // no dynamic loader: GPU drivers only through a worker
 	Worker  bool         `json:"worker"` // a GPU worker is inside
+
+	Verified string `json:"verified,omitempty"` // with --verify: the executable's SHA-256
 }
 
 func build() buildInfo {
@@ -70,20 +72,33 @@ func (b buildInfo) String() string {
 }
 
 func versionCommand() *cli.Command {
+	var from string
 	return &cli.Command{
-		Name:        "version",
-		Usage:       "print version, commit, kernels and platform",
-		Description: "Example: ossrun version --json",
-		Flags:       flagTable(mark("json", "as one JSON object")),
+		Name:  "version",
+		Usage: "print version, commit, kernels and platform",
+		Description: "Examples: ossrun version --json\n" +
+			"          ossrun version --verify",
+		Flags: flagTable(mark("json", "as one JSON object"),
+			mark("verify", "compare this executable with the signed checksums of its release"),
+			text(&from, "from", "with --verify: the `FOLDER` or address that has checksums.txt and "+
+				"checksums.txt.minisig (default: the release on GitHub)")),
 		Action: func(c *cli.Context) error {
 			b, err := wholeBuild()
+			if err == nil && c.Bool("verify") {
+				b.Verified, err = b.verify(c.Context, from)
+			} else if err == nil && from != "" {
+				err = fail(exitUsage, "--from goes with --verify")
+			}
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
 			}
-			_, err = fmt.Fprintln(c.App.Writer, b)
+			if _, err = fmt.Fprintln(c.App.Writer, b); err == nil && b.Verified != "" {
+				_, err = fmt.Fprintf(c.App.Writer, "verified: SHA-256 %s is that of the release\n",
+					b.Verified)
+			}
 			return err
 		},
 	}

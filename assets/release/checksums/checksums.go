@@ -1,0 +1,101 @@
+// Package checksums signs the checksums of a release and reads them, in minisign's format, so that
+// `ossrun version --verify` and the minisign program find the same.
+//
+// What must stay true: nothing of a list is read before its signature holds, by the key that lies
+// in this folder; and a signature names its version, so that an older release's list, with its
+// faults, does not pass for a newer one's.
+package checksums
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jedisct1/go-minisign"
+)
+
+// File has the checksums of a release, and Signature is the file of their signature.
+const (
+	File      = "checksums.txt"
+	Signature = File + ".minisig"
+)
+
+// Key is the public key of the releases. Until the project has one it is a comment.
+//
+//go:embed key.pub
+var Key string
+
+// ErrNoKey is where Key is a comment.
+var ErrNoKey = errors.New("this build has no key to be verified by")
+
+// HasKey tells a key, which is a comment and a line more, from a comment.
+func HasKey(key string) bool { return strings.Contains(strings.TrimSpace(key), "\n") }
+
+// Name is what the list calls the executable of a system.
+func Name(version, system, arch string) string {
+	return "ossrun_" + version + "_" + system + "_" + arch
+}
+
+// comment is what a signature says of the list, and signs too.
+func comment(version string) string { return "ossrun " + version }
+
+// Sign gives the signature of a version's list by a secret key that was made without a password. It
+// must be the other half of key.
+func Sign(list []byte, secret, key, version string) ([]byte, error) {
+	s, err := minisign.DecodePrivateKey(secret)
+	if err != nil {
+		return nil, errors.New("the secret key is not one of minisign's")
+	}
+	if s.IsEncrypted() {
+		return nil, errors.New("the secret key has a password: make one with minisign -G -W")
+	}
+	signed, err := s.Sign(list, minisign.SignOptions{Hashed: true,
+		TrustedComment: comment(version)})
+	if err != nil {
+		return nil, fmt.Errorf("sign the checksums: %w", err)
+	}
+	signature := signed.Encode()
+	if _, err := Verify(list, signature, key, version); err != nil {
+		return nil, fmt.Errorf("the signature does not hold: %w", err)
+	}
+	return signature, nil
+}
+
+// A List is what a signature holds for.
+type List string
+
+// Verify gives the list if the signature of the version's list holds by key.
+func Verify(list, signature []byte, key, version string) (List, error) {
+	if !HasKey(key) {
+		return "", ErrNoKey
+	}
+	k, err := minisign.DecodePublicKey(key)
+	if err != nil {
+		return "", errors.New("the key of this build is damaged")
+	}
+	s, err := minisign.DecodeSignature(string(signature))
+	if err != nil {
+		return "", errors.New("the signature is not in minisign's format")
+	}
+	if s.KeyId != k.KeyId {
+		return "", errors.New("the signature is by another key than this build has")
+	}
+	if ok, err := k.Verify(list, s); !ok || err != nil {
+		return "", errors.New("the checksums are not those that were signed")
+	}
+	if said := strings.TrimPrefix(s.TrustedComment, "trusted comment: "); said != comment(version) {
+		return "", fmt.Errorf("the signature is of %q, not of %q", said, comment(version))
+	}
+	return List(list), nil
+}
+
+// Of is the SHA-256 of a file of the list, "" if the list does not have it.
+func (l List) Of(name string) string {
+	line := regexp.MustCompile(`(?m)^([0-9a-f]{64})  ` + regexp.QuoteMeta(name) + "$")
+	if m := line.FindStringSubmatch(string(l)); m != nil {
+		return m[1]
+	}
+	return ""
+}
