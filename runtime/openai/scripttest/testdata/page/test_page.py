@@ -7,6 +7,7 @@ another server.
 """
 
 import os
+import random
 import re
 import shutil
 
@@ -199,6 +200,8 @@ BOMBS = {
     "quotes": ">" * 8_000, "backticks": "x " + "`" * 20_000, "pairs of backticks": "`a" * 9_000, "emphasis": "*a" * 9_000,
     "strong": "**a*b" * 4_000, "links": "[a](" * 5_000, "lists": "- " * 8_000, "blanks": "# " + " " * 20_000 + "x",
     "table": "a|\n" + " " * 20_000 + "x", "depth": "\n".join(" " * n + "- a" for n in range(300)), "rules": "- " * 9_000 + "x",
+    "a table's rule": "a|\n" + " " * 250_000 + "x", "an item": "- a\n- " + " " * 250_000 + "x" * 200 + "\r", "items": ("- " + " " * 3_990 + "x\r\n") * 65,
+    "headings": ("# a" + " " * 3_990 + "b\n") * 65, "hashes": ("# a" + "#" * 3_990 + "b\n") * 65, "rule after rule": ("a|\n" + " " * 3_990 + "x\n") * 65,
     "addresses": "http://" + "," * 20_000, "fences": "```\n" * 5_000, "long": "a *b* " * 60_000,
 }
 
@@ -215,6 +218,65 @@ def test_no_answer_bricks_the_page(page, bomb):
     took = page.evaluate("() => { const began = performance.now(); draw(); return performance.now() - began; }")
     assert took < 2000
     assert len(page.locator("article.model").first.text_content()) > 100
+
+
+# Lays texts of chance out for some seconds: pieces of Markdown, repeated and nested, cut anywhere, at the lengths where the
+# renderer's bounds are. "\u5b57" is only ever a word of the text.
+CHANCE = """([seed, seconds]) => {
+  const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32, below = (n) => Math.floor(next() * n);
+  const of = (list) => list[below(list.length)];
+  const pieces = ["\u5b57", "\u5b57 \u5b57", "a", " ", "  ", "    ", "\\n", "\\n\\n", "\\t", "\\r", "*", "**", "***", "_", "`", "``", "# ", "###", "> ", ">", "- ", "* ", "1. ",
+    "12) ", "|", "\\\\|", "|---|", ":-", "---", "***\\n", "| \u5b57 | a |\\n|---|---|\\n| a | \u5b57 |\\n", "[", "]", "(", ")", "[\u5b57](http://x)", "[a](javascript:a)", "http://",
+    "https://x/y", "<img src=x onerror=broken()>", "<b>", "&lt;", "\\0", "\\u202e", "\\ud83d", "\\ud83c\\udf89", "\\u2028", "\\\\", "$", "~", "=", "#", ".", ","];
+  const fenced = ["```", "~~~~", "```js\\n", "\\n```\\n"];
+  const lengths = [1, 2, 3, 8, 30, 400, 401, 3999, 4000, 4001, 20000, 20001];
+  const text = (depth) => {
+    const all = next() < 0.3 ? [...pieces, ...fenced] : pieces;
+    let s = "";
+    for (let n = 1 + below(depth ? 6 : 40); n--; ) {
+      const way = next();
+      if (way < 0.75) s += of(all);
+      else if (way < 0.85) s += of(all).repeat(of(lengths));
+      else if (way < 0.93) s += (of(all) + of(all) + of(all)).repeat(of(lengths));
+      else if (depth < 3) s += text(depth + 1).split("\\n").map((l) => of(["> ", "- ", "  ", "1. ", ""]) + l).join("\\n").repeat(of([1, 1, 2, 20]));
+    }
+    return depth ? s.slice(0, 1e5) : s.slice(below(3), 300000);
+  };
+  const allowed = new Set(["DIV", "P", "H1", "H2", "H3", "H4", "HR", "BLOCKQUOTE", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD", "UL", "OL", "LI", "PRE", "CODE", "BUTTON", "STRONG", "EM", "A"]);
+  const words = (s) => s.split("\u5b57").length;
+  let tried = 0, slowest = 0;
+  for (const end = performance.now() + seconds * 1000; performance.now() < end; tried++) {
+    const began = seed, t = text(0), wrong = [];
+    let box, took = Infinity;
+    for (let again = 0; again < 3 && took > 1000; again++) { // a busy machine is slow now and then
+      const from = performance.now();
+      box = rendered(t);
+      took = Math.min(took, performance.now() - from);
+    }
+    slowest = Math.max(slowest, took);
+    if (took > 1000) wrong.push("took " + took + " ms");
+    for (const e of [box, ...box.querySelectorAll("*")]) {
+      if (!allowed.has(e.nodeName)) wrong.push("a " + e.nodeName);
+      for (const a of e.attributes) if (!["href", "target", "rel", "class", "type", "start"].includes(a.name)) wrong.push("the attribute " + a.name);
+      if (e.nodeName === "A" && !/^https?:\\/\\//.test(e.getAttribute("href"))) wrong.push("a link to " + e.href);
+    }
+    let shown = words(box.textContent); // and in addresses, where a link has other text
+    for (const a of box.querySelectorAll("a")) if (a.getAttribute("href") !== a.textContent.toWellFormed()) shown += words(a.getAttribute("href")) - 1;
+    if (!/```|~~~/.test(t) && shown !== words(t)) wrong.push(words(t) - shown + " words are lost");
+    if (wrong.length) return { began, tried, wrong: wrong.slice(0, 5), text: t.length > 600 ? t.slice(0, 300) + " ... " + t.slice(-300) : t, length: t.length };
+  }
+  return { tried, slowest };
+}"""
+
+
+def test_random_answers(page):
+    """PAGE_FUZZ=seconds for longer ones. Every text is laid out soon, from the elements that there are, and no word of it is lost."""
+    seconds = float(os.environ.get("PAGE_FUZZ", "5"))
+    seed = int(os.environ.get("PAGE_SEED", "1" if seconds < 10 else str(random.randrange(2**32))))
+    found = page.evaluate(CHANCE, [seed, seconds])
+    print(found)
+    assert "wrong" not in found, found
+    assert found["tried"] > 20 and page.evaluate("window.broken") is None
 
 
 def test_the_key_ends_with_the_tab(browser):
