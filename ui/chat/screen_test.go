@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -364,6 +365,21 @@ func TestHostileLinks(t *testing.T) {
 			t.Errorf("%q: %q", address, got)
 		}
 	}
+}
+
+// FuzzLink: nothing of an address ends the sequence that it is in, or is hidden in it.
+func FuzzLink(f *testing.F) {
+	f.Add("https://go.dev/?q=\u009b31m\x1b\\x")
+	f.Add("http://a:b@[::1%25\u202e]:80/%zz?\xff#\x07")
+	f.Fuzz(func(t *testing.T, address string) {
+		painted := link(address, "x")
+		inner, linked := strings.CutPrefix(painted, "\x1b]8;;http")
+		inner, ended := strings.CutSuffix(inner, "\x1b\\x\x1b]8;;\x1b\\")
+		if painted != "x" && (!linked || !ended || term.Clean(inner) != inner ||
+			strings.ContainsAny(inner, "\n\t")) {
+			t.Fatalf("%q is painted as %q", address, painted)
+		}
+	})
 }
 
 func TestHostileText(t *testing.T) {

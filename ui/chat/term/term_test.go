@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode"
@@ -47,6 +48,33 @@ func FuzzPaintIsSafe(f *testing.F) {
 			unsafe(t, Palette{}.Paint(row))
 		}
 		unsafe(t, Palette{}.Paint(Row{{s, Style(style)}}))
+	})
+}
+
+// FuzzClean: text that comes in pieces is cleaned as it is at once, clean text stays as it is, and
+// only line ends and tabs are left of what a terminal acts on.
+func FuzzClean(f *testing.F) {
+	f.Add("a\r\nb\r\r\n\x1b]0;title\x07 \x9b31m \u009d\u202e\xff", uint64(1))
+	f.Add("\r", uint64(2))
+	f.Fuzz(func(t *testing.T, s string, seed uint64) {
+		want := Clean(s)
+		unsafe(t, strings.NewReplacer("\n", "", "\t", "").Replace(want))
+		if again := Clean(want); again != want {
+			t.Fatalf("%q is cleaned to %q, and that to %q", s, want, again)
+		}
+		var c Cleaner
+		var got strings.Builder
+		for rest, chance := s, rand.New(rand.NewPCG(seed, 1)); rest != ""; {
+			n := 1 + chance.IntN(len(rest))
+			for n < len(rest) && !utf8.RuneStart(rest[n]) { // streams are cut between characters
+				n++
+			}
+			got.WriteString(c.Push(rest[:n]))
+			rest = rest[n:]
+		}
+		if got.WriteString(c.Flush()); got.String() != want {
+			t.Fatalf("in pieces %q, at once %q", got.String(), want)
+		}
 	})
 }
 
