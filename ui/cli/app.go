@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,12 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 	}
 	var verbs []string
 	for _, cmd := range app.Commands {
-		verbs = append(verbs, cmd.Name)
+		if !cmd.Hidden {
+			verbs = append(verbs, cmd.Name)
+		}
 		cmd.Before = func(c *cli.Context) error { return applyConfig(app, c) }
 		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
+			verb.Aliases = append(verb.Aliases, otherNames[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
 			verb.CustomHelpTemplate = helpTemplate(verb.Flags)
 			verb.UsageText = verb.Description // where the library's manual looks for it
@@ -114,7 +118,8 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
-			return fail(exitUsage, "%s; see ossrun --help", unknownName("command", name, verbs))
+			near := cmp.Or(verbMeant(name), models.Nearest(name, verbs))
+			return fail(exitUsage, "%s; see ossrun --help", unknown("command", name, near))
 		}
 		return cli.ShowAppHelp(c)
 	}
@@ -208,10 +213,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		if c.Command != nil {
 			known = each(c.Command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] })
 		}
-		name := "--" + strings.TrimLeft(m[1], "-")
-		if len(name) == len("--x") {
-			name = name[1:] // as it was written
-		}
+		name := dashed(strings.TrimLeft(m[1], "-"))
 		return fail(exitUsage, "%s%s", unknownName("flag", name, known), see)
 	}
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil && c.Command != nil {
@@ -221,7 +223,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		}
 	}
 	if m := noValue.FindStringSubmatch(err.Error()); m != nil {
-		return fail(exitUsage, "--%s needs a value%s", m[1], see)
+		return fail(exitUsage, "%s needs a value%s", dashed(m[1]), see)
 	}
 	if m := noFlag.FindStringSubmatch(err.Error()); m != nil {
 		return fail(exitUsage, "%q is not a flag%s", m[1], see)
@@ -231,7 +233,11 @@ func usageError(c *cli.Context, err error, _ bool) error {
 
 // unknownName says that name is none of known, with the nearest one if it is near.
 func unknownName(kind, name string, known []string) string {
-	if near := models.Nearest(name, known); near != "" {
+	return unknown(kind, name, models.Nearest(name, known))
+}
+
+func unknown(kind, name, near string) string {
+	if near != "" {
 		return fmt.Sprintf("unknown %s %s; did you mean %s", kind, name, near)
 	}
 	return fmt.Sprintf("unknown %s %s", kind, name)

@@ -4,7 +4,7 @@
 // reading flags at the first argument that is none, so they are put first here. What a vLLM command
 // line writes differently is put into our form: underscores for dashes (--tensor_parallel_size 8),
 // and settings inside a setting (-cc.pass_config.x=True, --compilation-config.level 3). So is what
-// comes out of habit with other programs: help, --version, run.
+// comes out of habit with other programs: help, --version, run, ls, -m, -p.
 //
 // What must stay true: nothing behind a lone -- is moved, nor what launch passes on, and an unknown
 // flag stays where the parser will complain about it.
@@ -12,11 +12,12 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
 )
 
 func flagsFirst(app *cli.App, args []string) []string {
@@ -82,6 +83,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 			flags = append(flags, "--"+name)
 		}
 	}
+	if cmd.Name == "run" && len(rest) > 0 && rest[0] != "--" && !givesModel(args[at:]) {
+		flags, rest = append(flags, "--model="+rest[0]), rest[1:]
+	}
 	if len(flags) > 0 && len(rest) > 0 && rest[0] != "--" {
 		rest = append([]string{"--"}, rest...)
 	}
@@ -132,7 +136,7 @@ func following(args []string, model bool) (n int) {
 func givesModel(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
-		return name == "--model" || name == "-model"
+		return slices.Contains([]string{"--model", "-model", "-m"}, name)
 	})
 }
 
@@ -165,7 +169,38 @@ func (s flagSet) canonical(written string) (name, inner string) {
 	return "", ""
 }
 
-// otherSpellings makes `help VERB` to `VERB --help`, and `--version` to `version`.
+// otherNames are further names of our verbs, which other programs have.
+var otherNames = map[string][]string{"list": {"ls"}, "rm": {"delete", "remove"},
+	"pull": {"download", "get"}}
+
+// meant are other programs' verbs that an error names ours for.
+var meant = map[string]string{
+	"serve": "server start up api web", "chat": "ask complete generate talk prompt",
+	"ps": "status", "stop": "kill unload shutdown", "show": "info inspect", "list": "search",
+	"pull": "install fetch update upgrade", "rm": "uninstall", "batch": "run-batch",
+	"import": "create convert quantize", "bench": "benchmark", "sessions": "history conversations",
+	"doctor": "collect-env check diagnose", "serve --print-config": "config",
+	"launch codex": "codex", "launch claude": "claude", "launch opencode": "opencode",
+}
+
+// verbMeant is the verb that an unknown one may stand for, "" for none.
+func verbMeant(name string) string {
+	if strings.Contains(strings.TrimSpace(name), " ") {
+		return `chat "..."` // a question
+	}
+	if _, model := models.Lookup(name); model {
+		return "run " + name
+	}
+	for verb, words := range meant {
+		if slices.Contains(strings.Fields(words), name) {
+			return verb
+		}
+	}
+	return ""
+}
+
+// otherSpellings makes `help VERB` to `VERB --help`, `--version` to `version`, and `-p PROMPT` to
+// `chat -p PROMPT`.
 func otherSpellings(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args
@@ -178,11 +213,14 @@ func otherSpellings(app *cli.App, args []string) []string {
 			return append(append([]string{args[0]}, args[2:]...), "--help")
 		}
 		return []string{args[0], "--help"}
+	case "-m", "--model", "-p", "--prompt":
+		return slices.Insert(slices.Clone(args), 1, "chat")
 	}
 	return args
 }
 
-// runCommand is chat with the model as its first argument, as ollama spells it.
+// runCommand is chat with the model as its first argument, as ollama spells it; flagsFirst makes a
+// flag of that.
 func runCommand(t Terminal) *cli.Command {
 	cmd := chatCommand(t)
 	cmd.Name, cmd.Usage = "run", "chat with MODEL: ossrun run 20b is ossrun chat --model 20b"
@@ -190,11 +228,8 @@ func runCommand(t Terminal) *cli.Command {
 	cmd.Description = "Example: ossrun run 20b\n         ossrun run 20b \"Is 2027 prime?\""
 	chat := cmd.Action
 	cmd.Action = func(c *cli.Context) error {
-		if c.NArg() == 0 {
+		if !c.IsSet("model") {
 			return fail(exitUsage, "run needs a MODEL, such as 20b; see ossrun run --help")
-		}
-		if err := c.Set("model", c.Args().First()); err != nil {
-			return fmt.Errorf("taking the model: %w", err)
 		}
 		return chat(c)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 )
 
 // TestSeveralValues: a flag of vLLM takes all the words behind it, but for the model where nothing
@@ -33,6 +35,55 @@ func TestSeveralValues(t *testing.T) {
 		got := flagsFirst(app, append([]string{"ossrun", "serve"}, strings.Fields(line)...))
 		if !slices.Equal(got[2:], strings.Fields(want)) {
 			t.Errorf("%s: %q, want %s", line, got[2:], want)
+		}
+	}
+}
+
+// TestOtherProgramsWords: what other programs call our verbs works, or is an error that names one
+// of ours; and no flag of any verb has a name twice, on which the parser would panic.
+func TestOtherProgramsWords(t *testing.T) {
+	app := newApp(Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	for word, verb := range map[string]string{"ls": "list", "models": "list", "download": "pull",
+		"get": "pull", "delete": "rm", "remove": "rm"} {
+		if cmd := app.Command(word); cmd == nil || cmd.Name != verb {
+			t.Errorf("%s is not %s", word, verb)
+		}
+	}
+	for _, of := range []string{"sessions", "keys"} {
+		for word, verb := range map[string]string{"ls": "list", "delete": "rm", "remove": "rm"} {
+			found := false
+			for _, cmd := range app.Command(of).Subcommands {
+				found = found || cmd.Name == verb && cmd.HasName(word)
+			}
+			if !found {
+				t.Errorf("%s %s is not %s", of, word, verb)
+			}
+		}
+	}
+	for verb, words := range meant {
+		first, _, _ := strings.Cut(verb, " ")
+		for _, word := range strings.Fields(words) {
+			if cmd := app.Command(first); cmd == nil || cmd.Hidden || app.Command(word) != nil {
+				t.Errorf("%s means %s", word, verb)
+			}
+		}
+	}
+	for _, verb := range app.Commands {
+		for _, cmd := range append([]*cli.Command{verb}, verb.Subcommands...) {
+			words := []string{"ossrun", verb.Name}
+			if cmd != verb {
+				words = append(words, cmd.Name)
+			}
+			var said strings.Builder
+			if code := Run(t.Context(), append(words, "--help"), Terminal{Out: &said,
+				Err: &said}); code != exitOK || !strings.Contains(said.String(), cmd.Usage) {
+				t.Errorf("%s: %d, %s", words, code, &said)
+			}
+			for _, f := range cmd.Flags {
+				if want := short[f.Names()[0]]; want != "" && !slices.Contains(f.Names(), want) {
+					t.Errorf("%s --%s has no -%s", words, f.Names()[0], want)
+				}
+			}
 		}
 	}
 }

@@ -49,8 +49,7 @@ func chatCommand(t Terminal) *cli.Command {
 			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
 				"any server; OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
-			&cli.BoolFlag{Name: "continue", Aliases: []string{"c"},
-				Usage: "go on with the latest conversation"},
+			mark("continue", "go on with the latest conversation"),
 			&cli.StringFlag{Name: "resume", Usage: "go on with the conversation `ID|NAME`, which " +
 				"/sessions lists"},
 			mark("no-history", "keep nothing of the conversation on the disk"),
@@ -69,7 +68,8 @@ func chatCommand(t Terminal) *cli.Command {
 			}), []string{"dark", "light", "none"}},
 			mark("no-mouse", "leave the mouse to the terminal, to select text with it"),
 			mark("plain", "a chat that only prints lines (the default where TERM is dumb)"),
-			group(""), mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
+			group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
+			mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
 			mark("json", "with a PROMPT: print one JSON object")),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
@@ -226,11 +226,7 @@ func claimChat(id string) (release func(), ok bool) {
 }
 
 func promptText(c *cli.Context, t Terminal) (string, error) {
-	words := c.Args().Slice()
-	if c.Command.Name == "run" {
-		words = words[1:] // the first is its model
-	}
-	prompt := strings.Join(words, " ")
+	prompt := strings.TrimSpace(c.String("prompt") + " " + strings.Join(c.Args().Slice(), " "))
 	if t.In == nil || !piped(t.In) {
 		return prompt, nil
 	}

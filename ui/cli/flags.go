@@ -38,6 +38,10 @@ const (
 	groupBenchFile = group("A file of the result")
 )
 
+// short are further names of flags, which people know from other programs.
+var short = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
+	"max-tokens": "n", "temperature": "temp", "verbose": "v"}
+
 // flagTable makes a verb's flags of a table: a group's name in front of its flags, and lists of
 // flags that have their groups.
 func flagTable(table ...any) (flags []cli.Flag) {
@@ -49,7 +53,11 @@ func flagTable(table ...any) (flags []cli.Flag) {
 		case []cli.Flag:
 			flags = append(flags, row...)
 		case cli.Flag: // a pointer to a struct with a Category
-			reflect.ValueOf(row).Elem().FieldByName("Category").SetString(string(heading))
+			fields, name := reflect.ValueOf(row).Elem(), row.Names()[0]
+			fields.FieldByName("Category").SetString(string(heading))
+			if short[name] != "" {
+				fields.FieldByName("Aliases").Set(reflect.ValueOf([]string{short[name]}))
+			}
 			flags = append(flags, row)
 		}
 	}
@@ -138,8 +146,11 @@ func misread(f cli.Flag, name, value string) string {
 	case *cli.BoolFlag:
 		must = "be true or false"
 	}
-	return fmt.Sprintf("--%s must %s, not %q", name, must, value)
+	return fmt.Sprintf("%s must %s, not %q", dashed(name), must, value)
 }
+
+// dashed is a flag as it is written.
+func dashed(name string) string { return either(len(name) == 1, "-", "--") + name }
 
 // read is a text that take takes where it is given.
 func read(name, standard, usage string, take func(string) error) *cli.StringFlag {

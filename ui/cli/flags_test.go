@@ -30,7 +30,7 @@ func TestEveryFlagIsRefusedInOurWords(t *testing.T) {
 					code := Run(t.Context(), append(words, "--"+name+"="+value),
 						Terminal{In: strings.NewReader(""), Out: &told, Err: &told})
 					text := told.String()
-					if code != exitUsage || !strings.HasPrefix(text, "ossrun: --"+name+" must ") ||
+					if code != exitUsage || !strings.HasPrefix(text, "ossrun: "+dashed(name)+" must ") ||
 						strings.Count(text, "\n") != 1 {
 						t.Errorf("%s --%s=%s: %d, %s", words, name, value, code, text)
 					}

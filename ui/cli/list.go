@@ -38,6 +38,7 @@ type listedModel struct {
 func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "list",
+		Aliases:     []string{"models"},
 		Usage:       "show the models on this machine",
 		Description: "Example: ossrun list --json",
 		Flags:       flagTable(mark("json", "as a JSON array"), configFlag()),
