@@ -76,12 +76,13 @@ func newApp(t Terminal) *cli.App {
 		Name:  "ossrun",
 		Usage: "run OpenAI's gpt-oss models on this machine",
 		Description: strings.TrimSpace(`
-One program for gpt-oss-20b and gpt-oss-120b: it finds the GPU or uses the CPU, keeps the
-weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-compatible port.
+One program for gpt-oss-20b and gpt-oss-120b: it finds the GPU or uses the CPU,
+keeps the weights in the Hugging Face cache, chats in the terminal and serves an
+OpenAI-compatible port.
 
-  ossrun chat                          talk to the best model that is here and fits
+  ossrun chat                          talk to the best model that fits
   ossrun chat "Why is the sky blue?"   answer once and exit
-  ossrun serve --port 8000             an OpenAI port at http://127.0.0.1:8000/v1`),
+  ossrun serve --port 8000             serve http://127.0.0.1:8000/v1`),
 		HideVersion:            true,
 		HideHelpCommand:        true,
 		UseShortOptionHandling: false,
@@ -112,9 +113,11 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
 			verb.Aliases = append(verb.Aliases, otherNames[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
-			verb.CustomHelpTemplate = helpTemplate(verb.Flags)
+			verb.CustomHelpTemplate = helpTemplate(verb, nil)
 			verb.UsageText = verb.Description // where the library's manual looks for it
 		}
+		cmd.CustomHelpTemplate = helpTemplate(cmd,
+			common[either(cmd.Name == "run", "chat", cmd.Name)])
 	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
@@ -143,8 +146,7 @@ const (
 
 // exitCodes is the text that ends the --help of every verb.
 const exitCodes = "Exit codes: 0 done; 1 failure; 2 wrong usage; 3 model unknown, missing, " +
-	"damaged or too large;\n" +
-	"4 port cannot be used; 130 interrupted."
+	"damaged\nor too large; 4 port cannot be used; 130 interrupted."
 
 // exitError is an error that knows its exit code.
 type exitError struct {

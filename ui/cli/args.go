@@ -70,6 +70,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 		}
 		noteSpelling(app, cmd, name)
 		value = plain(flagNamed(cmd, name), value)
+		if name == "help-all" {
+			cmd.CustomHelpTemplate, name = helpTemplate(cmd, nil), "help"
+		}
 		if name == "help" || name == "h" { // whatever else is asked for
 			return append(slices.Clone(args[:at]), "--help")
 		}
@@ -144,7 +147,7 @@ func givesModel(args []string) bool {
 type flagSet map[string]bool
 
 func flagNames(cmd *cli.Command) flagSet {
-	known := flagSet{"help": false, "h": false}
+	known := flagSet{"help": false, "h": false, "help-all": false}
 	for _, f := range cmd.Flags {
 		_, isBool := f.(*cli.BoolFlag)
 		for _, n := range f.Names() {
@@ -223,7 +226,7 @@ func otherSpellings(app *cli.App, args []string) []string {
 // flag of that.
 func runCommand(t Terminal) *cli.Command {
 	cmd := chatCommand(t)
-	cmd.Name, cmd.Usage = "run", "chat with MODEL: ossrun run 20b is ossrun chat --model 20b"
+	cmd.Name, cmd.Usage = "run", "chat with MODEL, as ossrun chat --model MODEL"
 	cmd.ArgsUsage = "[flags] MODEL [PROMPT...]"
 	cmd.Description = "Example: ossrun run 20b\n         ossrun run 20b \"Is 2027 prime?\""
 	chat := cmd.Action

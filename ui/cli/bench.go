@@ -64,7 +64,7 @@ func benchCommand(t Terminal) *cli.Command {
 		v.suite.flags())
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "measure tokens per second, and how near they are to what the machine can do",
+		Usage: "measure tokens per second, and how near the limit they are",
 		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n" +
 			"         ossrun bench --suite seed --model 20b --output-file seed.jsonl\n\n" +
 			"Bandwidth and multiplications are measured between the rounds, since other work on " +

@@ -47,10 +47,10 @@ func benchServeCommand() *cli.Command {
 	v := &benchServeVerb{}
 	return &cli.Command{
 		Name:  "serve",
-		Usage: "measure a server: throughput, time to first token, time between tokens",
-		Description: "Example: ossrun bench serve --port 8000 --random-input-len 1024 " +
-			"--random-output-len 1024 \\\n" +
-			"           --ignore-eos --max-concurrency 64 --num-prompts 320\n" +
+		Usage: "measure a server: throughput and waiting times",
+		Description: "Example: ossrun bench serve --port 8000 --random-input-len 1024 \\\n" +
+			"           --random-output-len 1024 --ignore-eos --max-concurrency 64 \\\n" +
+			"           --num-prompts 320\n" +
 			"         ossrun bench serve --compare ours.json vllm.json --plot both.svg\n\n" +
 			"The server is any OpenAI port. A key is taken from OSSRUN_API_KEY or VLLM_API_KEY; " +
 			"OPENAI_API_KEY\nis sent to OpenAI, or to the server of OPENAI_BASE_URL, only.\n" +

@@ -54,7 +54,7 @@ complete -c ossrun -n 'count (__ossrun) >/dev/null' -f -a '(__ossrun)'
 func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
-		Usage:     "print a completion script for bash, zsh or fish, or the manual page",
+		Usage:     "print a completion script for a shell, or the manual page",
 		ArgsUsage: "bash|zsh|fish|man",
 		Description: "Example: source <(ossrun completion bash)\n" +
 			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +

@@ -42,7 +42,7 @@ func doctorCommand() *cli.Command {
 	o := serve.DefaultOptions()
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "show the machine, what is used and why; check that it computes correctly",
+		Usage: "show what this machine can run, and check that it computes right",
 		Description: "Example: ossrun doctor --selftest\n\n" +
 			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ " +
 			"with cases.json and\n" +

@@ -34,7 +34,7 @@ type evalVerb struct {
 func evalCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "eval",
-		Usage: "grade a model behind any OpenAI port: GPQA, AIME 2025, calls of tools",
+		Usage: "grade a model of any OpenAI port: GPQA, AIME 2025, tools",
 		Description: "Example: ossrun eval gpqa --data gpqa_diamond.csv --reasoning-effort low\n" +
 			"         ossrun eval compat --base-url http://127.0.0.1:8000\n\n" +
 			"No questions are shipped: name a file with --data, or a command that prints one " +
@@ -211,12 +211,12 @@ func printCounts(c *cli.Context, counts map[string]int) {
 
 func compatCommand() *cli.Command {
 	v := &evalVerb{k: 1}
-	return &cli.Command{Name: "compat", Usage: "thirty tasks that want a tool, over both APIs, " +
-		"whole and streamed: the shape of OpenAI's guide to verifying implementations",
+	return &cli.Command{Name: "compat", Usage: "run thirty tasks that want a tool, over both APIs",
 		Description: "Example: ossrun eval compat --base-url http://127.0.0.1:8000 -k 5\n\n" +
-			"A run passes where the right tool is called with the right arguments, reasoning " +
-			"comes with it, and the\n" +
-			"tool's result is answered. OpenAI's bar: no invalid request, over 90 % on both.",
+			"The tasks, whole and streamed, have the shape of OpenAI's guide to verifying " +
+			"implementations. A run passes where the right tool is called with the right " +
+			"arguments, reasoning comes with it, and the tool's result is answered. " +
+			"OpenAI's bar: no invalid request, over 90 % on both.",
 		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.k, "k", 1, "runs of each task")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
@@ -269,10 +269,10 @@ func (v *evalVerb) compat(c *cli.Context) error {
 func faultsCommand() *cli.Command {
 	v := &evalVerb{turns: 1000}
 	var stream bool
-	return &cli.Command{Name: "harmony", Usage: "turns with tools, and how many of a " +
-		"thousand show a client what it should not see: leaked tokens, tools that do not exist, " +
-		"broken arguments",
-		Description: "Example: ossrun eval harmony --turns 1000 --api chat",
+	return &cli.Command{Name: "harmony", Usage: "count the turns with tools that go wrong",
+		Description: "Example: ossrun eval harmony --turns 1000 --api chat\n\n" +
+			"A turn goes wrong if a client is shown what it should not see: leaked tokens, tools " +
+			"that do not exist, broken arguments.",
 		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.turns, "turns", 1, "how many"),
 			oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
 			toggle(&stream, "stream", "ask for streams")),

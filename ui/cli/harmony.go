@@ -50,7 +50,7 @@ func harmonyCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:      "harmony",
-		Usage:     "encode, decode, render and parse the model's tokens, as JSON lines",
+		Usage:     "encode, decode, render, parse tokens, as JSON lines",
 		ArgsUsage: "encode|decode|render|parse [FILE]",
 		Description: harmonyHelp[1:] + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | " +
 			"ossrun harmony encode\n" +
@@ -126,9 +126,10 @@ const encodeHelp = `
 A line is one of
   {"text": "..."}                       what is not UTF-8 becomes U+FFFD
   {"unit": "...", "count": N}           unit, N times
-  {"bytes_b64": "..."}                  any bytes; the ids decode to exactly these
-and gives {"ids": [...]}. Names of special tokens are plain text. With "special": true beside
-"text" all of them become tokens, with "special": ["<|end|>", ...] those.`
+  {"bytes_b64": "..."}                  any bytes; the ids decode to these
+and gives {"ids": [...]}. Names of special tokens are plain text. With
+"special": true beside "text" all of them become tokens, with
+"special": ["<|end|>", ...] those.`
 
 // maxRepeat is the most bytes that unit and count may make.
 const maxRepeat = 1 << 28

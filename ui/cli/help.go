@@ -1,9 +1,9 @@
 // The --help of a verb: its flags in groups, in the order they are defined in, in two columns that
-// fit a terminal of 100.
+// fit a terminal of 80. Of a verb with many flags it has the common ones, and --help-all the rest.
 //
-// A group is a flag's Category; flags without one come first. What must stay true: every flag that
-// is not hidden is shown with its default, and the text does not depend on the terminal, so that it
-// can be piped and compared.
+// A group is a flag's Category; flags without one come first. What must stay true: --help-all shows
+// every flag that is not hidden, with its default, and the text does not depend on the terminal, so
+// that it can be piped and compared.
 
 package cli
 
@@ -30,8 +30,7 @@ const commandHelp = `{{.HelpName}} - {{.Usage}}
 
 Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
-{{.Description}}
-
+DESCRIPTION
 ` + exitCodes + `
 {{end}}FLAGS{{if .Subcommands}}
 Commands:{{range .Subcommands}}
@@ -39,9 +38,17 @@ Commands:{{range .Subcommands}}
 {{end}}`
 
 const (
-	helpWidth  = 100
-	flagColumn = 33 // where the descriptions start
+	helpWidth  = 80
+	flagColumn = 28 // where the descriptions start
 )
+
+// common are the flags that --help shows of verbs with many; run has chat's.
+var common = map[string][]string{
+	"chat": {"model", "device", "max-model-len", "endpoint", "tools", "continue", "resume",
+		"no-history", "effort", "system", "temperature", "max-tokens"},
+	"serve": {"model", "device", "max-model-len", "tools", "host", "port", "api-key-file",
+		"allowed-hosts", "served-model-name", "keep-alive", "preset", "max-num-seqs"},
+}
 
 type shownFlag interface {
 	cli.DocGenerationFlag
@@ -49,16 +56,23 @@ type shownFlag interface {
 	cli.CategorizableFlag
 }
 
-// helpTemplate is commandHelp with flags in it.
-func helpTemplate(flags []cli.Flag) string {
+// helpTemplate is commandHelp with a verb's flags in it, or with few of them.
+func helpTemplate(cmd *cli.Command, few []string) string {
 	var groups []string
 	of := map[string]*strings.Builder{}
-	for _, f := range flags {
+	flags := 0
+	for _, f := range cmd.Flags {
 		f := f.(shownFlag)
 		if !f.IsVisible() {
 			continue
 		}
+		flags++
 		group := f.GetCategory()
+		if few != nil {
+			if group = "Common flags"; !slices.Contains(few, f.Names()[0]) {
+				continue
+			}
+		}
 		if of[group] == nil {
 			of[group] = &strings.Builder{}
 			fmt.Fprintf(of[group], "\n%s:\n", cmp.Or(group, "Flags"))
@@ -74,14 +88,38 @@ func helpTemplate(flags []cli.Flag) string {
 	for _, g := range groups {
 		b.WriteString(of[g].String())
 	}
-	text := strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`) // what prints them
-	return strings.Replace(commandHelp, "FLAGS", text, 1)
+	literally := func(text string) string {
+		return strings.ReplaceAll(text, "{{", `{{"{{"}}`) // what prints them
+	}
+	more := ""
+	if few != nil {
+		more = fmt.Sprintf("\n{{.HelpName}} --help-all shows all %d flags.\n", flags)
+	}
+	return strings.NewReplacer("DESCRIPTION\n", literally(wrapped(cmd.Description)),
+		"FLAGS", literally(b.String())+more).Replace(commandHelp)
+}
+
+// wrapped is what a verb does, in lines that fit; examples and tables keep their own.
+func wrapped(description string) string {
+	var b strings.Builder
+	for paragraph := range strings.SplitSeq(description, "\n\n") {
+		if strings.Contains(paragraph, "  ") || strings.HasPrefix(paragraph, "Example:") {
+			b.WriteString(paragraph + "\n\n")
+			continue
+		}
+		writeWords(&b, paragraph, 0, 0, helpWidth)
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	usage, standard := described(f)
 	placeholder, usage := unquote(usage)
 	left := "  --" + f.Names()[0]
+	if last := f.Names()[len(f.Names())-1]; len(last) == 1 {
+		left += ", -" + last
+	}
 	if f.TakesValue() {
 		left += " " + cmp.Or(placeholder, "VALUE")
 	}

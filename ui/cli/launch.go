@@ -90,7 +90,7 @@ func launchCommand(t Terminal) *cli.Command {
 	var port portFlags
 	return &cli.Command{
 		Name:      "launch",
-		Usage:     "start a coding agent (" + strings.Join(names, ", ") + ") on this server",
+		Usage:     "start a coding agent: " + strings.Join(names, ", "),
 		ArgsUsage: "[flags] AGENT [the agent's own arguments]",
 		Description: "Example: ossrun launch codex\n" +
 			"         ossrun launch claude -p \"What does main.go do?\"\n" +

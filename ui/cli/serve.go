@@ -50,7 +50,7 @@ func serveCommand(t Terminal) *cli.Command {
 		Usage:     "serve an OpenAI-compatible port",
 		ArgsUsage: "[flags] [MODEL]",
 		Description: "Example: ossrun serve --port 8000\n" +
-			"         then, in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", " +
+			"         in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", " +
 			"api_key=\"none\")\n" +
 			"         ossrun serve openai/gpt-oss-20b --max-model-len 32768 --keep-alive 30m\n\n" +
 			"A request's `model` may name any gpt-oss that is on this machine; two stay loaded " +

@@ -57,7 +57,7 @@ func serviceCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:  "service",
-		Usage: "start the server with the user's session, and again when it fails",
+		Usage: "start the server at login, and again when it fails",
 		Description: "Example: ossrun service install -- 20b --port 8000\n\n" +
 			"It is the user's own: systemd on Linux, launchd on macOS, the task scheduler on " +
 			"Windows. What stands behind\n" +

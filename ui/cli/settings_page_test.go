@@ -95,7 +95,7 @@ func TestSettingsPage(t *testing.T) {
 		t.Errorf("%s is not what the flags say; go test ./ui/cli -run TestSettingsPage -update "+
 			"writes it anew", settingsPage)
 	}
-	known := map[string]bool{"--help": true, "--now": true}
+	known := map[string]bool{"--help": true, "--help-all": true, "--now": true}
 	for _, cmd := range app.Commands {
 		for _, f := range append(cmd.Flags, flagsOf(cmd.Subcommands)...) {
 			for _, name := range f.Names() {
@@ -138,11 +138,11 @@ func TestOneTableOfFlags(t *testing.T) {
 			check(cmd.Subcommands, words...)
 			out.Reset()
 			complete(app, append(words[:len(words):len(words)], "--", asksWords))
-			help := helpTemplate(cmd.Flags)
+			help := helpTemplate(cmd, nil)
 			for _, f := range cmd.Flags {
 				f := f.(shownFlag)
 				name := "--" + f.Names()[0]
-				inHelp := regexp.MustCompile(`(?m)^  ` + name + `( |$)`).MatchString(help)
+				inHelp := regexp.MustCompile(`(?m)^  ` + name + `(, -\w)?( |$)`).MatchString(help)
 				offered := strings.Contains("\n"+out.String(), "\n"+name+":")
 				inPage := strings.Contains(page, `\fB`+name)
 				if seen := f.IsVisible(); inHelp != seen || offered != seen || seen && !inPage {
@@ -167,6 +167,57 @@ func TestOneTableOfFlags(t *testing.T) {
 	for _, name := range deviceDefaults {
 		if _, ok := named[name]; !ok {
 			t.Errorf("serve has no flag %s", name)
+		}
+	}
+}
+
+// TestLongHelps: --help of a verb with many flags shows twelve, on a page of 80 columns, and
+// --help-all shows them all. No line of any help is wider.
+func TestLongHelps(t *testing.T) {
+	app := newApp(Terminal{Out: io.Discard, Err: io.Discard})
+	help := func(words ...string) string {
+		var out strings.Builder
+		if code := Run(t.Context(), append([]string{"ossrun"}, words...), Terminal{Out: &out,
+			Err: &out}); code != exitOK {
+			t.Errorf("%s: %d", words, code)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len(strings.TrimSuffix(line, "\n")); n > 80 && !strings.Contains(line, "://") {
+				t.Errorf("%s: %d columns: %s", words, n, line)
+			}
+		}
+		return out.String()
+	}
+	shown := regexp.MustCompile(`(?m)^  --`)
+	for _, verb := range []string{"chat", "run", "serve"} {
+		names := common[verb]
+		if verb == "run" {
+			names = common["chat"]
+		}
+		few, all := help(verb, "--help"), help(verb, "--help-all")
+		if n := len(shown.FindAllString(few, -1)); n != 12 || n != len(names) {
+			t.Errorf("%s --help shows %d flags", verb, n)
+		}
+		if n := strings.Count(few, "\n"); n > 60 {
+			t.Errorf("%s --help has %d lines", verb, n)
+		}
+		visible := 0
+		for _, f := range app.Command(verb).Flags {
+			if f := f.(shownFlag); f.IsVisible() {
+				visible++
+			}
+		}
+		if n := len(shown.FindAllString(all, -1)); n != visible || n < 40 ||
+			!strings.Contains(few, fmt.Sprintf("ossrun %s --help-all shows all %d flags.", verb,
+				n)) {
+			t.Errorf("%s --help-all shows %d of %d flags\n%s", verb, n, visible, few)
+		}
+	}
+	help("--help")
+	for _, cmd := range app.Commands {
+		help(cmd.Name, "--help-all")
+		for _, sub := range cmd.Subcommands {
+			help(cmd.Name, sub.Name, "--help")
 		}
 	}
 }
