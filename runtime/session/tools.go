@@ -55,8 +55,10 @@ type Citer interface {
 // Done's answer (Unicode code points), as OpenAI's annotations do; the mark itself lies between
 // them.
 type Citation struct {
-	Start, End int
-	URL, Title string
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
 }
 
 // ErrNeedsApproval is returned by Tool.Run for a call that the user has not allowed yet. The turn

@@ -323,11 +323,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	}
 	m.appendEntry(a)
 
-	req := m.options.Request
-	req.Messages, req.Effort, req.Instructions = m.conversation.messages(), m.effort, m.system
-	if m.options.Format != "" {
-		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
-	}
+	req := m.request()
 	m.keep()
 	a.tools = len(m.tools.now()) > 0
 	clock, runner, pictures := m.clock, m.tools.watched(m.options.Model), m.options.Pictures
@@ -343,6 +339,16 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 		l.box.run(start, clock, pictures)
 	})
 	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), m.ticks())
+}
+
+// request asks for the answer to the last question.
+func (m *Model) request() session.Request {
+	req := m.options.Request
+	req.Messages, req.Effort, req.Instructions = m.conversation.messages(), m.effort, m.system
+	if m.options.Format != "" {
+		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
+	}
+	return req
 }
 
 // begun takes what the answer replaces from the screen.

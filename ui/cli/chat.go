@@ -42,6 +42,7 @@ func chatCommand(t Terminal) *cli.Command {
 			"to stdout and nothing else does; --show-reasoning sends the reasoning to stderr.\n\n" +
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
+			"         ossrun chat -c \"And 2029?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"",
 		Flags: flagTable(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
 			toolFlags(&chosen, ""), groupModel,
@@ -49,7 +50,7 @@ func chatCommand(t Terminal) *cli.Command {
 			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
 				"any server; OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
-			mark("continue", "go on with the latest conversation"),
+			mark("continue", "go on with the latest conversation; with a PROMPT too"),
 			&cli.StringFlag{Name: "resume", Usage: "go on with the conversation `ID|NAME`, which " +
 				"/sessions lists"},
 			mark("no-history", "keep nothing of the conversation on the disk"),
@@ -109,7 +110,7 @@ func chatCommand(t Terminal) *cli.Command {
 				default: // nobody reads any more
 				}
 			}
-			kept, resume, err := openChats(c, once, report)
+			kept, resume, err := openChats(c, once && !isTerminal(t.Out), report)
 			if err != nil {
 				return err
 			}
@@ -119,7 +120,7 @@ func chatCommand(t Terminal) *cli.Command {
 				defer kept.Close()
 			}
 			defer func() { restore() }()
-			if once || c.Bool("no-history") { // what was sampled would stay for a day
+			if kept == nil { // what was sampled would stay for a day
 				options.Keep.RememberOnDisk = false
 			}
 			pictures := stateFile("pictures")
@@ -154,13 +155,11 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			defer given.Close()
 			answers.Final, answers.Schema = form.final, form.schema
-			if once {
-				answers.Messages = []session.Message{session.User(prompt)}
-				answers.Instructions = strings.Trim(answers.Instructions+"\n\n"+o.Format, "\n")
-				return answerOnce(c, t, o.Model, answers, given.Tools())
-			}
 			answers.Kept = kept != nil
 			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
+			if once {
+				return answerOnce(c, t, o, prompt)
+			}
 			if !c.Bool("no-history") {
 				o.HistoryPath = stateFile("history")
 			}
@@ -177,16 +176,15 @@ func stateFile(names ...string) string {
 	return filepath.Join(append([]string{xdg.StateHome, "ossrun"}, names...)...)
 }
 
-func openChats(c *cli.Context, once bool, report func(string)) (kept session.Store, resume string,
-	err error) {
+// openChats opens where conversations are kept. What a program asks is kept only with a
+// conversation that it goes on with.
+func openChats(c *cli.Context, program bool, report func(string)) (kept session.Store,
+	resume string, err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
 	switch {
 	case wanted && c.Bool("no-history"):
 		return nil, "", fail(exitUsage, "--no-history keeps nothing to go on with")
-	case wanted && once:
-		return nil, "", fail(exitUsage, "--continue and --resume go on in the chat: leave the "+
-			"PROMPT out")
-	case once || c.Bool("no-history"):
+	case program && !wanted || c.Bool("no-history"):
 		return nil, "", nil
 	}
 	kept, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
@@ -255,88 +253,6 @@ func piped(in io.Reader) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
-}
-
-// onceResult is what --json prints.
-type onceResult struct {
-	Model     string         `json:"model"`
-	Answer    string         `json:"answer"`
-	Reasoning string         `json:"reasoning"`
-	Finish    session.Finish `json:"finish_reason"`
-	Usage     onceUsage      `json:"usage"`
-	Citations []onceCitation `json:"citations,omitempty"`
-}
-
-// onceCitation is a source of the answer's characters from Start to End.
-type onceCitation struct {
-	Start int    `json:"start"`
-	End   int    `json:"end"`
-	URL   string `json:"url"`
-	Title string `json:"title"`
-}
-
-type onceUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Reasoning  int `json:"reasoning_tokens"`
-}
-
-func answerOnce(c *cli.Context, t Terminal, m session.Runner, r session.Request,
-	given []session.Tool) error {
-	r.Params.Logprobs = -1
-	turn, err := session.StartWithTools(c.Context, m, r, given, session.ToolLimits{})
-	if err != nil {
-		return err
-	}
-	asJSON, show := c.Bool("json"), c.Bool("show-reasoning")
-	clean := isTerminal(t.Out)
-	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
-		switch e := e.(type) {
-		case session.Reasoning:
-			if show {
-				fmt.Fprint(t.Err, printable(e.Text, isTerminal(t.Err)))
-			}
-		case session.Answer:
-			if !asJSON {
-				if _, err := io.WriteString(t.Out, printable(e.Text, clean)); err != nil {
-					return fail(exitFailure, "writing the answer: %s", err)
-				}
-			}
-		case session.ToolEnd:
-			if show || e.Err != nil {
-				fmt.Fprintf(t.Err, "\n%s\n", printable(toolLine(e, turn.Result()), true))
-			}
-		}
-	}
-	res := turn.Result()
-	if show && res.Reasoning != "" {
-		fmt.Fprintln(t.Err)
-	}
-	if asJSON {
-		u := res.Done.Usage
-		out := onceResult{m.ID(), res.Answer, res.Reasoning, res.Done.Finish, onceUsage{u.Prompt,
-			u.Completion, u.Reasoning}, nil}
-		for _, x := range res.Citations {
-			out.Citations = append(out.Citations, onceCitation{x.Start, x.End, x.URL, x.Title})
-		}
-		if err := json.NewEncoder(t.Out).Encode(out); err != nil {
-			return fail(exitFailure, "writing the answer: %s", err)
-		}
-	} else if res.Answer != "" && !strings.HasSuffix(res.Answer, "\n") {
-		fmt.Fprintln(t.Out)
-	}
-	if !asJSON {
-		printSources(t, res)
-	}
-	switch res.Done.Finish {
-	case session.FinishCancelled:
-		return context.Canceled
-	case session.FinishError:
-		return fail(exitFailure, "%s", res.Done.Err)
-	case session.FinishLength:
-		fmt.Fprintln(t.Err, "ossrun: the answer was cut: --max-tokens or the context is used up")
-	}
-	return nil
 }
 
 // printable keeps what a terminal would act on, or would show in another order, away from it.

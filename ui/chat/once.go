@@ -1,0 +1,110 @@
+// One question outside the screen, as `ossrun chat PROMPT` asks it: it goes on with a kept
+// conversation or begins one, and is kept with its answer, which a terminal is shown as Markdown.
+//
+// What must stay true: a question of which nothing came leaves the conversation as it was; a Page
+// never writes above its first row.
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/markdown"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A Question is one that is asked outside the screen.
+type Question struct{ model *Model }
+
+// Ask puts a question behind the conversation that o.Resume names, or begins one. Close must
+// follow.
+func Ask(ctx context.Context, o Options, text string) (*Question, session.Request) {
+	m := newModel(ctx, o)
+	m.now = m.clock()
+	a := newAnswer(m.palette, m.now, len(m.conversation.at.code()))
+	a.tools = len(o.Tools) > 0
+	m.live = &live{answer: a, started: m.now, before: m.conversation.at}
+	m.live.exchange = m.conversation.ask(text, 0, a)
+	return &Question{m}, m.request()
+}
+
+// Take adds an event of the answer.
+func (q *Question) Take(e session.Event) {
+	m := q.model
+	m.now = m.clock()
+	if d, over := e.(session.Done); over {
+		m.ended(d)
+		return
+	}
+	m.live.answer.take(e, m.now)
+}
+
+// Keep keeps the question with its answer, and tells why it cannot.
+func (q *Question) Keep(r session.Result) error {
+	m, l := q.model, q.model.live
+	if m.keeper.store == nil || len(l.answer.parts) == 0 {
+		return nil
+	}
+	l.exchange.messages = append(l.exchange.messages, r.Messages...)
+	l.answer.cite(r.Answer, r.Citations, false)
+	m.live = nil
+	m.keep()
+	m.background.Wait()
+	return m.keeper.store.Unsaved(session.KindChat, m.id)
+}
+
+// Close lets other chats have the conversation.
+func (q *Question) Close() {
+	q.model.background.Wait()
+	q.model.letGo()
+}
+
+// A Page is Markdown on a terminal while it is written. What is finished stays; the rows of the
+// block that is being written stand under it, and are written again in their place.
+type Page struct {
+	out           io.Writer
+	text          *markdown.Stream
+	clean         term.Cleaner
+	width, height int
+	stable, tail  int // rows that are written
+	over          bool
+}
+
+// NewPage begins a page at the beginning of a row of a terminal of width x height.
+func NewPage(out io.Writer, p term.Palette, width, height int) *Page {
+	return &Page{out: out, text: markdown.New(p, 0), width: width, height: height}
+}
+
+func (p *Page) Push(text string) error {
+	p.text.Push(p.clean.Push(text))
+	return p.draw()
+}
+
+func (p *Page) End() error {
+	p.text.Push(p.clean.Flush())
+	p.text.End()
+	p.over = true
+	return p.draw()
+}
+
+func (p *Page) draw() error {
+	stable, tail := p.text.Rows(min(p.width, widest), p.width)
+	if cut := len(tail) - max(p.height-1, 1); cut > 0 && !p.over {
+		tail = tail[cut:] // what has left the screen cannot be written again
+	}
+	var b strings.Builder
+	if p.tail > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", p.tail)
+	}
+	for _, row := range slices.Concat(stable[p.stable:], tail) {
+		b.WriteString(row + "\n")
+	}
+	p.stable, p.tail = len(stable), len(tail)
+	_, err := io.WriteString(p.out, b.String())
+	return err
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/ui/chat"
+)
+
+// TestQuestionsOnATerminal: one question on a terminal says what it waits for, is answered in words
+// that are not broken and without the marks of Markdown, and is kept; -c asks further, in a pipe
+// too, with what was said before. What a pipe asks without it leaves nothing.
+func TestQuestionsOnATerminal(t *testing.T) {
+	s := serveDemo(t)
+	to, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var bodies []string
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			bodies = append(bodies, string(body))
+			first := len(bodies) == 1
+			mu.Unlock()
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			if first {
+				time.Sleep(1500 * time.Millisecond)
+			}
+		}
+		r.Host = to.Host
+		proxy.ServeHTTP(w, r)
+	}))
+	defer slow.Close()
+	const first, second = "How do I serve an OpenAI API?", "And how do I stop it?"
+	args := []string{"chat", "--endpoint", slow.URL, "--temperature", "0"}
+	term, cmd := startInTerminal(t, 40, 24, append(args, first)...)
+	term.wait("Reading, 1 s. Ctrl+C stops.")
+	<-term.over
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		c := exec.Command(cmd.Path, args...)
+		c.Env = cmd.Env
+		said, err := c.Output()
+		if err != nil {
+			t.Errorf("%v: %v: %s", args, err, said)
+		}
+		return string(said)
+	}
+	said := func() (list []chat.Saved) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(run("sessions", "list", "--json")), &list); err != nil {
+			t.Error(err)
+		}
+		return list
+	}
+	if list := said(); len(list) != 1 || list[0].Questions != 1 || list[0].Name != first {
+		t.Errorf("kept: %+v", list)
+	}
+	words := func(text string) string {
+		text = strings.NewReplacer("`", "", "*", "").Replace(text)
+		return strings.Join(strings.Fields(text), " ")
+	}
+	plain := run(append(args, first)...)
+	if screen := term.text(); words(screen) != words(plain) || strings.Contains(screen, "`") ||
+		!strings.Contains(plain, "`") {
+		t.Errorf("the terminal has\n%s\nand a pipe\n%s", screen, plain)
+	}
+	if list := said(); len(list) != 1 || list[0].Questions != 1 {
+		t.Errorf("a pipe leaves %+v", list)
+	}
+	run(append(args, "-c", second)...)
+	mu.Lock()
+	asked := bodies[len(bodies)-1]
+	mu.Unlock()
+	for _, text := range []string{first, second, "ossrun serve"} {
+		if !strings.Contains(asked, text) {
+			t.Errorf("the model was not told %q: %s", text, asked)
+		}
+	}
+	if list := said(); len(list) != 1 || list[0].Questions != 2 {
+		t.Errorf("after -c: %+v", list)
+	}
+	c := exec.Command(cmd.Path, append(args, "--no-history", first)...)
+	c.Env = cmd.Env
+	term, _ = runInTerminal(t, 80, 24, c)
+	<-term.over
+	if err := c.Wait(); err != nil {
+		t.Errorf("--no-history: %v: %s", err, term.text())
+	}
+	if list := said(); len(list) != 1 {
+		t.Errorf("--no-history leaves %+v", list)
+	}
+}
