@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,9 +41,10 @@ func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "list",
 		Aliases:     []string{"models"},
-		Usage:       "show the models on this machine",
-		Description: "Example: ossrun list --json",
-		Flags:       flagTable(mark("json", "as a JSON array"), configFlag()),
+		Usage:       "show the models on this machine, and what can be had",
+		Description: "Example: ossrun list\n         ossrun list --json",
+		Flags: flagTable(mark("long", "with revisions, who vouches for the weights, and paths"),
+			mark("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
 				return err
@@ -54,10 +57,16 @@ func listCommand() *cli.Command {
 				return json.NewEncoder(c.App.Writer).Encode(rows)
 			}
 			w := columns(c.App.Writer)
-			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWEIGHTS\tWHERE")
+			long := c.Bool("long")
+			fmt.Fprintln(w, "MODEL\tSIZE\tSTATUS"+
+				either(long, "\tFITS\tREVISION\tWEIGHTS\tWHERE", ""))
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(),
-					either(r.Fits, "yes", "no"), r.revision(), cmp.Or(r.Weights, "-"), r.Where)
+				fmt.Fprintf(w, "%s\t%s\t%s", r.Name, size(r.Bytes), r.state())
+				if long {
+					fmt.Fprintf(w, "\t%s\t%s\t%s\t%s", either(r.Fits, "yes", "no"), r.revision(),
+						cmp.Or(r.Weights, "-"), r.Where)
+				}
+				fmt.Fprintln(w)
 			}
 			if err := w.Flush(); err != nil {
 				return err
@@ -67,9 +76,20 @@ func listCommand() *cli.Command {
 					fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, r.Note)
 				}
 			}
-			return nil
+			return listAvailable(w, rows)
 		},
 	}
+}
+
+// listAvailable shows the models of the catalogue that are not here, with what fetches them.
+func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
+	fmt.Fprint(w, "\nNot installed:\n")
+	for _, e := range models.Catalogue() {
+		if !slices.ContainsFunc(rows, func(r listedModel) bool { return r.Name == e.ID }) {
+			fmt.Fprintf(w, "  %s\t%s\tossrun pull %s\n", e.ID, size(e.DownloadBytes), e.ID)
+		}
+	}
+	return w.Flush()
 }
 
 // listed gathers the rows: the cache's snapshots, what other programs keep, then the demo.
@@ -128,18 +148,18 @@ func listed() ([]listedModel, error) {
 		Complete: true, Fits: true}), nil
 }
 
+// state is for people, with what to do about it.
 func (r listedModel) state() string {
 	switch {
-	case r.Program != "" && r.Complete:
-		return "GGUF of " + r.Program
 	case r.Program != "":
-		return "cannot be used"
-	case r.Complete:
-		return "complete"
+		return either(r.Complete, "GGUF of "+r.Program, "cannot be used")
 	case r.Download > 0:
-		return "incomplete, of " + size(r.Download)
+		return fmt.Sprintf("%d %%, run: ossrun pull %s", min(100*r.Bytes/r.Download, 99), r.Name)
+	case !r.Complete:
+		return "incomplete, run: ossrun pull " + r.Name
 	}
-	return "incomplete"
+	return either(r.Repo == "", "built in", "ready") +
+		either(r.Fits, "", ", larger than the free memory")
 }
 
 func (r listedModel) revision() string {

@@ -64,7 +64,11 @@ func pullCommand(t Terminal) *cli.Command {
 			client.Offline = client.Offline || c.Bool("offline")
 			show := &pullScreen{name: target.Name, terminal: t, json: c.Bool("json"),
 				bar: isTerminal(t.Err) && !c.Bool("json")}
-			return download(c.Context, client, target, c.Bool("verify"), show)
+			err = download(c.Context, client, target, c.Bool("verify"), show)
+			if err == nil && !show.json {
+				t.report("next: ossrun chat --model %s", c.Args().First())
+			}
+			return err
 		},
 	}
 }

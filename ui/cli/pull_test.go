@@ -150,6 +150,9 @@ func TestPullsThatEndEarly(t *testing.T) {
 				t.Errorf("%d, %s", code, said)
 			}
 			_, list := run(t.Context(), "list")
+			if half := strings.Contains(list, " %, run: ossrun pull 20b\n"); half != c.some {
+				t.Errorf("the list:\n%s", list)
+			}
 			code, removed := run(t.Context(), "rm", "20b", "--yes")
 			amount := regexp.MustCompile(`[0-9.]+ MB`)
 			a, b := amount.FindString(list), amount.FindString(removed)
