@@ -156,15 +156,25 @@ func (m *Models) Lines() []string {
 		return append([]string{"tokens come from " + strings.Join(m.upstreams.Servers.URLs, ", ")},
 			m.kept.lines()...)
 	}
-	plan := model.Plan()
-	if m.requests.Ceiling > 0 {
-		plan = plan.Beside(m.requests, model.backend, m.kept.hostSpace())
-	}
+	plan, _ := m.Plan()
 	lines := plan.Lines()
 	if line := model.denseLine(); line != "" {
 		lines = append(lines, line)
 	}
 	return append(lines, m.kept.lines()...)
+}
+
+// Plan is that of the model that answers by default, and what comes beside it; false while it is
+// not loaded, and where other servers have it.
+func (m *Models) Plan() (Plan, bool) {
+	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
+	if !ok || m.upstreams != nil {
+		return Plan{}, false
+	}
+	if plan := model.Plan(); m.requests.Ceiling > 0 {
+		return plan.Beside(m.requests, model.backend, m.kept.hostSpace()), true
+	}
+	return model.Plan(), true
 }
 
 // Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.

@@ -111,12 +111,17 @@ func folded(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
+		if utf8.RuneCountInString(line) <= width {
+			b.WriteString(line + "\n")
+			continue
+		}
 		indent := len(line) - len(strings.TrimLeft(line, " "))
-		if i := strings.Index(line, "  "); i > 0 {
-			indent = i + len(line[i:]) - len(strings.TrimLeft(line[i:], " "))
+		if first, rest, two := strings.Cut(line[indent:], "  "); two {
+			indent += len(first) + 2 + len(rest) - len(strings.TrimLeft(rest, " "))
 		}
 		b.WriteString(line[:indent])
-		writeWords(&b, line[indent:], indent, indent+2, width)
+		column := utf8.RuneCountInString(line[:indent])
+		writeWords(&b, line[indent:], column, column+2, width)
 	}
 	return b.String()
 }

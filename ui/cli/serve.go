@@ -61,7 +61,7 @@ func serveCommand(t Terminal) *cli.Command {
 			"ends at once.",
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
-			v.c = c
+			v.c, v.began = c, time.Now()
 			return v.run()
 		},
 	}
@@ -69,8 +69,9 @@ func serveCommand(t Terminal) *cli.Command {
 
 // serveVerb is what the flags of ossrun serve say.
 type serveVerb struct {
-	c *cli.Context
-	t Terminal
+	c     *cli.Context
+	t     Terminal
+	began time.Time
 
 	portFlags
 	options       serve.Options
@@ -441,22 +442,27 @@ func (s *server) announce() {
 	if lines == nil {
 		return // unloaded again already
 	}
-	for _, line := range lines {
-		s.options.Notify(line)
+	person := isTerminal(s.t.Err)
+	if person {
+		s.showBlock(lines)
+	} else {
+		for _, line := range lines {
+			s.options.Notify(line)
+		}
+		if len(s.tools.Lines) > 0 {
+			s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
+		}
+		m := s.Models.First()
+		s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(),
+			s.url())
 	}
-	if len(s.tools.Lines) > 0 {
-		s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
-	}
-	m := s.Models.First()
-	s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(), s.url())
 	if others := s.urls()[1:]; len(others) > 0 {
 		s.options.Notify("from other machines and containers: " + strings.Join(others, ", "))
 	}
 	if n := s.answers.Keys.Len(); n > 0 {
 		s.options.Notify("clients need a key: " + count(n, "named one") + ", see ossrun keys list")
 	}
-	ip, tcp := s.listener.Addr().(*net.TCPAddr)
-	switch beyond := tcp && !ip.IP.IsLoopback(); {
+	switch beyond := s.beyond(); {
 	case beyond && s.apiKey != "" && len(s.apiKey) < shortKey:
 		s.options.Notify(fmt.Sprintf("the key has %d characters, and other machines can try "+
 			"keys: ossrun keys add NAME makes a long one", len(s.apiKey)))
@@ -464,11 +470,16 @@ func (s *server) announce() {
 		s.options.Notify("other machines can use this port without a key; ossrun keys add NAME, " +
 			"or --api-key-file FILE, asks for one")
 	}
-	if base, err := reachable(s.url()); err == nil && isTerminal(s.t.Err) && s.uds == "" {
-		key := either(s.asksForKey(), "THE-KEY", "none")
-		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
-			"  ossrun launch codex        # or claude, opencode\n\n", base, key)
+	if person {
+		s.showReady()
+		return
 	}
 	// scripts that start vLLM wait for these words
 	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")
+}
+
+// beyond tells whether other machines reach the server.
+func (s *server) beyond() bool {
+	ip, tcp := s.listener.Addr().(*net.TCPAddr)
+	return tcp && !ip.IP.IsLoopback()
 }

@@ -132,13 +132,42 @@ func TestShortKey(t *testing.T) {
 	}
 }
 
-// In a terminal serve shows what to paste next.
-func TestServePasteBlock(t *testing.T) {
-	term, _ := startInTerminal(t, 100, 40, "serve", "demo", "--device", "cpu", "--port", "0")
-	term.wait("export OPENAI_BASE_URL=http://127.0.0.1:")
-	term.wait("/v1 OPENAI_API_KEY=none")
-	term.wait("ossrun launch codex        # or claude, opencode")
-	term.wait("Application startup complete.")
+// In a terminal serve shows what it has and what to paste next, and a short line a request; with
+// --log-format text it has the log's.
+func TestServeOnATerminal(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--log-format", "text"}} {
+		term, _ := startInTerminal(t, 80, 40, append([]string{"serve", "demo", "--device", "cpu",
+			"--port", "0", "--tools", "none"}, flags...)...)
+		screen := term.wait("ossrun serve · demo · cpu", "  API      http://127.0.0.1:",
+			"/v1  (this computer only, no key)", "  Chat     http://127.0.0.1:",
+			"  Context  16,384 tokens · 4 conversations at once", "  Memory ", " now, up to ",
+			"export OPENAI_BASE_URL=http://127.0.0.1:", "/v1 OPENAI_API_KEY=none",
+			"ossrun launch codex        # or claude, opencode", "Ready in ", " s. Ctrl+C stops.")
+		if strings.Contains(screen, "Tools") || strings.Contains(screen, "startup complete") {
+			t.Errorf("the screen:\n%s", screen)
+		}
+		base, _, _ := strings.Cut(screen[strings.Index(screen, "API      ")+len("API      "):], " ")
+		for _, body := range []string{`{"model":"demo","max_tokens":5,"messages":[` +
+			`{"role":"user","content":"Hi"}]}`, `{"model":"demo","messages":[],"temperature":9}`} {
+			answer, err := http.Post(base+"/chat/completions", "application/json",
+				strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+		}
+		if flags != nil {
+			term.wait("msg=request", "path=/v1/chat/completions status=200")
+			continue
+		}
+		good := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  200  chat/completions  +\d+ → 5 ` +
+			`tokens  \d+\.\d\d s$`)
+		bad := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  400  chat/completions  +temperature ` +
+			`is 9, it must`)
+		term.until("two lines", func(screen string) bool {
+			return good.MatchString(screen) && bad.MatchString(screen)
+		})
+	}
 }
 
 // In a terminal a batch shows how far it is.

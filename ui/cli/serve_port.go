@@ -48,7 +48,7 @@ type portFlags struct {
 
 func (p *portFlags) flags() []cli.Flag {
 	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
-		logLevel: "info", logFormat: "text", reasoningField: "reasoning"}
+		logLevel: "info", logFormat: "auto", reasoningField: "reasoning"}
 	return flagTable(groupListen,
 		text(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		integer(&p.port, "port", "listen on port `N`; 0 picks a free one"),
@@ -67,8 +67,8 @@ func (p *portFlags) flags() []cli.Flag {
 		atLeast(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
 		oneOf(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
 			"warning or error", "debug", "info", "warning", "error"),
-		oneOf(&p.logFormat, "log-format", "write the log as `FORMAT`: text or json, a JSON object "+
-			"a line", "text", "json"),
+		oneOf(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON object "+
+			"a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
 		toggle(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
 			"included; without it none is logged"),
 		toggle(&p.answers.IgnoreImages, "ignore-images", "leave images out, with a note to the "+
@@ -94,8 +94,11 @@ func ownUserOnly(s *http.Server, l net.Listener) {
 func (p *portFlags) log(to io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug,
 		"warning": slog.LevelWarn, "error": slog.LevelError}[p.logLevel]}
-	if p.logFormat == "json" {
+	switch {
+	case p.logFormat == "json":
 		return slog.New(slog.NewJSONHandler(to, o))
+	case p.logFormat == "auto" && isTerminal(to):
+		return slog.New(requestLines{to, o.Level.Level()})
 	}
 	return slog.New(slog.NewTextHandler(to, o))
 }

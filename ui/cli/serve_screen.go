@@ -1,0 +1,82 @@
+// What ossrun serve shows on a terminal: where it answers and what it has, in a block, then a short
+// line for each request. Pipes and files have whole sentences, the log and vLLM's words instead.
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// showBlock says where the server answers and what it has.
+func (s *server) showBlock(lines []string) {
+	var b strings.Builder
+	m, w := s.Models.First(), columns(&b)
+	fmt.Fprintf(w, "\nossrun serve · %s · %s\n", m.ID(), m.Device())
+	fmt.Fprintf(w, "  API\t%s/v1  (%s, %s)\n", s.url(), either(s.beyond(), "other machines too",
+		"this computer only"), either(s.asksForKey(), "with a key", "no key"))
+	fmt.Fprintf(w, "  Chat\t%s\n", s.url())
+	if plan, ok := s.Models.Plan(); ok {
+		fmt.Fprintf(w, "  Context\t%s tokens · %s at once\n", digits(plan.Context),
+			count(max(plan.Sequences, 1), "conversation"))
+		fmt.Fprintf(w, "  Memory\t%s now, up to %s under load, of %s free\n",
+			gigabytes(plan.Total), gigabytes(max(plan.Ceiling, plan.Total)), gigabytes(plan.Free))
+	} else {
+		fmt.Fprintf(w, "  Tokens\t%s\n", strings.Join(lines, "; "))
+	}
+	if len(s.tools.Lines) > 0 {
+		fmt.Fprintf(w, "  Tools\t%s\n", strings.Join(s.tools.Lines, " · "))
+	}
+	_ = w.Flush() // into memory
+	_, _ = io.WriteString(s.t.Err, folded(b.String(), widthOf(s.t.Err)))
+}
+
+// showReady ends the block with what to paste.
+func (s *server) showReady() {
+	if base, err := reachable(s.url()); err == nil && s.uds == "" {
+		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
+			"  ossrun launch codex        # or claude, opencode\n", base,
+			either(s.asksForKey(), "THE-KEY", "none"))
+	}
+	fmt.Fprintf(s.t.Err, "\nReady in %.1f s. Ctrl+C stops.\n\n", time.Since(s.began).Seconds())
+}
+
+// requestLines is the log on a terminal: requests in short, other records with what they name.
+type requestLines struct {
+	to io.Writer
+	slog.Level
+}
+
+func (h requestLines) Enabled(_ context.Context, l slog.Level) bool { return l >= h.Level }
+func (h requestLines) WithAttrs([]slog.Attr) slog.Handler           { return h } // there are none
+func (h requestLines) WithGroup(string) slog.Handler                { return h }
+
+func (h requestLines) Handle(_ context.Context, r slog.Record) error {
+	of, line := map[string]slog.Value{}, r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		of[a.Key] = a.Value
+		line += "  " + a.String()
+		return true
+	})
+	if r.Message == "request" {
+		path := strings.TrimPrefix(strings.TrimPrefix(of["path"].String(), "/"), "v1/")
+		line = fmt.Sprintf("%d  %-18s", of["status"].Int64(), path)
+		if fault, bad := of["error"]; bad {
+			line += "  " + fault.String()
+		} else {
+			if prompt := of["prompt_tokens"].Int64(); prompt > 0 {
+				line += fmt.Sprintf("  %d → %d tokens", prompt, of["completion_tokens"].Int64())
+			}
+			line += fmt.Sprintf("  %.2f s", float64(of["ms"].Int64())/1000)
+		}
+		if key, named := of["key"]; named {
+			line += "  " + key.String()
+		}
+	}
+	_, err := fmt.Fprintf(cleaned{h.to}, "%s  %s\n", r.Time.Format(time.TimeOnly), line)
+	return err
+}
