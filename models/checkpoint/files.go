@@ -19,6 +19,7 @@ type FileState struct {
 	Modified      int64 // in ns since 1970
 	Changed       int64 // likewise
 	Device, Inode uint64
+	Scale         string // of an adapter's file: how much of it is added
 }
 
 // ChangedSince tells whether the file was changed at or after a time.
@@ -55,7 +56,7 @@ func statesOf(paths []string) FileStates {
 	return list
 }
 
-// FileStates describes the weights' files as they are now.
+// FileStates describes the weights' files, and the adapters', as they are now.
 func (f Found) FileStates() FileStates {
 	if f.Demo {
 		return FileStates{}
@@ -64,7 +65,7 @@ func (f Found) FileStates() FileStates {
 	if err != nil {
 		return FileStates{}
 	}
-	return statesOf(paths)
+	return statesOf(paths).with(f.Lora)
 }
 
 // FileStates describes the weights' files as they were when they were opened.

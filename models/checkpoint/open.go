@@ -4,7 +4,7 @@
 // check: its Spec, and the name, type and shape of every tensor that the Spec calls for, have been
 // checked against the files. Whatever else a file says is refused in one sentence. Weights are
 // views of mapped memory; only those of a GGUF file are copied, into the order that the engine
-// reads.
+// reads, and those that a LoRA adapter changes.
 package checkpoint
 
 // Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor
@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/pack"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
@@ -34,11 +35,15 @@ type Checkpoint struct {
 	Path    string   // the folder or the GGUF file; "" for the embedded demo
 	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
 
+	Lora       []lora.Ref // adapters that change weights, in the order that they were given in
+	AdapterIDs string     // name all that they say, a line each
+
 	tensors map[string]models.Tensor
 	bytes   int64
 	states  FileStates
 	close   []func() error
 	gguf    *gguf.Weights // of a GGUF model; nil where tensors are views of the files
+	adapted *adapted      // of a model with adapters; else nil
 }
 
 // Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout:
@@ -108,15 +113,22 @@ func open(path string) (*Checkpoint, error) {
 // use marks open files as in use, so that ossrun rm leaves them alone. States that were read before
 // hold for the open files if they have not changed.
 func (c *Checkpoint) use(paths []string) error {
+	if err := c.mark(paths); err != nil {
+		return err
+	}
+	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
+		c.states = FileStates{}
+	}
+	return nil
+}
+
+func (c *Checkpoint) mark(paths []string) error {
 	for _, path := range paths {
 		use, err := store.Use(path)
 		if err != nil {
 			return err
 		}
 		c.close = append(c.close, use.Close)
-	}
-	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
-		c.states = FileStates{}
 	}
 	return nil
 }
@@ -212,7 +224,7 @@ func (c *Checkpoint) Close() (err error) {
 	for _, f := range c.close {
 		err = errors.Join(err, f())
 	}
-	c.close, c.tensors, c.gguf = nil, nil, nil
+	c.close, c.tensors, c.gguf, c.adapted = nil, nil, nil, nil
 	return err
 }
 
@@ -268,9 +280,16 @@ func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor s
 	return c.gguf.Load(ctx, free, without, progress)
 }
 
-// Fetch brings one tensor into memory as Load does, and its error says why that failed. It does
-// nothing for a name that is no tensor's.
+// Fetch brings one tensor into memory as Load and Merge do, and its error says why that failed. It
+// does nothing for a name that is no tensor's.
 func (c *Checkpoint) Fetch(name string) error {
+	if c.changes(name) {
+		return c.merge(context.Background(), []string{name}, nil)
+	}
+	return c.fetch(name)
+}
+
+func (c *Checkpoint) fetch(name string) error {
 	if c.gguf == nil {
 		return nil
 	}
@@ -280,4 +299,10 @@ func (c *Checkpoint) Fetch(name string) error {
 // Release gives the memory of a tensor back, if it is the checkpoint's own; it is read again when
 // it is asked for again. Nobody may be using its Data. False when there is nothing to give back:
 // weights of a mapped file are the system's to keep or to drop.
-func (c *Checkpoint) Release(name string) bool { return c.gguf != nil && c.gguf.Release(name) }
+func (c *Checkpoint) Release(name string) bool {
+	if c.changes(name) {
+		c.adapted.release(name, c.tensors[name].Data)
+		return true
+	}
+	return c.gguf != nil && c.gguf.Release(name)
+}

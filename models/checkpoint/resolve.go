@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
 )
@@ -35,10 +36,22 @@ type Found struct {
 	Complete bool
 
 	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
+	Lora []lora.Ref  // adapters that are added to it
 }
 
-// Open opens what was found.
+// Open opens what was found, with its adapters.
 func (f Found) Open() (*Checkpoint, error) {
+	c, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Adapt(f.Lora); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (f Found) open() (*Checkpoint, error) {
 	if f.GGUF != nil {
 		return openGGUF(f.GGUF)
 	}
@@ -201,7 +214,9 @@ func inspect(folder string) Found {
 		}
 	}
 	names := []string{singleFile}
-	if index, err := safetensors.ReadIndex(filepath.Join(folder,
+	if adapter := lora.Is(folder) && !found.Complete; adapter {
+		names, found.Complete = []string{lora.WeightsName}, true
+	} else if index, err := safetensors.ReadIndex(filepath.Join(folder,
 		safetensors.IndexName)); err == nil {
 		names = index.Files
 	} else if !exists(filepath.Join(folder, singleFile)) {

@@ -142,8 +142,12 @@ func recordPath(folder string, states []checkpoint.FileState) string {
 func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {
-		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d\n", s.Path, s.Size,
+		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d", s.Path, s.Size,
 			s.Modified, s.Changed, s.Device, s.Inode)
+		if s.Scale != "" {
+			text.WriteString(" scale " + s.Scale)
+		}
+		text.WriteString("\n")
 	}
 	return text.String()
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
 )
@@ -30,6 +31,7 @@ type Options struct {
 	Greedy int             // tokens that are read behind a prompt; default all
 	// each mode but Exact also with dense weights in 8 bits, where the device has them
 	Both bool
+	Lora []lora.Ref // adapters that the checkpoint is run with
 }
 
 // Run compares modes of a device (default: all it has) with the golden in dir. Each case, and after
@@ -50,6 +52,9 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 		return false, err
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	if err := ckpt.Adapt(o.Lora); err != nil {
+		return false, err
+	}
 	cases, err := Read(dir, ckpt.Spec.Vocab)
 	if err != nil {
 		return false, err

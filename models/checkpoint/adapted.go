@@ -1,0 +1,200 @@
+package checkpoint
+
+// A checkpoint with LoRA adapters: the tensors that they change are copies of its own, made when
+// they are asked for or all at once; every other tensor is the checkpoint's, so that the experts'
+// memory is shared with whoever else maps the files.
+//
+// What must stay true: nothing that is made of an adapted model, in memory or on the disk, has the
+// same key as what is made of its base, or of another adapter or scale.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/pack"
+)
+
+// adapted are the tensors that adapters change.
+type adapted struct {
+	list   []*lora.Adapter
+	base   map[string]models.Tensor // of the checkpoint, all of them
+	memory *pack.Memory
+	order  []string // the changed ones, as the Spec lists them
+
+	mu    sync.Mutex // held while tensors are made
+	there map[string]bool
+}
+
+// With is a model with adapters, each as lora.Find reads it.
+func (f Found) With(adapters []string) (Found, error) {
+	for _, text := range adapters {
+		ref, err := lora.Find(text)
+		if err != nil {
+			return f, err
+		}
+		f.Lora = append(f.Lora, ref)
+		f.Name += "+" + ref.Name
+	}
+	return f, nil
+}
+
+// pageBytes is what copies are aligned to, so that the memory of one can be given back.
+const pageBytes = 4096
+
+// Adapt adds adapters to an open checkpoint, which has none. After an error it is of no use.
+func (c *Checkpoint) Adapt(refs []lora.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	a := &adapted{base: c.tensors, there: map[string]bool{}}
+	states := c.states.with(refs)
+	for _, ref := range refs {
+		one, err := ref.Open(c.Spec)
+		if err != nil {
+			return err
+		}
+		a.list = append(a.list, one)
+		c.close = append(c.close, one.Close)
+		c.AdapterIDs += one.ID + "\n"
+		if err := c.mark(ref.Files()); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(states.Files, c.states.with(refs).Files) { // they changed meanwhile
+		states = FileStates{}
+	}
+	c.Lora, c.states = refs, states
+	var total int64
+	for _, t := range c.Spec.Tensors() {
+		for _, one := range a.list {
+			if one.Changes(t.Name) {
+				a.order = append(a.order, t.Name)
+				total += roundUp(t.Bytes())
+				break
+			}
+		}
+	}
+	var err error
+	if a.memory, err = pack.Reserve(total); err != nil {
+		return fmt.Errorf("%d bytes for the weights that adapters change: %w", total, err)
+	}
+	a.memory.PreferHugePages()
+	c.close = append(c.close, a.memory.Free)
+	c.tensors = maps.Clone(a.base)
+	rest := a.memory.Bytes
+	for _, name := range a.order {
+		t := a.base[name]
+		size := int64(len(t.Data))
+		t.Data, rest = rest[:size:size], rest[roundUp(size):]
+		c.tensors[name] = t
+	}
+	c.adapted = a
+	return nil
+}
+
+func roundUp(n int64) int64 { return (n + pageBytes - 1) / pageBytes * pageBytes }
+
+// with adds the states of adapters' files.
+func (s FileStates) with(refs []lora.Ref) FileStates {
+	for _, ref := range refs {
+		states := statesOf(ref.Files()).Files
+		if len(s.Files) == 0 || len(states) == 0 {
+			return FileStates{}
+		}
+		for _, state := range states {
+			state.Scale = fmt.Sprint(ref.Scale)
+			s.Files = append(s.Files, state)
+		}
+	}
+	return s
+}
+
+// changes tells whether an adapter changes a tensor.
+func (c *Checkpoint) changes(name string) bool {
+	return c.adapted != nil && slices.Contains(c.adapted.order, name)
+}
+
+// Merge makes the tensors that adapters change and that are not there yet, but for those that are
+// left out; without and progress may be nil. What the checkpoint holds of them itself leaves
+// memory. The error is ctx's cause where ctx ends first.
+func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool,
+	progress func(done, total int64)) error {
+	if c.adapted == nil {
+		return nil
+	}
+	var wanted []string
+	for _, name := range c.adapted.order {
+		if without == nil || !without(name) {
+			wanted = append(wanted, name)
+		}
+	}
+	return c.merge(ctx, wanted, progress)
+}
+
+// mergeValues is about how many values one goroutine makes at once.
+const mergeValues = 1 << 18
+
+func (c *Checkpoint) merge(ctx context.Context, wanted []string,
+	progress func(done, total int64)) error {
+	a := c.adapted
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var total int64
+	var done atomic.Int64
+	for _, name := range wanted {
+		if !a.there[name] {
+			total += int64(len(c.tensors[name].Data))
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	stop := mapping.ReportProgress(&done, total, progress)
+	defer stop()
+	for _, name := range wanted {
+		if a.there[name] {
+			continue
+		}
+		if err := c.fetch(name); err != nil {
+			return err
+		}
+		base, to := a.base[name], c.tensors[name].Data
+		sum, rows := lora.Add(base, a.list), base.Shape[0]
+		width := len(to) / rows
+		each := max(1, 2*mergeValues/width)
+		err := mapping.Each(ctx, runtime.GOMAXPROCS(0), (rows+each-1)/each, &done,
+			func(i int, _ *[]byte) (int64, error) {
+				first := i * each
+				count := min(each, rows-first)
+				part := to[first*width:][:count*width]
+				return int64(len(part)), sum.Rows(first, count, part)
+			})
+		if err != nil {
+			return err
+		}
+		a.there[name] = true
+		if c.gguf != nil {
+			c.gguf.Release(name)
+		} else if c.Path != "" {
+			mapping.PageOut(base.Data)
+		}
+	}
+	return nil
+}
+
+// release gives the memory of a changed tensor back, until it is asked for again.
+func (a *adapted) release(name string, data []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.memory.GiveBack(data) {
+		a.there[name] = false
+	}
+}

@@ -1,0 +1,207 @@
+package checkpoint_test
+
+// Checkpoints with LoRA adapters: which tensors are copies, what they hold, and that their files
+// are told apart. That the numbers are PEFT's is tested with an engine, in runtime/engine/golden.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// adapter writes an adapter for T1 and finds it.
+func adapter(t *testing.T, name string, endings ...string) lora.Ref {
+	t.Helper()
+	c := golden(t, "T1")
+	folder := filepath.Join(t.TempDir(), name)
+	if err := modeltest.NewAdapter(c.Spec, endings...).Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := lora.Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func adapted(t *testing.T, c *checkpoint.Checkpoint, refs ...lora.Ref) *checkpoint.Checkpoint {
+	t.Helper()
+	if err := c.Adapt(refs); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestAdapted: what an adapter changes is W + 2BA, in bfloat16, however it is asked for; everything
+// else is the base's own memory, and the base is as it was.
+func TestAdapted(t *testing.T) {
+	ref := adapter(t, "one", "q_proj.weight", "router.weight")
+	base, c := golden(t, "T1"), adapted(t, golden(t, "T1"), ref)
+	changed := 0
+	for _, to := range c.Spec.Tensors() {
+		was, is := base.Tensor(to.Name), c.Tensor(to.Name)
+		if !strings.HasSuffix(to.Name, "q_proj.weight") &&
+			!strings.HasSuffix(to.Name, "router.weight") {
+			if !bytes.Equal(was.Data, is.Data) || c.Release(to.Name) {
+				t.Errorf("%s is changed", to.Name)
+			}
+			continue
+		}
+		changed++
+		if want := withAdapter(t, was, ref.Path, 2); !bytes.Equal(is.Data, want) {
+			t.Errorf("%s is not W + 2BA", to.Name)
+		}
+	}
+	if changed != 2*c.Spec.Layers {
+		t.Errorf("%d tensors are changed", changed)
+	}
+	// given back, it is made again
+	const name = "model.layers.0.self_attn.q_proj.weight"
+	first := bytes.Clone(c.Tensor(name).Data)
+	if !c.Release(name) || !bytes.Equal(c.Tensor(name).Data, first) {
+		t.Error("what was given back is not made again")
+	}
+	// all at once, but for what is left out
+	all, last := adapted(t, golden(t, "T1"), ref), int64(0)
+	without := func(name string) bool { return strings.HasSuffix(name, "router.weight") }
+	if err := all.Merge(t.Context(), without, func(done, total int64) {
+		if last = done; done > total {
+			t.Errorf("%d of %d", done, total)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(c.Spec.Layers * len(first)); last != want {
+		t.Errorf("%d bytes are made, want %d", last, want)
+	}
+	if !bytes.Equal(all.Tensor(name).Data, first) {
+		t.Error("made all at once it is another")
+	}
+}
+
+// withAdapter is W + scale*BA, computed in the plainest way.
+func withAdapter(t *testing.T, w models.Tensor, folder string, scale float64) []byte {
+	t.Helper()
+	held := modeltest.NewAdapter(golden(t, "T1").Spec, "q_proj.weight", "router.weight")
+	value := func(data []byte, i int) float64 {
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16))
+	}
+	find := func(part string) modeltest.Tensor {
+		module := strings.TrimSuffix(w.Name, ".weight")
+		return held.Tensors[slices.IndexFunc(held.Tensors, func(t modeltest.Tensor) bool {
+			return t.Name == "base_model.model."+module+"."+part+".weight"
+		})]
+	}
+	a, b := find("lora_A"), find("lora_B")
+	out := make([]byte, len(w.Data))
+	rank, in := a.Shape[0], a.Shape[1]
+	for i := range len(out) / 2 {
+		sum := value(w.Data, i)
+		for r := range rank {
+			sum += scale * value(b.Data, i/in*rank+r) * value(a.Data, r*in+i%in)
+		}
+		bits := math.Float32bits(float32(sum))
+		binary.LittleEndian.PutUint16(out[2*i:], uint16((bits+0x7fff+bits>>16&1)>>16))
+	}
+	return out
+}
+
+// TestAdaptedLayouts: the same adapter on the same model as a GGUF file and in original/, and on
+// the demo in memory.
+func TestAdaptedLayouts(t *testing.T) {
+	ref := adapter(t, "one", "k_proj.weight", "lm_head.weight")
+	want := adapted(t, golden(t, "T1"), ref)
+	file, err := modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "t1", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := t.TempDir()
+	if err := modeltest.WriteOriginal(golden(t, "T1"), original); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, original} {
+		found, err := checkpoint.Resolve(path)
+		if err == nil {
+			found, err = found.With([]string{ref.Path})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(found.Name, "+one") {
+			t.Errorf("it is called %s", found.Name)
+		}
+		c, err := found.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.Load(t.Context(), 0, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range want.Spec.Tensors() {
+			if !bytes.Equal(c.Tensor(to.Name).Data, want.Tensor(to.Name).Data) {
+				t.Errorf("%s: %s differs", path, to.Name)
+			}
+		}
+	}
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer demo.Close()
+	folder := t.TempDir()
+	if err := modeltest.NewAdapter(demo.Spec, "v_proj.weight").Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	before := bytes.Clone(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data)
+	adapted(t, demo, lora.Ref{Name: "x", Path: folder, Scale: 1})
+	if bytes.Equal(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data, before) {
+		t.Error("the demo is not changed")
+	}
+}
+
+// TestAdaptedStates: files of an adapted model are not those of its base, of another scale, or of
+// another adapter, whether it is open or only found.
+func TestAdaptedStates(t *testing.T) {
+	one, two := adapter(t, "one", "q_proj.weight"), adapter(t, "two", "k_proj.weight")
+	half := one
+	half.Scale = 0.5
+	seen := map[string]string{}
+	found, err := checkpoint.Resolve(golden(t, "T1").Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, refs := range map[string][]lora.Ref{"base": nil, "one": {one}, "half": {half},
+		"two": {two}, "both": {one, two}} {
+		found.Lora = refs
+		c, err := found.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		states := c.FileStates().Files
+		if !slices.Equal(states, found.FileStates().Files) || len(states) == 0 {
+			t.Errorf("%s: %v when it is open, %v when it is found", name, states,
+				found.FileStates().Files)
+		}
+		key := ""
+		for _, s := range states {
+			key += s.Path + s.Scale + "\n"
+		}
+		for _, k := range []string{key, c.AdapterIDs} {
+			if other, is := seen[k]; is {
+				t.Errorf("%s and %s have the same key", name, other)
+			}
+			seen[k] = name
+		}
+	}
+}

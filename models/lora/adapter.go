@@ -1,0 +1,253 @@
+// Package lora reads LoRA adapters in PEFT's folders and adds them to a model's weights.
+//
+// What must stay true: an adapter is added as PEFT would add it, or refused in one sentence; every
+// tensor of its file is used; the numbers that are added are finite.
+package lora
+
+// Opening an adapter: its config, the header of its one file, then every tensor against the
+// model's shape. All its numbers are read once, so that what is not finite is refused before
+// anything is computed with it.
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// WeightsName is the file that has an adapter's tensors.
+const WeightsName = "adapter_model.safetensors"
+
+// Adapter is an open adapter that fits a model. Its tensors are views of the mapped file.
+type Adapter struct {
+	Ref
+	ID string // names all that it says, and how much of it is added
+
+	file    *safetensors.File
+	changes map[string]*change // by the model's tensor
+}
+
+// change is what an adapter says of one tensor: how much of a product is added, or other values.
+type change struct {
+	a, b  safetensors.Tensor // [rank, in], [out, rank]
+	scale float64
+	saved safetensors.Tensor // what training made of the tensor; without Data: nothing
+}
+
+// kinds are the types that an adapter's numbers may have.
+var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
+	safetensors.F32: gguf.F32}
+
+// Open opens an adapter for a model of shape spec.
+func (r Ref) Open(spec models.Spec) (_ *Adapter, err error) {
+	if stat, err := os.Stat(r.Path); err != nil || !stat.IsDir() {
+		return nil, notAFolder(r.Path, err)
+	}
+	a := &Adapter{Ref: r, changes: map[string]*change{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("adapter %s: %w", r.Name, err), a.Close())
+		}
+	}()
+	text, err := models.ReadFile(filepath.Join(r.Path, models.LoRAConfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: give the folder that PEFT saved", r.Path,
+			models.LoRAConfig)
+	}
+	if err != nil {
+		return nil, err
+	}
+	config, err := models.ParseLoRA(text)
+	if err == nil {
+		err = otherBase(config.Base, spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.file, err = safetensors.Open(filepath.Join(r.Path, WeightsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: save the adapter with PEFT's save_pretrained, as "+
+			"safetensors", r.Path, WeightsName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%v %d %s\n", r.Scale, len(text), text)
+	for i := range a.file.Header.Tensors {
+		t := a.file.Tensor(i)
+		if err := a.place(t); err != nil {
+			return nil, err
+		}
+		if err := readNumbers(t, sum); err != nil {
+			return nil, err
+		}
+	}
+	a.ID = hex.EncodeToString(sum.Sum(nil))
+	return a, a.check(config, spec)
+}
+
+// Close unmaps the file.
+func (a *Adapter) Close() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Close()
+}
+
+// notAFolder says what a path is where an adapter's folder belongs.
+func notAFolder(path string, err error) error {
+	switch name := filepath.Base(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s", path)
+	case err != nil:
+		return err
+	case strings.HasSuffix(name, ".gguf"):
+		return fmt.Errorf("%s is an adapter for llama.cpp: give the folder that PEFT saved", path)
+	}
+	return fmt.Errorf("%s is not a folder: give the one that holds %s and %s", path,
+		models.LoRAConfig, WeightsName)
+}
+
+// otherBase refuses an adapter that names another model of the catalogue as its base: gpt-oss-20b
+// and gpt-oss-120b have matrices of the same shapes.
+func otherBase(base string, spec models.Spec) error {
+	shaped := func(name string) bool {
+		return slices.ContainsFunc(models.Catalogue(), func(e models.Entry) bool {
+			return e.HF != "" && strings.Contains(name, e.Spec.Name) && e.Spec.SameShape(spec)
+		})
+	}
+	known := slices.ContainsFunc(models.Catalogue(),
+		func(e models.Entry) bool { return e.HF != "" && e.Spec.SameShape(spec) })
+	name := strings.ToLower(filepath.Base(filepath.ToSlash(base)))
+	for _, e := range models.Catalogue() {
+		if e.HF != "" && strings.Contains(name, e.Spec.Name) && known && !shaped(name) {
+			return fmt.Errorf("it was trained on %s: choose that model with --model %s",
+				safetensors.Show(base), e.ID)
+		}
+	}
+	return nil
+}
+
+// place sorts one tensor of the file.
+func (a *Adapter) place(t safetensors.Tensor) error {
+	shown := safetensors.Show(t.Name)
+	name, ok := strings.CutPrefix(t.Name, "base_model.model.")
+	switch {
+	case !ok:
+		return fmt.Errorf("%s holds tensor %s, which PEFT would call base_model.model. and so on",
+			WeightsName, shown)
+	case strings.Contains(name, ".mlp.experts."):
+		return fmt.Errorf("it changes the experts (tensor %s), whose weights are MXFP4: %s", shown,
+			models.MergeElsewhere)
+	case strings.Contains(name, ".lora_embedding_"), strings.Contains(name, ".lora_magnitude_"):
+		return fmt.Errorf("%s holds tensor %s, which is not supported: %s", WeightsName, shown,
+			models.MergeElsewhere)
+	}
+	if _, ok := kinds[t.DType]; !ok {
+		return fmt.Errorf("%s: tensor %s is %s, not BF16, F16 or F32", WeightsName, shown, t.DType)
+	}
+	// the wrappers of PEFT, and the Linear that unsloth puts into the router
+	name = strings.NewReplacer(".base_layer.", ".", ".modules_to_save.", ".", ".default.", ".",
+		".mlp.router.linear.", ".mlp.router.").Replace(name)
+	of := func(tensor string) *change {
+		if a.changes[tensor] == nil {
+			a.changes[tensor] = &change{}
+		}
+		return a.changes[tensor]
+	}
+	where := (*safetensors.Tensor)(nil)
+	if module, ok := strings.CutSuffix(name, ".lora_A.weight"); ok {
+		where = &of(module + ".weight").a
+	} else if module, ok := strings.CutSuffix(name, ".lora_B.weight"); ok {
+		where = &of(module + ".weight").b
+	} else {
+		where = &of(name).saved
+	}
+	if where.Data != nil {
+		return fmt.Errorf("%s holds tensor %s under two names", WeightsName, shown)
+	}
+	*where = t
+	return nil
+}
+
+// check compares what an adapter changes with the tensors of the model.
+func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
+	rest := maps.Clone(a.changes)
+	for _, to := range spec.Tensors() {
+		c := rest[to.Name]
+		if c == nil || to.DType != models.BF16 {
+			continue
+		}
+		delete(rest, to.Name)
+		if c.saved.Data != nil && !slices.Equal(c.saved.Shape, to.Shape) {
+			return misfit(c.saved, to.Shape, config, spec)
+		}
+		if c.a.Data == nil && c.b.Data == nil {
+			continue
+		}
+		module := strings.TrimSuffix(to.Name, ".weight")
+		if c.a.Data == nil || c.b.Data == nil || len(to.Shape) != 2 {
+			return fmt.Errorf("%s does not hold a pair of lora_A and lora_B for %s", WeightsName,
+				module)
+		}
+		rank := config.Rank(module)
+		if in := []int{rank, to.Shape[1]}; !slices.Equal(c.a.Shape, in) {
+			return misfit(c.a, in, config, spec)
+		}
+		if out := []int{to.Shape[0], rank}; !slices.Equal(c.b.Shape, out) {
+			return misfit(c.b, out, config, spec)
+		}
+		c.scale = config.Scale(module)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		return fmt.Errorf("%s changes %s, which %s does not have%s", WeightsName,
+			safetensors.Show(name), spec.Name, trainedOn(config))
+	}
+	if len(a.changes) == 0 {
+		return fmt.Errorf("%s holds no tensor", WeightsName)
+	}
+	return nil
+}
+
+func misfit(t safetensors.Tensor, want []int, config models.LoRA, spec models.Spec) error {
+	return fmt.Errorf("%s: tensor %s has shape %v, %s needs %v%s", WeightsName,
+		safetensors.Show(t.Name), t.Shape, spec.Name, want, trainedOn(config))
+}
+
+func trainedOn(config models.LoRA) string {
+	if config.Base == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it was trained on %s", safetensors.Show(config.Base))
+}
+
+// readNumbers adds a tensor to a sum, and refuses numbers that are not finite.
+func readNumbers(t safetensors.Tensor, sum hash.Hash) error {
+	const some = 1 << 14
+	size := t.DType.Bits() / 8
+	fmt.Fprintf(sum, "%q %s %v\n", t.Name, t.DType, t.Shape)
+	sum.Write(t.Data)
+	values := make([]float32, some)
+	for data := range slices.Chunk(t.Data, some*size) {
+		gguf.Floats(values, data, kinds[t.DType])
+		for _, v := range values[:len(data)/size] {
+			if v-v != 0 {
+				return fmt.Errorf("%s: tensor %s holds %v: only finite numbers can be added",
+					WeightsName, safetensors.Show(t.Name), v)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package lora
+
+// Which adapter a person means: a folder, or a repository in the Hugging Face cache, and how much
+// of it is to be added.
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Ref is an adapter and how much of it is added.
+type Ref struct {
+	Name  string  // the folder's, or the repository's without its owner
+	Path  string  // the folder, absolute
+	Scale float64 // 1: as it was trained
+}
+
+// mostScale bounds what an adapter is multiplied by.
+const mostScale = 100
+
+// Find reads FOLDER[:SCALE] or hf:owner/name[@revision][:SCALE]. It opens nothing.
+func Find(text string) (Ref, error) {
+	r, source := Ref{Scale: 1}, text
+	if at := strings.LastIndex(text, ":"); at > 0 && !there(text) {
+		if scale, err := strconv.ParseFloat(text[at+1:], 64); err == nil {
+			r.Scale, source = scale, text[:at]
+		}
+	}
+	if !(math.Abs(r.Scale) <= mostScale) {
+		return r, fmt.Errorf("the scale of adapter %s must lie between -%d and %[2]d, not %v",
+			safetensors.Show(source), mostScale, r.Scale)
+	}
+	if id, ok := strings.CutPrefix(source, "hf:"); ok && !there(source) {
+		return r.cached(id)
+	}
+	path, err := filepath.Abs(source)
+	if err != nil {
+		return r, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return r, notAFolder(source, err)
+	}
+	r.Name, r.Path = filepath.Base(path), path
+	if repo, ok := store.RepoOf(path); ok {
+		r.Name = repo.Name
+	}
+	return r, nil
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// cached finds a repository's adapter in the cache.
+func (r Ref) cached(id string) (Ref, error) {
+	repo, revision, err := models.ParseHF(id)
+	if err != nil {
+		return r, err
+	}
+	root, err := store.Root()
+	if err != nil {
+		return r, err
+	}
+	snapshots, err := store.Select(root, repo, revision)
+	if err != nil {
+		return r, err
+	}
+	for _, s := range snapshots {
+		if r.Name, r.Path = repo.Name, s.Path; there(filepath.Join(s.Path, WeightsName)) {
+			return r, nil
+		}
+	}
+	if len(snapshots) > 0 && there(filepath.Join(r.Path, "config.json")) {
+		return r, fmt.Errorf("hf:%s is a model, not an adapter: choose it with --model hf:%[1]s",
+			id)
+	}
+	return r, fmt.Errorf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", id)
+}
+
+// Files are the paths of the files that an adapter is read from.
+func (r Ref) Files() []string {
+	return []string{filepath.Join(r.Path, models.LoRAConfig), filepath.Join(r.Path, WeightsName)}
+}
+
+// String tells adapters and their scales apart.
+func (r Ref) String() string { return fmt.Sprintf("%s:%v", r.Path, r.Scale) }
+
+// Is tells whether a folder holds an adapter.
+func Is(folder string) bool { return there(filepath.Join(folder, models.LoRAConfig)) }
+
+// Of is the base model of the adapter in a folder, "" where there is no adapter.
+func Of(folder string) string {
+	text, err := models.ReadFile(filepath.Join(folder, models.LoRAConfig))
+	if err != nil {
+		return ""
+	}
+	config, err := models.ParseLoRA(text)
+	if err != nil {
+		return ""
+	}
+	return safetensors.Show(config.Base)
+}

@@ -1,0 +1,115 @@
+package lora
+
+// A tensor with what adapters add to it. Sums are made in float64 and rounded once, to bfloat16,
+// the type of the weights that the engine reads.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// mostBF16 is the largest bfloat16.
+const mostBF16 = 0x1.FEp127
+
+// Sum is a tensor of a model and the adapters that change it.
+type Sum struct {
+	base  safetensors.Tensor
+	width int // values of a row; 1 of a vector
+	parts []part
+}
+
+// part is what one adapter changes.
+type part struct {
+	*change
+	name   string
+	factor float64   // of the adapter
+	a      []float64 // the change's
+}
+
+// Changes tells whether an adapter changes a tensor.
+func (a *Adapter) Changes(tensor string) bool { return a.changes[tensor] != nil }
+
+// Add prepares the sum of a tensor of the model, which is BF16, and what adapters change of it.
+func Add(base safetensors.Tensor, list []*Adapter) *Sum {
+	s := &Sum{base: base, width: 1}
+	if len(base.Shape) > 1 {
+		s.width = base.Shape[1]
+	}
+	for _, a := range list {
+		c := a.changes[base.Name]
+		if c == nil {
+			continue
+		}
+		p := part{change: c, name: a.Name, factor: a.Scale}
+		if c.a.Data != nil {
+			p.a = make([]float64, c.a.Shape[0]*s.width)
+			values := make([]float32, len(p.a))
+			gguf.Floats(values, c.a.Data, kinds[c.a.DType])
+			for i, v := range values {
+				p.a[i] = float64(v)
+			}
+		}
+		s.parts = append(s.parts, p)
+	}
+	return s
+}
+
+// Rows writes rows of the sum, as bfloat16.
+func (s *Sum) Rows(first, count int, to []byte) error {
+	w := s.width
+	sum, base, other := make([]float64, w), make([]float32, w), make([]float32, w)
+	bits := make([]byte, 4*w)
+	var b []float32
+	for i := range count {
+		row(base, s.base, first+i, w)
+		for j, v := range base {
+			sum[j] = float64(v)
+		}
+		for _, p := range s.parts {
+			if p.saved.Data != nil {
+				row(other, p.saved, first+i, w)
+				for j, v := range other {
+					sum[j] += p.factor * (float64(v) - float64(base[j]))
+				}
+			}
+			if p.a == nil {
+				continue
+			}
+			rank := len(p.a) / w
+			if len(b) < rank {
+				b = make([]float32, rank)
+			}
+			row(b, p.b, first+i, rank)
+			for r, v := range b[:rank] {
+				addScaled(sum, p.a[r*w:][:w], p.factor*p.scale*float64(v))
+			}
+		}
+		for j, v := range sum {
+			if !(math.Abs(v) <= mostBF16) {
+				return fmt.Errorf("adapter %s makes %v of a weight of %s, which no bfloat16 holds",
+					s.parts[len(s.parts)-1].name, v, s.base.Name)
+			}
+			binary.LittleEndian.PutUint32(bits[4*j:], math.Float32bits(float32(v)))
+		}
+		gguf.ToBF16(to[2*i*w:][:2*w], bits, gguf.F32)
+	}
+	return nil
+}
+
+// row reads a row of width values.
+func row(to []float32, t safetensors.Tensor, at, width int) {
+	size := width * t.DType.Bits() / 8
+	gguf.Floats(to, t.Data[at*size:][:size], kinds[t.DType])
+}
+
+// addScaled adds values times a factor.
+func addScaled(sum, values []float64, factor float64) {
+	values = values[:len(sum)]
+	for i := range sum {
+		sum[i] += factor * values[i]
+	}
+}
