@@ -170,7 +170,8 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		}
 		return ctx.Err() == nil, nil
 	}
-	ask := loadText{Path: ckpt.Path, Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
+	ask := loadText{Path: ckpt.Path, Lora: ckpt.Lora, AdapterIDs: ckpt.AdapterIDs,
+		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
 	err := b.c.call(request{kind: load, ask: ask, into: &t, part: more})
 	if err = errors.Join(ctx.Err(), err); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -77,12 +78,15 @@ type (
 		Room    engine.Room
 		Backend backendText // which may have changed
 	}
-	// loadText names a checkpoint that the worker opens itself, Path or the demo, and its files.
+	// loadText names a checkpoint that the worker opens itself, Path or the demo, its adapters and
+	// its files.
 	loadText struct {
-		Path     string
-		Spec     models.Spec
-		Files    []checkpoint.FileState
-		Settings engine.Settings
+		Path       string
+		Lora       []lora.Ref
+		AdapterIDs string
+		Spec       models.Spec
+		Files      []checkpoint.FileState
+		Settings   engine.Settings
 	}
 	loadedText struct {
 		Settings   engine.Settings

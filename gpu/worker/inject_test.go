@@ -216,10 +216,12 @@ func TestCrookedParent(t *testing.T) {
 		message{kind: test, text: []byte(`{}`)}, message{kind: done}, message{kind: failed},
 		message{kind: proceed}, message{kind: part})
 	ckpt := tiny(t)
-	good := loadText{ckpt.Path, ckpt.Spec, ckpt.FileStates().Files, small}
+	good := loadText{Path: ckpt.Path, Spec: ckpt.Spec, Files: ckpt.FileStates().Files,
+		Settings: small}
 	for what, change := range map[string]func(*loadText){
 		"another shape": func(l *loadText) { l.Spec.Layers++ },
 		"no files":      func(l *loadText) { l.Files = nil },
+		"no adapter":    func(l *loadText) { l.AdapterIDs = "another\n" },
 		"another size":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Size++ },
 		"another inode": func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Inode++ },
 		"another time":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Modified++ },
@@ -293,7 +295,8 @@ func crookedServer(t testing.TB) *server {
 func FuzzServer(f *testing.F) {
 	s := crookedServer(f)
 	ckpt := tiny(f)
-	good := jsonMessage(f, load, loadText{ckpt.Path, ckpt.Spec, ckpt.FileStates().Files, small})
+	good := jsonMessage(f, load, loadText{Path: ckpt.Path, Spec: ckpt.Spec,
+		Files: ckpt.FileStates().Files, Settings: small})
 	f.Add(uint32(room), uint32(0), jsonMessage(f, room, askRoom{ckpt.Spec, small, true}).text)
 	f.Add(uint32(advance), uint32(64), []byte{1, 0, 0, 0})
 	f.Add(uint32(writeCache), uint32(8), []byte(`{"Bytes":8}`))

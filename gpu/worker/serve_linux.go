@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -238,17 +239,23 @@ func (s *server) load(a loadText) (_ *message, err error) {
 
 // open opens the checkpoint, which must be the very files that the parent has open.
 func (a *loadText) open() (_ *checkpoint.Checkpoint, err error) {
+	var ckpt *checkpoint.Checkpoint
 	if a.Path == "" {
-		return checkpoint.OpenDemo()
+		ckpt, err = checkpoint.OpenDemo()
+	} else {
+		ckpt, err = checkpoint.Open(a.Path)
 	}
-	ckpt, err := checkpoint.Open(a.Path)
 	if err != nil {
 		return nil, err
 	}
+	if err := ckpt.Adapt(a.Lora); err != nil {
+		return nil, errors.Join(err, ckpt.Close())
+	}
 	a.Spec.Name = ckpt.Spec.Name // what a model is called does not matter here
-	if !ckpt.Spec.SameShape(a.Spec) || !slices.Equal(ckpt.FileStates().Files, a.Files) {
+	if ckpt.AdapterIDs != a.AdapterIDs || a.Path != "" && (!ckpt.Spec.SameShape(a.Spec) ||
+		!slices.Equal(ckpt.FileStates().Files, a.Files)) {
 		return nil, errors.Join(fmt.Errorf("the files in %s have changed since they were opened",
-			a.Path), ckpt.Close())
+			cmp.Or(a.Path, "an adapter's folder")), ckpt.Close())
 	}
 	return ckpt, nil
 }

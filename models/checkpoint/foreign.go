@@ -65,8 +65,8 @@ func foreignFolder(path string) error {
 	switch {
 	case slices.Contains(names, "adapter_config.json"):
 		return fmt.Errorf(
-			"%s holds a LoRA adapter, not a model: merge it into its base model and keep the "+
-				"experts in MXFP4", name)
+			"%s holds a LoRA adapter, not a model: choose its base model, and add --lora %s", name,
+			path)
 	case holds(".gguf"):
 		return fmt.Errorf(
 			"%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)

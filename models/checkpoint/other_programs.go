@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -248,10 +249,16 @@ func Inventory() ([]Stored, error) {
 			return nil, err
 		}
 		for _, s := range snapshots {
-			if !known && !related && !describesGPTOSS(filepath.Join(s.Path, "config.json")) {
+			adapter := lora.Of(s.Path)
+			if !known && !related && !strings.Contains(adapter, "gpt-oss") &&
+				!describesGPTOSS(filepath.Join(s.Path, "config.json")) {
 				continue
 			}
 			stored := Stored{Found: inspect(s.Path), Main: s.Main, Note: entry.Special}
+			if adapter != "" {
+				stored.Note = "a LoRA adapter for " + adapter + ", which --lora hf:" + repo.ID() +
+					" adds"
+			}
 			if related {
 				stored.Note = relative.Does
 			}

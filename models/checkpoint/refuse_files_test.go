@@ -165,8 +165,7 @@ func TestRefuseFolders(t *testing.T) {
 			"a.txt is a file: point at a folder with config.json and model.safetensors"},
 		{"adapter", map[string]string{"adapter_config.json": "{}",
 			"adapter_model.safetensors": "x"}, "",
-			"it holds a LoRA adapter, not a model: merge it into its base model and keep the " +
-				"experts in MXFP4"},
+			"it holds a LoRA adapter, not a model: choose its base model, and add --lora FOLDER"},
 		{"original", map[string]string{"dtypes.json": "{}", "model.safetensors": "x"}, "",
 			"it has no config.json beside its safetensors: download config.json too"},
 		{"original only", map[string]string{"original/dtypes.json": "{}", "README.md": ""}, "",
@@ -192,7 +191,8 @@ func TestRefuseFolders(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			refuse(t, filepath.Join(folder, test.open), test.want)
+			refuse(t, filepath.Join(folder, test.open),
+				strings.Replace(test.want, "FOLDER", folder, 1))
 		})
 	}
 	t.Run("nothing there", func(t *testing.T) {

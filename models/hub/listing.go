@@ -89,14 +89,14 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 var small = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-	"chat_template.json",
+	"chat_template.json", "adapter_config.json",
 }
 
 // Needed chooses the files that running a model takes, the small ones first: those of the root, and
-// of the weights either the shards or the single file. What is in folders (original/, metal/) is
-// the same model in another layout.
+// of the weights either the shards or the single file, or the LoRA adapter's where there are none.
+// What is in folders (original/, metal/) is the same model in another layout.
 func (r Revision) Needed() []Listed {
-	var files, weights []Listed
+	var files, weights, adapter []Listed
 	sharded := slices.ContainsFunc(r.Files,
 		func(f Listed) bool { return f.Path == "model.safetensors.index.json" })
 	for _, f := range r.Files {
@@ -107,7 +107,12 @@ func (r Revision) Needed() []Listed {
 			files = append(files, f)
 		case single && !sharded, shard:
 			weights = append(weights, f)
+		case f.Path == "adapter_model.safetensors":
+			adapter = append(adapter, f)
 		}
+	}
+	if len(weights) == 0 {
+		weights = adapter
 	}
 	slices.SortFunc(files,
 		func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
@@ -121,18 +126,19 @@ func (r Revision) usable(repo string) error {
 	for i, f := range r.Files {
 		names[i] = f.Path
 	}
-	config := slices.Contains(names, "config.json")
+	config, adapter := slices.Contains(names, "config.json"),
+		slices.Contains(names, "adapter_config.json")
 	weights := slices.ContainsFunc(r.Needed(),
 		func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
 	switch {
-	case weights && config:
+	case weights && (config || adapter):
 		return nil
 	case slices.ContainsFunc(names, func(p string) bool { return path.Ext(p) == ".gguf" }):
 		return fmt.Errorf(
 			"%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)
-	case slices.Contains(names, "adapter_config.json"):
-		return fmt.Errorf(
-			"%s holds a LoRA adapter, not a model: merge it into its base model first", repo)
+	case adapter:
+		return fmt.Errorf("%s holds a LoRA adapter without adapter_model.safetensors: save it as "+
+			"safetensors", repo)
 	case !weights:
 		return fmt.Errorf(
 			"%s has no model*.safetensors in its root: it is not a model that ossrun runs", repo)

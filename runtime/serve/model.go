@@ -256,11 +256,17 @@ func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.C
 		}
 	}
 	_, free := b.Memory()
-	return p.during("reading "+found.Name, func(show func(done, total int64)) error {
+	err := p.during("reading "+found.Name, func(show func(done, total int64)) error {
 		if found.GGUF == nil || onGPU(b) {
 			return found.ReadAhead(ctx, free, replaced, show)
 		}
 		return ckpt.Load(ctx, free, replaced.Does, show)
+	})
+	if err != nil || len(found.Lora) == 0 || onGPU(b) { // a card gets one tensor after the other
+		return err
+	}
+	return p.during("merging "+found.Name, func(show func(done, total int64)) error {
+		return ckpt.Merge(ctx, replaced.Does, show)
 	})
 }
 
@@ -325,8 +331,8 @@ func (m *Model) restart(fault error) (sched.StepEngine, error) {
 // give back what they took.
 func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense,
-		s.Deterministic)
+	fmt.Fprintf(h, "%+v %s %s %s %t%s", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense,
+		s.Deterministic, ckpt.AdapterIDs)
 	last := ckpt.Spec.Layers - 1
 	for _, name := range []string{
 		"model.norm.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.k_proj.weight",

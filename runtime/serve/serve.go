@@ -85,8 +85,20 @@ func (m *Models) Backend() engine.Backend { return m.spare }
 // OnGPU tells whether that is a GPU.
 func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
-// Find finds the model of the options, else the best that is here and fits, else what absent says.
+// Find finds the model of the options, else the best that is here and fits, else what absent says;
+// with the adapters of the options.
 func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
+	found, err := m.find(absent)
+	if err != nil {
+		return found, err
+	}
+	if found, err = found.With(m.options.Lora); err != nil {
+		return found, &ModelError{err}
+	}
+	return found, nil
+}
+
+func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		found, err := checkpoint.Resolve(m.options.Model)
 		if err != nil {
@@ -207,12 +219,16 @@ func (m *Models) Close() (err, lost error) {
 	return err, lost
 }
 
-// keyOf is what a model is kept under: where it lies.
+// keyOf is what a model is kept under: where it lies, and its adapters.
 func keyOf(f checkpoint.Found) string {
+	key := f.Path
 	if f.Demo {
-		return models.Demo
+		key = models.Demo
 	}
-	return f.Path
+	for _, adapter := range f.Lora {
+		key += "+" + adapter.String()
+	}
+	return key
 }
 
 // loadKey is the set's load. Its error is *unavailable, or wraps errNoRoom.
@@ -360,7 +376,7 @@ func (r *runner) Device() string {
 func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()
-	e, _ := models.Lookup(r.found.Name)
+	e, _ := models.Lookup(cmp.Or(r.found.ID, r.found.Name))
 	return cmp.Or(r.models.contexts[keyOf(r.found)], r.models.options.Settings.MaxModelLen,
 		e.Spec.MaxPosition)
 }

@@ -18,6 +18,7 @@ import (
 // Options are what a verb asks for.
 type Options struct {
 	Model       string   // "": the best that is here and fits
+	Lora        []string // adapters that are added to it, as lora.Find reads them
 	ServedNames []string // with them the process serves one model, under these names
 	Settings    engine.Settings
 	Preset      string // "" or one of Presets

@@ -44,8 +44,8 @@ func chatCommand(t Terminal) *cli.Command {
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         ossrun chat -c \"And 2029?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"",
-		Flags: flagTable(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
-			toolFlags(&chosen, ""), groupModel,
+		Flags: flagTable(engineFlags(&options), groupModel, loraFlag(&options),
+			memoryFlags(&options), samplingFlags(&answers), toolFlags(&chosen, ""), groupModel,
 			mark("alone", "load the model here, even where ossrun serve has loaded it already"),
 			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
 				"any server; OSSRUN_API_KEY is its key"),

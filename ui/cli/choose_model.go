@@ -33,8 +33,8 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, repor
 	if url := c.String("endpoint"); url != "" {
 		return chooseEndpoint(c, url, report, talk)
 	}
-	opener := local.Opener{Options: modelOptions(c, t, o), OwnEngine: wantsOwn(c),
-		Version: build().Version, Absent: absentModel(c, t, stays), Chosen: chosen,
+	opener := local.Opener{Options: modelOptions(c, t, o), Version: build().Version,
+		OwnEngine: wantsOwn(c) || len(o.Lora) > 0, Absent: absentModel(c, t, stays), Chosen: chosen,
 		Report: report}
 	if stays {
 		talk.Loading = &chat.Loading{}
@@ -54,7 +54,7 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, repor
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads",
+var ownEngine = []string{"alone", "lora", "device", "gpu", "cpu-experts", "isolate", "threads",
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 

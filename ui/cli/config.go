@@ -135,6 +135,9 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 			continue
 		}
 		from, value := origin(c, name), c.Value(name)
+		if list, several := value.(cli.StringSlice); several {
+			value = strings.Join(list.Value(), ",")
+		}
 		line := "# " + name + ":"
 		switch {
 		case name == "api-key" && value != "":

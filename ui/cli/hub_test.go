@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -20,8 +21,8 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, and a gated
-// someone/gated.
+// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, a gated
+// someone/gated, and an adapter for it as someone/adapter.
 func startHub() (*hubtest.Server, error) {
 	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
@@ -41,7 +42,37 @@ func startHub() (*hubtest.Server, error) {
 	server.Add("openai/gpt-oss-20b", &hubtest.Repo{Files: files})
 	server.Add("someone/tune", &hubtest.Repo{Files: files, Refs: []string{"v1"}})
 	server.Add("someone/gated", &hubtest.Repo{Files: files, Gated: true, Token: "good"})
+	adapter, err := demoAdapter("v_proj.weight", "lm_head.weight")
+	if err != nil {
+		return nil, err
+	}
+	adapter.Config["base_model_name_or_path"] = "openai/gpt-oss-20b"
+	config, err := json.Marshal(adapter.Config)
+	if err != nil {
+		return nil, err
+	}
+	server.Add("someone/adapter", &hubtest.Repo{Files: map[string]*hubtest.File{
+		"adapter_config.json":       hubtest.Text(string(config)),
+		"adapter_model.safetensors": hubtest.LFS(modeltest.Encode(adapter.Tensors, nil)),
+	}})
 	return server, nil
+}
+
+// demoAdapter makes an adapter for the demo.
+func demoAdapter(endings ...string) (*modeltest.Adapter, error) {
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		return nil, err
+	}
+	return modeltest.NewAdapter(demo.Spec, endings...), demo.Close()
+}
+
+// loraCommand FOLDER ENDING... writes an adapter for the demo that changes the tensors whose names
+// end so.
+func loraCommand(ts *testscript.TestScript, neg bool, args []string) {
+	adapter, err := demoAdapter(args[1:]...)
+	ts.Check(err)
+	ts.Check(adapter.Write(ts.MkAbs(args[0])))
 }
 
 // hubCommand starts a hub that the script's ossrun uses.

@@ -250,6 +250,9 @@ func (m shownModel) print(c *cli.Context) error {
 		fits := either(r.Fits, "fits", "does not fit") + " the free memory"
 		row("here", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
 			r.Where)
+		if r.Note != "" {
+			row("note", "%s", r.Note)
+		}
 	}
 	if len(m.Here) == 0 {
 		row("here", "no; ossrun pull %s fetches it", m.Name)

@@ -46,6 +46,7 @@ func TestPipesAndDevicesDoNotHangAFlag(t *testing.T) {
 		"bench serve --compare PATH",
 		"bench serve --endpoint http://127.0.0.1:1 --dataset-name sharegpt --dataset-path PATH",
 		"harmony parse PATH",
+		"chat --model demo --lora PATH hello",
 	} {
 		for _, path := range []string{pipe, endless} {
 			args := strings.Fields("ossrun " +

@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort,
 			"until-ready": untilReady, "hub": hubCommand, "gguf": ggufCommand,
-			"original": originalCommand,
+			"original": originalCommand, "lora": loraCommand,
 		},
 		RequireExplicitExec: false,
 	})

@@ -93,6 +93,10 @@ func (v *serveVerb) native() (err error) {
 func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
+	if len(v.options.Lora) > 0 {
+		return nil, false, fail(exitUsage, "--lora is for the native engine; vLLM takes "+
+			"--enable-lora --lora-modules NAME=FOLDER")
+	}
 	name := cmp.Or(v.options.Model, "20b")
 	r.Model = vllmModel(name)
 	e = &serve.Upstreams{Name: name}

@@ -104,8 +104,9 @@ var vllmFlags = []vllmFlag{
 	valued("data-parallel-size dp", "one device, as here", oneDevice),
 	switched("enable-expert-parallel", "has no effect on one device"),
 	noted("distributed-executor-backend", "has no effect on one device"),
-	{names: "enable-lora", boolean: true, refuse: never("adapters cannot be loaded; " + elsewhere)},
-	refused("lora-modules", "adapters cannot be loaded; "+elsewhere),
+	switched("enable-lora", "always on; --lora FOLDER adds an adapter"),
+	refused("lora-modules", "a request cannot choose an adapter; --lora FOLDER adds one to the "+
+		"model; "+elsewhere),
 	noted("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
 		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
 	noted("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+

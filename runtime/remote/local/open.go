@@ -92,6 +92,9 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 	options := o.Options
 	options.Model, options.Keep = name, serve.KeepOptions{Remember: session.RememberedFor}
 	options.Later = o.Report
+	if name != o.Options.Model { // another model than the one that they were given for
+		options.Lora = nil
+	}
 	if o.Loading != nil {
 		options.Progress = o.Loading.Progress
 	}

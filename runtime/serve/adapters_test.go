@@ -1,0 +1,115 @@
+package serve
+
+// What is made of a model with an adapter is never its base's: the 8-bit copy on the disk, KV pages
+// that are remembered, and the model's entry among the loaded ones.
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// denseAdapter writes one for denseModel's shape; it must be written before that.
+func denseAdapter(t *testing.T) string {
+	t.Helper()
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Experts = 2, 64, 4
+	folder := filepath.Join(t.TempDir(), "tune")
+	if err := modeltest.NewAdapter(s, "q_proj.weight", "router.weight").Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// TestAdapterHasItsOwnCopy: a base and its adapted model share a folder of 8-bit copies, and each
+// answers from its own, at the first start and at later ones.
+func TestAdapterHasItsOwnCopy(t *testing.T) {
+	folder := denseAdapter(t)
+	base, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
+	tuned, err := base.With([]string{folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tuned.Name != "it+tune" || keyOf(tuned) == keyOf(base) {
+		t.Errorf("it is called %s, and kept as %s", tuned.Name, keyOf(tuned))
+	}
+	asked := func(found checkpoint.Found, dense string) []float32 {
+		m, _ := denseModels(t, found, dense, cache)
+		list := answered(t, m)
+		if err, lost := m.Close(); err != nil || lost != nil {
+			t.Fatal(err, lost)
+		}
+		return list
+	}
+	first := map[string][]float32{}
+	for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
+		first["base "+dense] = asked(base, dense)
+		first["tuned "+dense] = asked(tuned, dense)
+	}
+	for name, list := range first {
+		for other, its := range first {
+			if name != other && slices.Equal(list, its) {
+				t.Errorf("%s and %s answer alike", name, other)
+			}
+		}
+	}
+	copies, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
+	records, _ := filepath.Glob(filepath.Join(cache, "*.source"))
+	if len(copies) != 2 || len(records) != 2 {
+		t.Fatalf("%q, %q", copies, records)
+	}
+	for name, found := range map[string]checkpoint.Found{"base": base, "tuned": tuned} {
+		if !slices.Equal(asked(found, engine.DenseQ8), first[name+" "+engine.DenseQ8]) {
+			t.Errorf("a later start of %s answers otherwise", name)
+		}
+	}
+	// made behind the first answers, as where nobody says the type
+	cache = filepath.Join(t.TempDir(), "behind")
+	m, said := denseModels(t, tuned, "", cache)
+	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseBF16]) {
+		t.Error("the first answer is not that of the merged weights")
+	}
+	heard(t, said, "has 8-bit dense weights now")
+	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseQ8]) {
+		t.Error("behind the takeover the answer is not that of the merged weights' copy")
+	}
+}
+
+// TestAdapterFingerprint: pages of KV that outlive a model are found again by one with the same
+// adapters and scales only, even where the tensors that are looked at are the base's.
+func TestAdapterFingerprint(t *testing.T) {
+	folder := t.TempDir()
+	open := func() *checkpoint.Checkpoint {
+		c, err := checkpoint.Open("../../testdata/model/T1/checkpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	if err := modeltest.NewAdapter(open().Spec, "layers.1.self_attn.o_proj.weight").Write(
+		folder); err != nil {
+		t.Fatal(err)
+	}
+	of := func(refs ...lora.Ref) string {
+		c := open()
+		if err := c.Adapt(refs); err != nil {
+			t.Fatal(err)
+		}
+		return fingerprint(c, engine.Settings{}, false)
+	}
+	one, half := lora.Ref{Name: "a", Path: folder, Scale: 1}, lora.Ref{Path: folder, Scale: 0.5}
+	base, tuned := of(), of(one)
+	if tuned == base || of(half) == tuned || of(half) == base || of(one, half) == tuned {
+		t.Error("two models have the same pages")
+	}
+	if of(one) != tuned || of() != base {
+		t.Error("the same model has others")
+	}
+}
