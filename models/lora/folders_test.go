@@ -2,6 +2,8 @@
 
 package lora_test
 
+// What stands where an adapter's folder belongs, pipes too.
+
 import (
 	"os"
 	"path/filepath"

@@ -1,0 +1,60 @@
+package lora_test
+
+// Adapters of bytes that nobody chose.
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// FuzzOpen: whatever two files say, they are an adapter whose every tensor can be added, or are
+// refused in one sentence.
+func FuzzOpen(f *testing.F) {
+	spec := modeltest.Tiny()
+	a := modeltest.NewAdapter(spec, "q_proj.weight", "lm_head.weight")
+	a.Config["rank_pattern"] = map[string]any{"lm_head": 4}
+	config, err := json.Marshal(a.Config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(config, modeltest.Encode(a.Tensors, nil))
+	f.Add([]byte(`{"peft_type":"LORA","r":1,"use_rslora":true,"alpha_pattern":{"(":1}}`), []byte{})
+	f.Add(config, modeltest.Encode([]modeltest.Tensor{
+		{Name: "base_model.model.model.norm.weight", DType: "F32", Shape: []int{64},
+			Data: make([]byte, 256)},
+		{Name: "base_model.model.model.norm.lora_A.weight", DType: "F16"}}, nil))
+	f.Fuzz(func(t *testing.T, config, weights []byte) {
+		folder := t.TempDir()
+		for name, data := range map[string][]byte{models.LoRAConfig: config,
+			lora.WeightsName: weights} {
+			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		opened, err := lora.Ref{Name: "x", Path: folder, Scale: 1}.Open(spec)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\x1b") || len(err.Error()) > 2000 {
+				t.Errorf("no sentence: %q", err)
+			}
+			return
+		}
+		defer opened.Close()
+		for _, to := range spec.Tensors() {
+			if !opened.Changes(to.Name) {
+				continue
+			}
+			base := models.Tensor{Name: to.Name, DType: to.DType, Shape: to.Shape,
+				Data: make([]byte, to.Bytes())}
+			// what is too large for bfloat16 is refused here
+			_ = lora.Add(base, []*lora.Adapter{opened}).Rows(0, to.Shape[0],
+				make([]byte, to.Bytes()))
+		}
+	})
+}
