@@ -40,7 +40,7 @@ func (f Found) With(adapters []string) (Found, error) {
 		if err != nil {
 			return f, err
 		}
-		f.Lora = append(f.Lora, ref)
+		f.Lora = append(slices.Clip(f.Lora), ref) // several models may begin with the same
 		f.Name += "+" + ref.Name
 	}
 	return f, nil

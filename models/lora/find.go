@@ -23,6 +23,15 @@ type Ref struct {
 	Scale float64 // 1: as it was trained
 }
 
+// Named splits NAME=ADAPTER, an adapter that is to be a model of its own; else text is the source.
+func Named(text string) (name, source string, ok bool) {
+	name, source, ok = strings.Cut(text, "=")
+	if !ok || name == "" || strings.ContainsAny(name, `/\: `) || there(text) {
+		return "", text, false
+	}
+	return name, source, true
+}
+
 // mostScale bounds what an adapter is multiplied by.
 const mostScale = 100
 

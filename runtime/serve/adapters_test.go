@@ -6,6 +6,7 @@ package serve
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
@@ -78,6 +79,81 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	heard(t, said, "has 8-bit dense weights now")
 	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseQ8]) {
 		t.Error("behind the takeover the answer is not that of the merged weights' copy")
+	}
+}
+
+// TestAdapterSharesExperts: beside its base, an adapted model needs no second room for the experts,
+// which both map; another model does, and one of a GGUF file, whose weights are in its own memory.
+func TestAdapterSharesExperts(t *testing.T) {
+	path := "../../testdata/model/T1/checkpoint"
+	open := func(path string) *Model {
+		found, err := checkpoint.Resolve(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := found.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return &Model{ckpt: c, plan: Plan{Total: 1 << 30}}
+	}
+	base, tuned := open(path), open(path)
+	want := int64(0)
+	for _, to := range base.ckpt.Spec.Tensors() {
+		if to.DType == models.U8 || len(to.Shape) == 2 && to.Shape[0] == base.ckpt.Spec.Experts &&
+			to.Name[len(to.Name)-4:] == "bias" {
+			want += to.Bytes()
+		}
+	}
+	if got := tuned.shares(base); got != want || want == 0 {
+		t.Errorf("%d bytes are shared, want %d", got, want)
+	}
+	base.plan.OnDisk = want / 4
+	if got := tuned.shares(base); got != want-want/4 {
+		t.Errorf("%d bytes of experts in memory are shared", got)
+	}
+	file, err := modeltest.WriteGGUF(base.ckpt, t.TempDir(), "t1", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := open(file)
+	if tuned.shares(open("../../testdata/model/T2/checkpoint")) != 0 || own.shares(own) != 0 {
+		t.Error("memory of another model is shared")
+	}
+}
+
+// TestAdapterNames: a name that another model has is refused, so that no request gets the wrong
+// one.
+func TestAdapterNames(t *testing.T) {
+	folder := denseAdapter(t)
+	found := checkpoint.Found{Name: "it", Path: "/it"}
+	for _, test := range []struct {
+		given []string
+		want  string // of the model that answers by default, and the others; or the error
+	}{
+		{[]string{folder}, "it+tune"},
+		{[]string{"a=" + folder, "b=" + folder + ":0.5"}, "it a b"},
+		{[]string{folder, "a=" + folder}, "it+tune a"},
+		{[]string{"20b=" + folder}, "--lora 20b="},
+		{[]string{"IT=" + folder}, "--lora IT="},
+		{[]string{"served=" + folder}, "--lora served="},
+		{[]string{"a=" + folder, "a=" + folder}, "--lora a="},
+		{[]string{"a=/nowhere"}, "there is no folder /nowhere"},
+	} {
+		m := &Models{options: Options{Lora: test.given, ServedNames: []string{"served"}}}
+		got, err := m.adapt(found)
+		names := got.Name
+		for _, tune := range m.tunes {
+			names += " " + tune.Name
+			if len(tune.Lora) != len(got.Lora)+1 || keyOf(tune) == keyOf(got) {
+				t.Errorf("%q: %s is %v beside %v", test.given, tune.Name, tune.Lora, got.Lora)
+			}
+		}
+		if err == nil && names != test.want || err != nil && !strings.Contains(err.Error(),
+			test.want) {
+			t.Errorf("%q gives %q, %v", test.given, names, err)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type loadedModel interface {
 // others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
+// mostLoaded is how many models stay loaded, beside adapters with names of their own.
 const mostLoaded = 2
 
 // loadedSet is the models of one process. It is safe for concurrent use.
@@ -39,6 +40,7 @@ type loadedSet struct {
 	// model at a time.
 	load      func(key string, others []loadedModel) (loadedModel, error)
 	keepAlive time.Duration // how long a model without a turn stays loaded; below 0: for ever
+	most      int           // models that are loaded at once
 
 	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can
 	// run on a clock of their own.
@@ -67,8 +69,8 @@ type entry struct {
 
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
 	keepAlive time.Duration) *loadedSet {
-	return &loadedSet{load: load, keepAlive: keepAlive, loading: make(chan struct{}, 1),
-		entries: map[string]*entry{}, changed: make(chan struct{})}
+	return &loadedSet{load: load, keepAlive: keepAlive, most: mostLoaded,
+		loading: make(chan struct{}, 1), entries: map[string]*entry{}, changed: make(chan struct{})}
 }
 
 // await waits until is says yes, ctx ends or the set does; of the two it returns ctx's error or
@@ -262,7 +264,7 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 	for {
 		others, oldest, closed := s.others(e)
 		err := errNoRoom
-		if len(others) < mostLoaded {
+		if len(others) < s.most {
 			if closed {
 				return nil, sched.ErrClosed
 			}

@@ -14,11 +14,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -132,7 +134,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	taken := m.kept.untouched()
 	// what the others have planned is theirs, though it may not be touched yet
 	for _, o := range others {
-		taken += o.(*Model).plan.Total
+		taken += o.(*Model).plan.Total - model.shares(o.(*Model))
 	}
 	if onGPU(b) {
 		taken = 0
@@ -172,6 +174,20 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		m.checkBehind(model, found, s.DenseCache)
 	}
 	return model, nil
+}
+
+// shares is how many bytes of what another model has planned are this one's experts too: both map
+// the same files. Those of a GGUF file, and of the demo, are in memory of each model's own.
+func (m *Model) shares(o *Model) (bytes int64) {
+	if m.ckpt.Path == "" || m.ckpt.Path != o.ckpt.Path || gguf.Is(m.ckpt.Path) {
+		return 0
+	}
+	for _, t := range m.ckpt.Spec.Tensors() {
+		if strings.Contains(t.Name, ".mlp.experts.") {
+			bytes += t.Bytes()
+		}
+	}
+	return max(0, bytes-o.plan.OnDisk)
 }
 
 // reopen gives a failed backend back and opens another one for a model of shape spec.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -37,6 +38,8 @@ type Models struct {
 	loaded   *loadedSet
 	kept     *kept
 	first    checkpoint.Found // answers where a client names no model
+	// tunes are the first model with an adapter each, which clients know by the adapter's name
+	tunes []checkpoint.Found
 
 	damaged   chan error // see Damaged
 	upstreams *Upstreams // nil: models are loaded here
@@ -92,8 +95,43 @@ func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 	if err != nil {
 		return found, err
 	}
-	if found, err = found.With(m.options.Lora); err != nil {
+	if found, err = m.adapt(found); err != nil {
 		return found, &ModelError{err}
+	}
+	return found, nil
+}
+
+// adapt adds the adapters of the options to a model: those with a name of their own to a model of
+// that name, which has the others too.
+func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
+	var plain, named []string
+	for _, text := range m.options.Lora {
+		if _, _, ok := lora.Named(text); ok {
+			named = append(named, text)
+		} else {
+			plain = append(plain, text)
+		}
+	}
+	found, err := found.With(plain)
+	if err != nil {
+		return found, err
+	}
+	m.tunes = nil
+	for _, text := range named {
+		name, source, _ := lora.Named(text)
+		same := func(n string) bool { return strings.EqualFold(n, name) }
+		_, known := models.Lookup(name)
+		if known || same(found.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
+			slices.ContainsFunc(m.tunes, func(f checkpoint.Found) bool { return same(f.Name) }) {
+			return found, fmt.Errorf("--lora %s: another model is called %s; choose another name",
+				text, name)
+		}
+		tune, err := found.With([]string{source})
+		if err != nil {
+			return found, err
+		}
+		tune.Name = name
+		m.tunes = append(m.tunes, tune)
 	}
 	return found, nil
 }
@@ -130,6 +168,10 @@ func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 func (m *Models) Choose(found checkpoint.Found) {
 	m.first = found
 	m.found[keyOf(found)] = found
+	for _, tune := range m.tunes {
+		m.found[keyOf(tune)] = tune
+	}
+	m.loaded.most = mostLoaded + len(m.tunes)
 	keep := m.options.Keep
 	keep.SwapSpace = m.settled.Keep.SwapSpace
 	m.kept = openKept(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
@@ -273,9 +315,9 @@ func (m *Models) names(f checkpoint.Found) []string {
 // alone tells that no other model than the first is served.
 func (m *Models) alone() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
-// all are the first model and the catalogue's others that are here.
+// all are the first model, those with adapters, and the catalogue's others that are here.
 func (m *Models) all() []checkpoint.Found {
-	list := []checkpoint.Found{m.first}
+	list := append([]checkpoint.Found{m.first}, m.tunes...)
 	if m.alone() {
 		return list
 	}
@@ -302,9 +344,14 @@ func (m *Models) List() []session.ModelInfo {
 
 // Get finds a model by what a client calls it.
 func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
-	isFirst := func(n string) bool { return strings.EqualFold(n, name) }
-	if name == "" || slices.ContainsFunc(m.names(m.first), isFirst) {
+	same := func(n string) bool { return strings.EqualFold(n, name) }
+	if name == "" || slices.ContainsFunc(m.names(m.first), same) {
 		return m.First(), nil
+	}
+	for _, tune := range m.tunes {
+		if same(tune.Name) {
+			return &runner{m, tune}, nil
+		}
 	}
 	e, ok := models.Lookup(name)
 	if !ok || m.alone() {

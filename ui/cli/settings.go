@@ -69,7 +69,8 @@ func engineFlags(o *serve.Options) []cli.Flag {
 // loraFlag adds adapters to the model: common to chat and serve.
 func loraFlag(o *serve.Options) cli.Flag {
 	return several("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name to the "+
-		"model; FOLDER:0.5 adds half of it; may be given several times (default: none)",
+		"model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be given "+
+		"several times (default: none)",
 		func(v string) error {
 			o.Lora = append(o.Lora, listOf(v)...)
 			return nil

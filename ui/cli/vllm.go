@@ -80,6 +80,7 @@ func (v *serveVerb) native() (err error) {
 	if v.notes, err = vllmNotes(v.c); err != nil {
 		return err
 	}
+	v.options.Lora = append(v.options.Lora, listOf(v.c.String("lora-modules"))...)
 	notes, err := speculation(v.c, v.speculative, &v.options)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -57,6 +58,16 @@ func oneDevice(v string) string {
 		return fmt.Sprintf("this engine does not divide a layer or the requests among %d GPUs; a "+
 			"model that one has no room for goes over several by itself (--gpu names them); %s",
 			n, elsewhere)
+	}
+	return ""
+}
+
+// named accepts adapters with names.
+func named(v string) string {
+	for _, adapter := range listOf(v) {
+		if _, _, ok := lora.Named(adapter); !ok {
+			return fmt.Sprintf("must be NAME=FOLDER or NAME=hf:owner/name, not %q", v)
+		}
 	}
 	return ""
 }
@@ -105,8 +116,7 @@ var vllmFlags = []vllmFlag{
 	switched("enable-expert-parallel", "has no effect on one device"),
 	noted("distributed-executor-backend", "has no effect on one device"),
 	switched("enable-lora", "always on; --lora FOLDER adds an adapter"),
-	refused("lora-modules", "a request cannot choose an adapter; --lora FOLDER adds one to the "+
-		"model; "+elsewhere),
+	valued("lora-modules", "each is a model beside its base, as with --lora", named),
 	noted("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
 		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
 	noted("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
