@@ -6,6 +6,7 @@ package checkpoint_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // adapter writes an adapter for T1 and finds it.
@@ -203,5 +205,45 @@ func TestAdaptedStates(t *testing.T) {
 			}
 			seen[k] = name
 		}
+	}
+}
+
+// TestAdapterInTheCache: an adapter that was pulled is found by its repository, listed with its
+// base, and not deleted while a model has it.
+func TestAdapterInTheCache(t *testing.T) {
+	root, c := cache(t), golden(t, "T1")
+	repo := store.Repo{Owner: "someone", Name: "style"}
+	made := modeltest.NewAdapter(c.Spec, "o_proj.weight")
+	made.Config["base_model_name_or_path"] = "openai/gpt-oss-20b"
+	if err := made.Write(filepath.Join(root, repo.Folder(), "snapshots",
+		strings.Repeat("a", 40))); err != nil {
+		t.Fatal(err)
+	}
+	list, err := checkpoint.Inventory()
+	if err != nil || len(list) != 1 || !list[0].Complete || !strings.Contains(list[0].Note,
+		"a LoRA adapter for openai/gpt-oss-20b, which --lora hf:someone/style adds") {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	ref, err := lora.Find("hf:someone/style:0.5")
+	if err != nil || ref.Name != "style" || ref.Scale != 0.5 {
+		t.Fatalf("%+v, %v", ref, err)
+	}
+	if _, err := lora.Find("hf:someone/style@nothing"); err == nil {
+		t.Error("a revision that is not there is found")
+	}
+	adapted(t, c, ref)
+	plan, err := store.PlanRemoval(root, repo, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *store.InUseError
+	if err := plan.Run(); !errors.As(err, &busy) {
+		t.Errorf("in use, its removal gives %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Run(); err != nil {
+		t.Errorf("closed, its removal gives %v", err)
 	}
 }
