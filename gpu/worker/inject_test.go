@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -215,13 +217,21 @@ func TestCrookedParent(t *testing.T) {
 		message{kind: unload},
 		message{kind: test, text: []byte(`{}`)}, message{kind: done}, message{kind: failed},
 		message{kind: proceed}, message{kind: part})
-	ckpt := tiny(t)
-	good := loadText{Path: ckpt.Path, Spec: ckpt.Spec, Files: ckpt.FileStates().Files,
-		Settings: small}
+	ckpt, adapter := tiny(t), filepath.Join(t.TempDir(), "style")
+	if err := modeltest.NewAdapter(ckpt.Spec, "q_proj.weight").Write(adapter); err != nil {
+		t.Fatal(err)
+	}
+	if err := ckpt.Adapt([]lora.Ref{{Name: "style", Path: adapter, Scale: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	good := loadText{Path: ckpt.Path, Lora: ckpt.Lora, AdapterIDs: ckpt.AdapterIDs,
+		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: small}
 	for what, change := range map[string]func(*loadText){
 		"another shape": func(l *loadText) { l.Spec.Layers++ },
 		"no files":      func(l *loadText) { l.Files = nil },
-		"no adapter":    func(l *loadText) { l.AdapterIDs = "another\n" },
+		"no adapter":    func(l *loadText) { l.Lora = nil },
+		"half of it":    func(l *loadText) { l.Lora = slices.Clone(l.Lora); l.Lora[0].Scale = 0.5 },
+		"another one":   func(l *loadText) { l.AdapterIDs = "another\n" },
 		"another size":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Size++ },
 		"another inode": func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Inode++ },
 		"another time":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Modified++ },
