@@ -124,7 +124,8 @@ environment() {
 
 doctor() {
   "$O" doctor --device gpu --json > "$W/log/doctor.json"; echo "exit $?" # proves the kernels
-  "$O" doctor --device gpu; "$O" doctor --device gpu --isolate | grep -E '^(device|kernels)'
+  "$O" doctor --verbose --device gpu
+  "$O" doctor --verbose --device gpu --isolate | grep -E '^(device|kernels)'
 }
 golden() { "$O" doctor --golden "$ROOT/testdata/model/$1" --device gpu; }
 

@@ -53,6 +53,7 @@ func doctorCommand() *cli.Command {
 			mark("selftest", "compare every operation with plain float64 loops: on the CPU with "+
 				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
 				"than five"),
+			mark("verbose", "show all that is known: devices, plans, speeds of each mode, paths"),
 			mark("sandbox", "try the known ways out of each python sandbox that works here"),
 			mark("json", "as one JSON object; with --selftest as lines, a result each when "+
 				"it is known, the whole report last"),
@@ -94,7 +95,12 @@ func doctorCommand() *cli.Command {
 func examine(c *cli.Context, d *doctor.Doctor) error {
 	text := either(c.Bool("json"), io.Discard, c.App.Writer)
 	var shown bytes.Buffer
-	if err := printReport(&shown, &d.Report); err != nil {
+	err := printSummary(&shown, &d.Report)
+	if c.Bool("verbose") {
+		fmt.Fprintln(&shown)
+		err = errors.Join(err, printReport(&shown, &d.Report))
+	}
+	if err != nil {
 		return err
 	}
 	lines := shown.String()

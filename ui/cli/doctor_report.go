@@ -1,12 +1,11 @@
-// What ossrun doctor prints: the machine in rows, and the self-test in tables whose rows come as
-// they are measured.
+// What ossrun doctor --verbose prints more: devices, plans and speeds in rows; and the self-test in
+// tables whose rows come as they are measured.
 
 package cli
 
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -16,11 +15,9 @@ import (
 )
 
 func printReport(out io.Writer, r *doctor.Report) error {
-	m, w := r.Machine, columns(out)
+	w := columns(out)
 	to := &report{Writer: w}
-	to.row("system", "%s", m.OS)
-	to.row("cpu", "%s, %s to use, %s", m.CPU, count(m.Cores, "core"), strings.Join(m.ISAs, ", "))
-	to.row("memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
+	to.row("cpu", "instruction sets %s", strings.Join(r.Machine.ISAs, ", "))
 	to.row("serving", "%s", r.Requests)
 	printGPUs(to, r.GPUs)
 	to.row("device", "%s: %s", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
@@ -30,22 +27,9 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	for _, x := range r.Models {
 		printModel(to, x)
 	}
-	to.row("cache", "%s: %s in it, %s free", r.Cache.Path, gigabytes(r.Cache.Used),
-		gigabytes(r.Cache.Free))
-	for _, x := range r.Servers {
-		to.row("servers", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
-			x.State)
-	}
-	taken := r.Port.Taken
-	to.row("port", "%s%s", r.Port.Address, either(taken != "", ": "+taken, " is free"))
+	to.row("cache", "%s in it", gigabytes(r.Cache.Used))
 	to.row("port", "without a key, %s", either(r.Port.Others == "", "only programs of this user "+
 		"are served", "programs of every user here are served: "+r.Port.Others))
-	for _, x := range r.Tools {
-		if x.Missing != "" {
-			x.What = "not here: " + x.Missing
-		}
-		to.row("tools", "%s: %s", x.Tool, x.What)
-	}
 	to.row("config", "%s (%s)", r.Config.Path, either(r.Config.There, "read",
 		"not there, defaults are used"))
 	for _, x := range r.Troubles {
@@ -213,34 +197,18 @@ func factsOf(g detect.GPU, r detect.Result) (facts []string) {
 	return facts
 }
 
+// selftestNames are the keys of the self-test's results, by their types.
+var selftestNames = map[string]string{"doctor.Starting": "selftest_on",
+	"doctor.Bandwidth": "copy_gb_per_s", "[]device.Rate": "matrix_rates", "device.Trial": "trial",
+	"doctor.Proofs": "kernels", "doctor.SelftestRow": "operation", "doctor.Models": "whole_models",
+	"gpu.WholeSpeed": "speed", "doctor.Faster": "faster_decode_kernel",
+	"doctor.Verdict": "selftest_passed"}
+
 // selftestLines writes each result of the self-test as a JSON object with one key, in a line.
 func selftestLines(out io.Writer) func(any) {
 	return func(what any) {
-		var name string
-		switch what.(type) {
-		case doctor.Starting:
-			name = "selftest_on"
-		case doctor.Bandwidth:
-			name = "copy_gb_per_s"
-		case doctor.Rates:
-			name = "matrix_rates"
-		case doctor.Trial:
-			name = "trial"
-		case doctor.Proofs:
-			name = "kernels"
-		case doctor.SelftestRow:
-			name = "operation"
-		case doctor.Models:
-			name = "whole_models"
-		case doctor.Speed:
-			name = "speed"
-		case doctor.Faster:
-			name = "faster_decode_kernel"
-		case doctor.Verdict:
-			name = "selftest_passed"
-		}
 		// the report behind it meets an error of writing too
-		_ = writeJSONLine(out, map[string]any{name: what})
+		_ = writeJSONLine(out, map[string]any{selftestNames[fmt.Sprintf("%T", what)]: what})
 	}
 }
 

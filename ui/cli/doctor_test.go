@@ -50,11 +50,11 @@ func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctor.Report) {
 }
 
 func TestDoctorLooks(t *testing.T) {
-	code, stdout, stderr := runDoctor(t)
+	code, stdout, stderr := runDoctor(t, "--verbose")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
-	for _, want := range []string{"system ", "cpu ", " free\n", "device ", "20b: ", "120b: ",
+	for _, want := range []string{"✓ CPU ", "✓ Memory ", " free\n", "device ", "20b: ", "120b: ",
 		"demo: built in", "config.yaml (", "scalar"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("missing %q in\n%s", want, stdout)
@@ -62,6 +62,62 @@ func TestDoctorLooks(t *testing.T) {
 	}
 	if strings.Contains(stdout, "golden") || strings.Contains(stdout, "selftest") {
 		t.Errorf("a check ran unasked:\n%s", stdout)
+	}
+}
+
+// TestDoctorSummary: without flags it is a screen of 80x24 with a mark a part and a line a model.
+func TestDoctorSummary(t *testing.T) {
+	code, stdout, stderr := runDoctor(t)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	for _, want := range []string{"ossrun ", "\n✓ CPU     ", "\n✓ Memory  ", " GPU ", " Disk ",
+		" Tool ", " Port ", "\nMODEL  FITS ", "\n20b ", "\n120b ", "\ndemo   yes ", "built in",
+		"\nNext: ossrun ", "Details: ossrun doctor --verbose\n"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("missing %q in\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "safeguard") || strings.Contains(stdout, "vLLM") {
+		t.Errorf("more than was asked for:\n%s", stdout)
+	}
+	if n := strings.Count(folded(stdout, 80), "\n"); n > 24 {
+		t.Errorf("%d rows:\n%s", n, stdout)
+	}
+	var r doctor.Report
+	r.Machine = doctor.Machine{OS: "Debian", CPU: "EPYC", Cores: 2,
+		ISAs: []string{"scalar", "avx2"}}
+	r.Cache, r.Port.Address = doctor.Cache{Path: "/hub", Free: 20e9}, "127.0.0.1:8000"
+	r.Tools = []doctor.Tool{{Tool: "python", What: "in bwrap"},
+		{Tool: "browser", Missing: "it has no search engine: set EXA_API_KEY"}}
+	plan := doctor.PlanReport{Plan: serve.Plan{Context: 131072}}
+	r.Models = []doctor.Model{{Name: "demo", State: "built in", Fits: true, Plan: plan},
+		{Name: "20b", State: "not here", Fits: true, Plan: plan, Expected: 9.6, ReadBound: 13.2,
+			Needs: 13.1e9},
+		{Name: "120b", State: "not here", Needs: 64.4e9, Plan: doctor.PlanReport{Error: "no"}},
+		{Name: "safeguard-20b", State: "not here", Fits: true, Plan: plan}}
+	var out strings.Builder
+	if err := printSummary(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(out.String(), "\n")
+	want := `✓ CPU     EPYC, 2 cores, avx2
+✓ Memory  0 MB, 0 MB free
+– GPU     none found; the CPU is used
+✓ Disk    20.0 GB free in /hub
+✓ Tool    python: in bwrap
+– Tool    browser off: set EXA_API_KEY
+✓ Port    127.0.0.1:8000 is free
+
+MODEL  FITS               CONTEXT  SPEED              INSTALLED
+demo   yes                131,072  -                  built in
+20b    yes                131,072  10 to 13 tokens/s  not here, 13.8 GB
+120b   no, needs 64.4 GB  -        -                  not here
+
+Next: ossrun pull 20b      Details: ossrun doctor --verbose
+`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 

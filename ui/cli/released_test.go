@@ -201,7 +201,7 @@ func TestReleasedFromFile(t *testing.T) {
 		t.Skipf("this machine's kernel has no vm.memfd_noexec, or lets nobody set it: %v %s", err,
 			said)
 	}
-	c, stdout, stderr := onFakeGPU(t, home, inside(refuse, program, "doctor")...)
+	c, stdout, stderr := onFakeGPU(t, home, inside(refuse, program, "doctor", "--verbose")...)
 	if err := c.Run(); err != nil || !strings.Contains(stdout.String(),
 		"Fake H100, sm_90, in a process of its own: a GPU that works") {
 		t.Errorf("%v: %s%s", err, stdout, stderr)

@@ -1,0 +1,89 @@
+// What ossrun doctor prints: a mark and a line for each part of the machine, a table of the models,
+// and what to do next.
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
+)
+
+// printSummary marks what works with ✓, what something can be done about with !, and what is not
+// there with –.
+func printSummary(out io.Writer, r *doctor.Report) error {
+	w, m := columns(out), r.Machine
+	row := func(mark, label, format string, args ...any) {
+		fmt.Fprintf(w, "%s %s\t%s\n", mark, label, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(w, "ossrun %s · %s\n", build().Version, m.OS)
+	row("✓", "CPU", "%s, %s, %s", m.CPU, count(m.Cores, "core"), m.ISAs[len(m.ISAs)-1])
+	row("✓", "Memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
+	for _, g := range r.GPUs.GPUs {
+		row(either(g.Usable, "✓", "!"), "GPU", "%s, %s%s", g.Title(),
+			gigabytes(int64(g.MemoryMiB)<<20), either(g.Usable, "", ", not used"))
+	}
+	for _, p := range r.GPUs.Problems {
+		row("!", "GPU", "%s", p.Sentence())
+	}
+	for _, wrong := range r.Device.Wrong {
+		row("!", "GPU", "%s", wrong)
+	}
+	if len(r.GPUs.GPUs)+len(r.GPUs.Problems) == 0 {
+		row("–", "GPU", "none found; the CPU is used")
+	}
+	smallest, _ := models.Lookup("20b")
+	row(either(r.Cache.Free < smallest.DownloadBytes, "!", "✓"), "Disk", "%s free in %s",
+		gigabytes(r.Cache.Free), r.Cache.Path)
+	for _, x := range r.Tools {
+		why, cure, _ := strings.Cut(x.Missing, ": ")
+		row(either(why == "", "✓", "–"), "Tool", "%s%s", x.Tool,
+			either(why == "", ": "+x.What, " off: "+cmp.Or(cure, why)))
+	}
+	for _, x := range r.Servers {
+		row("✓", "Server", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
+			x.State)
+	}
+	free := r.Port.Taken == ""
+	row(either(free, "✓", "!"), "Port", "%s %s", r.Port.Address,
+		either(free, "is free", "is in use: "+r.Port.Taken))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	next := ""
+	fmt.Fprintln(w, "\nMODEL\tFITS\tCONTEXT\tSPEED\tINSTALLED")
+	for _, x := range r.Models {
+		entry, _ := models.Lookup(x.Name)
+		if entry.Special != "" && x.State == "not here" {
+			continue
+		}
+		fits, installed := x.Fits || x.OnGPUs.Fits, x.State
+		switch {
+		case x.State == "complete" && fits:
+			next = "ossrun chat"
+		case fits && entry.HF != "":
+			installed += ", " + size(entry.DownloadBytes)
+			next = cmp.Or(next, "ossrun pull "+x.Name)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, either(fits, "yes",
+			either(x.Plan.OnDisk > 0, "slow", "no")+", needs "+gigabytes(x.Needs)),
+			either(x.Plan.Error == "", digits(x.Plan.Context), "-"), expected(x), installed)
+	}
+	fmt.Fprintf(w, "\nNext: %s      Details: ossrun doctor --verbose\n",
+		cmp.Or(next, "ossrun chat --model demo"))
+	return w.Flush()
+}
+
+// expected is the speed of one answer.
+func expected(x doctor.Model) string {
+	if !x.Fits || x.Expected == 0 {
+		return "-"
+	}
+	low, high := fmt.Sprintf("%.0f", x.Expected), fmt.Sprintf("%.0f", x.ReadBound)
+	return either(low == high, "", low+" to ") + high + " tokens/s"
+}
