@@ -29,6 +29,7 @@ func FuzzMessages(f *testing.F) {
 		`[{"id":1,"error":"no"},{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":NaN}}]`,
 		"data: /messages?session=1\n\ndata:{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":null}",
 		`{"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":[],"serverInfo":{"name":1}}}`,
+		`{"id":0,"result":{"protocolVersion":0}}`,
 		`{"id":1,"result":{"content":[{"type":"image","data":"x"},{"type":"resource","resource":{"text":"t"}},7,null]}}`,
 	} {
 		for kind := range uint8(3) {

@@ -31,7 +31,7 @@ func repaired(text json.RawMessage) json.RawMessage {
 		}
 	}
 	for name, kind := range map[string]any{"_meta": &object{}, "nextCursor": new(string),
-		"isError": new(bool)} {
+		"isError": new(bool), "protocolVersion": new(string)} {
 		if r[name] != nil && json.Unmarshal(r[name], kind) != nil {
 			delete(r, name)
 		}
