@@ -65,8 +65,8 @@ var budget = map[string]int{
 	"runtime/session":            3726,
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          175,
-	"ui/chat":                    8400,
-	"ui/cli":                     8825,
+	"ui/chat":                    8589,
+	"ui/cli":                     9260,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large
