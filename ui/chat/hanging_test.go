@@ -324,6 +324,7 @@ func (s stuck) switchTo(context.Context, string) (session.Runner, error) {
 // Everything that a chat is given hangs, and every message of every key and command is taken and
 // drawn.
 func TestUpdateAndViewWaitForNothing(t *testing.T) {
+	t.Chdir(t.TempDir()) // /export writes there
 	t.Setenv("EDITOR", "true")
 	t.Setenv("TMPDIR", t.TempDir())
 	s := stuck{make(chan struct{})}
