@@ -156,6 +156,11 @@ func TestServeOnATerminal(t *testing.T) {
 			}
 			answer.Body.Close()
 		}
+		forged, err := http.Get(strings.TrimSuffix(base, "/v1") + "/a%0A12:00:00%20%20200%20%20forged")
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged.Body.Close()
 		if flags != nil {
 			term.wait("msg=request", "path=/v1/chat/completions status=200")
 			continue
@@ -165,7 +170,8 @@ func TestServeOnATerminal(t *testing.T) {
 		bad := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  400  chat/completions  +temperature ` +
 			`is 9, it must`)
 		term.until("two lines", func(screen string) bool {
-			return good.MatchString(screen) && bad.MatchString(screen)
+			return good.MatchString(screen) && bad.MatchString(screen) &&
+				strings.Contains(screen, "  404  a 12:00:00  200  forged")
 		})
 	}
 }

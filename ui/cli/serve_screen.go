@@ -77,6 +77,7 @@ func (h requestLines) Handle(_ context.Context, r slog.Record) error {
 			line += "  " + key.String()
 		}
 	}
+	line = strings.NewReplacer("\n", " ", "\r", " ").Replace(line) // of a path, or what it asks
 	_, err := fmt.Fprintf(cleaned{h.to}, "%s  %s\n", r.Time.Format(time.TimeOnly), line)
 	return err
 }
