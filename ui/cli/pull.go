@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -66,7 +67,9 @@ func pullCommand(t Terminal) *cli.Command {
 				bar: isTerminal(t.Err) && !c.Bool("json")}
 			err = download(c.Context, client, target, c.Bool("verify"), show)
 			if err == nil && !show.json {
-				t.report("next: ossrun chat --model %s", c.Args().First())
+				_, absent := os.Stat(filepath.Join(show.path, models.LoRAConfig))
+				t.report("next: ossrun chat %s %s", either(absent == nil, "--lora", "--model"),
+					c.Args().First())
 			}
 			return err
 		},
@@ -129,6 +132,7 @@ type pullScreen struct {
 	name      string
 	terminal  Terminal
 	bar, json bool
+	path      string // what was pulled
 
 	start   time.Time
 	last    time.Time
@@ -232,6 +236,7 @@ func (s *pullScreen) retry(text string) {
 }
 
 func (s *pullScreen) done(r hub.Result) error {
+	s.path = r.Path
 	found, _ := checkpoint.Resolve(r.Path) // what was deleted meanwhile is not verified
 	vouched := found.Vouched()
 	seconds := either(s.start.IsZero(), 0, time.Since(s.start).Seconds())
