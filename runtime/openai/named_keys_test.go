@@ -143,6 +143,22 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	if len(requests) < 15 {
 		t.Errorf("%d ways to name something, which is too few", len(requests))
 	}
+	all, err := keys.Load(n.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range requests { // the server's own by the keys that they have in the store
+		for of := range map[string]bool{id(response): true, id(background): true, id(talk): true} {
+			path := strings.Replace(r.path, of, all[0].ID+"%2F"+of, 1)
+			body := strings.Replace(r.body, of, all[0].ID+"/"+of, 1)
+			if path+body == r.path+r.body {
+				continue
+			}
+			if got := n.as(t, srv, "the server's", r.method, path, body); got.Status != 404 {
+				t.Errorf("%s, by its owner's id: %d %s", name, got.Status, got.Body)
+			}
+		}
+	}
 	for name, r := range requests {
 		for _, other := range []string{"mallory", "the server's"} {
 			got := n.as(t, srv, other, r.method, r.path, r.body)

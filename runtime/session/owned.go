@@ -4,14 +4,9 @@ package session
 
 import "strings"
 
-// Owned is the store as an owner sees it, whose name is letters and digits; "": the store itself,
-// where the records of owners are under the keys of OwnedKey.
-func Owned(s Store, owner string) Store {
-	if owner == "" {
-		return s
-	}
-	return ownedStore{s, owner}
-}
+// Owned is the store as an owner sees it, whose name is letters and digits; "" is nobody's records.
+// In the store itself an owner's are under the keys of OwnedKey.
+func Owned(s Store, owner string) Store { return ownedStore{s, owner} }
 
 // OwnedKey is the key in the store itself of an owner's record.
 func OwnedKey(owner, key string) string {
@@ -27,6 +22,12 @@ func OwnerOf(stored string) (owner, key string) {
 		return owner, key
 	}
 	return "", stored
+}
+
+// owns tells whether a key in the store itself is an owner's; nobody's may name another's.
+func owns(owner, stored string) bool {
+	of, _ := OwnerOf(stored)
+	return of == owner
 }
 
 type ownedStore struct {
@@ -55,25 +56,23 @@ func (s ownedStore) Put(r Record) error { return s.Store.Put(stored(s.owner, r))
 
 func (s ownedStore) Get(kind Kind, key string) (Record, bool) {
 	r, ok := s.Store.Get(kind, OwnedKey(s.owner, key))
-	return s.seen(r), ok
+	return s.seen(r), ok && owns(s.owner, r.Key)
 }
 
 func (s ownedStore) List(kind Kind) (own []Record) {
 	for _, r := range s.Store.List(kind) {
-		if strings.HasPrefix(r.Key, s.owner+"/") {
+		if owns(s.owner, r.Key) {
 			own = append(own, s.seen(r))
 		}
 	}
 	return own
 }
 
-func (s ownedStore) Delete(kind Kind, key string) (bool, error) {
-	return s.Store.Delete(kind, OwnedKey(s.owner, key))
-}
+func (s ownedStore) Delete(kind Kind, key string) (bool, error) { return remove(s, kind, key) }
 
 func (s ownedStore) Change(work func(c *Change) error) error {
 	return s.Store.Change(func(c *Change) error {
-		c.owner = s.owner
+		c.owner, c.apart = s.owner, true
 		return work(c)
 	})
 }

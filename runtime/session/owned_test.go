@@ -33,9 +33,19 @@ func TestOwnersHaveTheirOwn(t *testing.T) {
 					}
 				}
 				all := own.List(KindResponse)
-				if owner != "" && (len(all) != 1 || all[0].Key != "id") {
+				if owner == "" { // the store itself
+					all = Owned(s, "").List(KindResponse)
+				}
+				if len(all) != 1 || all[0].Key != "id" {
 					t.Errorf("%q lists %v", owner, all)
 				}
+			}
+			nobody := Owned(s, "")
+			if _, ok := nobody.Get(KindResponse, "a/id"); ok {
+				t.Error("nobody's records have a's by the key in the store itself")
+			}
+			if ok, err := nobody.Delete(KindResponse, "a/id"); ok || err != nil {
+				t.Error("nobody deletes what is a's", err)
 			}
 			if ok, err := views["a"].Delete(KindResponse, "id"); !ok || err != nil {
 				t.Error(ok, err)

@@ -72,6 +72,7 @@ var ErrTooLarge = errors.New("it is too large to be stored")
 // Change is what Store.Change reads and writes as one.
 type Change struct {
 	owner  string // whose records it changes
+	apart  bool   // and no others
 	bounds map[Kind]Bound
 	get    func(Kind, string) (Record, bool)
 	ops    []edit
@@ -86,6 +87,7 @@ type edit struct {
 // Get finds a record by its key, as the change leaves it.
 func (c *Change) Get(kind Kind, key string) (Record, bool) {
 	r, ok := c.find(kind, OwnedKey(c.owner, key))
+	ok = ok && (!c.apart || owns(c.owner, r.Key))
 	r.Key = key
 	return r, ok
 }

@@ -84,7 +84,7 @@ func keysCommand(t Terminal) *cli.Command {
 					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
 						return slices.Delete(all, at, at+1), nil
 					}, func(name string) error {
-						t.report("%s may ask no more", name)
+						t.report("the key of %s no longer works", name)
 						return nil
 					})
 				}},
@@ -174,7 +174,7 @@ func listKeys(c *cli.Context) error {
 		return nil
 	}
 	w := columns(c.App.Writer)
-	fmt.Fprintln(w, "NAME\tMADE\tMODELS\tTOOLS\tA MINUTE\tTOKENS A DAY\tADMIN")
+	fmt.Fprintln(w, "NAME\tCREATED\tMODELS\tTOOLS\tREQUESTS/MIN\tTOKENS/DAY\tADMIN")
 	for _, k := range all {
 		may := cmp.Or(strings.Join(k.Tools, ","), either(k.Tools == nil, "all", "none"))
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name,
@@ -219,7 +219,7 @@ func showUsage(c *cli.Context) error {
 			return writeJSONLine(c.App.Writer, rows)
 		}
 		w := columns(c.App.Writer)
-		fmt.Fprintln(w, "DAY\tNAME\tREQUESTS\tPROMPT\tOF IT CACHED\tANSWERS")
+		fmt.Fprintln(w, "DAY\tNAME\tREQUESTS\tPROMPTS\tCACHED\tANSWERS")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Day, cmp.Or(r.Name, "(removed)"),
 				digits(r.Requests), digits(r.Prompt), digits(r.Cached), digits(r.Completion))

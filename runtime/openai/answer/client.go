@@ -45,7 +45,7 @@ func (d *Driver) Named(ctx context.Context, e *Exchange, name string) (session.R
 
 func notForKey(name string) error {
 	return Refusal(http.StatusNotFound, "model", "model_not_found", "there is no model "+
-		Brief(name)+" for this key; GET /v1/models lists those that it may ask")
+		Brief(name)+" for this key; GET /v1/models lists those that it may use")
 }
 
 // mayAsk tells whether the client may ask for a model under a name that the list may not have.

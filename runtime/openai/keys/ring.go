@@ -24,7 +24,7 @@ type Ring struct {
 
 	mu    sync.Mutex
 	keys  []Key
-	asks  bool        // there was a key: without one nobody is let in any more
+	asks  bool        // a key was seen: the port asks for one even when all are removed
 	stamp os.FileInfo // of the file as it was read; nil: it was not there
 	use   map[string]*use
 	flush *time.Timer // nil: nothing is to be written

@@ -62,7 +62,13 @@ func (j *jobs) get(id string) *job {
 func (b *job) now() json.RawMessage { return *b.body.Load() }
 
 // job is the one of a response, nil if it does not run here.
-func (p *API) job(id string) *job { return p.jobs.get(session.OwnedKey(p.owner, id)) }
+func (p *API) job(id string) *job {
+	key := session.OwnedKey(p.owner, id)
+	if owner, _ := session.OwnerOf(key); owner != p.owner {
+		return nil
+	}
+	return p.jobs.get(key)
+}
 
 // stop ends the job and returns when it is stored.
 func (b *job) stop() {

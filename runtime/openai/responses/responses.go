@@ -47,7 +47,7 @@ type shared struct {
 
 // New makes the dialect; tools are the built-in ones.
 func New(d *answer.Driver, tools *tools.Kept) *API {
-	return &API{d, &shared{}, tools, "", d.Store}
+	return (&API{Driver: d, shared: &shared{}, tools: tools}).of("")
 }
 
 // of is the API of an owner.
