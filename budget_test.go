@@ -59,7 +59,7 @@ var budget = map[string]int{
 	"runtime/remote/pool":        1105,
 	"runtime/remote/vllm":        1270,
 	"runtime/sample":             1230,
-	"runtime/sched":              2235,
+	"runtime/sched":              2320,
 	"runtime/sched/draft":        332,
 	"runtime/serve":              3420,
 	"runtime/session":            3726,

@@ -154,7 +154,7 @@ func (q *sequence) right() (n int) {
 // observe tells the gate how long the running step of so many rows took, which began at the time
 // began.
 func (s *Scheduler) observe(rows int, began time.Time) {
-	if s.o.Drafts == 0 || s.batch.Rebuild {
+	if s.batch.Rebuild {
 		return
 	}
 	decode := true

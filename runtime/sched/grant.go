@@ -6,9 +6,9 @@
 //
 // Among those that run, older ones go first: they stand in the order of their admission, and pages
 // are given to the oldest first. The oldest is never displaced, so it always gets what it needs. A
-// request that would not fit alone is refused, so every step advances the oldest sequence. Who is
-// admitted next is in share.go: whoever has nothing running is before those who have, the oldest
-// first, so every request ends.
+// request that would not fit alone is refused, so every step advances the oldest sequence, or
+// others of its client whose turn it is. Who is admitted next is in share.go: whoever has nothing
+// running is before those who have, the oldest first, so every request ends.
 
 package sched
 
@@ -66,7 +66,7 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 				s.counts.PrefixHits += uint64(min(q.computed, q.prompt))
 			}
 		}
-		s.running = append(s.running, q)
+		s.running, q.ran = append(s.running, q), s.counts.Steps
 	}
 	return displaced
 }
@@ -124,7 +124,7 @@ const (
 )
 
 // grant gives each running sequence its rows of the next step: first one row to each that decodes,
-// then the rest to those that prefill (grantPrefill).
+// or whose turn it is (turns.go), then the rest to those that prefill (grantPrefill).
 //
 // Sequences whose window layers are rebuilt get steps of their own, since such a step runs another
 // program. These steps alternate with the others, so nobody waits for more than one of them.
@@ -132,9 +132,10 @@ const (
 // With ahead a step is still running: grant then uses free pages only, and s.plan says whether the
 // result can be used.
 func (s *Scheduler) grant(ahead bool) {
-	prefills, rebuilds := 0, 0
+	prefills, rebuilds, alone := 0, 0, true
 	for _, q := range s.running {
-		q.rows = 0
+		q.rows, q.rests = 0, false
+		alone = alone && q.share.Client == s.running[0].share.Client
 		if q.rebuildTo > 0 {
 			rebuilds++
 		} else if q.prefills() {
@@ -156,10 +157,13 @@ func (s *Scheduler) grant(ahead bool) {
 	if !ahead {
 		s.rebuild = false
 	}
+	if !alone && s.takeTurns() {
+		s.plan = tight
+	}
 	budget := s.o.MaxNumBatchedTokens
 	// not a range loop: fit may preempt the youngest and shorten s.running
 	for i := 0; i < len(s.running); i++ {
-		if q := s.running[i]; q.decodes() {
+		if q := s.running[i]; q.decodes() && !q.rests {
 			q.rows = s.fit(q, 1)
 			budget -= q.rows
 		}

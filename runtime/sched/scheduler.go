@@ -133,13 +133,15 @@ type Scheduler struct {
 	sampling []*sequence
 	next     atomic.Int32 // place in sampling
 	counts   Counts
-	ended    int       // since the last publish
-	plan     planned   // of the next step
-	ahead    bool      // the next step is planned while another runs
-	rebuild  bool      // the next step rebuilds window pages
-	launched int       // how many sequences of running were there when the step began
-	of       shares    // of running
-	stuck    *sequence // the one that did not fit when pool.Given was stuckAt
+	ended    int     // since the last publish
+	plan     planned // of the next step
+	ahead    bool    // the next step is planned while another runs
+	rebuild  bool    // the next step rebuilds window pages
+	launched int     // how many sequences of running were there when the step began
+	of       shares  // of running
+	decoding []*sequence
+	decode   map[string]int // how many of decoding are a client's
+	stuck    *sequence      // the one that did not fit when pool.Given was stuckAt
 	stuckAt  uint64
 	tried    bool  // to displace another for stuck
 	lost     error // ends the requests that are left when the loop ends
@@ -158,7 +160,7 @@ type Scheduler struct {
 // o.MaxNumBatchedTokens rows. Nobody else may use it until Close returns.
 func New(eng StepEngine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
-		done:    make(chan struct{}),
+		done: make(chan struct{}), decode: map[string]int{},
 		overlap: make(chan bool), joined: make(chan struct{})}
 	windowPages := engine.WindowPages(eng.Settings().KVCacheDtype)
 	s.o = o.withDefaults(s.spec, windowPages)

@@ -31,9 +31,11 @@ type sequence struct {
 	root     kv.Hash   // of its pages' names
 	hashes   []kv.Hash // of the full pages of tokens, as far as they were needed
 	cuts     []int
-	computed int // positions whose keys and values are in the pages
-	seen     int // positions that were ever computed or found in the cache
-	rows     int // granted in the next step
+	computed int    // positions whose keys and values are in the pages
+	seen     int    // positions that were ever computed or found in the cache
+	rows     int    // granted in the next step
+	rests    bool   // others of its client have their turn then
+	ran      uint64 // the last step that it had rows in, or was admitted before
 
 	score struct { // of the prompt, if it is wanted
 		wanted      bool

@@ -43,6 +43,7 @@ func (s *Scheduler) emptyBatch(rebuild bool) {
 // token that the running step samples is left open: device.from says where it comes from.
 func (s *Scheduler) addRows(q *sequence) (logits int) {
 	b, d, at := &s.batch, &s.device, q.at()
+	q.ran = s.counts.Steps
 	s.askScores(q, at, len(b.Tokens))
 	for i := at; i < at+q.rows; i++ {
 		if i < len(q.tokens) {

@@ -1,0 +1,70 @@
+// Where several clients run, one that decodes many sequences lets them take turns, so that a step
+// is short: the tokens of the others come nearly as fast as without it. A client that runs alone
+// has every row.
+//
+// What must stay true:
+//   - Each client has as many rows as the one that wants the fewest, and rows that one does not
+//     need go to the others.
+//   - Whoever waited longest is next, so no sequence waits for more than one turn of its client's.
+
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// short is a step that nobody waits for: 40 tokens a second are read by nobody.
+const short = 25 * time.Millisecond
+
+// takeTurns marks the sequences of several clients that rest in the next step, and tells whether
+// any does.
+func (s *Scheduler) takeTurns() (rest bool) {
+	prefill := 0
+	s.decoding = s.decoding[:0]
+	clear(s.decode)
+	for _, q := range s.running {
+		if q.decodes() {
+			s.decoding = append(s.decoding, q)
+			s.decode[q.share.Client]++
+		} else if q.prefills() {
+			prefill += q.left()
+		}
+	}
+	clients, least := len(s.decode), len(s.decoding)
+	for _, n := range s.decode {
+		least = min(least, n)
+	}
+	width := s.width(clients*least, prefill)
+	if width == len(s.decoding) {
+		return false
+	}
+	slices.SortStableFunc(s.decoding, func(a, b *sequence) int { // those who need few first
+		return cmp.Or(cmp.Compare(s.decode[a.share.Client], s.decode[b.share.Client]),
+			cmp.Compare(a.share.Client, b.share.Client), cmp.Compare(a.ran, b.ran))
+	})
+	for left := s.decoding; len(left) > 0; clients-- {
+		n := s.decode[left[0].share.Client]
+		rows := min(n, max(1, width/clients))
+		for _, q := range left[rows:n] {
+			q.rests = true
+		}
+		left, width = left[n:], width-rows
+	}
+	return true
+}
+
+// width is how many rows of sequences that decode make a step that is short, or takes hardly twice
+// as long as one where each client has as many as the least, and what prefills. While no step had
+// so few, it is tried.
+func (s *Scheduler) width(equal, prefill int) (rows int) {
+	prefill = min(prefill, s.o.MaxNumBatchedTokens-equal)
+	most := max(short.Seconds(), 2*s.gate.Costs(equal+prefill))
+	for rows = equal; rows < len(s.decoding); rows++ {
+		if costs := s.gate.Costs(rows + 1 + prefill); costs == 0 || costs > most {
+			break
+		}
+	}
+	return rows
+}
