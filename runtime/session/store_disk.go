@@ -261,75 +261,6 @@ func (s *diskStore) write(tx *sql.Tx, ops []edit) error {
 	return err
 }
 
-// refuse keeps in memory what the disk has refused.
-func (s *diskStore) refuse(ops []edit, err error) error {
-	s.met(err)
-	s.why = refusal(err)
-	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.gone }) {
-		return s.why
-	}
-	for _, o := range ops {
-		if o.gone {
-			_, _ = s.spare.Delete(o.Kind, o.Key)
-			continue
-		}
-		if s.refused.Add(1) == 1 {
-			s.o.Notify("stored turns and responses are kept in memory only: " + s.why.Error())
-		}
-		s.over[storeKey{o.Kind, o.Key}] = s.onDisk(o.Record)
-		_ = s.spare.Put(o.Record) // it is not too large
-	}
-	return nil
-}
-
-// refusal says in words why the disk has refused a record.
-func refusal(err error) error {
-	var coded interface{ Code() int }
-	if errors.As(err, &coded) {
-		switch coded.Code() & 0xff {
-		case 5: // SQLITE_BUSY
-			return errors.New("another process has locked the file")
-		case 8: // SQLITE_READONLY
-			return errors.New("the file is read-only")
-		case 10: // SQLITE_IOERR
-			return errors.New("the disk reported an error")
-		case 13: // SQLITE_FULL
-			return errors.New("the disk is full")
-		}
-	}
-	return err
-}
-
-// settledAtOnce is how many refused records are written after one that the disk took.
-const settledAtOnce = 8
-
-// settle writes what the disk has refused, if it takes it now. What another process has written or
-// deleted since then stays so.
-func (s *diskStore) settle(most int) {
-	for range most {
-		r, ok := s.spare.oldest()
-		if !ok {
-			clear(s.over)
-			return
-		}
-		key := storeKey{r.Kind, r.Key}
-		if s.onDisk(r) == s.over[key] && s.put(r) != nil {
-			return
-		}
-		_, _ = s.spare.Delete(r.Kind, r.Key)
-		delete(s.over, key)
-	}
-}
-
-// onDisk is the checksum of the record with this key on the disk, -1 if there is none.
-func (s *diskStore) onDisk(r Record) (sum int64) {
-	if s.db.QueryRow("SELECT sum FROM record WHERE kind = ? AND key = ?", r.Kind, r.Key).Scan(
-		&sum) != nil {
-		return -1
-	}
-	return sum
-}
-
 func (s *diskStore) put(r Record) error {
 	return inTransaction(s.db, func(tx *sql.Tx) error { return s.add(tx, r) })
 }
@@ -455,20 +386,6 @@ func (s *diskStore) List(kind Kind) []Record {
 	}
 	return records
 }
-
-func (s *diskStore) Unsaved(kind Kind, key string) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	switch _, refused := s.spare.Get(kind, key); {
-	case refused:
-		return s.why
-	case s.onDisk(Record{Kind: kind, Key: key}) < 0:
-		return errors.New("it is not in the file")
-	}
-	return nil
-}
-
-func (s *diskStore) Refused() int64 { return s.refused.Load() }
 
 // Close also repairs a file in which damage was met, so that what it refused gets into it.
 func (s *diskStore) Close() error {

@@ -118,7 +118,7 @@ func (p *API) CreateTalk(e *answer.Exchange, _ *http.Request, o *answer.Object) 
 		return nil, o.Fault()
 	}
 	if err := putTalk(p.store, id, s); err != nil {
-		return nil, answer.FaultOf(err, "items")
+		return nil, notChanged(err)
 	}
 	return s.object(id), nil
 }
@@ -167,7 +167,7 @@ func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *
 		}
 		return err
 	}); err != nil {
-		return nil, answer.FaultOf(err, "items")
+		return nil, notChanged(err)
 	}
 	return s.object(id), nil
 }

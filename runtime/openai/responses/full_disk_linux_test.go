@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -151,6 +152,59 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 		}
 		if r := porttest.Ask(t, "GET", srv.URL+path, ""); r.Status != 404 {
 			t.Errorf("%s is still there: %d", path, r.Status)
+		}
+	}
+}
+
+// Two servers that add to one conversation on a full disk: what is acknowledged is there.
+func TestAddingOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t)
+	var servers []string
+	for range 2 {
+		store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+			File: filepath.Join(disk, "kept.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		srv, _ := porttest.Server(t, answertest.Answers("Paris."),
+			func(o *openai.Options) { o.Store = store })
+		servers = append(servers, srv.URL)
+	}
+	path := "/v1/conversations/" + porttest.Decode(t, porttest.Ask(t, "POST",
+		servers[0]+"/v1/conversations", `{}`).Body)["id"].(string) + "/items"
+	filler := filepath.Join(disk, "filler")
+	acknowledged, refused := 0, 0
+	add := func(i int) {
+		t.Helper()
+		r := porttest.Ask(t, "POST", servers[i%2]+path, fmt.Sprintf(
+			`{"items":[{"role":"user","content":"%d%s"}]}`, i, strings.Repeat(" ", 20_000)))
+		if r.Status == http.StatusOK {
+			acknowledged++
+			return
+		}
+		refused++
+		porttest.WantFault(t, r, 503, answer.KindServer, "", "", "the disk is full")
+	}
+	for i := range 10 {
+		add(i)
+	}
+	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	for i := range 10 {
+		add(i)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		add(i)
+	}
+	for _, url := range servers {
+		r := porttest.Decode(t, porttest.Ask(t, "GET", url+path+"?limit=100", "").Body)
+		if n := len(r["data"].([]any)); n != acknowledged || refused == 0 {
+			t.Errorf("%d of %d are there, %d were refused", n, acknowledged, refused)
 		}
 	}
 }

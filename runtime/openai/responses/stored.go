@@ -9,6 +9,7 @@ package responses
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -213,6 +214,14 @@ type deletion struct {
 // notDeleted is the fault of a record that the disk does not let go of.
 func notDeleted(err error) *answer.Fault {
 	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
+}
+
+// notChanged is the fault of a change that was refused, by its own rules or by the disk.
+func notChanged(err error) *answer.Fault {
+	if f, ok := errors.AsType[*answer.Fault](err); ok {
+		return f
+	}
+	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was changed: "+err.Error())
 }
 
 func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }

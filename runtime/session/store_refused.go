@@ -1,0 +1,119 @@
+// What the disk refuses is kept in memory until it has room, and is lost if the process ends
+// before.
+//
+// What must stay true: what another process has written meanwhile is not overwritten, and what
+// would be lost by that is not acknowledged.
+
+package session
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// refuse keeps in memory what the disk has refused, or says why it does not.
+func (s *diskStore) refuse(ops []edit, err error) error {
+	s.met(err)
+	s.why = refusal(err)
+	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.gone }) || s.contested(ops) {
+		return s.why
+	}
+	for _, o := range ops {
+		if o.gone {
+			_, _ = s.spare.Delete(o.Kind, o.Key)
+			continue
+		}
+		if s.refused.Add(1) == 1 {
+			s.o.Notify("stored turns and responses are kept in memory only: " + s.why.Error())
+		}
+		s.over[storeKey{o.Kind, o.Key}] = s.onDisk(o.Record)
+		_ = s.spare.Put(o.Record) // it is not too large
+	}
+	return nil
+}
+
+// contested tells that another process may change one of these records too: two that grow in two
+// memories cannot both be written later.
+func (s *diskStore) contested(ops []edit) bool {
+	return slices.ContainsFunc(ops, func(o edit) bool {
+		grows := o.Kind == KindConversation || o.Kind == KindUsage
+		return grows && !o.gone && s.onDisk(o.Record) >= 0
+	}) && !s.alone()
+}
+
+// alone tells that no other process has the file open.
+func (s *diskStore) alone() bool {
+	_ = s.inUse.Close() // a lock of its own would be another's
+	lock, err := store.TryLock(s.lockPath())
+	if err == nil {
+		_ = lock.Close()
+	}
+	if mark, err := store.Use(s.lockPath()); err == nil {
+		s.inUse = mark
+	}
+	return !errors.Is(err, store.ErrLocked)
+}
+
+// refusal says in words why the disk has refused a record.
+func refusal(err error) error {
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		switch coded.Code() & 0xff {
+		case 5: // SQLITE_BUSY
+			return errors.New("another process has locked the file")
+		case 8: // SQLITE_READONLY
+			return errors.New("the file is read-only")
+		case 10: // SQLITE_IOERR
+			return errors.New("the disk reported an error")
+		case 13: // SQLITE_FULL
+			return errors.New("the disk is full")
+		}
+	}
+	return err
+}
+
+// settledAtOnce is how many refused records are written after one that the disk took.
+const settledAtOnce = 8
+
+// settle writes what the disk has refused, if it takes it now. What another process has written or
+// deleted since then stays so.
+func (s *diskStore) settle(most int) {
+	for range most {
+		r, ok := s.spare.oldest()
+		if !ok {
+			clear(s.over)
+			return
+		}
+		key := storeKey{r.Kind, r.Key}
+		if s.onDisk(r) == s.over[key] && s.put(r) != nil {
+			return
+		}
+		_, _ = s.spare.Delete(r.Kind, r.Key)
+		delete(s.over, key)
+	}
+}
+
+// onDisk is the checksum of the record with this key on the disk, -1 if there is none.
+func (s *diskStore) onDisk(r Record) (sum int64) {
+	if s.db.QueryRow("SELECT sum FROM record WHERE kind = ? AND key = ?", r.Kind, r.Key).Scan(
+		&sum) != nil {
+		return -1
+	}
+	return sum
+}
+
+func (s *diskStore) Unsaved(kind Kind, key string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	switch _, refused := s.spare.Get(kind, key); {
+	case refused:
+		return s.why
+	case s.onDisk(Record{Kind: kind, Key: key}) < 0:
+		return errors.New("it is not in the file")
+	}
+	return nil
+}
+
+func (s *diskStore) Refused() int64 { return s.refused.Load() }
