@@ -12,8 +12,36 @@ import (
 )
 
 // Advice ends sentences about models in a form that ossrun does not run.
-const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their " +
-	"MXFP4 experts"
+const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune with MXFP4 experts " +
+	"or in 16 bits"
+
+// others ends sentences about models that are no gpt-oss.
+const others = "ossrun runs gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run " +
+	"ossrun pull 20b"
+
+// OtherArchitecture says what a file is whose architecture has another name.
+func OtherArchitecture(name string) string {
+	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Show(name), others)
+}
+
+// OtherBase says the same of the base model of an adapter that does not fit, if its name says so.
+func OtherBase(base string) string {
+	lower := strings.ToLower(base)
+	if base == "" || strings.Contains(lower, "gpt-oss") || strings.Contains(lower, "gpt_oss") {
+		return ""
+	}
+	return "; no gpt-oss by its name, and " + others
+}
+
+// Foreign says what a config.json is that is not of a gpt-oss, or of one that neither runs nor can
+// be imported.
+func Foreign(config []byte) error {
+	f, err := parseFields("config.json", config)
+	if err != nil || f.isOriginal() {
+		return err
+	}
+	return foreignConfig(f)
+}
 
 // DequantisedExperts says what a checkpoint without MXFP4 experts is.
 const DequantisedExperts = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it " +
@@ -51,7 +79,7 @@ func foreignConfig(f fields) error {
 		if architecture != "" {
 			described += " (" + safetensors.Show(architecture) + ")"
 		}
-		return fmt.Errorf("%s: model_type is %s: ossrun runs gpt-oss only", name, described)
+		return fmt.Errorf("%s: model_type is %s, and %s", name, described, others)
 	case architecture != "" && architecture != "GptOssForCausalLM":
 		return fmt.Errorf("%s: architectures holds %s, gpt-oss has GptOssForCausalLM", name,
 			safetensors.Show(architecture))
@@ -72,6 +100,10 @@ func foreignConfig(f fields) error {
 		return fmt.Errorf(
 			"%s: quantization_config.quant_method is quark: AMD's conversion with 8-bit "+
 				"activations stores the weights differently; %s", name, Advice)
+	case "bitsandbytes":
+		return fmt.Errorf("%s: its weights are in bitsandbytes' 4 bits, which are rounded "+
+			"already: export it merged in 16 bits (unsloth: save_method=\"merged_16bit\"; PEFT: "+
+			"merge_and_unload on the 16-bit base) and run ossrun import on that", name)
 	}
 	return fmt.Errorf("%s: quantization_config.quant_method is %s, not mxfp4: %s", name,
 		safetensors.Show(method), Advice)

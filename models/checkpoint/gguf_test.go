@@ -282,7 +282,7 @@ func TestGGUFRefuses(t *testing.T) {
 		want string
 	}{
 		{"architecture", replace("gpt-oss", "gemma3n"),
-			"a.gguf: general.architecture is gemma3n: ossrun runs gpt-oss only"},
+			"a.gguf is a model of architecture gemma3n, and ossrun runs gpt-oss only"},
 		{"renamed tensor", replace("blk.1.attn_k.weight", "blk.1.attn_x.weight"),
 			"a.gguf lacks the tensor that model.layers.1.self_attn.k_proj.weight is made from"},
 		{"renamed key", replace("gpt-oss.block_count", "gpt-oss.block_kount"),

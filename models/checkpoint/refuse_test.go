@@ -56,8 +56,8 @@ func refuse(t *testing.T, folder, want string) {
 }
 
 const (
-	Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their " +
-		"MXFP4 experts"
+	Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune with " +
+		"MXFP4 experts or in 16 bits"
 	dequant = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it that ossrun runs"
 )
 
@@ -138,7 +138,8 @@ func TestRefuseConfig(t *testing.T) {
 			c["model_type"], c["architectures"] = "llama",
 				[]string{"LlamaForCausalLM"}
 		},
-			"config.json: model_type is llama (LlamaForCausalLM): ossrun runs gpt-oss only"},
+			"config.json: model_type is llama (LlamaForCausalLM), and ossrun runs gpt-oss only: " +
+				"run it with llama.cpp, Ollama or vLLM, or run ossrun pull 20b"},
 		{"no type", func(c object) { delete(c, "model_type") },
 			"config.json: model_type is missing: this is not a gpt-oss checkpoint"},
 		{"other head", func(c object) { c["architectures"] = []string{"GptOssForSequenceClassification"} }, "config.json: architectures holds GptOssForSequenceClassification, gpt-oss has GptOssForCausalLM"},
@@ -161,7 +162,9 @@ func TestRefuseConfig(t *testing.T) {
 		{"quark", func(c object) { c["quantization_config"] = object{"quant_method": "quark"} },
 			"config.json: quantization_config.quant_method is quark: AMD's conversion with 8-bit " +
 				"activations stores the weights differently; " + Advice},
-		{"bitsandbytes", func(c object) { c["quantization_config"] = object{"quant_method": "bitsandbytes"} }, "config.json: quantization_config.quant_method is bitsandbytes, not mxfp4: " + Advice},
+		{"bitsandbytes", func(c object) { c["quantization_config"] = object{"quant_method": "bitsandbytes"} }, "config.json: its weights are in bitsandbytes' 4 bits, which are rounded already: export it " +
+			"merged in 16 bits (unsloth: save_method=\"merged_16bit\"; PEFT: merge_and_unload on " +
+			"the 16-bit base) and run ossrun import on that"},
 		{"no method", func(c object) { c["quantization_config"] = object{} },
 			"config.json: quantization_config.quant_method is missing, gpt-oss has mxfp4"},
 		{"mlx", func(c object) {
@@ -171,7 +174,8 @@ func TestRefuseConfig(t *testing.T) {
 		{"type is a number", func(c object) { c["model_type"] = 4 },
 			"config.json: model_type is 4, not a string"},
 		{"control characters", func(c object) { c["model_type"] = "\x1b[2Jllama" },
-			`config.json: model_type is "\x1b[2Jllama" (GptOssForCausalLM): ossrun runs gpt-oss only`},
+			`config.json: model_type is "\x1b[2Jllama" (GptOssForCausalLM), and ossrun runs gpt-oss ` +
+				"only: run it with llama.cpp, Ollama or vLLM, or run ossrun pull 20b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), 2)

@@ -117,13 +117,7 @@ func asReleased(text []byte) ([]byte, error) {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, fmt.Errorf("config.json is no JSON object: %w", err)
 	}
-	given, _ := config["quantization_config"].(map[string]any)
-	if method, _ := given["quant_method"].(string); method == "bitsandbytes" {
-		return nil, errors.New("its weights are in bitsandbytes' 4 bits, which are rounded " +
-			"already: export it merged in 16 bits (unsloth: save_method=\"merged_16bit\"; PEFT: " +
-			"merge_and_unload on the 16-bit base) and import that")
-	}
-	if given == nil {
+	if config["quantization_config"] == nil {
 		config["quantization_config"] = map[string]any{"quant_method": "mxfp4",
 			"modules_to_not_convert": []string{"model.layers.*.self_attn",
 				"model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}}

@@ -20,13 +20,30 @@ func IsGPTOSS(keys map[string]any) (architecture string, ok bool) {
 	return architecture, architecture == "gpt-oss" || architecture == "gptoss"
 }
 
+// otherModel says what a file is whose keys are not those of a gpt-oss. The later ones of several
+// files have none of these keys.
+func otherModel(keys map[string]any) error {
+	switch kind, _ := keys["general.type"].(string); kind {
+	case "", "model":
+	case "adapter":
+		return wrong("is an adapter for llama.cpp, not a model: give --lora the folder that PEFT " +
+			"saved")
+	default:
+		return wrong("is of type %s, a part beside a model and none itself: point at the model",
+			safetensors.Show(kind))
+	}
+	if name, ok := IsGPTOSS(keys); !ok && name != "" {
+		return wrong("%s", models.OtherArchitecture(name))
+	}
+	return nil
+}
+
 // describe gives the texts of config.json and generation_config.json for a GGUF model.
 func describe(set *Set) (config, generation []byte, err error) {
 	file := filepath.Base(set.Files[0])
 	architecture, ok := IsGPTOSS(set.Keys)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s: general.architecture is %s: ossrun runs gpt-oss only",
-			file, safetensors.Show(architecture))
+		return nil, nil, fmt.Errorf("%s names no architecture: it is not a whole model", file)
 	}
 	embedding, ok := set.Tensors["token_embd.weight"]
 	if !ok || len(embedding.Shape) != 2 {

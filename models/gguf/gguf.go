@@ -144,6 +144,9 @@ func (d *decoder) header() (*Header, error) {
 		}
 		h.Keys[name] = value
 	}
+	if err := otherModel(h.Keys); err != nil { // whose tensors may be of types that are not read
+		return nil, err
+	}
 	seen := map[string]bool{}
 	for range tensors {
 		t, err := d.tensor()

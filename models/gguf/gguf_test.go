@@ -17,17 +17,23 @@ import (
 	"github.com/ossrun/ossrun/models/gguf"
 )
 
-// file makes a file with one key and one tensor of float32.
+// file makes a file of a gpt-oss with one key and one tensor of float32.
 func file(version uint32, tensors, keys uint64, dims []uint64, kind uint32, offset uint64,
 	data int) []byte {
+	return fileWith("general.architecture", "gpt-oss", version, tensors, keys, dims, kind, offset,
+		data)
+}
+
+func fileWith(key, value string, version uint32, tensors, keys uint64, dims []uint64, kind uint32,
+	offset uint64, data int) []byte {
 	text := func(to []byte, s string) []byte {
 		return append(binary.LittleEndian.AppendUint64(to, uint64(len(s))), s...)
 	}
 	b := binary.LittleEndian.AppendUint32([]byte("GGUF"), version)
 	b = binary.LittleEndian.AppendUint64(b, tensors)
 	b = binary.LittleEndian.AppendUint64(b, keys)
-	b = binary.LittleEndian.AppendUint32(text(b, "general.architecture"), 8)
-	b = text(b, "gpt-oss")
+	b = binary.LittleEndian.AppendUint32(text(b, key), 8)
+	b = text(b, value)
 	b = binary.LittleEndian.AppendUint32(text(b, "t"), uint32(len(dims)))
 	for _, d := range dims {
 		b = binary.LittleEndian.AppendUint64(b, d)
@@ -66,6 +72,15 @@ func TestRead(t *testing.T) {
 		{"type", file(3, 1, 1, []uint64{32}, 19, 0, 32),
 			"f has tensor t in IQ1_S, which ossrun does not read: take a file in F32, F16, BF16, " +
 				"Q2_K to Q8_0, IQ4_NL, IQ4_XS, MXFP4 and NVFP4"},
+		{"another model, in a type of its own", fileWith("general.architecture", "qwen3moe", 3, 1,
+			1, []uint64{32}, 19, 0, 32), "f is a model of architecture qwen3moe, and ossrun runs " +
+			"gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run ossrun pull 20b"},
+		{"a name that is none", fileWith("general.architecture", "\x1b[2J", 3, 1, 1, []uint64{32},
+			0, 0, 128), `f is a model of architecture "\x1b[2J", and ossrun runs gpt-oss only`},
+		{"an adapter", fileWith("general.type", "adapter", 3, 1, 1, []uint64{32}, 0, 0, 128),
+			"f is an adapter for llama.cpp, not a model: give --lora the folder that PEFT saved"},
+		{"a projector", fileWith("general.type", "mmproj", 3, 1, 1, []uint64{32}, 0, 0, 128),
+			"f is of type mmproj, a part beside a model and none itself: point at the model"},
 		{"half a block of 256", file(3, 1, 1, []uint64{128}, 12, 0, 144),
 			"f has tensor t with rows of 128 values, which Q4_K cannot hold"},
 		{"half a block", file(3, 1, 1, []uint64{16}, 39, 0, 32),

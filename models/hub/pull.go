@@ -29,6 +29,9 @@ type Options struct {
 	Revision string // "" is main
 	Verify   bool   // hash files again that are there and were hashed before
 
+	// Check reads config.json before anything else is fetched; its error ends the pull. May be nil.
+	Check func(config []byte) error
+
 	// called several times a second and at the end, by one goroutine; may be nil
 	Progress func(Progress)
 	Note     func(string) // a line about something unusual; called by any goroutine; may be nil
@@ -106,15 +109,27 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 				"ossrun rm deletes what is here", f.Path, p.commit, before, c.host(), f.SHA256)
 		}
 	}
-	if err := p.room(result.Files); err != nil {
-		return result, err
-	}
 	blobs := filepath.Dir(store.BlobPath(o.Root, o.Repo, "x"))
 	if err := store.MakeFolder(o.Root, o.Repo, blobs); err != nil {
 		return result, fmt.Errorf("making the cache's folders: %w", err)
 	}
 	stop := p.report(len(result.Files), result.Bytes)
-	err = p.run(ctx, result.Files, listed)
+	first := 0
+	if o.Check != nil && listed[0].Path == "config.json" {
+		first = 1
+	}
+	if err = p.run(ctx, result.Files[:first], listed[:first]); err == nil && first > 0 {
+		var config []byte
+		if config, err = os.ReadFile(filepath.Join(result.Path, "config.json")); err == nil {
+			err = o.Check(config)
+		}
+	}
+	if err == nil {
+		err = p.room(result.Files)
+	}
+	if err == nil {
+		err = p.run(ctx, result.Files[first:], listed[first:])
+	}
 	if err == nil {
 		err = store.WriteRef(o.Root, o.Repo, o.Revision, p.commit)
 	}

@@ -230,7 +230,8 @@ func trainedOn(config models.LoRA) string {
 	if config.Base == "" {
 		return ""
 	}
-	return fmt.Sprintf("; it was trained on %s", safetensors.Show(config.Base))
+	return fmt.Sprintf("; it was trained on %s%s", safetensors.Show(config.Base),
+		models.OtherBase(config.Base))
 }
 
 // readNumbers adds a tensor to a sum, and refuses numbers that are not finite.

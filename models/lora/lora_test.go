@@ -57,6 +57,10 @@ func TestRefused(t *testing.T) {
 			"alpha_pattern is [1], not an object"},
 		{"another rank", set("r", 8), "lora_A.weight has shape [4 64], tiny needs [8 64]; it was " +
 			"trained on someone/tiny"},
+		{"another model", func(a *modeltest.Adapter) {
+			a.Config["base_model_name_or_path"], a.Config["r"] = "meta-llama/Llama-3.1-8B", 8
+		}, "tiny needs [8 64]; it was trained on meta-llama/Llama-3.1-8B; no gpt-oss by its name, " +
+			"and ossrun runs gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run ossrun pull 20b"},
 		{"another width", first(func(t *modeltest.Tensor) {
 			t.Shape, t.Data = []int{4, 32}, t.Data[:256]
 		}), "lora_A.weight has shape [4 32], tiny needs [4 64]; it was trained on someone/tiny"},

@@ -42,6 +42,11 @@ func startHub() (*hubtest.Server, error) {
 	server.Add("openai/gpt-oss-20b", &hubtest.Repo{Files: files})
 	server.Add("someone/tune", &hubtest.Repo{Files: files, Refs: []string{"v1"}})
 	server.Add("someone/gated", &hubtest.Repo{Files: files, Gated: true, Token: "good"})
+	for name, config := range map[string]string{"llama": `{"model_type":"llama"}`, "bits": `{` +
+		`"model_type":"gpt_oss","quantization_config":{"quant_method":"bitsandbytes"}}`} {
+		server.Add("someone/"+name, &hubtest.Repo{Files: map[string]*hubtest.File{
+			"config.json": hubtest.Text(config), "model.safetensors": hubtest.Generated(1000, 1)}})
+	}
 	adapter, err := demoAdapter("v_proj.weight", "lm_head.weight")
 	if err != nil {
 		return nil, err

@@ -104,7 +104,12 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	}
 	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo,
 		Revision: target.Revision, Verify: verify,
-		Progress: show.progress, Note: show.note})
+		Progress: show.progress, Note: show.note, Check: func(config []byte) error {
+			if err := models.Foreign(config); err != nil {
+				return fail(exitModel, "%s: %s", target.Repo.ID(), err)
+			}
+			return nil
+		}})
 	show.clear()
 	if err == nil {
 		return show.done(result)
