@@ -57,6 +57,8 @@ type TurnRules struct {
 	SampleBodies bool
 	// Closing ends a body with a grammar as soon as the grammar allows it.
 	Closing bool
+	// Ends are special tokens that end a free answer as <|return|> does, as a model was trained to.
+	Ends []int32
 }
 
 // mostMessages is how many messages a turn may hold before its answer or call is forced.
@@ -289,10 +291,15 @@ func (t *Turn) beginBody(channel string) {
 	t.free, t.matcher = enderMasks()[t.ender], nil
 	if g != nil {
 		t.matcher = g.Matcher()
+	} else if t.ender == token.Return && len(t.rules.Ends) > 0 {
+		t.free.text = withEnds(t.free.text, t.rules.Ends)
 	}
 }
 
 func (t *Turn) acceptBody(id int32) bool {
+	if t.ender == token.Return && t.matcher == nil && slices.Contains(t.rules.Ends, id) {
+		id = t.ender
+	}
 	if id == t.ender {
 		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.spoken &&
 			id != token.End {
@@ -357,3 +364,19 @@ var (
 // enderMask is what a body that ends in a certain token may hold: text or the ender, and the ender
 // alone.
 type enderMask struct{ text, end []uint64 }
+
+// endMasks are the masks of answers with further ends, by those. A model's turns have the same.
+var endMasks sync.Map
+
+func withEnds(mask []uint64, ends []int32) []uint64 {
+	key := fmt.Sprint(ends)
+	made, ok := endMasks.Load(key)
+	if !ok {
+		mask = slices.Clone(mask)
+		for _, id := range ends {
+			automaton.Allow(mask, id)
+		}
+		made, _ = endMasks.LoadOrStore(key, mask)
+	}
+	return made.([]uint64)
+}

@@ -94,6 +94,14 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 		{auto, "<|channel|>commentary<|message|>First I look.<|end|><|start|>assistant " +
 			"to=functions.get<|channel|>commentary<|message|>{}<|call|>", ""},
 
+		{TurnRules{Ends: []int32{token.EndOfText}},
+			"<|channel|>final<|message|>Hello<|endoftext|>", ""},
+		{TurnRules{Ends: []int32{token.EndOfText}},
+			"<|channel|>final<|message|><|endoftext|>", "<|endoftext|>"},
+		{TurnRules{Ends: []int32{token.EndOfText}},
+			"<|channel|>analysis<|message|>Hm<|endoftext|>", "<|endoftext|>"},
+		{auto, "<|channel|>final<|message|>Hello<|endoftext|>", "<|endoftext|>"},
+
 		{auto, "<|channel|>final<|message|><|return|>", "<|return|>"},
 		{auto, "<|channel|>final<|message|>a<|end|>", "<|end|>"},
 		{auto, "<|channel|>analysis<|message|>a<|return|>", "<|return|>"},

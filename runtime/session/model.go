@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -83,6 +84,7 @@ type Model struct {
 	tokens  Generator
 	store   Store
 	gate    Gate
+	ends    []int32 // special tokens that end an answer besides Harmony's own
 
 	submit func(context.Context, sched.TokenRequest) (TokenStream, error) // tests replace it
 }
@@ -100,7 +102,21 @@ type Generator interface {
 
 // New starts a scheduler on an engine.
 func New(eng sched.StepEngine, o Options) *Model {
-	return NewModel(scheduler{sched.New(eng, o.Scheduler)}, o)
+	m := NewModel(scheduler{sched.New(eng, o.Scheduler)}, o)
+	m.ends = endsOf(eng.Spec().EOS)
+	return m
+}
+
+// endsOf are those of a model's end tokens that end an answer besides Harmony's own. <|end|> ends a
+// message only, and what is a text's or of another vocabulary is no end.
+func endsOf(eos []int32) (ends []int32) {
+	for _, id := range eos {
+		own := id == token.Return || id == token.Call || id == token.End
+		if id >= token.StartOfText && id < token.VocabSize && !own {
+			ends = append(ends, id)
+		}
+	}
+	return ends
 }
 
 // NewModel makes a model of what generates its tokens. Of Options.Scheduler it uses MaxModelLen.

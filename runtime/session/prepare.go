@@ -57,6 +57,7 @@ func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out gra
 		return nil, out, nil, err
 	}
 	out, relaxed, err = rules(ctx, r)
+	out.Ends = m.ends
 	return prompt, out, relaxed, err
 }
 

@@ -204,6 +204,9 @@ func (t *turn) Result() Result { return t.result }
 
 // accept reads one token and adds its events to pending.
 func (t *turn) accept(tok sched.Token) {
+	if slices.Contains(t.model.ends, tok.ID) && !slices.Contains(t.req.StopTokens, tok.ID) {
+		tok.ID = token.Return
+	}
 	t.tokens = append(t.tokens, tok.ID)
 	if tokens := t.tokens; !t.rescue && !t.rules.Closing {
 		t.taken.Store(&tokens)
@@ -234,7 +237,8 @@ func (t *turn) accept(tok sched.Token) {
 
 // stopTokens are the ids that end the stream.
 func (t *turn) stopTokens() []int32 {
-	return append([]int32{token.Return, token.Call, token.EndOfText}, t.req.StopTokens...)
+	return slices.Concat([]int32{token.Return, token.Call, token.EndOfText}, t.model.ends,
+		t.req.StopTokens)
 }
 
 // stopToken ends the turn if id is one of the caller's stop tokens.

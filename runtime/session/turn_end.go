@@ -122,7 +122,7 @@ func (t *turn) startRescue() bool {
 	t.rescue = true
 	t.taken.Store(nil)
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
-		SampleBodies: t.rules.SampleBodies} // forces the header
+		SampleBodies: t.rules.SampleBodies, Ends: t.rules.Ends} // forces the header
 	most := 0
 	if t.req.MaxTokens > 0 {
 		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {

@@ -147,6 +147,31 @@ done stop`
 	}
 }
 
+// TestAModelsOwnEnds: a fine-tune's end tokens end its answers; <|end|>, which ends a message in
+// Harmony, ends none, whatever a file says.
+func TestAModelsOwnEnds(t *testing.T) {
+	ends := endsOf([]int32{token.Return, token.EndOfText, token.Call, token.End, 200013, 11, -1,
+		token.VocabSize})
+	if want := []int32{token.EndOfText, 200013}; !slices.Equal(ends, want) {
+		t.Fatalf("%v, want %v", ends, want)
+	}
+	m, s := scripted("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final"+
+		"<|message|>Hi.<|endoftext|>", "<|channel|>final<|message|>So.<|return|>")
+	m.ends = ends
+	events, res := run(t, m, Request{Messages: []Message{User("hi")}})
+	if want := "think \"Hm\"\nsay \"Hi\"\nsay \".\"\ndone stop"; events != want ||
+		res.Answer != "Hi." || res.Done.Faults.Total() != 0 {
+		t.Errorf("%s\n%+v", events, res)
+	}
+	run(t, m, Request{Messages: []Message{User("hi"), AssistantAnswer("Hi."), User("more")}})
+	if again := text(s.prompts[1]); !strings.Contains(again, "Hi.<|end|><|start|>user") {
+		t.Errorf("the next prompt is %s", again)
+	}
+	if !slices.Contains((&turn{model: m}).stopTokens(), 200013) {
+		t.Error("a raw prompt does not end there")
+	}
+}
+
 func text(ids []int32) string { return string(token.Get().Decode(nil, ids)) }
 
 // An answer comes back to the model as the tokens it sampled, which need not be how its text is
