@@ -170,3 +170,25 @@ const (
 	required presence = false // an error
 	implied  presence = true  // the value that gpt-oss has, as in every reader of this layout
 )
+
+// TemplateOf is the chat template that a tokenizer_config.json or chat_template.json has, the one
+// for plain chats of several; "" where there is none.
+func TemplateOf(text []byte) string {
+	var whole struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if json.Unmarshal(text, &whole) != nil {
+		return ""
+	}
+	var one string
+	var several []struct{ Name, Template string }
+	if json.Unmarshal(whole.Template, &one) != nil &&
+		json.Unmarshal(whole.Template, &several) == nil {
+		for _, t := range several {
+			if one == "" || t.Name == "default" {
+				one = t.Template
+			}
+		}
+	}
+	return one
+}

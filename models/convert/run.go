@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
@@ -377,6 +378,19 @@ func (w *writer) end(path string, parts []part) error {
 				return err
 			}
 		}
+	}
+	var all Loss
+	for _, loss := range w.state.Done {
+		all.Add(loss)
+	}
+	record, err := json.MarshalIndent(checkpoint.Imported{Source: filepath.Base(path),
+		Exact:    float64(all.Exact) / float64(max(all.Blocks, 1)),
+		Relative: all.Relative()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := put(checkpoint.ImportRecord, record); err != nil {
+		return err
 	}
 	if w.from.generation != nil {
 		if err := put("generation_config.json", w.from.generation); err != nil {

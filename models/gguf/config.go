@@ -6,8 +6,10 @@ package gguf
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/safetensors"
@@ -96,7 +98,19 @@ func describe(set *Set) (config, generation []byte, err error) {
 	if config, err = json.MarshalIndent(c, "", "  "); err != nil {
 		return nil, nil, err
 	}
-	generation, err = json.MarshalIndent(map[string]any{"eos_token_id": ends}, "", "  ")
+	g := map[string]any{"eos_token_id": ends}
+	for field, key := range map[string]string{"temperature": "temp", "top_k": "top_k",
+		"top_p": "top_p", "min_p": "min_p", "repetition_penalty": "penalty_repeat"} {
+		switch v := set.Keys["general.sampling."+key].(type) {
+		case int64:
+			g[field] = v
+		case float64:
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				g[field] = json.Number(strconv.FormatFloat(v, 'g', -1, 32)) // as it was written
+			}
+		}
+	}
+	generation, err = json.MarshalIndent(g, "", "  ")
 	return config, generation, err
 }
 
@@ -106,8 +120,11 @@ func describe(set *Set) (config, generation []byte, err error) {
 func endTokens(set *Set, vocab int) []int64 {
 	all, _ := set.Keys["tokenizer.ggml.eos_token_ids"].([]int64)
 	all = slices.Clone(all)
-	if n, ok := set.Keys["tokenizer.ggml.eos_token_id"].(int64); ok {
-		all = append(all, n)
+	for _, kind := range [...]string{"eos", "eot", "eom"} {
+		n, ok := set.Keys["tokenizer.ggml."+kind+"_token_id"].(int64)
+		if ok && (kind == "eos" || n >= 0 && n < int64(vocab)) { // others may have none
+			all = append(all, n)
+		}
 	}
 	if published := models.Spec20B(); vocab == published.Vocab {
 		for _, id := range published.EOS {

@@ -75,3 +75,16 @@ func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
 
 // Base is the name of the file that holds a tensor.
 func (s *Set) Base(t TensorInfo) string { return filepath.Base(s.Files[t.File]) }
+
+// Words are the file's own template of chats, in Jinja, and what it says of sampling and the end of
+// a turn, as generation_config.json has it; nothing where the header is of no gpt-oss.
+func (s *Set) Words() (template string, generation []byte) {
+	template, _ = s.Keys["tokenizer.chat_template"].(string)
+	if _, generation, err := describe(s); err == nil {
+		return template, generation
+	}
+	return template, nil
+}
+
+// Words are those of the set.
+func (m *Model) Words() (template string, generation []byte) { return m.set.Words() }

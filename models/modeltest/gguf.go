@@ -78,9 +78,9 @@ type ggufTensor struct {
 }
 
 // WriteGGUF writes the checkpoint that checkpoint.Open opened as files cut files, and gives the
-// path of the first.
-func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int) (string,
-	error) {
+// path of the first. says are further keys of it: texts and numbers.
+func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int,
+	says ...map[string]any) (string, error) {
 	s := c.Spec
 	architecture := "gpt-oss"
 	if style.original {
@@ -107,6 +107,18 @@ func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, f
 		keys.text("general.architecture", architecture)
 		if i == 0 {
 			keys.ofSpec(architecture, s)
+			for _, more := range says {
+				for name, value := range more {
+					switch v := value.(type) {
+					case string:
+						keys.text(name, v)
+					case int:
+						keys.integer(name, v)
+					case float64:
+						keys.float(name, v)
+					}
+				}
+			}
 		}
 		if err := os.WriteFile(path, encodeGGUF(keys, list[i*each:min(len(list), (i+1)*each)]),
 			0o644); err != nil {

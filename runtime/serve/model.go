@@ -168,6 +168,9 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	if slow := model.plan.Slow(); slow != "" {
 		m.options.Notify(found.Name + ": " + slow)
 	}
+	for _, note := range Notes(found.Words()) {
+		m.options.Notify(found.Name + ": " + note)
+	}
 	if copyable {
 		m.copyBehind(model, found, s.DenseCache)
 	} else if s.Dense == engine.DenseQ8 && s.DenseCache != "" {

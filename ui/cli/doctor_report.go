@@ -27,6 +27,9 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	for _, x := range r.Models {
 		printModel(to, x)
 	}
+	for _, x := range r.Others {
+		to.row("models", "%s: %s", x.Name, x.About)
+	}
 	to.row("cache", "%s in it", gigabytes(r.Cache.Used))
 	to.row("port", "without a key, %s", either(r.Port.Others == "", "only programs of this user "+
 		"are served", "programs of every user here are served: "+r.Port.Others))
@@ -66,6 +69,9 @@ func printModel(to *report, x doctor.Model) {
 	to.row("models", "%s: %s", x.Name, state)
 	if x.Weights != "" {
 		to.row("models", "  %s", x.Weights.Sentence())
+	}
+	if x.About != "" {
+		plan = append([]string{x.About}, plan...)
 	}
 	for _, line := range plan {
 		to.row("models", "  %s", line)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,6 +36,16 @@ type listedModel struct {
 	Download int64  `json:"download,omitempty"`
 	Program  string `json:"program,omitempty"` // which other program keeps it, as a GGUF file
 	Note     string `json:"note,omitempty"`
+	// what its files say that it is, and what they ask for and is done otherwise
+	About string   `json:"about,omitempty"`
+	Asks  []string `json:"asks,omitempty"`
+}
+
+// look adds what the files at Where say.
+func (r *listedModel) look() {
+	if about, err := checkpoint.LookAt(r.Where); err == nil {
+		r.About, r.Asks = about.String(), serve.Notes(about.Words)
+	}
 }
 
 func listCommand() *cli.Command {
@@ -72,8 +83,11 @@ func listCommand() *cli.Command {
 				return err
 			}
 			for _, r := range rows {
-				if r.Note != "" {
-					fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, r.Note)
+				_, known := models.Lookup(r.Name) // of which everybody knows what it is
+				for _, line := range []string{r.Note, either(known && !long, "", r.About)} {
+					if line != "" {
+						fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, line)
+					}
 				}
 			}
 			return listAvailable(w, rows)
@@ -120,6 +134,7 @@ func listed() ([]listedModel, error) {
 		}
 		if s.Complete {
 			row.Weights = s.Vouched()
+			row.look()
 		}
 		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // what rm would give back
 			partial, err := store.PlanRemoval(root, repo, s.Commit)
@@ -142,6 +157,7 @@ func listed() ([]listedModel, error) {
 		} else {
 			row.Complete, row.Fits = true, e.Model.Bytes < free
 		}
+		row.look()
 		rows = append(rows, row)
 	}
 	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes,
@@ -175,7 +191,7 @@ func showCommand() *cli.Command {
 		Name:        "show",
 		Usage:       "show one model: its shape, and what of it is here",
 		ArgsUsage:   "[flags] MODEL",
-		Description: "Example: ossrun show 20b",
+		Description: "Example: ossrun show 20b\n         ossrun show ./tune-Q4_K_M.gguf",
 		Flags:       flagTable(mark("json", "as one JSON object"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -197,7 +213,43 @@ type shownModel struct {
 	Here    []listedModel `json:"here"`
 }
 
+// shownFiles is a folder or a GGUF file.
+type shownFiles struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	checkpoint.About
+	Asks []string `json:"asks,omitempty"`
+}
+
+func showFiles(c *cli.Context, path string) error {
+	about, err := checkpoint.LookAt(path)
+	if err != nil {
+		return &exitError{exitModel, err.Error()}
+	}
+	shown := shownFiles{Name: importName(path, path), Path: path, About: about,
+		Asks: serve.Notes(about.Words)}
+	if c.Bool("json") {
+		return json.NewEncoder(c.App.Writer).Encode(shown)
+	}
+	w := columns(c.App.Writer)
+	to := &report{Writer: w}
+	to.row("model", "%s", shown.Name)
+	to.row("files", "%s", about)
+	for _, line := range shown.Asks {
+		to.row("note", "%s", line)
+	}
+	adapter := strings.HasPrefix(about.Kind, "LoRA")
+	to.row("runs", "%s", cmp.Or(about.Trouble, either(adapter, "with its base model: --lora ",
+		"ossrun chat --model ")+shellPath(path)))
+	return w.Flush()
+}
+
 func showModel(c *cli.Context, name string) error {
+	if _, err := os.Stat(name); err == nil {
+		if _, known := models.Lookup(name); !known {
+			return showFiles(c, name)
+		}
+	}
 	rows, err := listed()
 	if err != nil {
 		return fail(exitFailure, "reading the cache: %s", err)
@@ -250,8 +302,13 @@ func (m shownModel) print(c *cli.Context) error {
 		fits := either(r.Fits, "fits", "does not fit") + " the free memory"
 		row("here", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
 			r.Where)
-		if r.Note != "" {
-			row("note", "%s", r.Note)
+		for _, line := range append([]string{r.Note}, r.Asks...) {
+			if line != "" {
+				row("note", "%s", line)
+			}
+		}
+		if r.About != "" {
+			row("files", "%s", r.About)
 		}
 	}
 	if len(m.Here) == 0 {

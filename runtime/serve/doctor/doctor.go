@@ -40,6 +40,7 @@ type Report struct {
 	// of a server with the defaults
 	Requests serve.Requests `json:"requests"`
 	Models   []Model        `json:"models"`
+	Others   []Other        `json:"other_models,omitempty"`
 	Cache    Cache          `json:"cache"`
 	Servers  []Server       `json:"servers"`
 	Port     Port           `json:"port"`
@@ -100,8 +101,9 @@ type Model struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
 	Path  string `json:"path,omitempty"`
-	// who vouches for the weights that are here
+	// who vouches for the weights that are here, and what their files say that they are
 	Weights checkpoint.Vouched `json:"weights,omitempty"`
+	About   string             `json:"about,omitempty"`
 	// bytes of the device's memory with UsableContext tokens of context
 	Needs int64 `json:"needs"`
 	Fits  bool  `json:"fits"` // on the device, with a reserve left
@@ -122,6 +124,12 @@ type Model struct {
 
 	Spec   models.Spec `json:"-"`
 	OnGPUs Placement   `json:"-"` // the same for people
+}
+
+// Other is a model that is here and not of the catalogue.
+type Other struct {
+	Name  string `json:"name"`
+	About string `json:"about"` // what its files say that it is, or why it cannot be used
 }
 
 // Expect records the speed that kernels reached. It was measured at another moment than the memory,
@@ -316,6 +324,9 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 				m.State, m.Weights = "incomplete", ""
 			}
 			m.Copy = q8.Ready(f, serve.DenseFolder())
+			if about, err := checkpoint.LookAt(f.Path); err == nil && f.Complete {
+				m.About = about.String()
+			}
 		}
 		if err := m.plan(e, d.dev, d.Requests); err != nil {
 			return err
@@ -331,7 +342,25 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 		m.GPUs = m.OnGPUs.String()
 		d.Models = append(d.Models, m)
 	}
-	return nil
+	stored, err := checkpoint.Inventory()
+	for _, s := range stored {
+		if s.ID == "" && s.Complete {
+			d.other("hf:"+s.Repo, s.Path)
+		}
+	}
+	for _, e := range checkpoint.ListForeign() {
+		d.other(e.Name, e.Path)
+	}
+	return err
+}
+
+func (d *Doctor) other(name, path string) {
+	about, err := checkpoint.LookAt(path)
+	line := about.String()
+	if err != nil {
+		line = err.Error()
+	}
+	d.Others = append(d.Others, Other{name, line})
 }
 
 func foundOf(e models.Entry) checkpoint.Found {

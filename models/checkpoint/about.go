@@ -1,0 +1,272 @@
+package checkpoint
+
+// What the files of a model say of themselves: whose they are, what they were made from, the types
+// of their numbers, what an import has rounded, how their chats are written and sampled. Nothing of
+// it decides what is computed, and nobody vouches for it. Headers are read, no weight is.
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// About is what is shown of it.
+type About struct {
+	Format  string `json:"format"`
+	Kind    string `json:"kind,omitempty"` // base model or fine-tune, by what its names say
+	By      string `json:"made_by,omitempty"`
+	Types   string `json:"types,omitempty"`
+	Rounded string `json:"rounded,omitempty"`
+	Trouble string `json:"trouble,omitempty"` // why it does not run as it is, and what to do
+
+	Words `json:"-"`
+}
+
+// Words are how a model's own files have chats written and sampled.
+type Words struct {
+	Template   string // of chats, in Jinja; "" where the files have none
+	Generation []byte // generation_config.json; nil where the files have none
+}
+
+// String is one line.
+func (a About) String() string {
+	parts := []string{a.Kind, a.Format + ", " + a.Types, a.Rounded}
+	if a.By != "" {
+		parts = append(parts, "by "+a.By)
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// LookAt describes a folder or a GGUF file. The error says what it is where it is no gpt-oss.
+func LookAt(path string) (About, error) {
+	stat, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return About{}, err
+	case !stat.IsDir() && !gguf.Is(path):
+		return About{}, foreignFile(path)
+	case !stat.IsDir():
+		return aboutGGUF(path)
+	}
+	name := nameOf(path)
+	a, by := About{Format: "safetensors"}, ""
+	if repo, ok := store.RepoOf(absolutely(path)); ok {
+		by = safetensors.Show(repo.Owner)
+	}
+	files := []string{filepath.Join(path, lora.WeightsName)}
+	if exists(filepath.Join(path, "config.json")) || originalIn(path) != "" {
+		if inside := originalIn(path); inside != "" {
+			path, a.Format = inside, "OpenAI's original layout"
+		}
+		config, err := models.ReadFile(filepath.Join(path, "config.json"))
+		if err == nil {
+			err = models.Foreign(config)
+		}
+		if err != nil {
+			return a, err
+		}
+		c, err := Open(path)
+		if err != nil {
+			a.Trouble = err.Error()
+		} else if err := c.Close(); err != nil {
+			return a, err
+		}
+		index, err := shards(path)
+		if err != nil {
+			return a, nil // Trouble says it
+		}
+		files, a.Kind = under(path, index.Files), kindOf(name, baseIn(path))
+		a.Words = wordsIn(path)
+		a.Rounded = importedIn(path)
+	} else if lora.Is(path) {
+		a.Kind = "LoRA adapter for " + cmp.Or(lora.Of(path), "a model that it does not name")
+	} else {
+		return a, foreignFolder(path)
+	}
+	experts, others := map[string]int64{}, map[string]int64{}
+	for _, file := range files {
+		header, err := safetensors.Inspect(file)
+		if err != nil {
+			continue // Trouble says it
+		}
+		for _, t := range header.Tensors {
+			kind, to := string(t.DType), others
+			if !strings.HasSuffix(t.Name, "bias") && (strings.Contains(t.Name, ".mlp.experts.") ||
+				strings.Contains(t.Name, ".mlp.mlp")) {
+				to = experts
+			}
+			if t.DType == models.U8 {
+				kind = "MXFP4"
+			}
+			to[kind] += t.End - t.Begin
+		}
+	}
+	a.By, a.Types = by, types(experts, others)
+	return a, nil
+}
+
+func absolutely(path string) string {
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return path
+}
+
+func aboutGGUF(path string) (About, error) {
+	set, err := gguf.OpenSet(path)
+	if err != nil {
+		return About{}, err
+	}
+	a := About{Format: "GGUF"}
+	if _, err := gguf.ReadModel(path, gguf.ModelName(path)); err != nil {
+		a.Trouble = err.Error()
+	}
+	experts, others := map[string]int64{}, map[string]int64{}
+	for name, t := range set.Tensors {
+		to := others
+		if strings.HasSuffix(name, "_exps.weight") {
+			to = experts
+		}
+		to[t.Type.String()] += t.End - t.Begin
+	}
+	says := func(keys ...string) string {
+		for _, key := range keys {
+			if text, _ := set.Keys[key].(string); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	if by := says("general.quantized_by", "general.organization", "general.author"); by != "" {
+		a.By = safetensors.Show(by)
+	}
+	a.Kind = kindOf(cmp.Or(says("general.name", "general.basename"), gguf.ModelName(path)),
+		says("general.base_model.0.name", "general.base_model.0.repo_url"))
+	a.Types = types(experts, others)
+	a.Words.Template, a.Words.Generation = set.Words()
+	return a, nil
+}
+
+// types names those that take a hundredth of the bytes or more, the largest first.
+func types(experts, others map[string]int64) string {
+	list := func(of map[string]int64) string {
+		var sum int64
+		for _, n := range of {
+			sum += n
+		}
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(of)),
+			func(name string) bool { return of[name] < sum/100 })
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(of[b], of[a]) })
+		return strings.Join(names, ", ")
+	}
+	if len(experts) == 0 {
+		return list(others)
+	}
+	return fmt.Sprintf("experts %s, the rest %s", list(experts), list(others))
+}
+
+// plainName is a model's name as the catalogue writes such names.
+func plainName(name string) string {
+	name = strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name))
+	return strings.TrimPrefix(name[strings.LastIndex(name, "/")+1:], "openai-")
+}
+
+// kindOf tells a base model from a fine-tune by its own name and that of what it was made from.
+func kindOf(name, base string) string {
+	plain := plainName(name)
+	for _, e := range models.Catalogue() {
+		if plain == e.Spec.Name {
+			return "base model by its name, " + plain
+		}
+	}
+	switch {
+	case base != "" && plainName(base) != plain:
+		return "fine-tune of " + safetensors.Show(base)
+	case strings.Contains(plain, "gpt-oss"):
+		return "fine-tune or conversion by its name, " + safetensors.Show(name)
+	}
+	return "gpt-oss whose files do not name its base"
+}
+
+// baseIn is the model that the one in a folder was made from, as its model card says.
+func baseIn(folder string) string {
+	text, err := models.ReadFile(filepath.Join(folder, "README.md"))
+	_, rest, ok := strings.Cut(string(text), "---\n")
+	if err != nil || !ok {
+		return ""
+	}
+	front, _, _ := strings.Cut(rest, "\n---")
+	_, base, ok := strings.Cut("\n"+front, "\nbase_model:")
+	if !ok {
+		return ""
+	}
+	first, rest, _ := strings.Cut(base, "\n")
+	if strings.TrimSpace(first) == "" { // a list
+		first, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(rest), "-"), "\n")
+	}
+	return strings.Trim(first, ` "'[]`)
+}
+
+// wordsIn reads what lies in a folder. What cannot be read says nothing.
+func wordsIn(folder string) (w Words) {
+	read := func(name string) []byte {
+		text, err := models.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return nil
+		}
+		return text
+	}
+	w.Generation = read("generation_config.json")
+	w.Template = string(read("chat_template.jinja"))
+	for _, name := range [...]string{"tokenizer_config.json", "chat_template.json"} {
+		if w.Template == "" {
+			w.Template = models.TemplateOf(read(name))
+		}
+	}
+	return w
+}
+
+// Words are those of a model that was found.
+func (f Found) Words() (w Words) {
+	switch {
+	case f.GGUF != nil:
+		w.Template, w.Generation = f.GGUF.Words()
+	case !f.Demo:
+		w = wordsIn(f.folder())
+	}
+	return w
+}
+
+// ImportRecord is the file in which an import leaves what it has rounded.
+const ImportRecord = "ossrun-rounded.json"
+
+// Imported is that file.
+type Imported struct {
+	Source   string  `json:"source"`
+	Exact    float64 `json:"exact"`          // of the experts' blocks, 0..1
+	Relative float64 `json:"relative_error"` // root mean square
+}
+
+func importedIn(folder string) string {
+	var r Imported
+	text, err := models.ReadFile(filepath.Join(folder, ImportRecord))
+	if err != nil || json.Unmarshal(text, &r) != nil {
+		return ""
+	}
+	if r.Exact == 1 {
+		return "imported without loss"
+	}
+	return fmt.Sprintf("experts rounded by an import: %.2f %% of blocks exact, error %.2f %%",
+		100*r.Exact, 100*r.Relative)
+}

@@ -1,0 +1,37 @@
+package serve
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+)
+
+// TestNotes: defaults of sampling that are not the released models', and ends that are not
+// Harmony's, are said.
+func TestNotes(t *testing.T) {
+	const recommends = "its generation config recommends temperature 0.6, top_p 0.95, top_k 20, " +
+		"repetition_penalty 1.1. Requests that set nothing are sampled at temperature 1, top_p 1: " +
+		"send these values to use them"
+	for generation, want := range map[string][]string{
+		"": nil, "{": nil, "7": nil, `{"eos_token_id": "x", "top_k": "y", "min_p": null}`: nil,
+		`{"bos_token_id": 199998, "do_sample": true, "eos_token_id": [200002, 199999, 200012],
+			"pad_token_id": 199999, "max_length": 131072, "temperature": 1.0, "top_p": 1.0,
+			"top_k": 0, "min_p": 0}`: nil,
+		`{"temperature": 0.6, "top_p": 0.95, "top_k": 20, "repetition_penalty": 1.1}`: {recommends},
+		`{"eos_token_id": 200007}`: {"its generation config ends turns with <|end|>, which ends a " +
+			"message in Harmony: turns end with <|return|> and <|call|>"},
+		`{"eos_token_id": [200002, 200007]}`: {"its generation config ends turns with <|end|>, " +
+			"which ends a message in Harmony: turns end with <|return|> and <|call|>"},
+	} {
+		got := Notes(checkpoint.Words{Generation: []byte(generation)})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", generation, got)
+		}
+	}
+	if got := Notes(checkpoint.Words{Template: "<|im_start|>"}); !slices.Equal(got, []string{
+		"Harmony is used in place of its own chat template, which has <|im_start|> in place of " +
+			"Harmony's tokens"}) {
+		t.Errorf("%q", got)
+	}
+}
