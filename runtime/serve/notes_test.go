@@ -2,8 +2,10 @@ package serve
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
@@ -34,4 +36,22 @@ func TestNotes(t *testing.T) {
 			"Harmony's tokens"}) {
 		t.Errorf("%q", got)
 	}
+}
+
+// FuzzNotes: whatever the files of a model ask for, what is said of it is a line each.
+func FuzzNotes(f *testing.F) {
+	f.Add(`{"chat_template": "<|start|><|message|>{% set model_identity = 'x' %}"}`,
+		`{"temperature": 0.6, "top_k": 20, "eos_token_id": [200007]}`)
+	f.Add(`{"chat_template": [{"name": "default", "template": "<|im_start|>"}]}`,
+		`{"top_p": 1e999, "min_p": "0", "eos_token_id": 200007}`)
+	f.Fuzz(func(t *testing.T, tokenizer, generation string) {
+		for _, template := range []string{tokenizer, models.TemplateOf([]byte(tokenizer))} {
+			for _, note := range Notes(checkpoint.Words{Template: template,
+				Generation: []byte(generation)}) {
+				if strings.ContainsAny(note, "\n\x1b") || len(note) > 2000 {
+					t.Errorf("no line: %q", note)
+				}
+			}
+		}
+	})
 }

@@ -1,0 +1,147 @@
+package convert
+
+// Sources of bytes that nobody chose: a folder in 16 bits with all that lies beside its weights, a
+// GGUF file in two parts.
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// readable reads a little of every tensor of a source, or holds its error to be a sentence.
+func readable(t *testing.T, path string) {
+	t.Helper()
+	sentence := func(text string) {
+		if strings.ContainsAny(text, "\n\x1b") || len(text) > 2000 {
+			t.Errorf("no sentence: %q", text)
+		}
+	}
+	about, err := checkpoint.LookAt(path)
+	if sentence(about.String()); err != nil {
+		sentence(err.Error())
+	}
+	from, err := open(path)
+	if err != nil {
+		sentence(err.Error())
+		return
+	}
+	defer from.Close()
+	for _, tensor := range from.spec.Tensors() {
+		matrix, expert := strings.CutSuffix(tensor.Name, "_blocks")
+		switch {
+		case expert:
+			values := make([]float32, tensor.Bytes()*2/int64(tensor.Shape[0]))
+			err = from.Expert(matrix, tensor.Shape[0]-1, values)
+		case !strings.HasSuffix(tensor.Name, "_scales"):
+			last := tensor.Shape[0] - 1
+			err = from.Rows(tensor.Name, last, 1, make([]byte, tensor.Bytes()/int64(last+1)))
+		}
+		if err != nil {
+			sentence(err.Error())
+			return
+		}
+	}
+}
+
+// small is a Spec of few bytes, so that a fuzzer gets somewhere.
+func small() models.Spec {
+	s := modeltest.Tiny()
+	s.Layers, s.Hidden, s.Heads, s.Experts, s.ExpertsPerToken, s.Vocab = 1, 32, 1, 2, 1, 8
+	s.EOS = []int32{7}
+	return s
+}
+
+func FuzzFolder(f *testing.F) {
+	c := modeltest.New(small(), 1)
+	delete(c.Config, "quantization_config")
+	wide(c)
+	config, err := json.Marshal(c.Config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	weights := modeltest.Encode(c.Shards[0], nil)
+	card := []byte("---\nbase_model:\n- a/b\n---\n")
+	f.Add(config, []byte(`{"eos_token_id": [7, 1], "top_k": 1}`), []byte("{{ x }}"), card, weights)
+	f.Add([]byte(`{"model_type":"gpt_oss","quantization_config":[]}`), []byte(`{"eos_token_id":`),
+		[]byte(`{"chat_template":[{"name":1}]}`), []byte("---\nbase_model:"), weights[:100])
+	f.Fuzz(func(t *testing.T, config, generation, template, card, weights []byte) {
+		folder := t.TempDir()
+		for name, data := range map[string][]byte{"config.json": config,
+			"generation_config.json": generation, "chat_template.jinja": template,
+			"tokenizer_config.json": template, "README.md": card, "model.safetensors": weights,
+			checkpoint.ImportRecord: card} {
+			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		readable(t, folder)
+	})
+}
+
+// wide puts experts of 16 bits, transposed, in the place of MXFP4's.
+func wide(c *modeltest.Checkpoint) {
+	var list []modeltest.Tensor
+	for _, t := range c.Shards[0] {
+		matrix, expert := strings.CutSuffix(t.Name, "_blocks")
+		switch {
+		case expert:
+			in, out := t.Shape[2]*models.BlockSize, t.Shape[1]
+			list = append(list, modeltest.Tensor{Name: matrix, DType: "BF16",
+				Shape: []int{t.Shape[0], in, out}, Data: make([]byte, 2*t.Shape[0]*in*out)})
+		case !strings.HasSuffix(t.Name, "_scales"):
+			list = append(list, t)
+		}
+	}
+	c.Shards[0] = list
+}
+
+func FuzzSplit(f *testing.F) {
+	folder := f.TempDir()
+	c := modeltest.New(small(), 1)
+	if err := c.Write(folder); err != nil {
+		f.Fatal(err)
+	}
+	source, err := checkpoint.Open(folder)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer source.Close()
+	for _, experts := range []string{"", "Q4_1", "BF16"} {
+		style := modeltest.LlamaQ8
+		style.Experts = experts
+		first, err := modeltest.WriteGGUF(source, f.TempDir(), "a", style, 2, map[string]any{
+			"general.name": "Gpt Oss 20b", "general.base_model.0.name": "x",
+			"tokenizer.chat_template": "<|im_start|>", "general.sampling.temp": 0.5,
+			"tokenizer.ggml.eot_token_id": 7})
+		if err != nil {
+			f.Fatal(err)
+		}
+		var parts [2][]byte
+		for i := range parts {
+			if parts[i], err = os.ReadFile(strings.Replace(first, "-00001-", []string{"-00001-",
+				"-00002-"}[i], 1)); err != nil {
+				f.Fatal(err)
+			}
+		}
+		f.Add(parts[0], parts[1])
+		f.Add(parts[0], bytes.Replace(parts[1], []byte("blk.0"), []byte("blk.9"), 1))
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		folder := t.TempDir()
+		for name, data := range map[string][]byte{"a-00001-of-00002.gguf": first,
+			"a-00002-of-00002.gguf": second} {
+			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		readable(t, filepath.Join(folder, "a-00001-of-00002.gguf"))
+	})
+}
