@@ -107,7 +107,7 @@ func TestCursorStandsAtTheCaret(t *testing.T) {
 	w := open(t, t.Context(), 80, 24, Options{Model: &script{turns: [][]session.Event{
 		turn(answering(strings.Repeat("word ", 400)), []session.Event{stopped(9, 2)})}}})
 	w.until("Ask something")
-	w.becomes("Ask something", 3, 22)
+	w.becomes("Ask something"+keyHints, 3, 22)
 	w.typing("abc")
 	w.becomes("abc")
 	w.typing("\x1b[D") // left
@@ -122,7 +122,7 @@ func TestCursorStandsAtTheCaret(t *testing.T) {
 	w.until("Ask something")
 	w.typing("go\r")
 	w.until("word word")
-	w.becomes("Ask something", 3, 22)
+	w.becomes("Ask something"+keyHints, 3, 22)
 	w.typing("/")
 	w.becomes("/", 4, 22)
 	w.typing("\x15/quit\r")

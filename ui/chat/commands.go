@@ -193,7 +193,7 @@ func (m *Model) begin() {
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
 	m.queued, m.unkept, m.pastes, m.preparing = nil, 0, nil, ""
-	m.name, m.began = "", m.now
+	m.name, m.began, m.recent = "", m.now, nil
 	m.isNow(newID())
 	m.show(nil)
 }
@@ -313,7 +313,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 		return nil
 	}
 	return m.do(func() outcome {
-		all := sessionChoices(m.keeper.store, "", "/resume ")
+		all := sessionChoices(m.keeper.store, "", "/resume ", m.clock())
 		have := having(all, words)
 		switch {
 		case len(all) == 0:
@@ -324,7 +324,8 @@ func (m *Model) sessions(words string) tea.Cmd {
 		}
 		var rows []line
 		for _, c := range have[:min(len(have), sessionsShown)] {
-			rows = append(rows, plainLine(c.name, c.does))
+			rows = append(rows, plainLine(c.session,
+				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
 		}
 		if hidden := len(have) - len(rows); hidden > 0 {
 			rows = append(rows, styledLine(term.Dim,

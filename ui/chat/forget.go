@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,6 +196,7 @@ func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.C
 					m.offer())
 			}
 			m.note(fmt.Sprintf("%q was deleted.", term.Clean(k.Name)))
+			m.recent = slices.DeleteFunc(m.recent, func(c choice) bool { return c.session == k.ID })
 			return m.offer()
 		}
 	})

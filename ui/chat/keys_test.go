@@ -386,7 +386,7 @@ func TestLoading(t *testing.T) {
 	s.send(tick(s.clock.read()))
 	s.play(0, step)
 	if text := s.text(); strings.Contains(text, "loading") || strings.Contains(text, "type already") ||
-		!strings.Contains(text, "cpu, context of 131,072") || !strings.Contains(text, "Here I am.") {
+		!strings.Contains(text, "CPU · 131,072 tokens of context") || !strings.Contains(text, "Here I am.") {
 		t.Errorf("loaded:\n%s", text)
 	}
 	l = &Loading{}

@@ -94,7 +94,6 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 	m.now = now
 	if load := m.options.Loading; m.loading && !load.Busy() {
 		m.loading = false
-		m.greeting.lines, m.greeting.width = m.greetingLines(), 0
 		if err := load.now().err; err != nil {
 			m.showError("the model is not loaded: " + reason(err))
 		}

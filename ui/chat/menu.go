@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -19,9 +20,11 @@ import (
 
 // A choice is one row of the menu.
 type choice struct {
-	text       string // what the editor holds when it is taken
-	name, does string // the two columns
-	finds      func(word string) bool
+	text    string // what the editor holds when it is taken
+	name    string
+	columns []string // behind the name; the first is cut to its place, others are shown whole
+	session string   // the ID of the conversation that it is
+	finds   func(word string) bool
 }
 
 // A menu is where the person is in it.
@@ -50,11 +53,15 @@ func wanted(text string) (*command, string) {
 // choices are the rows of the menu for what is typed.
 func (m *Model) choices() []choice {
 	text := m.editor.text
+	if text == "" {
+		return m.recentChoices()
+	}
 	c, words := wanted(text)
 	if c == nil {
 		var rows []choice
 		for _, c := range hints(text) {
-			rows = append(rows, choice{text: c.typed(), name: c.usage(), does: c.does})
+			rows = append(rows, choice{text: c.typed(), name: c.usage(),
+				columns: []string{c.does}})
 		}
 		return rows
 	}
@@ -107,7 +114,7 @@ func (m *Model) chosen() *choice {
 	at := m.menu.at
 	if m.menu.of != m.editor.text { // something was typed since
 		at = -1
-		if c, _ := wanted(m.editor.text); c != nil && c.picks {
+		if c, _ := wanted(m.editor.text); c != nil && c.picks || m.editor.text == "" {
 			at = 0
 		}
 	}
@@ -130,6 +137,8 @@ func (m *Model) move(by int) bool {
 		at = 0
 	}
 	switch at += by; {
+	case m.editor.text == "" && (at < 0 || at >= len(rows)): // earlier questions are over these
+		return false
 	case at < 0:
 		at = len(rows) - 1
 	case at >= len(rows):
@@ -145,7 +154,9 @@ func (m *Model) take(c choice) tea.Cmd {
 	if strings.HasSuffix(c.text, " ") { // its argument is to come
 		return nil
 	}
-	m.remember(c.text)
+	if c.session == "" { // nobody types the ID of one
+		m.remember(c.text)
+	}
 	name, argument, _ := parseCommand(c.text)
 	return m.obey(name, argument)
 }
@@ -163,6 +174,9 @@ func (m *Model) complete() {
 
 // hintRows is the menu on at most so many rows, the chosen one among them.
 func (m *Model) hintRows(most int) []term.Row {
+	if m.editor.text == "" { // what a chat begins with is in the transcript
+		return nil
+	}
 	rows := m.choices()
 	chosen, at := m.chosen(), 0
 	for i := range rows {
@@ -184,26 +198,53 @@ func (m *Model) hintRows(most int) []term.Row {
 		above = min(max(at-most+1, 0), len(rows)-most)
 		below = above + most
 	}
-	blank, column := strings.Repeat(" ", m.margin()), 0
-	for _, c := range rows {
-		column = max(column, term.Width(c.name)+2)
-	}
-	var shown []term.Row
-	for i, c := range rows[above:below] {
-		name := term.Cut(fmt.Sprintf("%s%-*s", blank, min(column, 25), c.name), m.width)
-		row := term.Row{{Text: name, Style: term.Cyan}, {Text: term.Cut(c.does,
-			max(m.width-term.Width(name)-1, 0)), Style: term.Dim}}
-		if chosen != nil && above+i == at {
-			row[0].Style |= term.Bold | term.Reverse
-			row[1].Style = term.Reverse
-		}
-		shown = append(shown, row)
-	}
+	blank := strings.Repeat(" ", m.margin())
+	shown := term.Prefix(choiceRows(rows[above:below], chosen, m.width-m.margin()),
+		term.Span{Text: blank}, term.Span{Text: blank})
 	if hidden := len(rows) - len(shown); hidden > 0 {
 		shown = append(shown, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
 			"%s… %d more: Up and Down, or type on", blank, hidden), m.width)}})
 	}
 	return append(shown, keys...)
+}
+
+// choiceRows are choices in columns, of which those are shown for which the name leaves a place.
+func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
+	name, wide := 0, []int{}
+	for _, c := range all {
+		name = max(name, term.Width(c.name))
+		for i, text := range c.columns {
+			if i == len(wide) {
+				wide = append(wide, 0)
+			}
+			wide[i] = max(wide[i], term.Width(text))
+		}
+	}
+	name = min(name, max(width*45/100, 25))
+	for _, c := range all {
+		mark, style := "  ", term.Plain
+		if chosen != nil && c.text == chosen.text {
+			mark, style = prompt, term.Bold
+		}
+		row := term.Row{{Text: mark + padded(term.Cut(c.name, name), name),
+			Style: style | term.Cyan}}
+		left := width - len([]rune(mark)) - name
+		for i, text := range c.columns {
+			if i > 0 && wide[i]+2 > left {
+				break
+			}
+			text = "  " + padded(text, wide[i])
+			row = append(row, term.Span{Text: term.Cut(text, max(left, 0)),
+				Style: style | term.Dim})
+			left -= term.Width(text)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func padded(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-term.Width(text), 0))
 }
 
 // starting finds a row by how it begins.
@@ -215,8 +256,8 @@ func starting(value string) func(string) bool {
 func numbered(command string, texts []string) (all []choice) {
 	for i, text := range texts {
 		n := fmt.Sprint(i + 1)
-		all = append(all, choice{text: "/" + command + " " + n, name: n, does: firstLine(text),
-			finds: starting(n)})
+		all = append(all, choice{text: "/" + command + " " + n, name: n,
+			columns: []string{firstLine(text)}, finds: starting(n)})
 	}
 	return all
 }
@@ -264,8 +305,8 @@ func modelValues(m *Model) func() []choice {
 		for _, info := range list(m.ctx) {
 			name := term.Clean(info.ID)
 			all = append(all, choice{text: "/model " + name, name: name,
-				does:  "context of " + thousands(info.ContextLength) + " tokens",
-				finds: func(word string) bool { return strings.Contains(name, word) }})
+				columns: []string{thousands(info.ContextLength) + " tokens of context"},
+				finds:   func(word string) bool { return strings.Contains(name, word) }})
 		}
 		return all
 	}
@@ -273,14 +314,14 @@ func modelValues(m *Model) func() []choice {
 
 // sessionValues are the kept conversations, the latest first, without this one.
 func sessionValues(m *Model) func() []choice {
-	store, own := m.keeper.store, m.id
-	return func() []choice { return sessionChoices(store, own, "/resume ") }
+	store, own, clock := m.keeper.store, m.id, m.clock
+	return func() []choice { return sessionChoices(store, own, "/resume ", clock()) }
 }
 
 // deleteValues are the conversations that /delete can delete beside the one on the screen.
 func deleteValues(m *Model) func() []choice {
-	store, own := m.keeper.store, m.id
-	return func() []choice { return sessionChoices(store, own, "/delete ") }
+	store, own, clock := m.keeper.store, m.id, m.clock
+	return func() []choice { return sessionChoices(store, own, "/delete ", clock()) }
 }
 
 // listed is the conversation that was chosen with Up or Down in a list of them, "" for none.
@@ -289,15 +330,18 @@ func (m *Model) listed() (id string) {
 		m.menu.of != m.editor.text || m.chosen() == nil {
 		return ""
 	}
-	return m.chosen().name
+	return m.chosen().session
 }
 
 // sessionChoices are all kept conversations but one, for a command.
-func sessionChoices(store session.Store, but, command string) (all []choice) {
+func sessionChoices(store session.Store, but, command string, now time.Time) []choice {
+	var all []choice
 	for _, k := range keptChats(store) {
 		if k.ID != but {
-			text := k.words()
-			all = append(all, choice{text: command + k.ID, name: k.ID, does: k.about(),
+			text, s := k.words(), k.saved()
+			all = append(all, choice{text: command + k.ID, name: s.Name, session: k.ID,
+				columns: []string{ago(k.Changed, now), counted(s.Questions, "question"),
+					term.Clean(k.Model), k.ID},
 				finds: func(word string) bool { return strings.Contains(text, word) }})
 		}
 	}

@@ -66,7 +66,7 @@ func TestModelMenu(t *testing.T) {
 		return named{&script{}, name}, nil
 	}})
 	s.choose("/model")
-	if text := s.text(); !strings.Contains(text, "gpt-oss-120b  context of 4,096") {
+	if text := s.text(); !strings.Contains(text, "gpt-oss-120b  4,096 tokens of context") {
 		t.Errorf("/model:\n%s", text)
 	}
 	s.typing("120")

@@ -5,7 +5,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -36,7 +35,6 @@ type Model struct {
 	laidOut int
 
 	transcript   transcript
-	greeting     *block
 	loading      bool // the model is still being loaded
 	ticking      bool // a tick is on its way
 	conversation conversation
@@ -53,6 +51,7 @@ type Model struct {
 	held     func() // lets other chats have the conversation; only claiming's work touches it
 	claiming <-chan struct{}
 	began    time.Time
+	changed  time.Time // when something was last said in the conversation
 	keptAt   time.Time // when the conversation was last kept
 
 	effort, system string
@@ -66,6 +65,7 @@ type Model struct {
 	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
 	searching      *search
 	menu           menu
+	recent         []choice // conversations to open at the start; nil: they were not read
 	pastes         []string // long ones of this conversation, which stand as chips
 	plain          bool     // lines are printed, and stay as they are
 	context        int      // tokens of the context in use, as of the last turn
@@ -94,10 +94,6 @@ func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.showEr
 
 func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
 
-// noticeStays is how long a notice is shown where nothing takes its place; an error stays until
-// something does.
-const noticeStays = 15 * time.Second
-
 // A transcript of many rows is not laid out anew for every step of a resize, but once the terminal
 // has kept its size for a moment; until then its rows are cut.
 const (
@@ -120,7 +116,7 @@ func newModel(ctx context.Context, o Options) *Model {
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
 	}
-	m.greet()
+	m.transcript.add(&greeting{m})
 	m.isNow(newID())
 	if o.Store != nil && o.Resume != "" {
 		if k, err := find(o.Store, o.Resume); err != nil {
@@ -135,37 +131,6 @@ func newModel(ctx context.Context, o Options) *Model {
 	return m
 }
 
-// greet opens a transcript.
-func (m *Model) greet() {
-	m.greeting = &block{lines: m.greetingLines()}
-	m.transcript.add(m.greeting)
-}
-
-func (m *Model) greetingLines() []line {
-	o := m.options
-	dim := func(text string) line { return styledLine(term.Dim, term.Clean(text)) }
-	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
-	if o.Model.ContextLength() == 0 {
-		where = "how long the context is, nobody says"
-	}
-	switch d := o.Model.Device(); {
-	case m.loading:
-		where = "You can type already: what you send is answered when the model is loaded."
-	case d != "":
-		where = d + ", " + where
-	}
-	rows := []line{
-		{text: term.Row{{Text: "ossrun · ", Style: term.Bold}, {Text: term.Clean(o.Model.ID()),
-			Style: term.Bold | term.Cyan}}},
-		dim(where),
-	}
-	if o.Notice != "" {
-		rows = append(rows, dim(o.Notice))
-	}
-	return append(rows, line{},
-		dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
-}
-
 // Init waits for notices and for questions of tools, and looks at the tools; the terminal sends its
 // size by itself.
 func (m *Model) Init() tea.Cmd {
@@ -173,12 +138,7 @@ func (m *Model) Init() tea.Cmd {
 		m.tools.look()
 		return func(*Model) tea.Cmd { return nil }
 	})
-	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), m.nextPassed(), look)
-}
-
-// nextNotice waits for the next line that the program has for the person.
-func (m *Model) nextNotice() tea.Cmd {
-	return await(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
+	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), m.nextPassed(), look, m.readRecent())
 }
 
 // await waits for the next message of a channel; nil: there is none.
@@ -267,6 +227,7 @@ func (m *Model) send() tea.Cmd {
 	}
 	m.remember(text)
 	m.editor.set("")
+	m.changed = m.now
 	m.notices++
 	m.noticed = m.typed
 	if m.live != nil || m.compacting != nil || m.preparing != "" {
@@ -305,6 +266,7 @@ func (m *Model) remember(text string) {
 // is text with what it names.
 func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
+	m.changed = m.now
 	before := m.conversation.at
 	if replaced != nil {
 		before = replaced.before
@@ -369,7 +331,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 	if l == nil || f.number != l.number {
 		return nil // of a turn that was given up
 	}
-	m.now = f.at
+	m.now, m.changed = f.at, f.at
 	var done *session.Done
 	for _, e := range f.events {
 		if d, ok := e.event.(session.Done); ok {
@@ -476,54 +438,6 @@ func (m *Model) quit() tea.Cmd {
 	m.abandon()
 	m.leaving = true
 	return tea.Quit
-}
-
-// showNotice, showError and note tell the person something: in the transcript, there as an error,
-// or over the editor. A command may end with any of them: nothing follows.
-func (m *Model) showNotice(text string) tea.Cmd {
-	until := m.clock().Add(noticeStays)
-	select {
-	case <-m.passing: // with it goes the one before
-	default:
-	}
-	m.passing <- until
-	return m.passingEntry(newNotice(m.palette, "·", term.Dim, text), until)
-}
-
-func (m *Model) showError(text string) tea.Cmd {
-	return m.passingEntry(newNotice(m.palette, "!", term.Red, text), time.Time{})
-}
-
-// passingEntry shows a notice in the place of those that came before the last key.
-func (m *Model) passingEntry(text *markedText, until time.Time) tea.Cmd {
-	if m.noticed != m.typed {
-		m.noticed = m.typed
-		m.notices++
-	}
-	return m.appendEntry(&passingNotice{text, m.notices, until})
-}
-
-// nextPassed waits until a notice is to go.
-func (m *Model) nextPassed() tea.Cmd {
-	return func() tea.Msg {
-		select {
-		case until := <-m.passing:
-			timer := time.NewTimer(time.Until(until))
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-				return passed{}
-			case <-m.ctx.Done():
-			}
-		case <-m.ctx.Done():
-		}
-		return nil
-	}
-}
-
-func (m *Model) note(text string) tea.Cmd {
-	m.message = term.Clean(text)
-	return nil
 }
 
 // appendEntry puts an entry at the transcript's end, which comes into sight.

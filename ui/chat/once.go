@@ -26,6 +26,7 @@ type Question struct{ model *Model }
 func Ask(ctx context.Context, o Options, text string) (*Question, session.Request) {
 	m := newModel(ctx, o)
 	m.now = m.clock()
+	m.changed = m.now
 	a := newAnswer(m.palette, m.now, len(m.conversation.at.code()))
 	a.tools = len(o.Tools) > 0
 	m.live = &live{answer: a, started: m.now, before: m.conversation.at}

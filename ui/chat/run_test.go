@@ -150,8 +150,7 @@ func TestInATerminal(t *testing.T) {
 	if err := w.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.reader.Wait() // Run has closed the terminal: what it wrote is read, then that ends
 	if w.screen.Mode("1049") || w.screen.Mode("1002") || w.screen.Mode("2004") ||
 		!w.screen.Mode("25") {
 		t.Error("the terminal is not put back as it was")

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func title(question string) string { return term.Cut(firstLine(question), 50) }
 // snapshot is the conversation as it is now.
 func (m *Model) snapshot() *savedChat {
 	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
-		System: m.system, Began: m.began, Changed: m.now, At: -1,
+		System: m.system, Began: m.began, Changed: m.changed, At: -1,
 		Exchanges: []keptExchange{}, Queued: m.unsent(), Pastes: m.pastes}
 	var walk func(list []*exchange, before int)
 	walk = func(list []*exchange, before int) {
@@ -207,7 +208,7 @@ func (m *Model) restore(r resumed) {
 	if k.ID != m.id {
 		m.owns(k.ID, func() func() { return r.release })
 	}
-	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
+	m.name, m.began, m.changed, m.context, m.rate = k.Name, k.Began, k.Changed, 0, 0
 	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
 	m.unkept = 0
 	m.rebuild(k)
@@ -288,7 +289,7 @@ func (m *Model) show(from *exchange) {
 	path := m.conversation.path()
 	if from == nil {
 		m.transcript = transcript{follow: true}
-		m.greet()
+		m.transcript.add(&greeting{m})
 	}
 	for i, e := range path {
 		if e == from {
@@ -398,6 +399,7 @@ func keptChats(store session.Store) (all []*savedChat) {
 			all = append(all, &k)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b *savedChat) int { return b.Changed.Compare(a.Changed) })
 	return all
 }
 
@@ -437,10 +439,4 @@ func (k *savedChat) words() string {
 		}
 	}
 	return strings.ToLower(b.String())
-}
-
-// about is a conversation in a line.
-func (k *savedChat) about() string {
-	return fmt.Sprintf("%s · %s, %s", term.Clean(k.Name),
-		k.Changed.Local().Format("2006-01-02 15:04"), counted(len(k.Exchanges), "question"))
 }

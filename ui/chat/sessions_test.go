@@ -102,12 +102,12 @@ func TestSessions(t *testing.T) {
 	s.m.background.Wait()
 	s.command("/new")
 	s.choose("/sessions")
-	if text := s.text(); !strings.Contains(text, "the cache · ") ||
-		!strings.Contains(text, "The capital of France? · ") {
+	if text := s.text(); !strings.Contains(text, "the cache  ") ||
+		!strings.Contains(text, "The capital of France?  ") {
 		t.Errorf("/sessions:\n%s", text)
 	}
 	s.typing("positions")
-	if text := s.text(); !strings.Contains(text, "the cache · ") || strings.Contains(text, "France") {
+	if text := s.text(); !strings.Contains(text, "the cache  ") || strings.Contains(text, "France") {
 		t.Errorf("/sessions positions:\n%s", text)
 	}
 	s.keys("ctrl+w")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,11 @@ var states = []struct {
 	play  func(s *stage)
 }{
 	{name: "empty", play: func(*stage) {}},
+	{name: "recent", o: func(t *testing.T) Options { return Options{Store: earlierChats(t)} },
+		play: func(s *stage) {
+			s.send(s.m.readRecent()())
+			s.keys("down")
+		}},
 	{name: "loading", o: func(*testing.T) Options {
 		l := &Loading{}
 		l.Begin("loading gpt-oss-20b")
@@ -149,16 +155,11 @@ var states = []struct {
 		s.typing("/")
 		s.keys("down", "down")
 	}},
-	{name: "sessions", o: func(t *testing.T) Options {
-		store := diskStore(t)
-		for i, question := range []string{"How does the cache work?", "The capital of France?"} {
-			putChat(store, fmt.Sprintf("0123abc%d", i), question)
-		}
-		return Options{Store: store}
-	}, play: func(s *stage) {
-		s.choose("/sessions")
-		s.keys("down")
-	}},
+	{name: "sessions", o: func(t *testing.T) Options { return Options{Store: earlierChats(t)} },
+		play: func(s *stage) {
+			s.choose("/sessions")
+			s.keys("down")
+		}},
 	{name: "help", play: func(s *stage) { s.ask("/help") }},
 	{name: "context-75", turns: [][]session.Event{turn(answering("Long."),
 		[]session.Event{used(100_000, 5)})}, play: func(s *stage) {
@@ -195,25 +196,43 @@ func toolOptions(like *scriptTool) func(t *testing.T) Options {
 	}
 }
 
-func putChat(store session.Store, id, question string) {
+func putChat(store session.Store, id string, at time.Time, questions ...string) {
 	m := newModel(context.Background(), Options{Model: &script{}})
-	m.id, m.now = id, newClock().read()
-	a := newAnswer(m.palette, m.now, 0)
-	a.finish(m.now, "", 0)
-	m.conversation.ask(question, 0, a)
+	m.id, m.changed = id, at
+	for _, question := range questions {
+		a := newAnswer(m.palette, m.now, 0)
+		a.finish(m.now, "", 0)
+		m.conversation.ask(question, 0, a)
+	}
 	k := saver{store: store}
 	k.queue(m.snapshot())
 	k.flush()
 }
 
+// earlierChats are conversations of some minutes to more than a year ago.
+func earlierChats(t *testing.T) session.Store {
+	store := diskStore(t)
+	for i, c := range []struct {
+		ago       time.Duration
+		questions []string
+	}{{400 * 24 * time.Hour, []string{"Trip to Lisbon"}},
+		{50 * time.Hour, []string{"Explain the paged cache of this engine, and why a page has 32"}},
+		{20 * time.Hour, []string{"日本語の要約", "もっと短く"}},
+		{2 * time.Hour, slices.Repeat([]string{"Refactor the parser"}, 12)},
+		{5 * time.Minute, []string{"Parse a CSV in Go", "and in Python?", "and faster?"}}} {
+		putChat(store, fmt.Sprintf("0123abc%d", i), newClock().read().Add(-c.ago), c.questions...)
+	}
+	return store
+}
+
 var took = regexp.MustCompile(`→ python · (failed after )?[0-9.]+ s`)
 
-// Every state, on three screens, as a terminal shows it.
+// Every state, on four screens, as a terminal shows it.
 func TestStates(t *testing.T) {
 	for _, state := range states {
 		t.Run(state.name, func(t *testing.T) {
 			var all strings.Builder
-			for _, size := range [][2]int{{80, 24}, {160, 50}, {40, 12}} {
+			for _, size := range [][2]int{{80, 24}, {110, 34}, {160, 50}, {40, 12}} {
 				o := Options{}
 				if state.o != nil {
 					o = state.o(t)

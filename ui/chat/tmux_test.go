@@ -228,7 +228,7 @@ func TestInTmux(t *testing.T) {
 		p.say("begun anew " + n)
 		p.until("An answer to begun anew "+n, idle)
 		p.tmux("send-keys", "-t", "chat", "-l", "/sessions ")
-		p.until("question 0 ·")
+		p.until("question 0 ")
 		p.keys("Enter")
 		p.until(idle, "goes on with")
 		size := sizes[(round+1)%len(sizes)]

@@ -138,25 +138,6 @@ func newSummary(p term.Palette, text string) *markedText {
 		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}
 }
 
-func newNotice(p term.Palette, mark string, tone term.Style, text string) *markedText {
-	return &markedText{term.Span{Text: mark + " ", Style: tone | term.Bold},
-		newProse(p, tone, term.Clean(text)), false}
-}
-
-// A passingNotice is on the screen until others take its place, or for a time.
-type passingNotice struct {
-	*markedText
-	number int
-	until  time.Time // zero: for any time
-}
-
-func (n *passingNotice) runs(l layout) []run {
-	if n.number != l.notices || !n.until.IsZero() && !l.now.Before(n.until) {
-		return nil
-	}
-	return n.markedText.runs(l)
-}
-
 func (r *markedText) runs(l layout) []run {
 	stable, tail := r.text.rows(max(l.width-2, 1))
 	rows := append(stable[:len(stable):len(stable)], tail...)

@@ -24,6 +24,9 @@ import (
 // prompt stands before the first row of the editor.
 const prompt = "❯ "
 
+// keyHints stand in an empty editor that has a place for them.
+const keyHints = "      / commands   @ file   Shift+Tab effort   /help"
+
 // margin is the blank column on either side; narrow screens have none.
 func (m *Model) margin() int {
 	if m.width < 50 {
@@ -138,8 +141,12 @@ func (m *Model) editorRows(most int) ([]term.Row, place) {
 			place{1, 1 + term.Width(first.Text)}
 	}
 	if m.editor.text == "" {
+		rest := "sk something"
+		if long := rest + keyHints; term.Width(long) < m.editorWidth() {
+			rest = long
+		}
 		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim},
-				{Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}},
+				{Text: term.Cut(rest, m.editorWidth()-1), Style: term.Dim}}},
 			place{1, 1 + term.Width(first.Text)}
 	}
 	rows, row, column := m.editor.view(m.editorWidth(), most)
@@ -195,7 +202,7 @@ func (m *Model) statusFields() []field {
 	used, rate := m.context, m.rate
 	fields := []field{
 		{text: term.Clean(m.options.Model.ID()), style: term.Bold, rank: 4},
-		{text: term.Clean(m.options.Model.Device()), style: term.Dim, rank: 6},
+		{text: m.device(), style: term.Dim, rank: 6},
 		{text: "effort " + m.effort, short: m.effort, rank: 3},
 	}
 	state := ""

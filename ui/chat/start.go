@@ -1,0 +1,113 @@
+// How a chat begins: what answers here, and the latest conversations, of which one can be opened.
+//
+// What must stay true: the conversations are read outside Update; they are there before anything is
+// said, and a key opens only what is on the screen.
+
+package chat
+
+import (
+	"slices"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// mostRecent is how many conversations a chat begins with; a small screen has fewer.
+const mostRecent = 8
+
+// A greeting is the first entry of a transcript.
+type greeting struct{ model *Model }
+
+func (g *greeting) runs(l layout) []run {
+	m := g.model
+	name := term.Row{{Text: "ossrun · ", Style: term.Bold},
+		{Text: term.Clean(m.options.Model.ID()), Style: term.Bold | term.Cyan}}
+	length := "context length unknown"
+	if n := m.options.Model.ContextLength(); n > 0 {
+		length = thousands(n) + " tokens of context"
+	}
+	for _, text := range []string{m.device(), length} {
+		if text != "" && !m.loading {
+			name = append(name, term.Span{Text: " · " + text, Style: term.Dim})
+		}
+	}
+	rows := term.Wrap(name, l.width)
+	say := func(text string) {
+		rows = append(rows, term.Wrap([]term.Span{{Text: term.Clean(text), Style: term.Dim}},
+			l.width)...)
+	}
+	if m.loading {
+		say("You can type already. Messages are answered when the model is loaded.")
+	}
+	if m.options.Notice != "" {
+		say(m.options.Notice)
+	}
+	switch recent := m.recentChoices(); {
+	case m.plain:
+		say("Type a message, or /help for the commands.")
+	case len(recent) > 0:
+		rows = append(rows, nil, term.Row{{Text: "Recent", Style: term.Bold}})
+		rows = append(rows, choiceRows(recent, m.chosen(), l.width)...)
+		say("Up and Down choose · Enter opens · type to begin a new one")
+	case len(m.conversation.first) == 0 && len(m.recent) == 0:
+		rows = append(rows, nil)
+		say("Type a message, for example: Plan a weekend in Lisbon.")
+	}
+	return []run{{rows: l.palette.PaintAll(rows)}}
+}
+
+// device is where the model runs, as people write it.
+func (m *Model) device() string {
+	if d := m.options.Model.Device(); d != "cpu" {
+		return term.Clean(d)
+	}
+	return "CPU"
+}
+
+// readRecent reads the latest conversations, of which the start shows some.
+func (m *Model) readRecent() tea.Cmd {
+	if m.keeper.store == nil || m.plain || len(m.conversation.first) > 0 {
+		return nil
+	}
+	read := sessionValues(m)
+	return m.do(func() outcome {
+		all := read()
+		all = slices.Clone(all[:min(len(all), mostRecent)]) // the texts of the others can go
+		for i := range all {
+			all[i].columns = all[i].columns[:2]
+		}
+		return func(m *Model) tea.Cmd {
+			m.recent = all
+			return nil
+		}
+	})
+}
+
+// recentChoices are those that are on the screen.
+func (m *Model) recentChoices() []choice {
+	if m.plain || m.editor.text != "" || len(m.conversation.first) > 0 || m.answers() {
+		return nil
+	}
+	return m.recent[:min(len(m.recent), max(m.height/4, 1))]
+}
+
+// ago says when something was: 5 minutes ago, yesterday, 3 Nov.
+func ago(then, now time.Time) string {
+	then, now = then.Local(), now.Local()
+	day := func(t time.Time) string { return t.Format(time.DateOnly) }
+	switch d := now.Sub(then); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return counted(int(d.Minutes()), "minute") + " ago"
+	case day(then) == day(now):
+		return counted(int(d.Hours()), "hour") + " ago"
+	case day(then) == day(now.AddDate(0, 0, -1)):
+		return "yesterday"
+	case then.Year() == now.Year():
+		return then.Format("2 Jan")
+	}
+	return then.Format("2 Jan 2006")
+}
