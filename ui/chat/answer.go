@@ -108,6 +108,13 @@ func (a *answer) calls() bool {
 	return ok && c.running
 }
 
+// allowed begins the time of a call that has waited for the person.
+func (a *answer) allowed(at time.Time) {
+	if c, ok := a.last().(*call); ok && c.running {
+		c.started = at
+	}
+}
+
 func (a *answer) last() part {
 	if len(a.parts) == 0 {
 		return nil
@@ -386,7 +393,9 @@ func (c *call) end(time.Time) {}
 // returned takes the end of a call that this process ran.
 func (c *call) returned(e session.ToolEnd, at time.Time) {
 	c.running, c.ended = false, at
-	c.started = at.Add(-e.Took)
+	if began := at.Add(-e.Took); began.After(c.started) { // else it waited to be allowed
+		c.started = began
+	}
 	switch {
 	case errors.Is(e.Err, session.ErrNeedsApproval):
 		c.failed = "it was not allowed"
@@ -415,10 +424,12 @@ func (c *call) keep() keptPart {
 }
 
 // state is how the call stands.
-func (c *call) state(now time.Time) string {
+func (c *call) state(l layout) string {
 	switch {
+	case c.running && l.asking:
+		return " · waits for your answer"
 	case c.running:
-		return " · running, " + seconds(now.Sub(c.started))
+		return " · running, " + seconds(l.now.Sub(c.started))
 	case c.failed != "":
 		return " · failed after " + seconds(c.ended.Sub(c.started))
 	case !c.ended.IsZero() && c.ended.After(c.started):
@@ -431,7 +442,7 @@ func (c *call) runs(l layout, _ bool) []run {
 	arguments := strings.TrimSpace(c.arguments)
 	flat := strings.Join(strings.Fields(arguments), " ")
 	name := term.Cut("→ "+c.name, l.width)
-	state := term.Cut(c.state(l.now), max(l.width-term.Width(name), 0))
+	state := term.Cut(c.state(l), max(l.width-term.Width(name), 0))
 	row := term.Row{{Text: name, Style: term.Cyan}}
 	room := l.width - term.Width(name) - term.Width(state) - 1
 	code := c.language()

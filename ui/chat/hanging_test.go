@@ -182,7 +182,7 @@ func (c backEnd) hold(t *testing.T) {
 	w.typing("do it\r")
 	w.until("→ ")
 	if c.asks {
-		w.until("May this run?")
+		w.until("wants to run")
 		w.answers("any") // letters that would answer, were they not of a text
 		w.typing("\x15")
 		time.Sleep(2 * settles)

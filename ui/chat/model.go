@@ -200,7 +200,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.nextPassed()
 	case approvalAsk:
 		if m.live != nil { // else it is of a turn that was given up
-			m.askWhole(msg)
+			m.openAsk(msg)
 		}
 		return m, m.nextAsk()
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,7 +66,7 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 				select {
 				case ask := <-approval.asks:
 					m := &Model{options: Options{Approval: approval}, asking: &ask}
-					asked[strings.TrimSuffix(ask.text, ": {}")]++
+					asked[ask.server+" "+ask.tool]++
 					m.approve(key)
 				case text := <-done:
 					if key != "n" && text != allowed {

@@ -15,8 +15,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 const plainWidth = 80
@@ -183,9 +181,11 @@ func (p *plain) flush() error {
 		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", m.confirming.text)
 		p.asked = true
 	case m.asking != nil && !p.asked && m.live != nil && m.live.answer.calls():
-		fmt.Fprintf(p.out, "\nMay this run? %s\n(y allow, a allow in this chat, n refuse, "+
-			"N refuse in this chat) ",
-			term.Clean(m.asking.text))
+		fmt.Fprintf(p.out, "\n%s\n", m.asking.head())
+		for _, row := range m.palette.PaintAll(askedArguments(m.asking.arguments, plainWidth-2)) {
+			fmt.Fprintln(p.out, "  "+strings.TrimRight(ansi.Strip(row), " "))
+		}
+		fmt.Fprint(p.out, "y allow, a allow in this chat, n refuse, d refuse in this chat: ")
 		p.asked = true
 	case !m.answers() && !p.asked && !m.leaving:
 		fmt.Fprint(p.out, "\n> ")

@@ -62,7 +62,7 @@ func TestPlain(t *testing.T) {
 	out.until(t, "[effort high from the next question on]\n\n> ")
 	send(`compute \`)
 	send("this")
-	question := "N refuse in this chat) "
+	question := "d refuse in this chat: "
 	out.until(t, question)
 	for _, line := range []string{"and in Go?", "not yet", "", "Yes", "o"} {
 		send(line) // none answers

@@ -103,8 +103,18 @@ var states = []struct {
 		turns: calling([]session.Event{nil}), play: func(s *stage) {
 			s.ask("Delete my notes")
 			s.play(len(turn(reasoning("I should compute this.")))+3, step)
-			s.send(approvalAsk{text: `files delete_file: {"path": "/home/me/notes.md"}`,
-				reply: make(chan bool, 1)})
+			s.send(approvalAsk{server: "files", tool: "delete_file", reply: make(chan bool, 1),
+				arguments: `{"path": "/home/me/notes.md", "force": true}`})
+			s.clock.advance(settles)
+			s.keys("left")
+		}},
+	{name: "approval-long", o: toolOptions(&scriptTool{hold: make(chan struct{})}),
+		turns: calling([]session.Event{nil}), play: func(s *stage) {
+			s.ask("Write my notes")
+			s.play(len(turn(reasoning("I should compute this.")))+3, step)
+			s.send(approvalAsk{server: "files", tool: "write_file", reply: make(chan bool, 1),
+				arguments: `{"path": "/home/me/notes.md", "content": "# Notes\n\n` +
+					strings.Repeat(`- a line of them, with some words\n`, 30) + `The end."}`})
 		}},
 	{name: "error", turns: [][]session.Event{turn(answering("Half an "), []session.Event{
 		session.Done{Finish: session.FinishError, Err: errors.New("the step failed")}})},

@@ -1,5 +1,4 @@
-// The tools of the conversation on the screen, and the question whether one may run, which the tool
-// asks and the person answers.
+// The tools of the conversation on the screen.
 //
 // Tools keep a conversation's state, such as python's variables, so another conversation gets new
 // ones: before its first turn, outside Update. No method of a tool is called in Update or View,
@@ -12,146 +11,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
-
-// An Approval carries questions of tools to the chat that is given it. It remembers what the person
-// allowed or forbade for as long as it lives.
-type Approval struct {
-	asks chan approvalAsk
-
-	mu      sync.Mutex
-	decided map[string]bool // by server and tool
-}
-
-// approvalAsk is one question. reply has room for the answer.
-type approvalAsk struct {
-	key, text string
-	reply     chan bool
-	above     bool      // the text is in the transcript, since it is too long for a question
-	still     time.Time // since then the question stands and no key was pressed
-}
-
-// settles is how long a question stands without a key before one answers it: whoever types a
-// sentence as it appears has not read it.
-const settles = 400 * time.Millisecond
-
-// NewApproval returns one on which nothing was decided.
-func NewApproval() *Approval {
-	return &Approval{asks: make(chan approvalAsk), decided: map[string]bool{}}
-}
-
-// Ask asks the person whether a tool of a server may run with these arguments, and waits for the
-// answer or the end of ctx.
-func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (bool, error) {
-	key := server + "\x00" + tool
-	a.mu.Lock()
-	allowed, known := a.decided[key]
-	a.mu.Unlock()
-	if known {
-		return allowed, nil
-	}
-	name := tool
-	if server != "" {
-		name = server + " " + tool
-	}
-	ask := approvalAsk{key: key, reply: make(chan bool, 1),
-		text: name + ": " + strings.Join(strings.Fields(arguments), " ")}
-	select {
-	case a.asks <- ask:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	select {
-	case allowed = <-ask.reply:
-		return allowed, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
-// nextAsk waits for the next question.
-func (m *Model) nextAsk() tea.Cmd {
-	if m.options.Approval == nil {
-		return nil
-	}
-	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
-}
-
-// answerable reports whether a key would answer the open question: a letter of a text that is being
-// typed does not.
-func (m *Model) answerable() bool {
-	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.still) >= settles
-}
-
-// approve takes a key as the answer to the open question, and reports whether it is one.
-func (m *Model) approve(key string) bool {
-	always, allowed := false, false
-	switch key {
-	case "y":
-		allowed = true
-	case "a":
-		allowed, always = true, true
-	case "n":
-	case "N":
-		always = true
-	default:
-		return false
-	}
-	if a := m.options.Approval; always {
-		a.mu.Lock()
-		a.decided[m.asking.key] = allowed
-		a.mu.Unlock()
-	}
-	m.asking.reply <- allowed
-	m.asking = nil
-	return true
-}
-
-// mostAsked is how many lines of the screen a question takes.
-const mostAsked = 4
-
-// askWhole opens a question. What is asked is shown whole before it can be answered.
-func (m *Model) askWhole(a approvalAsk) {
-	m.asking = &a
-	a.still = m.clock()
-	if a.text = term.Clean(a.text); term.Width(a.text) > mostAsked*m.width {
-		a.above = true
-		// it stays, as what it is about does
-		m.appendEntry(newNotice(m.palette, "·", term.Dim, a.text))
-	}
-}
-
-// askRows are the question over the editor.
-func (m *Model) askRows() []term.Row {
-	if m.asking == nil {
-		return nil
-	}
-	text := m.asking.text
-	if m.asking.above {
-		text = term.Cut(text, m.width) + " (whole above)"
-	}
-	keys := term.Dim
-	if m.answerable() {
-		keys = term.Bold
-	}
-	how := []term.Span{{Text: "y", Style: keys}, {Text: " allow · "},
-		{Text: "a", Style: keys}, {Text: " allow in this chat · "}, {Text: "n", Style: keys},
-		{Text: " refuse · "}, {Text: "N", Style: keys}, {Text: " refuse in this chat"}}
-	if m.editor.text != "" {
-		how = []term.Span{{Text: "Send or clear your text to answer.", Style: term.Yellow}}
-	}
-	width := max(m.width-2*m.margin(), 1)
-	rows := append(term.Wrap([]term.Span{{Text: "May this run?  ", Style: term.Bold | term.Yellow},
-		{Text: text}}, width), term.Wrap(how, width)...)
-	margin := term.Span{Text: strings.Repeat(" ", m.margin())}
-	return term.Prefix(rows, margin, margin)
-}
 
 func (m *Model) listTools() tea.Cmd {
 	if len(m.tools.now()) == 0 {

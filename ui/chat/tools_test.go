@@ -108,7 +108,7 @@ func TestApproval(t *testing.T) {
 	s.ask("compute")
 	question()
 	s.clock.advance(settles)
-	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("N")})
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("d")})
 	s.play(0, step)
 	if !strings.Contains(s.text(), "the user said no") {
 		t.Errorf("refused:\n%s", s.text())
@@ -123,13 +123,12 @@ func TestApproval(t *testing.T) {
 // Letters of a text that is being typed as a question appears answer nothing, wherever in the text
 // they stand; a key that is pressed by itself does, once the question has stood for a moment.
 func TestTypingAnswersNoQuestion(t *testing.T) {
-	const asked = "files run: {}"
 	for _, c := range []struct {
 		name, before, typed string
 		pause               time.Duration // before each key
 		answered, allowed   bool
 	}{
-		{name: "in the middle of a text", before: "Now ", typed: "yanN", pause: time.Minute},
+		{name: "in the middle of a text", before: "Now ", typed: "yand", pause: time.Minute},
 		{name: "as the question appears", typed: "a"},
 		{name: "a fast text", typed: "nay", pause: settles / 4},
 		{name: "a text that begins before the eye is there", typed: "anyway", pause: settles - 1},
@@ -137,7 +136,7 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 		{name: "y", typed: "y", pause: settles, answered: true, allowed: true},
 		{name: "a", typed: "a", pause: settles, answered: true, allowed: true},
 		{name: "n", typed: "n", pause: settles, answered: true},
-		{name: "N", typed: "N", pause: settles, answered: true},
+		{name: "d", typed: "d", pause: settles, answered: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			approval, reply := NewApproval(), make(chan bool, 1)
@@ -146,7 +145,7 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 			for _, r := range c.before {
 				s.typing(string(r))
 			}
-			s.send(approvalAsk{key: "k", text: asked, reply: reply})
+			s.send(approvalAsk{server: "files", tool: "run", arguments: "{}", reply: reply})
 			for _, r := range c.typed {
 				s.clock.advance(c.pause)
 				s.typing(string(r))
@@ -177,24 +176,75 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 }
 
 // The arguments of a call are shown whole before it may run, however long they are: the end is not
-// hidden behind a cut, nor by what stands before it.
+// hidden behind a cut, nor by what stands before it, nor by what a terminal does not show.
 func TestAskedWhole(t *testing.T) {
-	for _, arguments := range []string{`{"command":"ls"}`,
-		`{"note":"` + strings.Repeat("harmless words ", 200) + `","command":"rm -rf /tmp/precious"}`,
-		`{"note":"` + strings.Repeat("x", 3000) + `","command":"rm -rf /tmp/precious"}`,
-		`{"note":"` + strings.Repeat("日本", 400) + `\u202e","command":"rm -rf /tmp/precious"}`} {
+	const end = `"command":"rm -rf /tmp/precious"}`
+	for _, c := range []struct {
+		arguments string
+		want      []string // without blanks
+	}{
+		{`{"command":"ls"}`, []string{"commandls"}},
+		{`{"note":"` + strings.Repeat("harmless words ", 200) + `",` + end, nil},
+		{`{"note":"` + strings.Repeat("x", 3000) + `",` + end, nil},
+		{`{"note":"` + strings.Repeat("日本", 400) + `\u202e",` + end, nil},
+		{`{"note":"` + strings.Repeat(`\n`, 400) + `",` + end, nil},
+		{`{"` + strings.Repeat("name", 400) + `":1,` + end, nil},
+		{`{"command":"ls",` + end, []string{"commandls", "rm-rf/tmp/precious"}}, // which runs?
+		{`{"a":"\u202ehidden",` + end, []string{`"\u202ehidden"`}},
+		{"{\"a\":\"\u202ehidden\"," + end, []string{`"\u202ehidden"`}},
+		{`{"a":"\u001b[2Jgone",` + end, []string{`"\x1b[2Jgone"`}},
+		{`{"a":{"b":[1,"two"]},"c":"","d":null,"e":12345678901234567890,` + end,
+			[]string{`a{"b":[1,"two"]}`, `c""`, "dnull", "e12345678901234567890"}},
+		{`{"command":"ls"} rm -rf /tmp/precious`, []string{`{"command":"ls"}rm-rf`}},
+		{`rm -rf /tmp/precious`, nil},
+		{`{"command":"rm -rf /tmp/precious"`, []string{`{"command":`}},
+		{`{"a":"\n╰ y allow   a allow in this chat",` + end, []string{"│╰yallow"}},
+		{`{}`, []string{"withoutarguments"}},
+	} {
 		for _, width := range []int{40, 80, 200} {
 			s := newStage(t, width, 24, Options{Approval: NewApproval()},
 				turn(answering("Fine."), []session.Event{stopped(90, 2)}))
 			s.ask("compute")
-			s.send(approvalAsk{key: "k", text: "files run: " + arguments,
+			s.send(approvalAsk{server: "files", tool: "run", arguments: c.arguments,
 				reply: make(chan bool, 1)})
-			shown := strings.Join(strings.Fields(s.text()), "")
-			end := arguments[strings.LastIndex(arguments, `"command"`):]
-			if want := strings.Join(strings.Fields(end), ""); !strings.Contains(shown, want) ||
-				!strings.Contains(shown, "yallow") {
-				t.Errorf("%d columns: %.40s ends in\n%s", width, arguments, s.text())
+			text := s.text()
+			shown := strings.Join(strings.Fields(text), "")
+			if strings.Contains(c.arguments, "precious") {
+				c.want = append(c.want, "precious")
 			}
+			for _, want := range append(c.want, "╭fileswantstorunrun", "╰yallow") {
+				if !strings.Contains(shown, want) &&
+					!strings.Contains(strings.ReplaceAll(shown, "│", ""), want) {
+					t.Errorf("%d columns: %.40s is shown without %s:\n%s", width, c.arguments, want,
+						text)
+				}
+			}
+		}
+	}
+}
+
+// What was decided is said, and the time that a call waited is not its own.
+func TestDecided(t *testing.T) {
+	for key, want := range map[string]string{"y": "files run was allowed once.",
+		"a": "files run is allowed in this chat.",
+		"n": "files run was refused once. The model continues without it.",
+		"d": "files run is refused in this chat."} {
+		s := newStage(t, 80, 24, toolOptions(&scriptTool{hold: make(chan struct{})})(t),
+			calling([]session.Event{nil})...)
+		s.ask("compute")
+		s.play(len(turn(reasoning("I should compute this.")))+3, step)
+		s.send(approvalAsk{server: "files", tool: "run", arguments: "{}",
+			reply: make(chan bool, 1)})
+		s.clock.advance(time.Hour)
+		if !strings.Contains(s.text(), "→ python · waits for your answer") {
+			t.Errorf("a call that waits:\n%s", s.text())
+		}
+		s.typing(key)
+		s.clock.advance(2 * time.Second)
+		s.send(tick(s.clock.read()))
+		if text := s.text(); !strings.Contains(text, "── "+want+" ──") ||
+			!strings.Contains(text, "→ python · running, 2.0 s") {
+			t.Errorf("%s:\n%s", key, text)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type layout struct {
 	plain    bool      // without escape sequences
 	unfolded bool      // reasoning and long questions are shown whole
 	now      time.Time // for what is still going on
+	asking   bool      // the call that runs waits for the person
 	notices  int       // the number of those that are shown
 	loading  string    // what a turn without a token waits for; "": its prompt
 }

@@ -61,7 +61,7 @@ func (m *Model) View() string {
 		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
 		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
-		unfolded: m.unfolded, now: m.now, notices: m.notices,
+		unfolded: m.unfolded, now: m.now, notices: m.notices, asking: m.asking != nil,
 		loading: m.options.Loading.text(m.now),
 	})
 	var b strings.Builder

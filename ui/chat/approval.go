@@ -1,0 +1,251 @@
+// The question whether a tool may run, which the tool asks and the person answers.
+//
+// What must stay true: what is asked is shown whole before it can be answered, and nothing in it
+// can hide or look like a part of the question; letters of a text that is typed answer nothing.
+
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// An Approval carries questions of tools to the chat that is given it. It remembers what the person
+// allowed or forbade for as long as it lives.
+type Approval struct {
+	asks chan approvalAsk
+
+	mu      sync.Mutex
+	decided map[string]bool // by server and tool
+}
+
+// approvalAsk is one question. reply has room for the answer.
+type approvalAsk struct {
+	server, tool, arguments string
+	reply                   chan bool
+	above                   bool      // long arguments are in the transcript
+	still                   time.Time // since then it stands and no key was pressed
+}
+
+// settles is how long a question stands without a key before one answers it: whoever types a
+// sentence as it appears has not read it.
+const settles = 400 * time.Millisecond
+
+// NewApproval returns one on which nothing was decided.
+func NewApproval() *Approval {
+	return &Approval{asks: make(chan approvalAsk), decided: map[string]bool{}}
+}
+
+// Ask asks the person whether a tool of a server may run with these arguments, and waits for the
+// answer or the end of ctx.
+func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (bool, error) {
+	ask := approvalAsk{server: server, tool: tool, arguments: arguments, reply: make(chan bool, 1)}
+	a.mu.Lock()
+	allowed, known := a.decided[ask.key()]
+	a.mu.Unlock()
+	if known {
+		return allowed, nil
+	}
+	select {
+	case a.asks <- ask:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	select {
+	case allowed = <-ask.reply:
+		return allowed, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func (a approvalAsk) key() string { return a.server + "\x00" + a.tool }
+
+// nextAsk waits for the next question.
+func (m *Model) nextAsk() tea.Cmd {
+	if m.options.Approval == nil {
+		return nil
+	}
+	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
+}
+
+// answerable reports whether a key would answer the open question: a letter of a text that is being
+// typed does not.
+func (m *Model) answerable() bool {
+	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.still) >= settles
+}
+
+// decisions are the keys that answer.
+var decisions = []struct {
+	key, does       string
+	allowed, always bool
+	done            string // with the tool's name
+}{
+	{"y", "allow", true, false, "%s was allowed once."},
+	{"a", "allow in this chat", true, true, "%s is allowed in this chat."},
+	{"n", "refuse", false, false, "%s was refused once. The model continues without it."},
+	{"d", "refuse in this chat", false, true, "%s is refused in this chat."},
+}
+
+// approve takes a key as the answer to the open question, and reports whether it is one.
+func (m *Model) approve(key string) bool {
+	for _, d := range decisions {
+		if d.key != key {
+			continue
+		}
+		if a := m.options.Approval; d.always {
+			a.mu.Lock()
+			a.decided[m.asking.key()] = d.allowed
+			a.mu.Unlock()
+		}
+		if m.live != nil {
+			m.live.answer.allowed(m.clock())
+		}
+		name := strings.TrimSpace(m.asking.server + " " + m.asking.tool)
+		m.note(fmt.Sprintf(d.done, shownWhole(name)))
+		m.asking.reply <- d.allowed
+		m.asking = nil
+		return true
+	}
+	return false
+}
+
+// openAsk opens a question. Arguments that take more than a third of the screen are put into the
+// transcript, where they can be scrolled, for as long as the question stands.
+func (m *Model) openAsk(a approvalAsk) {
+	m.asking = &a
+	a.still = m.clock()
+	a.above = !m.plain && len(askedArguments(a.arguments, m.askWidth())) > max(m.height/3, 4)
+	if a.above {
+		m.appendEntry(&askedWhole{m, &a})
+	}
+}
+
+// askedWhole are long arguments in the transcript.
+type askedWhole struct {
+	model *Model
+	ask   *approvalAsk
+}
+
+func (e *askedWhole) runs(l layout) []run {
+	if e.model.asking != e.ask {
+		return nil
+	}
+	rows := askedArguments(e.ask.arguments, max(l.width-2, 1))
+	return []run{{l.dim("│ ", 2), l.palette.PaintAll(rows)}}
+}
+
+func (a approvalAsk) head() string {
+	if a.server == "" {
+		return shownWhole(a.tool) + " wants to run"
+	}
+	return shownWhole(a.server) + " wants to run " + shownWhole(a.tool)
+}
+
+func (m *Model) askWidth() int { return max(m.width-2*m.margin()-2, 1) }
+
+// askRows are the question over the editor.
+func (m *Model) askRows() []term.Row {
+	if m.asking == nil {
+		return nil
+	}
+	width, keys := m.askWidth(), term.Dim
+	if m.answerable() {
+		keys = term.Bold
+	}
+	var how []term.Span
+	for _, d := range decisions {
+		how = append(how, term.Span{Text: d.key, Style: keys},
+			term.Span{Text: " " + d.does + "   "})
+	}
+	if m.editor.text != "" {
+		how = []term.Span{{Text: "Send or clear your text to answer.", Style: term.Yellow}}
+	}
+	arguments := askedArguments(m.asking.arguments, width)
+	if n := len(arguments); m.asking.above {
+		arguments = append(arguments[:2:2], term.Row{{Text: term.Cut(fmt.Sprintf(
+			"… all %s are above, PgUp scrolls", counted(n, "row")), width), Style: term.Yellow}})
+	}
+	edge := func(mark string) term.Span {
+		return term.Span{Text: strings.Repeat(" ", m.margin()) + mark, Style: term.Yellow}
+	}
+	head := []term.Span{{Text: m.asking.head(), Style: term.Bold | term.Yellow}}
+	rows := term.Prefix(term.Wrap(head, width), edge("╭ "), edge("│ "))
+	rows = append(rows, term.Prefix(arguments, edge("│ "), edge("│ "))...)
+	return append(rows, term.Prefix(term.Wrap(how, width), edge("╰ "), edge("  "))...)
+}
+
+// askedArguments are the arguments of a call, whole: a name and its value in a row where they are
+// an object, else as the model wrote them.
+func askedArguments(arguments string, width int) (rows []term.Row) {
+	all, ok := members(arguments)
+	if !ok {
+		return term.Wrap([]term.Span{{Text: shownWhole(arguments)}}, width)
+	}
+	wide := 0
+	for _, a := range all {
+		wide = max(wide, term.Width(a.name))
+	}
+	wide = min(wide, width/3)
+	for _, a := range all {
+		name, indent := term.Span{Text: padded(a.name, wide) + "  ", Style: term.Cyan},
+			term.Span{Text: strings.Repeat(" ", wide+2)}
+		if term.Width(a.name) > wide || strings.Contains(a.name, "\n") {
+			name.Text = a.name
+			rows, name = append(rows, term.Wrap([]term.Span{name}, width)...), indent
+		}
+		rows = append(rows, term.Prefix(term.Wrap([]term.Span{{Text: a.value}},
+			max(width-wide-2, 1)), name, indent)...)
+	}
+	if len(all) == 0 {
+		rows = []term.Row{{{Text: "without arguments", Style: term.Dim}}}
+	}
+	return rows
+}
+
+type member struct{ name, value string }
+
+// members are those of a JSON object as they stand in it: two of one name are two.
+func members(text string) (all []member, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil, false
+	}
+	for d.More() {
+		name, err := d.Token()
+		var raw json.RawMessage
+		if err = errors.Join(err, d.Decode(&raw)); err != nil {
+			return nil, false
+		}
+		value := string(raw)
+		var s string
+		if json.Unmarshal(raw, &s) == nil && s != "" {
+			value = s
+		}
+		all = append(all, member{shownWhole(fmt.Sprint(name)), shownWhole(value)})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return all, errors.Is(err, io.EOF)
+}
+
+// shownWhole is a text with everything in it that a terminal would not show.
+func shownWhole(text string) string {
+	if term.Clean(text) == text {
+		return text
+	}
+	return strconv.QuoteToASCII(text)
+}
