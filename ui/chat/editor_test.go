@@ -187,3 +187,23 @@ func TestPastedLineEnds(t *testing.T) {
 		t.Errorf("pasted as %q", s.m.editor.text)
 	}
 }
+
+// Letters that come at once, as a fast typist's, an input method's or tmux's, are text even where
+// they are the name of a key.
+func TestNamesOfKeysAreText(t *testing.T) {
+	for _, word := range []string{"delete", "home", "end", "up", "down", "left", "right", "tab", "esc",
+		"enter", "backspace", "pgup", "pgdown", "space", "insert", "f1", "alt+b", "ctrl+c", "ctrl+d"} {
+		s := newStage(t, 80, 24, Options{})
+		s.typing("say ")
+		s.typing(word)
+		if want := "say " + word; s.m.editor.text != want || s.m.leaving || s.m.live != nil {
+			t.Errorf("the editor has %q, not %q", s.m.editor.text, want)
+		}
+		s.keys("ctrl+u", "ctrl+r")
+		s.m.history.add("go " + word)
+		s.typing(word)
+		if s.m.editor.text != "go "+word {
+			t.Errorf("%q is not searched but %q found", word, s.m.editor.text)
+		}
+	}
+}

@@ -245,9 +245,9 @@ func (m *Model) sayFound() {
 }
 
 // searchKey takes a key while a search is under way, and reports whether it belongs to it.
-func (m *Model) searchKey(k tea.KeyMsg) bool {
+func (m *Model) searchKey(k tea.KeyMsg, name string) bool {
 	s := m.searching
-	switch name := k.String(); {
+	switch {
 	case name == "ctrl+r":
 		m.find()
 	case name == "enter" || name == "tab":

@@ -16,29 +16,34 @@ const twice = time.Second
 // lineEnds makes those of a paste ours: most terminals send CR for them.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// key takes one key, or a paste.
+// key takes one key, or a paste. Letters that come at once are text, also where they are the name
+// of a key, as "delete" is.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	name := k.String()
+	if len(k.Runes) > 1 {
+		name = ""
+	}
 	if m.confirming != nil {
-		return m.confirmed(k.String())
+		return m.confirmed(name)
 	}
 	if k.Paste {
 		m.paste(lineEnds.Replace(string(k.Runes)))
 		return nil
 	}
-	if m.searching != nil && m.searchKey(k) {
+	if m.searching != nil && m.searchKey(k, name) {
 		return nil
 	}
-	if m.answerable() && m.approve(k.String()) {
+	if m.answerable() && m.approve(name) {
 		return nil
 	}
 	if m.asking != nil {
 		m.asking.still = m.now
 	}
 	e, width := &m.editor, m.editorWidth()
-	if id := m.listed(); id != "" && (k.String() == "d" || k.String() == "delete") {
+	if id := m.listed(); id != "" && (name == "d" || name == "delete") {
 		return m.remove(id)
 	}
-	switch k.String() {
+	switch name {
 	case "enter":
 		if c := m.chosen(); c != nil {
 			return m.take(*c)
@@ -106,7 +111,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "ctrl+end":
 		m.transcript.scroll(m.transcript.total)
 	default:
-		if edit := editing[k.String()]; edit != nil {
+		if edit := editing[name]; edit != nil {
 			edit(e)
 		} else if (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt {
 			e.insert(string(k.Runes))
