@@ -62,7 +62,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 			}
 			m.preparing = ""
 			if err != nil {
-				m.showError(err.Error())
+				m.showError(sentence(err.Error()) + "\nYour message is back in the editor.")
 				m.queued, m.editing = append([]string{text}, m.queued...), replaced
 				m.unqueue()
 				m.keep()

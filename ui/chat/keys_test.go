@@ -138,7 +138,7 @@ func TestRegenerateAndNew(t *testing.T) {
 	s.ask("/new")
 	text = s.text()
 	if s.m.live != nil || len(s.m.conversation.messages()) != 0 ||
-		strings.Contains(text, "second answer") || !strings.Contains(text, "0 / 131,072") {
+		strings.Contains(text, "second answer") || !strings.Contains(text, "context 0 of 131,072") {
 		t.Errorf("after /new:\n%s", text)
 	}
 }
@@ -183,18 +183,18 @@ func TestARefusedRegenerateLosesNothing(t *testing.T) {
 	s.runner.refuse = errors.New("no such file")
 	s.ask("/regenerate")
 	s.play(0, step)
-	kept("no such file")
+	kept("✗ No such file. Type /regenerate to retry.")
 	s.runner.refuse = nil
 	s.ask("/regenerate")
 	if !strings.Contains(s.text(), "the whole answer") {
 		t.Errorf("the answer is gone before another has begun:\n%s", s.text())
 	}
 	s.play(0, step)
-	kept("the server is gone")
+	kept("✗ The server is gone. Type /regenerate to retry.")
 	s.ask("/regenerate")
 	s.keys("esc")
 	s.play(0, step)
-	kept("stopped before it began")
+	kept("· Stopped before it began.")
 	s.ask("/regenerate")
 	s.play(0, step)
 	if text := s.text(); strings.Contains(text, "the whole") || !strings.Contains(text, "another") {

@@ -209,8 +209,7 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishError:
 		tone = term.Red
 		l.lost = errors.Is(d.Err, session.ErrGone)
-		why := reason(d.Err)
-		ending = strings.ToUpper(why[:1]) + why[1:] + ". Type /regenerate to retry."
+		ending = sentence(reason(d.Err)) + " Type /regenerate to retry."
 	}
 	l.answer.finish(m.now, term.Clean(ending), tone)
 }
@@ -233,20 +232,36 @@ func (m *Model) refused(err error) {
 	m.live = nil
 	m.conversation.drop(l.before)
 	m.transcript.entries = slices.DeleteFunc(m.transcript.entries, func(e entry) bool {
-		return e == l.answer || l.replaced != nil && e == l.question
+		return e == l.answer || e == l.question
 	})
-	if again := l.replaced != nil && l.replaced.question == l.exchange.question; !again &&
-		m.editor.text == "" {
-		m.editor.set(l.exchange.question)
-		m.returned = l.exchange.question
+	again := l.replaced != nil && l.replaced.question == l.exchange.question
+	if !again {
+		m.queued = append([]string{l.exchange.question}, m.queued...)
 	}
 	m.nextQueued(false)
 	m.keep()
-	if errors.Is(err, context.Canceled) {
-		m.showNotice("stopped before it began")
+	show, what, next := m.showError, sentence(reason(err)), " Enter tries again."
+	var full *sched.ContextLengthError
+	switch {
+	case errors.Is(err, context.Canceled):
+		show, what = m.showNotice, "Stopped before it began."
+	case errors.As(err, &full):
+		next = ""
+	}
+	if again {
+		show(what + " Type /regenerate to retry.")
 		return
 	}
-	m.showError(reason(err))
+	show(what + "\nYour message is back in the editor." + next)
+}
+
+// sentence is an error as people write it. An address or a name at its beginning stays as it is.
+func sentence(text string) string {
+	word, rest, _ := strings.Cut(text, " ")
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" && word != "" {
+		text = strings.ToUpper(word[:1]) + word[1:] + " " + rest
+	}
+	return strings.TrimSuffix(strings.TrimSpace(text), ".") + "."
 }
 
 // reason says what happened and what to do.
@@ -255,16 +270,15 @@ func reason(err error) string {
 	switch {
 	case err == nil:
 		return "the engine stopped unexpectedly"
-	case errors.As(err, &full) && full.Asked == 0: // another's port, which counts by itself
-		return err.Error() + ": shorten the message, /compact what was said, or begin a /new " +
-			"conversation"
 	case errors.As(err, &full):
-		return fmt.Sprintf(
-			"%s do not fit the context of %s: shorten the message, /compact what was "+
-				"said, or begin a /new conversation",
-			counted(full.Asked, "token"), thousands(full.Max))
+		what := err.Error() // of a server that counts by itself
+		if full.Asked > 0 {
+			what = fmt.Sprintf("%s do not fit the context of %s", counted(full.Asked, "token"),
+				thousands(full.Max))
+		}
+		return what + ". Shorten the message, /compact the conversation, or begin a /new one"
 	case errors.Is(err, sched.ErrQueueFull):
-		return "the engine is busy with other requests: try again in a moment"
+		return "the engine is busy with other requests"
 	}
 	return err.Error()
 }

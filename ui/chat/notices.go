@@ -54,7 +54,7 @@ func (m *Model) showNotice(text string) tea.Cmd {
 }
 
 func (m *Model) showError(text string) tea.Cmd {
-	return m.passingEntry(newNotice(m.palette, "!", term.Red, text), time.Time{})
+	return m.passingEntry(newNotice(m.palette, "✗", term.Red, text), time.Time{})
 }
 
 // passingEntry shows a notice in the place of those that came before the last key.

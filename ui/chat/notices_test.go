@@ -1,11 +1,13 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -67,4 +69,67 @@ func TestANoticeIsPassed(t *testing.T) {
 		t.Errorf("a notice whose time is over gives %v", msg)
 	}
 	m.background.Wait()
+}
+
+// A message that is refused comes back into the editor, with words, before what was typed
+// meanwhile; it does not stand in the conversation too, and Enter sends it once.
+func TestARefusedMessageComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		err       error
+		meanwhile func(s *stage)
+		editor    string
+		says      string
+	}{
+		{"a fault", errors.New("the engine fell over"), func(*stage) {}, "the message",
+			"✗ The engine fell over.\n   Your message is back in the editor. Enter tries again."},
+		{"too long", &sched.ContextLengthError{Max: 131072, Asked: 140000}, func(*stage) {},
+			"the message", "/new one.\n   Your message is back in the editor.\n"},
+		{"with a draft", errors.New("No."), func(s *stage) { s.typing("a draft") },
+			"the message\na draft", "✗ No.\n   Your message is back"},
+		{"with one that waits", errors.New("no"), func(s *stage) { s.ask("the next"); s.typing("x") },
+			"the message\nthe next\nx", "✗ No.\n   Your message is back"},
+	} {
+		s := newStage(t, 80, 24, Options{}, turn(answering("Fine."), []session.Event{stopped(9, 2)}))
+		s.runner.refuse = c.err
+		s.ask("the message")
+		c.meanwhile(s)
+		s.play(0, step)
+		if text := s.text(); s.m.editor.text != c.editor || !strings.Contains(text, c.says) ||
+			strings.Count(text, "❯ the message") != 1 || len(s.m.conversation.first) > 0 {
+			t.Errorf("%s: the editor has %q:\n%s", c.name, s.m.editor.text, text)
+		}
+		s.runner.refuse = nil
+		s.keys("enter")
+		s.play(0, step)
+		if text := s.text(); strings.Count(text, "❯ the message") != 1 || strings.Contains(text, "✗") ||
+			!strings.Contains(text, "Fine.") {
+			t.Errorf("%s, sent again:\n%s", c.name, text)
+		}
+	}
+}
+
+// The status says what its numbers are, also where there is little place for them.
+func TestStatusHasLabels(t *testing.T) {
+	for _, c := range []struct {
+		width, prompt int
+		want          string
+	}{
+		{130, 12_305, "12,288 tokens from cache · 20.0 tok/s · context 12,345 of 131,072, 9 %"},
+		{110, 12_305, "20.0 tok/s · context 12,345 of 131,072, 9 %"},
+		{80, 12_305, "gpt-oss-20b · CPU · medium effort"}, {80, 12_305, "20.0 tok/s · context 9 %"},
+		{40, 12_305, "gpt-oss-20b · medium effort  context 9 %"}, {30, 12_305, "context 9 %"},
+		{80, 10, "context <1 %"}, {80, 124_000, "context 95 %"},
+	} {
+		s := newStage(t, c.width, 24, Options{Tools: []session.Tool{&scriptTool{}}}, turn(
+			answering(strings.Repeat("word ", 40)), []session.Event{session.Done{
+				Finish: session.FinishStop, Timing: sched.Timing{Decode: 39 * step},
+				Usage: session.Usage{Prompt: c.prompt, Cached: 12_288, Completion: 40}}}))
+		s.ask("how full?")
+		s.play(0, step)
+		rows := strings.Split(strings.TrimSpace(s.text()), "\n")
+		if last := rows[len(rows)-1]; !strings.Contains(last, c.want) {
+			t.Errorf("%d columns: %q without %q", c.width, last, c.want)
+		}
+	}
 }

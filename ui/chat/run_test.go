@@ -130,7 +130,7 @@ func TestInATerminal(t *testing.T) {
 	w.until("Ask something")
 	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
 	w.until("done.")
-	w.until("213 / 131,072")
+	w.until("context 213 of")
 	w.compare("terminal.screen")
 	w.typing("\x14") // Ctrl+T
 	w.until("│ The user asks")

@@ -7,6 +7,7 @@ package chat
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -60,10 +61,11 @@ func (g *greeting) runs(l layout) []run {
 
 // device is where the model runs, as people write it.
 func (m *Model) device() string {
-	if d := m.options.Model.Device(); d != "cpu" {
-		return term.Clean(d)
+	name := term.Clean(m.options.Model.Device())
+	if rest, ok := strings.CutPrefix(name, "cpu"); ok {
+		return "CPU" + rest
 	}
-	return "CPU"
+	return name
 }
 
 // readRecent reads the latest conversations, of which the start shows some.

@@ -118,7 +118,7 @@ func (p *pane) until(want ...string) string {
 			all = all && strings.Contains(screen, w)
 		}
 		rows := strings.Split(strings.TrimRight(screen, "\n"), "\n")
-		if last := rows[len(rows)-1]; all && strings.Contains(last, "131") {
+		if last := rows[len(rows)-1]; all && strings.Contains(last, "context ") {
 			return screen
 		}
 		if time.Now().After(end) {

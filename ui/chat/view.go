@@ -6,8 +6,8 @@
 // exactly as many as it has, so the terminal never scrolls by itself.
 //
 // The status has model, device, effort and tools on the left, cached tokens, speed and context on
-// the right. On a narrow screen its pieces become short before any is left out, and the context
-// stays longest.
+// the right, each with what it is. On a narrow screen its pieces become short before any is left
+// out, and the context stays longest.
 
 package chat
 
@@ -200,10 +200,11 @@ func narrower(fields []field) []field {
 
 func (m *Model) statusFields() []field {
 	used, rate := m.context, m.rate
+	device, _, _ := strings.Cut(m.device(), ",")
 	fields := []field{
 		{text: term.Clean(m.options.Model.ID()), style: term.Bold, rank: 4},
-		{text: m.device(), style: term.Dim, rank: 6},
-		{text: "effort " + m.effort, short: m.effort, rank: 3},
+		{text: device, style: term.Dim, rank: 6},
+		{text: m.effort + " effort", rank: 3},
 	}
 	state := ""
 	if m.preparing != "" {
@@ -233,28 +234,31 @@ func (m *Model) statusFields() []field {
 		}
 		fields = append(fields, f)
 	}
-	if m.cached > 0 {
-		fields = append(fields, field{text: thousands(m.cached) + " cached",
-			short: roughly(m.cached) + " cached", style: term.Dim, rank: 8, right: true})
+	if m.cached > 0 && m.width >= 120 {
+		fields = append(fields, field{text: thousands(m.cached) + " tokens from cache",
+			style: term.Dim, rank: 8, right: true})
 	}
 	if rate > 0 {
-		f := field{text: fmt.Sprintf("%.1f tok/s", rate), rank: 5, right: true}
-		if rate >= 10 {
-			f.short = fmt.Sprintf("%.0f tok/s", rate)
-		}
-		fields = append(fields, f)
+		fields = append(fields, field{text: fmt.Sprintf("%.1f tok/s", rate), rank: 5,
+			right: true})
 	}
 	length := m.options.Model.ContextLength()
-	style := term.Dim
+	if length == 0 { // a server that does not say
+		return append(fields, field{text: "context " + counted(used, "token"), style: term.Dim,
+			rank: 1, right: true})
+	}
+	style, percent := term.Dim, fmt.Sprint((100*used+length/2)/length)
 	switch {
-	case length == 0: // a port that does not say
 	case 100*used >= 90*length:
 		style = term.Red | term.Bold
 	case 100*used >= 75*length:
 		style = term.Yellow
+	case used > 0 && percent == "0":
+		percent = "<1"
 	}
-	return append(fields, field{text: contextUse(used, length, thousands, " / "),
-		short: contextUse(used, length, roughly, "/"), style: style, rank: 1, right: true})
+	return append(fields, field{text: fmt.Sprintf("context %s of %s, %s %%", thousands(used),
+		thousands(length), percent), short: "context " + percent + " %", style: style, rank: 1,
+		right: true})
 }
 
 func joinFields(fields []field, right bool) term.Row {
@@ -269,24 +273,4 @@ func joinFields(fields []field, right bool) term.Row {
 		row = append(row, term.Span{Text: f.text, Style: f.style})
 	}
 	return row
-}
-
-// contextUse writes "1,234 / 131,072, 1 %".
-func contextUse(used, length int, written func(int) string, of string) string {
-	if length == 0 {
-		return written(used) + " tokens"
-	}
-	return fmt.Sprintf("%s%s%s, %d %%", written(used), of, written(length),
-		(100*used+length/2)/length)
-}
-
-// roughly writes 987, 1.2k and 131k.
-func roughly(n int) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 9_950:
-		return fmt.Sprintf("%.1fk", float64(n)/1000)
-	}
-	return fmt.Sprintf("%dk", n/1000)
 }

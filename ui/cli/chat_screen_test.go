@@ -131,7 +131,7 @@ func TestNoVerbAsksTheTerminal(t *testing.T) {
 
 func TestChatOnTheScreen(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	term.send("\x1b[Z") // Shift+Tab: the next effort
 	term.wait("effort high")
 	term.send("How do I serve an OpenAI API?\r")
@@ -164,13 +164,13 @@ func TestTypedWhilePlainBegins(t *testing.T) {
 	term, _ := startInTerminal(t, 100, 30, "chat", "--plain", "--model", "demo", "--temperature",
 		"0")
 	term.send("How do I serve an OpenAI API?\r")
-	term.wait("Enter sends", "Run `ossrun serve")
+	term.wait("Type a message", "Run `ossrun serve")
 }
 
 // TestContinue: a chat that was left goes on with its conversation and its model.
 func TestContinue(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	term.send("How do I serve an OpenAI API?\r")
 	term.until("the end of the answer", func(s string) bool {
 		return strings.Contains(s, "tok/s") && !strings.Contains(s, "Esc stops")
@@ -180,7 +180,7 @@ func TestContinue(t *testing.T) {
 	again := exec.Command(cmd.Path, "chat", "--continue")
 	again.Env = cmd.Env
 	term, _ = runInTerminal(t, 100, 30, again)
-	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "goes on with", "demo · cpu")
+	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "goes on with", "demo · CPU")
 }
 
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")

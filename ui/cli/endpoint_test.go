@@ -64,17 +64,17 @@ func (w *weatherTool) Run(_ context.Context, c session.Call, _ func(string)) (se
 // The chat over our own port.
 func TestChatOverAnEndpoint(t *testing.T) {
 	s := serveDemo(t)
-	term, cmd := startInTerminal(t, 100, 30, "chat", "--endpoint", s.url, "--temperature", "0")
-	term.wait("ossrun · demo", s.url, "context of 16,384", "effort medium")
+	term, cmd := startInTerminal(t, 130, 30, "chat", "--endpoint", s.url, "--temperature", "0")
+	term.wait("ossrun · demo", s.url, "16,384 tokens of context", "medium effort")
 	term.send("What is ossrun?\r")
 	term.until("the first answer", answered(1))
 	term.send("And how do I stop it?\r")
 	screen := term.until("the second answer", answered(2))
-	if !strings.Contains(screen, "cached") || strings.Contains(screen, "counts no tokens") {
+	if !strings.Contains(screen, "tokens from cache") || strings.Contains(screen, "counts no tokens") {
 		t.Errorf("usage:\n%s", screen)
 	}
 	term.send("/model ")
-	term.wait("demo  context of 16,384 tokens")
+	term.wait("demo  16,384 tokens of context")
 	term.send("\t")
 	term.wait("/model demo")
 	term.send("\x15\x03")

@@ -65,7 +65,7 @@ func atRest(s string) bool {
 func TestKilledChats(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
 		"0")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	var all []string
 	for round := range *kills {
 		messages := asked(round)
@@ -83,7 +83,7 @@ func TestKilledChats(t *testing.T) {
 		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
 		again.Env = cmd.Env
 		term, cmd = runInTerminal(t, 100, 40, again)
-		screen := term.wait("goes on with", "effort medium")
+		screen := term.wait("goes on with", "medium effort")
 		if !strings.Contains(screen, "❯ Ask something") { // what waited is in the editor
 			term.send("\r")
 			term.until("an answer to what waited", atRest)
@@ -103,7 +103,7 @@ func TestKilledChats(t *testing.T) {
 func TestKilledAtEnter(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
 		"0")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	sent(term, "What is ossrun?")
 	term.until("an answer", atRest)
 	notes := filepath.Join(t.TempDir(), "notes.txt")
@@ -127,7 +127,7 @@ func TestKilledAtEnter(t *testing.T) {
 		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
 		again.Env = cmd.Env
 		term, cmd = runInTerminal(t, 100, 40, again)
-		screen := term.wait("goes on with", "effort medium")
+		screen := term.wait("goes on with", "medium effort")
 		there := strings.Contains(screen, text) || strings.Contains(exported(t, term), text)
 		t.Logf("round %d: sent on the screen %v, kept %v", round, shown, there)
 		if shown && !there {
@@ -141,7 +141,7 @@ func TestKilledAtEnter(t *testing.T) {
 // The process that has the model is killed while a chat that has joined it is answered.
 func TestKilledServers(t *testing.T) {
 	host, first := startInTerminal(t, 100, 40, "chat", "--model", "demo", "--temperature", "0")
-	host.wait("effort medium")
+	host.wait("medium effort")
 	var all []string
 	for round := range *kills {
 		// another chat each round: it goes on with the conversation, and joins who has the model
@@ -150,7 +150,7 @@ func TestKilledServers(t *testing.T) {
 			args = append(args, "--continue")
 		}
 		term, cmd := beside(t, first, args...)
-		term.wait("effort medium")
+		term.wait("medium effort")
 		if round == 0 {
 			term.wait("joined the chat of process")
 		}
@@ -218,7 +218,7 @@ func TestKilledTools(t *testing.T) {
 	needsSandbox(t)
 	term, cmd := startInTerminal(t, 100, 60, "chat", "--alone", "--model", "demo", "--temperature",
 		"0", "--tools", "python")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	for round := range *kills {
 		text := fmt.Sprintf("What is %d times 23?", 17+round)
 		sent(term, text)

@@ -17,7 +17,7 @@ import (
 // no file of the state folder any more.
 func TestSessionsVerb(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	for i, question := range []string{"What is ossrun?", "How do I serve an OpenAI API?"} {
 		if i > 0 {
 			term.send("/new\r")
@@ -127,7 +127,7 @@ func TestSessionsVerb(t *testing.T) {
 func TestNoHistoryKeepsNothing(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0",
 		"--no-history")
-	term.wait("effort medium")
+	term.wait("medium effort")
 	term.send("What is ossrun?\r")
 	term.until("an answer", answered(1))
 	term.send("/quit\r")

@@ -28,9 +28,9 @@ func answered(n int) func(string) bool {
 func TestTwoChatsShareAnEngine(t *testing.T) {
 	args := []string{"chat", "--model", "demo", "--temperature", "0"}
 	one, first := startInTerminal(t, 100, 30, args...)
-	one.wait("effort medium")
+	one.wait("medium effort")
 	two, second := beside(t, first, args...)
-	two.wait("joined the chat of process", "effort medium")
+	two.wait("joined the chat of process", "medium effort")
 	three, _ := beside(t, first, args...)
 	three.wait("joined the chat of process")
 	two.send("How do I serve an OpenAI API?\r")

@@ -168,7 +168,7 @@ func (e *Error) Error() string {
 	if e.Status == http.StatusOK { // it began to answer
 		return "the server reported an error: " + cmp.Or(e.Message, "without saying which")
 	}
-	return fmt.Sprintf("%s answers %d: %s", e.shownURL, e.Status, e.Message)
+	return fmt.Sprintf("the server reported error %d: %s (%s)", e.Status, e.Message, e.shownURL)
 }
 
 // refusal reads OpenAI's error body, what FastAPI and older servers send, or plain text.
