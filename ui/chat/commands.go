@@ -155,27 +155,31 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 }
 
 func (m *Model) help() tea.Cmd {
-	key, head := plainLine, styledLine
-	rows := []line{
-		head(term.Bold, "Keys"),
-		key("Enter", "sends"),
-		key("Shift/Alt+Enter, Ctrl+J", "new line"),
-		key("Esc", "stops the answer; what was said stays"),
-		key("Shift+Tab", "effort: low, medium, high"),
-		key("Ctrl+R", "search what was typed before"),
-		key("Ctrl+G", "write the message in $EDITOR"),
-		key("@path", "attaches a text file; Tab completes"),
-		key("Ctrl+T", "unfolds and folds reasoning"),
-		key("Up, Down", "earlier questions; in a list under / the next row"),
-		key("PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"),
-		key("Ctrl+C", "stops an answer, leaves when there is none"),
-		{},
-		head(term.Bold, "Commands"),
+	rows := []line{styledLine(term.Bold, "Keys")}
+	for _, k := range keysHelp {
+		rows = append(rows, plainLine(k[0], k[1]))
 	}
+	rows = append(rows, line{}, styledLine(term.Bold, "Commands"))
 	for _, c := range commands {
-		rows = append(rows, key(c.usage(), c.does))
+		rows = append(rows, plainLine(c.usage(), c.does))
 	}
-	return m.appendEntry(&block{lines: rows})
+	return m.showPage(rows)
+}
+
+// keysHelp are the keys as /help lists them.
+var keysHelp = [][2]string{
+	{"Enter", "send"},
+	{"Shift/Alt+Enter, Ctrl+J", "new line"},
+	{"Esc", "stop the answer; what was said stays"},
+	{"Shift+Tab", "effort: low, medium, high"},
+	{"Ctrl+R", "search what was typed before"},
+	{"Ctrl+G", "write the message in $EDITOR"},
+	{"@path", "attach a text file; Tab completes"},
+	{"Ctrl+T", "show or fold reasoning, and what tools said"},
+	{"Up, Down", "earlier messages; in a list the next row"},
+	{"PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"},
+	{"Ctrl+C", "stop the answer, or leave"},
+	{"?", "this page, where nothing is typed"},
 }
 
 // reset begins another conversation; the effort and the instructions stay.

@@ -39,7 +39,10 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if m.asking != nil {
 		m.asking.still = m.now
 	}
-	e, width := &m.editor, m.editorWidth()
+	e, width, front := &m.editor, m.editorWidth(), m.front()
+	if m.page != nil && m.pageKey(name) {
+		return nil
+	}
 	if id := m.listed(); id != "" && (name == "d" || name == "delete") {
 		return m.remove(id)
 	}
@@ -77,6 +80,11 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		m.find()
 	case "ctrl+g":
 		return m.compose()
+	case "?":
+		if e.text == "" {
+			return m.help()
+		}
+		e.insert(name)
 	case "shift+tab":
 		return m.setEffort(efforts[(slices.Index(efforts, m.effort)+1)%len(efforts)])
 	case "ctrl+t":
@@ -99,17 +107,17 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 			}
 		}
 	case "pgup":
-		m.transcript.scroll(-max(m.transcript.height-2, 1))
+		front.scroll(-max(front.height-2, 1))
 	case "pgdown":
-		m.transcript.scroll(max(m.transcript.height-2, 1))
+		front.scroll(max(front.height-2, 1))
 	case "shift+up":
-		m.transcript.scroll(-1)
+		front.scroll(-1)
 	case "shift+down":
-		m.transcript.scroll(1)
+		front.scroll(1)
 	case "ctrl+home":
-		m.transcript.scroll(-m.transcript.total)
+		front.scroll(-front.total)
 	case "ctrl+end":
-		m.transcript.scroll(m.transcript.total)
+		front.scroll(front.total)
 	default:
 		if edit := editing[name]; edit != nil {
 			edit(e)

@@ -35,8 +35,9 @@ type Model struct {
 	laidOut int
 
 	transcript   transcript
-	loading      bool // the model is still being loaded
-	ticking      bool // a tick is on its way
+	page         *transcript // such as /help, in the place of the transcript; nil: none
+	loading      bool        // the model is still being loaded
+	ticking      bool        // a tick is on its way
 	conversation conversation
 	editor       editor
 	history      *history
@@ -181,9 +182,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.MouseMsg:
 		switch msg.Button {
 		case tea.MouseButtonWheelUp:
-			m.transcript.scroll(-3)
+			m.front().scroll(-3)
 		case tea.MouseButtonWheelDown:
-			m.transcript.scroll(3)
+			m.front().scroll(3)
 		}
 	case frame:
 		return m, m.frame(msg)

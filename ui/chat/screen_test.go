@@ -325,7 +325,7 @@ func TestEndings(t *testing.T) {
 			session.CallStart{Name: "weather", Recipient: "functions.weather"},
 			session.CallArguments{Text: "{\"city\":"}, session.CallArguments{Text: " \"Paris\"}"},
 			session.CallEnd{}, done}))
-		s.ask("?")
+		s.ask("why?")
 		s.play(0, step)
 		if text := s.text(); !strings.Contains(text, want) ||
 			!strings.Contains(text, `→ functions.weather {"city": "Paris"}`) {
@@ -341,6 +341,50 @@ func TestHelp(t *testing.T) {
 	s.typing("help")
 	s.keys("enter")
 	s.golden("help")
+	if text := s.text(); !strings.Contains(text, "Ctrl+J") || !strings.Contains(text, "↓ ") {
+		t.Errorf("it does not open at its beginning:\n%s", text)
+	}
+}
+
+// A page stands over the conversation until it is closed, from its beginning to its end, and takes
+// no row of it.
+func TestPages(t *testing.T) {
+	s := newStage(t, 80, 24, Options{Tools: []session.Tool{&scriptTool{}}},
+		turn(answering("Four."), []session.Event{stopped(9, 2)}),
+		turn(answering("Five."), []session.Event{stopped(9, 2)}))
+	s.ask("What is two and two?")
+	s.play(0, step)
+	before := s.text()
+	for name, close := range map[string]string{"esc": "esc", "enter": "enter", "?": "?"} {
+		s.keys("?")
+		if text := s.text(); !strings.Contains(text, "Keys") || strings.Contains(text, "Four.") ||
+			!strings.Contains(text, "Esc closes · ↓ ") {
+			t.Fatalf("? shows\n%s", text)
+		}
+		s.keys("pgdown", "up", "down", "pgdown", "pgdown")
+		if text := s.text(); !strings.Contains(text, "/quit") || strings.Contains(text, "Keys") ||
+			strings.Contains(text, "more row") {
+			t.Errorf("its end is\n%s", text)
+		}
+		if s.keys(close); s.text() != before {
+			t.Errorf("after %s:\n%s", name, s.text())
+		}
+	}
+	s.command("/tools")
+	if text := s.text(); !strings.Contains(text, "The model may call 1 tool") {
+		t.Errorf("/tools shows\n%s", text)
+	}
+	s.typing("is it? ")
+	s.keys("?")
+	if text := s.text(); s.m.editor.text != "is it? ?" || !strings.Contains(text, "Four.") {
+		t.Errorf("typing leaves %q and\n%s", s.m.editor.text, text)
+	}
+	s.ask("")
+	s.keys("?")
+	s.play(0, step)
+	if s.keys("esc"); !strings.Contains(s.text(), "Five.") {
+		t.Errorf("what came behind a page:\n%s", s.text())
+	}
 }
 
 func TestWideCharacters(t *testing.T) {

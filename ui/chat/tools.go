@@ -28,7 +28,7 @@ func (m *Model) listTools() tea.Cmd {
 		for _, o := range tools {
 			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
 		}
-		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
+		return func(m *Model) tea.Cmd { return m.showPage(rows) }
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -65,6 +67,39 @@ func (t *transcript) scroll(rows int) {
 	}
 	t.top = min(max(t.top+rows, 0), last)
 	t.follow = t.top == last
+}
+
+// front is what is on the screen.
+func (m *Model) front() *transcript {
+	if m.page != nil {
+		return m.page
+	}
+	return &m.transcript
+}
+
+// showPage shows rows from their beginning, until they are closed.
+func (m *Model) showPage(rows []line) tea.Cmd {
+	if m.plain {
+		return m.appendEntry(&block{lines: rows})
+	}
+	m.page = &transcript{entries: []entry{&block{lines: rows}}}
+	return nil
+}
+
+// pageKey takes a key while a page is open, and reports whether it was one of the page. Any key but
+// those that scroll closes it.
+func (m *Model) pageKey(name string) bool {
+	switch name {
+	case "pgup", "pgdown", "shift+up", "shift+down", "ctrl+home", "ctrl+end":
+		return false
+	case "up", "down":
+		if m.editor.text == "" {
+			m.page.scroll(map[string]int{"up": -1, "down": 1}[name])
+			return true
+		}
+	}
+	m.page = nil
+	return name == "esc" || m.editor.text == "" && (name == "enter" || name == "?")
 }
 
 // below is the number of rows that are out of sight under the screen.

@@ -25,7 +25,7 @@ import (
 const prompt = "❯ "
 
 // keyHints stand in an empty editor that has a place for them.
-const keyHints = "      / commands   @ file   Shift+Tab effort   /help"
+const keyHints = "      / commands   @ file   Shift+Tab effort   ? help"
 
 // margin is the blank column on either side; narrow screens have none.
 func (m *Model) margin() int {
@@ -57,7 +57,7 @@ func (m *Model) View() string {
 		m.caret.Store(&caret)
 	}
 	margin := m.margin()
-	body := m.transcript.view(layout{
+	body := m.front().view(layout{
 		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
 		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
@@ -92,8 +92,11 @@ func (m *Model) clip(row string) string {
 // of sight how far.
 func (m *Model) ruleRow() term.Row {
 	note := m.message
-	if below := m.transcript.below(); note == "" && below > 0 {
+	if below := m.front().below(); note == "" && below > 0 {
 		note = "↓ " + counted(below, "more row") + ", PgDn"
+	}
+	if m.page != nil {
+		note = strings.TrimSuffix("Esc closes · "+note, " · ")
 	}
 	if note == "" && m.live == nil {
 		note = m.options.Loading.text(m.now)
