@@ -21,7 +21,7 @@ import (
 // by more changes its number here, and says why in that commit.
 var budget = map[string]int{
 	"":                           20,
-	"assets":                     766,
+	"assets":                     783,
 	"gpu":                        850,
 	"gpu/detect":                 1452,
 	"gpu/device":                 4560,
@@ -44,7 +44,7 @@ var budget = map[string]int{
 	"runtime/measure/eval":       993,
 	"runtime/measure/jsonlines":  72,
 	"runtime/measure/load":       1095,
-	"runtime/openai":             1260,
+	"runtime/openai":             1313,
 	"runtime/openai/answer":      4811,
 	"runtime/openai/chat":        549,
 	"runtime/openai/completions": 445,

@@ -12,23 +12,42 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-
-	"github.com/ossrun/ossrun/runtime/openai/answer"
-
-	_ "embed"
+	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"html/template"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 )
 
-//go:embed page/chat.html
-var chatPage []byte
+//go:embed page/*.html page/*.css page/*.js
+var pageFiles embed.FS
 
-var chatPolicy = sync.OnceValue(func() string { return policyOf(chatPage) })
+// pageScripts are the chat page's, in the order in which they stand in its one scope.
+var pageScripts = strings.Fields("kept highlight formula markdown server answer composer chat")
+
+// chatPage is the chat page in one piece, and its policy.
+var chatPage = sync.OnceValues(func() ([]byte, string) {
+	file := func(name string) string {
+		text, _ := pageFiles.ReadFile("page/" + name) // a test reads the page
+		return string(text)
+	}
+	tables, _ := json.Marshal(map[string]string{"languages": assets.Languages,
+		"formulas": assets.Formulas})
+	script := "\"use strict\";\nconst tables = " + string(tables) + ";\n"
+	for _, name := range pageScripts {
+		script += file(name + ".js")
+	}
+	page := []byte(strings.NewReplacer("<style></style>", "<style>"+file("chat.css")+"</style>",
+		"<script></script>", "<script>"+script+"</script>").Replace(file("chat.html")))
+	return page, policyOf(page)
+})
 
 // policyOf allows what stands in a page, and requests to the server that it came from.
 func policyOf(page []byte) string {
@@ -46,7 +65,8 @@ func hashOf(page []byte, element string) string {
 }
 
 func (p *port) showPage(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
-	writeHTML(e, chatPage, chatPolicy())
+	page, policy := chatPage()
+	writeHTML(e, page, policy)
 	return nil, nil
 }
 
@@ -60,11 +80,8 @@ func writeHTML(e *answer.Exchange, page []byte, policy string) {
 	_, _ = e.Write(page)               // an error means that the browser is gone
 }
 
-//go:embed page/docs.html
-var docsPage string
-
 var docsTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("docs").Parse(docsPage))
+	return template.Must(template.ParseFS(pageFiles, "page/docs.html"))
 })
 
 type schema map[string]any

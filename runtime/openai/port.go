@@ -39,6 +39,9 @@ type Options struct {
 	// ToolMCP of the server that the request calls label. If it returns none, there is no back end,
 	// and the turn goes on without. The port closes them. nil: no tools of any kind.
 	Tools func(kind, label string) ([]session.Tool, error)
+	// Offers are the kinds of built-in tools that Tools makes, and the labels of the MCP servers,
+	// for the list of models; nil: there are none.
+	Offers func() (kinds, labels []string)
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -196,11 +199,23 @@ func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *answer.Fa
 type modelList struct {
 	Object string               `json:"object"`
 	Data   []answer.ModelObject `json:"data"`
+	Tools  []map[string]string  `json:"tools"` // of this server, as a response's tools name them
 	Models *[]struct{}          `json:"models,omitempty"`
 }
 
 func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	list := modelList{Object: "list", Data: p.driver.AllModels(e)}
+	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{}}
+	if p.Offers != nil {
+		kinds, labels := p.Offers()
+		for _, kind := range kinds {
+			list.Tools = append(list.Tools, map[string]string{"type": map[string]string{
+				tools.Browser: "web_search", tools.Python: "code_interpreter"}[kind]})
+		}
+		for _, label := range labels {
+			list.Tools = append(list.Tools, map[string]string{"type": tools.MCP,
+				"server_label": label})
+		}
+	}
 	if r.URL.Query().Has("client_version") {
 		list.Models = &[]struct{}{}
 	}

@@ -141,3 +141,23 @@ func TestIgnoredImages(t *testing.T) {
 		}
 	}
 }
+
+// The list of models names the tools that this server has, as a response's tools do, and no other.
+func TestModelsNameTools(t *testing.T) {
+	for _, c := range []struct {
+		kinds, labels []string
+		want          string
+	}{
+		{nil, nil, `[]`},
+		{[]string{"browser", "python"}, nil, `[{"type":"web_search"},{"type":"code_interpreter"}]`},
+		{nil, []string{"sums"}, `[{"server_label":"sums","type":"mcp"}]`},
+	} {
+		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+			o.Offers = func() ([]string, []string) { return c.kinds, c.labels }
+		})
+		r := porttest.Ask(t, "GET", srv.URL+"/v1/models", "")
+		if !strings.HasSuffix(strings.TrimSpace(r.Body), `"tools":`+c.want+`}`) {
+			t.Errorf("%v %v: %s", c.kinds, c.labels, r.Body)
+		}
+	}
+}

@@ -225,6 +225,22 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	return nil, nil
 }
 
+// Offers are the kinds of the built-in tools that there are, and the labels of the MCP servers.
+func (t *Tools) Offers() (kinds, labels []string) {
+	browser, python := t.browser != nil, t.python != nil
+	if t.servers != nil {
+		b, p, list := t.servers.Offers()
+		browser, python, labels = browser || b, python || p, list
+	}
+	if browser {
+		kinds = append(kinds, Browser)
+	}
+	if python {
+		kinds = append(kinds, Python)
+	}
+	return kinds, labels
+}
+
 // Memory is what the programs of the built-in tools may use, bytes.
 func (t *Tools) Memory() int64 {
 	if t.python == nil {

@@ -82,6 +82,7 @@ type serveVerb struct {
 	prefixCaching bool   // --enable-prefix-caching
 	vllm          vllmSettings
 	notes         []string // on what was asked for and is done otherwise
+	reading       reading
 }
 
 func (v *serveVerb) flags() []cli.Flag {
@@ -213,8 +214,12 @@ func (v *serveVerb) run() (err error) {
 	if elsewhere != nil {
 		o.Notify = notify(t)
 		m = serve.NewUpstream(c.Context, *o, *elsewhere)
-	} else if m, err = serve.New(c.Context, modelOptions(c, t, o)); err != nil {
-		return err
+	} else {
+		chosen := modelOptions(c, t, o)
+		chosen.Progress = v.reading.beside(chosen.Progress)
+		if m, err = serve.New(c.Context, chosen); err != nil {
+			return err
+		}
 	}
 	defer func() {
 		failed, lost := m.Close()
@@ -306,7 +311,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
-		Tools: given.Of, Ready: s.ready})
+		Tools: given.Of, Offers: given.Offers, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
@@ -320,11 +325,34 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 func (s *server) ready() error {
 	switch s.state.Load().(local.State) {
 	case local.Loading:
-		return errors.New("loading the model")
+		return errors.New("loading the model" + s.reading.far())
 	case local.Draining:
 		return errors.New("draining: the server is about to stop")
 	}
 	return s.Models.Ready()
+}
+
+// reading is how far a model is that is read, for those who ask whether the server is ready.
+type reading struct{ done, total atomic.Int64 }
+
+// beside keeps what is shown too.
+func (r *reading) beside(shown func(string) (func(done, total int64), func())) func(string) (
+	func(done, total int64), func()) {
+	return func(what string) (func(done, total int64), func()) {
+		show, end := shown(what)
+		return func(done, total int64) {
+			r.done.Store(done)
+			r.total.Store(total)
+			show(done, total)
+		}, end
+	}
+}
+
+func (r *reading) far() string {
+	if r.total.Load() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.1f of %.1f GB", float64(r.done.Load())/1e9, float64(r.total.Load())/1e9)
 }
 
 func (s *server) url() string { return s.urls()[0] }

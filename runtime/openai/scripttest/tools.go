@@ -26,6 +26,11 @@ func Tools(kind, label string) ([]session.Tool, error) {
 	return []session.Tool{&tool{kind: kind}}, nil
 }
 
+// Offers are openai.Options.Offers for Tools.
+func Offers() (kinds, labels []string) {
+	return []string{tools.Browser, tools.Python}, []string{sums}
+}
+
 // sums is the label of the MCP server.
 const sums = "sums"
 

@@ -373,6 +373,18 @@ func (s *Servers) Lines() []string {
 	return s.lines
 }
 
+// Offers tells which built-in tools servers stand in for, and the labels of the other servers.
+func (s *Servers) Offers() (browser, python bool, labels []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		if !slices.Contains(labels, t.of.shown) {
+			labels = append(labels, t.of.shown)
+		}
+	}
+	return s.browser != nil, s.python != nil, labels
+}
+
 // take gives the connection that listed a server's tools to one conversation, which
 // may want it only if the server has changed its tools since.
 func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {

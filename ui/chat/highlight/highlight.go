@@ -1,6 +1,6 @@
 // Package highlight tells the parts of source code apart, line by line, for the code blocks of a
 // chat: comments, strings, numbers, keywords, names of types and functions, tags, keys of data.
-// languages.txt says how each language writes them; one scanner reads them all.
+// assets/languages.txt says how each language writes them; one scanner reads them all.
 //
 // What must stay true: the texts of a line's tokens, one after the other, are the line; no input
 // makes it fail; the time is linear in the length of the line; a line is coloured by its text and

@@ -4,15 +4,13 @@ package highlight
 // prepared here as an array by byte.
 
 import (
-	_ "embed"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-)
 
-//go:embed languages.txt
-var table string
+	"github.com/ossrun/ossrun/assets"
+)
 
 // A Language is what the table says of one.
 type Language struct {
@@ -66,7 +64,7 @@ var languages = sync.OnceValue(func() (all []*Language) {
 		}
 		return byName[name]
 	}
-	for line := range strings.Lines(strings.ReplaceAll(table, "\n  ", " ")) {
+	for line := range strings.Lines(strings.ReplaceAll(assets.Languages, "\n  ", " ")) {
 		switch f := strings.Fields(line); line[0] {
 		case '#':
 		case ' ':

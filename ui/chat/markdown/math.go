@@ -8,8 +8,11 @@
 package markdown
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/assets"
 )
 
 // Math is a formula as text, or as it is where it cannot be written so.
@@ -128,15 +131,12 @@ func (m *mathReader) command() string {
 	}
 	name := m.rest[1:n]
 	m.rest = m.rest[n:]
-	if text, ok := mathSymbols[name]; ok {
+	if text := cmp.Or(formulas["symbols"][name], formulas["functions"][name]); text != "" {
 		return text
 	}
-	if text, ok := mathRelations[name]; ok {
+	if text, ok := formulas["relations"][name]; ok {
 		m.blanks()
 		return " " + text + " "
-	}
-	if strings.Contains(mathWords, " "+name+" ") {
-		return name
 	}
 	switch name {
 	case "quad", "qquad":
@@ -159,7 +159,7 @@ func (m *mathReader) command() string {
 	case "text", "mathrm", "operatorname", "mathbf", "mathit", "textbf", "textit", "mathsf":
 		return m.words()
 	case "mathbb":
-		if text, ok := mathBoards[m.group('{', '}')]; ok {
+		if text, ok := formulas["boards"][m.group('{', '}')]; ok {
 			return text
 		}
 	}
@@ -261,14 +261,23 @@ func mapped(text string, table map[rune]rune) (string, bool) {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// pairs reads "name character" pairs.
-func pairs(text string) map[string]string {
-	table := map[string]string{}
-	for f := strings.Fields(text); len(f) > 1; f = f[2:] {
-		table[f[0]] = f[1]
+// formulas are the tables of formulas.txt by their names. Each has characters by the names of
+// commands; a function is written as its name.
+var formulas = func() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for line := range strings.Lines(strings.ReplaceAll(assets.Formulas, "\n  ", " ")) {
+		f, table := strings.Fields(line), map[string]string{}
+		for i := 1; i < len(f); i++ {
+			if f[0] == "functions" {
+				table[f[i]] = f[i]
+			} else if i%2 == 0 {
+				table[f[i-1]] = f[i]
+			}
+		}
+		all[f[0]] = table
 	}
-	return table
-}
+	return all
+}()
 
 // smalls pairs the characters of two texts.
 func smalls(from, to string) map[rune]rune {
@@ -278,37 +287,6 @@ func smalls(from, to string) map[rune]rune {
 	}
 	return table
 }
-
-// mathSymbols stand close to their neighbours.
-var mathSymbols = pairs(`
-	alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι
-	kappa κ lambda λ mu μ nu ν xi ξ omicron ο pi π varpi ϖ rho ρ varrho ϱ sigma σ varsigma ς tau τ
-	upsilon υ phi φ varphi φ chi χ psi ψ omega ω
-	Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Upsilon Υ Phi Φ Psi Ψ Omega Ω
-	sum ∑ prod ∏ coprod ∐ int ∫ iint ∬ iiint ∭ oint ∮
-	infty ∞ partial ∂ nabla ∇ emptyset ∅ varnothing ∅ forall ∀ exists ∃ nexists ∄ neg ¬ lnot ¬
-	ldots … dots … cdots ⋯ vdots ⋮ ddots ⋱ circ ∘ prime ′ degree ° angle ∠ triangle △
-	langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil ⌈ rceil ⌉ lbrace { rbrace } vert | Vert ‖
-	hbar ℏ ell ℓ Re ℜ Im ℑ aleph ℵ wp ℘ top ⊤ bot ⊥ blacksquare ■ square □ checkmark ✓
-`)
-
-// mathRelations have blanks around them.
-var mathRelations = pairs(`
-	times × cdot · div ÷ pm ± mp ∓ ast ∗ star ⋆ bullet • oplus ⊕ ominus ⊖ otimes ⊗ odot ⊙
-	le ≤ leq ≤ leqslant ≤ ge ≥ geq ≥ geqslant ≥ ne ≠ neq ≠ ll ≪ gg ≫ approx ≈ equiv ≡ sim ∼
-	simeq ≃ cong ≅ propto ∝ mid | parallel ∥ perp ⊥
-	to → rightarrow → longrightarrow → gets ← leftarrow ← leftrightarrow ↔ mapsto ↦
-	Rightarrow ⇒ Leftarrow ⇐ Leftrightarrow ⇔ implies ⇒ iff ⇔ uparrow ↑ downarrow ↓
-	in ∈ notin ∉ ni ∋ subset ⊂ subseteq ⊆ supset ⊃ supseteq ⊇ cup ∪ cap ∩ setminus ∖
-	land ∧ wedge ∧ lor ∨ vee ∨ vdash ⊢ models ⊨ therefore ∴ because ∵
-`)
-
-// mathWords are functions that are called by their name.
-const mathWords = " sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth log ln lg " +
-	"exp lim limsup liminf max min sup inf det dim ker gcd deg arg hom Pr mod "
-
-// mathBoards are the letters of sets.
-var mathBoards = pairs("N ℕ Z ℤ Q ℚ R ℝ C ℂ P ℙ H ℍ E 𝔼 F 𝔽 K 𝕂 1 𝟙")
 
 // Small characters above and below the line.
 var (

@@ -76,11 +76,11 @@ func essence(text string, latex bool) string {
 				b.WriteByte(text[i+1])
 			case n == 1:
 				n = 2
-			case mathSymbols[name] != "":
-				b.WriteString(mathSymbols[name])
-			case mathRelations[name] != "":
-				b.WriteString(mathRelations[name])
-			case strings.Contains(mathWords, " "+name+" "):
+			case formulas["symbols"][name] != "":
+				b.WriteString(formulas["symbols"][name])
+			case formulas["relations"][name] != "":
+				b.WriteString(formulas["relations"][name])
+			case formulas["functions"][name] != "":
 				b.WriteString(name)
 			}
 			i += n

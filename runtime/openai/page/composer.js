@@ -1,0 +1,103 @@
+// What is typed, attached and chosen before a message is sent.
+//
+// What must stay true: a draft is only emptied once its message is in the conversation; a file is
+// refused here if the model could not read it.
+
+const mostFiles = 32 << 20; // bytes, together
+let editing = null, draft = "", attached = []; // {id, name, size, data}
+
+function grow() {
+  const t = $("text");
+  t.style.height = "auto"; t.style.height = t.scrollHeight + 2 + "px";
+}
+function type(text) { $("text").value = text; grow(); }
+// edits puts a turn's question into the editor; what it makes is a branch beside it.
+function edits(turn) {
+  if (turn && !editing) draft = $("text").value;
+  type(turn ? turn.text : draft);
+  attached = (turn?.files ?? []).map((f) => ({ ...f }));
+  editing = turn; $("editing").hidden = !turn;
+  chips();
+  $("text").focus();
+}
+async function attach(files) {
+  for (const f of files) {
+    const total = attached.reduce((n, a) => n + a.size, f.size);
+    if (total > mostFiles) {
+      notice(f.name + " is too large. The limit of a message is 32 MB.");
+      continue;
+    }
+    const bytes = new Uint8Array(await f.arrayBuffer());
+    const pdf = String.fromCharCode(...bytes.subarray(0, 5)) === "%PDF-";
+    try {
+      if (!pdf) new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    } catch { notice(f.name + " is neither text nor a PDF. The model reads text only."); continue; }
+    const data = await new Promise((done) => {
+      const reader = Object.assign(new FileReader(), { onload: () => done(reader.result) });
+      reader.readAsDataURL(f);
+    });
+    const id = newID();
+    held.set(id, { data });
+    attached.push({ id, name: f.name, size: f.size });
+    chips();
+  }
+}
+function chips() {
+  $("files").replaceChildren(...attached.map((f) => {
+    const remove = button("×", () => { attached = attached.filter((a) => a !== f); chips(); });
+    remove.setAttribute("aria-label", "Remove " + f.name);
+    return el("span", { className: "file" }, f.name, remove);
+  }));
+}
+const effort = () => document.querySelector("[name=effort]:checked")?.value ?? "medium";
+const chosenTools = () => [...$("tools").querySelectorAll("input:checked")].map((i) => i.tool);
+const toolName = (t) => t.server_label ?? { web_search: "web", code_interpreter: "python" }[t.type];
+// offers shows the models and tools that the server has.
+function offers() {
+  const chosen = kept.read("model", "");
+  $("model").replaceChildren(...has.models.map((m) => el("option", { value: m.id, textContent: m.id,
+    selected: m.id === chosen })));
+  $("tools").replaceChildren(...has.tools.map((tool) => {
+    const name = toolName(tool);
+    if (tool.type === "code_interpreter") tool.container = { type: "auto" };
+    const box = el("input", { type: "checkbox", tool, checked: kept.read(name, false) });
+    box.onchange = () => kept.write(name, box.checked);
+    return el("label", {}, box, " " + name);
+  }));
+  hello();
+}
+function buttons() {
+  const live = chat && pathOf(chat).some((t) => runs.has(t.id));
+  $("send").textContent = live ? "Stop" : "Send"; $("send").title = live ? "Esc" : "Enter";
+  $("send").classList.toggle("main", !live);
+}
+function submit() {
+  const text = $("text").value, files = attached;
+  if (pathOf(chat).some((t) => runs.has(t.id))) return stop();
+  if (!text.trim() && !files.length) return;
+  const parent = editing ? editing.parent : chat.leaf;
+  const turn = { id: newID(), parent, text, items: [], made: Date.now(),
+    files: files.map(({ id, name, size }) => ({ id, name, size })) };
+  chat.title ||= (text.trim() || files[0].name).slice(0, 60);
+  chat.turns.push(turn);
+  chat.leaf = turn.id; type(draft = "");
+  [editing, attached] = [null, []];
+  $("editing").hidden = true;
+  chips();
+  run(chat, turn, files.flatMap(({ id }) => (held.has(id) ? { id, ...held.get(id) } : [])));
+  $("log").scrollTop = $("log").scrollHeight;
+}
+// again asks for another answer beside the one that is there.
+function again(chat, turn) {
+  failed.delete(turn.id);
+  const other = { id: newID(), parent: turn.parent, text: turn.text, files: turn.files, items: [],
+    made: Date.now(), again: turn.id };
+  chat.turns.push(other);
+  chat.leaf = other.id;
+  run(chat, other);
+}
+function retry(chat, turn) {
+  if (turn.items.length || failed.has(turn.id)) again(chat, turn);
+  else run(chat, turn);
+}
+function stop() { for (const t of pathOf(chat)) runs.get(t.id)?.stop(); }

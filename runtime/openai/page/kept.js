@@ -1,0 +1,170 @@
+// What this browser keeps: conversations as trees of turns, and the files that they have.
+//
+// What must stay true: nothing that was said is lost by another tab, a full disk or a closed page.
+// A record is written as the union of its turns here and there; one that another tab has deleted
+// stays deleted. Where the browser gives no database, conversations live until the tab ends.
+
+const kept = {
+  read(name, or) {
+    try { return JSON.parse(localStorage.getItem("ossrun." + name)) ?? or; } catch { return or; }
+  },
+  write(name, value) {
+    try { localStorage.setItem("ossrun." + name, JSON.stringify(value)); } catch { /* full */ }
+  },
+};
+const newID = () => crypto.randomUUID?.() ?? Date.now() + "." + Math.random();
+const asked = (request) => new Promise((done, fail) => {
+  request.onsuccess = () => done(request.result); request.onerror = () => fail(request.error);
+});
+
+// A chat is {id, title, used, leaf, turns}; a turn is {id, parent, text, files, items, ...}.
+let database = null, chats = [];
+const stored = new WeakSet(); // chats that the database has had
+const others = "BroadcastChannel" in window ? new BroadcastChannel("ossrun") : null;
+
+async function openKept() {
+  try {
+    const opening = indexedDB.open("ossrun", 1);
+    opening.onupgradeneeded = () => {
+      opening.result.createObjectStore("chats", { keyPath: "id" });
+      opening.result.createObjectStore("files", { keyPath: "id" });
+    };
+    database = await asked(opening);
+    await takeOver();
+    chats = await asked(database.transaction("chats").objectStore("chats").getAll());
+    for (const c of chats) stored.add(c);
+  } catch (e) {
+    database = null; chats = kept.read("chats", []).map(treeOf);
+    notice("This browser stores nothing here: conversations end with the tab. " + e.message);
+  }
+  byUse();
+}
+const byUse = () => chats.sort((a, b) => b.used - a.used);
+
+// treeOf makes a tree of a conversation of the page before this one, whose turns were a list.
+function treeOf(old, at) {
+  let parent = null;
+  const turns = old.turns.map((t) => t.old ?? t).map((t, i) => {
+    const id = old.id + "." + i;
+    const turn = { ...t, id, parent, ended: true };
+    parent = id;
+    return turn;
+  });
+  return { id: old.id, title: old.title, used: Date.now() - at - 1, leaf: parent, turns };
+}
+async function takeOver() {
+  const old = kept.read("chats", []);
+  if (!old.length) return;
+  await written((all) => { for (const c of old.map(treeOf)) all.put(c); });
+  localStorage.removeItem("ossrun.chats"); // only now that the database has them
+}
+function written(change) {
+  return new Promise((done, fail) => {
+    const t = database.transaction(["chats", "files"], "readwrite");
+    t.oncomplete = () => done(true);
+    t.onabort = () => fail(t.error ?? new Error("the browser refused"));
+    change(t.objectStore("chats"), t.objectStore("files"));
+  });
+}
+
+// save writes a chat, and the contents of files that are new in it.
+async function save(chat, files = []) {
+  if (!chats.includes(chat)) chats.push(chat);
+  byUse();
+  if (!database) return;
+  const had = stored.has(chat);
+  try {
+    await written((all, contents) => {
+      all.get(chat.id).onsuccess = ({ target }) => {
+        if (had && !target.result) return; // deleted in another tab
+        merge(chat, target.result);
+        all.put(chat);
+        for (const f of files) contents.put(f);
+        stored.add(chat);
+      };
+    });
+    others?.postMessage(chat.id);
+  } catch (e) {
+    const full = e?.name === "QuotaExceededError";
+    notice((full ? "This browser's storage is full. Export or delete conversations."
+      : "The conversation is not stored: " + e.message));
+  }
+}
+function merge(chat, there) {
+  for (const turn of there?.turns ?? []) {
+    if (!chat.turns.some((t) => t.id === turn.id)) chat.turns.push(turn);
+  }
+}
+const filesOf = (chat) => chat.turns.flatMap((t) => t.files ?? []).map((f) => f.id);
+async function contentOf(id) {
+  const f = held.get(id) ?? (database &&
+    await asked(database.transaction("files").objectStore("files").get(id)));
+  if (!f) throw new Error("A file of this conversation is gone from this browser.");
+  return f.data;
+}
+const held = new Map(); // files of this tab, by id
+
+// removeChat returns how the chat is brought back.
+async function removeChat(chat) {
+  const ids = [...new Set(filesOf(chat))], files = [];
+  for (const id of ids) {
+    try { files.push({ id, data: await contentOf(id) }); } catch { /* gone already */ }
+  }
+  chats = chats.filter((c) => c !== chat);
+  stored.delete(chat);
+  if (database) {
+    await written((all, contents) => {
+      all.delete(chat.id);
+      for (const id of ids) contents.delete(id);
+    });
+    others?.postMessage(chat.id);
+  }
+  return () => save(chat, files);
+}
+// refresh takes up what another tab has done to a chat.
+async function refresh(id) {
+  const there = await asked(database.transaction("chats").objectStore("chats").get(id));
+  const here = chats.find((c) => c.id === id);
+  if (there && here) {
+    merge(here, there);
+    for (const t of there.turns) {
+      const mine = here.turns.find((o) => o.id === t.id);
+      if (mine && !runs.has(t.id)) Object.assign(mine, t);
+    }
+    here.title = there.title;
+  } else if (there) {
+    chats.push(there);
+    stored.add(there);
+  } else if (here) chats = chats.filter((c) => c !== here);
+  byUse();
+  return here ?? there;
+}
+
+// The tree.
+
+const turnOf = (chat, id) => chat.turns.find((t) => t.id === id);
+function pathOf(chat) {
+  const path = [];
+  for (let t = turnOf(chat, chat.leaf); t && !path.includes(t); t = turnOf(chat, t.parent)) {
+    path.unshift(t);
+  }
+  return path;
+}
+const branches = (chat, turn) => chat.turns.filter((t) => t.parent === turn.parent);
+// show makes a turn the one that is read, with the newest of what was said after it.
+function choose(chat, turn) {
+  for (let next = turn; next; next = chat.turns.findLast((t) => t.parent === turn.id)) turn = next;
+  chat.leaf = turn.id;
+}
+function titleOf(chat) { return chat.title || "New conversation"; }
+function exported(chat) {
+  const parts = ["# " + titleOf(chat)];
+  for (const t of pathOf(chat)) {
+    const names = (t.files ?? []).map((f) => "\n\n*" + f.name + "*").join("");
+    parts.push("## You\n\n" + t.text + names, "## Answer\n\n" + textOf(t));
+  }
+  return parts.join("\n\n") + "\n";
+}
+const partsOf = (item) => (item.content ?? []).map((c) => c.text ?? "").join("");
+const textOf = (turn) => (turn.items ?? []).filter((i) => i?.type === "message").map(partsOf)
+  .join("\n\n");

@@ -1,0 +1,205 @@
+// The server: what it has, the key that it asks for, and an answer as it comes.
+//
+// What must stay true: the key is the tab's, unless its user asks for more; a message that is sent
+// while the model loads waits; an answer that fails leaves what was said before as it was.
+
+let key = "";
+try { key = sessionStorage.getItem("ossrun.key") ?? ""; } catch { /* no storage */ }
+key ||= kept.read("key", "");
+function keepKey(text, stay) {
+  key = text;
+  kept.write("key", stay ? key : "");
+  try { sessionStorage.setItem("ossrun.key", key); } catch { /* no storage */ }
+}
+const has = { models: [], tools: [] }; // of the server
+const later = (seconds, signal) => new Promise((go, fail) => {
+  const t = setTimeout(go, seconds * 1000);
+  signal?.addEventListener("abort", () => { clearTimeout(t); fail(signal.reason); });
+});
+
+async function ask(path, init = {}) {
+  for (;;) {
+    const headers = { "Content-Type": "application/json" };
+    if (key) headers.Authorization = "Bearer " + key;
+    const r = await fetch(path, { ...init, headers });
+    if (r.status === 401) await unlock();
+    else if (r.status !== 503 || !(await loads(init.signal))) return r;
+  }
+}
+// loads tells whether the server loads its model, after waiting for it a while.
+async function loads(signal) {
+  const now = await health(signal);
+  if (!/^loading/.test(now)) return false;
+  status(now[0].toUpperCase() + now.slice(1) + ".");
+  await later(1, signal);
+  return true;
+}
+async function health(signal) { return (await (await fetch("health", { signal })).json()).status; }
+let unlocking = null;
+function unlock() {
+  unlocking ??= new Promise((go) => {
+    $("key").value = "";
+    $("locked").onclose = () => {
+      keepKey($("key").value.trim(), $("stay").checked);
+      unlocking = null;
+      go();
+    };
+    $("locked").showModal();
+  });
+  return unlocking;
+}
+async function fault(r) {
+  try { return (await r.json()).error.message; } catch { return r.status + " " + r.statusText; }
+}
+const sentence = (text) => {
+  const t = text.trim();
+  return t && t[0].toUpperCase() + t.slice(1) + (/[.!?]$/.test(t) ? "" : ".");
+};
+async function look() {
+  try {
+    const r = await ask("v1/models");
+    if (!r.ok) throw new Error(await fault(r));
+    const list = await r.json(), first = new Map(); // one name a model
+    for (const m of list.data) {
+      if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
+    }
+    [has.models, has.tools] = [[...first.values()], list.tools ?? []];
+    status("");
+    offers();
+    while (await loads()) { /* and says how far it is */ }
+    status("");
+  } catch (e) {
+    status("The server does not answer. Trying again every 3 seconds. " + e.message);
+    setTimeout(look, 3000);
+  }
+}
+
+// What is asked.
+
+const spoken = (i) => i && i.status !== "incomplete" && i.status !== "in_progress" &&
+  (i.id !== undefined || i.type === "mcp_approval_response");
+async function said(turn) {
+  const content = [];
+  for (const f of turn.files ?? []) {
+    content.push({ type: "input_file", filename: f.name, file_data: await contentOf(f.id) });
+  }
+  content.push({ type: "input_text", text: turn.text });
+  return { role: "user", content: turn.files?.length ? content : turn.text };
+}
+async function request(chat, turn) {
+  const input = [], tools = chosenTools(), s = settings;
+  const path = pathOf({ ...chat, leaf: turn.id });
+  for (const t of path) input.push(await said(t), ...(t.items ?? []).filter(spoken));
+  const include = ["reasoning.encrypted_content"];
+  if (tools.some((t) => t.container)) include.push("code_interpreter_call.outputs");
+  return JSON.stringify({ model: $("model").value || undefined, input, stream: true, store: false,
+    instructions: s.system || undefined, temperature: s.temperature ?? undefined,
+    max_output_tokens: s.most ?? undefined, reasoning: { effort: effort() }, truncation: "auto",
+    tools, include });
+}
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const b of blocks) {
+      const data = b.split("\n").filter((l) => l.startsWith("data: ")).map((l) => l.slice(6));
+      if (data.length && data[0] !== "[DONE]") yield JSON.parse(data.join("\n"));
+    }
+  }
+}
+// take puts an event into the turn, whose items up to base an earlier request has made.
+function take(turn, base, e) {
+  const at = base + e.output_index, item = turn.items[at];
+  switch (e.type) {
+    case "response.output_item.added": case "response.output_item.done":
+      turn.items[at] = e.item;
+      break;
+    case "response.output_text.delta": case "response.reasoning_text.delta": {
+      const type = e.type.includes("reasoning") ? "reasoning_text" : "output_text";
+      ((item.content ??= [])[e.content_index] ??= { type, text: "" }).text += e.delta;
+      break;
+    }
+    case "response.function_call_arguments.delta":
+      item.arguments = (item.arguments ?? "") + e.delta;
+      break;
+    case "response.code_interpreter_call_code.delta":
+      item.code = (item.code ?? "") + e.delta;
+      break;
+    case "response.completed": case "response.incomplete": case "response.failed": {
+      const r = e.response;
+      turn.items = [...turn.items.slice(0, base), ...r.output];
+      if (r.error) turn.error = sentence(r.error.message);
+      const why = r.incomplete_details?.reason.replaceAll("_", " ");
+      if (why) turn.note = why === "max output tokens"
+        ? "Stopped at the limit of tokens. Raise it in Settings." : "Stopped: " + why + ".";
+      return r;
+    }
+    case "error":
+      turn.error = sentence(e.message ?? e.error?.message ?? "The stream failed");
+  }
+  return null;
+}
+
+const runs = new Map(); // the answers that come, by the id of their turn
+
+// run asks for the answer of a turn that is in the chat's tree.
+async function run(chat, turn, files) {
+  const stopper = new AbortController(), base = turn.items.length, began = performance.now();
+  const here = { stop: () => stopper.abort(), due: 0 };
+  let first = 0, ended = null;
+  for (const name of ["error", "note", "facts", "ended"]) delete turn[name];
+  runs.set(turn.id, here);
+  chat.used = Date.now();
+  if (!chats.includes(chat)) chats.push(chat);
+  byUse();
+  changed(chat);
+  try {
+    const body = await request(chat, turn);
+    if (!base && !turn.again) await save(chat, files);
+    const r = await ask("v1/responses", { method: "POST", body, signal: stopper.signal });
+    if (!r.ok) throw new Error(await fault(r));
+    const dropped = r.headers.get("X-Ossrun-Truncated");
+    if (dropped) turn.note = "The oldest messages do not fit. Skipped: " + dropped + ".";
+    status("");
+    for await (const e of events(r.body)) {
+      if (!first && e.type.endsWith(".delta")) first = performance.now();
+      const item = turn.items[base + e.output_index];
+      if (item?.type === "reasoning" && e.type === "response.output_item.done") {
+        (turn.seconds ??= {})[item.id] = (performance.now() - (first || began)) / 1000;
+      }
+      ended = take(turn, base, e) ?? ended;
+      if (e.type === "response.output_item.done" && chats.includes(chat)) save(chat);
+      here.due ||= setTimeout(() => { here.due = 0; refreshView(turn); }, 30);
+    }
+    if (!ended && !turn.error) turn.error = "The answer ended before it was whole.";
+  } catch (e) {
+    status("");
+    if (stopper.signal.aborted) turn.note = "Stopped.";
+    else turn.error = sentence(e.message === "Failed to fetch" ? "The server does not answer"
+      : e.message);
+  }
+  clearTimeout(here.due);
+  if (ended?.usage) {
+    const u = ended.usage, seconds = (performance.now() - (first || began)) / 1000;
+    turn.facts = { read: u.input_tokens, cached: u.input_tokens_details.cached_tokens,
+      written: u.output_tokens, rate: first && seconds > 0.05 ? u.output_tokens / seconds : 0 };
+  }
+  turn.items = turn.items.filter(Boolean);
+  runs.delete(turn.id);
+  turn.ended = true;
+  // another answer of which nothing came takes no one's place
+  if (turn.again && !turn.items.length) {
+    const old = turnOf(chat, turn.again);
+    chat.turns.splice(chat.turns.indexOf(turn), 1);
+    if (chat.leaf === turn.id) choose(chat, old);
+    failed.set(old.id, (turn.error ?? turn.note) + " The earlier answer is shown.");
+  }
+  delete turn.again;
+  if (chats.includes(chat)) save(chat);
+  changed(chat, turn);
+}
+const failed = new Map(); // why another answer of a turn did not come, until the page is left
