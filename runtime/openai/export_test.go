@@ -3,6 +3,8 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/chat"
 	"github.com/ossrun/ossrun/runtime/openai/completions"
@@ -56,3 +58,27 @@ func Tables() map[string][]answer.Parameter {
 		"POST /v1/messages":    messages.Parameters(), "POST /api/chat": ollama.ChatParameters(),
 		"POST /api/generate": ollama.GenerateParameters()}
 }
+
+// Example is what routes.json says of a route.
+type Example = example
+
+// ReferenceField is a row of the page at /docs. Of is its name in fields.txt.
+type ReferenceField struct{ Name, Of, Default, Meaning string }
+
+// Reference are the rows of a route.
+func Reference(route string) (list []ReferenceField) {
+	for _, o := range newPort(Options{}).documented() {
+		_, path, _ := strings.Cut(o.route, " ")
+		for _, lines := range [][]string{o.body, o.query} {
+			for _, f := range docs().shown(path, lines) {
+				if o.route == route {
+					list = append(list, ReferenceField{f.Name, f.of, f.Default, f.Meaning})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// ReferenceNames are those of fields.txt.
+func ReferenceNames() map[string][2]string { return docs().fields }

@@ -186,7 +186,8 @@ func TestDocument(t *testing.T) {
 			t.Errorf("the page lacks %s", path)
 		}
 	}
-	if strings.Contains(r.Body, "<script") || strings.Contains(r.Body, "http") {
-		t.Error("the page has a script or names another place")
+	if strings.Contains(r.Body, "<script") || strings.Contains(r.Body, "src=") ||
+		strings.Contains(r.Body, `href="http`) {
+		t.Error("the page has a script or fetches from another place")
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -26,26 +25,27 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 )
 
-//go:embed page/*.html page/*.css page/*.js
+//go:embed page/*.html page/*.css page/*.js page/*.txt page/*.json
 var pageFiles embed.FS
 
 // pageScripts are the chat page's, in the order in which they stand in its one scope.
 var pageScripts = strings.Fields("kept highlight formula markdown server answer composer chat")
 
+func pageFile(name string) string {
+	text, _ := pageFiles.ReadFile("page/" + name) // a test reads each page
+	return string(text)
+}
+
 // chatPage is the chat page in one piece, and its policy.
 var chatPage = sync.OnceValues(func() ([]byte, string) {
-	file := func(name string) string {
-		text, _ := pageFiles.ReadFile("page/" + name) // a test reads the page
-		return string(text)
-	}
 	tables, _ := json.Marshal(map[string]string{"languages": assets.Languages,
 		"formulas": assets.Formulas})
 	script := "\"use strict\";\nconst tables = " + string(tables) + ";\n"
 	for _, name := range pageScripts {
-		script += file(name + ".js")
+		script += pageFile(name + ".js")
 	}
-	page := []byte(strings.NewReplacer("<style></style>", "<style>"+file("chat.css")+"</style>",
-		"<script></script>", "<script>"+script+"</script>").Replace(file("chat.html")))
+	page := []byte(strings.NewReplacer("<style></style>", "<style>"+pageFile("chat.css")+"</style>",
+		"<script></script>", "<script>"+script+"</script>").Replace(pageFile("chat.html")))
 	return page, policyOf(page)
 })
 
@@ -79,10 +79,6 @@ func writeHTML(e *answer.Exchange, page []byte, policy string) {
 	h.Set("Cache-Control", "no-cache") // it is the running version's
 	_, _ = e.Write(page)               // an error means that the browser is gone
 }
-
-var docsTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.ParseFS(pageFiles, "page/docs.html"))
-})
 
 type schema map[string]any
 
@@ -238,24 +234,4 @@ var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
 
 func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *answer.Fault) {
 	return p.document(), nil
-}
-
-func (p *port) showDocs(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
-	type row struct {
-		Method, Path, Summary, Stream string
-		Body, Query                   []parameter
-	}
-	var rows []row
-	for _, o := range p.documented() {
-		r := row{Summary: o.summary, Stream: o.stream, Body: parseAll(o.body),
-			Query: parseAll(o.query)}
-		r.Method, r.Path, _ = strings.Cut(o.route, " ")
-		rows = append(rows, r)
-	}
-	var page bytes.Buffer
-	if err := docsTemplate().Execute(&page, rows); err != nil {
-		return nil, answer.Failure(http.StatusInternalServerError, answer.KindServer, err.Error())
-	}
-	writeHTML(e, page.Bytes(), policyOf(page.Bytes()))
-	return nil, nil
 }

@@ -15,7 +15,7 @@ func TestReadyTellsHowFarLoadingIs(t *testing.T) {
 		t.Errorf("before anything is read: %v", err)
 	}
 	shown := int64(0)
-	show, _ := s.reading.beside(func(string) (func(done, total int64), func()) {
+	show, _ := s.besideReading(func(string) (func(done, total int64), func()) {
 		return func(done, _ int64) { shown = done }, func() {}
 	})("reading gpt-oss-20b")
 	show(4_100_000_000, 13_800_000_000)

@@ -81,8 +81,8 @@ type serveVerb struct {
 	speculative   string // --speculative-config
 	prefixCaching bool   // --enable-prefix-caching
 	vllm          vllmSettings
-	notes         []string // on what was asked for and is done otherwise
-	reading       reading
+	notes         []string     // on what was asked for and is done otherwise
+	read          atomic.Value // how much of a model that loads, as text
 }
 
 func (v *serveVerb) flags() []cli.Flag {
@@ -216,7 +216,7 @@ func (v *serveVerb) run() (err error) {
 		m = serve.NewUpstream(c.Context, *o, *elsewhere)
 	} else {
 		chosen := modelOptions(c, t, o)
-		chosen.Progress = v.reading.beside(chosen.Progress)
+		chosen.Progress = v.besideReading(chosen.Progress)
 		if m, err = serve.New(c.Context, chosen); err != nil {
 			return err
 		}
@@ -325,34 +325,24 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 func (s *server) ready() error {
 	switch s.state.Load().(local.State) {
 	case local.Loading:
-		return errors.New("loading the model" + s.reading.far())
+		read, _ := s.read.Load().(string)
+		return errors.New("loading the model" + read)
 	case local.Draining:
 		return errors.New("draining: the server is about to stop")
 	}
 	return s.Models.Ready()
 }
 
-// reading is how far a model is that is read, for those who ask whether the server is ready.
-type reading struct{ done, total atomic.Int64 }
-
-// beside keeps what is shown too.
-func (r *reading) beside(shown func(string) (func(done, total int64), func())) func(string) (
-	func(done, total int64), func()) {
+// besideReading shows how far a model is read to those who ask whether the server is ready too.
+func (v *serveVerb) besideReading(shown func(string) (func(done, total int64), func())) func(
+	string) (func(done, total int64), func()) {
 	return func(what string) (func(done, total int64), func()) {
 		show, end := shown(what)
 		return func(done, total int64) {
-			r.done.Store(done)
-			r.total.Store(total)
+			v.read.Store(fmt.Sprintf(", %.1f of %.1f GB", float64(done)/1e9, float64(total)/1e9))
 			show(done, total)
 		}, end
 	}
-}
-
-func (r *reading) far() string {
-	if r.total.Load() == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %.1f of %.1f GB", float64(r.done.Load())/1e9, float64(r.total.Load())/1e9)
 }
 
 func (s *server) url() string { return s.urls()[0] }

@@ -454,3 +454,23 @@ def test_the_key_is_asked_for(browser):
     page.reload()
     expect(page.get_by_role("textbox", name="API key")).to_be_visible()
     page.context.close()
+
+
+def test_reference(page, server):
+    """What it says to paste is run in a shell, where the demo has what it asks for."""
+    page.goto(server.root + "docs")
+    state(page, "docs")
+    for route in page.locator("details").all()[:5]:
+        route.locator("summary").click()
+    state(page, "docs open")
+    if page.name_of_size == "phone":
+        return
+    commands = page.locator("pre", has_text=re.compile("^curl ")).all_text_contents()
+    assert len(commands) > 30
+    ran = 0
+    for command in commands:
+        if not re.search(r"gpt-oss:20b|(resp|conv)_1", command):
+            out = subprocess.run(["bash", "-c", command + " -sS --fail-with-body"], capture_output=True, text=True, timeout=60)
+            assert out.returncode == 0 and out.stdout, (command, out)
+            ran += 1
+    assert ran > 15

@@ -1,0 +1,104 @@
+// GET /docs: the API reference, made of the table of operations, and of what routes.json and
+// fields.txt say of each route and field.
+//
+// What must stay true: each route has a sentence, a request that can be pasted, and an answer of
+// the route's shape; each field has its type, range, default and meaning. docs_test.go sends the
+// requests, and compares the answers and the defaults with what the port does.
+
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+)
+
+// example is what routes.json says of a route.
+type example struct {
+	About  string          `json:"about"`
+	Path   string          `json:"path,omitempty"` // with an id in the place of each variable
+	Send   json.RawMessage `json:"send,omitempty"`
+	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+type reference struct {
+	page     *template.Template
+	examples map[string]example
+	fields   map[string][2]string // default and meaning, by name, or by name@route
+}
+
+var docs = sync.OnceValue(func() reference {
+	r := reference{template.Must(template.ParseFS(pageFiles, "page/docs.html")),
+		map[string]example{}, map[string][2]string{}}
+	_ = json.Unmarshal([]byte(pageFile("routes.json")), &r.examples)
+	for line := range strings.Lines(pageFile("fields.txt")) {
+		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
+			r.fields[f[0]] = [2]string{f[1], f[2]}
+		}
+	}
+	return r
+})
+
+// shownField is a row of the page's table.
+type shownField struct {
+	parameter
+	Kind, Range, Default, Meaning, of string // of: its name in fields.txt
+}
+
+var kinds = strings.NewReplacer("text-or-strings", "string or list of strings", "strings",
+	"list of strings", "integers", "list of integers", "objects", "list of objects", "effort",
+	"none, minimal, low, medium, high, xhigh or max", "|", " or ")
+
+// shown are the fields as the page has them; path is that of their route.
+func (r reference) shown(path string, lines []string) (all []shownField) {
+	for _, p := range parseAll(lines) {
+		row, words := shownField{parameter: p}, strings.Fields(p.Type)
+		row.Kind = kinds.Replace(words[0])
+		if row.Range = strings.Join(words[1:], " to "); len(words) == 2 {
+			row.Range += " or more"
+		}
+		for name := range r.fields {
+			field, of, _ := strings.Cut(name, "@")
+			if field == p.Name && strings.HasPrefix(path, of) && len(name) > len(row.of) {
+				row.of = name
+			}
+		}
+		row.Default, row.Meaning = r.fields[row.of][0], r.fields[row.of][1]
+		all = append(all, row)
+	}
+	return all
+}
+
+func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *answer.Fault) {
+	type row struct {
+		example
+		Method, Address, Path, Stream, Example string
+		Body, Query                            []shownField
+		Keyed                                  bool // a request needs a key
+	}
+	r, rows, scheme := docs(), []row(nil), "http://"
+	if request.TLS != nil {
+		scheme = "https://"
+	}
+	for _, o := range p.documented() {
+		of := r.examples[o.route]
+		var answered bytes.Buffer
+		_ = json.Indent(&answered, of.Answer, "", "  ") // a test reads the page
+		method, path, _ := strings.Cut(o.route, " ")
+		rows = append(rows, row{of, method, scheme + request.Host + cmp.Or(of.Path, path), path,
+			o.stream, answered.String(), r.shown(path, o.body), r.shown(path, o.query),
+			p.APIKey != "" || p.Keys.Asks()})
+	}
+	var page bytes.Buffer
+	if err := r.page.Execute(&page, rows); err != nil {
+		return nil, answer.Failure(http.StatusInternalServerError, answer.KindServer, err.Error())
+	}
+	writeHTML(e, page.Bytes(), policyOf(page.Bytes()))
+	return nil, nil
+}

@@ -1,0 +1,232 @@
+// The API reference against the port: each route has a request there that the port answers, and its
+// answer has the shape of the example; each field has a meaning, and its default is true.
+
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"html"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+var updateRoutes = flag.Bool("update-routes", false, "write the answers of page/routes.json anew")
+
+// shapeOf is a value with its texts, numbers and bits as their types, and of a list its first.
+func shapeOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		of := map[string]any{}
+		for name, member := range v {
+			of[name] = shapeOf(member)
+		}
+		return of
+	case []any:
+		if len(v) == 0 {
+			return []any{}
+		}
+		return []any{shapeOf(v[0])}
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// TestReferenceExamples sends the request of each route, in the order of the table, with ids of
+// what there is in the place of the example's.
+func TestReferenceExamples(t *testing.T) {
+	text, err := os.ReadFile("page/routes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples map[string]openai.Example
+	if err := json.Unmarshal(text, &examples); err != nil {
+		t.Fatal(err)
+	}
+	says := func(r session.Request) ([]session.Event, error) {
+		events, err := answertest.Answers("Hello!")(r)
+		if strings.Contains(answertest.History(r), "wait") { // to be cancelled
+			events = slices.Insert(events, 0,
+				session.Event(answertest.Pause{Until: t.Context().Done()}))
+		}
+		return events, err
+	}
+	srv, _ := porttest.Server(t, says, func(o *openai.Options) {
+		o.Offers = func() (kinds, labels []string) { return []string{"python"}, nil }
+	})
+	post := func(path, body string) map[string]any {
+		r := porttest.Post(t, srv, path, body)
+		if r.Status != 200 {
+			t.Fatalf("%s: %s", path, r.Body)
+		}
+		return porttest.Decode(t, r.Body)
+	}
+	ids := func(route, path string) string {
+		switch {
+		case strings.HasSuffix(route, "/cancel"):
+			id := post("/v1/responses", `{"input":"wait","background":true}`)["id"].(string)
+			return strings.Replace(path, "resp_1", id, 1)
+		case strings.Contains(path, "resp_1"):
+			id := post("/v1/responses", `{"input":"a"}`)["id"].(string)
+			return strings.Replace(path, "resp_1", id, 1)
+		case strings.Contains(path, "conv_1"):
+			id := post("/v1/conversations", `{"metadata":{"topic":"a"}}`)["id"].(string)
+			item := porttest.At(post("/v1/conversations/"+id+"/items",
+				`{"items":[{"role":"user","content":"Say hello."}]}`), "data", 0, "id").(string)
+			return strings.NewReplacer("conv_1", id, "msg_1", item).Replace(path)
+		}
+		return path
+	}
+	routes := []string{}
+	for _, o := range openai.Document() {
+		e, ok := examples[o.Route]
+		if !ok || !strings.HasSuffix(e.About, ".") {
+			t.Errorf("%s has no sentence", o.Route)
+		}
+		routes = append(routes, o.Route)
+		method, path, _ := strings.Cut(o.Route, " ")
+		if strings.Contains(path, "{") == (e.Path == "") {
+			t.Errorf("%s: its example is at %q", o.Route, e.Path)
+		}
+		if e.Path != "" {
+			path = e.Path
+		}
+		r := porttest.Ask(t, method, srv.URL+ids(o.Route, path), string(e.Send))
+		if r.Status != 200 {
+			t.Errorf("%s: %d %s", o.Route, r.Status, r.Body)
+			continue
+		}
+		if !strings.Contains(r.Header.Get("Content-Type"), "application/json") ||
+			o.Route == "GET /openapi.json" { // it is long
+			continue
+		}
+		if *updateRoutes {
+			e.Answer = json.RawMessage(r.Body)
+			examples[o.Route] = e
+			continue
+		}
+		var have, want any
+		if json.Unmarshal(e.Answer, &have) != nil || json.Unmarshal([]byte(r.Body), &want) != nil ||
+			!reflect.DeepEqual(shapeOf(have), shapeOf(want)) {
+			t.Errorf("%s: the example is %s\nthe answer %s", o.Route, e.Answer, r.Body)
+		}
+	}
+	for route := range examples {
+		if !slices.Contains(routes, route) {
+			t.Errorf("%s has an example and is no route", route)
+		}
+	}
+	if *updateRoutes {
+		var b bytes.Buffer
+		b.WriteString("{\n")
+		for i, route := range routes {
+			var line bytes.Buffer
+			enc := json.NewEncoder(&line)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(examples[route]); err != nil {
+				t.Fatal(err)
+			}
+			end := map[bool]string{true: ",", false: ""}[i < len(routes)-1]
+			fmt.Fprintf(&b, "%q: %s%s\n", route, bytes.TrimSpace(line.Bytes()), end)
+		}
+		b.WriteString("}\n")
+		if err := os.WriteFile("page/routes.json", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// requestOf is what a body asks for, without the functions that answer it.
+func requestOf(read answer.Reader, body map[string]any, t *testing.T) string {
+	text, _ := json.Marshal(body)
+	o, f := answer.ParseObject(text)
+	if f != nil {
+		t.Fatal(f)
+	}
+	r, _ := read(o)
+	all := ""
+	for i := range reflect.ValueOf(*r).NumField() {
+		field := reflect.ValueOf(*r).Field(i)
+		if field.Kind() != reflect.Func && field.CanInterface() {
+			value, err := json.Marshal(field.Interface())
+			all += fmt.Sprint(reflect.TypeOf(*r).Field(i).Name, string(value), err, "\n")
+		}
+	}
+	return randomSeed.ReplaceAllString(all, "") // where none is asked for
+}
+
+var randomSeed = regexp.MustCompile(`"Seed":\d+,`)
+
+// TestReferenceFields: each field has a row on the page with a meaning, none is left over, and a
+// default that is sent asks for the same as one that is not.
+func TestReferenceFields(t *testing.T) {
+	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	page := porttest.Ask(t, "GET", srv.URL+"/docs", "").Body
+	used := map[string]bool{}
+	readers, tried := openai.Readers(), 0
+	for _, o := range openai.Document() {
+		for _, f := range openai.Reference(o.Route) {
+			used[f.Of] = true
+			if !strings.HasSuffix(f.Meaning, ".") ||
+				!strings.Contains(page, "<td>"+html.EscapeString(f.Meaning)+"</td>") {
+				t.Errorf("%s %s: its meaning is %q", o.Route, f.Name, f.Meaning)
+			}
+			var value any
+			if json.Unmarshal([]byte(f.Default), &value) != nil {
+				value = f.Default
+				if !slices.Contains([]string{"medium", "auto", "disabled"}, f.Default) {
+					continue // it is said in words
+				}
+			}
+			if readers[o.Route] == nil || f.Name == "model" {
+				continue
+			}
+			body := bodyFor(t, o)
+			without := requestOf(readers[o.Route], body, t)
+			if body[f.Name] != nil {
+				continue
+			}
+			body[f.Name] = value
+			if with := requestOf(readers[o.Route], body, t); with != without {
+				t.Errorf("%s: %s has another default than %s:\n%s\n%s", o.Route, f.Name, f.Default,
+					without, with)
+			}
+			tried++
+		}
+	}
+	if tried < 80 {
+		t.Errorf("only %d defaults were tried", tried)
+	}
+	for _, name := range slices.Sorted(maps.Keys(openai.ReferenceNames())) {
+		if !used[name] {
+			t.Errorf("%s is no field of a route", name)
+		}
+	}
+}
+
+// A request on the page asks the server that shows it, and names the key where one is asked for.
+func TestReferenceRequests(t *testing.T) {
+	for _, key := range []string{"", "secret"} {
+		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+			o.APIKey = key
+		})
+		page := html.UnescapeString(porttest.Ask(t, "GET", srv.URL+"/docs", "").Body)
+		want := "curl " + srv.URL + "/v1/chat/completions"
+		if !strings.Contains(page, want) || strings.Contains(page, "$OSSRUN_API_KEY") != (key != "") ||
+			strings.Contains(page, "secret") {
+			t.Errorf("with the key %q the page lacks %s", key, want)
+		}
+	}
+}
