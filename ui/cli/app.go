@@ -2,8 +2,8 @@
 // *cli.Command.
 //
 // What must stay true: stdout holds only what was asked for, everything else goes to stderr; every
-// error is one line that says what happened and what to do; the exit code is one of those below;
-// nothing here calls os.Exit, so the tests run verbs in process.
+// error is one line that says what happened and what to do; the exit code is one of those in
+// manual.go; nothing here calls os.Exit, so the tests run verbs in process.
 package cli
 
 import (
@@ -134,19 +134,6 @@ func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }
-
-const (
-	exitOK          = 0
-	exitFailure     = 1   // something went wrong, or a check missed
-	exitUsage       = 2   // unknown flag or command, bad value
-	exitModel       = 3   // the model is unknown, not here, damaged, or does not fit
-	exitPort        = 4   // the port cannot be listened on
-	exitInterrupted = 130 // Ctrl-C
-)
-
-// exitCodes is the text that ends the --help of every verb.
-const exitCodes = "Exit codes: 0 done; 1 failure; 2 wrong usage; 3 model unknown, missing, " +
-	"damaged\nor too large; 4 port cannot be used; 130 interrupted."
 
 // exitError is an error that knows its exit code.
 type exitError struct {

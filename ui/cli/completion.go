@@ -172,11 +172,3 @@ func modelNames() []string {
 	}
 	return names
 }
-
-// manual is ossrun(1), made from the same commands and flags as --help.
-func manual(app *cli.App) (string, error) {
-	page, err := app.ToManWithSection(1)
-	return page + ".SH FILES\n.TP\n~/.config/ossrun/config.yaml\ndefaults of flags\n" +
-		".TP\n~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools\n" +
-		".SH SEE ALSO\nhttps://github.com/ossrun/ossrun\n", err
-}

@@ -270,8 +270,10 @@ func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
 	if err != nil {
 		return err
 	}
-	b := doctor.Bundle{Version: info.String(), Report: &d.Report, Config: config,
-		Names: documentedVariables, Time: time.Now()}
+	b := doctor.Bundle{Version: info.String(), Report: &d.Report, Config: config, Time: time.Now()}
+	for _, v := range variables() {
+		b.Names = append(b.Names, v.names...)
+	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fail(exitUsage, "--bundle: %s", err)
@@ -281,17 +283,4 @@ func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
 	}
 	fmt.Fprintf(c.App.ErrWriter, "%s has the report; look at it before you send it\n", file)
 	return nil
-}
-
-// documentedVariables are those of docs/configuration.md that users set (held by a test).
-var documentedVariables = []string{
-	"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "HF_ENDPOINT", "HF_TOKEN",
-	"HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
-	"OLLAMA_MODELS", "LLAMA_CACHE", "EXA_API_KEY", "BRAVE_API_KEY", "SEARXNG_URL",
-	"PYTHON_EXECUTION_BACKEND", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE",
-	"SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME",
-	"XDG_RUNTIME_DIR", "NO_COLOR", "TERM", "COLORTERM", "TERM_PROGRAM", "VISUAL", "EDITOR",
-	"OSSRUN_API_KEY", "OSSRUN_UPSTREAM_KEY",
-	"VLLM_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OSSRUN_LIBCUDA", "OSSRUN_LIBAMDHIP64",
-	"OSSRUN_DECODE_KERNEL", "GOMEMLIMIT",
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,39 +13,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
-
-// The variables that a bundle lists are those of the one table, but for builds' and tests'.
-func TestDocumentedVariables(t *testing.T) {
-	text, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for line := range strings.SplitSeq(string(text), "\n") {
-		cells := strings.Split(line, "|")
-		if len(cells) < 3 || strings.Contains(cells[2], " only: ") ||
-			strings.Contains(cells[2], "builds of a release") {
-			continue
-		}
-		for _, m := range regexp.MustCompile("`([A-Z][A-Z0-9_]{3,})`").FindAllStringSubmatch(cells[1],
-			-1) {
-			names = append(names, m[1])
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(documentedVariables, name) {
-			t.Errorf("%s is in docs/configuration.md and in no bundle", name)
-		}
-	}
-	for _, name := range documentedVariables {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s is not in docs/configuration.md", name)
-		}
-	}
-	if len(names) < 20 {
-		t.Errorf("%d variables in the table", len(names))
-	}
-}
 
 func TestDoctorSeesServersAndCache(t *testing.T) {
 	s := serveDemo(t)

@@ -23,7 +23,7 @@ const appHelp = `{{.Name}} - {{.Usage}}
 Commands:{{range .VisibleCommands}}
   {{printf "%-12s" .Name}} {{.Usage}}{{end}}
 
-ossrun COMMAND --help tells more, with an example and the exit codes.
+ossrun COMMAND --help shows the flags of a command, with an example.
 `
 
 const commandHelp = `{{.HelpName}} - {{.Usage}}
@@ -31,7 +31,6 @@ const commandHelp = `{{.HelpName}} - {{.Usage}}
 Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 DESCRIPTION
-` + exitCodes + `
 {{end}}FLAGS{{if .Subcommands}}
 Commands:{{range .Subcommands}}
   {{printf "%-12s" .Name}} {{.Usage}}{{end}}
@@ -95,7 +94,8 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 	if few != nil {
 		more = fmt.Sprintf("\n{{.HelpName}} --help-all shows all %d flags.\n", flags)
 	}
-	return strings.NewReplacer("DESCRIPTION\n", literally(wrapped(cmd.Description)),
+	return strings.NewReplacer("DESCRIPTION",
+		literally(strings.TrimSpace(wrapped(cmd.Description))),
 		"FLAGS", literally(b.String())+more).Replace(commandHelp)
 }
 

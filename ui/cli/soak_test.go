@@ -71,25 +71,10 @@ func serveDemo(t *testing.T, args ...string) *served {
 // serveIn is serveDemo in a home folder, which may be that of an earlier server.
 func serveIn(t *testing.T, home string, args ...string) *served {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(home, "bin", "ossrun") // TestMain is the program of that name
-	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700),
-		os.MkdirAll(filepath.Join(home, "run"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, program); err != nil && !errors.Is(err, os.ErrExist) {
-		t.Fatal(err)
-	}
 	s := &served{t: t, home: home, done: make(chan struct{}),
-		cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port",
+		cmd: ossrunIn(t, home, append([]string{"serve", "demo", "--device", "cpu", "--port",
 			"0"}, args...)...),
 		web: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}}
-	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
-		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"),
-		"HF_HUB_CACHE="+filepath.Join(home, "hub"))
 	s.cmd.Stderr = &s.err
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
