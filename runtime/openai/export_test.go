@@ -18,14 +18,15 @@ type Parameter = parameter
 
 // Documented is what the document says of an operation.
 type Documented struct {
-	Route string
-	Body  []Parameter
+	Route, Summary, Answer string
+	Body, Query            []Parameter
 }
 
 // Document is what the document says.
 func Document() (list []Documented) {
 	for _, o := range newPort(Options{}).documented() {
-		list = append(list, Documented{o.route, parseAll(o.body)})
+		list = append(list, Documented{o.route, o.summary, o.answer, parseAll(o.body),
+			parseAll(o.query)})
 	}
 	return list
 }

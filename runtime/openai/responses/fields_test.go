@@ -105,7 +105,8 @@ func TestFieldsOfResponses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(doc), "\n## The fields of a response")
+	_, table, _ := strings.Cut(string(doc), "\n### The fields of a response")
+	table, _, _ = strings.Cut(table, "\n## ")
 	says := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\w+)").FindAllStringSubmatch(
 		table, -1) {
