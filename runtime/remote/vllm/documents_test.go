@@ -3,7 +3,7 @@ package vllm
 // Every serving, installing and pulling line, variable and file of both documents is made by some
 // request. Commands are compared argument by argument, whatever the order and the spelling
 // (--a=b, --a b, --a_b); what a plan adds is named. Where the documents are at hand, each of their
-// command lines is looked for here or among those that docs/guide/from-vllm.md maps.
+// command lines is looked for here or among those that docs/coverage.md maps.
 
 import (
 	"os"
@@ -224,7 +224,7 @@ func TestEveryLineOfTheDocuments(t *testing.T) {
 	}
 }
 
-// mapped are the beginnings of the documents' other command lines, which from-vllm.md maps.
+// mapped are the beginnings of the documents' other command lines, which coverage.md maps.
 var mapped = []string{"COMPUTE_CAPABILITY=", "vllm serve ... --tool-server",
 	"vllm serve ... --tool-call-parser", "uv pip install gpt-oss", "mcp run", "vllm bench serve",
 	"OPENAI_API_KEY=empty python -m gpt_oss.evals", "mkdir -p /tmp/gpqa_openai",
