@@ -19,10 +19,13 @@ type Entry struct {
 	HF            string   // the repository, "" for the demo
 	Aliases       []string // further names, in lower case
 	Spec          Spec
-	DownloadBytes int64 // size of the weights that ossrun pull fetches, 0 for the demo
+	DownloadBytes int64 // what ossrun pull fetches, 0 for the demo
 	// what it is for, where it is not a general chat model; "" for the others
 	Special string
 }
+
+// tokenizerBytes is the size of the published tokenizer.json, which comes with the weights.
+const tokenizerBytes = 27_868_174
 
 // Demo is the catalogue's name of the embedded model.
 const Demo = "demo"
@@ -47,7 +50,7 @@ var catalogue = sync.OnceValue(func() []Entry {
 	}
 	for i := range list {
 		if list[i].HF != "" {
-			list[i].DownloadBytes = list[i].Spec.WeightBytes()
+			list[i].DownloadBytes = list[i].Spec.WeightBytes() + tokenizerBytes
 		}
 	}
 	return list

@@ -71,7 +71,7 @@ type NotCachedError struct {
 func (e *NotCachedError) Error() string {
 	size := ""
 	if e.Bytes > 0 {
-		size = fmt.Sprintf(" (%.2f GB)", float64(e.Bytes)/1e9)
+		size = fmt.Sprintf(" (%.1f GB)", float64(e.Bytes)/1e9)
 	}
 	return fmt.Sprintf("%s is not downloaded: run ossrun pull %s%s", e.Name, e.Pull, size)
 }

@@ -102,7 +102,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	e, _ := models.Lookup("20b")
-	if e.DownloadBytes != 13_761_264_768 || e.HF != "openai/gpt-oss-20b" {
+	if e.DownloadBytes != 13_761_264_768+27_868_174 || e.HF != "openai/gpt-oss-20b" {
 		t.Errorf("20b is %+v", e)
 	}
 }
@@ -111,8 +111,8 @@ func TestResolveNothing(t *testing.T) {
 	cache(t)
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ name, want string }{
-		{"20b", "gpt-oss-20b is not downloaded: run ossrun pull 20b (13.76 GB)"},
-		{"openai/gpt-oss-120b", "gpt-oss-120b is not downloaded: run ossrun pull 120b (65.25 GB)"},
+		{"20b", "gpt-oss-20b is not downloaded: run ossrun pull 20b (13.8 GB)"},
+		{"openai/gpt-oss-120b", "gpt-oss-120b is not downloaded: run ossrun pull 120b (65.3 GB)"},
 		{"hf:someone/tune", "someone/tune is not downloaded: run ossrun pull hf:someone/tune"},
 		{"hf:someone/tune@v2", "someone/tune@v2 is not downloaded: run ossrun pull hf:someone/tune@v2"},
 		{"hf:openai/gpt-oss-20b@v2", "openai/gpt-oss-20b@v2 is not downloaded: run ossrun pull hf:openai/gpt-oss-20b@v2"},

@@ -109,7 +109,7 @@ func TestFirstRunOffer(t *testing.T) {
 	term.wait(`"21" is none of them: type 1 or 2, or nothing for 2`)
 	term.send("1\r")
 	term.wait("gpt-oss-20b is complete")
-	term.wait("Ask something", "gpt-oss-20b · cpu")
+	term.wait("Ask something", "gpt-oss-20b · CPU")
 	if server.Sent("model.safetensors") == 0 {
 		t.Error("nothing was fetched")
 	}
@@ -137,7 +137,7 @@ func TestFirstRunOffersElsewhere(t *testing.T) {
 		"1  use llama.cpp:tune.gguf, which llama.cpp has here: nothing is downloaded or copied",
 		"2  download gpt-oss-20b", "Choose 1 to 3 [3]:")
 	term.send("1\r")
-	term.wait("Ask something", "tune · cpu")
+	term.wait("Ask something", "tune · CPU")
 }
 
 // TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is
