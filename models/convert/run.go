@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
@@ -26,6 +28,7 @@ import (
 // Options say where a checkpoint goes and who is told.
 type Options struct {
 	Out      string                  // the folder
+	Lora     []lora.Ref              // adapters that are added first
 	Progress func(done, total int64) // bytes of the new files, those of an earlier run with them
 }
 
@@ -41,8 +44,9 @@ const stateName = "ossrun-import.json"
 
 // state is that file.
 type state struct {
-	Sources []sourceFile    `json:"sources"`
-	Done    map[string]Loss `json:"done"` // by file
+	Sources  []sourceFile    `json:"sources"`
+	Adapters []string        `json:"adapters,omitempty"` // with their scales
+	Done     map[string]Loss `json:"done"`               // by file
 }
 
 // sourceFile tells whether a source is still the one that was begun.
@@ -61,14 +65,14 @@ const mostWorkers = 8
 
 // Run makes a checkpoint from the folder or file at path, or goes on with one.
 func Run(ctx context.Context, path string, o Options) (r Result, err error) {
-	from, err := open(path)
+	from, err := open(path, o.Lora...)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
 	w := &writer{from: from, out: o.Out}
-	if err := w.begin(); err != nil {
+	if err := w.begin(o.Lora); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.lock.Close()) }()
@@ -142,8 +146,11 @@ type writer struct {
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
 
 // begin takes the folder, and finds what an earlier run has left of the same source.
-func (w *writer) begin() (err error) {
+func (w *writer) begin(adapters []lora.Ref) (err error) {
 	want := state{Done: map[string]Loss{}}
+	for _, ref := range adapters {
+		want.Adapters = append(want.Adapters, ref.String())
+	}
 	for _, path := range w.from.paths {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
@@ -177,7 +184,9 @@ func (w *writer) begin() (err error) {
 	case err != nil:
 		return err
 	}
-	if json.Unmarshal(text, &w.state) != nil || !reflect.DeepEqual(w.state.Sources, want.Sources) {
+	if json.Unmarshal(text, &w.state) != nil ||
+		!reflect.DeepEqual(w.state.Sources, want.Sources) ||
+		!slices.Equal(w.state.Adapters, want.Adapters) {
 		return fmt.Errorf("%s has an import of something else in it, or of what it was before: "+
 			"delete it, or give another --out", w.out)
 	}
@@ -383,7 +392,8 @@ func (w *writer) end(path string, parts []part) error {
 	for _, loss := range w.state.Done {
 		all.Add(loss)
 	}
-	record, err := json.MarshalIndent(checkpoint.Imported{Source: filepath.Base(path),
+	source := append([]string{filepath.Base(path)}, w.state.Adapters...)
+	record, err := json.MarshalIndent(checkpoint.Imported{Source: strings.Join(source, " + "),
 		Exact:    float64(all.Exact) / float64(max(all.Blocks, 1)),
 		Relative: all.Relative()}, "", "  ")
 	if err != nil {

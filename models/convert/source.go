@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
 )
@@ -39,14 +41,33 @@ type opened struct {
 	paths              []string
 }
 
-// open opens a folder in Hugging Face's layout, or a GGUF file.
-func open(path string) (*opened, error) {
+// open opens a folder in Hugging Face's layout, or a GGUF file, with adapters.
+func open(path string, adapters ...lora.Ref) (*opened, error) {
+	o, err := openPlain(path, len(adapters) > 0)
+	if err != nil || len(adapters) == 0 {
+		return o, err
+	}
+	t := &tuned{source: o.source, spec: o.spec}
+	t.spec.Name = filepath.Base(path)
+	o.source = t
+	for _, ref := range adapters {
+		one, err := ref.OpenAll(t.spec)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		t.list = append(t.list, one)
+		o.paths = append(o.paths, ref.Files()...)
+	}
+	return o, nil
+}
+
+func openPlain(path string, packed bool) (*opened, error) {
 	stat, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if stat.IsDir() {
-		return openFolder(path)
+		return openFolder(path, packed)
 	}
 	if !gguf.Is(path) {
 		return nil, fmt.Errorf("%s is neither a folder with config.json nor a GGUF file", path)
@@ -59,7 +80,8 @@ func open(path string) (*opened, error) {
 }
 
 // folder is Hugging Face's layout with experts in 16 or 32 bits, as transformers, TRL and unsloth
-// export them: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out].
+// export them: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out]; or with MXFP4
+// experts, where adapters change it.
 type folder struct {
 	spec    models.Spec
 	files   []*os.File
@@ -72,7 +94,7 @@ type held struct {
 	file *os.File
 }
 
-func openFolder(path string) (_ *opened, err error) {
+func openFolder(path string, packed bool) (_ *opened, err error) {
 	config, err := models.ReadFile(filepath.Join(path, "config.json"))
 	if err != nil {
 		return nil, err
@@ -105,7 +127,7 @@ func openFolder(path string) (_ *opened, err error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	if err := f.check(path); err != nil {
+	if err := f.check(path, packed); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return o, nil
@@ -146,26 +168,30 @@ func (f *folder) add(path string) error {
 var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
 	"F32": gguf.F32}
 
-// check compares the tensors with what the Spec calls for.
-func (f *folder) check(path string) error {
+// check compares the tensors with what the Spec calls for. Experts may be in MXFP4 if packed.
+func (f *folder) check(path string, packed bool) error {
 	if _, ok := f.tensors["lm_head.weight"]; !ok { // tied
 		f.tensors["lm_head.weight"] = f.tensors["model.embed_tokens.weight"]
 	}
 	for _, want := range f.spec.Tensors() {
 		name, shape := want.Name, want.Shape
-		if strings.HasSuffix(name, "_scales") {
-			continue
-		}
 		matrix, expert := strings.CutSuffix(name, "_blocks")
-		if _, is := f.tensors[name]; expert && is {
+		_, is := f.tensors[name]
+		switch {
+		case is && expert && !packed:
 			return fmt.Errorf("%s has MXFP4 experts: it needs no import, run `ossrun chat --model "+
 				"%s`", path, path)
-		}
-		if expert {
+		case is && want.DType == models.U8:
+		case strings.HasSuffix(name, "_scales") && !f.packed(strings.TrimSuffix(name, "_scales")):
+			continue
+		case expert:
 			name, shape = matrix, []int{shape[0], shape[2] * models.BlockSize, shape[1]}
 		}
 		got, ok := f.tensors[name]
 		_, number := kinds[got.DType]
+		if is && want.DType == models.U8 {
+			number = got.DType == models.U8
+		}
 		switch {
 		case !ok || got.file == nil:
 			return fmt.Errorf("%s has no tensor %s, which config.json calls for", path, name)
@@ -198,7 +224,32 @@ func (f *folder) Rows(name string, first, count int, to []byte) error {
 	return err
 }
 
+// packed tells whether a matrix is in MXFP4.
+func (f *folder) packed(matrix string) bool {
+	_, is := f.tensors[matrix+"_blocks"]
+	return is
+}
+
 func (f *folder) Expert(matrix string, expert int, to []float32) error {
+	if f.packed(matrix) {
+		blocks, _, err := f.read(matrix+"_blocks", expert, 1)
+		if err != nil {
+			return err
+		}
+		scales, _, err := f.read(matrix+"_scales", expert, 1)
+		if err != nil {
+			return err
+		}
+		for i := range to {
+			code := blocks[i/2] >> (i % 2 * 4)
+			v := math.Ldexp(float64(steps[code&7]), int(scales[i/models.BlockSize])-bias)
+			if code&8 != 0 {
+				v = -v
+			}
+			to[i] = float32(v)
+		}
+		return nil
+	}
 	data, kind, err := f.read(matrix, expert, 1)
 	if err != nil {
 		return err
@@ -221,6 +272,45 @@ func (f *folder) Expert(matrix string, expert int, to []float32) error {
 func (f *folder) Close() (err error) {
 	for _, file := range f.files {
 		err = errors.Join(err, file.Close())
+	}
+	return err
+}
+
+// tuned is a source with what adapters change of it.
+type tuned struct {
+	source
+	spec models.Spec
+	list []*lora.Adapter
+}
+
+func (t *tuned) Rows(name string, first, count int, to []byte) error {
+	if err := t.source.Rows(name, first, count, to); err != nil {
+		return err
+	}
+	for _, one := range t.list {
+		if one.Changes(name) {
+			shape := []int{count, len(to) / 2 / count}
+			if shape[1] == 1 { // a vector
+				shape = shape[:1]
+			}
+			base := models.Tensor{Name: name, DType: models.BF16, Shape: shape,
+				Data: slices.Clone(to)}
+			return lora.AddFrom(base, first, t.list).Rows(first, count, to)
+		}
+	}
+	return nil
+}
+
+func (t *tuned) Expert(matrix string, expert int, to []float32) error {
+	err := t.source.Expert(matrix, expert, to)
+	lora.AddExpert(matrix, expert, t.spec.Experts, to, t.list)
+	return err
+}
+
+func (t *tuned) Close() error {
+	err := t.source.Close()
+	for _, one := range t.list {
+		err = errors.Join(err, one.Close())
 	}
 	return err
 }

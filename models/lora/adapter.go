@@ -35,7 +35,8 @@ type Adapter struct {
 	ID string // names all that it says, and how much of it is added
 
 	file    *safetensors.File
-	changes map[string]*change // by the model's tensor
+	changes map[string]*change // by the model's tensor; of experts, the matrix without _blocks
+	experts map[string]*change // as the file has them; nil where they cannot be changed
 }
 
 // change is what an adapter says of one tensor: how much of a product is added, or other values.
@@ -49,12 +50,19 @@ type change struct {
 var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
 	safetensors.F32: gguf.F32}
 
-// Open opens an adapter for a model of shape spec.
-func (r Ref) Open(spec models.Spec) (_ *Adapter, err error) {
+// Open opens an adapter for a model of shape spec, whose experts it must not change.
+func (r Ref) Open(spec models.Spec) (*Adapter, error) { return r.open(spec, nil) }
+
+// OpenAll opens an adapter that may change the experts too.
+func (r Ref) OpenAll(spec models.Spec) (*Adapter, error) {
+	return r.open(spec, map[string]*change{})
+}
+
+func (r Ref) open(spec models.Spec, experts map[string]*change) (_ *Adapter, err error) {
 	if stat, err := os.Stat(r.Path); err != nil || !stat.IsDir() {
 		return nil, notAFolder(r.Path, err)
 	}
-	a := &Adapter{Ref: r, changes: map[string]*change{}}
+	a := &Adapter{Ref: r, changes: map[string]*change{}, experts: experts}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("adapter %s: %w", r.Name, err), a.Close())
@@ -148,9 +156,9 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 	case !ok:
 		return fmt.Errorf("%s holds tensor %s, which PEFT would call base_model.model. and so on",
 			WeightsName, shown)
-	case strings.Contains(name, ".mlp.experts."):
-		return fmt.Errorf("it changes the experts (tensor %s), whose weights are MXFP4: %s", shown,
-			models.MergeElsewhere)
+	case strings.Contains(name, ".mlp.experts.") && a.experts == nil:
+		return fmt.Errorf("it changes the experts (tensor %s), whose weights are MXFP4: run "+
+			"ossrun import MODEL --lora %s", shown, a.Path)
 	case strings.Contains(name, ".lora_embedding_"), strings.Contains(name, ".lora_magnitude_"):
 		return fmt.Errorf("%s holds tensor %s, which is not supported: %s", WeightsName, shown,
 			models.MergeElsewhere)
@@ -161,11 +169,19 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 	// the wrappers of PEFT, and the Linear that unsloth puts into the router
 	name = strings.NewReplacer(".base_layer.", ".", ".modules_to_save.", ".", ".default.", ".",
 		".mlp.router.linear.", ".mlp.router.").Replace(name)
+	changes := a.changes
+	if module, nested, ok := strings.Cut(t.Name, ".mlp.experts."); ok {
+		// PEFT wraps a module once for each of its parameters, and names none of them
+		depth := strings.Count(nested, "base_layer.")
+		changes, name = a.experts, fmt.Sprintf("%s.mlp.experts %d.%s",
+			strings.TrimPrefix(module, "base_model.model."), depth,
+			strings.NewReplacer("base_layer.", "", ".default.", ".").Replace(nested))
+	}
 	of := func(tensor string) *change {
-		if a.changes[tensor] == nil {
-			a.changes[tensor] = &change{}
+		if changes[tensor] == nil {
+			changes[tensor] = &change{}
 		}
-		return a.changes[tensor]
+		return changes[tensor]
 	}
 	where := (*safetensors.Tensor)(nil)
 	if module, ok := strings.CutSuffix(name, ".lora_A.weight"); ok {
@@ -184,9 +200,15 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 
 // check compares what an adapter changes with the tensors of the model.
 func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
+	if err := a.placeExperts(config, spec); err != nil {
+		return err
+	}
 	rest := maps.Clone(a.changes)
 	for _, to := range spec.Tensors() {
 		c := rest[to.Name]
+		if matrix, ok := strings.CutSuffix(to.Name, "_blocks"); ok {
+			delete(rest, matrix) // it fits, or would not be here
+		}
 		if c == nil || to.DType != models.BF16 {
 			continue
 		}

@@ -26,6 +26,13 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add(config, modeltest.Encode(a.Tensors, nil))
 	f.Add([]byte(`{"peft_type":"LORA","r":1,"use_rslora":true,"alpha_pattern":{"(":1}}`), []byte{})
+	experts := modeltest.NewAdapter(spec, "layers.0.self_attn.q_proj.weight")
+	for i, shape := range [][]int{{16, 64}, {64, 16}} { // gate_up_proj's
+		t := &experts.Tensors[i]
+		t.Name = strings.Replace(t.Name, "self_attn.q_proj", "mlp.experts.base_layer", 1)
+		t.Shape, t.Data = shape, make([]byte, 2*16*64)
+	}
+	f.Add(config, modeltest.Encode(experts.Tensors, nil))
 	f.Add(config, modeltest.Encode([]modeltest.Tensor{
 		{Name: "base_model.model.model.norm.weight", DType: "F32", Shape: []int{64},
 			Data: make([]byte, 256)},
@@ -38,7 +45,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		opened, err := lora.Ref{Name: "x", Path: folder, Scale: 1}.Open(spec)
+		opened, err := lora.Ref{Name: "x", Path: folder, Scale: 1}.OpenAll(spec)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x1b") || len(err.Error()) > 2000 {
 				t.Errorf("no sentence: %q", err)
@@ -47,6 +54,11 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer opened.Close()
 		for _, to := range spec.Tensors() {
+			if matrix, expert := strings.CutSuffix(to.Name, "_blocks"); expert {
+				lora.AddExpert(matrix, spec.Experts-1, spec.Experts,
+					make([]float32, 2*to.Bytes()/int64(spec.Experts)), []*lora.Adapter{opened})
+				continue
+			}
 			if !opened.Changes(to.Name) {
 				continue
 			}

@@ -78,8 +78,7 @@ func TestRefused(t *testing.T) {
 			"adapter_model.safetensors holds no tensor"},
 		{"experts", renamed("self_attn.q_proj", "mlp.experts"),
 			"it changes the experts (tensor base_model.model.model.layers.0.mlp.experts.lora_A." +
-				"weight), whose weights are MXFP4: merge it with PEFT's merge_and_unload, then run " +
-				"ossrun import on the result"},
+				"weight), whose weights are MXFP4: run ossrun import MODEL --lora /"},
 		{"embedding", renamed("lora_A.weight", "lora_embedding_A"),
 			"lora_embedding_A, which is not supported: merge it"},
 		{"a magnitude", renamed("lora_A.weight", "lora_magnitude_vector"),

@@ -18,6 +18,7 @@ const mostBF16 = 0x1.FEp127
 // Sum is a tensor of a model and the adapters that change it.
 type Sum struct {
 	base  safetensors.Tensor
+	first int // row of the base in the model's tensor
 	width int // values of a row; 1 of a vector
 	parts []part
 }
@@ -34,8 +35,11 @@ type part struct {
 func (a *Adapter) Changes(tensor string) bool { return a.changes[tensor] != nil }
 
 // Add prepares the sum of a tensor of the model, which is BF16, and what adapters change of it.
-func Add(base safetensors.Tensor, list []*Adapter) *Sum {
-	s := &Sum{base: base, width: 1}
+func Add(base safetensors.Tensor, list []*Adapter) *Sum { return AddFrom(base, 0, list) }
+
+// AddFrom does so where base is some rows of the tensor, from the first on.
+func AddFrom(base safetensors.Tensor, first int, list []*Adapter) *Sum {
+	s := &Sum{base: base, first: first, width: 1}
 	if len(base.Shape) > 1 {
 		s.width = base.Shape[1]
 	}
@@ -65,7 +69,7 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 	bits := make([]byte, 4*w)
 	var b []float32
 	for i := range count {
-		row(base, s.base, first+i, w)
+		row(base, s.base, first+i-s.first, w)
 		for j, v := range base {
 			sum[j] = float64(v)
 		}

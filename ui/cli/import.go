@@ -14,14 +14,16 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/convert"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/store"
 )
 
 func importCommand(t Terminal) *cli.Command {
-	out := ""
+	out, adapters := "", []lora.Ref(nil)
 	return &cli.Command{
 		Name:      "import",
 		Usage:     "make a checkpoint that runs of a 16-bit fine-tune or any GGUF",
@@ -32,11 +34,24 @@ func importCommand(t Terminal) *cli.Command {
 			"become MXFP4; what came\n" +
 			"from MXFP4 comes back as it was, other numbers are rounded, and a table says what " +
 			"that lost. An import\n" +
-			"that was interrupted goes on where it stopped.\n\n" +
+			"that was interrupted goes on where it stopped. With --lora SOURCE may be any " +
+			"gpt-oss, also 20b.\n\n" +
 			"Example: ossrun import ./my-tune\n" +
-			"         ossrun import tune-Q8_0.gguf --out /data/tune",
+			"         ossrun import tune-Q8_0.gguf --out /data/tune\n" +
+			"         ossrun import 20b --lora ./my-adapter",
 		Flags: flagTable(text(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
-			"-mxfp4 behind it, here)"), mark("json", "the result as a JSON object"), configFlag()),
+			"-mxfp4 behind it, here)"), mark("json", "the result as a JSON object"), configFlag(),
+			several("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name first, "+
+				"also to experts; FOLDER:0.5 adds half of it; may be given several times "+
+				"(default: none)",
+				func(v string) error {
+					ref, err := lora.Find(v)
+					if err != nil {
+						return fail(exitModel, "%s", err)
+					}
+					adapters = append(adapters, ref)
+					return nil
+				})),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "import needs one SOURCE, a folder, a GGUF file or "+
@@ -47,10 +62,15 @@ func importCommand(t Terminal) *cli.Command {
 				return err
 			}
 			if out == "" {
-				out = filepath.Base(importName(source, c.Args().First()) + "-mxfp4")
+				name := importName(source, c.Args().First())
+				for _, ref := range adapters {
+					name += "+" + ref.Name
+				}
+				out = filepath.Base(name + "-mxfp4")
 			}
 			show, done := showProgress(t)("importing")
-			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Progress: show})
+			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Lora: adapters,
+				Progress: show})
 			done()
 			switch {
 			case c.Context.Err() != nil:
@@ -75,7 +95,11 @@ func importSource(c *cli.Context, t Terminal, name string) (string, error) {
 		return name, nil
 	}
 	if !strings.HasPrefix(name, "hf:") {
-		return "", fail(exitModel, "there is no folder or file %s", name)
+		found, err := checkpoint.Resolve(name)
+		if _, unknown := errors.AsType[*models.UnknownModelError](err); unknown || found.Demo {
+			return "", fail(exitModel, "there is no folder or file %s", name)
+		}
+		return found.Path, err
 	}
 	target, err := models.ParseTarget(name)
 	if err != nil {
@@ -108,6 +132,9 @@ func importSource(c *cli.Context, t Terminal, name string) (string, error) {
 
 // importName is what a source is called.
 func importName(path, given string) string {
+	if e, ok := models.Lookup(given); ok {
+		return e.Spec.Name
+	}
 	if rest, ok := strings.CutPrefix(given, "hf:"); ok {
 		name, _, _ := strings.Cut(rest, "@")
 		return filepath.Base(name)

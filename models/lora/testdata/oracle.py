@@ -6,6 +6,9 @@ NAME/golden with logits of testdata/model/T1. The numbers are drawn, not trained
 which is what ossrun computes with; "unmerged" those of PEFT's forward pass in float32, with the
 adapter beside the weights: they differ by that rounding.
 
+experts/merged.safetensors has, for ossrun import --lora, every eighth row of some experts' matrices
+[in, out] as merge_and_unload gives them, merged in float64.
+
     pip install torch==2.13.0 transformers==5.19.0 peft==0.21.2 && python3 oracle.py
 """
 
@@ -87,6 +90,33 @@ def write(name, tokens, after, unmerged):
         json.dumps({"cases": [{"name": "merged"}, {"name": "unmerged"}]}) + "\n")
 
 
+@torch.no_grad()
+def experts():
+    config = LoraConfig(r=2, lora_alpha=6, task_type="CAUSAL_LM", target_modules=["q_proj"],
+                        target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
+                        rank_pattern={"experts.down_proj": 3}, alpha_pattern={"experts.down_proj": 4})
+    model = drawn(get_peft_model(base(), config), 77).eval()
+    model.peft_config["default"].base_model_name_or_path = "T1"
+    folder = HERE / "experts"
+    model.save_pretrained(folder, save_embedding_layers=False)
+    (folder / "README.md").unlink(missing_ok=True)
+    path = folder / "adapter_model.safetensors"
+    path.chmod(0o644)
+    save_file({k: v.bfloat16() for k, v in load_file(path).items()}, path)
+    for name, value in load_file(path).items():
+        if ".layers.0." in name:
+            print(name, list(value.shape))
+    model = PeftModel.from_pretrained(base(), folder).eval()
+    model = model.double().merge_and_unload()
+    kept = {}
+    for layer in (0, 3):
+        of = model.model.layers[layer].mlp.experts
+        for expert in (0, 7):
+            for matrix in ("gate_up_proj", "down_proj"):
+                kept[f"{layer}.{expert}.{matrix}"] = getattr(of, matrix)[expert, ::8].float().contiguous()
+    save_file(kept, folder / "merged.safetensors")
+
+
 def main():
     tokens = load_file(T1 / "golden/logits.safetensors")["len31.tokens"].int()
     before = logits(base(), tokens)
@@ -121,4 +151,6 @@ def main():
     write("q-and-half-patterns", tokens, after, unmerged)
 
 
-main()
+if __name__ == "__main__":
+    experts()
+    main()

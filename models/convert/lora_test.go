@@ -1,0 +1,167 @@
+package convert
+
+// Adapters on experts, against what PEFT's merge_and_unload makes of T1 (models/lora/testdata).
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+func adapter(t *testing.T, text string) lora.Ref {
+	t.Helper()
+	ref, err := lora.Find(filepath.Join("..", "lora", "testdata", text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// TestExpertsArePEFTs: before they are rounded, experts are PEFT's to the last bits of float32,
+// whatever form the base has.
+func TestExpertsArePEFTs(t *testing.T) {
+	_, released := golden(t, "T1")
+	merged, err := safetensors.Open(filepath.Join("..", "lora", "testdata", "experts",
+		"merged.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer merged.Close()
+	for name, path := range map[string]string{"MXFP4": released, "16 bits": twin(t, "T1", 2)} {
+		from, err := open(path, adapter(t, "experts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		for i := range merged.Header.Tensors {
+			want := merged.Tensor(i)
+			var layer, expert int
+			var matrix string
+			if _, err := fmt.Sscanf(strings.ReplaceAll(want.Name, ".", " "), "%d %d %s", &layer,
+				&expert, &matrix); err != nil {
+				t.Fatal(err)
+			}
+			in, out := want.Shape[0]*8, want.Shape[1]
+			got := make([]float32, in*out)
+			if err := from.Expert(fmt.Sprintf("model.layers.%d.mlp.experts.%s", layer, matrix),
+				expert, got); err != nil {
+				t.Fatal(err)
+			}
+			for row := range want.Shape[0] {
+				for o := range out {
+					v := math.Float32frombits(binary.LittleEndian.Uint32(want.Data[4*(row*out+o):]))
+					d := math.Abs(float64(got[o*in+row*8] - v))
+					if d > 1e-6*math.Abs(float64(v))+1e-9 {
+						t.Fatalf("%s: %s [%d, %d] is %v, PEFT's is %v", name, want.Name, row*8, o,
+							got[o*in+row*8], v)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestImportWithAdapters: dense weights are those of an adapter added at load, experts that no
+// adapter changes come back as they were, and another scale is another import.
+func TestImportWithAdapters(t *testing.T) {
+	base, released := golden(t, "T1")
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := Run(t.Context(), released, Options{Out: out}); err == nil ||
+		!strings.Contains(err.Error(), "needs no import") {
+		t.Fatalf("without an adapter: %v", err)
+	}
+	r, err := Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{adapter(t, "patterns")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, loss := range r.Layers {
+		if loss.Exact != loss.Blocks {
+			t.Errorf("layer %d: %+v", layer, loss)
+		}
+	}
+	got, err := checkpoint.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	want, err := checkpoint.Open(released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	if err := want.Adapt([]lora.Ref{adapter(t, "patterns")}); err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for _, tensor := range base.Spec.Tensors() {
+		a, b := want.Tensor(tensor.Name).Data, got.Tensor(tensor.Name).Data
+		if tensor.DType == models.BF16 && string(a) != string(b) {
+			t.Errorf("%s differs", tensor.Name)
+		}
+		if string(b) != string(base.Tensor(tensor.Name).Data) {
+			changed++
+		}
+	}
+	if changed == 0 {
+		t.Error("the adapter changed nothing")
+	}
+
+	out = filepath.Join(t.TempDir(), "experts")
+	r, err = Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{adapter(t, "experts")}})
+	if err != nil || r.Layers[0].Exact == r.Layers[0].Blocks || r.Layers[0].Relative() > 0.2 {
+		t.Errorf("%+v, %v", r.Layers, err)
+	}
+	whole, err := os.ReadFile(filepath.Join(out, checkpoint.ImportRecord))
+	if err != nil || !strings.Contains(string(whole), "experts:1") {
+		t.Errorf("it leaves %s, %v", whole, err)
+	}
+	none := adapter(t, "experts:0")
+	out = filepath.Join(t.TempDir(), "none")
+	r, err = Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{none}})
+	if err != nil || r.Layers[0].Exact != r.Layers[0].Blocks {
+		t.Errorf("none of it: %+v, %v", r.Layers, err)
+	}
+}
+
+// TestWrongExperts: what fits no matrix is refused before anything is written.
+func TestWrongExperts(t *testing.T) {
+	_, released := golden(t, "T1")
+	spec := modeltest.Tiny()
+	for want, change := range map[string]func(a *modeltest.Adapter){
+		"the pair of [4 64] and [128 4] fits no matrix of model.layers.0.mlp.experts in checkpoint": func(
+			a *modeltest.Adapter) {
+		},
+		"does not hold a pair of lora_A and lora_B for model.layers.0.mlp.experts (0.weight)": func(
+			a *modeltest.Adapter) {
+			a.Tensors = a.Tensors[:1]
+		},
+	} {
+		a := modeltest.NewAdapter(spec, "layers.0.self_attn.q_proj.weight")
+		for i := range a.Tensors {
+			a.Tensors[i].Name = strings.Replace(a.Tensors[i].Name, "self_attn.q_proj", "mlp.experts", 1)
+		}
+		change(a)
+		folder, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+		if err := a.Write(folder); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{
+			{Name: "x", Path: folder, Scale: 1}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("something was written")
+		}
+	}
+}

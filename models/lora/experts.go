@@ -1,0 +1,87 @@
+package lora
+
+// Adapters on experts, as PEFT's target_parameters makes them: for each of a layer's two matrices a
+// product for each expert, all in one pair of tensors. The numbers of a pair of rank r are
+//
+//	A [experts x r, in]: expert e has rows e*r to e*r+r-1
+//	B [out, r x experts]: expert e has every so many columns, from e on
+//
+// They are added to numbers that are rounded to MXFP4 afterwards (package convert), never to MXFP4.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+)
+
+// placeExperts finds the matrix of each pair by its shape: gate and up together are twice as wide.
+func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
+	blocks := map[string][]int{}
+	for _, t := range spec.Tensors() {
+		blocks[t.Name] = t.Shape
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.experts)) {
+		c := a.experts[name]
+		module, rest, _ := strings.Cut(name, " ")
+		if c.a.Data == nil || c.b.Data == nil || c.saved.Data != nil {
+			return fmt.Errorf("%s does not hold a pair of lora_A and lora_B for %s (%s)",
+				WeightsName, module, rest)
+		}
+		placed := false
+		for _, matrix := range [...]string{module + ".gate_up_proj", module + ".down_proj"} {
+			shape := blocks[matrix+"_blocks"] // experts, out, in / 32, 16
+			if shape == nil || a.changes[matrix] != nil {
+				continue
+			}
+			rank := config.Rank(matrix) * shape[0]
+			if slices.Equal(c.a.Shape, []int{rank, shape[2] * models.BlockSize}) &&
+				slices.Equal(c.b.Shape, []int{shape[1], rank}) {
+				c.scale, placed = config.Scale(matrix), true
+				a.changes[matrix] = c
+				break
+			}
+		}
+		if !placed {
+			return fmt.Errorf("%s: the pair of %v and %v fits no matrix of %s in %s%s", WeightsName,
+				c.a.Shape, c.b.Shape, module, spec.Name, trainedOn(config))
+		}
+	}
+	return nil
+}
+
+// AddExpert adds what adapters change of one of several experts' matrix to its values, [out, in].
+// Sums are made in float64 and rounded once, to float32.
+func AddExpert(matrix string, expert, experts int, to []float32, list []*Adapter) {
+	for _, one := range list {
+		c := one.changes[matrix]
+		if c == nil {
+			continue
+		}
+		all, in := c.a.Shape[0], c.a.Shape[1]
+		rank := all / experts
+		values := make([]float32, rank*in)
+		size := len(values) * c.a.DType.Bits() / 8
+		gguf.Floats(values, c.a.Data[expert*size:][:size], kinds[c.a.DType])
+		a, b, sum := make([]float64, len(values)), make([]float32, all), make([]float64, in)
+		for i, v := range values {
+			a[i] = float64(v)
+		}
+		for o := range c.b.Shape[0] {
+			row(b, c.b, o, all)
+			out := to[o*in:][:in]
+			for i, v := range out {
+				sum[i] = float64(v)
+			}
+			for r := range rank {
+				addScaled(sum, a[r*in:][:in], one.Scale*c.scale*float64(b[r*experts+expert]))
+			}
+			for i, v := range sum {
+				out[i] = float32(v)
+			}
+		}
+	}
+}
