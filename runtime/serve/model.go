@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
@@ -37,6 +38,9 @@ const demoContext = 16384
 // swapContext is the least context, in tokens, for which a model is loaded beside another one:
 // agents can work with it. Where there is room for less, the other model is unloaded.
 const swapContext = 32768
+
+// slowStart is a load of a GGUF file after which a copy that is mapped as it is is worth its disk.
+var slowStart = 10 * time.Second
 
 // ModelError is a model that is damaged or does not fit.
 type ModelError struct{ Err error }
@@ -154,6 +158,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		return m.reopen(failed, spec, s)
 	}
 	model.damaged = m.tellDamaged
+	began := time.Now()
 	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
 	switch {
 	// alone it may fit; if it does not, that error is the one to be told
@@ -168,7 +173,13 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	if slow := model.plan.Slow(); slow != "" {
 		m.options.Notify(found.Name + ": " + slow)
 	}
-	for _, note := range Notes(found.Words()) {
+	notes := Notes(found.Words())
+	if took := time.Since(began); found.GGUF != nil && took > slowStart {
+		notes = append(notes, fmt.Sprintf("each start puts the weights of this GGUF file in "+
+			"order, which took %.0f s. Run `ossrun import %s` once for a copy that starts at once "+
+			"(%.1f GB)", took.Seconds(), found.Path, float64(found.Bytes)/1e9))
+	}
+	for _, note := range notes {
 		m.options.Notify(found.Name + ": " + note)
 	}
 	if copyable {

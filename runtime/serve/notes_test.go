@@ -4,9 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // TestNotes: defaults of sampling that are not the released models', and ends that are not
@@ -35,6 +38,40 @@ func TestNotes(t *testing.T) {
 		"Harmony is used in place of its own chat template, which has <|im_start|> in place of " +
 			"Harmony's tokens"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestSlowGGUF: what makes the next start of a GGUF file fast is said after a slow one.
+func TestSlowGGUF(t *testing.T) {
+	ckpt, err := denseModel(t).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	path, err := modeltest.WriteGGUF(ckpt, t.TempDir(), "tune", modeltest.LlamaQ8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := checkpoint.Resolve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []time.Duration{0, slowStart} {
+		before := slowStart
+		slowStart = limit
+		m, said := denseModels(t, found, engine.DenseBF16, "")
+		err := m.Ensure(t.Context())
+		slowStart = before
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := false
+		for len(said) > 0 {
+			told = told || strings.Contains(<-said, "Run `ossrun import "+path+"` once")
+		}
+		if told != (limit == 0) {
+			t.Errorf("above %v it is told: %v", limit, told)
+		}
 	}
 }
 
