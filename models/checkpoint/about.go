@@ -18,7 +18,6 @@ import (
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/safetensors"
-	"github.com/ossrun/ossrun/models/store"
 )
 
 // About is what is shown of it.
@@ -54,30 +53,31 @@ func LookAt(path string) (About, error) {
 	switch {
 	case err != nil:
 		return About{}, err
-	case !stat.IsDir() && !gguf.Is(path):
-		return About{}, foreignFile(path)
-	case !stat.IsDir():
+	case stat.IsDir():
+		return aboutFolder(path)
+	case gguf.Is(path):
 		return aboutGGUF(path)
 	}
-	name := nameOf(path)
-	a, by := About{Format: "safetensors"}, ""
-	if repo, ok := store.RepoOf(absolutely(path)); ok {
-		by = safetensors.Show(repo.Owner)
+	return About{}, foreignFile(path)
+}
+
+func aboutFolder(path string) (a About, err error) {
+	a.Format = "safetensors"
+	name, files := nameOf(path), []string{filepath.Join(path, lora.WeightsName)}
+	if inside := originalIn(path); inside != "" {
+		path = inside
 	}
-	files := []string{filepath.Join(path, lora.WeightsName)}
-	if exists(filepath.Join(path, "config.json")) || originalIn(path) != "" {
-		if inside := originalIn(path); inside != "" {
-			path, a.Format = inside, "OpenAI's original layout"
-		}
-		config, err := models.ReadFile(filepath.Join(path, "config.json"))
-		if err == nil {
-			err = models.Foreign(config)
-		}
-		if err != nil {
+	config, err := models.ReadFile(filepath.Join(path, "config.json"))
+	switch {
+	case err != nil && !lora.Is(path):
+		return a, foreignFolder(path)
+	case err != nil:
+		a.Kind = "LoRA adapter for " + cmp.Or(lora.Of(path), "a model that it does not name")
+	default:
+		if err := models.Foreign(config); err != nil {
 			return a, err
 		}
-		c, err := Open(path)
-		if err != nil {
+		if c, err := Open(path); err != nil {
 			a.Trouble = err.Error()
 		} else if err := c.Close(); err != nil {
 			return a, err
@@ -87,40 +87,24 @@ func LookAt(path string) (About, error) {
 			return a, nil // Trouble says it
 		}
 		files, a.Kind = under(path, index.Files), kindOf(name, baseIn(path))
-		a.Words = wordsIn(path)
-		a.Rounded = importedIn(path)
-	} else if lora.Is(path) {
-		a.Kind = "LoRA adapter for " + cmp.Or(lora.Of(path), "a model that it does not name")
-	} else {
-		return a, foreignFolder(path)
+		a.Words, a.Rounded = wordsIn(path), importedIn(path)
 	}
-	experts, others := map[string]int64{}, map[string]int64{}
+	var seen census
 	for _, file := range files {
 		header, err := safetensors.Inspect(file)
 		if err != nil {
 			continue // Trouble says it
 		}
 		for _, t := range header.Tensors {
-			kind, to := string(t.DType), others
-			if !strings.HasSuffix(t.Name, "bias") && (strings.Contains(t.Name, ".mlp.experts.") ||
-				strings.Contains(t.Name, ".mlp.mlp")) {
-				to = experts
-			}
+			kind := string(t.DType)
 			if t.DType == models.U8 {
 				kind = "MXFP4"
 			}
-			to[kind] += t.End - t.Begin
+			seen.add(t.Name, kind, t.End-t.Begin)
 		}
 	}
-	a.By, a.Types = by, types(experts, others)
+	a.Types = seen.String()
 	return a, nil
-}
-
-func absolutely(path string) string {
-	if absolute, err := filepath.Abs(path); err == nil {
-		return absolute
-	}
-	return path
 }
 
 func aboutGGUF(path string) (About, error) {
@@ -132,35 +116,47 @@ func aboutGGUF(path string) (About, error) {
 	if _, err := gguf.ReadModel(path, gguf.ModelName(path)); err != nil {
 		a.Trouble = err.Error()
 	}
-	experts, others := map[string]int64{}, map[string]int64{}
+	var seen census
 	for name, t := range set.Tensors {
-		to := others
-		if strings.HasSuffix(name, "_exps.weight") {
-			to = experts
-		}
-		to[t.Type.String()] += t.End - t.Begin
+		seen.add(name, t.Type.String(), t.End-t.Begin)
 	}
-	says := func(keys ...string) string {
+	a.Types = seen.String()
+	says := func(keys ...string) (text string) {
 		for _, key := range keys {
-			if text, _ := set.Keys[key].(string); text != "" {
-				return text
+			if text, _ = set.Keys[key].(string); text != "" {
+				break
 			}
 		}
-		return ""
+		return text
 	}
 	if by := says("general.quantized_by", "general.organization", "general.author"); by != "" {
 		a.By = safetensors.Show(by)
 	}
 	a.Kind = kindOf(cmp.Or(says("general.name", "general.basename"), gguf.ModelName(path)),
 		says("general.base_model.0.name", "general.base_model.0.repo_url"))
-	a.Types = types(experts, others)
-	a.Words.Template, a.Words.Generation = set.Words()
+	a.Template, a.Generation = set.Words()
 	return a, nil
 }
 
-// types names those that take a hundredth of the bytes or more, the largest first.
-func types(experts, others map[string]int64) string {
-	list := func(of map[string]int64) string {
+// census counts the bytes of each type, of experts and of the rest.
+type census [2]map[string]int64
+
+func (c *census) add(tensor, kind string, bytes int64) {
+	of := &c[1]
+	if !strings.HasSuffix(tensor, "bias") && (strings.Contains(tensor, ".mlp.experts.") ||
+		strings.Contains(tensor, ".mlp.mlp") || strings.Contains(tensor, "_exps.")) {
+		of = &c[0]
+	}
+	if *of == nil {
+		*of = map[string]int64{}
+	}
+	(*of)[kind] += bytes
+}
+
+// String names those that take a hundredth of the bytes or more, the largest first.
+func (c *census) String() string {
+	var lists [2]string
+	for i, of := range c {
 		var sum int64
 		for _, n := range of {
 			sum += n
@@ -168,12 +164,12 @@ func types(experts, others map[string]int64) string {
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(of)),
 			func(name string) bool { return of[name] < sum/100 })
 		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(of[b], of[a]) })
-		return strings.Join(names, ", ")
+		lists[i] = strings.Join(names, ", ")
 	}
-	if len(experts) == 0 {
-		return list(others)
+	if lists[0] == "" {
+		return lists[1]
 	}
-	return fmt.Sprintf("experts %s, the rest %s", list(experts), list(others))
+	return fmt.Sprintf("experts %s, the rest %s", lists[0], lists[1])
 }
 
 // plainName is a model's name as the catalogue writes such names.
