@@ -4,10 +4,12 @@ package convert
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,77 @@ func TestExpertsArePEFTs(t *testing.T) {
 							got[o*in+row*8], v)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestExpertsAsModules: the same products as pairs of each expert, as unsloth saves them, give the
+// same numbers.
+func TestExpertsAsModules(t *testing.T) {
+	_, released := golden(t, "T1")
+	together := adapter(t, "experts")
+	file, err := safetensors.Open(filepath.Join(together.Path, lora.WeightsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const experts, size = 8, 2 // bytes of a number
+	a := modeltest.Adapter{Config: map[string]any{"peft_type": "LORA", "r": 2, "lora_alpha": 6,
+		"rank_pattern":  map[string]any{`down_projs\.\d+`: 3},
+		"alpha_pattern": map[string]any{`down_projs\.\d+`: 4}}}
+	for i := range file.Header.Tensors {
+		tensor := file.Tensor(i)
+		module, rest, ok := strings.Cut(tensor.Name, ".mlp.experts.")
+		if !ok {
+			continue
+		}
+		matrix, end := "down_projs", rest
+		if nested, is := strings.CutPrefix(rest, "base_layer."); is {
+			matrix, end = "gate_up_projs", nested
+		}
+		for e := range experts {
+			shape := []int{tensor.Shape[0] / experts, tensor.Shape[1]}
+			data := tensor.Data[e*len(tensor.Data)/experts:][:len(tensor.Data)/experts]
+			if strings.HasPrefix(end, "lora_B") {
+				shape, data = []int{tensor.Shape[0], tensor.Shape[1] / experts}, nil
+				for at := e; at < tensor.Shape[0]*tensor.Shape[1]; at += experts {
+					data = append(data, tensor.Data[at*size:][:size]...)
+				}
+			}
+			name := fmt.Sprintf("%s.mlp.experts.%s.%d.%s", module, matrix, e, end)
+			a.Tensors = append(a.Tensors, modeltest.Tensor{Name: name, Shape: shape, Data: data,
+				DType: string(tensor.DType)})
+		}
+	}
+	folder := t.TempDir()
+	if err := a.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	one, err := open(released, together)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	other, err := open(released, lora.Ref{Name: "modules", Path: folder, Scale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, tensor := range one.spec.Tensors() {
+		matrix, is := strings.CutSuffix(tensor.Name, "_blocks")
+		for e := range experts {
+			if !is {
+				break
+			}
+			x := make([]float32, tensor.Bytes()*2/experts)
+			y := slices.Clone(x)
+			err := errors.Join(one.Expert(matrix, e, x), other.Expert(matrix, e, y))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(x, y) {
+				t.Fatalf("expert %d of %s differs", e, matrix)
 			}
 		}
 	}
@@ -144,6 +217,18 @@ func TestWrongExperts(t *testing.T) {
 		"does not hold a pair of lora_A and lora_B for model.layers.0.mlp.experts (0.weight)": func(
 			a *modeltest.Adapter) {
 			a.Tensors = a.Tensors[:1]
+		},
+		"fits no matrix of model.layers.0.mlp.experts in": func(a *modeltest.Adapter) {
+			for i := range a.Tensors {
+				a.Tensors[i].Name = strings.Replace(a.Tensors[i].Name, "mlp.experts.",
+					"mlp.experts.down_projs.99.", 1)
+			}
+		},
+		"and [128 4] fits no matrix of model.layers.0.mlp.experts": func(a *modeltest.Adapter) {
+			for i := range a.Tensors {
+				a.Tensors[i].Name = strings.Replace(a.Tensors[i].Name, "mlp.experts.",
+					"mlp.experts.gate_up_projs.x.", 1)
+			}
 		},
 	} {
 		a := modeltest.NewAdapter(spec, "layers.0.self_attn.q_proj.weight")

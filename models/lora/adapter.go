@@ -44,6 +44,7 @@ type change struct {
 	a, b  safetensors.Tensor // [rank, in], [out, rank]
 	scale float64
 	saved safetensors.Tensor // what training made of the tensor; without Data: nothing
+	each  map[int]*change    // of experts' matrix, where experts are modules; else nil
 }
 
 // kinds are the types that an adapter's numbers may have.

@@ -1,10 +1,13 @@
 package lora
 
-// Adapters on experts, as PEFT's target_parameters makes them: for each of a layer's two matrices a
+// Adapters on experts. As PEFT's target_parameters makes them, each of a layer's two matrices has a
 // product for each expert, all in one pair of tensors. The numbers of a pair of rank r are
 //
 //	A [experts x r, in]: expert e has rows e*r to e*r+r-1
 //	B [out, r x experts]: expert e has every so many columns, from e on
+//
+// unsloth trains on a base in 4 bits whose experts are modules, gate_up_projs.0 and so on: each has
+// a pair of its own.
 //
 // They are added to numbers that are rounded to MXFP4 afterwards (package convert), never to MXFP4.
 
@@ -12,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
@@ -31,17 +35,37 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 			return fmt.Errorf("%s does not hold a pair of lora_A and lora_B for %s (%s)",
 				WeightsName, module, rest)
 		}
+		wanted, expert := "", -1 // "1.weight", or "0.down_projs.3.weight"
+		if parts := strings.Split(rest, "."); len(parts) == 4 {
+			n, err := strconv.ParseUint(parts[2], 10, 16)
+			if wanted = rest; err == nil {
+				wanted, expert = module+"."+strings.TrimSuffix(parts[1], "s"), int(n)
+			}
+		}
 		placed := false
 		for _, matrix := range [...]string{module + ".gate_up_proj", module + ".down_proj"} {
 			shape := blocks[matrix+"_blocks"] // experts, out, in / 32, 16
-			if shape == nil || a.changes[matrix] != nil {
+			whole := a.changes[matrix]
+			taken := whole != nil && (expert < 0 || whole.each == nil || whole.each[expert] != nil)
+			if shape == nil || taken || wanted != "" && wanted != matrix || expert >= shape[0] {
 				continue
 			}
-			rank := config.Rank(matrix) * shape[0]
+			named, experts := matrix, shape[0]
+			if expert >= 0 {
+				named, experts = fmt.Sprintf("%ss.%d", matrix, expert), 1
+			}
+			rank := config.Rank(named) * experts
 			if slices.Equal(c.a.Shape, []int{rank, shape[2] * models.BlockSize}) &&
 				slices.Equal(c.b.Shape, []int{shape[1], rank}) {
-				c.scale, placed = config.Scale(matrix), true
-				a.changes[matrix] = c
+				c.scale, placed = config.Scale(named), true
+				switch {
+				case expert < 0:
+					a.changes[matrix] = c
+				case whole == nil:
+					a.changes[matrix] = &change{each: map[int]*change{expert: c}}
+				default:
+					whole.each[expert] = c
+				}
 				break
 			}
 		}
@@ -57,7 +81,10 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 // Sums are made in float64 and rounded once, to float32.
 func AddExpert(matrix string, expert, experts int, to []float32, list []*Adapter) {
 	for _, one := range list {
-		c := one.changes[matrix]
+		c, expert, experts := one.changes[matrix], expert, experts
+		if c != nil && c.each != nil {
+			c, expert, experts = c.each[expert], 0, 1
+		}
 		if c == nil {
 			continue
 		}
