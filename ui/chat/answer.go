@@ -222,11 +222,7 @@ func (t *reasoningText) head() string {
 	if end.IsZero() {
 		end, verb = t.latest, "thinking,"
 	}
-	noun := "tokens"
-	if t.tokens == 1 {
-		noun = "token"
-	}
-	return fmt.Sprintf("%s %s, %s %s", verb, seconds(end.Sub(t.started)), thousands(t.tokens), noun)
+	return verb + " " + seconds(end.Sub(t.started)) + ", " + counted(t.tokens, "token")
 }
 
 func (t *reasoningText) runs(l layout, live bool) []run {
@@ -393,7 +389,7 @@ func (c *call) end(time.Time) {}
 // returned takes the end of a call that this process ran.
 func (c *call) returned(e session.ToolEnd, at time.Time) {
 	c.running, c.ended = false, at
-	if began := at.Add(-e.Took); began.After(c.started) { // else it waited to be allowed
+	if began := at.Add(-e.Took); began.After(c.started) { // else it waited
 		c.started = began
 	}
 	switch {
@@ -402,12 +398,7 @@ func (c *call) returned(e session.ToolEnd, at time.Time) {
 	case e.Err != nil:
 		c.failed = term.Clean(e.Err.Error())
 	}
-	if c.output == "" {
-		c.output = term.Clean(e.Result.Text)
-	}
-	if e.Result.Title != "" {
-		c.output = term.Clean(e.Result.Title)
-	}
+	c.output = term.Clean(cmp.Or(e.Result.Title, c.output, e.Result.Text))
 	c.files = e.Result.Files
 	for _, f := range e.Result.Files {
 		c.output = strings.TrimRight(c.output, "\n") + "\nwrote " + term.Clean(f)

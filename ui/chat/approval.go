@@ -205,8 +205,8 @@ func askedArguments(arguments string, width int) (rows []term.Row) {
 			name.Text = a.name
 			rows, name = append(rows, term.Wrap([]term.Span{name}, width)...), indent
 		}
-		rows = append(rows, term.Prefix(term.Wrap([]term.Span{{Text: a.value}},
-			max(width-wide-2, 1)), name, indent)...)
+		rows = append(rows, term.Prefix(term.Wrap(a.text, max(width-wide-2, 1)), name,
+			indent)...)
 	}
 	if len(all) == 0 {
 		rows = []term.Row{{{Text: "without arguments", Style: term.Dim}}}
@@ -214,10 +214,8 @@ func askedArguments(arguments string, width int) (rows []term.Row) {
 	return rows
 }
 
-type member struct{ name, value string }
-
 // members are those of a JSON object as they stand in it: two of one name are two.
-func members(text string) (all []member, ok bool) {
+func members(text string) (all []line, ok bool) {
 	d := json.NewDecoder(strings.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return nil, false
@@ -233,7 +231,7 @@ func members(text string) (all []member, ok bool) {
 		if json.Unmarshal(raw, &s) == nil && s != "" {
 			value = s
 		}
-		all = append(all, member{shownWhole(fmt.Sprint(name)), shownWhole(value)})
+		all = append(all, plainLine(shownWhole(fmt.Sprint(name)), shownWhole(value)))
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, false

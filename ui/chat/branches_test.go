@@ -79,8 +79,8 @@ func TestCompact(t *testing.T) {
 
 func TestContextColours(t *testing.T) {
 	s := newStage(t, 80, 24, Options{})
-	for used, want := range map[int]string{1000: "\x1b[2mcontext 1,000 of", 100_000: "\x1b[33mcontext 100,000 of",
-		120_000: "\x1b[1;31mcontext 120,000 of"} {
+	for used, want := range map[int]string{1000: "\x1b[2mcontext 1 %", 100_000: "\x1b[33mcontext 76 %",
+		120_000: "\x1b[1;31mcontext 92 %"} {
 		s.m.context = used
 		if !strings.Contains(s.m.View(), want) {
 			t.Errorf("%d tokens: no %q in %q", used, want, s.m.View())

@@ -4,12 +4,8 @@ package chat
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,12 +60,12 @@ func init() {
 			does: "the last answer, or code block N, into the clipboard"},
 		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
 			does: "the last picture that a tool made, or picture N"},
-		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionValues,
+		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionsFor("/resume "),
 			picks: true, does: "earlier conversations; WORDS search them"},
-		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionValues,
+		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionsFor("/resume "),
 			does: "go on with an earlier conversation"},
 		{name: "rename", argument: "NAME", run: (*Model).rename, does: "name this conversation"},
-		{name: "delete", argument: "ID|NAME", run: (*Model).remove, read: deleteValues,
+		{name: "delete", argument: "ID|NAME", run: (*Model).remove, read: sessionsFor("/delete "),
 			does: "delete this conversation, or another, for good"},
 		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
 			does: "write the conversation to a file"},
@@ -115,15 +111,6 @@ func nth(number string, count, otherwise int) (n int, ok bool) {
 		n, err = strconv.Atoi(number)
 	}
 	return n, err == nil && n >= 1 && n <= count
-}
-
-// hints are the lines shown over the editor while a command is typed.
-func hints(text string) []command {
-	name, _, ok := parseCommand(text)
-	if !ok {
-		return nil
-	}
-	return matching(name)
 }
 
 // typed is the command as it begins to be typed, usage as it is listed.
@@ -172,6 +159,7 @@ var keysHelp = [][2]string{
 	{"Shift/Alt+Enter, Ctrl+J", "new line"},
 	{"Esc", "stop the answer; what was said stays"},
 	{"Shift+Tab", "effort: low, medium, high"},
+	{"Ctrl+S", "earlier conversations: search, open, rename, delete"},
 	{"Ctrl+R", "search what was typed before"},
 	{"Ctrl+G", "write the message in $EDITOR"},
 	{"@path", "attach a text file; Tab completes"},
@@ -290,132 +278,5 @@ func (m *Model) copy(number string) tea.Cmd {
 		}
 		return noted(fmt.Sprintf("copied %s, if the terminal allows it",
 			counted(len([]rune(text)), "character")))
-	})
-}
-
-const nothingKept = "this chat keeps nothing (--no-history)"
-
-// sessionsShown is how many conversations /sessions lists.
-const sessionsShown = 30
-
-// sessions lists the kept conversations that have all words somewhere: in the menu, where one can
-// be chosen, or as lines.
-func (m *Model) sessions(words string) tea.Cmd {
-	if m.keeper.store == nil {
-		return m.showNotice(nothingKept)
-	}
-	if !m.plain {
-		m.editor.set("/sessions " + words)
-		switch {
-		case !m.menu.read: // they are about to be
-		case len(m.menu.values) == 0:
-			m.note("no other conversation is kept yet")
-		case len(m.choices()) == 0:
-			m.note(fmt.Sprintf("none of %s has %q",
-				counted(len(m.menu.values), "conversation"), words))
-		}
-		return nil
-	}
-	return m.do(func() outcome {
-		all := sessionChoices(m.keeper.store, "", "/resume ", m.clock())
-		have := having(all, words)
-		switch {
-		case len(all) == 0:
-			return failed(errors.New("no conversation is kept yet"))
-		case len(have) == 0:
-			return failed(fmt.Errorf("none of %s has %q", counted(len(all), "conversation"),
-				words))
-		}
-		var rows []line
-		for _, c := range have[:min(len(have), sessionsShown)] {
-			rows = append(rows, plainLine(c.session,
-				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
-		}
-		if hidden := len(have) - len(rows); hidden > 0 {
-			rows = append(rows, styledLine(term.Dim,
-				fmt.Sprintf("%d more: /sessions WORDS searches them", hidden)))
-		}
-		rows = append(rows, styledLine(term.Dim, "/resume ID goes on with one"))
-		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
-	})
-}
-
-// resume goes on with a kept conversation; "" is the latest other one.
-func (m *Model) resume(name string) tea.Cmd {
-	if m.keeper.store == nil {
-		return m.showNotice(nothingKept)
-	}
-	if name == "" {
-		return m.showError("/resume needs an ID or a name: /sessions lists them")
-	}
-	m.keep()
-	own, claimed := m.id, m.claiming
-	return m.do(func() outcome {
-		m.keeper.flush()
-		<-claimed // what was on the screen before may be this one
-		k, err := find(m.keeper.store, name)
-		if err != nil {
-			return failed(err)
-		}
-		r := m.claim(k, own)
-		return func(m *Model) tea.Cmd {
-			m.tools.markStale()
-			m.restore(r)
-			return nil
-		}
-	})
-}
-
-func (m *Model) rename(name string) tea.Cmd {
-	if name == "" {
-		return m.showError("/rename needs a name")
-	}
-	m.name = term.Clean(name)
-	m.keep()
-	return m.note("this conversation is called " + m.name)
-}
-
-// ExportName refuses a file's name that promises another form than there is.
-func ExportName(path string) error {
-	ext := strings.ToLower(filepath.Ext(path))
-	if slices.Contains([]string{"", ".md", ".markdown", ".txt", ".json"}, ext) {
-		return nil
-	}
-	return fmt.Errorf("%s files cannot be written. Use .md, .txt or .json", ext)
-}
-
-// export writes the conversation to a file, which must be new or one that this chat has written:
-// as JSON where its name ends so, with every branch, else the branch on the screen as markdown.
-func (m *Model) export(path string) tea.Cmd {
-	if path == "" {
-		return m.showError("/export needs a file. Type /export chat.md or /export chat.json.")
-	}
-	if err := ExportName(path); err != nil {
-		return m.showError(err.Error())
-	}
-	path = filepath.Clean(fromHome(path))
-	text, err := []byte(m.conversation.document(m.options.Model.ID(), m.system)), error(nil)
-	if strings.EqualFold(filepath.Ext(path), ".json") {
-		text, err = json.MarshalIndent(m.snapshot(), "", "  ")
-		text = append(text, '\n')
-	}
-	if err != nil {
-		return m.showError("export: " + err.Error())
-	}
-	own := m.saved[path]
-	return m.do(func() outcome {
-		if _, err := os.Lstat(path); !own && err == nil {
-			return failed(fmt.Errorf("%s exists: /export does not overwrite a file that this chat "+
-				"has not written", path))
-		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return failed(fmt.Errorf("export: %w", err))
-		}
-		if err := writeFile(path, text, 0o600); err != nil {
-			return failed(fmt.Errorf("export: %w", err))
-		}
-		return func(m *Model) tea.Cmd {
-			m.saved[path] = true
-			return m.showNotice("saved to " + path)
-		}
 	})
 }

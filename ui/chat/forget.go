@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -69,6 +67,11 @@ func ignoreMissing(err error) error {
 
 // eraseClosed is erase for one that a chat may have open.
 func (p Places) eraseClosed(k *savedChat) error {
+	return p.whileClosed(k, func() error { return p.erase(k) })
+}
+
+// whileClosed works on a conversation that no other chat has open, and none can open meanwhile.
+func (p Places) whileClosed(k *savedChat, work func() error) error {
 	if p.Claim != nil {
 		release, ok := p.Claim(k.ID)
 		if !ok {
@@ -76,7 +79,7 @@ func (p Places) eraseClosed(k *savedChat) error {
 		}
 		defer release()
 	}
-	return p.erase(k)
+	return work()
 }
 
 // forget takes lines out of the file, with what is still to be written.
@@ -138,7 +141,7 @@ func (m *Model) confirmRows() []term.Row {
 		return nil
 	}
 	rows := term.Wrap([]term.Span{{Text: m.confirming.text + "  ", Style: term.Bold | term.Yellow},
-		{Text: "y", Style: term.Bold}, {Text: " delete · any other key keep"}},
+		{Text: "y", Style: term.Bold}, {Text: " deletes · any other key keeps"}},
 		max(m.width-2*m.margin(), 1))
 	margin := term.Span{Text: strings.Repeat(" ", m.margin())}
 	return term.Prefix(rows, margin, margin)
@@ -173,8 +176,8 @@ func (m *Model) remove(name string) tea.Cmd {
 }
 
 func (m *Model) removeOther(k *savedChat) tea.Cmd {
-	text := fmt.Sprintf("Delete %q of %s for good?", term.Clean(k.Name),
-		k.Changed.Local().Format(time.DateOnly))
+	text := fmt.Sprintf("Delete %q (%s) for good?", term.Clean(k.Name),
+		ago(k.Changed, m.clock()))
 	return m.confirm(text, func(m *Model) tea.Cmd { return m.erased(k, Places.eraseClosed) })
 }
 
@@ -190,14 +193,12 @@ func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.C
 	return m.do(func() outcome {
 		err := m.keeper.forget(k.ID, func() error { return erase(places, k) })
 		return func(m *Model) tea.Cmd {
-			m.menu.asked = ""
 			if err != nil {
-				return tea.Batch(m.showError("The conversation was not deleted: "+err.Error()+"."),
-					m.offer())
+				m.showError("The conversation was not deleted: " + err.Error() + ".")
+			} else {
+				m.note(fmt.Sprintf("%q was deleted.", term.Clean(k.Name)))
 			}
-			m.note(fmt.Sprintf("%q was deleted.", term.Clean(k.Name)))
-			m.recent = slices.DeleteFunc(m.recent, func(c choice) bool { return c.session == k.ID })
-			return m.offer()
+			return m.listAgain()
 		}
 	})
 }

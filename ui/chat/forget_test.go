@@ -133,7 +133,7 @@ func TestDeleted(t *testing.T) {
 	}
 	taken.Delete(secretID)
 	run(s.send(key("d")))
-	if !strings.Contains(s.text(), `Delete "the secret question again" of `) {
+	if !strings.Contains(s.text(), `Delete "the secret question again" (`) {
 		t.Fatalf("d does not ask:\n%s", s.text())
 	}
 	run(s.send(key("y")))

@@ -44,7 +44,9 @@ func newHistory(path string) *history {
 }
 
 // walking tells whether what is shown is an earlier question.
-func (h *history) walking() bool { return h.at < len(h.entries) }
+func (h *history) walking(shown string) bool {
+	return h.at < len(h.entries) && h.entries[h.at] == shown
+}
 
 // older and newer return what to show instead of text; ok is false at either end.
 func (h *history) older(text string) (string, bool) {

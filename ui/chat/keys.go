@@ -30,6 +30,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		m.paste(lineEnds.Replace(string(k.Runes)))
 		return nil
 	}
+	if m.prompted != nil && (name == "enter" || name == "esc" || name == "ctrl+c") {
+		return m.answerPrompt(name == "enter")
+	}
 	if m.searching != nil && m.searchKey(k, name) {
 		return nil
 	}
@@ -43,8 +46,8 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if m.page != nil && m.pageKey(name) {
 		return nil
 	}
-	if id := m.listed(); id != "" && (name == "d" || name == "delete") {
-		return m.remove(id)
+	if cmd, ok := m.listKey(name); ok {
+		return cmd
 	}
 	switch name {
 	case "enter":
@@ -55,7 +58,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "alt+enter", "ctrl+j":
 		e.insert("\n")
 	case "esc":
-		if len(m.choices()) > 0 {
+		if c, _ := wanted(e.text); c != nil || len(m.choices()) > 0 {
 			e.set("")
 			return nil
 		}
@@ -80,6 +83,11 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		m.find()
 	case "ctrl+g":
 		return m.compose()
+	case "ctrl+s":
+		if c, _ := wanted(e.text); c == nil && e.text != "" {
+			m.remember(e.text) // Up brings it back
+		}
+		return m.sessions("")
 	case "?":
 		if e.text == "" {
 			return m.help()

@@ -34,6 +34,7 @@ type menu struct {
 	asked  string   // the command whose values were asked for when its name was typed
 	values []choice // what was read of them
 	read   bool     // it was
+	reads  int      // begun so far: only the latest counts
 }
 
 // wanted is the command whose values the text asks for, nil if there is none, and the words by
@@ -53,17 +54,22 @@ func wanted(text string) (*command, string) {
 // choices are the rows of the menu for what is typed.
 func (m *Model) choices() []choice {
 	text := m.editor.text
+	if m.prompted != nil {
+		return nil
+	}
 	if text == "" {
 		return m.recentChoices()
 	}
 	c, words := wanted(text)
-	if c == nil {
+	if name, _, ok := parseCommand(text); c == nil && ok {
 		var rows []choice
-		for _, c := range hints(text) {
+		for _, c := range matching(name) {
 			rows = append(rows, choice{text: c.typed(), name: c.usage(),
 				columns: []string{c.does}})
 		}
 		return rows
+	} else if c == nil {
+		return nil
 	}
 	all := m.menu.values
 	if c.values != nil {
@@ -89,18 +95,19 @@ func having(all []choice, words string) (rows []choice) {
 func (m *Model) offer() tea.Cmd {
 	c, _ := wanted(m.editor.text)
 	if c == nil || c.read == nil || m.plain {
-		m.menu = menu{of: m.menu.of, at: m.menu.at}
+		m.menu = menu{of: m.menu.of, at: m.menu.at, reads: m.menu.reads}
 		return nil
 	}
 	if m.menu.asked == c.name {
 		return nil
 	}
 	m.menu.asked, m.menu.values, m.menu.read = c.name, nil, false
-	read := c.read(m)
+	m.menu.reads++
+	read, n := c.read(m), m.menu.reads
 	return m.do(func() outcome {
 		values := read()
 		return func(m *Model) tea.Cmd {
-			if m.menu.asked == c.name {
+			if m.menu.asked == c.name && m.menu.reads == n {
 				m.menu.values, m.menu.read = values, true
 			}
 			return nil
@@ -127,7 +134,7 @@ func (m *Model) chosen() *choice {
 // move goes through the menu, and reports whether there is one.
 func (m *Model) move(by int) bool {
 	rows := m.choices()
-	if len(rows) == 0 || m.plain || m.history.walking() {
+	if len(rows) == 0 || m.plain || m.history.walking(m.editor.text) {
 		return false
 	}
 	at := -1
@@ -187,9 +194,13 @@ func (m *Model) hintRows(most int) []term.Row {
 	var keys []term.Row
 	if c, _ := wanted(m.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
 		most > 2 {
-		most--
+		most = max(m.height-8, most) - 1
+		text := "Type to search · Down chooses · Enter opens · Esc closes"
+		if m.listed() != "" {
+			text = "Enter opens · r renames · d deletes · e exports · Esc closes"
+		}
 		keys = []term.Row{{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
-			Text: term.Cut("Up and Down choose · Enter resumes · d deletes the chosen one",
+			Text: term.Cut(fmt.Sprintf("%s · %d of %d", text, at+1, len(rows)),
 				max(m.width-2*m.margin(), 0))}}}
 	}
 	above, below := 0, len(rows)
@@ -312,16 +323,12 @@ func modelValues(m *Model) func() []choice {
 	}
 }
 
-// sessionValues are the kept conversations, the latest first, without this one.
-func sessionValues(m *Model) func() []choice {
-	store, own, clock := m.keeper.store, m.id, m.clock
-	return func() []choice { return sessionChoices(store, own, "/resume ", clock()) }
-}
-
-// deleteValues are the conversations that /delete can delete beside the one on the screen.
-func deleteValues(m *Model) func() []choice {
-	store, own, clock := m.keeper.store, m.id, m.clock
-	return func() []choice { return sessionChoices(store, own, "/delete ", clock()) }
+// sessionsFor are the kept conversations that a command can take, without that on the screen.
+func sessionsFor(command string) func(m *Model) func() []choice {
+	return func(m *Model) func() []choice {
+		store, own, clock := m.keeper.store, m.id, m.clock
+		return func() []choice { return sessionChoices(store, own, command, clock()) }
+	}
 }
 
 // listed is the conversation that was chosen with Up or Down in a list of them, "" for none.

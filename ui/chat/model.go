@@ -43,8 +43,9 @@ type Model struct {
 	history      *history
 	asking       *approvalAsk // a tool's open question
 	confirming   *confirmation
-	live         *live // nil: nothing is being written
-	turns        int   // turns begun so far
+	prompted     *prompted // a text that is asked for
+	live         *live     // nil: nothing is being written
+	turns        int       // turns begun so far
 
 	tools    toolbox
 	keeper   saver

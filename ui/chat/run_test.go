@@ -130,7 +130,7 @@ func TestInATerminal(t *testing.T) {
 	w.until("Ask something")
 	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
 	w.until("done.")
-	w.until("context 213 of")
+	w.until("context <1 %")
 	w.compare("terminal.screen")
 	w.typing("\x14") // Ctrl+T
 	w.until("│ The user asks")

@@ -89,7 +89,7 @@ func TestSessions(t *testing.T) {
 		turn(answering("Paris"), []session.Event{stopped(9, 2)}))
 	s.choose("/sessions")
 	s.keys("enter")
-	if !strings.Contains(s.text(), "no other conversation is kept yet") {
+	if !strings.Contains(s.text(), "No other conversation is kept yet") {
 		t.Errorf("none:\n%s", s.text())
 	}
 	s.keys("ctrl+u")
@@ -113,7 +113,7 @@ func TestSessions(t *testing.T) {
 	s.keys("ctrl+w")
 	s.typing("nowhere")
 	s.keys("enter")
-	if !strings.Contains(s.text(), `none of 2 conversations has "nowhere"`) {
+	if !strings.Contains(s.text(), `No conversation contains "nowhere" (2 searched)`) {
 		t.Errorf("/sessions nowhere:\n%s", s.text())
 	}
 	s.keys("ctrl+w", "down") // France is the latest, the cache the next

@@ -73,7 +73,7 @@ func (m *Model) readRecent() tea.Cmd {
 	if m.keeper.store == nil || m.plain || len(m.conversation.first) > 0 {
 		return nil
 	}
-	read := sessionValues(m)
+	read := sessionsFor("/resume ")(m)
 	return m.do(func() outcome {
 		all := read()
 		all = slices.Clone(all[:min(len(all), mostRecent)]) // the texts of the others can go

@@ -170,6 +170,17 @@ var states = []struct {
 			s.choose("/sessions")
 			s.keys("down")
 		}},
+	{name: "rename", o: func(t *testing.T) Options { return Options{Store: earlierChats(t)} },
+		play: func(s *stage) {
+			s.choose("/sessions")
+			s.keys("down", "r")
+		}},
+	{name: "delete", o: func(t *testing.T) Options { return Options{Store: earlierChats(t)} },
+		play: func(s *stage) {
+			s.choose("/sessions")
+			s.keys("down")
+			s.send(s.send(key("d"))())
+		}},
 	{name: "help", play: func(s *stage) { s.ask("/help") }},
 	{name: "context-75", turns: [][]session.Event{turn(answering("Long."),
 		[]session.Event{used(100_000, 5)})}, play: func(s *stage) {

@@ -6,8 +6,7 @@
 // exactly as many as it has, so the terminal never scrolls by itself.
 //
 // The status has model, device, effort and tools on the left, cached tokens, speed and context on
-// the right, each with what it is. On a narrow screen its pieces become short before any is left
-// out, and the context stays longest.
+// the right, each with what it is. On a narrow screen some are left out, and the context stays.
 
 package chat
 
@@ -44,9 +43,10 @@ func (m *Model) View() string {
 	hints := slices.Concat(m.confirmRows(), m.askRows(), m.queuedRows(),
 		m.hintRows(max(m.height/3, 1)))
 	editor, caret := m.editorRows(max(min(m.height/3, 10), 1))
-	bottom := append(append(append([]term.Row{m.ruleRow()}, hints...), editor...), m.statusRow())
+	bottom := append(append(append([]term.Row{nil}, hints...), editor...), m.statusRow())
 	// a screen of a few rows: the editor is what matters
-	if spare := len(bottom) + 1 - m.height; spare > 0 {
+	spare := len(bottom) + 1 - m.height
+	if spare > 0 {
 		bottom = bottom[min(spare, len(bottom)-1):]
 		if m.height == 1 {
 			bottom = editor[:1]
@@ -64,6 +64,9 @@ func (m *Model) View() string {
 		unfolded: m.unfolded, now: m.now, notices: m.notices, asking: m.asking != nil,
 		loading: m.options.Loading.text(m.now),
 	})
+	if spare <= 0 {
+		bottom[0] = m.ruleRow() // which knows how much of the body is out of sight
+	}
 	var b strings.Builder
 	for _, row := range body {
 		b.WriteString(strings.Repeat(" ", margin))
@@ -92,6 +95,9 @@ func (m *Model) clip(row string) string {
 // of sight how far.
 func (m *Model) ruleRow() term.Row {
 	note := m.message
+	if m.prompted != nil {
+		note = m.prompted.label
+	}
 	if below := m.front().below(); note == "" && below > 0 {
 		note = "↓ " + counted(below, "more row") + ", PgDn"
 	}
@@ -157,13 +163,12 @@ func (m *Model) editorRows(most int) ([]term.Row, place) {
 		place{1 + row, 1 + term.Width(first.Text) + column}
 }
 
-// A field is one piece of the status. Where they do not all fit, those of the highest rank become
-// short first, then go first.
+// A field is one piece of the status. Where they do not all fit, the highest rank goes first.
 type field struct {
-	text, short string // no short: it has no other form
-	style       term.Style
-	rank        int
-	right       bool
+	text  string
+	style term.Style
+	rank  int
+	right bool
 }
 
 func (m *Model) statusRow() term.Row {
@@ -180,25 +185,9 @@ func (m *Model) statusRow() term.Row {
 			row = append(row, term.Span{Text: strings.Repeat(" ", max(gap, 0))})
 			return append(row, right...)
 		}
-		fields = narrower(fields)
+		last := slices.MaxFunc(fields, func(a, b field) int { return a.rank - b.rank })
+		fields = slices.DeleteFunc(fields, func(f field) bool { return f == last })
 	}
-}
-
-// narrower makes one field short, or leaves one out if all are.
-func narrower(fields []field) []field {
-	at := 0
-	for i, f := range fields {
-		best := fields[at]
-		if long := f.short != ""; long == (best.short != "") && f.rank > best.rank ||
-			long && best.short == "" {
-			at = i
-		}
-	}
-	if f := &fields[at]; f.short != "" {
-		f.text, f.short = f.short, ""
-		return fields
-	}
-	return slices.Delete(fields, at, at+1)
 }
 
 func (m *Model) statusFields() []field {
@@ -224,18 +213,11 @@ func (m *Model) statusFields() []field {
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
 	if tools := m.tools.offers(); len(tools) > 0 {
-		f := field{text: counted(len(tools), "tool"), style: term.Dim, rank: 7}
-		if len(tools) <= 3 {
-			var names []string
-			for _, o := range tools {
-				names = append(names, term.Clean(o.name))
-			}
-			text := strings.Join(names, ", ")
-			if f.text, f.short = text, f.text; len(f.short) >= len(text) {
-				f.short = ""
-			}
+		text := counted(len(tools), "tool")
+		if len(tools) == 1 {
+			text = term.Clean(tools[0].name)
 		}
-		fields = append(fields, f)
+		fields = append(fields, field{text: text, style: term.Dim, rank: 7})
 	}
 	if m.cached > 0 && m.width >= 120 {
 		fields = append(fields, field{text: thousands(m.cached) + " tokens from cache",
@@ -259,9 +241,11 @@ func (m *Model) statusFields() []field {
 	case used > 0 && percent == "0":
 		percent = "<1"
 	}
-	return append(fields, field{text: fmt.Sprintf("context %s of %s, %s %%", thousands(used),
-		thousands(length), percent), short: "context " + percent + " %", style: style, rank: 1,
-		right: true})
+	text := "context " + percent + " %"
+	if m.width >= 100 {
+		text = fmt.Sprintf("context %s of %s, %s %%", thousands(used), thousands(length), percent)
+	}
+	return append(fields, field{text: text, style: style, rank: 1, right: true})
 }
 
 func joinFields(fields []field, right bool) term.Row {

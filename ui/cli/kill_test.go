@@ -40,7 +40,7 @@ func exported(t *testing.T, term *terminal) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "chat.md")
 	term.send("/export " + path + "\r")
-	term.wait("saved to")
+	term.wait("Saved to")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,225 @@
+// The list of kept conversations: it is searched by typing, and a chosen one is opened, renamed,
+// deleted or written to a file.
+//
+// What must stay true: a letter is one of the search until a row was chosen with Up or Down; what
+// another chat has open is not changed; every file and record is worked on outside Update.
+
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+const nothingKept = "this chat keeps nothing (--no-history)"
+
+// sessionsShown is how many conversations /sessions lists.
+const sessionsShown = 30
+
+// sessions lists the kept conversations that have all words somewhere: in the menu, where one can
+// be chosen, or as lines.
+func (m *Model) sessions(words string) tea.Cmd {
+	if m.keeper.store == nil {
+		return m.showNotice(nothingKept)
+	}
+	if !m.plain {
+		m.editor.set("/sessions " + words)
+		switch {
+		case !m.menu.read: // they are about to be
+		case len(m.menu.values) == 0:
+			m.note("No other conversation is kept yet.")
+		case len(m.choices()) == 0:
+			m.note(fmt.Sprintf("No conversation contains %q (%d searched).", words,
+				len(m.menu.values)))
+		}
+		return nil
+	}
+	return m.do(func() outcome {
+		all := having(sessionChoices(m.keeper.store, "", "/resume ", m.clock()), words)
+		var rows []line
+		for _, c := range all[:min(len(all), sessionsShown)] {
+			rows = append(rows, plainLine(c.session,
+				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
+		}
+		rows = append(rows, styledLine(term.Dim, counted(len(all), "conversation")+" found. "+
+			"/sessions WORDS searches them, /resume ID continues one."))
+		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
+	})
+}
+
+// resume goes on with a kept conversation; "" is the latest other one.
+func (m *Model) resume(name string) tea.Cmd {
+	if m.keeper.store == nil {
+		return m.showNotice(nothingKept)
+	}
+	if name == "" {
+		return m.showError("/resume needs an ID or a name: /sessions lists them")
+	}
+	m.keep()
+	own, claimed := m.id, m.claiming
+	return m.do(func() outcome {
+		m.keeper.flush()
+		<-claimed // what was on the screen before may be this one
+		k, err := find(m.keeper.store, name)
+		if err != nil {
+			return failed(err)
+		}
+		r := m.claim(k, own)
+		return func(m *Model) tea.Cmd {
+			m.tools.markStale()
+			m.restore(r)
+			return nil
+		}
+	})
+}
+
+func (m *Model) rename(name string) tea.Cmd {
+	if name == "" {
+		return m.showError("/rename needs a name")
+	}
+	m.name = term.Clean(name)
+	m.keep()
+	return m.note("this conversation is called " + m.name)
+}
+
+// A prompted text is asked for in the editor, in the place of what stood there.
+type prompted struct {
+	label, before string
+	take          func(m *Model, text string) tea.Cmd
+}
+
+// askFor asks for a text, which Enter takes and Esc does not.
+func (m *Model) askFor(label, text string, take func(m *Model, text string) tea.Cmd) tea.Cmd {
+	m.prompted = &prompted{label, m.editor.text, take}
+	m.editor.set(text)
+	return nil
+}
+
+// answerPrompt ends the question for a text.
+func (m *Model) answerPrompt(taken bool) tea.Cmd {
+	p, text := m.prompted, strings.TrimSpace(m.editor.text)
+	m.prompted = nil
+	m.editor.set(p.before)
+	if !taken || text == "" {
+		return nil
+	}
+	return p.take(m, text)
+}
+
+// listKey takes a key for the chosen conversation, and reports whether it was one.
+func (m *Model) listKey(name string) (tea.Cmd, bool) {
+	id := m.listed()
+	if id == "" {
+		return nil, false
+	}
+	called := m.chosen().name
+	switch name {
+	case "d", "delete":
+		return m.remove(id), true
+	case "r":
+		return m.askFor("New name: Enter renames, Esc keeps the old one", called,
+			func(m *Model, name string) tea.Cmd { return m.renameOther(id, name) }), true
+	case "e":
+		file := strings.Join(strings.FieldsFunc(strings.ToLower(called), notWord), "-") + ".md"
+		return m.askFor("Export to a .md, .txt or .json file: Enter writes it, Esc does not", file,
+			func(m *Model, path string) tea.Cmd {
+				return m.exportTo(path, func() (*savedChat, error) {
+					return find(m.keeper.store, id)
+				})
+			}), true
+	}
+	return nil, false
+}
+
+// renameOther renames a conversation that is not on the screen.
+func (m *Model) renameOther(id, name string) tea.Cmd {
+	places := m.places()
+	return m.do(func() outcome {
+		k, err := find(places.Store, id)
+		if err == nil {
+			err = places.whileClosed(k, func() error {
+				k.Name = term.Clean(name)
+				m.keeper.queue(k)
+				m.keeper.flush()
+				return places.Store.Unsaved(session.KindChat, k.ID)
+			})
+		}
+		return func(m *Model) tea.Cmd {
+			if err != nil {
+				m.showError("The conversation was not renamed: " + err.Error() + ".")
+			} else {
+				m.note(fmt.Sprintf("It is called %q now.", k.Name))
+			}
+			return m.listAgain()
+		}
+	})
+}
+
+// listAgain reads what lists show, after a change of it.
+func (m *Model) listAgain() tea.Cmd {
+	m.menu.asked = ""
+	if m.recent == nil {
+		return m.offer()
+	}
+	return tea.Batch(m.offer(), m.readRecent())
+}
+
+// ExportName refuses a file's name that promises another form than there is.
+func ExportName(path string) error {
+	ext := strings.ToLower(filepath.Ext(path))
+	if slices.Contains([]string{"", ".md", ".markdown", ".txt", ".json"}, ext) {
+		return nil
+	}
+	return fmt.Errorf("%s files cannot be written. Use .md, .txt or .json", ext)
+}
+
+// export writes the conversation on the screen to a file.
+func (m *Model) export(path string) tea.Cmd {
+	if path == "" {
+		return m.showError("/export needs a file. Type /export chat.md or /export chat.json.")
+	}
+	k := m.snapshot()
+	return m.exportTo(path, func() (*savedChat, error) { return k, nil })
+}
+
+// exportTo writes a conversation to a file, which must be new or one that this chat has written: as
+// JSON where its name ends so, with every branch, else the branch on the screen as markdown.
+func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
+	if err := ExportName(path); err != nil {
+		return m.showError(sentence(err.Error()))
+	}
+	path = filepath.Clean(fromHome(path))
+	own := m.saved[path]
+	return m.do(func() outcome {
+		if _, err := os.Lstat(path); !own && err == nil {
+			return failed(fmt.Errorf("%s exists: /export does not overwrite a file that this chat "+
+				"has not written", path))
+		}
+		k, err := read()
+		if err == nil {
+			s := k.saved()
+			text := []byte(s.Markdown())
+			if strings.EqualFold(filepath.Ext(path), ".json") {
+				text, err = s.Document()
+				text = append(text, '\n')
+			}
+			err = errors.Join(err, writeFile(path, text, 0o600))
+		}
+		if err != nil {
+			return failed(fmt.Errorf("export: %w", err))
+		}
+		return func(m *Model) tea.Cmd {
+			m.saved[path] = true
+			return m.showNotice("Saved to " + path + ".")
+		}
+	})
+}
