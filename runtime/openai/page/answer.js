@@ -142,7 +142,14 @@ function footer(chat, turn, live) {
   }
   if (all.length > 1) {
     const go = (step, name, mark) => {
-      const b = button(mark, () => { choose(chat, all[at + step]); save(chat); draw(); });
+      const b = button(mark, () => {
+        choose(chat, all[at + step]);
+        save(chat);
+        draw();
+        const { node } = views.get(all[at + step].id); // the key that was used stays
+        [...node.querySelectorAll(".step")].sort((b) => (b.ariaLabel === name ? -1 : 1))
+          .find((b) => !b.disabled).focus();
+      }, "plain step");
       b.disabled = !all[at + step];
       b.setAttribute("aria-label", name);
       return b;

@@ -26,6 +26,8 @@ function day(chat) {
   return days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 30 ? "This month" : "Earlier";
 }
 function list() {
+  if ($("list").querySelector("input")) return; // a name is being typed
+  const at = [...$("list").querySelectorAll("button")].indexOf(document.activeElement);
   const wanted = $("search").value.trim().toLowerCase(), groups = new Map();
   for (const c of chats) {
     const text = () => titleOf(c) + c.turns.map((t) => t.text + textOf(t)).join("\n");
@@ -37,6 +39,7 @@ function list() {
     el("h2", { textContent: name }), el("ul", {}, ...rows)]));
   const none = wanted && !groups.size;
   if (none) $("list").append(el("p", { className: "facts", textContent: "Nothing found." }));
+  $("list").querySelectorAll("button")[at]?.focus();
   $("title").textContent = chat ? titleOf(chat) : "ossrun";
   document.title = (chat?.title ? chat.title + " - " : "") + "ossrun";
 }
@@ -65,6 +68,7 @@ function rename(c, name) {
     input.onblur = null;
     if (keep && input.value.trim()) c.title = input.value.trim();
     await save(c);
+    input.remove();
     actions = null;
     list();
   };
@@ -135,6 +139,7 @@ function changed(c, turn) {
   if (turn) views.get(turn.id)?.update();
   draw();
   if (low) $("log").scrollTop = $("log").scrollHeight;
+  if (document.activeElement === document.body) $("log").focus({ preventScroll: true });
 }
 const examples = ["What can you help me with?", "Explain recursion with a short example in Python.",
   "What is the sum of the first 100 numbers, and why?"];
@@ -210,9 +215,13 @@ document.onkeydown = (e) => {
   } else if (control && e.shiftKey && k === "o") { e.preventDefault(); open(null); }
   else if (control && k === "k") { e.preventDefault(); drawer(phone.matches); $("search").focus(); }
   else if (control && k === "/") { e.preventDefault(); $("keys").showModal(); }
-  else if (k === "/" && e.target === document.body) { e.preventDefault(); $("text").focus(); }
+  else if (k === "/" && !/INPUT|TEXTAREA|SELECT/.test(e.target.nodeName)) {
+    e.preventDefault();
+    $("text").focus();
+  }
 };
 if (others) others.onmessage = async ({ data }) => {
+  if (!database) return;
   const c = await refresh(data);
   if (c === chat && !chats.includes(c) && !c.turns.some((t) => runs.has(t.id))) open(null);
   else if (c === chat) draw();

@@ -29,7 +29,9 @@ async function openKept() {
       opening.result.createObjectStore("chats", { keyPath: "id" });
       opening.result.createObjectStore("files", { keyPath: "id" });
     };
-    database = await asked(opening);
+    database = await Promise.race([asked(opening), later(5).then(() => {
+      throw new Error("The browser's database does not answer.");
+    })]);
     await takeOver();
     chats = await asked(database.transaction("chats").objectStore("chats").getAll());
     for (const c of chats) stored.add(c);

@@ -150,7 +150,7 @@ const runs = new Map(); // the answers that come, by the id of their turn
 async function run(chat, turn, files) {
   const stopper = new AbortController(), base = turn.items.length, began = performance.now();
   const here = { stop: () => stopper.abort(), due: 0 };
-  let first = 0, ended = null;
+  let first = 0, ended = null, kept = began;
   for (const name of ["error", "note", "facts", "ended"]) delete turn[name];
   runs.set(turn.id, here);
   chat.used = Date.now();
@@ -172,7 +172,10 @@ async function run(chat, turn, files) {
         (turn.seconds ??= {})[item.id] = (performance.now() - (first || began)) / 1000;
       }
       ended = take(turn, base, e) ?? ended;
-      if (e.type === "response.output_item.done" && chats.includes(chat)) save(chat);
+      if (chats.includes(chat) && performance.now() - kept > 2000) {
+        kept = performance.now();
+        save(chat);
+      }
       here.due ||= setTimeout(() => { here.due = 0; refreshView(turn); }, 30);
     }
     if (!ended && !turn.error) turn.error = "The answer ended before it was whole.";

@@ -137,6 +137,9 @@ def branch(page, n):
     expect(page.locator("article").last.locator(".row .facts").first).to_have_text(n)
 
 
+STORED = "asked(database.transaction('chats').objectStore('chats').getAll()).then((all) => all[0].turns.length)"
+
+
 @pytest.mark.parametrize("how", ["Edit, reload", "Edit, Escape", "Edit, 503", "Regenerate, 503", "Regenerate, reload", "Regenerate, stop", "Regenerate, break"])
 def test_nothing_is_lost_before_another_answer_is_there(page, how):
     ask(page, "[[think One.]] [[say First.]]")
@@ -153,6 +156,10 @@ def test_nothing_is_lost_before_another_answer_is_there(page, how):
         ask(page, "[[say Second.]]")
     if then in ("reload", "stop") and button == "Regenerate":
         expect(page.locator(".model")).to_contain_text("la la")
+        for _ in range(100):  # what has streamed is stored every two seconds
+            if page.evaluate(STORED) > 1:
+                break
+            page.wait_for_timeout(100)
     if then == "reload":
         page.reload()
     elif then in ("Escape", "stop"):
@@ -195,8 +202,11 @@ def test_any_turn_has_branches(page):
     expect(answer(page)).to_contain_text("Other.")
     branch(page, "3/3")
     shot(page, "branches")
-    page.get_by_role("button", name="Earlier version").click()
-    page.get_by_role("button", name="Earlier version").click()
+    page.get_by_role("button", name="Earlier version").focus()
+    page.keyboard.press("Enter")
+    branch(page, "2/3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Later version")).to_be_focused()
     expect(page.locator("article")).to_have_count(2)
     expect(page.locator(".model").last).to_contain_text("Below the first.")
     with page.expect_request(lambda r: r.method == "POST") as sent:
