@@ -132,11 +132,11 @@ function items(out, lines, i, depth) {
 function code(name, text) {
   const lang = language(name), lines = el("code"), block = el("div", { className: "code" });
   let at = 0, state = { frames: [] }, tokens = 0, last = [];
-  const show = (nodes, line, end) => {
+  const show = (nodes, line, start) => {
     const plain = !lang || tokens > mostTokens;
     const [found, next] = plain ? [[["", line]], state] : coloured(lang, state, line);
     tokens += found.length;
-    for (const [kind, t] of [...found, ["", end]]) {
+    for (const [kind, t] of [["", start], ...found]) {
       if (kind) nodes.push(el("span", { className: kind, textContent: t }));
       else if (typeof nodes.at(-1) === "string") nodes[nodes.length - 1] += t;
       else nodes.push(t);
@@ -145,14 +145,16 @@ function code(name, text) {
   };
   block.grow = (text) => {
     for (const n of last) n.remove();
+    [last, block.text] = [[], text];
+    if (at > text.length) return; // the line that has begun was the end
     const rest = text.slice(at).split("\n"), end = rest.pop(), nodes = [], open = [];
-    for (const line of rest) state = show(nodes, line, "\n");
+    for (const [i, line] of rest.entries()) state = show(nodes, line, at + i ? "\n" : "");
     lines.append(...nodes);
-    show(open, end, "");
+    show(open, end, at + rest.length ? "\n" : "");
     const count = lines.childNodes.length;
     lines.append(...open);
     last = [...lines.childNodes].slice(count);
-    [at, block.text] = [text.length - end.length, text];
+    at = text.length - end.length;
   };
   const wrap = button("Wrap", () => {
     wrap.setAttribute("aria-pressed", String(block.classList.toggle("wrap")));
@@ -192,9 +194,11 @@ function growing(box, finish = () => {}) {
   let at = 0, done = 0, fence = "", left = 0, blank = false, list = false;
   let tail = [], block = null, plain = null;
   const lay = (text) => {
-    const open = fence && fenceOf(text.slice(0, 200));
-    if (open && fence === open[1] && text.includes("\n")) {
-      const body = text.slice(text.indexOf("\n") + 1);
+    const end = text.indexOf("\n"), open = fence && end > 0 && fenceOf(text.slice(0, end));
+    if (open && fence === open[1]) {
+      // a last line of marks is the end of the block, which may still come
+      const body = text.slice(end + 1)
+        .replace(fence[0] === "`" ? /(^|\n) *`+ *$/ : /(^|\n) *~+ *$/, "");
       if (block) return block.grow(body);
       block = code(open[2], body);
     }
@@ -206,7 +210,8 @@ function growing(box, finish = () => {}) {
     if (end === done) return;
     for (const n of block ? [] : tail) n.remove();
     const nodes = block ? [block] : [...markdown(text.slice(done, end)).childNodes];
-    if (block) block.grow(text.slice(text.indexOf("\n", done) + 1, end).replace(/\n?.*\n?$/, ""));
+    const from = text.indexOf("\n", done) + 1, to = text.lastIndexOf("\n", end - 2);
+    if (block) block.grow(text.slice(from, Math.max(from, to))); // without the line that ends it
     else box.append(...nodes);
     finish(nodes);
     [done, tail, block, blank, list] = [end, [], null, false, false];

@@ -230,6 +230,19 @@ def test_tools_have_cards(page):
     expect(answer(page)).to_contain_text("And on.")
 
 
+@pytest.mark.parametrize("text,code", [("```go\nx := 1\n```", "x := 1"), ("```\na\n\nb\n``", "a\n\nb"), ("~~~\n~~~", ""), ("```sh\nls\n", "ls\n"),
+                                       ("1. a\n\n   ```py\n   x = 1\n\n   y = 2\n   ```\n2. b", "x = 1\n\ny = 2"), ("~~~\n```\n~~~", "```")])
+def test_code_that_ends_an_answer(page, text, code):
+    """Whole, and letter by letter."""
+    for step in (1, 3, 1000):
+        shown = page.evaluate("""([text, step]) => {
+          const box = document.createElement("div"), grow = growing(box);
+          for (let n = 0; n < text.length; ) grow(text.slice(0, n += step));
+          return [...box.querySelectorAll("pre")].map((p) => p.textContent);
+        }""", [text, step])
+        assert shown == [code], step
+
+
 BOMBS = {
     "quotes": ">" * 8_000, "backticks": "x " + "`" * 20_000, "pairs of backticks": "`a" * 9_000, "emphasis": "*a" * 9_000,
     "strong": "**a*b" * 4_000, "links": "[a](" * 5_000, "lists": "- " * 8_000, "blanks": "# " + " " * 20_000 + "x",
