@@ -15,7 +15,7 @@ import (
 const WorkerVerb = "gpu-worker"
 
 func startWorker(context.Context, engine.Settings, func(string)) (worker.Local, error) {
-	return nil, errors.New("--isolate needs Linux: leave it out")
+	return nil, errors.New("--isolate needs Linux. Remove --isolate")
 }
 
 func (b *Backend) Traffic() *Traffic { return nil }

@@ -116,7 +116,7 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 	if short {
 		return l.RoomHere(spec, s)
 	}
-	return engine.Room{}, fmt.Errorf("%s has no room for %s: %w", name, spec.Name, err)
+	return engine.Room{}, fmt.Errorf("%s has too little memory for %s: %w", name, spec.Name, err)
 }
 
 // shortContext is better than no context.
@@ -161,7 +161,7 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 	if d, ok := l.dev.(engine.Placer); ok {
 		r.MostPages, err = d.MostPages(spec, s, s.GPUMemoryUtilization)
 		if err == nil && r.MostPages == 0 {
-			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower "+
+			err = fmt.Errorf("%s has no memory for a KV page beside the weights: lower "+
 				"--max-num-batched-tokens", l.dev.Name())
 		}
 	}

@@ -66,7 +66,7 @@ func TestRoom(t *testing.T) {
 		"two cards have room": {2, 56 << 20, 0, nil, "layers 0-", ""},
 		"experts on the CPU":  {1, 1 << 30, 2, nil, "experts of 2 of them on the CPU", ""},
 		"nothing has room": {1, 1 << 30, 0, func(s *models.Spec) { s.Experts = 1 << 20 }, "",
-			"has no room for tiny: "},
+			"has too little memory for tiny: "},
 	} {
 		t.Run(what, func(t *testing.T) {
 			machine(t, x.cards, x.memory)

@@ -63,11 +63,11 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 		if topology && r.blocking(AMD) == nil {
 			r.problem(AMD, "kfd-skipped",
 				lineWith(r.kernelLog(ctx, m), "skipped device "+c.id),
-				"use a slot with PCIe atomics, or newer firmware for the card")
+				"use a slot with PCIe atomics, or newer firmware for the GPU")
 			g.Reason = "the kernel's compute driver passes it over"
 		} else if c.driver != "amdgpu" && r.blocking(AMD) == nil {
 			r.problem(AMD, "driver-not-loaded",
-				"an AMD card is there, but the amdgpu module does not hold it", loadAMDGPU)
+				"an AMD GPU is there, but the amdgpu module does not hold it", loadAMDGPU)
 		}
 		gpus = append(gpus, g)
 	}
@@ -238,7 +238,7 @@ func (r *Result) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 	case r.Platform == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
 		!exists(m.Files, "dev/kfd"):
 		r.problem(AMD, "wsl-amd", "no /dev/kfd and no /dev/dri in WSL2",
-			"AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones "+
+			"AMD's runtime reaches the GPU through /dev/dxg and librocdxg; older ones "+
 				"need HSA_ENABLE_DXG_DETECTION=1")
 	case strings.Contains(text, "Unable to open /dev/kfd"):
 		const unsupported = "not supported in kfd"

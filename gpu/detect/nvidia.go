@@ -49,7 +49,7 @@ func (r *Result) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 				"install NVIDIA's driver")
 		} else {
 			r.problem(NVIDIA, "driver-not-loaded",
-				"an NVIDIA card is there, but NVIDIA's kernel module is not loaded", loadNVIDIA)
+				"an NVIDIA GPU is there, but NVIDIA's kernel module is not loaded", loadNVIDIA)
 		}
 	}
 	for _, g := range gpus {
@@ -227,7 +227,7 @@ func mebibytes(s string) int {
 const (
 	loadNVIDIA = "modprobe nvidia; if that fails the module was not built for this kernel, or " +
 		"Secure Boot refuses it"
-	reseat = "reboot; reseat the card, check power and heat"
+	reseat = "reboot; reseat the GPU, check power and heat"
 )
 
 // nvidiaSayings are sentences of NVIDIA's tools or driver, and what they mean.
@@ -248,7 +248,7 @@ var nvidiaSayings = []struct{ words, code, remedy string }{
 		"install the driver's own libcuda.so.1 (Debian: libcuda1); in a container, start it with " +
 			"docker run --gpus all"},
 	{"No devices were found", "no-devices",
-		"look into dmesg for NVRM: Xid, check power cables; the card may be too old for this " +
+		"look into dmesg for NVRM: Xid, check power cables; the GPU may be too old for this " +
 			"driver, or held by vfio-pci"},
 }
 

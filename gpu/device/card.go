@@ -77,7 +77,7 @@ var ErrNone error = none{}
 
 type none struct{}
 
-func (none) Error() string        { return "no GPU driver is on this machine" }
+func (none) Error() string        { return "no GPU driver is installed" }
 func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 
 // listing walks through the devices that the vendors' drivers show, NVIDIA's before AMD's.

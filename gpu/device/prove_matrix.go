@@ -135,7 +135,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 			}
 			if got := sums[i*p.n+j]; float64(got) != want {
 				return fmt.Errorf("a product of integers is wrong at row %d, column %d: %v, not "+
-					"%v: the fragments lie elsewhere on this card", i, j, got, want), nil
+					"%v: the fragments have another layout on this GPU", i, j, got, want), nil
 			}
 		}
 	}

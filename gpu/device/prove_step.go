@@ -44,7 +44,7 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 	}
 	s := v.fast
 	if s.whole == nil {
-		return "a kernel of its phases is out of use, or the card has no room for it", nil
+		return "a kernel of its phases is out of use, or it does not fit on the GPU", nil
 	}
 	if err := d.wait(func() error { return s.sendState(v.batch, nil) }); err != nil {
 		return "", err

@@ -30,7 +30,7 @@ func TestWhatDoctorSaysRan(t *testing.T) {
 		t.Run(x.arch, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
 			if summary, _ := (&Card{Device: dev}).Verified(); strings.Contains(summary,
-				"no card had run") == x.ran {
+				"no GPU had run") == x.ran {
 				t.Error(summary)
 			}
 		})

@@ -107,11 +107,11 @@ func (r *reopening) Prove(ctx context.Context, report func(Trial)) ([]Proof, err
 			return nil, err
 		}
 		for _, f := range crash.Variants {
-			lost = append(lost, Proof{Variant: f, Why: "the card was lost: " + crash.Err.Error()})
+			lost = append(lost, Proof{Variant: f, Why: "the GPU was lost: " + crash.Err.Error()})
 		}
 		again, failed := r.reopen()
 		if failed != nil {
-			return nil, errors.Join(err, fmt.Errorf("open the card again: %w", failed))
+			return nil, errors.Join(err, fmt.Errorf("open the GPU again: %w", failed))
 		}
 		r.variants = again
 		for _, p := range lost {
@@ -134,7 +134,7 @@ func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 // opened again.
 func (c *Card) ProveStep(ctx context.Context) (p Proof, err error) {
 	if p, err = c.Device.proveStep(ctx); errors.Is(err, driver.ErrLost) {
-		p, err = Proof{Variant: DecodeStep, Why: "the card was lost: " + err.Error()}, c.reopen()
+		p, err = Proof{Variant: DecodeStep, Why: "the GPU was lost: " + err.Error()}, c.reopen()
 	}
 	if err == nil && !p.OK {
 		c.Disable(DecodeStep)
@@ -240,7 +240,7 @@ func untried(kernels string) string {
 	if kernels == ranOn {
 		return ""
 	}
-	return ", which no card had run when this was released"
+	return ", which no GPU had run when this was released"
 }
 
 func (t *Verification) summarise(kernels string) (summary string, wrong []string) {
@@ -250,20 +250,20 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 			right++
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, %s: %s", p.Variant,
+		wrong = append(wrong, fmt.Sprintf("%s is wrong on this GPU, %s: %s", p.Variant,
 			p.Variant.instead(), p.Why))
 	}
 	switch {
 	case t.failed != nil:
-		return fmt.Sprintf("%s; not proved on this card: %v", kernels, t.failed),
-			[]string{"the kernels could not be proved on this card: " + t.failed.Error()}
+		return fmt.Sprintf("%s; not proved on this GPU: %v", kernels, t.failed),
+			[]string{"the kernels could not be proved on this GPU: " + t.failed.Error()}
 	case len(t.Proofs) == 0:
 		return kernels, nil
 	case t.recorded:
-		return fmt.Sprintf("%s; %d of %d fast ones right on this card, as proved on %s", kernels,
+		return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, as proved on %s", kernels,
 			right, len(t.Proofs), t.When.Format(time.DateOnly)), wrong
 	}
-	return fmt.Sprintf("%s; %d of %d fast ones right on this card, proved now", kernels, right,
+	return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, proved now", kernels, right,
 		len(t.Proofs)), wrong
 }
 

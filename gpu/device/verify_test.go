@@ -42,9 +42,9 @@ func TestRecord(t *testing.T) {
 	if first.proved != 1 || got.recorded {
 		t.Errorf("proved %d times, %+v", first.proved, got)
 	}
-	if summary, wrong := got.summarise("k"); summary != "k; 1 of 2 fast ones right on this card, "+
+	if summary, wrong := got.summarise("k"); summary != "k; 1 of 2 fast kernels right on this GPU, "+
 		"proved now" || len(wrong) != 1 ||
-		!strings.Contains(wrong[0], "decode_down is wrong on this card") {
+		!strings.Contains(wrong[0], "decode_down is wrong on this GPU") {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	again := &scripted{}
@@ -53,7 +53,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
 	}
 	if summary, wrong := got.summarise("k"); !strings.HasPrefix(summary,
-		"k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
+		"k; 1 of 2 fast kernels right on this GPU, as proved on 20") || len(wrong) != 1 {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1",
@@ -107,7 +107,7 @@ func TestChosenVariants(t *testing.T) {
 		Proof{Variant: DecodeStep, Why: "the logits differ"})}
 	got := establish(t.Context(), folder, about, s)
 	if _, wrong := got.summarise("k"); s.proved != 1 || len(wrong) != 2 ||
-		wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the "+
+		wrong[1] != "decode_step is wrong on this GPU, slower kernels take its place: the "+
 			"logits differ" {
 		t.Errorf("proved %d times, %q", s.proved, wrong)
 	}
@@ -145,7 +145,7 @@ func TestLostCard(t *testing.T) {
 	got := establish(t.Context(), folder, about,
 		&reopening{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
 	if _, wrong := got.summarise("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
-		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card "+
+		wrong[0] != "decode_qkv is wrong on this GPU, slower kernels take its place: the GPU "+
 			"was lost: misaligned address" {
 		t.Errorf("opened %d times, %q", b.opened, wrong)
 	}
@@ -164,7 +164,7 @@ func TestCardStaysLost(t *testing.T) {
 	got := establish(t.Context(), "", Verification{},
 		&reopening{b, func() (variants, error) { return b, errors.New("it stays away") }})
 	if got.failed == nil || !strings.Contains(got.failed.Error(),
-		"open the card again: it stays away") {
+		"open the GPU again: it stays away") {
 		t.Errorf("%v", got.failed)
 	}
 	if got := establish(t.Context(), "", Verification{},
@@ -246,7 +246,7 @@ func TestProofThatDoesNotRun(t *testing.T) {
 		s := &scripted{err: errors.New("the card is gone")}
 		got := establish(t.Context(), folder, Verification{Card: "card"}, s)
 		if summary, wrong := got.summarise("k"); s.proved != 1 ||
-			summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
+			summary != "k; not proved on this GPU: the card is gone" || len(wrong) != 1 {
 			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
 		}
 	}
@@ -260,7 +260,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 	s := &scripted{proofs: outcome[:1]}
 	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
-	if summary, wrong := got.summarise("k"); summary != "k; 1 of 1 fast ones right on this card, "+
+	if summary, wrong := got.summarise("k"); summary != "k; 1 of 1 fast kernels right on this GPU, "+
 		"proved now" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}
@@ -300,7 +300,7 @@ func TestAbout(t *testing.T) {
 	stop() // at the first of its trials, of which each takes a second
 	c.Verify(ctx, folder)
 	if summary, _ := c.Verified(); !strings.HasSuffix(summary,
-		"not proved on this card: context canceled") {
+		"not proved on this GPU: context canceled") {
 		t.Error(summary)
 	}
 	if err := c.Close(); err != nil {

@@ -223,7 +223,7 @@ func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
 			return nil, fmt.Errorf("%s does not lie in the memory of these devices", b.Name)
 		}
 		if x.Region = w.parts[on]; x.Region == nil && w.data == nil {
-			return nil, fmt.Errorf("%s lies on another device", b.Name)
+			return nil, fmt.Errorf("%s is on another device", b.Name)
 		}
 	case engine.Cache:
 		x.Region, x.Offset = c.pool.parts[on], 0

@@ -60,7 +60,7 @@ func New(plan Plan, cards []engine.Device, host engine.Device,
 	for _, share := range plan.Shares {
 		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] ||
 			share.To <= share.From {
-			return nil, fmt.Errorf("a plan with layers %d to %d on card %d of %d", share.From,
+			return nil, fmt.Errorf("a plan with layers %d to %d on GPU %d of %d", share.From,
 				share.To-1, share.Card, len(cards))
 		}
 		if share.From != next {

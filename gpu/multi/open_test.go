@@ -281,7 +281,7 @@ func TestStreaming(t *testing.T) {
 		{"a fast bus", 1 << 30, 4, fast, 1, true},
 		{"a fast CPU", 1 << 30, 4, Rates{Link: 1e6, Bandwidth: 1e12, Multiply: 1e15}, 1, false},
 		{"rates that are not known", 1 << 30, 4, Rates{}, 1, false},
-		{"no room for two layers", 24 << 20, 4, fast, 1, false},
+		{"no memory for two layers", 24 << 20, 4, fast, 1, false},
 		{"no experts on the CPU", 1 << 30, 0, fast, 0, false},
 	} {
 		t.Run(x.what, func(t *testing.T) {

@@ -151,7 +151,7 @@ func (b *Backend) room(ask askRoom) (engine.Room, error) {
 func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
 	progress func(done, total int64)) (engine.Engine, error) {
 	if ckpt.Path == "" && ckpt.Spec.Name != models.Demo {
-		return nil, fmt.Errorf("%s lies in no file, so a GPU engine in a process of its own "+
+		return nil, fmt.Errorf("%s is not a file, so a GPU engine in a process of its own "+
 			"cannot open it", ckpt.Spec.Name)
 	}
 	b.mu.Lock()

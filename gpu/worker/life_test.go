@@ -153,7 +153,7 @@ func TestFileThatWentAway(t *testing.T) {
 	}
 	defer made.Close()
 	if _, err := b.Load(t.Context(), made, small, nil); err == nil ||
-		!strings.Contains(err.Error(), "lies in no file") {
+		!strings.Contains(err.Error(), "is not a file") {
 		t.Error(err)
 	}
 }

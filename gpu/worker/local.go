@@ -78,7 +78,7 @@ func checkSpec(s models.Spec) error {
 // checkSettings refuses settings that no machine can follow.
 func checkSettings(s engine.Settings) error {
 	if !(s.GPUMemoryUtilization >= 0 && s.GPUMemoryUtilization <= 1) {
-		return fmt.Errorf("%v of a card's memory", s.GPUMemoryUtilization)
+		return fmt.Errorf("%v of a GPU's memory", s.GPUMemoryUtilization)
 	}
 	if err := s.Check(); err != nil {
 		return err

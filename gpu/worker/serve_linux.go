@@ -26,7 +26,7 @@ func Serve(open Opener) error {
 	socket := os.NewFile(socketDescriptor, "socket")
 	info, err := socket.Stat()
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
-		return errors.New("this is the GPU worker: ossrun starts it, nobody else can use it")
+		return errors.New("this is the GPU worker: only ossrun can start it")
 	}
 	return serve(socket, os.NewFile(memoryDescriptor, "shared memory"), ThisBuild(), open)
 }
@@ -101,7 +101,7 @@ func asked[T any](m *message, do func(T) (*message, error)) (*message, error) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&v)
 	if err == nil && d.More() {
-		err = errors.New("something stands behind it")
+		err = errors.New("something follows it")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.kind, err)

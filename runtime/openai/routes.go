@@ -121,7 +121,7 @@ func (p *port) operations() []operation {
 		{"GET /api/ps", "Those in memory", p.ollama.Loaded, fields{answer: "models"}},
 		{"POST /api/show", "A model, as Ollama shows it", p.driver.Reading(p.ollama.Show),
 			fields{body: []string{"model! string"}, answer: "details model_info capabilities"}},
-		{"POST /api/pull", "Succeeds for a model that is here", p.driver.Reading(p.ollama.Pull),
+		{"POST /api/pull", "Succeeds for an installed model", p.driver.Reading(p.ollama.Pull),
 			fields{body: []string{"model! string", "stream boolean"}, answer: "status",
 				stream: ndjson}},
 		{"POST /api/embed", "", noEmbeddings, fields{}},

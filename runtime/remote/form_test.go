@@ -21,9 +21,9 @@ func formed() session.Request {
 func TestForms(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{\"primes\": [2, 3, 5]}`: "",
-		`{\"primes\": [2, 3.5]}`:  "the answer is not of the schema",
-		`Two, three and five.`:    "the answer is not of the schema",
-		``:                        "the answer is not of the schema",
+		`{\"primes\": [2, 3.5]}`:  "the answer does not match the schema",
+		`Two, three and five.`:    "the answer does not match the schema",
+		``:                        "the answer does not match the schema",
 	} {
 		s := &standIn{models: `{"data":[{"id":"m"}]}`, answers: [][]string{{
 			`{"choices":[{"delta":{"content":"` + answer + `"}}]}`,
@@ -57,7 +57,7 @@ func TestRefusedForms(t *testing.T) {
 			refuses: func(map[string]any) (int, string) { refused++; return 400, said }}
 		m, _ := s.open(t)
 		_, err := m.Start(t.Context(), formed())
-		if err == nil || !strings.Contains(err.Error(), "does not hold an answer to the schema") ||
+		if err == nil || !strings.Contains(err.Error(), "refuses the schema") ||
 			refused != 1 {
 			t.Errorf("%s: asked %d times, %v", said, refused, err)
 		}

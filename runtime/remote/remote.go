@@ -55,18 +55,18 @@ type Model struct {
 
 // Open asks the port at base for its models. What it lacks is told later, once.
 func Open(ctx context.Context, base, key string, report func(string)) (*Port, error) {
-	client, err := client.New(base, key)
+	to, err := client.New(base, key)
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{client: client, report: report}
+	p := &Port{client: to, report: report}
 	p.reasoning.Store("reasoning")
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	list, err := client.Models(ctx)
+	list, err := to.Models(ctx)
 	if err != nil {
-		client.Close()
-		return nil, fmt.Errorf("no OpenAI port answers at %s: %w", client.Root(), err)
+		to.Close()
+		return nil, fmt.Errorf("%s cannot be used: %w", to.Root(), client.Cause(err))
 	}
 	for _, m := range list {
 		p.ours = p.ours || m.Owner == "ossrun"
@@ -74,8 +74,8 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 			ContextLength: max(m.Max, m.Window, 0)})
 	}
 	if len(p.models) == 0 {
-		client.Close()
-		return nil, fmt.Errorf("the port at %s has no model", client.Root())
+		to.Close()
+		return nil, fmt.Errorf("the server at %s has no model", to.Root())
 	}
 	return p, nil
 }
@@ -106,7 +106,7 @@ func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
 		for _, m := range p.models {
 			names = append(names, m.ID)
 		}
-		return nil, fmt.Errorf("%w %q: the port at %s has %s", session.ErrUnknownModel, name,
+		return nil, fmt.Errorf("%w %q: the server at %s has %s", session.ErrUnknownModel, name,
 			p.client.Root(), strings.Join(names, ", "))
 	}
 	m := &Model{p, p.models[at]}
@@ -163,7 +163,7 @@ func (m *Model) ContextLength() int { return m.info.ContextLength }
 func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil || r.Prompt != nil {
 		return nil, &session.RequestError{Param: "final",
-			Msg: "a grammar cannot be handed to a port, only a schema"}
+			Msg: "a grammar cannot be sent to a server, only a schema"}
 	}
 	form, err := readForm(r.Schema)
 	if err != nil {
@@ -218,8 +218,7 @@ func (m *Model) refused(err error, body map[string]any) error {
 	}
 	text := strings.ToLower(e.Param + " " + e.Message)
 	if _, sent := body[formField]; sent && refusesForm(text) {
-		return fmt.Errorf("this port does not hold an answer to the schema, so it gives none: "+
-			"%w", err)
+		return fmt.Errorf("the server refuses the schema, so there is no answer: %w", err)
 	}
 	for _, o := range optional {
 		if _, sent := body[o.name]; !sent || !strings.Contains(text, o.name) {
@@ -227,7 +226,7 @@ func (m *Model) refused(err error, body map[string]any) error {
 		}
 		m.port.lacks.Store(o.name, true)
 		if o.without != "" {
-			m.port.once("this port takes no " + o.name + ": " + o.without)
+			m.port.once("the server does not accept " + o.name + ": " + o.without)
 		}
 		return nil
 	}
@@ -330,8 +329,8 @@ func check(form *jsonschema.Resolved, answer string) error {
 		err = form.Validate(value)
 	}
 	if err != nil {
-		return fmt.Errorf("the answer is not of the schema, which this port took and did not hold "+
-			"it to: %w", err)
+		return fmt.Errorf("the answer does not match the schema, which the server accepted and "+
+			"ignored: %w", err)
 	}
 	return nil
 }

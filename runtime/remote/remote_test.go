@@ -246,7 +246,7 @@ func TestWhatAPortLacks(t *testing.T) {
 		}
 	}
 	if all := strings.Join(*told, "\n"); len(*told) != 4 || !strings.Contains(all, "/effort changes") ||
-		!strings.Contains(all, "no tools here") || !strings.Contains(all, "counts no tokens") {
+		!strings.Contains(all, "no tools here") || !strings.Contains(all, "does not report token counts") {
 		t.Errorf("told %q", *told)
 	}
 	if m.ContextLength() != 0 {
@@ -274,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("an absent model: %v", err)
 	}
 	if _, err := Open(t.Context(), "http://127.0.0.1:1", "", nil); err == nil ||
-		!strings.Contains(err.Error(), "no OpenAI port answers at http://127.0.0.1:1") {
+		!strings.Contains(err.Error(), "http://127.0.0.1:1 cannot be used: connection refused") {
 		t.Errorf("nobody there: %v", err)
 	}
 }

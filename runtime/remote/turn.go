@@ -166,8 +166,8 @@ func (t *turn) end(err error) {
 			done.Finish, done.Err = session.FinishError, err
 		}
 	}
-	if !t.told {
-		t.port.once("this port counts no tokens: the context in use is not known")
+	if !t.told && done.Finish != session.FinishCancelled {
+		t.port.once("the server does not report token counts, so context use is an estimate")
 	}
 	t.write(done.Finish == session.FinishToolCalls)
 	done.Usage = t.usage

@@ -35,7 +35,7 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 	case err == nil:
 		return g, "a GPU that works", nil
 	case asked:
-		return nil, "", fmt.Errorf("%w; --device cpu computes without a GPU", err)
+		return nil, "", fmt.Errorf("%w. Use --device cpu", err)
 	}
 	if !errors.Is(err, gpu.ErrNone) {
 		why = err.Error()
@@ -165,7 +165,7 @@ func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec)
 		return nil, s, r, errors.Join(err, failed)
 	}
 	if given.Device == "gpu" || len(given.GPUs) > 0 || given.CPUExperts > 0 {
-		return nil, s, r, fmt.Errorf("%w; --device cpu computes without a GPU", err)
+		return nil, s, r, fmt.Errorf("%w. Use --device cpu", err)
 	}
 	m.sayCPU(err.Error())
 	if b, err = openCPU(given, m.options.Notify); err != nil {

@@ -124,7 +124,7 @@ func TestDeviceNone(t *testing.T) {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
 	if _, _, err := opened(t, "--device", "gpu"); err == nil ||
-		!strings.Contains(err.Error(), "no GPU driver is on this machine; --device cpu") {
+		!strings.Contains(err.Error(), "no GPU driver is installed. Use --device cpu") {
 		t.Errorf("%v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestDeviceFits(t *testing.T) {
 			continue
 		}
 		if err != nil || strings.HasPrefix(name, "cpu") != small ||
-			strings.Contains(said, " has no room for tiny: tiny does not fit: it needs ") != small {
+			strings.Contains(said, " has too little memory for tiny: tiny does not fit: it needs ") != small {
 			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestIsolateNothing(t *testing.T) {
 		}
 	}
 	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil ||
-		!strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
+		!strings.HasPrefix(err.Error(), "no GPU driver is installed. ") {
 		t.Error(err)
 	}
 }

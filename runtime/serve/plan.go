@@ -172,8 +172,8 @@ func (p Plan) Lines() []string {
 		if p.discrete {
 			what = "of host memory beside the weights"
 		}
-		line := fmt.Sprintf("at most %s %s: %s for the program and its requests, %s for "+
-			"conversations that are pushed out", gb(p.Ceiling), what, gb(p.Requests), gb(p.Swap))
+		line := fmt.Sprintf("at most %s %s under load: %s for requests, %s for "+
+			"evicted conversations", gb(p.Ceiling), what, gb(p.Requests), gb(p.Swap))
 		if p.Tools > 0 {
 			line += fmt.Sprintf(", %s for python", gb(p.Tools))
 		}
@@ -187,8 +187,8 @@ func (p Plan) Slow() string {
 	if p.OnDisk == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the %s of weights have no room in memory and are read from the disk "+
-		"as they are needed: answers are slow; free memory, or choose a smaller model",
+	return fmt.Sprintf("%s of the %s of weights do not fit in memory and are read from the disk: "+
+		"slow. Free memory, or choose a smaller model",
 		gb(p.OnDisk), gb(p.Weights))
 }
 

@@ -55,7 +55,7 @@ func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
 }
 
 func (r Requests) String() string {
-	line := fmt.Sprintf("at most %s for the program and its requests: %d at once, with %s of text",
+	line := fmt.Sprintf("at most %s for %d requests at a time, with %s of text",
 		gb(r.Ceiling), r.AtOnce, gb(r.Texts))
 	if r.Tools > 0 {
 		line += fmt.Sprintf("; at most %s for python", gb(r.Tools))

@@ -122,8 +122,8 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 		}
 		if p.devices != "1" {
 			note("preset %s: the guide uses %s GPUs for it; this engine uses a second one only "+
-				"for what the first has no room for, so only the batch of %d is as there; "+
-				"--engine vllm shows the command that vLLM takes it with",
+				"for what does not fit the first, so only the batch of %d is the same. "+
+				"--engine vllm shows vLLM's command",
 				o.Preset, p.devices, p.maxNumSeqs)
 		}
 	}
@@ -131,9 +131,8 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	s.MaxNumSeqs = cmp.Or(s.MaxNumSeqs, seqs)
 	s.MaxWaiting = cmp.Or(s.MaxWaiting, defaultMaxWaiting)
 	if s.MaxNumSeqs > s.MaxNumBatchedTokens {
-		note("%d requests cannot decode in steps of %d tokens: %[2]d run at once; "+
-			"--max-num-batched-tokens raises it",
-			s.MaxNumSeqs, s.MaxNumBatchedTokens)
+		note("--max-num-batched-tokens %[2]d limits the server to %[2]d requests at a time "+
+			"(--max-num-seqs is %[1]d)", s.MaxNumSeqs, s.MaxNumBatchedTokens)
 		s.MaxNumSeqs = s.MaxNumBatchedTokens
 	}
 	if !onGPU {

@@ -135,7 +135,7 @@ func (k *kept) lines() []string {
 	if k.pages == nil {
 		return nil
 	}
-	line := "conversations that are pushed out of that: up to " + gb(k.space) + " of host memory"
+	line := "evicted conversations: up to " + gb(k.space) + " of host memory"
 	if k.disk > 0 {
 		line += fmt.Sprintf(" and %s of %s", gb(k.disk), k.folder)
 	}

@@ -48,7 +48,7 @@ func (t *tokens) UnmarshalJSON(text []byte) error {
 	for len(b) > 0 {
 		id, n := binary.Uvarint(b)
 		if n <= 0 || id >= token.VocabSize {
-			return errors.New("what is stored is no token")
+			return errors.New("stored bytes are not a token")
 		}
 		*t, b = append(*t, int32(id)), b[n:]
 	}

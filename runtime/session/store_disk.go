@@ -459,7 +459,7 @@ func (s *diskStore) repair(why error) error {
 		s.over[key] = s.onDisk(Record{Kind: key.kind, Key: key.key})
 	}
 	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
-		"are taken over, the file is kept as %s", why, read, aside))
+		"are rescued, the file is kept as %s", why, read, aside))
 	return nil
 }
 

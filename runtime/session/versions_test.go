@@ -385,7 +385,7 @@ func TestDamageIsMetAfterAnOrderlyEnd(t *testing.T) {
 		t.Errorf("%d refused, %q", s.Refused(), *notes)
 	}
 	shut(t, s)
-	if last := (*notes)[len(*notes)-1]; !strings.Contains(last, "are taken over") {
+	if last := (*notes)[len(*notes)-1]; !strings.Contains(last, "are rescued") {
 		t.Errorf("%q", *notes)
 	}
 	s, notes, err = openAs(t, file, steps)

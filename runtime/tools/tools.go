@@ -121,8 +121,8 @@ func (t *Tools) builtin(name string, o Options) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("there is no tool %q: there are browser and python, and MCP servers by "+
-		"--tool-server and --mcp-config", name)
+	return fmt.Errorf("unknown tool %q. Use browser or python; --tool-server and "+
+		"--mcp-config add MCP servers", name)
 }
 
 func (t *Tools) openBrowser(o Options) error {

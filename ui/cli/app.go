@@ -65,10 +65,14 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 		return exitInterrupted
 	}
 	if text := err.Error(); text != "" {
-		t.report("%s", text)
+		t.report("%s", fileError.ReplaceAllString(text, "$1: $2"))
 	}
 	return exitCode(err)
 }
+
+// fileError is an error about a file as Go's library writes it; the name and the cause are enough.
+var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
+	`file or directory|permission denied|is a directory|not a directory|executable file not found)`)
 
 func newApp(t Terminal) *cli.App {
 	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON
@@ -122,7 +126,7 @@ OpenAI-compatible port.
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
 			near := cmp.Or(verbMeant(name), models.Nearest(name, verbs))
-			return fail(exitUsage, "%s; see ossrun --help", unknown("command", name, near))
+			return fail(exitUsage, "%s", unknown("command", name, near, "ossrun --help"))
 		}
 		return cli.ShowAppHelp(c)
 	}
@@ -168,7 +172,7 @@ func is[E error](err error) bool {
 func subcommandsOnly(words string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.NArg() > 0 {
-			return fail(exitUsage, "%s knows %s, not %q", c.Command.Name, words, c.Args().First())
+			return fail(exitUsage, "%s has %s, not %q", c.Command.Name, words, c.Args().First())
 		}
 		return cli.ShowSubcommandHelp(c)
 	}
@@ -179,7 +183,7 @@ func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
-	return fail(exitUsage, "%s takes no arguments, but got %q; see %s --help", c.Command.Name,
+	return fail(exitUsage, "%s takes no arguments, not %q. Run %s --help", c.Command.Name,
 		c.Args().First(), c.Command.HelpName)
 }
 
@@ -193,9 +197,9 @@ var (
 
 // usageError says in one line what is wrong with the flags.
 func usageError(c *cli.Context, err error, _ bool) error {
-	see := "; see ossrun --help"
+	see := "ossrun --help"
 	if c.Command != nil && c.Command.HelpName != "" { // ossrun eval compat
-		see = "; see " + c.Command.HelpName + " --help"
+		see = c.Command.HelpName + " --help"
 	}
 	if m := undefinedFlag.FindStringSubmatch(err.Error()); m != nil {
 		var known []string
@@ -203,7 +207,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			known = each(c.Command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] })
 		}
 		name := dashed(strings.TrimLeft(m[1], "-"))
-		return fail(exitUsage, "%s%s", unknownName("flag", name, known), see)
+		return fail(exitUsage, "%s", unknown("flag", name, models.Nearest(name, known), see))
 	}
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil && c.Command != nil {
 		value, quoted := strconv.Unquote(m[1])
@@ -212,22 +216,18 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		}
 	}
 	if m := noValue.FindStringSubmatch(err.Error()); m != nil {
-		return fail(exitUsage, "%s needs a value%s", dashed(m[1]), see)
+		return fail(exitUsage, "%s needs a value. Run %s", dashed(m[1]), see)
 	}
 	if m := noFlag.FindStringSubmatch(err.Error()); m != nil {
-		return fail(exitUsage, "%q is not a flag%s", m[1], see)
+		return fail(exitUsage, "%q is not a flag. Run %s", m[1], see)
 	}
-	return fail(exitUsage, "%s%s", err, see)
+	return fail(exitUsage, "%s. Run %s", err, see)
 }
 
-// unknownName says that name is none of known, with the nearest one if it is near.
-func unknownName(kind, name string, known []string) string {
-	return unknown(kind, name, models.Nearest(name, known))
-}
-
-func unknown(kind, name, near string) string {
+// unknown says that a name has no meaning, with the nearest one if it is near, else where all are.
+func unknown(kind, name, near, see string) string {
 	if near != "" {
-		return fmt.Sprintf("unknown %s %s; did you mean %s", kind, name, near)
+		return fmt.Sprintf("unknown %s %q. Did you mean \"%s\"?", kind, name, near)
 	}
-	return fmt.Sprintf("unknown %s %s", kind, name)
+	return fmt.Sprintf("unknown %s %q. Run %s", kind, name, see)
 }

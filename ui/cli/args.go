@@ -232,7 +232,7 @@ func runCommand(t Terminal) *cli.Command {
 	chat := cmd.Action
 	cmd.Action = func(c *cli.Context) error {
 		if !c.IsSet("model") {
-			return fail(exitUsage, "run needs a MODEL, such as 20b; see ossrun run --help")
+			return fail(exitUsage, "run needs a MODEL, such as 20b. Run ossrun run --help")
 		}
 		return chat(c)
 	}

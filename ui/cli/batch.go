@@ -66,11 +66,11 @@ func batchCommand(t Terminal) *cli.Command {
 		Description: "Example: ossrun batch requests.jsonl results.jsonl\n\n" +
 			"A line of the input is {\"custom_id\", \"method\": \"POST\", \"url\": " +
 			"\"/v1/chat/completions\", \"body\"}; /v1/responses\n" +
-			"and /v1/completions are there too. It uses the server that runs, or starts one. " +
-			"What stands in the\n" +
-			"output already is not asked again, so an interrupted batch goes on.",
+			"and /v1/completions work too. It uses the running server, or starts one. " +
+			"Answers that\n" +
+			"the output has are kept, so an interrupted batch continues.",
 		Flags: flagTable(
-			text(&base, "base-url", "the server at `URL` (default: the one that runs)"),
+			text(&base, "base-url", "the server at `URL` (default: the running one)"),
 			text(&model, "model", "`M` is asked where a body names none, and served where a "+
 				"server is started"),
 			atLeast(&atOnce, "max-concurrency", 1, "`N` requests at once")),
@@ -207,16 +207,16 @@ func (b *batch) run() error {
 	name := b.out.Name()
 	switch {
 	case err != nil:
-		return fail(exitFailure, "%s: %s; the same command goes on from there", name, err)
+		return fail(exitFailure, "%s: %s. Run the same command to resume", name, err)
 	case b.c.Context.Err() != nil:
-		fmt.Fprintf(b.c.App.ErrWriter, "interrupted: %d of %d requests are in %s; the same "+
-			"command goes on\n", b.done+b.ended, b.done+len(b.todo), name)
+		fmt.Fprintf(b.c.App.ErrWriter, "interrupted: %d of %d requests are in %s. Run the "+
+			"same command to resume\n", b.done+b.ended, b.done+len(b.todo), name)
 		return b.c.Context.Err()
 	}
 	fmt.Fprintf(b.c.App.ErrWriter, "%d requests, %d of them new, %d refused: %s\n",
 		b.done+len(b.todo), len(b.todo), b.refused, name)
 	if b.refused > 0 {
-		return fail(exitFailure, "some requests were refused; %s says why", name)
+		return fail(exitFailure, "some requests were refused. Read the errors in %s", name)
 	}
 	return nil
 }

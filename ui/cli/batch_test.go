@@ -179,7 +179,7 @@ func TestBatchGoesOn(t *testing.T) {
 		}
 	}
 	code, errs := runBatch(t, ctx, in, out, "--base-url", srv.URL, "--max-concurrency", "4")
-	if code != exitInterrupted || !strings.Contains(errs, "the same command goes on") {
+	if code != exitInterrupted || !strings.Contains(errs, "the same command to resume") {
 		t.Fatalf("%d %s", code, errs)
 	}
 	kept := len(results(t, out))

@@ -50,8 +50,8 @@ func benchCommand(t Terminal) *cli.Command {
 	flags := flagTable(v.measured(),
 		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
 			"tokens, in four steps at least"),
-		toggle(&v.bench.Plain, "plain", "leave out the profiles of where a step's time goes, "+
-			"which take three steps of each kind"),
+		toggle(&v.bench.Plain, "plain", "skip the profiles of a step's time, which take "+
+			"three steps of each kind"),
 		toggle(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, and "+
 			"one whose quotations break off, with and without them in turns"),
 		groupBenchFile,
@@ -59,8 +59,8 @@ func benchCommand(t Terminal) *cli.Command {
 			"be shared"),
 		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
 		text(&v.resultFile, "result-filename", "the file's `NAME`"),
-		text(&v.compare, "compare", "measure nothing: put the result in `FILE` and those in the "+
-			"files behind it side by side"),
+		text(&v.compare, "compare", "compare saved results: `FILE` and the files after it, side by "+
+			"side"),
 		v.suite.flags())
 	return &cli.Command{
 		Name:  "bench",
@@ -69,7 +69,7 @@ func benchCommand(t Terminal) *cli.Command {
 			"         ossrun bench --suite seed --model 20b --output-file seed.jsonl\n\n" +
 			"Bandwidth and multiplications are measured between the rounds, since other work on " +
 			"the machine changes\n" +
-			"both. Without --synthetic the model of --model, or the best one that is here, is " +
+			"both. Without --synthetic the model of --model, or the best installed one, is " +
 			"measured.",
 		Flags:       flags,
 		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand(t)},
@@ -81,8 +81,8 @@ func benchCommand(t Terminal) *cli.Command {
 				return err
 			}
 			if v.copies && (v.suite.name != "" || v.save || v.resultFile != "") {
-				return fail(exitUsage, "--copy has a table of its own: leave out --suite and "+
-					"--save-result; --json can be kept in a file")
+				return fail(exitUsage, "--copy prints its own table. Remove --suite and "+
+					"--save-result; --json can be saved in a file")
 			}
 			if v.suite.name != "" {
 				return v.suite.run(c, t, v.options.Model)
@@ -101,12 +101,12 @@ func (v *benchVerb) measured() []cli.Flag {
 	return flagTable(
 		text(&v.synthetic, "synthetic", "random weights of this `SHAPE`: 20b, 120b, or layers x "+
 			"hidden x intermediate x experts, as 2x2880x2880x32"),
-		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to take less "+
-			"memory; the report says so"),
+		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
+			"memory; the report shows it"),
 		computeFlag(s, engine.Int8, "activations into the experts: exact or int8"),
 		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of a "+
 			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
-			"what serve comes to"),
+			"same as serve"),
 		cacheFlag(s),
 		text(&s.ISA, "isa", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
@@ -190,7 +190,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 	shape := v.synthetic
 	if shape == "" {
 		if v.layers != 0 {
-			return nil, fail(exitUsage, "--layers goes with --synthetic")
+			return nil, fail(exitUsage, "--layers needs --synthetic")
 		}
 		found, err := m.Find(absentModel(c, t, false))
 		if err != nil {

@@ -52,9 +52,10 @@ func benchServeCommand() *cli.Command {
 			"           --random-output-len 1024 --ignore-eos --max-concurrency 64 \\\n" +
 			"           --num-prompts 320\n" +
 			"         ossrun bench serve --compare ours.json vllm.json --plot both.svg\n\n" +
-			"The server is any OpenAI port. A key is taken from OSSRUN_API_KEY or VLLM_API_KEY; " +
-			"OPENAI_API_KEY\nis sent to OpenAI, or to the server of OPENAI_BASE_URL, only.\n" +
-			"vLLM's flags of `vllm bench serve` mean what they mean there.",
+			"The server is any OpenAI-compatible one. Its key is in OSSRUN_API_KEY or " +
+			"VLLM_API_KEY; OPENAI_API_KEY\nis sent to OpenAI, or to the server of " +
+			"OPENAI_BASE_URL, only.\n" +
+			"The flags of `vllm bench serve` have the same meaning.",
 		Flags:  v.flags(),
 		Action: v.run,
 	}
@@ -194,9 +195,8 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	if v.random.RangeRatio >= 1 {
 		// in the vLLM 0.10.1 benchmarks 1.0 is the exact length, in vLLM's own command it would
 		// draw from 0 to twice the length
-		return fail(exitUsage, "--random-range-ratio %s: lengths are drawn from (1-R) to (1+R) "+
-			"times the given one, as in vLLM, so R is below 1 and 0 is exact; the script behind "+
-			"the vLLM 0.10.1 benchmarks wrote 1.0 for exact: take 0, or --workload",
+		return fail(exitUsage, "--random-range-ratio %s must be below 1, as in vLLM; 0 is exact. "+
+			"The script of the vLLM 0.10.1 benchmarks wrote 1.0 for exact: use 0 or --workload",
 			c.String("random-range-ratio"))
 	}
 	v.load.BackendName = v.backend

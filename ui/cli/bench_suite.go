@@ -41,10 +41,10 @@ func (b *benchSuite) flags() []cli.Flag {
 				b.name = name
 				return name == "seed"
 			}),
-		text(&b.base, "base-url", "the server at `URL` (default: the one that runs, else one is "+
-			"started)"),
+		text(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
+			"one)"),
 		text(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
-			"that run is left out"),
+			"that run is skipped"),
 		atLeast(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
 		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` of "+
 			"each run's requests"),
@@ -127,9 +127,9 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	for _, r := range b.runs() {
 		result, err := b.one(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
-			fmt.Fprintln(t.Err, "interrupted; "+either(b.output == "",
-				"with --output-file the suite can go on where it was",
-				"the same command goes on with the first run that is not in "+b.output))
+			fmt.Fprintln(t.Err, "interrupted. "+either(b.output == "",
+				"With --output-file the suite can be resumed",
+				"Run the same command to resume after the runs in "+b.output))
 			return err
 		}
 		if err != nil {

@@ -46,16 +46,16 @@ func chatCommand(t Terminal) *cli.Command {
 			"         git diff | ossrun chat \"Write a commit message\"",
 		Flags: flagTable(engineFlags(&options), groupModel, loraFlag(&options),
 			memoryFlags(&options), samplingFlags(&answers), toolFlags(&chosen, ""), groupModel,
-			mark("alone", "load the model here, even where ossrun serve has loaded it already"),
-			text(&look.endpoint, "endpoint", "have the answers from the OpenAI port at `URL`, of "+
-				"any server; OSSRUN_API_KEY is its key"),
+			mark("alone", "load the model again, even if ossrun serve has loaded it"),
+			text(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
+				"OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
-			mark("continue", "go on with the latest conversation; with a PROMPT too"),
-			&cli.StringFlag{Name: "resume", Usage: "go on with the conversation `ID|NAME`, which " +
+			mark("continue", "continue the latest conversation; with a PROMPT too"),
+			&cli.StringFlag{Name: "resume", Usage: "continue the conversation `ID|NAME`, which " +
 				"/sessions lists"},
 			mark("no-history", "keep nothing of the conversation on the disk"),
 			groupSampling,
-			text(&look.schema, "schema", "hold every answer to the JSON Schema in `FILE`"),
+			text(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
 			groupScreen,
 			&worded{read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
 				"your own, as light,green=bright-blue", func(text string) (err error) {
@@ -183,7 +183,7 @@ func openChats(c *cli.Context, program bool, report func(string)) (kept session.
 	wanted := c.Bool("continue") || c.IsSet("resume")
 	switch {
 	case wanted && c.Bool("no-history"):
-		return nil, "", fail(exitUsage, "--no-history keeps nothing to go on with")
+		return nil, "", fail(exitUsage, "--no-history cannot be used with --continue or --resume")
 	case program && !wanted || c.Bool("no-history"):
 		return nil, "", nil
 	}

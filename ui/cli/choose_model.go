@@ -68,8 +68,8 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 	closeIt func(), err error) {
 	for _, name := range ownEngine {
 		if typed(c, name) {
-			return nil, fail(exitUsage, "--endpoint has its model and its settings: leave --%s out",
-				name)
+			return nil, fail(exitUsage, "--%[1]s has no effect with --endpoint: the remote server "+
+				"decides. Remove --%[1]s", name)
 		}
 	}
 	port, err := remote.Open(c.Context, url, portKey(url), report)

@@ -72,8 +72,7 @@ func completionCommand() *cli.Command {
 			case "man":
 				script, err = manual(c.App)
 			default:
-				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q; "+
-					"see ossrun completion --help", shell)
+				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q", shell)
 			}
 			if err != nil {
 				return fail(exitFailure, "completion %s: %s", c.Args().First(), err)

@@ -28,6 +28,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
@@ -69,7 +70,8 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 		name, ok := mine[k]
 		if !ok {
 			return fail(exitUsage, "config file %s: %s", path,
-				unknownName("key", written, slices.Sorted(maps.Keys(mine))))
+				unknown("key", written, models.Nearest(written, slices.Sorted(maps.Keys(mine))),
+					c.Command.HelpName+" --help-all"))
 		}
 		if name == "" || typed(c, name) || typed(c, opposite(name)) ||
 			leftOpen(name, values[written]) {

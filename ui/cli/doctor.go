@@ -66,7 +66,7 @@ func doctorCommand() *cli.Command {
 				return err
 			}
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
-				return fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
+				return fail(exitUsage, "doctor checks one GPU at a time. Give --gpu one number")
 			}
 			found := tools.Detect()
 			for _, one := range found {
@@ -145,11 +145,11 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 		}
 	}
 	if slices.ContainsFunc(d.Attacks, func(a doctor.Attack) bool { return !a.Held }) {
-		return fail(exitFailure, "a sandbox does not hold. Set --python-tool to one that does, or "+
-			"leave python out of --tools")
+		return fail(exitFailure, "a sandbox can be escaped. Set --python-tool to another one, or "+
+			"remove python from --tools")
 	}
 	if d.Passed != nil && !*d.Passed {
-		return fail(exitFailure, "a check missed: this build does not compute correctly on this "+
+		return fail(exitFailure, "a check failed: this build does not compute correctly on this "+
 			"machine, or the golden is damaged")
 	}
 	return nil

@@ -32,12 +32,9 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	}
 	to.row("cache", "%s in it", gigabytes(r.Cache.Used))
 	to.row("port", "without a key, %s", either(r.Port.Others == "", "only programs of this user "+
-		"are served", "programs of every user here are served: "+r.Port.Others))
+		"are served", "programs of every user are served: "+r.Port.Others))
 	to.row("config", "%s (%s)", r.Config.Path, either(r.Config.There, "read",
-		"not there, defaults are used"))
-	for _, x := range r.Troubles {
-		to.row("vLLM", "would meet: %s (%s); not here: %s", x.Name, x.Place, x.NotHere)
-	}
+		"not found, defaults are used"))
 	return w.Flush()
 }
 

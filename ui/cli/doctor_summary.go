@@ -59,7 +59,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 	fmt.Fprintln(w, "\nMODEL\tFITS\tCONTEXT\tSPEED\tINSTALLED")
 	for _, x := range r.Models {
 		entry, _ := models.Lookup(x.Name)
-		if entry.Special != "" && x.State == "not here" {
+		if entry.Special != "" && x.State == "not downloaded" {
 			continue
 		}
 		fits, installed := x.Fits || x.OnGPUs.Fits, x.State

@@ -92,10 +92,10 @@ func TestDoctorSummary(t *testing.T) {
 		{Tool: "browser", Missing: "it has no search engine: set EXA_API_KEY"}}
 	plan := doctor.PlanReport{Plan: serve.Plan{Context: 131072}}
 	r.Models = []doctor.Model{{Name: "demo", State: "built in", Fits: true, Plan: plan},
-		{Name: "20b", State: "not here", Fits: true, Plan: plan, Expected: 9.6, ReadBound: 13.2,
+		{Name: "20b", State: "not downloaded", Fits: true, Plan: plan, Expected: 9.6, ReadBound: 13.2,
 			Needs: 13.1e9},
-		{Name: "120b", State: "not here", Needs: 64.4e9, Plan: doctor.PlanReport{Error: "no"}},
-		{Name: "safeguard-20b", State: "not here", Fits: true, Plan: plan}}
+		{Name: "120b", State: "not downloaded", Needs: 64.4e9, Plan: doctor.PlanReport{Error: "no"}},
+		{Name: "safeguard-20b", State: "not downloaded", Fits: true, Plan: plan}}
 	var out strings.Builder
 	if err := printSummary(&out, &r); err != nil {
 		t.Fatal(err)
@@ -111,8 +111,8 @@ func TestDoctorSummary(t *testing.T) {
 
 MODEL  FITS               CONTEXT  SPEED              INSTALLED
 demo   yes                131,072  -                  built in
-20b    yes                131,072  10 to 13 tokens/s  not here, 13.8 GB
-120b   no, needs 64.4 GB  -        -                  not here
+20b    yes                131,072  10 to 13 tokens/s  not downloaded, 13.8 GB
+120b   no, needs 64.4 GB  -        -                  not downloaded
 
 Next: ossrun pull 20b      Details: ossrun doctor --verbose
 `
@@ -187,7 +187,7 @@ func TestDoctorDamagedGolden(t *testing.T) {
 		code, stdout, stderr := runDoctor(t, "--golden", dir)
 		if code != exitFailure || !strings.Contains(stdout, "MISS: ") ||
 			!strings.HasSuffix(stdout, "golden: FAILED\n") ||
-			!strings.Contains(stderr, "a check missed") {
+			!strings.Contains(stderr, "a check failed") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 	}

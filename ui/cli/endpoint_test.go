@@ -103,9 +103,9 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		t.Errorf("held to a schema: %s: %v", said, err)
 	}
 	for want, args := range map[string][]string{
-		"no OpenAI port answers at http://127.0.0.1:1": {"--endpoint", "http://127.0.0.1:1"},
-		"leave --dense out":                            {"--endpoint", s.url, "--dense", "q8"},
-		"unknown model \"absent\"":                     {"--endpoint", s.url, "--model", "absent"},
+		"http://127.0.0.1:1 cannot be used: connection refused": {"--endpoint", "http://127.0.0.1:1"},
+		"Remove --dense":           {"--endpoint", s.url, "--dense", "q8"},
+		"unknown model \"absent\"": {"--endpoint", s.url, "--model", "absent"},
 	} {
 		c := exec.Command(cmd.Path, append(append([]string{"chat"}, args...), "hello")...)
 		c.Env = cmd.Env

@@ -34,7 +34,7 @@ type evalVerb struct {
 func evalCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "eval",
-		Usage: "grade a model of any OpenAI port: GPQA, AIME 2025, tools",
+		Usage: "grade any server's model: GPQA, AIME 2025, tools",
 		Description: "Example: ossrun eval gpqa --data gpqa_diamond.csv --reasoning-effort low\n" +
 			"         ossrun eval compat --base-url http://127.0.0.1:8000\n\n" +
 			"No questions are shipped: name a file with --data, or a command that prints one " +
@@ -82,10 +82,10 @@ func questionsCommand(kind, usage string, attempts int) *cli.Command {
 		atLeast(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
 			"times to ask each question (default: %d)", attempts)),
 		atLeast(&v.examples, "examples", 0, "ask the first `N` questions only"),
-		seedFlag(&v.run.Seed, "of the choices' order"),
+		seedFlag(&v.run.Seed, "of the order of choices"),
 		oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
-		groupResult, text(&v.run.Journal, "results", "keep every attempt in `FILE`, and go on "+
-			"from what is there"))
+		groupResult, text(&v.run.Journal, "results", "save every attempt in `FILE`, and resume "+
+			"from it"))
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
 		Action: func(c *cli.Context) error {
@@ -138,11 +138,11 @@ func (v *evalVerb) questions(c *cli.Context) error {
 	printCounts(c, failures)
 	switch {
 	case errors.Is(err, context.Canceled) && v.run.Journal != "":
-		fmt.Fprintf(c.App.ErrWriter, "interrupted; the same command goes on from %s\n",
+		fmt.Fprintf(c.App.ErrWriter, "interrupted. Run the same command to resume from %s\n",
 			v.run.Journal)
 	case err == nil && len(failures) > 0:
-		return fail(exitFailure, "some attempts have no reply: the same command with --results "+
-			"asks only them again")
+		return fail(exitFailure, "some attempts have no reply. Run the same command with "+
+			"--results to repeat only them")
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	var err error
 	switch {
 	case v.data != "" && v.fetch != "":
-		return nil, fail(exitUsage, "--data and --fetch name two sources: leave one out")
+		return nil, fail(exitUsage, "--data and --fetch name two sources. Give one")
 	case v.data != "":
 		raw, err = mapping.ReadText(v.data, mapping.MostData)
 	case v.fetch != "":
@@ -162,15 +162,15 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 		cmd.WaitDelay, cmd.Stderr = 5*time.Second, c.App.ErrWriter
 		raw, err = cmd.Output()
 	default:
-		return nil, fail(exitUsage, "questions are not shipped: name their file with --data, or a "+
+		return nil, fail(exitUsage, "questions are not shipped. Give their file with --data, or a "+
 			"command that prints them with --fetch")
 	}
 	if err != nil {
-		return nil, fail(exitUsage, "the questions: %s", err)
+		return nil, fail(exitUsage, "%s", err)
 	}
 	list, err := eval.ReadQuestions(v.run.Eval, raw)
 	if err != nil {
-		return nil, fail(exitUsage, "the questions: %s", err)
+		return nil, fail(exitUsage, "%s", err)
 	}
 	if v.examples > 0 {
 		list = list[:min(v.examples, len(list))]
@@ -211,7 +211,7 @@ func printCounts(c *cli.Context, counts map[string]int) {
 
 func compatCommand() *cli.Command {
 	v := &evalVerb{k: 1}
-	return &cli.Command{Name: "compat", Usage: "run thirty tasks that want a tool, over both APIs",
+	return &cli.Command{Name: "compat", Usage: "run thirty tasks that need a tool, over both APIs",
 		Description: "Example: ossrun eval compat --base-url http://127.0.0.1:8000 -k 5\n\n" +
 			"The tasks, whole and streamed, have the shape of OpenAI's guide to verifying " +
 			"implementations. A run passes where the right tool is called with the right " +

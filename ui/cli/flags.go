@@ -185,11 +185,14 @@ type worded struct {
 	words []string
 }
 
+func oneOfWords(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 // choice is one of some words, in small letters.
 func choice(name, standard, usage string, take func(word string), words ...string) cli.Flag {
-	last := len(words) - 1
-	return &worded{parsed(name, standard, usage, "must be "+strings.Join(words[:last], ", ")+
-		" or "+words[last], func(v string) bool {
+	return &worded{parsed(name, standard, usage, "must be "+oneOfWords(words), func(v string) bool {
 		v = strings.ToLower(v)
 		known := slices.Contains(words, v)
 		if known {

@@ -22,13 +22,14 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
 const harmonyHelp = `
 Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
-is done. A line that cannot be read gives {"error": "line N: ..."}; the rest goes on, and the exit
-code is 1 at the end.`
+is done. A line that cannot be read gives {"error": "line N: ..."}; the other lines are read, and
+the exit code is 1 at the end.`
 
 func harmonyCommand() *cli.Command {
 	verbs := []struct {
@@ -57,11 +58,11 @@ func harmonyCommand() *cli.Command {
 			"         {\"ids\":[13225,11,2375,0]}",
 		Subcommands: commands,
 		Action: func(c *cli.Context) error {
-			wrong := "harmony needs a command: encode, decode, render or parse"
 			if name := c.Args().First(); name != "" {
-				wrong = unknownName("command", name, names)
+				return fail(exitUsage, "%s", unknown("command", name, models.Nearest(name, names),
+					"ossrun harmony --help"))
 			}
-			return fail(exitUsage, "%s; see ossrun harmony --help", wrong)
+			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse")
 		},
 	}
 }
@@ -70,7 +71,7 @@ func harmonyCommand() *cli.Command {
 func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	in := c.App.Reader
 	if c.Args().Len() > 1 {
-		return fail(exitUsage, "one FILE at most; see ossrun harmony %s --help", c.Command.Name)
+		return fail(exitUsage, "harmony %s takes one FILE", c.Command.Name)
 	}
 	if name := c.Args().First(); name != "" && name != "-" {
 		f, err := mapping.OpenText(name)
@@ -227,7 +228,7 @@ func signed(ids []uint32) []int32 {
 const renderHelp = `
 A line is {"messages": [...], "next_turn_role": "assistant", "auto_drop_analysis": true,
 "fn": "render_conversation_for_completion"}, or render_conversation or
-render_conversation_for_training as "fn"; all but messages may be left out. It gives
+render_conversation_for_training as "fn"; all but messages may be omitted. It gives
 {"ids": [...], "text": "..."}, or {"error": "..."} for messages that cannot be rendered.`
 
 func renderLine(line []byte) (any, error) {

@@ -158,8 +158,8 @@ func TestOfferInstead(t *testing.T) {
 		t.Fatal(err)
 	}
 	term, _ := startInTerminal(t, 160, 30, "pull", "20b")
-	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf here.",
-		"Use that where it lies instead of downloading 13.8 GB? [Y/n]")
+	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf.",
+		"Use it in place instead of downloading 13.8 GB? [Y/n]")
 	term.send("\r")
 	term.wait("nothing was downloaded; ossrun chat --model " +
 		"llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf uses it")

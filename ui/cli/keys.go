@@ -26,13 +26,13 @@ func keysCommand(t Terminal) *cli.Command {
 	var k keys.Key
 	return &cli.Command{
 		Name:  "keys",
-		Usage: "name those who may use ossrun serve, and bound what they use",
+		Usage: "manage keys for the server's clients, with limits",
 		Description: "Example: ossrun keys add alice --rate 60 --tokens 2m\n" +
 			"         ossrun keys usage\n" +
 			"         ossrun keys rm alice",
 		Action: subcommandsOnly("add, list, usage, rotate and rm"),
 		Subcommands: []*cli.Command{
-			{Name: "add", Usage: "make a key and print it", ArgsUsage: "[flags] NAME",
+			{Name: "add", Usage: "create a key and print it", ArgsUsage: "[flags] NAME",
 				Description: "The key is shown once; its hash is kept. From the first key on " +
 					"ossrun serve asks for one.\nWhat a client leaves on the server, its " +
 					"responses, conversations and containers,\nis its key's alone.\n\n" +
@@ -66,7 +66,7 @@ func keysCommand(t Terminal) *cli.Command {
 			{Name: "usage", Usage: "print what each key has used, by the day",
 				Description: "Example: ossrun keys usage --json",
 				Flags:       flagTable(mark("json", "as JSON"), configFlag()), Action: showUsage},
-			{Name: "rotate", Usage: "make a new key for a name; the old one ends",
+			{Name: "rotate", Usage: "replace the key of a name",
 				ArgsUsage: "[flags] NAME", Description: "Example: ossrun keys rotate alice",
 				Flags: flagTable(mark("json", "as JSON"), configFlag()),
 				Action: func(c *cli.Context) error {
@@ -76,7 +76,7 @@ func keysCommand(t Terminal) *cli.Command {
 						return all, nil
 					}, func(name string) error { return printKey(c, t, name, key) })
 				}},
-			{Name: "rm", Usage: "take a key away", ArgsUsage: "[flags] NAME",
+			{Name: "rm", Usage: "remove a key", ArgsUsage: "[flags] NAME",
 				Description: "What its client has left on the server ends with its age.\n\n" +
 					"Example: ossrun keys rm alice",
 				Flags: flagTable(configFlag()),
@@ -114,8 +114,8 @@ func addKey(c *cli.Context, t Terminal, asked keys.Key) error {
 	asked.ID, asked.Name, asked.Hash, asked.Created = k.ID, k.Name, k.Hash, k.Created
 	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
 		if keys.Index(all, name) >= 0 {
-			return nil, fail(exitUsage, "%s has a key already: ossrun keys rotate %s makes a new "+
-				"one", name, name)
+			return nil, fail(exitUsage, "%s already has a key. Run ossrun keys rotate %[1]s for "+
+				"a new one", name)
 		}
 		return append(all, asked), nil
 	}); err != nil {
@@ -144,7 +144,7 @@ func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, er
 	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
 		at := keys.Index(all, name)
 		if at < 0 {
-			return nil, fail(exitUsage, "there is no key of %q. Run ossrun keys list to see them.",
+			return nil, fail(exitUsage, "no key has the name %q. Run ossrun keys list.",
 				name)
 		}
 		return work(all, at)

@@ -182,7 +182,7 @@ func TestKilledServers(t *testing.T) {
 		_ = cmd.Wait()
 		sent(next, "hello")
 		next.until("the model is loaded there", func(s string) bool {
-			return atRest(s) && strings.Contains(s, "goes on with demo,")
+			return atRest(s) && strings.Contains(s, "continues with demo,")
 		})
 		newest(t, first, all[len(all)-1])
 		first = other

@@ -95,23 +95,24 @@ func launchCommand(t Terminal) *cli.Command {
 		Description: "Example: ossrun launch codex\n" +
 			"         ossrun launch claude -p \"What does main.go do?\"\n" +
 			"         ossrun launch --print opencode\n\n" +
-			"The agent gets the server that runs, or one that is started and ends with it. No " +
-			"file of the agent's is\nchanged. What stands behind AGENT is passed on.",
+			"Connects the agent to the running server, or starts one and stops it when the " +
+			"agent exits. The agent's own settings are not changed. Arguments after AGENT go " +
+			"to the agent.",
 		Flags: flagTable(
-			text(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the one "+
-				"that runs here)"),
+			text(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
+				"running one)"),
 			text(&model, "model", "`M` is one of the server's models (default: its first)"),
 			text(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
 			mark("print", "print what would be started, for a shell"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return fail(exitUsage, "launch needs an agent: %s", strings.Join(names, ", "))
+				return fail(exitUsage, "launch needs an agent: %s", oneOfWords(names))
 			}
 			i := slices.Index(names, c.Args().First())
 			if i < 0 {
-				return fail(exitUsage, "%s", unknownName("agent", c.Args().First(), names)+
-					"; there are "+strings.Join(names, ", "))
+				return fail(exitUsage, "unknown agent %q. Use %s", c.Args().First(),
+					oneOfWords(names))
 			}
 			key, err := port.key()
 			if err != nil {
@@ -127,7 +128,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	program, missing := exec.LookPath(a.name)
 	show := c.Bool("print")
 	if missing != nil && !show {
-		return fail(exitFailure, "%s is not installed: npm install -g %s", a.name, a.install)
+		return fail(exitFailure, "%s is not installed. Run npm install -g %s", a.name, a.install)
 	}
 	needed := local.Needed{By: a.name, Model: model, MayStart: !show, Report: notify(t)}
 	base, stop, err := needed.Find(c.Context, base)
@@ -199,7 +200,7 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 		}
 		names = append(names, m.ID)
 	}
-	return agentPort{}, fail(exitModel, "%s; the server has %s", unknownName("model", model, names),
+	return agentPort{}, fail(exitModel, "unknown model %q. The server has %s", model,
 		strings.Join(names, ", "))
 }
 

@@ -52,7 +52,7 @@ func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "list",
 		Aliases:     []string{"models"},
-		Usage:       "show the models on this machine, and what can be had",
+		Usage:       "show installed and available models",
 		Description: "Example: ossrun list\n         ossrun list --json",
 		Flags: flagTable(mark("long", "with revisions, who vouches for the weights, and paths"),
 			mark("json", "as a JSON array"), configFlag()),
@@ -189,14 +189,14 @@ func (r listedModel) revision() string {
 func showCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "show",
-		Usage:       "show one model: its shape, and what of it is here",
+		Usage:       "show one model: its shape and its files",
 		ArgsUsage:   "[flags] MODEL",
 		Description: "Example: ossrun show 20b\n         ossrun show ./tune-Q4_K_M.gguf",
 		Flags:       flagTable(mark("json", "as one JSON object"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,
-					"show needs one MODEL, such as 20b; ossrun list shows what is here")
+					"show needs one MODEL, such as 20b. Run ossrun list")
 			}
 			return showModel(c, c.Args().First())
 		},
@@ -273,7 +273,7 @@ func showModel(c *cli.Context, name string) error {
 	if !known && len(shown.Here) == 0 {
 		_, err := models.ParseTarget(name)
 		if err == nil {
-			err = fmt.Errorf("%s is not on this machine; ossrun pull %[1]s fetches it", name)
+			err = fmt.Errorf("%s is not downloaded. Run ossrun pull %[1]s", name)
 		}
 		return &exitError{exitModel, err.Error()}
 	}
@@ -300,7 +300,7 @@ func (m shownModel) print(c *cli.Context) error {
 	}
 	for _, r := range m.Here {
 		fits := either(r.Fits, "fits", "does not fit") + " the free memory"
-		row("here", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
+		row("files", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
 			r.Where)
 		for _, line := range append([]string{r.Note}, r.Asks...) {
 			if line != "" {
@@ -312,7 +312,7 @@ func (m shownModel) print(c *cli.Context) error {
 		}
 	}
 	if len(m.Here) == 0 {
-		row("here", "no; ossrun pull %s fetches it", m.Name)
+		row("files", "not downloaded. Run ossrun pull %s", m.Name)
 	}
 	return w.Flush()
 }

@@ -42,7 +42,7 @@ func mcpCommand(t Terminal) *cli.Command {
 				harmony.BuiltinPython())
 			if kind != namespace.Name || c.NArg() > 1 {
 				return fail(exitUsage,
-					"mcp offers one tool, browser or python; see ossrun mcp --help")
+					"mcp needs one tool: browser or python")
 			}
 			o.Names = []string{kind}
 			here, err := openTools(c.Context, o, notify(t))

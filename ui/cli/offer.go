@@ -53,8 +53,8 @@ func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (chec
 		if ask && isTerminal(t.In) && isTerminal(t.Out) {
 			return offer(c.Context, t, m, demo)
 		}
-		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny "+
-			"built-in demo answers; `ossrun pull 20b` gets a real one")
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is installed, so the built-in demo "+
+			"answers. Run ossrun pull 20b")
 		return demo, nil
 	}
 }
@@ -176,11 +176,11 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		use := "ossrun chat --model " + e.Name
 		if !isTerminal(t.In) || !isTerminal(t.Err) {
-			t.report("%s has a model of this shape here: %s uses it where it lies", e.Program, use)
+			t.report("%s has this model. Run %s to use it in place", e.Program, use)
 			return false, nil
 		}
 		taken, err := yes(t, fmt.Sprintf(
-			"%s has %s here.\nUse that where it lies instead of downloading %.1f GB? [Y/n] ",
+			"%s has %s.\nUse it in place instead of downloading %.1f GB? [Y/n] ",
 			e.Program, e.Name, gb(entry.DownloadBytes)), true)
 		if taken && err == nil {
 			_, err = fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
@@ -209,7 +209,7 @@ func (f firstRun) text(width int, choices []string) string {
 	gap := either(width >= narrow, "\n", "")
 	f.labelled(&b, width, "This machine", f.machine(width))
 	f.labelled(&b, width, f.model.Spec.Name, f.promise(width))
-	fmt.Fprintf(&b, "%sNo gpt-oss model is here yet.\n%s", gap, gap)
+	fmt.Fprintf(&b, "%sNo gpt-oss model is installed yet.\n%s", gap, gap)
 	for i, c := range choices {
 		label := either(width >= narrow, "  ", "") + strconv.Itoa(i+1) + "  "
 		b.WriteString(label)
@@ -305,7 +305,7 @@ func (f firstRun) ofDownload() string {
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
 		gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
 	if f.disk >= 0 && f.disk < e.DownloadBytes {
-		text += fmt.Sprintf(" (the disk has no room: %.1f GB are free)", gb(f.disk))
+		text += fmt.Sprintf(" (does not fit the disk: %.1f GB are free)", gb(f.disk))
 	}
 	return text
 }

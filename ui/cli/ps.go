@@ -35,7 +35,7 @@ func psCommand() *cli.Command {
 				return json.NewEncoder(c.App.Writer).Encode(all)
 			}
 			if len(list) == 0 {
-				fmt.Fprintln(c.App.ErrWriter, "ossrun: no server runs; ossrun serve starts one")
+				fmt.Fprintln(c.App.ErrWriter, "ossrun: no server is running. Run ossrun serve")
 				return nil
 			}
 			return printServers(c, list)
@@ -87,7 +87,7 @@ func stopCommand(t Terminal) *cli.Command {
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return fail(exitUsage,
-					"stop takes one PID or PORT, not also %q; see ossrun stop --help",
+					"stop takes one PID or PORT, not also %q",
 					c.Args().Get(1))
 			}
 			list, err := local.Running(c.Context)
@@ -132,13 +132,13 @@ func chosenServers(list []local.Server, which string, all bool) ([]local.Server,
 		if s.Kind != local.Chat {
 			servers = append(servers, s)
 		} else if strconv.Itoa(s.PID) == which {
-			return nil, fail(exitUsage, "process %d is a chat: leave it with /quit, or kill %[1]d "+
-				"ends it", s.PID)
+			return nil, fail(exitUsage, "process %d is a chat. Leave it with /quit, or run "+
+				"kill %[1]d", s.PID)
 		}
 	}
 	list = servers
 	if len(list) == 0 {
-		return nil, fail(exitFailure, "no server of this user runs")
+		return nil, fail(exitFailure, "no server is running")
 	}
 	if all {
 		return list, nil
@@ -156,5 +156,5 @@ func chosenServers(list []local.Server, which string, all bool) ([]local.Server,
 			return []local.Server{s}, nil
 		}
 	}
-	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
+	return nil, fail(exitUsage, "no server has the PID or port %s. Run ossrun ps", which)
 }

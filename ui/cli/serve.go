@@ -47,18 +47,17 @@ func serveCommand(t Terminal) *cli.Command {
 	v := &serveVerb{t: t}
 	return &cli.Command{
 		Name:      "serve",
-		Usage:     "serve an OpenAI-compatible port",
+		Usage:     "start an OpenAI-compatible server",
 		ArgsUsage: "[flags] [MODEL]",
 		Description: "Example: ossrun serve --port 8000\n" +
 			"         in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", " +
 			"api_key=\"none\")\n" +
 			"         ossrun serve openai/gpt-oss-20b --max-model-len 32768 --keep-alive 30m\n\n" +
-			"A request's `model` may name any gpt-oss that is on this machine; two stay loaded " +
-			"where they fit. vLLM's\n" +
-			"command lines and YAML files are understood; what they ask for that this engine " +
-			"does otherwise is said.\n" +
-			"Ctrl-C or ossrun stop lets running requests end for up to 30 s; a second Ctrl-C " +
-			"ends at once.",
+			"A request's `model` may name any installed gpt-oss model; two stay loaded if they " +
+			"fit. vLLM flags and\n" +
+			"YAML files are accepted; ossrun reports each one it handles differently.\n" +
+			"Ctrl-C or ossrun stop gives running requests up to 30 s; a second Ctrl-C ends at " +
+			"once.",
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
 			v.c, v.began = c, time.Now()
@@ -156,8 +155,8 @@ func (v *serveVerb) flags() []cli.Flag {
 		oneOf(&v.engine, "engine", "`E` is native, or vllm: start vLLM, for what this engine "+
 			"cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
 		groupSampling, maxReasoningFlag(&v.answers.MaxReasoning),
-		toggle(&v.answers.AllowLoops, "no-loop-detection", "let a model that repeats the same "+
-			"tokens without end go on; without it such a turn is taken on to its answer"),
+		toggle(&v.answers.AllowLoops, "no-loop-detection", "let a model repeat the same "+
+			"tokens without end; by default such a turn is moved on to its answer"),
 		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
 
@@ -178,7 +177,7 @@ func (v *serveVerb) prefixCachingFlags() error {
 	off := &v.options.Settings.NoPrefixCaching
 	if *off && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {
 		return fail(exitUsage, "--enable-prefix-caching and --no-enable-prefix-caching "+
-			"contradict each other: leave one out")
+			"contradict each other. Give one")
 	}
 	*off = *off || !v.prefixCaching
 	v.prefixCaching = !*off
@@ -277,10 +276,10 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() == 0:
 		return nil
 	case c.NArg() > 1:
-		return fail(exitUsage, "serve takes one model, not also %q; see ossrun serve --help",
+		return fail(exitUsage, "serve takes one model, not also %q. Run ossrun serve --help",
 			c.Args().Get(1))
 	case typed(c, "model") && c.String("model") != c.Args().First():
-		return fail(exitUsage, "two models are named: %s and, with --model, %s; leave one out",
+		return fail(exitUsage, "two models are named: %s and, with --model, %s. Give one",
 			c.Args().First(), c.String("model"))
 	}
 	noteOrigin(c, "model", commandLine)
@@ -469,7 +468,7 @@ func (s *server) announce() {
 			s.options.Notify(line)
 		}
 		if len(s.tools.Lines) > 0 {
-			s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
+			s.options.Notify("tools for requests: " + strings.Join(s.tools.Lines, "; "))
 		}
 		m := s.Models.First()
 		s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(),

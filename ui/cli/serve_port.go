@@ -55,12 +55,12 @@ func (p *portFlags) flags() []cli.Flag {
 		text(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
 		anyUserFlag(&p.anyUser),
 		text(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
-		text(&p.keyFile, "ssl-keyfile", "and their private key in `FILE`"),
-		text(&p.apiKeyFile, "api-key-file", "ask clients for the key that stands in `FILE`; "+
+		text(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
+		text(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
 			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
 		text(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
 			"it in /proc/PID/cmdline, so --api-key-file is better"),
-		text(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the port, with "+
+		text(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, with "+
 			"commas between; * is every one (default: pages of this machine)"),
 		text(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, with "+
 			"commas between; * is every one (default: localhost and what it listens on)"),
@@ -71,8 +71,8 @@ func (p *portFlags) flags() []cli.Flag {
 			"a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
 		toggle(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
 			"included; without it none is logged"),
-		toggle(&p.answers.IgnoreImages, "ignore-images", "leave images out, with a note to the "+
-			"model in their place; without it they are refused, since it reads text only"),
+		toggle(&p.answers.IgnoreImages, "ignore-images", "replace images by a note to the "+
+			"model; by default they are refused, since it reads text only"),
 		oneOf(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
 			"`NAME`: reasoning, or reasoning_content for clients that read only this",
 			"reasoning", "reasoning_content"))
@@ -109,7 +109,7 @@ func (p *portFlags) key() (string, error) {
 		return cmp.Or(p.apiKey, os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY")), nil
 	}
 	if p.apiKey != "" {
-		return "", fail(exitUsage, "--api-key and --api-key-file name two keys: leave one out")
+		return "", fail(exitUsage, "--api-key and --api-key-file name two keys. Give one")
 	}
 	b, err := mapping.ReadText(p.apiKeyFile, mapping.MostSettings)
 	if err != nil {
@@ -217,11 +217,11 @@ func listen(host string, port int) (net.Listener, error) {
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fail(exitPort,
-			"port %d on %s is in use: stop what listens there%s, or choose another with --port",
+			"port %d on %s is in use%s. Stop that program, or choose another --port",
 			port, host, whoListens(port))
 	case errors.Is(err, os.ErrPermission):
 		return nil, fail(exitPort,
-			"port %d on %s may not be used by this user: choose one above 1023 with --port",
+			"port %d on %s is not allowed for this user. Choose a --port above 1023",
 			port, host)
 	}
 	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
@@ -259,9 +259,9 @@ func (s *server) sayOthers() {
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
-				where := either(other.Kind == local.Chat, "to a chat", "at "+other.URL)
-				s.t.report("process %d serves %s already, %s; this one loads it a second time",
-					other.PID, m.Name, where)
+				where := either(other.Kind == local.Chat, "in a chat", "at "+other.URL)
+				s.t.report("%s is already running %s (PID %d). Loading a second copy", m.Name,
+					where, other.PID)
 			}
 		}
 	}

@@ -57,16 +57,16 @@ func serviceCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:  "service",
-		Usage: "start the server at login, and again when it fails",
+		Usage: "run the server in the background and at login",
 		Description: "Example: ossrun service install -- 20b --port 8000\n\n" +
-			"It is the user's own: systemd on Linux, launchd on macOS, the task scheduler on " +
-			"Windows. What stands behind\n" +
-			"-- is given to ossrun serve. A key belongs into a file: --api-key-file.",
+			"The service is your user's: systemd on Linux, launchd on macOS, the task scheduler " +
+			"on Windows. Arguments " +
+			"after -- go to ossrun serve. Put a key into a file: --api-key-file.",
 		Subcommands: []*cli.Command{
-			verb("install", "write it and start it", installService),
-			verb("remove", "stop it and remove it", removeService),
-			verb("status", "what the system says of it", serviceStatus),
-			verb("print", "show what install would write", func(c *cli.Context, s service) error {
+			verb("install", "write the service and start it", installService),
+			verb("remove", "stop the service and remove it", removeService),
+			verb("status", "show its state", serviceStatus),
+			verb("print", "show its definition", func(c *cli.Context, s service) error {
 				_, err := fmt.Fprintf(c.App.Writer, "# %s\n%s", s.file, s.text)
 				return err
 			}),
@@ -106,7 +106,7 @@ func serviceFor(system string, words []string) (service, error) {
 func systemdUnit(words []string) string {
 	special := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%")
 	quoted := each(words, func(w string) string { return `"` + special.Replace(w) + `"` })
-	return "[Unit]\nDescription=ossrun: an OpenAI port for gpt-oss\n" +
+	return "[Unit]\nDescription=ossrun: an OpenAI-compatible server for gpt-oss\n" +
 		"After=network.target\n\n[Service]\nExecStart=" + strings.Join(quoted, " ") +
 		"\nRestart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2 3\n" +
 		"TimeoutStopSec=40\n\n[Install]\nWantedBy=default.target\n"
@@ -210,7 +210,7 @@ func installService(c *cli.Context, s service) error {
 
 func removeService(c *cli.Context, s service) error {
 	if _, err := os.Stat(s.file); errors.Is(err, os.ErrNotExist) {
-		return fail(exitFailure, "no service is installed: there is no %s", s.file)
+		return fail(exitFailure, "no service is installed: %s does not exist", s.file)
 	}
 	var failed error
 	for _, words := range s.remove {
@@ -221,7 +221,7 @@ func removeService(c *cli.Context, s service) error {
 
 func serviceStatus(c *cli.Context, s service) error {
 	if _, err := os.Stat(s.file); errors.Is(err, os.ErrNotExist) {
-		return fail(exitFailure, "no service is installed: ossrun service install")
+		return fail(exitFailure, "no service is installed. Run ossrun service install")
 	}
 	cmd := exec.CommandContext(c.Context, s.status[0], s.status[1:]...)
 	cmd.Stdout, cmd.Stderr = c.App.Writer, c.App.ErrWriter

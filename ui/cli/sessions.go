@@ -194,7 +194,7 @@ func removeSessions(c *cli.Context, t Terminal) error {
 			"list to see them.")
 	}
 	if !c.Bool("yes") && !isTerminal(t.In) {
-		return fail(exitUsage, "rm asks before it deletes, and no terminal is there to answer. "+
+		return fail(exitUsage, "rm asks before it deletes, and needs a terminal for that. "+
 			"Give --yes.")
 	}
 	return withSessions(c, func(p chat.Places) error {

@@ -49,7 +49,7 @@ func engineFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupModel,
 		text(&o.Model, "model", "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a "+
-			"folder (default: the best one that is here and fits)"),
+			"folder (default: the best installed one that fits)"),
 		deviceFlags(o),
 		parsed("cpu-experts", "auto", "compute the experts of the last `N` layers on the CPU; "+
 			"auto: of as few layers as needed to fit the model on the GPUs",
@@ -91,7 +91,7 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 			"it), or auto: int8 on the CPU, bf16 on a GPU"),
 		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, as released, q8, an "+
 			"8-bit copy that the first start makes (1.3 GB for 20b), or auto: on the CPU q8 for "+
-			"large models, with bf16 until the copy is made behind the first answers"),
+			"large models, with bf16 until the copy is built in the background"),
 		groupMemory,
 		cacheFlag(s),
 		between(&s.GPUMemoryUtilization, "gpu-memory-utilization",
@@ -200,7 +200,7 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 func backendFlags(o *tools.Options) []cli.Flag {
 	return flagTable(groupTools,
 		parsed("python-tool", "", "run the model's python in `SANDBOX`: bwrap, podman, docker, or "+
-			"unsafe, which is none (default: the first that is here)",
+			"unsafe, which is none (default: the first that works)",
 			"must be one of "+strings.Join(python.Names, ", "), func(v string) bool {
 				o.Sandbox = strings.ToLower(v)
 				return slices.Contains(python.Names, o.Sandbox)

@@ -69,7 +69,7 @@ func TestKilledServerLosesNoBackgroundResponse(t *testing.T) {
 		}
 	}
 	if m["status"] != "incomplete" || !strings.Contains(s.err.String(),
-		"a background response goes on") {
+		"a background response continues") {
 		t.Errorf("status %v, %v; %s", m["status"], m["error"], s.err.String())
 	}
 	again, err := s.web.Get(fmt.Sprintf("%s/v1/responses/%s?stream=true&starting_after=%d", s.url, id,

@@ -44,14 +44,14 @@ func TestToolFlags(t *testing.T) {
 	}{
 		{chat("--tools python"), exitUsage, "the python tool needs a sandbox"},
 		{chat("--tools browser"), exitUsage, "set EXA_API_KEY"},
-		{chat("--tools shell"), exitUsage, `no tool "shell"`},
-		{chat("--tools browser --search google"), exitUsage, `not "google"`},
+		{chat("--tools shell"), exitUsage, `unknown tool "shell"`},
+		{chat("--tools browser --search google"), exitUsage, `unknown search engine "google"`},
 		{chat("--python-tool jail"), exitUsage, "bwrap, podman, docker, unsafe"},
 		{chat("--tools auto --python-tool docker"), exitUsage, "docker is not installed"},
 		{chat("--tools python --python-tool unsafe"), exitUsage, "python3 is not installed"},
 		{chat("--tools auto --search http://127.0.0.1:1"), exitUsage, "127.0.0.1:1 cannot be"},
 		{chat("--tool-server localhost"), exitUsage, "HOST:PORT"},
-		{chat("--mcp-config /no/such"), exitUsage, "list of MCP servers"},
+		{chat("--mcp-config /no/such"), exitUsage, "--mcp-config: /no/such: "},
 		{chat("--tool-server demo"), exitUsage, "needs a sandbox"},
 		{chat("--tool-server demo --search exa"), exitUsage, "set EXA_API_KEY"},
 		{chat("--tools auto"), exitOK, "the browser has no search engine"},
@@ -188,7 +188,7 @@ func TestServeTools(t *testing.T) {
 		_ = s.cmd.Process.Signal(os.Interrupt)
 		<-s.done
 		s.ended = true
-		if log := s.err.String(); strings.Contains(log, "tools that requests may name: browser") !=
+		if log := s.err.String(); strings.Contains(log, "tools for requests: browser") !=
 			!strings.Contains(c.ignored, "web_search") {
 			t.Errorf("%s: log: %s", c.flags, log)
 		}

@@ -39,7 +39,7 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	_ = first.Wait()
 	two.send("How do I serve an OpenAI API?\r")
 	two.until("the second answer", answered(2))
-	two.wait("is gone: goes on with demo, which is loaded here")
+	two.wait("The conversation continues with demo, which is loaded here")
 	three.send("What is ossrun?\r") // from the second, which has the model now
 	three.until("the third chat's answer", answered(1))
 	four, fourth := beside(t, first, args...)
@@ -47,7 +47,7 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	stop := exec.Command(first.Path, "stop")
 	stop.Env = first.Env
 	if said, err := stop.CombinedOutput(); err == nil ||
-		!strings.Contains(string(said), "no server of this user runs") {
+		!strings.Contains(string(said), "no server is running") {
 		t.Errorf("stop takes a chat for a server: %v: %s", err, said)
 	}
 	// one that leaves in the middle of another's answer

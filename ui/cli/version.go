@@ -87,7 +87,7 @@ func versionCommand() *cli.Command {
 			if err == nil && c.Bool("verify") {
 				b.Verified, err = b.verify(c.Context, from)
 			} else if err == nil && from != "" {
-				err = fail(exitUsage, "--from goes with --verify")
+				err = fail(exitUsage, "--from needs --verify")
 			}
 			if err != nil {
 				return err

@@ -112,7 +112,7 @@ func TestVersionVerify(t *testing.T) {
 		"with a slash":       {"1.2.3", key, server.URL + "/good/", ""},
 		"elsewhere":          {"1.2.3", key, server.URL + "/sent", ""},
 		"a folder":           {"1.2.3", key, folder, ""},
-		"no key":             {"1.2.3", checksums.Key, server.URL + "/good", "ossrun: this build has no key to be verified by\n"},
+		"no key":             {"1.2.3", checksums.Key, server.URL + "/good", "ossrun: this build has no release key, so it cannot be verified\n"},
 		"no release":         {"", key, server.URL + "/good", "this is not the executable of a release. Install one of https://github.com/ossrun/ossrun/releases\n"},
 		"another executable": {"1.2.3", key, server.URL + "/other", "is not the one that was released: its SHA-256 is "},
 		"forged checksums":   {"1.2.3", key, server.URL + "/forged", "cannot be trusted: the checksums are not those that were signed"},

@@ -63,7 +63,7 @@ func (s *vllmSettings) flags() []cli.Flag {
 func (s *vllmSettings) unused(c *cli.Context) error {
 	for _, f := range s.flags() {
 		if name := f.Names()[0]; c.IsSet(name) && origin(c, name) == commandLine {
-			return fail(exitUsage, "--%s belongs to --engine vllm", name)
+			return fail(exitUsage, "--%s needs --engine vllm", name)
 		}
 	}
 	return nil
@@ -133,9 +133,9 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
 		name, known := vllm.Recognise(gpu)
 		if !known {
-			return nil, false, fail(exitUsage, "no GPU with a recipe is found here (%s): "+
-				"--hardware names one of %s", cmp.Or(gpu, "none"),
-				strings.Join(vllm.Hardware(), ", "))
+			return nil, false, fail(exitUsage, "no supported GPU found (%s). To plan for "+
+				"another machine: --hardware H100",
+				cmp.Or(gpu, "none"))
 		}
 		r.Hardware, r.GPUs, r.Firmware = name, gpus, firmware
 		r.Software = vllm.FindSoftware(c.Context, "/")

@@ -34,7 +34,7 @@ type vllmFlag struct {
 }
 
 const (
-	elsewhere  = "--engine vllm --dry-run shows how vLLM is started with it"
+	elsewhere  = "--engine vllm --dry-run shows vLLM's command for it"
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
@@ -55,9 +55,9 @@ func oneDevice(v string) string {
 	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
 		return fmt.Sprintf("must be a number from 1 up, not %q", v)
 	} else if n > 1 {
-		return fmt.Sprintf("this engine does not divide a layer or the requests among %d GPUs; a "+
-			"model that one has no room for goes over several by itself (--gpu names them); %s",
-			n, elsewhere)
+		return fmt.Sprintf("tensor parallelism over %d GPUs is not supported. A model that is too "+
+			"large for one GPU is spread over several automatically. For tensor parallelism use "+
+			"--engine vllm", n)
 	}
 	return ""
 }
@@ -247,8 +247,8 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	}
 	for _, into := range []any{&keys, &read} {
 		if err := json.Unmarshal([]byte(config), into); err != nil {
-			return nil, fail(exitUsage, `%s must be an object such as {"method":"ngram",`+
-				`"num_speculative_tokens":8}: %s`, shown, err)
+			return nil, fail(exitUsage, `%s must be a JSON object such as {"method":"ngram",`+
+				`"num_speculative_tokens":8}`, shown)
 		}
 	}
 	methods := []string{"", "ngram", "suffix"}

@@ -218,7 +218,7 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 		t.Error(err)
 	}
 	clients.Wait()
-	if said := front.err.String(); !strings.Contains(said, two.url+" is taken out: ") {
+	if said := front.err.String(); !strings.Contains(said, two.url+" is no longer used: ") {
 		t.Error(said)
 	}
 	one.ended = true

@@ -28,7 +28,7 @@ const (
 var Key string
 
 // ErrNoKey is where Key is a comment.
-var ErrNoKey = errors.New("this build has no key to be verified by")
+var ErrNoKey = errors.New("this build has no release key, so it cannot be verified")
 
 // HasKey tells a key, which is a comment and a line more, from a comment.
 func HasKey(key string) bool { return strings.Contains(strings.TrimSpace(key), "\n") }

@@ -206,7 +206,8 @@ func Known(spec models.Spec, s engine.Settings, only []string) error {
 	}
 	for _, name := range only {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("there is no operation %q: %s", name, strings.Join(names, ", "))
+			return fmt.Errorf("unknown operation %q. Use for example qkv, gate_up or "+
+				"\"attend full\"; ossrun bench ops lists all", name)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func FaultOf(err error, history string) *Fault {
 	switch {
 	case errors.Is(err, sample.ErrNonFinite):
 		return Failure(http.StatusInternalServerError, "non_finite_logits", "the model computed "+
-			"NaN or infinite logits, so this request was ended; other requests go on")
+			"NaN or infinite logits, so this request was ended; other requests continue")
 	case isBroken:
 		return Failure(http.StatusInternalServerError, "engine_fault", public(broken))
 	case errors.Is(err, sched.ErrClosed):

@@ -323,7 +323,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	r.queue(a)
 	// for the log line; it is well-formed
 	asked, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
-	p.Log.Info("a background response goes on", "id", id, "tokens", len(s.Tokens))
+	p.Log.Info("a background response continues", "id", id, "tokens", len(s.Tokens))
 	go r.runAlone(asked)
 	return true
 }

@@ -145,7 +145,7 @@ const TruncatedHeader = "X-Ossrun-Truncated"
 func tellDropped(e *answer.Exchange, dropped int) {
 	if dropped > 0 {
 		e.SetHeader(TruncatedHeader, strconv.Itoa(dropped)+
-			" of the oldest messages do not fit into the context and were left out")
+			" of the oldest messages do not fit into the context and were skipped")
 	}
 }
 

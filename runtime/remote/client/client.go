@@ -68,9 +68,18 @@ func address(base string) (*url.URL, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the address of a port: write http://host:port", base)
+		return nil, fmt.Errorf("%q is not the address of a server. Use http://host:port", base)
 	}
 	return u, nil
+}
+
+// Cause is why a server cannot be reached, without the address, which net's errors repeat.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		for err = e; errors.Unwrap(err) != nil; err = errors.Unwrap(err) {
+		}
+	}
+	return err
 }
 
 // Root is the address in front of /v1.
@@ -108,10 +117,10 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 func (c *Client) FirstModel(ctx context.Context) (string, error) {
 	list, err := c.Models(ctx)
 	if err != nil {
-		return "", fmt.Errorf("which models the server has: %w", err)
+		return "", fmt.Errorf("%s cannot be used: %w", c.root, Cause(err))
 	}
 	if len(list) == 0 {
-		return "", fmt.Errorf("%s lists no model: name one with --model", c.root)
+		return "", fmt.Errorf("%s lists no model. Name one with --model", c.root)
 	}
 	return list[0].ID, nil
 }

@@ -136,7 +136,8 @@ func (f *Failover) replace(ctx context.Context, used opened) error {
 	if c, ok := next.(*Client); ok {
 		where = fmt.Sprintf("which process %d has", c.Server.PID)
 	}
-	f.report("the process that had the model is gone: goes on with " + next.ID() + ", " + where)
+	f.report("the other ossrun stopped. The conversation continues with " + next.ID() + ", " +
+		where)
 	f.use(next, f.name)
 	return used.Close()
 }

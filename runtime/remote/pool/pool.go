@@ -327,7 +327,7 @@ func (p *Pool) failed(s *server, why error) {
 	p.known.forget(s)
 	p.mu.Unlock()
 	if was {
-		p.o.Notify(fmt.Sprintf("%s is taken out: %s", s.client.Root(), cause(why)))
+		p.o.Notify(fmt.Sprintf("%s is no longer used: %s", s.client.Root(), cause(why)))
 	}
 }
 

@@ -258,7 +258,7 @@ func TestServersThatBreakOff(t *testing.T) {
 				}
 				return
 			}
-			if all := strings.Join(notes, "\n"); !strings.Contains(all, bad.URL+" is taken out: ") ||
+			if all := strings.Join(notes, "\n"); !strings.Contains(all, bad.URL+" is no longer used: ") ||
 				!strings.Contains(all, bad.URL+" answers again") || strings.Contains(all, good.URL) {
 				t.Error(all)
 			}
@@ -571,7 +571,7 @@ func TestReportOfAServerThatIsGone(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if all := fmt.Sprint(notes); all != "["+f.URL+" is taken out: connection refused]" {
+	if all := fmt.Sprint(notes); all != "["+f.URL+" is no longer used: connection refused]" {
 		t.Error(all)
 	}
 }

@@ -159,7 +159,7 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 		case refused.Status == http.StatusTooManyRequests:
 			busy = &session.BusyError{After: max(refused.RetryAfter, time.Second)}
 		default:
-			return fmt.Errorf("the server behind this port refuses the request: %w", err)
+			return fmt.Errorf("the upstream server refuses the request: %w", err)
 		}
 		not[from], last = true, err
 	}
@@ -174,9 +174,9 @@ type downError struct{ why error }
 
 func (e *downError) Error() string {
 	if e.why == nil {
-		return "no server behind this port answers"
+		return "no upstream server answers"
 	}
-	return "no server behind this port answers: " + e.why.Error()
+	return "no upstream server answers: " + e.why.Error()
 }
 
 func (e *downError) Unwrap() []error { return []error{session.ErrUnavailable, e.why} }

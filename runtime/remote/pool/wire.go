@@ -89,7 +89,7 @@ func (s *stream) scorePrompt() error {
 		return err
 	}
 	if len(answer.Choices) != 1 || len(answer.Choices[0].Prompt) != len(s.r.Prompt) {
-		return errors.New("the server behind this port gives no prompt_logprobs")
+		return errors.New("the upstream server gives no prompt_logprobs")
 	}
 	list := make([]engine.SampledToken, len(s.r.Prompt))
 	for i, given := range answer.Choices[0].Prompt {

@@ -152,8 +152,8 @@ func chipOf(gpu string) (chip, error) {
 			return c, nil
 		}
 	}
-	return chip{}, fmt.Errorf("no plan for the hardware %q: use one of %s", gpu,
-		strings.Join(Hardware(), ", "))
+	return chip{}, fmt.Errorf("no plan for the hardware %q. Use H100, B200, MI300X or another "+
+		"name of docs/guide/vllm.md", gpu)
 }
 
 func (c chip) amd() bool { return c.capability == "" }
@@ -359,11 +359,11 @@ func FindSoftware(ctx context.Context, root string) (s Software) {
 // wheel says why the wheel cannot run here.
 func (s Software) wheel() error {
 	if major, minor, known := version(s.ROCm); known && (major != 7 || minor != 0) {
-		return fmt.Errorf("vLLM's wheel for AMD needs ROCm 7.0, and ROCm %s is here: use --launch "+
+		return fmt.Errorf("vLLM's wheel for AMD needs ROCm 7.0, not ROCm %s: use --launch "+
 			"docker (%s)", s.ROCm, placeAMD)
 	}
 	if major, minor, known := version(s.Glibc); known && (major < 2 || major == 2 && minor < 35) {
-		return fmt.Errorf("vLLM's wheel for AMD needs glibc 2.35 or newer, and %s is here: use "+
+		return fmt.Errorf("vLLM's wheel for AMD needs glibc 2.35 or newer, not %s: use "+
 			"--launch docker (%s)", s.Glibc, placeAMD)
 	}
 	return nil

@@ -246,7 +246,7 @@ func TestSoftware(t *testing.T) {
 		want string // of the refusal; "": none
 	}{
 		{Software{}, ""}, {Software{"7.0.2", "2.39"}, ""}, {Software{"7.0", "2.35"}, ""},
-		{Software{"6.4.1", "2.39"}, "needs ROCm 7.0, and ROCm 6.4.1 is here: use --launch docker"},
+		{Software{"6.4.1", "2.39"}, "needs ROCm 7.0, not ROCm 6.4.1: use --launch docker"},
 		{Software{"7.1.0", ""}, "needs ROCm 7.0"}, {Software{"", "2.31"}, "needs glibc 2.35"},
 	} {
 		r := Request{Hardware: "MI300X", Model: "20b", Launch: "local", Software: c.s}

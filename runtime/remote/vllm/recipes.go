@@ -93,7 +93,7 @@ func (p *planner) memory() {
 		p.Args.add("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
 			placeLimits)
 		p.Args.add("--max-num-batched-tokens 1024",
-			"in place of the file's 8192, for whose scratch memory one H100 has no room",
+			"in place of the file's 8192, whose scratch memory does not fit one H100",
 			placeLimits)
 	}
 	switch {

@@ -27,7 +27,7 @@ var (
 var troubles = []Trouble{
 	{regexp.MustCompile(`Sinks must be of type float32`), []string{"blackwell"}, "the attention sinks have the wrong type",
 		"set VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1, which a plan for B200 does", placeTrouble,
-		"there is one attention kernel for each kind of card, and its sinks are float32"},
+		"there is one attention kernel for each kind of GPU, and its sinks are float32"},
 	{regexp.MustCompile(`tl\.language|has no attribute 'language'|tl\.language not defined`), nvidia,
 		"a second Triton is installed",
 		"uninstall pytorch-triton and other packages named triton beside vLLM's own", placeTrouble,

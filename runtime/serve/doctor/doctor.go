@@ -99,7 +99,7 @@ type Placement = gpu.Placement
 // Model is one of the catalogue.
 type Model struct {
 	Name  string `json:"name"`
-	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
+	State string `json:"state"` // "complete", "incomplete", "not downloaded", "built in"
 	Path  string `json:"path,omitempty"`
 	// who vouches for the weights that are here, and what their files say that they are
 	Weights checkpoint.Vouched `json:"weights,omitempty"`
@@ -310,7 +310,7 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 		return err
 	}
 	for _, e := range models.Catalogue() {
-		m := Model{Name: e.ID, State: "not here"}
+		m := Model{Name: e.ID, State: "not downloaded"}
 		if e.HF == "" {
 			m.State, e.Spec = "built in", spec
 		}

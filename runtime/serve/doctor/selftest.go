@@ -210,7 +210,7 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 	switch {
 	case !right: // the speed of wrong results is nothing to know
 	case e.Whole.Layers == 0:
-		show(Models("whole models: not timed, there is no room for two layers of " + e.Whole.Name))
+		show(Models("whole models: not timed, no memory for two layers of " + e.Whole.Name))
 	default:
 		if err := r.wholeModels(ctx, dev, e, gbs, show); err != nil {
 			return fmt.Errorf("whole models: %w", err)

@@ -153,7 +153,7 @@ func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error
 		}
 		switch {
 		case link >= 0 && link >= len(at.links):
-			return session.ToolResult{}, fmt.Errorf("that page has no link with the id %d; "+
+			return session.ToolResult{}, fmt.Errorf("the page has no link with the id %d; "+
 				"ids are shown as 【id†text】", link)
 		case link >= 0:
 			l := at.links[link]

@@ -116,7 +116,7 @@ func TestSearchOpenFind(t *testing.T) {
 	shows(t, b, "open", `{"cursor":1,"loc":600,"num_lines":100}`, "[2] River",
 		"【0†next river】, up, 【1†away〖〗‡†example.org】 script [Image 0: a map]")
 	shows(t, b, "open", `{"loc":10,"num_lines":3}`, "[3]", "**viewing lines [10 - 12] of "+at[2])
-	refuses(t, b, "open", `{"loc":100000}`, "lies behind the page's last line, "+at[2])
+	refuses(t, b, "open", `{"loc":100000}`, "is after the page's last line, "+at[2])
 	shows(t, b, "find", `{"pattern":"PARAGRAPH 299","cursor":1}`,
 		"[4] Find results for text: `PARAGRAPH 299` in `River & №2`", "L0: # 【0†match at L6",
 		"Paragraph 299 of river 2", "next river, up, away〖〗‡ script")

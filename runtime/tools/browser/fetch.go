@@ -172,7 +172,7 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 		text, cutOff = strings.ToValidUTF8(text[:mostText], ""), true
 	}
 	if cutOff {
-		text += fmt.Sprintf("\n[the rest of the page is left out, it has more than %d MiB]",
+		text += fmt.Sprintf("\n[the rest of the page is omitted, it has more than %d MiB]",
 			min(t.o.Size, mostText)>>20)
 	}
 	return newPage(at.String(), title, text, links), nil
@@ -189,7 +189,7 @@ func document(ctx context.Context, answer *http.Response) (*page, error) {
 		return nil, err
 	}
 	if len(text) > mostText {
-		text = fmt.Sprintf("%s\n[the rest of the document is left out, it has more than %d MiB]",
+		text = fmt.Sprintf("%s\n[the rest of the document is omitted, it has more than %d MiB]",
 			strings.ToValidUTF8(text[:mostText], ""), mostText>>20)
 	}
 	at := answer.Request.URL

@@ -47,7 +47,7 @@ func htmlText(source string, base *url.URL) (title, text string, links []link) {
 	}
 	w.endLink()
 	if w.out.Len() >= mostText {
-		w.out.WriteString("\n[the rest of the page is left out]")
+		w.out.WriteString("\n[the rest of the page is omitted]")
 	}
 	return flat(w.title.String()), w.out.String(), w.links
 }

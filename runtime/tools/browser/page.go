@@ -95,7 +95,7 @@ func (p *page) source(line int) (address, title string) {
 func (p *page) window(cursor, loc, count int) (string, error) {
 	last := len(p.lines) - 1
 	if loc > last {
-		return "", fmt.Errorf("`loc` %d lies behind the page's last line, %d", loc, last)
+		return "", fmt.Errorf("`loc` %d is after the page's last line, %d", loc, last)
 	}
 	var body strings.Builder
 	tokens, end := 0, loc

@@ -66,8 +66,8 @@ func Engine(choice string) (_ Search, name string, err error) {
 	}
 	u, err := url.Parse(choice)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, "", fmt.Errorf("a search engine is exa, brave, none, or the URL of a "+
-			"SearXNG, not %q", choice)
+		return nil, "", fmt.Errorf("unknown search engine %q. Use exa, brave, none, or the "+
+			"URL of a SearXNG", choice)
 	}
 	if given == choice { // whatever it answers, it is there
 		answer, err := (&http.Client{Timeout: 5 * time.Second}).Head(choice)

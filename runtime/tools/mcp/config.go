@@ -69,7 +69,7 @@ type entry struct {
 func Config(path string) (list []Server, notes []string, _ error) {
 	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the list of MCP servers: %w", err)
+		return nil, nil, fmt.Errorf("--mcp-config: %w", err)
 	}
 	type lists struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`

@@ -149,12 +149,12 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 		}
 		fmt.Fprintf(&all, "[page %d]\n%s\n\n", i+1, text)
 		if all.Len() > mostText {
-			return fmt.Sprintf("%s\n[the rest of the document is left out: it has more than %d "+
+			return fmt.Sprintf("%s\n[the rest of the document is omitted: it has more than %d "+
 				"MiB of text]", strings.ToValidUTF8(all.String()[:mostText], ""), mostText>>20), nil
 		}
 	}
 	if left := count.PageCount - mostPages; left > 0 {
-		fmt.Fprintf(&all, "[%d more pages are left out]\n", left)
+		fmt.Fprintf(&all, "[%d more pages are omitted]\n", left)
 	}
 	return strings.TrimRight(all.String(), "\n"), nil
 }

@@ -355,5 +355,5 @@ func note(text string, lost int) string {
 	if lost == 0 {
 		return text
 	}
-	return fmt.Sprintf("%s\n[%d more bytes of output are left out]", text, lost)
+	return fmt.Sprintf("%s\n[%d more bytes of output are omitted]", text, lost)
 }

@@ -104,7 +104,7 @@ func TestFilesAndOutputAreBounded(t *testing.T) {
 	tool := open(t, Options{Output: 1000})
 	says(t, tool, "open('a.txt', 'w').write('here')", "4")
 	says(t, tool, "open('/mnt/data/a.txt').read()", "here")
-	says(t, tool, "print('x' * 100000)", "[99001 more bytes of output are left out]")
+	says(t, tool, "print('x' * 100000)", "[99001 more bytes of output are omitted]")
 	says(t, tool, "f = open('big', 'wb')\nf.truncate(1 << 40)", "File too large")
 }
 
