@@ -222,7 +222,7 @@ func (m *Model) compose() tea.Cmd {
 		program = os.Getenv("EDITOR")
 	}
 	if program == "" || m.plain {
-		return m.showError("no editor: set EDITOR to one, such as vi")
+		return m.showError("No editor is set. Set EDITOR, for example to vi.")
 	}
 	text := m.editor.text
 	return m.do(func() outcome {

@@ -46,7 +46,7 @@ func TestEditAndBranches(t *testing.T) {
 		t.Errorf("and back:\n%s", s.text())
 	}
 	s.ask("/branch 7")
-	if !strings.Contains(s.text(), "there are 2 branches") {
+	if !strings.Contains(s.text(), "There are 2 branches") {
 		t.Errorf("no such branch:\n%s", s.text())
 	}
 	s.ask("/edit")

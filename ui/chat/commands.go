@@ -57,7 +57,7 @@ func init() {
 		{name: "editor", does: "write the message in $EDITOR (Ctrl+G)",
 			run: alone((*Model).compose)},
 		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
-			does: "the last answer, or code block N, into the clipboard"},
+			does: "copy the last answer, or code block N (OSC 52)"},
 		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
 			does: "the last picture that a tool made, or picture N"},
 		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionsFor("/resume "),
@@ -128,14 +128,15 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 	switch {
 	case name == "" || len(found) == 0:
 		return m.showError(fmt.Sprintf(
-			"/%s is not a command: /help lists them; a blank before the / sends it as a message",
-			name))
+			"Unknown command /%s. Type / to see all commands. To send it as text, start with a "+
+				"space.", name))
 	case len(found) > 1:
 		var names []string
 		for _, c := range found {
 			names = append(names, "/"+c.name)
 		}
-		return m.showError(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
+		return m.showError(fmt.Sprintf("/%s is not complete. Type %s.", name,
+			strings.Join(names, " or ")))
 	}
 	m.editor.set("")
 	return found[0].run(m, argument)
@@ -192,36 +193,36 @@ func (m *Model) begin() {
 
 func (m *Model) setEffort(effort string) tea.Cmd {
 	if effort == "" {
-		return m.showNotice("effort is " + m.effort + ": /effort low, medium or high changes it")
+		return m.showNotice("Effort is " + m.effort + ". Type /effort low, medium or high.")
 	}
 	if !slices.Contains(efforts, effort) {
-		return m.showError(fmt.Sprintf("effort %q: it is low, medium or high", effort))
+		return m.showError(fmt.Sprintf("Unknown effort %q. Use low, medium or high.", effort))
 	}
 	m.effort = effort
-	return m.note("effort " + effort + " from the next question on")
+	return m.note("Effort: " + effort + ", from the next message.")
 }
 
 func (m *Model) setSystem(text string) tea.Cmd {
 	switch {
 	case text == "" && m.system == "":
-		return m.showNotice("there are no instructions: /system TEXT gives some")
+		return m.showNotice("No instructions are set. Type /system TEXT to set some.")
 	case text == "":
-		return m.showNotice("instructions: " + m.system)
+		return m.showNotice("Instructions: " + m.system)
 	case text == "off":
 		m.system = ""
-		return m.showNotice("the instructions are removed, from the next question on")
+		return m.showNotice("Instructions removed, from the next message.")
 	}
 	m.system = text
-	return m.showNotice("instructions from the next question on: " + text)
+	return m.showNotice("Instructions, from the next message: " + text)
 }
 
 func (m *Model) switchTo(name string) tea.Cmd {
 	switch {
 	case name == "":
-		return m.showNotice("the model is " + m.options.Model.ID() +
-			": /model NAME goes on with another")
+		return m.showNotice("The model is " + m.options.Model.ID() +
+			". Type /model NAME to change it.")
 	case m.options.Switch == nil:
-		return m.showError("there is no other model here")
+		return m.showError("No other model is available.")
 	case m.busy():
 		return nil
 	}
@@ -232,8 +233,8 @@ func (m *Model) switchTo(name string) tea.Cmd {
 		}
 		return func(m *Model) tea.Cmd {
 			m.options.Model = model
-			m.showNotice("the next answers are of " + model.ID() +
-				", which is loaded when it is asked")
+			m.showNotice("The next answers come from " + model.ID() +
+				". It is loaded with the next message.")
 			m.keep()
 			return nil
 		}
@@ -246,7 +247,7 @@ func (m *Model) regenerate() tea.Cmd {
 	}
 	last := m.conversation.at
 	if last == nil || last.answer == nil {
-		return m.note("nothing was asked yet")
+		return m.note("Nothing to regenerate yet.")
 	}
 	return m.ask(last.question, last.messages[0].Text(), last)
 }
@@ -258,13 +259,13 @@ func (m *Model) copy(number string) tea.Cmd {
 		code := m.conversation.at.code()
 		n, ok := nth(number, len(code), 0)
 		if !ok {
-			return m.showError(fmt.Sprintf("/copy %s: this conversation has %s, whose "+
-				"numbers stand over them", number, counted(len(code), "code block")))
+			return m.showError(fmt.Sprintf("No code block %s. Code blocks are numbered above "+
+				"their first line, and there are %d.", number, len(code)))
 		}
 		text = code[n-1]
 	}
 	if text == "" {
-		return m.note("there is no answer to copy yet")
+		return m.note("Nothing to copy yet.")
 	}
 	if m.clipboard == nil {
 		return nil
@@ -276,7 +277,7 @@ func (m *Model) copy(number string) tea.Cmd {
 		if err != nil {
 			return failed(fmt.Errorf("copy: %w", err))
 		}
-		return noted(fmt.Sprintf("copied %s, if the terminal allows it",
+		return noted(fmt.Sprintf("Copied %s.",
 			counted(len([]rune(text)), "character")))
 	})
 }

@@ -180,13 +180,13 @@ func (m *Model) edit(number string) tea.Cmd {
 	asked := m.conversation.asked()
 	n, ok := nth(number, len(asked), len(asked))
 	if !ok {
-		return m.showError(fmt.Sprintf("/edit %s: this conversation has %s; /edit alone takes the "+
-			"last", number, counted(len(asked), "question")))
+		return m.showError(fmt.Sprintf("Nothing to edit: no question %s of %d. /edit alone edits "+
+			"the last.", number, len(asked)))
 	}
 	m.editing = asked[n-1]
 	m.editor.set(m.editing.question)
-	return m.note(fmt.Sprintf("question %d of %d: Enter sends it in a new branch, Esc leaves it", n,
-		len(asked)))
+	return m.note(fmt.Sprintf("Question %d of %d. Enter sends it in a new branch, Esc leaves it.",
+		n, len(asked)))
 }
 
 // branch goes to another branch where the conversation on the screen last divided.
@@ -196,12 +196,12 @@ func (m *Model) branch(number string) tea.Cmd {
 	}
 	fork := m.conversation.fork()
 	if fork == nil {
-		return m.showNotice("there is one branch: /edit and /regenerate begin others")
+		return m.showNotice("No branches yet. /edit and /regenerate create one.")
 	}
 	list := *m.conversation.siblings(fork)
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
-		return m.showError(fmt.Sprintf("/branch %s: there are %s here", number,
+		return m.showError(fmt.Sprintf("No branch %s. There are %s.", number,
 			counted(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
@@ -209,7 +209,7 @@ func (m *Model) branch(number string) tea.Cmd {
 	m.context = m.conversation.at.context
 	m.show(fork.before)
 	m.keep()
-	return m.note(fmt.Sprintf("branch %d of %d: /branch goes to the next", n, len(list)))
+	return m.note(fmt.Sprintf("Branch %d of %d. /branch shows the next.", n, len(list)))
 }
 
 // end is the latest exchange behind e, and how many there are on the way, both among them.
@@ -224,11 +224,11 @@ func (e *exchange) end() (latest *exchange, length int) {
 func (m *Model) busy() bool {
 	switch {
 	case m.live != nil:
-		m.note("an answer is being written: Esc stops it")
+		m.note("An answer is being written. Esc stops it.")
 	case m.compacting != nil:
-		m.note("the conversation is being summarised: Esc stops it")
+		m.note("The conversation is being summarised. Esc stops it.")
 	case m.preparing != "":
-		m.note("a message is being kept, and its files read: Esc gives it back")
+		m.note("A message is being sent. Esc gives it back.")
 	default:
 		return false
 	}
@@ -242,11 +242,11 @@ func (m *Model) compact() tea.Cmd {
 		return nil
 	}
 	if len(messages) == 0 {
-		return m.note("nothing was said yet")
+		return m.note("Nothing to summarise yet.")
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.compacting = cancel
-	m.showNotice("summarising " + counted(len(messages), "message"))
+	m.showNotice("Summarising " + counted(len(messages), "message") + ".")
 	runner := m.options.Model
 	req := session.Request{Messages: messages, Instructions: m.system,
 		Params: m.options.Request.Params}
@@ -255,7 +255,7 @@ func (m *Model) compact() tea.Cmd {
 		s, err := session.Compact(ctx, runner, req)
 		return func(m *Model) tea.Cmd {
 			if m.compacting = nil; err != nil {
-				m.showError("nothing was summarised: " + reason(err))
+				m.showError("Nothing was summarised: " + reason(err) + ".")
 			} else {
 				m.summarised(s, len(messages))
 			}
@@ -271,10 +271,10 @@ func (m *Model) summarised(s session.Summary, of int) {
 		messages: []session.Message{s.Message()}}
 	m.conversation.add(e, m.conversation.at)
 	m.transcript.add(newSummary(m.palette, e.summary))
-	text := fmt.Sprintf("the model goes on from this summary of %s; they stay on the "+
-		"screen and in /export", counted(of, "message"))
+	text := fmt.Sprintf("The conversation continues from this summary of %s. They stay "+
+		"on the screen and in /export.", counted(of, "message"))
 	if s.Dropped > 0 {
-		text += fmt.Sprintf("; the %d oldest did not fit and are not in it", s.Dropped)
+		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", s.Dropped)
 	}
 	m.showNotice(text)
 	m.keep()

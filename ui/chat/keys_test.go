@@ -29,7 +29,7 @@ func TestEffort(t *testing.T) {
 	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
 	for _, want := range []string{"high", "low", "medium", "high"} {
 		s.keys("shift+tab")
-		if !strings.Contains(s.text(), "effort "+want) {
+		if !strings.Contains(s.text(), want+" effort") {
 			t.Errorf("after Shift+Tab the status lacks %q:\n%s", want, s.text())
 		}
 	}
@@ -37,7 +37,7 @@ func TestEffort(t *testing.T) {
 	s.keys("enter")
 	s.typing("/effort absurd")
 	s.keys("enter")
-	if !strings.Contains(s.text(), `effort "absurd": it is low, medium or high`) {
+	if !strings.Contains(s.text(), `Unknown effort "absurd". Use low, medium or high.`) {
 		t.Errorf("a wrong effort is not refused:\n%s", s.text())
 	}
 	s.ask("q")
@@ -205,13 +205,13 @@ func TestARefusedRegenerateLosesNothing(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := newStage(t, 100, 24, Options{}, turn([]session.Event{stopped(9, 2)}))
 	for line, want := range map[string]string{
-		"/nosuch":  "/nosuch is not a command",
-		"/s":       "/s may be /system or /show or /sessions",
-		"/eff":     "effort is medium",
+		"/nosuch":  "Unknown command /nosuch.",
+		"/s":       "/s is not complete. Type /system or /show or /sessions.",
+		"/eff":     "Effort is medium",
 		"/save":    "/export needs a file",
-		"/copy":    "there is no answer to copy yet",
-		"/sys":     "there are no instructions",
-		"/regen  ": "nothing was asked yet",
+		"/copy":    "Nothing to copy yet.",
+		"/sys":     "No instructions are set.",
+		"/regen  ": "Nothing to regenerate yet.",
 	} {
 		s.m.editor.set(line)
 		s.keys("enter")
@@ -352,7 +352,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	s.ask("question")
 	s.ask("queued")
 	s.play(0, step)
-	if text := s.text(); !strings.Contains(text, "asking again") || !strings.Contains(text, "Half") {
+	if text := s.text(); !strings.Contains(text, "Retrying") || !strings.Contains(text, "Half") {
 		t.Errorf("the lost answer:\n%s", text)
 	}
 	s.play(0, step)

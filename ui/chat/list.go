@@ -20,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-const nothingKept = "this chat keeps nothing (--no-history)"
+const nothingKept = "This chat keeps nothing (--no-history)."
 
 // sessionsShown is how many conversations /sessions lists.
 const sessionsShown = 30
@@ -62,7 +62,7 @@ func (m *Model) resume(name string) tea.Cmd {
 		return m.showNotice(nothingKept)
 	}
 	if name == "" {
-		return m.showError("/resume needs an ID or a name: /sessions lists them")
+		return m.showError("/resume needs an ID or a name. /sessions lists them.")
 	}
 	m.keep()
 	own, claimed := m.id, m.claiming
@@ -84,11 +84,11 @@ func (m *Model) resume(name string) tea.Cmd {
 
 func (m *Model) rename(name string) tea.Cmd {
 	if name == "" {
-		return m.showError("/rename needs a name")
+		return m.showError("/rename needs a name, for example /rename Trip to Lisbon.")
 	}
 	m.name = term.Clean(name)
 	m.keep()
-	return m.note("this conversation is called " + m.name)
+	return m.note("This conversation is called " + m.name + " now.")
 }
 
 // A prompted text is asked for in the editor, in the place of what stood there.

@@ -188,24 +188,24 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishLength:
 		tone = term.Yellow
 		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
-			ending = "the context is full: /compact goes on from a summary, /new begins anew"
+			ending = "The context is full. Type /compact to continue from a summary, or /new."
 		} else {
 			by := "limit set by the server"
 			if m.options.Request.MaxTokens > 0 {
 				by = "--max-tokens"
 			}
-			ending = fmt.Sprintf("answer cut off after %s (%s)",
+			ending = fmt.Sprintf("Answer cut off after %s (%s).",
 				counted(d.Usage.Completion, "token"), by)
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
-		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
+		ending = "The model called a tool, and none is enabled. Type /regenerate to retry."
 		if len(m.tools.now()) > 0 {
-			ending = "the model may not make this call: /regenerate asks again"
+			ending = "The model called a tool that is not enabled. Type /regenerate to retry."
 		}
 	case session.FinishLoop:
 		tone = term.Yellow
-		ending = session.ErrLoop.Error() + ": /regenerate asks again"
+		ending = sentence(session.ErrLoop.Error()) + " Type /regenerate to retry."
 	case session.FinishError:
 		tone = term.Red
 		l.lost = errors.Is(d.Err, session.ErrGone)

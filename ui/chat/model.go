@@ -368,13 +368,13 @@ func (m *Model) frame(f frame) tea.Cmd {
 		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
 		l.answer.cite(f.result.Answer, f.result.Citations, m.plain)
 		if l.answer.live { // a runner that ended without Done
-			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again",
+			l.answer.finish(m.now, "The engine stopped unexpectedly. Type /regenerate to retry.",
 				term.Red)
 		}
 		m.live, m.asking = nil, nil
 		m.keep()
 		if l.goesOn() {
-			m.showNotice("the process that answered is gone: asking again")
+			m.showNotice("Lost the server while it was answering. Retrying…")
 			return m.regenerate()
 		}
 		return m.nextQueued(l.finish == session.FinishStop)

@@ -174,14 +174,14 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	n, ok := nth(number, len(all), len(all))
 	switch {
 	case len(all) == 0:
-		return m.note("no tool has made a picture in this conversation")
+		return m.note("No tool has made a picture in this conversation.")
 	case !ok:
 		return m.showError(fmt.Sprintf("/show %s: this conversation has %s", number,
 			counted(len(all), "picture")))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {
-		return m.showNotice("this terminal shows no pictures that we know of; it is in " + path)
+		return m.showNotice("This terminal cannot show pictures. Saved as " + path + ".")
 	}
 	return m.do(func() outcome {
 		picture := shown{path: path}

@@ -59,7 +59,7 @@ func TestPlain(t *testing.T) {
 	}
 	out.until(t, "\n> ")
 	send("/effort high")
-	out.until(t, "[effort high from the next question on]\n\n> ")
+	out.until(t, "[Effort: high, from the next message.]\n\n> ")
 	send(`compute \`)
 	send("this")
 	question := "d refuse in this chat: "

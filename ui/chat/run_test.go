@@ -145,7 +145,7 @@ func TestInATerminal(t *testing.T) {
 	w.screen.Resize(40, 10)
 	w.mu.Unlock()
 	w.typing("\x1b[Z") // Shift+Tab: a frame after the resize
-	w.until("effort high")
+	w.until("Effort: high")
 	w.typing("/quit\r")
 	if err := w.wait(); err != nil {
 		t.Errorf("Run: %v", err)

@@ -308,14 +308,14 @@ func TestErrors(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	for want, done := range map[string]session.Done{
-		"answer cut off after 13 tokens (--max-tokens)": {Finish: session.FinishLength,
+		"Answer cut off after 13 tokens (--max-tokens)": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 5, Completion: 13}},
 		"The engine stopped unexpectedly. Type /regenerate": {Finish: session.FinishError},
-		"answer cut off after 12 tokens (limit set by the server)": {Finish: session.FinishLength,
+		"Answer cut off after 12 tokens (limit set by the server)": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 5, Completion: 12}},
-		"the context is full: /compact": {Finish: session.FinishLength,
+		"The context is full. Type /compact": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 131000, Completion: 72}},
-		"asked for a tool": {Finish: session.FinishToolCalls},
+		"The model called a tool, and none is": {Finish: session.FinishToolCalls},
 	} {
 		o := Options{}
 		if strings.Contains(want, "--max-tokens") {
@@ -356,7 +356,7 @@ func TestPages(t *testing.T) {
 	s.play(0, step)
 	before := s.text()
 	s.m.Update(key("?"))
-	if view := ansi.Strip(s.m.View()); !strings.Contains(view, "Esc closes · ↓ 15 more rows") {
+	if view := ansi.Strip(s.m.View()); !strings.Contains(view, "Esc closes · ↓ 14 more rows") {
 		t.Errorf("its first frame:\n%s", view)
 	}
 	s.keys("?")

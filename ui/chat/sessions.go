@@ -215,15 +215,15 @@ func (m *Model) restore(r resumed) {
 	m.show(nil)
 	if len(m.queued) > 0 {
 		m.unqueue()
-		m.note("what was still to be sent is in the editor: Enter sends it")
+		m.note("Unsent messages are back in the editor. Enter sends them.")
 	}
 	if r.of != nil {
-		m.showNotice(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its "+
-			"own way as %s", r.of.Name, r.of.ID, k.ID))
+		m.showNotice(fmt.Sprintf("%q is open in another chat, so you are in a copy (%s). Changes "+
+			"are not shared.", r.of.Name, k.ID))
 		m.keep()
 	} else if len(k.Exchanges)+len(m.queued) > 0 {
-		m.showNotice(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
-			k.Changed.Local().Format("2006-01-02 15:04")))
+		m.showNotice(fmt.Sprintf("Continuing %q (%s), last changed %s.", k.Name, k.ID,
+			ago(k.Changed, m.clock())))
 	}
 }
 
@@ -277,7 +277,7 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 	}
 	ending, tone := k.Ending, term.Dim
 	if k.Live {
-		ending, tone = "the chat ended here: /regenerate asks again", term.Yellow
+		ending, tone = "The chat ended here. Type /regenerate to retry.", term.Yellow
 	}
 	a.finish(m.now, term.Clean(ending), tone)
 	return a
@@ -418,12 +418,12 @@ func find(store session.Store, name string) (*savedChat, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%d conversations are called %q: give the ID that /sessions shows",
+		return nil, fmt.Errorf("%d conversations are called %q. Use the ID that /sessions shows",
 			len(found), name)
 	case name == "":
 		return nil, errors.New("no conversation is kept yet")
 	}
-	return nil, fmt.Errorf("no conversation is called %q: /sessions in a chat lists them", name)
+	return nil, fmt.Errorf("no conversation is called %q. /sessions in a chat lists them", name)
 }
 
 // words is all text of a conversation in small letters, to search in.

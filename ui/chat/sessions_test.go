@@ -187,7 +187,7 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	one.m.background.Wait()
 	o.Resume = one.m.id
 	two := newStage(t, 80, 24, o, turn(answering("of the second chat"), []session.Event{stopped(9, 2)}))
-	if text := two.text(); !strings.Contains(text, "is open in another chat: this is a copy") ||
+	if text := two.text(); !strings.Contains(text, "is open in another chat, so you are in a copy") ||
 		!strings.Contains(text, "❯ question") || two.m.id == one.m.id {
 		t.Errorf("the second chat is told:\n%s", text)
 	}

@@ -218,9 +218,9 @@ func TestInTmux(t *testing.T) {
 		p.keys("Enter")
 		p.until(idle, "An answer to question 0")
 		p.say("/branch 1")
-		p.until(idle, "branch 1 of")
+		p.until(idle, "Branch 1 of")
 		p.keys("BTab")
-		p.until("effort ")
+		p.until(" effort")
 		p.say("/help")
 		p.until(idle, "Esc closes")
 		p.keys("Enter") // closes it too, and is no beginning of Alt and the next key
@@ -231,7 +231,7 @@ func TestInTmux(t *testing.T) {
 		p.tmux("send-keys", "-t", "chat", "-l", "/sessions ")
 		p.until("question 0 ")
 		p.keys("Enter")
-		p.until(idle, "goes on with")
+		p.until(idle, "Continuing")
 		size := sizes[(round+1)%len(sizes)]
 		p.resize(size[0], size[1])
 		p.until(idle)

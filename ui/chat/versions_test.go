@@ -35,7 +35,7 @@ func TestAnEarlierReleasesChatGoesOn(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Store: store, Resume: "0123abcd"},
 		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
 	for _, want := range []string{"first question", "x := 1", "The second answer.",
-		`goes on with "first question"`} {
+		`Continuing "first question"`} {
 		if text := s.text(); !strings.Contains(text, want) {
 			t.Errorf("%q is not on the screen:\n%s", want, text)
 		}

@@ -133,7 +133,7 @@ func TestChatOnTheScreen(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
 	term.wait("medium effort")
 	term.send("\x1b[Z") // Shift+Tab: the next effort
-	term.wait("effort high")
+	term.wait("high effort")
 	term.send("How do I serve an OpenAI API?\r")
 	term.wait("ossrun serve")
 	screen := term.until("the end of the answer",
@@ -145,7 +145,7 @@ func TestChatOnTheScreen(t *testing.T) {
 		t.Errorf("reasoning is not folded, or a special token shows:\n%s", screen)
 	}
 	term.send("/effort low\r")
-	term.wait("effort low")
+	term.wait("low effort")
 	term.send("\x03")
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -180,7 +180,7 @@ func TestContinue(t *testing.T) {
 	again := exec.Command(cmd.Path, "chat", "--continue")
 	again.Env = cmd.Env
 	term, _ = runInTerminal(t, 100, 30, again)
-	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "goes on with", "demo · CPU")
+	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "Continuing", "demo · CPU")
 }
 
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")

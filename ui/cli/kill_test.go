@@ -6,6 +6,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -83,7 +85,7 @@ func TestKilledChats(t *testing.T) {
 		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
 		again.Env = cmd.Env
 		term, cmd = runInTerminal(t, 100, 40, again)
-		screen := term.wait("goes on with", "medium effort")
+		screen := term.wait("Continuing", "medium effort")
 		if !strings.Contains(screen, "❯ Ask something") { // what waited is in the editor
 			term.send("\r")
 			term.until("an answer to what waited", atRest)
@@ -127,7 +129,7 @@ func TestKilledAtEnter(t *testing.T) {
 		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
 		again.Env = cmd.Env
 		term, cmd = runInTerminal(t, 100, 40, again)
-		screen := term.wait("goes on with", "medium effort")
+		screen := term.wait("Continuing", "medium effort")
 		there := strings.Contains(screen, text) || strings.Contains(exported(t, term), text)
 		t.Logf("round %d: sent on the screen %v, kept %v", round, shown, there)
 		if shown && !there {
@@ -205,10 +207,19 @@ func newest(t *testing.T, of *exec.Cmd, message string) {
 	}
 	defer store.Close()
 	for _, r := range store.List(session.KindChat) {
-		if strings.Contains(string(r.Value), message) {
-			store.Put(r)
-			return
+		if !strings.Contains(string(r.Value), message) {
+			continue
 		}
+		var chat map[string]json.RawMessage
+		changed, err := json.Marshal(time.Now())
+		if err = errors.Join(err, json.Unmarshal(r.Value, &chat)); err == nil {
+			chat["changed"] = changed
+			r.Value, err = json.Marshal(chat)
+		}
+		if err = errors.Join(err, store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	t.Fatalf("no conversation has %q", message)
 }
