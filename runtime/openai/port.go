@@ -150,7 +150,8 @@ func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	e.Header().Set("Allow", allowed)
 	return nil, answer.Refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
-		fmt.Sprintf("method %s is not allowed. Use %s", r.Method, allowed))
+		fmt.Sprintf("method %s is not allowed for %s. Use %s", r.Method, r.URL.Path,
+			allowed))
 }
 
 const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
