@@ -36,7 +36,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 		switch {
 		case !m.menu.read: // they are about to be
 		case len(m.menu.values) == 0:
-			m.note("No other conversation is kept yet.")
+			m.note("No other conversation is saved yet.")
 		case len(m.choices()) == 0:
 			m.note(fmt.Sprintf("No conversation contains %q (%d searched).", words,
 				len(m.menu.values)))

@@ -421,7 +421,7 @@ func find(store session.Store, name string) (*savedChat, error) {
 		return nil, fmt.Errorf("%d conversations are called %q. Use the ID that /sessions shows",
 			len(found), name)
 	case name == "":
-		return nil, errors.New("no conversation is kept yet")
+		return nil, errors.New("no conversation is saved yet")
 	}
 	return nil, fmt.Errorf("no conversation is called %q. /sessions in a chat lists them", name)
 }

@@ -89,7 +89,7 @@ func TestSessions(t *testing.T) {
 		turn(answering("Paris"), []session.Event{stopped(9, 2)}))
 	s.choose("/sessions")
 	s.keys("enter")
-	if !strings.Contains(s.text(), "No other conversation is kept yet") {
+	if !strings.Contains(s.text(), "No other conversation is saved yet") {
 		t.Errorf("none:\n%s", s.text())
 	}
 	s.keys("ctrl+u")

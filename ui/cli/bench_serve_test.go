@@ -152,7 +152,7 @@ func TestBenchServeWorkload(t *testing.T) {
 
 func TestBenchServeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"--random-range-ratio 1.0":           "exact: take 0, or --workload",
+		"--random-range-ratio 1.0":           "exact: use 0 or --workload",
 		"--random-range-ratio -1":            "from 0 to below 1",
 		"--request-rate 0":                   "above 0 or inf",
 		"--multi --request-rate-range 2,34":  "FROM,TO,STEP",

@@ -44,7 +44,7 @@ func TestBenchSuite(t *testing.T) {
 	interrupt = cancel
 	args := append([]string{"--output-file", file, "--json"}, shortSuite...)
 	code, out, errs := runSuite(ctx, srv.URL, args...)
-	if code != exitInterrupted || out != "" || !strings.Contains(errs, "not in "+file) {
+	if code != exitInterrupted || out != "" || !strings.Contains(errs, "after the runs in "+file) {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	interrupt = func() {}

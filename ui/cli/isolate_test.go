@@ -43,7 +43,7 @@ func TestWorkerVerb(t *testing.T) {
 	c := exec.Command(program, gpu.WorkerVerb)
 	c.Stdout, c.Stderr = &out, &said
 	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.Contains(said.String(),
-		"ossrun starts it") {
+		"only ossrun can start it") {
 		t.Errorf("%v: %s%s", err, &out, &said)
 	}
 }

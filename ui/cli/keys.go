@@ -137,14 +137,14 @@ func printKey(c *cli.Context, t Terminal, name, key string) error {
 func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, error),
 	done func(name string) error) error {
 	if c.NArg() != 1 {
-		return fail(exitUsage, "keys %s needs one name. Run ossrun keys list to see them.",
+		return fail(exitUsage, "keys %s needs one name. Run ossrun keys list to see them",
 			c.Command.Name)
 	}
 	name := c.Args().First()
 	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
 		at := keys.Index(all, name)
 		if at < 0 {
-			return nil, fail(exitUsage, "no key has the name %q. Run ossrun keys list.",
+			return nil, fail(exitUsage, "no key has the name %q. Run ossrun keys list",
 				name)
 		}
 		return work(all, at)
@@ -170,7 +170,7 @@ func listKeys(c *cli.Context) error {
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(c.App.ErrWriter, "ossrun: there is no named key yet. "+
-			"Run ossrun keys add NAME.")
+			"Run ossrun keys add NAME")
 		return nil
 	}
 	w := columns(c.App.Writer)

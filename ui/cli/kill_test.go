@@ -240,8 +240,9 @@ func TestKilledTools(t *testing.T) {
 		// Where the trial of bwrap was killed, the chat puts the question back into the editor.
 		refused := false
 		term.until("the turn's end", func(s string) bool {
-			refused = strings.Contains(s, "python cannot run in bwrap:") &&
-				strings.Contains(s, "killed") && strings.Count(s, "❯ "+text) == 2
+			refused = strings.Contains(s, "Python cannot run in bwrap:") &&
+				strings.Contains(s, "killed") && strings.Contains(s, "❯ "+text) &&
+				strings.Contains(s, "Your message is back in the editor.")
 			return refused || atRest(s)
 		})
 		if refused {

@@ -97,7 +97,7 @@ func listSessions(c *cli.Context) error {
 			return writeJSONLine(c.App.Writer, all)
 		}
 		if len(all) == 0 {
-			fmt.Fprintln(c.App.ErrWriter, "ossrun: no conversation is kept yet. Run ossrun chat.")
+			fmt.Fprintln(c.App.ErrWriter, "ossrun: no conversation is saved yet. Run ossrun chat")
 			return nil
 		}
 		w := columns(c.App.Writer)
@@ -113,7 +113,7 @@ func listSessions(c *cli.Context) error {
 // oneSession finds the conversation that the first of n arguments names.
 func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) error) error {
 	if c.NArg() != n {
-		return fail(exitUsage, "%s needs %s. Run ossrun sessions list to see the IDs.",
+		return fail(exitUsage, "%s needs %s. Run ossrun sessions list to see the IDs",
 			c.Command.Name, either(n == 1, "one ID or name", "an ID or name, and a file"))
 	}
 	return withSessions(c, func(p chat.Places) error {
@@ -128,7 +128,7 @@ func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) erro
 func findSession(p chat.Places, name string) (s chat.Saved, err error) {
 	if name == "" {
 		return s, fail(exitUsage, "an ID or a name is missing. Run ossrun sessions list to see "+
-			"them.")
+			"them")
 	}
 	if s, err = chat.Find(p.Store, name); err != nil {
 		err = fail(exitUsage, "%s", err)
@@ -154,7 +154,7 @@ func exportSession(t Terminal, s chat.Saved, path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fail(exitUsage, "%q exists. Give another file.", path)
+		return fail(exitUsage, "%q exists. Give another file", path)
 	}
 	if err == nil {
 		_, err = f.Write(text)
@@ -191,11 +191,11 @@ func removeSessions(c *cli.Context, t Terminal) error {
 	}
 	if ways != 1 {
 		return fail(exitUsage, "rm needs IDs or names, or --before, or --all. Run ossrun sessions "+
-			"list to see them.")
+			"list to see them")
 	}
 	if !c.Bool("yes") && !isTerminal(t.In) {
 		return fail(exitUsage, "rm asks before it deletes, and needs a terminal for that. "+
-			"Give --yes.")
+			"Give --yes")
 	}
 	return withSessions(c, func(p chat.Places) error {
 		chosen, err := sessionsToRemove(c, p, before)

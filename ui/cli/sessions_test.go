@@ -65,12 +65,12 @@ func TestSessionsVerb(t *testing.T) {
 	ossrun("## You\n\nWhat is ossrun?\n", "show", first)
 	ossrun(`"question": "What is ossrun?"`, "show", "--json", "What is ossrun?")
 	ossrun("was written to", "export", first, file)
-	fails("exists. Give another file.", "export", first, file)
+	fails("exists. Give another file", "export", first, file)
 	fails(".pdf files cannot be written", "export", first, "x.pdf")
 	fails("no conversation is called", "show", "nobody")
 	fails("needs IDs or names, or --before, or --all", "rm")
 	fails("needs IDs or names, or --before, or --all", "rm", "--all", first)
-	fails("Give --yes.", "rm", first)
+	fails("Give --yes", "rm", first)
 	fails(`not "soon"`, "rm", "--before", "soon", "--yes")
 	fails("is open in another chat", "rm", second, "--yes")
 	ossrun("0 conversations deleted", "rm", "--before", "1d", "--yes")
@@ -117,7 +117,7 @@ func TestSessionsVerb(t *testing.T) {
 	if _, err := os.Stat(damaged); err == nil {
 		t.Error("a damaged copy stays")
 	}
-	ossrun("no conversation is kept yet", "list")
+	ossrun("no conversation is saved yet", "list")
 	if strings.TrimSpace(ossrun("", "list", "--json")) != "[]" {
 		t.Error("no conversation is not an empty list")
 	}
