@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// short is a step that nobody waits for: 40 tokens a second are read by nobody.
+// short is a step that nobody minds: 40 tokens a second is faster than anybody reads.
 const short = 25 * time.Millisecond
 
 // takeTurns marks the sequences of several clients that rest in the next step, and tells whether
@@ -55,9 +55,9 @@ func (s *Scheduler) takeTurns() (rest bool) {
 	return true
 }
 
-// width is how many rows of sequences that decode make a step that is short, or takes hardly twice
-// as long as one where each client has as many as the least, and what prefills. While no step had
-// so few, it is tried.
+// width is the most rows of sequences that decode with which a step is short, or takes no more than
+// twice what it takes with equal rows alone; either step has the rows that prefill too. While no
+// step had so few rows, its time is unknown, and width is equal.
 func (s *Scheduler) width(equal, prefill int) (rows int) {
 	prefill = min(prefill, s.o.MaxNumBatchedTokens-equal)
 	most := max(short.Seconds(), 2*s.gate.Costs(equal+prefill))

@@ -34,8 +34,8 @@ func (s *diskStore) refuse(ops []edit, err error) error {
 	return nil
 }
 
-// contested tells that another process may change one of these records too: two that grow in two
-// memories cannot both be written later.
+// contested tells that another process may change one of these records too. If two processes each
+// kept their own version in memory, only one could be written later.
 func (s *diskStore) contested(ops []edit) bool {
 	return slices.ContainsFunc(ops, func(o edit) bool {
 		grows := o.Kind == KindConversation || o.Kind == KindUsage

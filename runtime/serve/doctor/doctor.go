@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -471,40 +470,4 @@ func fieldOf(path, key, separator string) string {
 		}
 	}
 	return ""
-}
-
-// Mode is one way to compute a model.
-type Mode struct {
-	Compute string `json:"compute"`
-	Dense   string `json:"dense"`
-	// tokens a second of one answer, at most, by the speed at which the CPU reads now
-	ReadBound float64 `json:"tok_s_at_most"`
-	// mean, in nats, to the golden logits of the test model T1; --golden measures it on any
-	KL float64 `json:"kl_mean_of_t1"`
-}
-
-// measured are the modes with their figures in docs/performance.md, which modes_test.go compares.
-var measured = []Mode{
-	{Compute: engine.Int8, Dense: engine.DenseQ8, KL: 4.7e-3},
-	{Compute: engine.Int8, Dense: engine.DenseBF16, KL: 2.2e-3},
-	{Compute: engine.Exact, Dense: engine.DenseBF16, KL: 5.0e-12},
-}
-
-// modesOf are the modes for a model of shape spec where the CPU reads so many bytes a second: that
-// of its settings first.
-func modesOf(s engine.Settings, spec models.Spec, rate float64) (list []Mode, err error) {
-	for _, m := range measured {
-		first := m.Compute == s.Compute && m.Dense == s.Dense
-		with := s
-		with.Compute, with.Dense = m.Compute, m.Dense
-		if m.ReadBound, err = serve.ReadBound(spec, with, rate); err != nil {
-			return nil, err
-		}
-		if first {
-			list = slices.Insert(list, 0, m)
-		} else {
-			list = append(list, m)
-		}
-	}
-	return list, nil
 }
