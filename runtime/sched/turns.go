@@ -1,6 +1,5 @@
-// Where several clients run, one that decodes many sequences lets them take turns, so that a step
-// is short: the tokens of the others come nearly as fast as without it. A client that runs alone
-// has every row.
+// Where several clients run, the sequences of one that decodes many take turns. So a step is short,
+// and the others do not wait for all of its rows. A client that runs alone has every row.
 //
 // What must stay true:
 //   - Each client has as many rows as the one that wants the fewest, and rows that one does not
