@@ -42,7 +42,7 @@ type Copy struct {
 // read, and are removed when a new copy is made. A newer ossrun's have other names and stay.
 const (
 	formatName    = "ossrun q8 "
-	formatVersion = 3
+	formatVersion = 4
 )
 
 // Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left

@@ -10,8 +10,8 @@
 // every eight columns the order is 0 2 4 6 1 3 5 7, which is that of 8-bit activations (and of
 // MXFP4's nibbles). Rows beyond the last are zero.
 //
-// A weight is scale * q with |q| <= 127; the scale is the block's largest magnitude over 127,
-// rounded up to a bf16.
+// A weight is scale * q with |q| <= 127; the scale is the bf16 with the least squared error, from
+// the block's largest magnitude over 127 up to 1.08 times that.
 package q8
 
 import (
@@ -67,10 +67,11 @@ func group(dst, src []byte, rows, k int) {
 			}
 			// rounded up: no value may exceed 127 scales
 			scale := (math.Float32bits(math.Float32frombits(largest<<16)/127) + 0xffff) >> 16
-			size := math.Float32frombits(scale << 16)
-			if size < 1.17549435e-38 { // no normal reciprocal: the block counts as zero
+			if scale<<16 < 0x00800000 { // no normal reciprocal: the block counts as zero
 				continue
 			}
+			scale = best(from, scale)
+			size := math.Float32frombits(scale << 16)
 			binary.LittleEndian.PutUint16(block[2*r:], uint16(scale))
 			for c := 0; c < BlockSize; c += 8 {
 				eight := from[2*c : 2*c+16]
@@ -81,6 +82,32 @@ func group(dst, src []byte, rows, k int) {
 					odd[i] = quantized(eight[4*i+2:], size)
 				}
 			}
+		}
+	}
+}
+
+// best is the upper half of the scale that suits a block of bf16 best, from the least that cuts
+// nothing off.
+func best(block []byte, scale uint32) uint32 {
+	const widest, whole = 1.08, 3 << 22
+	var values [BlockSize]float32
+	for i := range values {
+		values[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(block[2*i:])) << 16)
+	}
+	found, least := scale, float32(math.Inf(1))
+	for most := widest * math.Float32frombits(scale<<16); ; scale++ {
+		size := math.Float32frombits(scale << 16)
+		if size > most {
+			return found
+		}
+		inverse, lost := 1/size, float32(0)
+		for _, v := range values {
+			at := float32(v * inverse)
+			rest := at - (float32(at+whole) - whole)
+			lost += float32(rest * rest) // apart, so that every machine rounds alike
+		}
+		if lost *= size * size; lost < least {
+			found, least = scale, lost
 		}
 	}
 }

@@ -23,8 +23,8 @@ func at(data []byte, k, row, column int) float64 {
 	return float64(scale) * float64(int8(block[16+j/4*32+row%8*4+j%4]))
 }
 
-// TestQuantize: every weight is within half a step of its own block, the largest of a block within
-// one part in 127, and padding is zero.
+// TestQuantize: every weight is within half a step of its own block, whose scale is the best of
+// those that cut nothing off, and padding is zero.
 func TestQuantize(t *testing.T) {
 	const n, k = 13, 96
 	random := rand.New(rand.NewPCG(3, 4))
@@ -47,10 +47,28 @@ func TestQuantize(t *testing.T) {
 			for i := range 32 {
 				largest = max(largest, math.Abs(value(r*k+b*32+i)))
 			}
+			sum := 0.0
 			for i := range 32 {
 				got, want := at(dst, k, r, b*32+i), value(r*k+b*32+i)
-				if math.Abs(got-want) > largest/127*0.51 {
+				if sum += (got - want) * (got - want); math.Abs(got-want) > largest/127*0.55 {
 					t.Fatalf("row %d, column %d is %v, want %v", r, b*32+i, got, want)
+				}
+			}
+			for code := math.Float32bits(float32(largest)/127) >> 16; ; code++ {
+				scale, other := float64(math.Float32frombits(code<<16)), 0.0
+				if scale < largest/127 {
+					continue // it would cut off
+				}
+				if largest == 0 || scale > 1.08*largest/127 {
+					break
+				}
+				for i := range 32 {
+					want := value(r*k + b*32 + i)
+					rest := want - scale*math.RoundToEven(want/scale)
+					other += rest * rest
+				}
+				if sum > 1.0001*other {
+					t.Fatalf("row %d, block %d: an error of %g, %g with %g", r, b, sum, other, scale)
 				}
 			}
 		}

@@ -12,9 +12,11 @@ import (
 
 // What an earlier release left: the copy of the weights that placed writes, and its record.
 const (
-	earlierFolder = "../../testdata/versions/q8-3"
-	earlierCopy   = "ee5f28ba9bf5839f1178d47eaf8cd734"
-	earlierRecord = "0ae6f0d224708c4fd3d622d8cbead349.source"
+	earlierFolder = "../../testdata/versions/q8-4"
+	earlierCopy   = "f1acd98e58dd7174023af294466c8f44"
+	earlierRecord = "3f5b77c05d60a3a0e676bf7d0859a93b.source"
+	// of a version that is not read any more
+	olderFolder = "../../testdata/versions/q8-3"
 )
 
 // TestEarlierRelease: its copy is the one that these weights have, and is not made again; its
@@ -35,16 +37,33 @@ func TestEarlierRelease(t *testing.T) {
 		!after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("there are %v, %v", got, err)
 	}
-	const made = "/tmp/TestZZMake3830948/001/it/model-0000"
+	const made = "/tmp/TestZZMake3645354050/001/it/model-0000"
 	files := []checkpoint.FileState{
-		{Path: made + "0-of-00001.safetensors", Size: 79244, Modified: 1795739952981776521,
-			Changed: 1795739952981776521, Device: 65024, Inode: 10437125},
-		{Path: made + "1-of-00001.safetensors", Size: 78980, Modified: 1795739952981776521,
-			Changed: 1795739952981776521, Device: 65024, Inode: 10437126}}
+		{Path: made + "0-of-00001.safetensors", Size: 79244, Modified: 1795770102913586789,
+			Changed: 1795770102913586789, Device: 65024, Inode: 0xbec732},
+		{Path: made + "1-of-00001.safetensors", Size: 78980, Modified: 1795770102913586789,
+			Changed: 1795770102913586789, Device: 65024, Inode: 0xbec733}}
 	path := filepath.Join(earlierFolder, earlierRecord)
 	if name, rest := readRecord(path); name != earlierCopy || rest != describe(files) ||
 		filepath.Base(recordPath(earlierFolder, files)) != earlierRecord {
 		t.Errorf("its record names %q and says\n%s", name, rest)
+	}
+}
+
+// TestOlderRelease: a copy of an older version is made anew and removed, with its record.
+func TestOlderRelease(t *testing.T) {
+	root := t.TempDir()
+	cache := filepath.Join(root, "dense")
+	if err := os.CopyFS(cache, os.DirFS(olderFolder)); err != nil {
+		t.Fatal(err)
+	}
+	found := placed(t, filepath.Join(root, "it"))
+	if Ready(found, cache) != "" {
+		t.Error("the older copy is ready")
+	}
+	start(t, found, cache)
+	if got := copies(t, cache); len(got) != 1 || filepath.Base(got[0]) != earlierCopy+Suffix {
+		t.Errorf("there are %v", got)
 	}
 }
 
@@ -56,8 +75,8 @@ func TestNewerRelease(t *testing.T) {
 	found := placed(t, filepath.Join(root, "it"))
 	record := recordPath(cache, found.FileStates().Files)
 	newer := map[string]string{
-		record: "ossrun q8 4\n" + strings.Repeat("cd", 20) + "\nin another form\n",
-		filepath.Join(cache, strings.Repeat("cd", 20)+Suffix): "weightsossrun q8 4: 97 matrices, " +
+		record: "ossrun q8 5\n" + strings.Repeat("cd", 20) + "\nin another form\n",
+		filepath.Join(cache, strings.Repeat("cd", 20)+Suffix): "weightsossrun q8 5: 97 matrices, " +
 			"7 bytes\n"}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
