@@ -23,6 +23,7 @@ const Kernels* kernels_of(const char* isa) {
   if (std::strcmp(isa, "i8mm") == 0) return kernels_i8mm();
   if (std::strcmp(isa, "bf16") == 0) return kernels_bf16();
   if (std::strcmp(isa, "avx512") == 0) return kernels_avx512();
+  if (std::strcmp(isa, "vbmi") == 0) return kernels_vbmi();
   if (std::strcmp(isa, "amx") == 0) return kernels_amx();
   return nullptr;
 }

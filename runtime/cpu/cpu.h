@@ -52,7 +52,7 @@ void ossrun_pool_free(ossrun_pool* pool);
 // Keeps a thread of the pool on n processors; 0 where the system does not, and it runs anywhere.
 int ossrun_pool_settle(ossrun_pool* pool, int thread, const int32_t* cpus, int n);
 
-// isa: "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm", "bf16". Null when this machine
+// isa: "scalar", "avx2", "avxvnni", "avx512", "vbmi", "amx", "neon", "i8mm", "bf16". Null when this machine
 // does not have it.
 const char* ossrun_isa(const char* isa);
 
@@ -93,6 +93,10 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
 // q, d: of ossrun_quantize_q12.
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add);
+// q, d: of ossrun_quantize.
+int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
+                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
+                        int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 // twin: the layer lies in the twins of the pages that the table names.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,

@@ -10,6 +10,7 @@ package cpu
 #cgo LDFLAGS: -pthread -lm
 #include <stdlib.h>
 #include "cpu.h"
+#include "kernels.h"
 */
 import "C"
 
@@ -77,7 +78,8 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
 // Nobody has measured amx yet, so it stands below avx512, which is chosen.
 func ISAs() []string {
-	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512"}
+	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512",
+		"vbmi"}
 	return slices.DeleteFunc(all, func(isa string) bool {
 		name := C.CString(isa)
 		defer C.free(unsafe.Pointer(name))
@@ -109,8 +111,8 @@ func (d *Device) Name() string {
 
 // Caps are the same on every instruction set.
 func (d *Device) Caps() engine.Caps {
-	return engine.Caps{Computes: []string{engine.Exact, engine.Int8}, DenseQ8: true, Dense12: true,
-		FP8KV: true}
+	return engine.Caps{Computes: []string{engine.Exact, engine.Int8, engine.Int8Fast},
+		DenseQ8: true, Dense12: true, Scales: C.kQ8Scales, FP8KV: true}
 }
 
 func (d *Device) Close() error {

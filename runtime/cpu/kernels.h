@@ -29,12 +29,15 @@ extern "C" {
 enum {
   kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, activations)
   kQ8GroupRows = 8,   // rows of dense 8-bit weights that lie together
+  kQ8Scales = 8,      // that are tried for a block of 8-bit activations
   kMaxHeadDim = 256,  // largest head dimension the attention kernels take
   kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
 };
 
 // With it and MXFP4 scales of 2^-63 to 2^7 the product of both is a normal number.
 static const float kLeastQ8Scale = 0x1p-62f;
+
+static const float kQ8ScaleStep = 0.01f;  // from one scale that is tried to the next
 
 // A row of attention: its queries, its state, and which tokens of the page at hand it sees.
 typedef struct AttentionRow {
@@ -44,7 +47,7 @@ typedef struct AttentionRow {
 } AttentionRow;
 
 typedef struct Kernels {
-  const char* name;  // "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm" or "bf16"
+  const char* name;  // "scalar", "avx2", "avxvnni", "avx512", "vbmi", "amx", "neon", "i8mm", "bf16"
 
   // y[t*ldy + r] = sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
   //   y     float32 [n, ldy]: only columns r0..r1-1 are written
@@ -76,10 +79,11 @@ typedef struct Kernels {
                        const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
                        int64_t r1, const uint16_t* bias);
 
-  // 8-bit activations in blocks of 32: scale = max|x| / 127, q = x / scale rounded to nearest, ties
-  // to even; a block of zeros (or whose scale is below kLeastQ8Scale) counts as zero.
+  // 8-bit activations in blocks of 32: q = x / scale rounded to nearest, ties to even, with the
+  // scale of max|x| / 127 (1 + kQ8ScaleStep i), i < kQ8Scales, that has the least squared error; a
+  // block of zeros (or whose max|x| / 127 is below kLeastQ8Scale) counts as zero.
   //   q  int8 [k]        columns 0 2 4 6 1 3 5 7 of every eight
-  //   d  float32 [k/16]  two numbers a block, the table's own: only the same table reads d
+  //   d  float32 [k/16]  two numbers a block, the scale and one that only the same table reads
   //   x  float32 [k], finite; k a multiple of 32
   void (*quantize_q8)(int8_t* q, float* d, const float* x, int64_t k);
 
@@ -109,6 +113,12 @@ typedef struct Kernels {
   void (*matmul_q8)(float* y, int64_t ldy, const int16_t* const* q, const float* const* d,
                     int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
                     const uint16_t* bias);
+
+  // matmul_q8 on 8-bit activations: half the products, and coarser.
+  //   q, d  n pointers each, as quantize_q8 of this table wrote them: int8 [k], float32 [k/16]
+  void (*matmul_q8_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
+                       int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                       const uint16_t* bias);
 
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);
@@ -185,6 +195,8 @@ const Kernels* kernels_avx2(void);
 const Kernels* kernels_avxvnni(void);
 // AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx512(void);
+// That with VBMI, and the same bits; null where the CPU or the operating system cannot.
+const Kernels* kernels_vbmi(void);
 // That with AMX's bf16 tiles, and the same bits; null where the CPU or the operating system cannot,
 // or where a product of tiles at the first call was not what it must be.
 const Kernels* kernels_amx(void);

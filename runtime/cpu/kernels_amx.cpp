@@ -31,7 +31,7 @@ static bool tiles_there() {
 extern "C" const Kernels* kernels_amx(void) {
   static const bool there = tiles_there();
   if (!there) return nullptr;
-  static const Kernels kTable = table(kernels_avx512());
+  static const Kernels kTable = table(kernels_vbmi() ? kernels_vbmi() : kernels_avx512());
   return &kTable;
 }
 

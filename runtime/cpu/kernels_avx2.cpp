@@ -20,7 +20,7 @@ SIMD_TARGET_BEGIN("avx2,fma,f16c")
 #include "simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<Avx2>("avx2");
+  static constexpr Kernels kTable = kernels_of<Avx2, Avx2Dense8>("avx2");
   return &kTable;
 }
 SIMD_TARGET_END

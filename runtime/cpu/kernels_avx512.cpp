@@ -20,7 +20,7 @@ SIMD_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 #include "simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<Avx512>("avx512");
+  static constexpr Kernels kTable = kernels_of<Avx512, Avx512Dense8>("avx512");
   return &kTable;
 }
 SIMD_TARGET_END

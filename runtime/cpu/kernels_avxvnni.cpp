@@ -21,7 +21,7 @@ SIMD_TARGET_BEGIN("avx2,fma,f16c,avxvnni")
 #include "simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<AvxVnni>("avxvnni");
+  static constexpr Kernels kTable = kernels_of<AvxVnni, AvxVnniDense8>("avxvnni");
   return &kTable;
 }
 SIMD_TARGET_END

@@ -23,7 +23,7 @@ SIMD_TARGET_BEGIN("arch=armv8.2-a+dotprod+i8mm")
 #include "simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<I8mm>("i8mm");
+  static constexpr Kernels kTable = kernels_of<I8mm, NeonDense8>("i8mm");
   return &kTable;
 }
 SIMD_TARGET_END

@@ -20,7 +20,7 @@ SIMD_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 #include "simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<Neon>("neon");
+  static constexpr Kernels kTable = kernels_of<Neon, NeonDense8>("neon");
   return &kTable;
 }
 SIMD_TARGET_END

@@ -96,6 +96,23 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
 // Where column i of a block stands among its 8-bit activations, and among dense 8-bit weights.
 int64_t q8_place(int64_t i) { return i / 8 * 8 + i % 2 * 4 + i % 8 / 2; }
 
+float best_q8_scale(const float* x, float plain) {
+  float best = plain, least = INFINITY;
+  for (int c = 0; c < kQ8Scales; c++) {
+    const float scale = plain * (1 + kQ8ScaleStep * static_cast<float>(c));
+    float lost = 0;
+    for (int64_t i = 0; i < kMxBlock; i++) {
+      const float rest = x[i] / scale - rintf(x[i] / scale);
+      lost += rest * rest;
+    }
+    if (lost * scale * scale < least) {
+      least = lost * scale * scale;
+      best = scale;
+    }
+  }
+  return best;
+}
+
 // d has the scale of a block and a second number that this table does not use.
 void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
   for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock, d += 2) {
@@ -108,6 +125,7 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
       memset(q, 0, kMxBlock);
       continue;
     }
+    d[0] = best_q8_scale(x, d[0]);
     for (int64_t i = 0; i < kMxBlock; i++) {
       const float rounded = rintf(x[i] / d[0]);
       q[q8_place(i)] = static_cast<int8_t>(fminf(fmaxf(rounded, -127.0f), 127.0f));
@@ -153,8 +171,12 @@ void quantize_q12(int16_t* q, float* d, const float* x, int64_t k) {
   }
 }
 
-void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
-               const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+// Dense 8-bit weights with what quantize_q12 or quantize_q8 made: so many numbers of d a block, and
+// column i of a block at place(i).
+template <class Q, int kNumbers, class Place>
+void matmul_dense(float* y, int64_t ldy, const Q* const* q, const float* const* d, int64_t n,
+                  const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias,
+                  Place place) {
   const int64_t block_bytes = kQ8GroupRows * (2 + kMxBlock);
   for (int64_t r = r0; r < r1; r++) {
     const uint8_t* group = w + r / kQ8GroupRows * (k / kMxBlock) * block_bytes;
@@ -171,14 +193,24 @@ void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* cons
         weights[i] = static_cast<int8_t>(four[at % 4]);
       }
       for (int64_t t = 0; t < n; t++) {
-        const int16_t* inputs = q[t] + b * kMxBlock;
+        const Q* inputs = q[t] + b * kMxBlock;
         int32_t whole = 0;
-        for (int64_t i = 0; i < kMxBlock; i++) whole += weights[i] * inputs[i];
-        y[t * ldy + r] += bf16(&scale) * d[t][b] * static_cast<float>(whole);
+        for (int64_t i = 0; i < kMxBlock; i++) whole += weights[i] * inputs[place(i)];
+        y[t * ldy + r] += bf16(&scale) * d[t][kNumbers * b] * static_cast<float>(whole);
       }
     }
     end_row(y, ldy, n, r, bias);
   }
+}
+
+void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
+               const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+  matmul_dense<int16_t, 1>(y, ldy, q, d, n, w, k, r0, r1, bias, [](int64_t i) { return i; });
+}
+
+void matmul_q8_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+                  const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+  matmul_dense<int8_t, 2>(y, ldy, q, d, n, w, k, r0, r1, bias, q8_place);
 }
 
 void rmsnorm(float* y, const float* x, const uint16_t* w, int64_t k, float eps) {
@@ -335,6 +367,7 @@ const Kernels kTable = {
     matmul_mxfp4_q8,
     quantize_q12,
     matmul_q8,
+    matmul_q8_q8,
     rmsnorm,
     swiglu,
     rope,

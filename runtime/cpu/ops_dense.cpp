@@ -214,12 +214,18 @@ class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
   const float* x_;
 };
 
-// On 12-bit rows and 8-bit weights.
-class LinearQ8Op : public TiledOp<LinearQ8Op, ossrun_q8_matrix> {
+// On 8-bit weights and rows of Q: 12 bits, or 8 with two numbers a block.
+template <class Q>
+class LinearQ8Op : public TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> {
+  typedef TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> Tiled;
+  using Tiled::k_;
+  using Tiled::kChunk;
+  using Tiled::width_;
+
  public:
-  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
+  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const Q* q, const float* d,
              int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
-      : TiledOp(t, rows, y, k, parts, count, add), q_(q), d_(d) {}
+      : Tiled(t, rows, y, k, parts, count, add), q_(q), d_(d) {}
 
   static constexpr int64_t kMostRows = kChunk;
 
@@ -228,18 +234,23 @@ class LinearQ8Op : public TiledOp<LinearQ8Op, ossrun_q8_matrix> {
 
   void multiply(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_q8_matrix& m,
                 int64_t r0, int64_t r1) const {
-    const int16_t* q[kChunk];
+    constexpr int64_t kNumbers = sizeof(Q) == 1 ? 2 : 1;
+    const Q* q[kChunk];
     const float* d[kChunk];
     int64_t i = 0;
     do {
       q[i] = q_ + (t + i) * width_;
-      d[i] = d_ + (t + i) * (width_ / kMxBlock);
+      d[i] = d_ + (t + i) * (width_ / kMxBlock) * kNumbers;
     } while (++i < rows);
-    k_->matmul_q8(y, ldy, q, d, rows, m.weight, width_, r0, r1, m.bias);
+    if constexpr (sizeof(Q) == 1) {
+      k_->matmul_q8_q8(y, ldy, q, d, rows, m.weight, width_, r0, r1, m.bias);
+    } else {
+      k_->matmul_q8(y, ldy, q, d, rows, m.weight, width_, r0, r1, m.bias);
+    }
   }
 
  private:
-  const int16_t* q_;
+  const Q* q_;
   const float* d_;
 };
 
@@ -317,6 +328,12 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
 
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
+  return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+}
+
+int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
+                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
+                        int add) {
   return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 

@@ -95,6 +95,19 @@ struct Amx : Avx512AnyScales {
     }
   }
 
+  // Of every four columns the first and third, then the second and fourth.
+  SIMD_INLINE void dense_inputs(uint16_t* to, const int8_t* q) {
+    const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(q);
+    F v[2];
+    SIMD_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const __m128i placed = _mm_shuffle_epi8(load16(bytes + 16 * i), order);
+      v[i] = mul(to_float(_mm512_maskz_cvtepi8_epi32(0xffff, placed)), set1(kDenseUnit));
+    }
+    store_uppers(to, v[0], v[1]);
+  }
+
   // load_dense gives two of a row's columns in a lane, as quantize_q12 has the inputs.
   SIMD_INLINE void dense_tile(uint16_t* to, const uint8_t* p, const uint8_t* second) {
     SIMD_UNROLL
@@ -116,8 +129,11 @@ struct Amx : Avx512AnyScales {
 
   // Whole numbers that bf16 has, sixteen and sixteen: the upper halves of their float32.
   SIMD_INLINE void store_bf16_of(uint16_t* to, I first, I last) {
+    store_uppers(to, to_float(first), to_float(last));
+  }
+  SIMD_INLINE void store_uppers(uint16_t* to, F first, F last) {
     const I upper = _mm512_load_si512(kUpperHalves.word);
-    const I a = _mm512_castps_si512(to_float(first)), b = _mm512_castps_si512(to_float(last));
+    const I a = _mm512_castps_si512(first), b = _mm512_castps_si512(last);
     store_pairs(to, _mm512_maskz_permutex2var_epi16(0xffffffff, a, upper, b));
   }
   SIMD_INLINE void store_pairs(uint16_t* to, I pairs) { _mm512_storeu_si512(to, pairs); }

@@ -33,6 +33,8 @@ struct Avx2AnyScales {
   static constexpr int kLanes = 8;
   static constexpr int kTileTokens = 3;  // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
   static constexpr bool kTokenPairs = false;
+  typedef int16_t DenseQ;
+  static constexpr int kDenseNumbers = 1;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 5;  // 10 sums + 4 weights + 1; one more in the making
@@ -272,7 +274,7 @@ struct Avx2AnyScales {
     return _mm256_set1_epi32(both);
   }
   typedef I DenseSum;
-  SIMD_INLINE DenseSum dense_start() { return zero_ints(); }
+  SIMD_INLINE DenseSum dense_start(const float*) { return zero_ints(); }
   SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w.evens, q.evens));
     __asm__("" : "+x"(sum));  // in this order, as above
@@ -375,6 +377,26 @@ struct Avx2 : Avx2AnyScales {
   }
   SIMD_INLINE F unit(F scale, F size) {
     return as_float(_mm256_add_epi32(_mm256_castps_si256(scale), _mm256_castps_si256(size)));
+  }
+};
+
+// Dense weights with 8-bit inputs: vpmaddubsw multiplies the sizes of weights with inputs that took
+// their signs. A pair is at most 2 * 128 * 127, an int16.
+struct Avx2Dense8 : Avx2AnyScales {
+  typedef int8_t DenseQ;
+  static constexpr int kDenseNumbers = 2;
+  struct Dense {
+    I size, sign;
+  };
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) {
+    const I w = kept(load_bytes(p));
+    return {kept(_mm256_abs_epi8(w)), w};
+  }
+  typedef I DenseInput;
+  SIMD_INLINE DenseInput dense_input(const int8_t* q) { return four(q); }
+  SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, DenseInput q) {
+    const I pairs = _mm256_maddubs_epi16(w.size, _mm256_sign_epi8(q, w.sign));
+    return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
   }
 };
 

@@ -20,6 +20,8 @@ struct Avx512AnyScales {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;  // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
   static constexpr bool kTokenPairs = false;
+  typedef int16_t DenseQ;
+  static constexpr int kDenseNumbers = 1;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 6;  // 12 sums + 12 integer sums + 4 weights + 1 + 2
@@ -221,7 +223,7 @@ struct Avx512AnyScales {
     return _mm512_set1_epi32(both);
   }
   typedef I DenseSum;
-  SIMD_INLINE DenseSum dense_start() { return zero_ints(); }
+  SIMD_INLINE DenseSum dense_start(const float*) { return zero_ints(); }
   SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
     sum = _mm512_dpwssd_epi32(sum, w.evens, q.evens);
     __asm__("" : "+v"(sum));
@@ -336,6 +338,29 @@ struct Avx512 : Avx512AnyScales {
   SIMD_INLINE I even_ints(I a, I b) { return _mm512_castps_si512(evens(as_float(a), as_float(b))); }
   SIMD_INLINE I odd_ints(I a, I b) { return _mm512_castps_si512(odds(as_float(a), as_float(b))); }
   SIMD_INLINE I add_ints(I a, I b) { return _mm512_add_epi32(a, b); }
+};
+
+// Dense weights with 8-bit inputs: in the unsigned form they are 128 too large.
+struct Avx512Dense8 : Avx512AnyScales {
+  typedef int8_t DenseQ;
+  static constexpr int kDenseNumbers = 2;
+  static constexpr bool kDenseReady = true;
+  typedef I Dense;
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t* second) {
+    const I both =
+        _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(p)), load32(second), 1);
+    return kept(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
+  }
+  typedef I DenseInput;
+  SIMD_INLINE DenseInput dense_input(const int8_t* q) { return four(q); }
+  SIMD_INLINE DenseSum dense_start(const float* d) {
+    int32_t sum;
+    memcpy(&sum, d + 1, sizeof sum);
+    return _mm512_set1_epi32(32 * sum);
+  }
+  SIMD_INLINE DenseSum dense_dot(DenseSum sum, Dense w, DenseInput q) {
+    return kept(dot4(sum, w, q));
+  }
 };
 
 }  // namespace

@@ -54,6 +54,26 @@ struct AvxVnni : OnVnni<Avx2> {
   typedef OnVnni<Avx2AnyScales> AnyScales;
 };
 
+// Dense weights with 8-bit inputs: in the unsigned form they are 128 too large.
+struct AvxVnniDense8 : OnVnni<Avx2AnyScales> {
+  typedef int8_t DenseQ;
+  static constexpr int kDenseNumbers = 2;
+  typedef I Dense;
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) {
+    return kept(_mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(-128)));
+  }
+  typedef I DenseInput;
+  SIMD_INLINE DenseInput dense_input(const int8_t* q) { return four(q); }
+  SIMD_INLINE DenseSum dense_start(const float* d) {
+    int32_t sum;
+    memcpy(&sum, d + 1, sizeof sum);
+    return _mm256_set1_epi32(32 * sum);
+  }
+  SIMD_INLINE DenseSum dense_dot(DenseSum sum, Dense w, DenseInput q) {
+    return kept(dot4(sum, w, q));
+  }
+};
+
 }  // namespace
 
 #endif  // OSSRUN_CPU_SIMD_AVXVNNI_H_

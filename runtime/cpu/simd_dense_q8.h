@@ -1,8 +1,10 @@
-// 12-bit activations: quantisation, and their product with dense weights in 8 bits.
+// 12-bit activations: quantisation, and their product with dense weights in 8 bits; that of 8-bit
+// activations, which quantize_q8 made.
 //
 // The weights lie as the vectors want them (kernels.h), so nothing is turned: a vector has four
 // columns of kLanes rows, and each token multiplies it with four of its own values in all lanes.
-// Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors.
+// Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors. S::DenseQ
+// is the type of the activations, S::kDenseNumbers how many numbers d has for a block.
 // There are three ways through, with the same bits:
 //   a tile    as many tokens as registers hold sums for, or fewer: one pass along the rows; the
 //             fewer tokens, the more vectors of rows share them
@@ -106,11 +108,11 @@ struct DenseAhead {
 // first block. sums: [T, R] vectors, in registers meanwhile where S has enough of them. A function
 // of its own: among its callers' values GCC finds no registers for the products.
 template <class S, int R, int T, class Weights>
-__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q,
+__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const typename S::DenseQ* const* q,
                                              const float* const* d, int64_t blocks,
                                              DenseAhead ahead) {
   typedef typename S::F F;
-  const int16_t* qt[T];
+  const typename S::DenseQ* qt[T];
   const float* dt[T];
   F sum[T][R];
   if constexpr (Weights::kPrepared) DenseAhead::fetch(ahead, ahead.lines * blocks);
@@ -129,7 +131,7 @@ __attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
       SIMD_UNROLL
-      for (int r = 0; r < R; r++) products[t][r] = S::dense_start();
+      for (int r = 0; r < R; r++) products[t][r] = S::dense_start(dt[t] + b * S::kDenseNumbers);
     }
     SIMD_UNROLL
     for (int i = 0; i < kMxBlock / S::kDenseColumns; i++) {
@@ -150,7 +152,7 @@ __attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const
     Weights::advance(weights, 1);
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
-      const F size = S::set1(dt[t][b]);
+      const F size = S::set1(dt[t][b * S::kDenseNumbers]);
       SIMD_UNROLL
       for (int r = 0; r < R; r++) {
         const F whole = S::dense_end(products[t][r]), unit = S::mul(scale[r], size);
@@ -176,7 +178,7 @@ __attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const
 template <class S, int R, int T>
 struct TileDenseQ8Of {
   template <class Weights>
-  static void run(int64_t n, float* sums, const Weights& weights, const int16_t* const* q,
+  static void run(int64_t n, float* sums, const Weights& weights, const typename S::DenseQ* const* q,
                   const float* const* d, int64_t blocks, DenseAhead ahead) {
     if (n == T) return tile_dense_q8<S, R, T>(sums, weights, q, d, blocks, ahead);
     TileDenseQ8Of<S, R, T - 1>::run(n, sums, weights, q, d, blocks, ahead);
@@ -185,25 +187,25 @@ struct TileDenseQ8Of {
 template <class S, int R>
 struct TileDenseQ8Of<S, R, 0> {
   template <class Weights>
-  static void run(int64_t, float*, const Weights&, const int16_t* const*, const float* const*,
-                  int64_t, DenseAhead) {}
+  static void run(int64_t, float*, const Weights&, const typename S::DenseQ* const*,
+                  const float* const*, int64_t, DenseAhead) {}
 };
 
 // `blocks` blocks from b0 on for n tokens in tiles of up to T. As much as R vectors of rows have in
 // them is fetched from `ahead` on, a little with every block of every tile.
 template <class S, int R, int T, class Weights>
-void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q,
+void tiles_dense_q8(float* sums, const Weights& weights, const typename S::DenseQ* const* q,
                     const float* const* d, int64_t n, int64_t b0, int64_t blocks,
                     const uint8_t* ahead) {
   constexpr int64_t kLines = (kDenseBlockBytes * R * S::kLanes / kQ8GroupRows + 63) / 64;
   const int64_t tiles = (n + T - 1) / T, lines = (kLines + tiles - 1) / tiles;
   for (int64_t i = 0, t = 0; i < tiles; i++) {
     const int64_t next = (i + 1) * n / tiles;
-    const int16_t* qt[T];
+    const typename S::DenseQ* qt[T];
     const float* dt[T];
     for (int64_t u = t; u < next; u++) {
       qt[u - t] = q[u] + b0 * kMxBlock;
-      dt[u - t] = d[u] + b0;
+      dt[u - t] = d[u] + b0 * S::kDenseNumbers;
     }
     const bool more = i * lines < kLines;
     TileDenseQ8Of<S, R, T>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
@@ -215,7 +217,7 @@ void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q
 // R vectors of rows for n <= kQ8Tokens tokens: sums [n, R, kLanes], zero at first. What lies in
 // [ahead, ahead + the size of the rows) is fetched meanwhile.
 template <class S, int R>
-void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
+void panel_dense_q8(float* sums, DenseRows<S, R> rows, const typename S::DenseQ* const* q,
                     const float* const* d, int64_t n, int64_t nb, const uint8_t* ahead) {
   constexpr bool kReady = S::kDenseReady && R <= S::kRowVectorsDenseQ8;
   constexpr int kTile = R > S::kRowVectorsDenseQ8 ? kDenseFew : S::kTileTokensDenseQ8;
@@ -245,7 +247,7 @@ void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
 
 // Rows [r, r + rows) with rows <= R * kLanes, for all n tokens.
 template <class S, int R>
-void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
+void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d, int64_t n,
                    const uint8_t* w, int64_t nb, int64_t r, int64_t rows, const uint16_t* bias) {
   constexpr int64_t kTokens = R > S::kRowVectorsDenseQ8 ? kDenseFew : kQ8Tokens;
   alignas(64) float sums[kTokens * R * S::kLanes];
@@ -279,7 +281,7 @@ void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* 
 }
 
 template <class S>
-void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
+void matmul_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d, int64_t n,
                const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   constexpr int kBatch = S::kRowVectorsDenseQ8;
   // Vectors that are less than a group begin at different rows of it, so they go one by one.

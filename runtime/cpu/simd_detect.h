@@ -39,6 +39,11 @@ inline bool cpu_has_avx512_vnni() {
   return (b & needed) == needed && (c & bit_AVX512VNNI);
 }
 
+inline bool cpu_has_avx512_vbmi() {
+  unsigned a, b, c, d;
+  return cpu_has_avx512_vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 1 & 1);
+}
+
 // The system must also be asked before tiles are used: kernels_amx.cpp.
 inline bool cpu_has_amx_bf16() {
   unsigned a, b, c, d;

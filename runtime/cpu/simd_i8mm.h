@@ -60,7 +60,7 @@ struct I8mm : Neon {
   struct DenseSum {
     I upper, lower;
   };
-  SIMD_INLINE DenseSum dense_start() { return {zero_ints(), zero_ints()}; }
+  SIMD_INLINE DenseSum dense_start(const float*) { return {zero_ints(), zero_ints()}; }
   SIMD_INLINE DenseSum dense_dot(const DenseSum& sum, const Dense& w, const DenseInput& q) {
     return {multiply_pairs(sum.upper, w.upper, q), multiply_pairs(sum.lower, w.lower, q)};
   }

@@ -14,10 +14,10 @@
 //   begin, end, products         a tile type: simd_tile.h
 //   bf16_inputs(to, q)           a block of 8-bit inputs; of 12-bit ones their multiples of 16, and
 //   bf16_inputs(to, low, q)      what is left
-//   mx_tile(to, rows, offset)    16 rows' block as a tile of weights, doubled, in the columns'
-//   order
+//   mx_tile(to, rows, offset)    16 rows' block as a tile of weights, doubled, in the columns' order
 //                                of quantize_q8
-//   dense_tile(to, p, second)    two groups' block, times 1 / kDenseUnit
+//   dense_tile(to, p, second)    two groups' block, times 1 / kDenseUnit, in that of quantize_q12
+//   dense_inputs(to, q)          a block of 8-bit inputs in that order, times kDenseUnit
 //   peak_round, kPeakOperations  products of registers only, and how much they do
 //   below                        the table for few tokens
 #ifndef OSSRUN_CPU_SIMD_MATMUL_TILES_H_
@@ -62,12 +62,12 @@ struct MxTiles {
   static void input(uint16_t* to, int64_t, const int8_t* q) { S::bf16_inputs(to, q); }
 };
 
-// 32 rows of dense 8-bit weights with 12-bit inputs.
-template <class S>
+// 32 rows of dense 8-bit weights with 12-bit inputs, or 8-bit ones.
+template <class S, class Input>
 struct DenseTiles {
-  typedef int16_t Q;
-  static constexpr int kTerms = 2;
-  static constexpr int kScaleStep = 1;
+  typedef Input Q;
+  static constexpr int kTerms = sizeof(Q);
+  static constexpr int kScaleStep = 3 - kTerms;
   const uint8_t* groups[4];  // the last one again where there are fewer
 
   DenseTiles(const uint8_t* w, int64_t nb, int64_t r0, int64_t rows) {
@@ -87,6 +87,7 @@ struct DenseTiles {
   static void input(uint16_t* to, int64_t next, const int16_t* q) {
     S::bf16_inputs(to, to + next, q);
   }
+  static void input(uint16_t* to, int64_t, const int8_t* q) { S::dense_inputs(to, q); }
 };
 
 // `rows` <= 32 rows from r0 on for n <= kQ8Tokens tokens; y, q and d are at the first of them.
@@ -160,21 +161,37 @@ void matmul_mxfp4_q8_tiles(float* y, int64_t ldy, const int8_t* const* q, const 
   S::end();
 }
 
-template <class S>
-void matmul_q8_tiles(float* y, int64_t ldy, const int16_t* const* q, const float* const* d,
-                     int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
-                     const uint16_t* bias) {
-  if (n < kTilesFrom) return S::below->matmul_q8(y, ldy, q, d, n, w, k, r0, r1, bias);
+// Of int16_t or int8_t inputs: Kernels.matmul_q8 and matmul_q8_q8.
+template <class S, class Q>
+void matmul_dense_tiles(float* y, int64_t ldy, const Q* const* q, const float* const* d, int64_t n,
+                        const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                        const uint16_t* bias) {
   S::begin();
   for (int64_t r = r0; r < r1; r += 2 * S::kLanes) {
     const int64_t rows = smaller(2 * S::kLanes, r1 - r), nb = k / kMxBlock;
-    const DenseTiles<S> of(w, nb, r, rows);
+    const DenseTiles<S, Q> of(w, nb, r, rows);
     for (int64_t t = 0; t < n; t += kQ8Tokens) {
       panel_tiles<S>(y + t * ldy, ldy, q + t, d + t, smaller(kQ8Tokens, n - t), of, nb, r, rows,
                      bias);
     }
   }
   S::end();
+}
+
+template <class S>
+void matmul_q8_tiles(float* y, int64_t ldy, const int16_t* const* q, const float* const* d,
+                     int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                     const uint16_t* bias) {
+  if (n < kTilesFrom) return S::below->matmul_q8(y, ldy, q, d, n, w, k, r0, r1, bias);
+  matmul_dense_tiles<S>(y, ldy, q, d, n, w, k, r0, r1, bias);
+}
+
+template <class S>
+void matmul_q8_q8_tiles(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
+                        int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                        const uint16_t* bias) {
+  if (n < kTilesFrom) return S::below->matmul_q8_q8(y, ldy, q, d, n, w, k, r0, r1, bias);
+  matmul_dense_tiles<S>(y, ldy, q, d, n, w, k, r0, r1, bias);
 }
 
 template <class S>
@@ -185,7 +202,7 @@ int64_t multiply_peak_tiles(int64_t rounds) {
   return rounds * S::kPeakOperations;
 }
 
-// The table of S: the one below it but for two products, and the gauge of those.
+// The table of S: the one below it but for three products, and the gauge of those.
 template <class S>
 Kernels with_tiles(const char* name, const Kernels* below) {
   S::below = below;
@@ -193,6 +210,7 @@ Kernels with_tiles(const char* name, const Kernels* below) {
   table.name = name;
   table.matmul_mxfp4_q8 = matmul_mxfp4_q8_tiles<S>;
   table.matmul_q8 = matmul_q8_tiles<S>;
+  table.matmul_q8_q8 = matmul_q8_q8_tiles<S>;
   table.multiply_peak = multiply_peak_tiles<S>;
   return table;
 }

@@ -16,6 +16,8 @@ struct Neon {
   static constexpr int kLanes = 4;
   static constexpr int kTileTokens = 5;  // 4 rows x 5 tokens of sums + 5 + 1
   static constexpr bool kTokenPairs = false;
+  typedef int16_t DenseQ;
+  static constexpr int kDenseNumbers = 1;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 8;  // 8 sums + 8 integer sums + 2
@@ -206,7 +208,7 @@ struct Neon {
     return {four(bytes), four(bytes + 4)};
   }
   typedef DenseInput DenseSum;
-  SIMD_INLINE DenseSum dense_start() { return {zero_ints(), zero_ints()}; }
+  SIMD_INLINE DenseSum dense_start(const float*) { return {zero_ints(), zero_ints()}; }
   SIMD_INLINE DenseSum dense_dot(const DenseSum& sum, Dense w, const DenseInput& q) {
     return {dot4(sum.high, w, q.high), dot4(sum.low, w, q.low)};
   }
@@ -283,6 +285,18 @@ struct Neon {
       memcpy(q + 16 * i, &apart, sizeof apart);
     }
   }
+};
+
+// Dense weights with 8-bit inputs.
+struct NeonDense8 : Neon {
+  typedef int8_t DenseQ;
+  static constexpr int kDenseNumbers = 2;
+  typedef I DenseInput;
+  SIMD_INLINE DenseInput dense_input(const int8_t* q) { return four(q); }
+  typedef I DenseSum;
+  SIMD_INLINE DenseSum dense_start(const float*) { return zero_ints(); }
+  SIMD_INLINE DenseSum dense_dot(DenseSum sum, Dense w, DenseInput q) { return dot4(sum, w, q); }
+  SIMD_INLINE F dense_end(DenseSum sum) { return to_float(sum); }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The kernel templates of one instruction set as a table. S is its vocabulary: simd_avx2.h.
+// The kernel templates of one instruction set as a table. S is its vocabulary: simd_avx2.h. Dense8
+// is that with 8-bit inputs of dense weights.
 //
 // Included after <immintrin.h>, <math.h>, <string.h>, kernels.h, SIMD_TARGET_BEGIN and the file
 // that defines S; everything between them has internal linkage (simd_target.h says why).
@@ -14,7 +15,7 @@
 
 namespace {
 
-template <class S>
+template <class S, class Dense8>
 constexpr Kernels kernels_of(const char* name) {
   return {
       name,
@@ -25,6 +26,7 @@ constexpr Kernels kernels_of(const char* name) {
       matmul_mxfp4_q8<S>,
       quantize_q12<S>,
       matmul_q8<S>,
+      matmul_q8<Dense8>,
       rmsnorm<S>,
       swiglu<S>,
       rope<S>,

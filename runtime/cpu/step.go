@@ -60,7 +60,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	return s, nil
 }
 
-// fits refuses shapes that are too large for the kernels, and forms that they do not have.
+// fits refuses shapes that are too large for the kernels.
 func fits(p *engine.Program) error {
 	s := p.Spec
 	switch {
@@ -73,12 +73,6 @@ func fits(p *engine.Program) error {
 	case s.ExpertsPerToken < 1 || s.ExpertsPerToken > s.Experts:
 		return fmt.Errorf("%d of %d experts", s.ExpertsPerToken, s.Experts)
 	}
-	for _, op := range p.Ops {
-		if op.Kind == engine.LinearQ8 && op.In[0].Type != engine.I16 {
-			return fmt.Errorf("%s has inputs in 8 bits, the kernels take 12: record it with "+
-				"Options.Dense12", op.Label)
-		}
-	}
 	return nil
 }
 
@@ -90,7 +84,7 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
 		page_tokens: engine.PageTokens, page_bytes: C.int64_t(p.PageBytes()),
 	}
-	if p.Settings.Compute == engine.Int8 {
+	if p.Settings.InEight() {
 		shape.rounding = 1
 	}
 	switch p.Settings.KVCacheDtype {
@@ -212,9 +206,14 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])),
 			C.int64_t(op.PartRows(i))}
 	}
-	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])),
-		i16(pointer(op.In[0])), f32(pointer(op.In[1])),
-		C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
+	rows, y, d, k := extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[1])),
+		C.int64_t(op.In[0].Width)
+	if op.In[0].Type == engine.I8 {
+		return C.ossrun_linear_q8_q8(s.tape, rows, y, (*C.int8_t)(pointer(op.In[0])), d, k,
+			&parts[0], C.int(count), flag(op.Add))
+	}
+	return C.ossrun_linear_q8(s.tape, rows, y, i16(pointer(op.In[0])), d, k, &parts[0],
+		C.int(count), flag(op.Add))
 }
 
 // activations are an expert operation's inputs: float32, or 8 bits and scales.

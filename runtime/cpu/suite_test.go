@@ -20,7 +20,7 @@ const testdata = "../../testdata/model/"
 
 // isas are all the instruction sets there are kernels for; what this machine lacks is skipped by
 // name.
-var isas = []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "amx"}
+var isas = []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "vbmi", "amx"}
 
 // long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
 func long(t testing.TB) {

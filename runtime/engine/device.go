@@ -116,7 +116,8 @@ func (u *Users) Close(name string, end func() error) error {
 type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits
-	Dense12  bool     // inputs of such weights have 12 bits, not 8
+	Dense12  bool     // inputs of q, k and v have 12 bits then, not 8
+	Scales   int      // that are tried for a block of 8-bit inputs; 0: one
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Samples  bool     // it samples tokens: its steps are SamplingSteps
 	// Alike: steps of up to so many rows give a row the same bits, larger ones others unless the

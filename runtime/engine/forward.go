@@ -37,7 +37,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 
 		p.Norm(w.label("norm"), t, x, w.vector("input_layernorm.weight", s.Hidden))
 		p.Tap(w.label("input_layernorm"), t)
-		p.Dense(w.label("qkv"), qkv, t, false,
+		p.Dense12(w.label("qkv"), qkv, t,
 			w.dense("self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden),
 			w.dense("self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden),
 			w.dense("self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden))
@@ -128,7 +128,7 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 
 // activations is what an expert matrix reads: the values, or their 8-bit form in that mode.
 func (p *Program) activations(label string, x *Buffer) []*Buffer {
-	if p.Settings.Compute != Int8 {
+	if !p.Settings.InEight() {
 		return []*Buffer{x}
 	}
 	return p.quantized(label, x, I8)
@@ -174,15 +174,24 @@ func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) *Op {
 
 // Dense is Linear with weights in the type that Settings.Dense names.
 func (p *Program) Dense(label string, y, x *Buffer, add bool, parts ...Matrix) {
+	p.dense(label, y, x, p.Settings.Compute == Exact, parts).Add = add
+}
+
+// Dense12 is Dense for what suffers most from inputs in 8 bits: logits of attention are large.
+func (p *Program) Dense12(label string, y, x *Buffer, parts ...Matrix) {
+	p.dense(label, y, x, true, parts)
+}
+
+func (p *Program) dense(label string, y, x *Buffer, in12 bool, parts []Matrix) *Op {
 	kind, in := Linear, list(x)
 	if p.Settings.Dense == DenseQ8 {
 		bits := I8
-		if p.Settings.Dense12 {
+		if in12 && p.Settings.Dense12 {
 			bits = I16
 		}
 		kind, in = LinearQ8, p.quantized(label, x, bits)
 	}
-	p.record(kind, label, list(y), in, flat(parts)...).Add = add
+	return p.record(kind, label, list(y), in, flat(parts)...)
 }
 
 func (p *Program) Rope(label string, qkv, angles *Buffer) {

@@ -89,8 +89,9 @@ const (
 	// Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the
 	// chosen; see Groups
 	Route
-	// Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32; the device chooses their order and
-	// the two numbers of a block. With q i16 and d[n,K/32]: 12 bits, one number
+	// Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32; the device chooses their order, the
+	// two numbers of a block, and its scale among Caps.Scales. With q i16 and d[n,K/32]: 12 bits,
+	// one number
 	Quantize
 	// Out h[S,I] In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU W
 	// blocks scales bias

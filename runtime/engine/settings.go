@@ -11,6 +11,8 @@ import (
 const (
 	Exact = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
 	Int8  = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+	// as Int8, before every product of dense weights in 8 bits too
+	Int8Fast = "int8-fast"
 	// in steps of many rows rounded to bf16 for a GPU's matrix units, in attention too
 	Rounded = "bf16"
 	// as Rounded, but two MXFP4 terms before each expert matrix, where the GPU multiplies those
@@ -20,7 +22,7 @@ const (
 // How dense weights (attention and unembedding) are kept. The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
-	// a copy in 8 bits, in blocks of 32; inputs have 8 bits too, or 12 (Settings.Dense12)
+	// a copy in 8 bits, in blocks of 32; inputs have 8 bits too, or 12: Settings.Dense12
 	DenseQ8 = "q8"
 )
 
@@ -38,11 +40,12 @@ type Settings struct {
 	// at least this many layers have their experts on the CPU; 0: as few as make the model fit
 	CPUExperts int
 	Threads    int // of the CPU; 0: all
-	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "amx"
+	// "" for the best here, or "scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512",
+	// "vbmi", "amx"
 	ISA string
 
 	// What the engine computes with.
-	Compute string // Exact (default), Int8, or Rounded or MX where the device has it
+	Compute string // Exact (default), Int8, or Int8Fast, Rounded or MX where the device has it
 	// DenseBF16 or DenseQ8, where the device has it; "": what package serve chooses, else DenseBF16
 	Dense string
 	// folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
@@ -67,8 +70,8 @@ type Settings struct {
 	// how many rows of a step may ask for logits; 0: all. Steps of thousands of rows need a bound,
 	// since a row of logits is long
 	MaxLogits int
-	// with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that ask for
-	// it
+	// with DenseQ8: inputs of q, k and v have 12 bits, not 8, and with Exact those of all dense
+	// layers; On sets it for devices that ask for it
 	Dense12 bool
 	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
@@ -85,9 +88,9 @@ func (o Settings) Check() error {
 // withDefaults fills in the defaults and refuses impossible values.
 func (o Settings) withDefaults() (Settings, error) {
 	o.Compute = cmp.Or(o.Compute, Exact)
-	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
-		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8,
-			Rounded, MX)
+	if !slices.Contains([]string{Exact, Int8, Int8Fast, Rounded, MX}, o.Compute) {
+		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s, %s or %s", o.Compute, Exact,
+			Int8, Int8Fast, Rounded, MX)
 	}
 	o.Dense = cmp.Or(o.Dense, DenseBF16)
 	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
@@ -109,9 +112,12 @@ func (o Settings) withDefaults() (Settings, error) {
 
 // On adds what dev decides by itself, for PlanFor to tell what a model takes on dev.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
-	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
+	o.Dense12 = o.Dense == DenseQ8 && o.Compute != Int8Fast && dev.Caps().Dense12
 	return o
 }
+
+// InEight: experts take their inputs in 8 bits.
+func (o Settings) InEight() bool { return o.Compute == Int8 || o.Compute == Int8Fast }
 
 // Rows is how many rows the largest step has.
 func (o Settings) Rows() int { return cmp.Or(o.MaxNumBatchedTokens, 512) }

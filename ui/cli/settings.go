@@ -116,12 +116,12 @@ var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "b
 
 // computeFlag chooses what the engine computes with. Auto leaves it to the device.
 func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
-	return parsed("compute", standard, usage, "must be auto, exact, bf16, mx or int8",
+	return parsed("compute", standard, usage, "must be auto, exact, bf16, mx, int8 or int8-fast",
 		func(v string) bool {
 			v = strings.ToLower(v)
 			s.Compute = strings.TrimPrefix(v, "auto")
-			return slices.Contains([]string{"auto", engine.Exact, engine.Int8, engine.Rounded,
-				engine.MX}, v)
+			return slices.Contains([]string{"auto", engine.Exact, engine.Int8,
+				engine.Int8Fast, engine.Rounded, engine.MX}, v)
 		})
 }
 

@@ -145,13 +145,15 @@ class Replay {
     if (kind == "quantize_q12") {
       return ossrun_quantize_q12(t, rows, at<int16_t>(0), f(1), f(2), a);
     }
-    if (kind == "linear_q8") {
+    if (kind == "linear_q8" || kind == "linear_q8_q8") {
       ossrun_q8_matrix parts[OSSRUN_MAX_PARTS];
       const int count = int(operands_.size() - 3) / 2;
       for (int i = 0; i < count; i++) {
         parts[i] = {at<uint8_t>(3 + 2 * i), h(4 + 2 * i), int64_t(x[2 + i])};
       }
-      return ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), a, parts, count, int(b));
+      return kind == "linear_q8"
+                 ? ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), a, parts, count, int(b))
+                 : ossrun_linear_q8_q8(t, rows, f(0), at<int8_t>(1), f(2), a, parts, count, int(b));
     }
     if (kind == "gate_up" || kind == "down") return append_expert(kind, float(x[0]));
     if (kind == "combine") return ossrun_combine(t, f(0), f(1), f(2));

@@ -156,6 +156,11 @@ struct Bench {
         k.matmul_q8(y.data(), 64, q12_at.data(), d12_at.data(), n, blocks + r0 * nb * 34, kHidden,
                     0, 64, nullptr);
       });
+      snprintf(name, sizeof name, "dense q8 q8 n=%lld", static_cast<long long>(n));
+      stream(name, 34 * nb, [&](int64_t r0, int64_t) {
+        k.matmul_q8_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 34, kHidden,
+                       0, 64, nullptr);
+      });
     }
     const int64_t rows = 576;
     compute("bf16 n=64", kTokens, rows, kHidden, [&] {
@@ -172,6 +177,10 @@ struct Bench {
     compute("dense q8 n=64", kTokens, rows, kHidden, [&] {
       k.matmul_q8(y.data(), rows, q12_at.data(), d12_at.data(), kTokens, blocks, kHidden, 0, rows,
                   nullptr);
+    });
+    compute("dense q8 q8 n=64", kTokens, rows, kHidden, [&] {
+      k.matmul_q8_q8(y.data(), rows, q_at.data(), d_at.data(), kTokens, blocks, kHidden, 0, rows,
+                     nullptr);
     });
     compute("quantize_q12 (2 k)", kTokens, 1, kHidden, [&] {
       for (int64_t t = 0; t < kTokens; t++) {
@@ -215,7 +224,8 @@ int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   Bench bench(argc > 2 ? atoi(argv[2]) : 9);
   for (const Kernels* k : {kernels_scalar(), kernels_neon(), kernels_i8mm(), kernels_bf16(),
-                           kernels_avx2(), kernels_avxvnni(), kernels_avx512(), kernels_amx()}) {
+                           kernels_avx2(), kernels_avxvnni(), kernels_avx512(), kernels_vbmi(),
+                           kernels_amx()}) {
     if (k != nullptr && (*only == 0 || strcmp(only, k->name) == 0)) bench.run(*k);
   }
 }

@@ -47,7 +47,7 @@ static inline __m256i emulated_dpwssd(__m256i sums, __m256i w, __m256i a) {
 #include "../simd_table.h"
 
 static const Kernels* table() {
-  static constexpr Kernels kTable = kernels_of<AvxVnni>("emulated vnni");
+  static constexpr Kernels kTable = kernels_of<AvxVnni, AvxVnniDense8>("emulated vnni");
   return &kTable;
 }
 SIMD_TARGET_END

@@ -22,7 +22,7 @@ passed() {
 
 tables=$(./objects.sh -std=c++20 -g1 -Wall -Wextra -Werror -O1 -- \
   portable16.cpp emulated_vnni.cpp portable_amx.cpp elsewhere.cpp | paste -sd ' ')
-wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni -Wl,--wrap=kernels_amx $tables'"
+wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_vbmi -Wl,--wrap=kernels_avxvnni -Wl,--wrap=kernels_amx $tables'"
 go test -vet=off -c -ldflags "$wrapped" -o "$out/cpu.test" ..
 (cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^(avx(512|vnni)|amx)$') > "$out/log" || { cat "$out/log"; exit 1; }
 passed "$out/log" TestGolden/avx512/T1 TestGolden/avx512/T2 TestGolden/avxvnni/T1 TestGolden/avxvnni/T2 \

@@ -7,19 +7,20 @@
 
 namespace {
 
-// The table whose products of few tokens one with tiles has; null for a table without.
-const Kernels* below_tiles(const Kernels& k) {
-  return &k == kernels_portable_amx()                          ? kernels_portable16()
-         : &k == kernels_emulated_amx() || &k == kernels_amx() ? kernels_avx512()
-                                                               : nullptr;
+// The table whose bits another has that is made of it; null for one of its own.
+const Kernels* table_below(const Kernels& k) {
+  if (&k == kernels_portable_amx()) return kernels_portable16();
+  const bool above = &k == kernels_emulated_amx() || &k == kernels_amx() || &k == kernels_vbmi();
+  return above ? kernels_avx512() : nullptr;
 }
 
-// A table with tiles: its products and their bits; all else is that of the table below it.
+// Such a table: its products and their bits; all else is that of the table below it.
 void test_above(const Kernels& below, const Kernels& table, Checker& check) {
   Kernels rest = table;
   rest.name = below.name;
   rest.matmul_mxfp4_q8 = below.matmul_mxfp4_q8;
   rest.matmul_q8 = below.matmul_q8;
+  rest.matmul_q8_q8 = below.matmul_q8_q8;
   rest.multiply_peak = below.multiply_peak;
   check.that(memcmp(&rest, &below, sizeof rest) == 0, "the same functions", 0, 1);
   test_matmul_q8(table, check);
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
       {"emulated vnni", kernels_emulated_vnni()},
       {"avxvnni", kernels_avxvnni()},
       {"avx512", kernels_avx512()},
+      {"vbmi", kernels_vbmi()},
       {"neon", kernels_neon()},
       {"i8mm", kernels_i8mm()},
       {"bf16", kernels_bf16()},
@@ -63,7 +65,7 @@ int main(int argc, char** argv) {
       continue;
     }
     Checker check(table.name);
-    const Kernels* below = below_tiles(*table.kernels);
+    const Kernels* below = table_below(*table.kernels);
     if (below != nullptr) {
       test_above(*below, *table.kernels, check);
     } else if (table.kernels == kernels_bf16()) {

@@ -188,6 +188,14 @@ void quantise(std::vector<double>& out, const float* x, int64_t k, float most = 
   }
 }
 
+// The same of what quantize_q8 wrote, where the scale is the first number of a block.
+void as_written(float* out, const int8_t* q, const float* d, int64_t k) {
+  for (int64_t i = 0; i < k; i++) {
+    const int64_t in = i % 32, place = i - in + in / 8 * 8 + in % 2 * 4 + in % 8 / 2;
+    out[i] = d[i / 32 * 2] * static_cast<float>(q[place]);
+  }
+}
+
 void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows, int64_t tokens,
              int64_t k, int64_t slack, bool with_bias, int64_t low, int64_t high) {
   Problem p(rows, tokens, k, slack);
@@ -196,7 +204,6 @@ void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t row
   std::vector<std::unique_ptr<Guarded<float>>> d;
   std::vector<const int8_t*> q_at;
   std::vector<const float*> d_at;
-  std::vector<double> kept;
   for (int64_t t = 0; t < tokens; t++) {
     if (random.below(4) == 0) memset(p.x[t]->data(), 0, 32 * sizeof(float));
     q.emplace_back(new Guarded<int8_t>(k));
@@ -208,10 +215,7 @@ void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t row
   Mxfp4 w(random, rows, k, slack, low, high);
   const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
   // The double product takes the quantised activations as its x.
-  for (int64_t t = 0; t < tokens; t++) {
-    quantise(kept, p.x_at[t], k);
-    for (int64_t i = 0; i < k; i++) p.x[t]->data()[i] = static_cast<float>(kept[i]);
-  }
+  for (int64_t t = 0; t < tokens; t++) as_written(p.x[t]->data(), q_at[t], d_at[t], k);
   p.multiply(w, bias);
   all_cuts(check, random, p, rounding(k),
            [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
@@ -220,28 +224,51 @@ void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t row
            });
 }
 
+// Inputs of dense weights and their products; quantize leaves in x what the product sees.
+struct Dense12 {
+  typedef int16_t Q;
+  static constexpr int kNumbers = 1, kMost = 2047;
+  static void quantize(const Kernels& k, Q* q, float* d, float* x, int64_t n) {
+    k.quantize_q12(q, d, x, n);
+    std::vector<double> kept;
+    quantise(kept, x, n, 2047, 0x1p-118f);
+    for (int64_t i = 0; i < n; i++) x[i] = static_cast<float>(kept[i]);
+  }
+  static auto product(const Kernels& k) { return k.matmul_q8; }
+};
+struct Dense8 {
+  typedef int8_t Q;
+  static constexpr int kNumbers = 2, kMost = 127;
+  static void quantize(const Kernels& k, Q* q, float* d, float* x, int64_t n) {
+    k.quantize_q8(q, d, x, n);
+    as_written(x, q, d, n);
+  }
+  static auto product(const Kernels& k) { return k.matmul_q8_q8; }
+};
+
 // Dense weights in 8 bits, in groups of eight rows.
+template <class Input>
 void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows,
                    int64_t tokens, int64_t k, int64_t slack, bool with_bias) {
+  typedef typename Input::Q Q;
+  const auto product = Input::product(kernels);
   Problem p(rows, tokens, k, slack);
   p.fill_activations(random, 3);
-  std::vector<std::unique_ptr<Guarded<int16_t>>> q;
+  std::vector<std::unique_ptr<Guarded<Q>>> q;
   std::vector<std::unique_ptr<Guarded<float>>> d;
-  std::vector<const int16_t*> q_at;
+  std::vector<const Q*> q_at;
   std::vector<const float*> d_at;
-  std::vector<double> kept;
   for (int64_t t = 0; t < tokens; t++) {
     if (random.below(4) == 0) memset(p.x[t]->data(), 0, 32 * sizeof(float));
     if (random.below(4) == 0) {  // all of a block as large as can be
-      for (int64_t i = k - 32; i < k; i++) p.x[t]->data()[i] = random.below(8) ? 2047.0f : -2047.0f;
+      const float most = Input::kMost;
+      for (int64_t i = k - 32; i < k; i++) p.x[t]->data()[i] = random.below(8) ? most : -most;
     }
-    q.emplace_back(new Guarded<int16_t>(k));
-    d.emplace_back(new Guarded<float>(k / 32));
-    kernels.quantize_q12(q[t]->data(), d[t]->data(), p.x_at[t], k);
+    q.emplace_back(new Guarded<Q>(k));
+    d.emplace_back(new Guarded<float>(k / 32 * Input::kNumbers));
+    Input::quantize(kernels, q[t]->data(), d[t]->data(), p.x[t]->data(), k);
     q_at.push_back(q[t]->data());
     d_at.push_back(d[t]->data());
-    quantise(kept, p.x_at[t], k, 2047, 0x1p-118f);
-    for (int64_t i = 0; i < k; i++) p.x[t]->data()[i] = static_cast<float>(kept[i]);
   }
   const int64_t group_bytes = k / 32 * (8 * 34);
   Guarded<uint8_t> w((rows + 7) / 8 * group_bytes, slack);
@@ -271,13 +298,12 @@ void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64
            [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
              const int64_t from = r0 / 8 * 8, to = std::min(rows, (r1 + 7) / 8 * 8);
              if (from == r0 && to == r1) {
-               kernels.matmul_q8(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, r0, r1,
-                                 bias);
+               product(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, r0, r1, bias);
                return;
              }
              std::vector<float> all(static_cast<size_t>(n * ldy) + 1);  // whole groups at a time
-             kernels.matmul_q8(all.data(), ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k,
-                               from, to, bias);
+             product(all.data(), ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, from, to,
+                     bias);
              for (int64_t t = 0; t < n; t++) {
                for (int64_t r = r0; r < r1; r++) y[t * ldy + r] = all[t * ldy + r];
              }
@@ -311,13 +337,39 @@ void test_every_weight(const Kernels& kernels, Checker& check) {
   }
 }
 
+// The squared error of a block with a scale.
+double error_of(const float* x, double scale) {
+  double sum = 0;
+  for (int i = 0; i < 32; i++) {
+    const double rest = x[i] - scale * std::min(127.0, std::max(-127.0, rint(x[i] / scale)));
+    sum += rest * rest;
+  }
+  return sum;
+}
+
+// A block has the best of the scales that are tried.
+void check_scale(Checker& check, const float* x, float scale, int round) {
+  float largest = 0;
+  for (int i = 0; i < 32; i++) largest = std::max(largest, fabsf(x[i]));
+  if (largest / 127 < kLeastQ8Scale) return;
+  double least = INFINITY, nearest = INFINITY;
+  for (int c = 0; c < kQ8Scales; c++) {
+    const double tried = static_cast<double>(largest) / 127 * (1 + kQ8ScaleStep * c);
+    least = std::min(least, error_of(x, tried));
+    nearest = std::min(nearest, fabs(scale / tried - 1));
+  }
+  check.that(nearest < 1e-6, "a scale that is tried", scale, largest / 127, round, 0);
+  const double error = error_of(x, scale), most = static_cast<double>(largest) * largest;
+  check.that(error <= 1.001 * least + 1e-10 * most, "the best scale", error, least, round, 0);
+}
+
 // Weights that are 1 at one place: the product is what the quantised activation says there.
 void test_every_quantised(const Kernels& kernels, Checker& check, Random& random) {
   check.start("every quantised activation");
   Guarded<uint8_t> blocks(16 * 3), scale(3);
   Guarded<float> x(96), d(6), y(1);
   Guarded<int8_t> q(96);
-  std::vector<double> want;
+  float want[96];
   scale.fill([] { return 127; });
   for (int round = 0; round < 60; round++) {
     const float size = ldexpf(1, static_cast<int>(random.between(-30, 30)));
@@ -331,8 +383,12 @@ void test_every_quantised(const Kernels& kernels, Checker& check, Random& random
       for (int i = 64; i < 96; i++) x.data()[i] *= 1e-37f / size;
     }
     kernels.quantize_q8(q.data(), d.data(), x.data(), 96);
-    quantise(want, x.data(), 96);
+    as_written(want, q.data(), d.data(), 96);
+    for (int b = 0; b < 3; b++) check_scale(check, x.data() + 32 * b, d.data()[2 * b], round);
     for (int i = 0; i < 96; i++) {
+      if (want[i] != 0) {
+        check.near(want[i], x.data()[i], 0.501 * d.data()[i / 32 * 2], round, i);
+      }
       memset(blocks.data(), 0, 48);
       blocks.data()[i / 2] = i % 2 == 0 ? 2 : 0x20;
       const int8_t* q_at = q.data();
@@ -387,6 +443,44 @@ void test_every_12_bits(const Kernels& kernels, Checker& check, Random& random) 
     x.fill([] { return 2047.0f; });
     multiply();
     check.near(y.data()[3], 32.0 * 2047 * weight, 0, weight);
+  }
+}
+
+// The largest sums of 8-bit inputs, which are exact.
+void test_largest_8_bits(const Kernels& kernels, Checker& check) {
+  check.start("the largest 8-bit products");
+  Guarded<uint8_t> w(8 * 34);
+  Guarded<float> x(32), d(2), y(8);
+  Guarded<int8_t> q(32);
+  const int8_t* q_at = q.data();
+  const float* d_at = d.data();
+  const uint16_t one = bf16_of(1);
+  for (const int weight : {127, -127, -128}) {
+    for (const float input : {127.0f, -127.0f}) {
+      memset(w.data(), weight, 8 * 34);
+      for (int r = 0; r < 8; r++) memcpy(w.data() + 2 * r, &one, sizeof one);
+      x.fill([&] { return input; });
+      kernels.quantize_q8(q.data(), d.data(), x.data(), 32);
+      kernels.matmul_q8_q8(y.data(), 8, &q_at, &d_at, 1, w.data(), 32, 0, 8, nullptr);
+      check.near(y.data()[3], 32.0 * input * weight, 0, weight);
+    }
+  }
+}
+
+template <class Input>
+void test_dense_q8(const Kernels& kernels, Checker& check, Random& random) {
+  check.start("matmul dense q8, every small shape");
+  for (int64_t k = 32; k <= 160; k += 32) {
+    dense_q8_case<Input>(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64);
+  }
+  for (int64_t k : {480, 512, 992, 1440}) {
+    dense_q8_case<Input>(kernels, check, random, 30, 5, k, 1, 1);
+  }
+  check.start("matmul dense q8, ragged");
+  for (int i = 0; i < 20; i++) {
+    const Ragged c(random, 24);
+    dense_q8_case<Input>(kernels, check, random, c.rows, c.tokens, 32 * c.steps, c.slack,
+                         c.with_bias);
   }
 }
 
@@ -454,16 +548,9 @@ void test_matmul_q8(const Kernels& kernels, Checker& check) {
     q8_case(kernels, check, random, 50, 9, k, 1, true, 63, 135);
   }
   test_every_12_bits(kernels, check, random);
-  check.start("matmul dense q8, every small shape");
-  for (int64_t k = 32; k <= 160; k += 32) {
-    dense_q8_case(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64);
-  }
-  for (int64_t k : {480, 512, 992, 1440}) dense_q8_case(kernels, check, random, 30, 5, k, 1, 1);
-  check.start("matmul dense q8, ragged");
-  for (int i = 0; i < 20; i++) {
-    const Ragged c(random, 24);
-    dense_q8_case(kernels, check, random, c.rows, c.tokens, 32 * c.steps, c.slack, c.with_bias);
-  }
+  test_largest_8_bits(kernels, check);
+  test_dense_q8<Dense12>(kernels, check, random);
+  test_dense_q8<Dense8>(kernels, check, random);
   check.start("matmul mxfp4 q8, ragged");
   for (int i = 0; i < 25; i++) {
     const Ragged c(random, 24);

@@ -10,6 +10,6 @@
 #include "../simd_table.h"
 
 const Kernels* kernels_portable16() {
-  static constexpr Kernels kTable = kernels_of<Portable16>("portable16");
+  static constexpr Kernels kTable = kernels_of<Portable16, Portable16Dense8>("portable16");
   return &kTable;
 }

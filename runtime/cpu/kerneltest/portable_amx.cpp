@@ -43,6 +43,7 @@ struct PortableAmx : Portable16AnyScales, PortableTile {
       }
     }
   }
+  static void dense_inputs(uint16_t* to, const int8_t* q) { bf16_inputs(to, q); }
   static void dense_tile(uint16_t* to, const uint8_t* p, const uint8_t* second) {
     for (int r = 0; r < kLanes; r++) {
       const uint8_t* group = r < 8 ? p : second;

@@ -66,5 +66,14 @@ void test_same_bits(const Kernels& one, const Kernels& other, Checker& check) {
                                k, 0, rows, nullptr);
     }
     compare("dense q8");
+    for (int table = 0; table < 2; table++) {
+      Inputs<int8_t> in(n, k, 2);
+      for (int64_t t = 0; t < n; t++) {
+        tables[table]->quantize_q8(&in.q[t * k], &in.d[t * nb * 2], &x[t * k], k);
+      }
+      tables[table]->matmul_q8_q8(y[table].data(), rows, in.q_at.data(), in.d_at.data(), n,
+                                  w.data(), k, 0, rows, nullptr);
+    }
+    compare("dense q8, 8-bit inputs");
   }
 }

@@ -14,6 +14,8 @@ struct Portable16AnyScales {
   static constexpr int kTileTokens = 6;
   static constexpr int kRowVectors = 1;
   static constexpr bool kTokenPairs = false;
+  typedef int16_t DenseQ;
+  static constexpr int kDenseNumbers = 1;
   static constexpr int kDenseColumns = 4;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 6;
@@ -239,7 +241,7 @@ struct Portable16AnyScales {
   };
   static DenseInput dense_input(const int16_t* q) { return {{q[0], q[1], q[2], q[3]}}; }
   typedef I DenseSum;
-  static DenseSum dense_start() { return zero_ints(); }
+  static DenseSum dense_start(const float*) { return zero_ints(); }
   static DenseSum dense_dot(DenseSum sums, const Dense& w, const DenseInput& q) {
     for (int r = 0; r < kLanes; r++) {
       int32_t value;
@@ -336,6 +338,24 @@ struct Portable16 : Portable16AnyScales {
   }
   static I add_ints(I a, I b) {
     return ints([&](int i) { return int_at(a, i) + int_at(b, i); });
+  }
+};
+
+struct Portable16Dense8 : Portable16AnyScales {
+  typedef int8_t DenseQ;
+  static constexpr int kDenseNumbers = 2;
+  typedef I DenseInput;
+  static DenseInput dense_input(const int8_t* q) { return four(q); }
+  static DenseSum dense_dot(DenseSum sums, const Dense& w, const DenseInput& q) {
+    for (int r = 0; r < kLanes; r++) {
+      int32_t value;
+      memcpy(&value, sums.byte + 4 * r, sizeof value);
+      for (int i = 4 * r; i < 4 * r + 4; i++) {
+        value += static_cast<int8_t>(w.byte[i]) * static_cast<int8_t>(q.byte[i]);
+      }
+      memcpy(sums.byte + 4 * r, &value, sizeof value);
+    }
+    return sums;
   }
 };
 

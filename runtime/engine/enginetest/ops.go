@@ -105,6 +105,8 @@ var opTests = []opTest{
 	{"linear, parts, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8Parts},
 	{"linear, added, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8Add},
 	{"unembed, 8 bit", engine.LinearQ8, 1e-6, testUnembedQ8},
+	{"linear, inputs too in 8 bit", engine.LinearQ8, 1e-6, testLinearQ8In8},
+	{"unembed, inputs too in 8 bit", engine.LinearQ8, 1e-6, testUnembedQ8In8},
 	{"rope", engine.Rope, 3e-7, testRope},
 	{"attend, full", engine.Attend, 3e-6,
 		func(r *rig) (float64, error) { return testAttend(r, 3) }},

@@ -125,7 +125,7 @@ func (r *rig) expertMatrix(n, k int) (engine.ExpertMatrix, func(x []float64, exp
 // what the matrix sees.
 func (r *rig) activations(e engine.Extent, rows, k int, bits8 bool) ([]*engine.Buffer,
 	[][]float64) {
-	values := r.normal(rows * k)
+	values := r.quantisable(rows * k)
 	for i := range min(32, len(values)) {
 		values[i] = 0 // a block without anything in it
 	}
@@ -134,7 +134,7 @@ func (r *rig) activations(e engine.Extent, rows, k int, bits8 bool) ([]*engine.B
 	for i := range seen {
 		seen[i] = wide(values[i*k : (i+1)*k])
 		if bits8 {
-			seen[i] = quantised(seen[i], 127)
+			seen[i] = quantised(seen[i], 127, r.dev.Caps().Scales)
 		}
 	}
 	if !bits8 {

@@ -70,14 +70,38 @@ func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte
 func (r *rig) dense8() (seen func([]float32) []float64) {
 	r.p.Settings.Dense = engine.DenseQ8
 	r.p.Settings = r.p.Settings.On(r.dev)
-	most := 127.0
-	if r.p.Settings.Dense12 {
-		most = 2047
+	if r.p.Settings.Dense12 && r.p.Settings.Compute == engine.Exact {
+		return func(x []float32) []float64 { return quantised(wide(x), 2047, 1) }
 	}
-	return func(x []float32) []float64 { return quantised(wide(x), most) }
+	return func(x []float32) []float64 {
+		return quantised(wide(x), 127, r.dev.Caps().Scales)
+	}
+}
+
+// quantisable are n random values, of whose blocks each has one best scale.
+func (r *rig) quantisable(n int) []float32 {
+	values, scales := r.normal(n), r.dev.Caps().Scales
+	for at := 0; scales > 1 && at < n; at += q8.BlockSize {
+		for block := values[at:][:q8.BlockSize]; ; copy(block, r.normal(len(block))) {
+			largest := float32(0)
+			for _, v := range block {
+				largest = max(largest, v, -v)
+			}
+			if _, clear := chosen(wide(block), largest/127, scales); clear {
+				break
+			}
+		}
+	}
+	return values
 }
 
 func testLinearQ8(r *rig) (float64, error) { return r.linearQ8(false, r.p.Spec.Hidden+5) }
+
+// testLinearQ8In8 has inputs in 8 bits on a device that asks for 12 too.
+func testLinearQ8In8(r *rig) (float64, error) {
+	r.p.Settings.Compute = engine.Int8
+	return r.linearQ8(true, r.p.Spec.Hidden)
+}
 
 func testLinearQ8Add(r *rig) (float64, error) { return r.linearQ8(true, r.p.Spec.Hidden) }
 
@@ -94,7 +118,7 @@ func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 		m, ref := r.matrixQ8(fmt.Sprintf("w%d", i), size, s.Hidden, true)
 		parts, refs, n = append(parts, m), append(refs, ref), n+size
 	}
-	in := r.normal(r.rows * s.Hidden)
+	in := r.quantisable(r.rows * s.Hidden)
 	clear(in[:q8.BlockSize]) // a block without anything in it
 	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerRow, n)
 	before := make([]float32, r.rows*n)
@@ -122,11 +146,16 @@ func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 	return float64(e), nil
 }
 
+func testUnembedQ8In8(r *rig) (float64, error) {
+	r.p.Settings.Compute = engine.Int8
+	return testUnembedQ8(r)
+}
+
 func testUnembedQ8(r *rig) (float64, error) {
 	s, seen := r.p.Spec, r.dense8()
 	m, ref := r.matrixQ8("w", s.Vocab, s.Hidden, false)
 	b := r.plainBatch()
-	in := r.normal(len(b.LogitRows) * s.Hidden)
+	in := r.quantisable(len(b.LogitRows) * s.Hidden)
 	r.p.Dense("unembed", r.p.Logits(), r.fill("x", engine.PerLogit, s.Hidden, in), false, m)
 	if err := r.run(b); err != nil {
 		return 0, err

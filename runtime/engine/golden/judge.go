@@ -49,6 +49,10 @@ const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic,
 // int8Engine bounds an engine with 8-bit activations in the experts.
 var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
 
+// fastEngine bounds it where dense weights' inputs have 8 bits too: no farther than other engines
+// that are used (docs/performance.md).
+var fastEngine = bound{klMean: 2e-2, klMedian: 2.9e-3, agree: 0.93, gapLost: 2}
+
 // bfloat16Engine bounds an engine that computes in bfloat16.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
@@ -63,6 +67,8 @@ var bounds = map[string]bound{
 	engine.MX:                      coarse,
 	int8DenseQ8:                    bfloat16Engine,
 	int8DenseQ8 + inputs12:         int8Engine,
+	engine.Int8Fast:                int8Engine,
+	int8FastDenseQ8:                fastEngine,
 	roundedDenseQ8:                 bfloat16Engine,
 	engine.MX + denseQ8:            coarse,
 	engine.Exact + kvFP8:           bfloat16Engine,
@@ -72,14 +78,17 @@ var bounds = map[string]bound{
 	engine.MX + kvFP8:              coarse,
 	int8DenseQ8 + kvFP8:            bfloat16Engine,
 	int8DenseQ8 + inputs12 + kvFP8: bfloat16Engine,
+	engine.Int8Fast + kvFP8:        bfloat16Engine,
+	int8FastDenseQ8 + kvFP8:        bfloat16Engine,
 }
 
 // The names of modes with dense weights in 8 bits too.
 const (
-	int8DenseQ8    = engine.Int8 + denseQ8
-	roundedDenseQ8 = engine.Rounded + denseQ8
-	denseQ8        = ", dense " + engine.DenseQ8
-	inputs12       = " on 12 bits"
+	int8DenseQ8     = engine.Int8 + denseQ8
+	int8FastDenseQ8 = engine.Int8Fast + denseQ8
+	roundedDenseQ8  = engine.Rounded + denseQ8
+	denseQ8         = ", dense " + engine.DenseQ8
+	inputs12        = " on 12 bits"
 )
 
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.

@@ -71,11 +71,7 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 			c.Greedy, c.Gap = c.Greedy[:o.Greedy], c.Gap[:o.Greedy]
 		}
 	}
-	judge := o.with(engine.Exact, engine.DenseBF16, b) // of the golden and of the other modes
-	if judge.Engine.KVCacheDtype == engine.KVFP8 {
-		judge.Engine.KVCacheDtype = "f32"
-	}
-	exact, err := judge.run(ctx, ckpt, b, cases)
+	exact, err := o.judge(b).run(ctx, ckpt, b, cases)
 	if err != nil {
 		return false, err
 	}
@@ -106,6 +102,15 @@ func (o Options) with(mode, dense string, b engine.Backend) Options {
 	return o
 }
 
+// judge is the exact run that the golden and the other modes are compared with.
+func (o Options) judge(b engine.Backend) Options {
+	o = o.with(engine.Exact, engine.DenseBF16, b)
+	if o.Engine.KVCacheDtype == engine.KVFP8 {
+		o.Engine.KVCacheDtype = "f32"
+	}
+	return o
+}
+
 // variants are the runs of some compute modes.
 func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
 	for _, mode := range modes {
@@ -113,7 +118,9 @@ func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
 			list = append(list, o.with(mode, engine.DenseBF16, b))
 			continue
 		}
-		list = append(list, o.with(mode, o.Engine.Dense, b))
+		if mode != engine.Int8Fast || o.Engine.Dense == engine.DenseQ8 { // else it is Int8
+			list = append(list, o.with(mode, o.Engine.Dense, b))
+		}
 		if o.Both && b.Caps().DenseQ8 {
 			list = append(list, o.with(mode, engine.DenseQ8, b))
 		}
@@ -138,25 +145,42 @@ func (o Options) name() string {
 
 func (o Options) run(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.Backend,
 	cases []Case) (results []CaseResult, err error) {
-	chunk, options := cmp.Or(o.Chunk, 256), o.Engine
-	options.MaxNumBatchedTokens = chunk
-	if options.Pages == 0 {
-		options.Pages = pagesFor(cases) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
-	}
-	eng, err := b.Load(ctx, ckpt, options, nil)
+	r, err := o.load(ctx, ckpt, b, pagesFor(cases))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", options.Compute, err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, eng.Close()) }()
-	pool := kv.NewPool(options.Pages, ckpt.Spec.Window, engine.WindowPages(options.KVCacheDtype))
+	defer func() { err = errors.Join(err, r.eng.Close()) }()
 	for i := range cases {
-		out, err := feed(ctx, eng, pool, &cases[i], chunk)
+		out, err := r.feed(ctx, &cases[i])
 		if err != nil {
-			return nil, fmt.Errorf("%s: case %s: %w", options.Compute, cases[i].Name, err)
+			return nil, err
 		}
 		results = append(results, compare(&cases[i], out))
 	}
 	return results, nil
+}
+
+// reader is an engine that reads cases.
+type reader struct {
+	eng   engine.Engine
+	pool  *kv.Pool
+	chunk int
+}
+
+func (o Options) load(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.Backend,
+	pages int) (*reader, error) {
+	r, options := &reader{chunk: cmp.Or(o.Chunk, 256)}, o.Engine
+	options.MaxNumBatchedTokens = r.chunk
+	window := engine.WindowPages(options.KVCacheDtype)
+	if options.Pages == 0 {
+		options.Pages = pages * (1 + window) / 2
+	}
+	r.pool = kv.NewPool(options.Pages, ckpt.Spec.Window, window)
+	var err error
+	if r.eng, err = b.Load(ctx, ckpt, options, nil); err != nil {
+		return nil, fmt.Errorf("%s: %w", options.Compute, err)
+	}
+	return r, nil
 }
 
 // pagesFor is a pool that holds the longest case, with two pages for each of its own.
@@ -176,9 +200,16 @@ type output struct {
 }
 
 // feed reads the prompt in chunks, then the golden's tokens, whatever the engine chose.
-func feed(ctx context.Context, eng engine.Engine, pool *kv.Pool, c *Case, chunk int) (*output,
-	error) {
-	start := time.Now()
+func (r *reader) feed(ctx context.Context, c *Case) (*output, error) {
+	out, err := r.read(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: case %s: %w", r.eng.Settings().Compute, c.Name, err)
+	}
+	return out, nil
+}
+
+func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
+	start, eng, pool, chunk := time.Now(), r.eng, r.pool, r.chunk
 	var t kv.Table
 	defer pool.Release(&t, nil)
 	out := &output{}

@@ -131,6 +131,9 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 	if op.Kind == engine.Quantize && op.Out[0].Type == engine.I16 {
 		kind += "_q12"
 	}
+	if op.Kind == engine.LinearQ8 && op.In[0].Type == engine.I8 {
+		kind += "_q8"
+	}
 	fmt.Fprint(w, "op ", kind, " ", extent)
 	switch op.Kind {
 	case engine.Angles:
