@@ -18,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
-const maxConfig = 4 << 20
+// MaxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
+const MaxConfig = 4 << 20
 
 // fields is one JSON object of a file. Its first failure sticks in err; methods called after it do
 // nothing.
@@ -32,7 +32,7 @@ type fields struct {
 // ReadFile reads a small file whole.
 func ReadFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
-	text, err := mapping.ReadFile(path, maxConfig)
+	text, err := mapping.ReadFile(path, MaxConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -28,7 +28,7 @@ func readable(t *testing.T, path string) {
 	if sentence(about.String()); err != nil {
 		sentence(err.Error())
 	}
-	from, err := open(path)
+	from, err := open(disk(path))
 	if err != nil {
 		sentence(err.Error())
 		return

@@ -40,7 +40,7 @@ func TestExpertsArePEFTs(t *testing.T) {
 	}
 	defer merged.Close()
 	for name, path := range map[string]string{"MXFP4": released, "16 bits": twin(t, "T1", 2)} {
-		from, err := open(path, adapter(t, "experts"))
+		from, err := open(disk(path), adapter(t, "experts"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,12 +115,12 @@ func TestExpertsAsModules(t *testing.T) {
 	if err := a.Write(folder); err != nil {
 		t.Fatal(err)
 	}
-	one, err := open(released, together)
+	one, err := open(disk(released), together)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	other, err := open(released, lora.Ref{Name: "modules", Path: folder, Scale: 1})
+	other, err := open(disk(released), lora.Ref{Name: "modules", Path: folder, Scale: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

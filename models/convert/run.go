@@ -15,10 +15,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
@@ -29,6 +29,7 @@ import (
 type Options struct {
 	Out      string                  // the folder
 	Lora     []lora.Ref              // adapters that are added first
+	Remote   *hub.Remote             // read in the place of a path; else nil
 	Progress func(done, total int64) // bytes of the new files, those of an earlier run with them
 }
 
@@ -51,27 +52,31 @@ type state struct {
 
 // sourceFile tells whether a source is still the one that was begun.
 type sourceFile struct {
-	Path    string    `json:"path"`
-	Size    int64     `json:"size"`
-	Changed time.Time `json:"changed"`
+	Path    string `json:"path"`
+	Size    int64  `json:"size"`
+	Changed string `json:"changed"` // when it was, or its ETag
 }
 
 // wrote is told of each piece; tests stop there.
 var wrote = func() {}
 
 // mostWorkers bounds memory: each has an expert's matrix as float32, as it is read, and as blocks,
-// 66 + 66 + 9 MB for the published widths.
-const mostWorkers = 8
+// 66 + 66 + 9 MB for the published widths. waitingWorkers keep a network busy while some compute.
+const mostWorkers, waitingWorkers = 8, 4
 
 // Run makes a checkpoint from the folder or file at path, or goes on with one.
 func Run(ctx context.Context, path string, o Options) (r Result, err error) {
-	from, err := open(path, o.Lora...)
+	at, workers := place(disk(path)), runtime.GOMAXPROCS(0)
+	if o.Remote != nil {
+		at, workers = remote{o.Remote, ctx}, max(workers, waitingWorkers)
+	}
+	from, err := open(at, o.Lora...)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
-	w := &writer{from: from, out: o.Out}
+	w := &writer{from: from, out: o.Out, workers: min(workers, mostWorkers)}
 	if err := w.begin(o.Lora); err != nil {
 		return r, err
 	}
@@ -105,7 +110,7 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 		}
 	}
 	stop()
-	return r, w.end(path, parts)
+	return r, w.end(parts)
 }
 
 // part is what lies in one file: a layer, or what is before or behind all.
@@ -137,30 +142,20 @@ func fileName(i, of int) string { return fmt.Sprintf("model-%05d-of-%05d.safeten
 
 // writer makes the files of one folder.
 type writer struct {
-	from  *opened
-	out   string
-	lock  *store.Lock
-	state state
+	from    *opened
+	out     string
+	workers int
+	lock    *store.Lock
+	state   state
 }
 
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
 
 // begin takes the folder, and finds what an earlier run has left of the same source.
 func (w *writer) begin(adapters []lora.Ref) (err error) {
-	want := state{Done: map[string]Loss{}}
+	want := state{Sources: w.from.files, Done: map[string]Loss{}}
 	for _, ref := range adapters {
 		want.Adapters = append(want.Adapters, ref.String())
-	}
-	for _, path := range w.from.paths {
-		absolute, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		stat, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		want.Sources = append(want.Sources, sourceFile{absolute, stat.Size(), stat.ModTime().UTC()})
 	}
 	if w.lock, err = store.TryLock(w.lockPath()); err != nil {
 		if errors.Is(err, store.ErrLocked) {
@@ -235,9 +230,8 @@ func (w *writer) write(ctx context.Context, name string, p part,
 		defer mu.Unlock()
 		loss.Add(l)
 	})
-	workers := min(runtime.GOMAXPROCS(0), mostWorkers)
 	before := done.Load()
-	if err := mapping.Each(ctx, workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
+	if err := mapping.Each(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
 		bytes, err := jobs[i]()
 		wrote()
 		return bytes, err
@@ -363,8 +357,11 @@ func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales [
 var beside = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"chat_template.jinja", "README.md", "LICENSE"}
 
+// mostBeside is the most bytes of one of them; tokenizer.json has 28 MB.
+const mostBeside = 256 << 20
+
 // end writes what makes a folder of files a checkpoint, its config.json last.
-func (w *writer) end(path string, parts []part) error {
+func (w *writer) end(parts []part) error {
 	index := struct {
 		Metadata map[string]int64  `json:"metadata"`
 		Files    map[string]string `json:"weight_map"`
@@ -382,17 +379,23 @@ func (w *writer) end(path string, parts []part) error {
 		return store.WriteFile(filepath.Join(w.out, name), text)
 	}
 	for _, name := range beside {
-		if given, err := os.ReadFile(filepath.Join(path, name)); err == nil {
-			if err := put(name, given); err != nil {
-				return err
-			}
+		given, err := w.from.read(name, mostBeside)
+		_, fetched := w.from.place.(remote)
+		switch {
+		case err == nil:
+			err = put(name, given)
+		case !fetched || errors.Is(err, fs.ErrNotExist):
+			err = nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 	var all Loss
 	for _, loss := range w.state.Done {
 		all.Add(loss)
 	}
-	source := append([]string{filepath.Base(path)}, w.state.Adapters...)
+	source := append([]string{filepath.Base(w.from.String())}, w.state.Adapters...)
 	record, err := json.MarshalIndent(checkpoint.Imported{Source: strings.Join(source, " + "),
 		Exact:    float64(all.Exact) / float64(max(all.Blocks, 1)),
 		Relative: all.Relative()}, "", "  ")

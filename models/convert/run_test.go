@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
@@ -39,30 +38,7 @@ func twin(t *testing.T, name string, files int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(config, "quantization_config")
-	w := &modeltest.Checkpoint{Config: config, Shards: make([][]modeltest.Tensor, files)}
-	for i, want := range c.Spec.Tensors() {
-		if strings.HasSuffix(want.Name, "_scales") {
-			continue
-		}
-		tensor := modeltest.Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape,
-			Data: c.Tensor(want.Name).Data}
-		if matrix, ok := strings.CutSuffix(want.Name, "_blocks"); ok {
-			rows, in := want.Shape[1], want.Shape[2]*models.BlockSize
-			whole := modeltest.Dequantised(c.Tensor(want.Name), c.Tensor(matrix+"_scales"))
-			data := make([]byte, len(whole))
-			for e := range want.Shape[0] {
-				for row := range rows {
-					for k := range in {
-						copy(data[2*((e*in+k)*rows+row):], whole[2*((e*rows+row)*in+k):][:2])
-					}
-				}
-			}
-			tensor = modeltest.Tensor{Name: matrix, DType: "BF16", Data: data,
-				Shape: []int{want.Shape[0], in, rows}}
-		}
-		w.Shards[i%files] = append(w.Shards[i%files], tensor)
-	}
+	w := modeltest.Merged(c, config, files)
 	folder := filepath.Join(t.TempDir(), name)
 	if err := w.Write(folder); err != nil {
 		t.Fatal(err)

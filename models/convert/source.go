@@ -20,7 +20,6 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/lora"
-	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
@@ -36,17 +35,19 @@ type source interface {
 // opened is a source with what else is known of it.
 type opened struct {
 	source
+	place
 	spec               models.Spec
-	config, generation []byte // generation may be nil
-	paths              []string
+	config, generation []byte       // generation may be nil
+	files              []sourceFile // that it is read from
 }
 
 // open opens a folder in Hugging Face's layout, or a GGUF file, with adapters.
-func open(path string, adapters ...lora.Ref) (*opened, error) {
-	o, err := openPlain(path, len(adapters) > 0)
+func open(at place, adapters ...lora.Ref) (*opened, error) {
+	o, err := openPlain(at, len(adapters) > 0)
 	if err != nil || len(adapters) == 0 {
 		return o, err
 	}
+	path := at.String()
 	t := &tuned{source: o.source, spec: o.spec}
 	t.spec.Name = filepath.Base(path)
 	o.source = t
@@ -56,18 +57,31 @@ func open(path string, adapters ...lora.Ref) (*opened, error) {
 			return nil, errors.Join(err, o.Close())
 		}
 		t.list = append(t.list, one)
-		o.paths = append(o.paths, ref.Files()...)
+		if err := o.record(ref.Files()); err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
 	}
 	return o, nil
 }
 
-func openPlain(path string, packed bool) (*opened, error) {
-	stat, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+// record adds files on the disk.
+func (o *opened) record(paths []string) error {
+	for _, path := range paths {
+		state, err := stateOf(path)
+		if err != nil {
+			return err
+		}
+		o.files = append(o.files, state)
 	}
-	if stat.IsDir() {
-		return openFolder(path, packed)
+	return nil
+}
+
+func openPlain(at place, packed bool) (*opened, error) {
+	path := at.String()
+	if stat, err := os.Stat(path); at != disk(path) || err == nil && stat.IsDir() {
+		return openFolder(at, packed)
+	} else if err != nil {
+		return nil, err
 	}
 	if !gguf.Is(path) {
 		return nil, fmt.Errorf("%s is neither a folder with config.json nor a GGUF file", path)
@@ -76,7 +90,8 @@ func openPlain(path string, packed bool) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{v, v.Spec, v.Config, v.Generation, v.Paths}, nil
+	o := &opened{v, at, v.Spec, v.Config, v.Generation, nil}
+	return o, o.record(v.Paths)
 }
 
 // folder is Hugging Face's layout with experts in 16 or 32 bits, as transformers, TRL and unsloth
@@ -84,50 +99,58 @@ func openPlain(path string, packed bool) (*opened, error) {
 // experts, where adapters change it.
 type folder struct {
 	spec    models.Spec
-	files   []*os.File
+	files   []file
 	tensors map[string]held
 }
 
 // held is a tensor in one of the files.
 type held struct {
 	safetensors.Info
-	file *os.File
+	file file
 }
 
-func openFolder(path string, packed bool) (_ *opened, err error) {
-	config, err := models.ReadFile(filepath.Join(path, "config.json"))
+func openFolder(at place, packed bool) (_ *opened, err error) {
+	config, err := at.read("config.json", models.MaxConfig)
 	if err != nil {
 		return nil, err
 	}
-	generation, err := models.ReadFile(filepath.Join(path, "generation_config.json"))
+	generation, err := at.read("generation_config.json", models.MaxConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	config, err = asReleased(config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	spec, err := models.ParseSpec(config, generation)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	names := []string{"model.safetensors"}
-	index, err := safetensors.ReadIndex(filepath.Join(path, safetensors.IndexName))
+	text, err := at.read(safetensors.IndexName, safetensors.MaxHeader)
 	switch {
 	case err == nil:
+		index, err := safetensors.ParseIndex(safetensors.IndexName, text)
+		if err != nil {
+			return nil, err
+		}
 		names = index.Files
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	f := &folder{spec: spec, tensors: map[string]held{}}
-	o := &opened{f, spec, config, generation, nil}
+	o := &opened{f, at, spec, config, generation, nil}
 	for _, name := range names {
-		o.paths = append(o.paths, filepath.Join(path, name))
-		if err := f.add(o.paths[len(o.paths)-1]); err != nil {
+		file, err := at.open(name)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		f.files, o.files = append(f.files, file), append(o.files, file.is())
+		if err := f.add(name, file); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	if err := f.check(path, packed); err != nil {
+	if err := f.check(at.String(), packed); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return o, nil
@@ -148,16 +171,11 @@ func asReleased(text []byte) ([]byte, error) {
 	return json.MarshalIndent(config, "", "  ")
 }
 
-func (f *folder) add(path string) error {
-	header, err := safetensors.Inspect(path)
+func (f *folder) add(name string, file file) error {
+	header, err := safetensors.ReadHeader(name, file, file.is().Size)
 	if err != nil {
 		return err
 	}
-	file, _, err := mapping.OpenRegular(path)
-	if err != nil {
-		return err
-	}
-	f.files = append(f.files, file)
 	for _, t := range header.Tensors {
 		f.tensors[t.Name] = held{t, file}
 	}
@@ -179,8 +197,12 @@ func (f *folder) check(path string, packed bool) error {
 		_, is := f.tensors[name]
 		switch {
 		case is && expert && !packed:
-			return fmt.Errorf("%s has MXFP4 experts: it needs no import, run `ossrun chat --model "+
-				"%s`", path, path)
+			run := "chat --model"
+			if strings.HasPrefix(path, "hf:") {
+				run = "pull"
+			}
+			return fmt.Errorf("%s has MXFP4 experts: it needs no import, run `ossrun %s %[1]s`", path,
+				run)
 		case is && want.DType == models.U8:
 		case strings.HasSuffix(name, "_scales") && !f.packed(strings.TrimSuffix(name, "_scales")):
 			continue
@@ -211,7 +233,8 @@ func (f *folder) read(name string, first, count int) ([]byte, gguf.Type, error) 
 	stride := (t.End - t.Begin) / int64(t.Shape[0])
 	data := make([]byte, int64(count)*stride)
 	if _, err := t.file.ReadAt(data, t.Begin+int64(first)*stride); err != nil {
-		return nil, 0, fmt.Errorf("reading %s of %s: %w", name, filepath.Base(t.file.Name()), err)
+		return nil, 0, fmt.Errorf("reading %s of %s: %w", name,
+			filepath.Base(t.file.is().Path), err)
 	}
 	return data, kinds[t.DType], nil
 }

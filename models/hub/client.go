@@ -4,9 +4,11 @@
 // A pull asks the hub which commit a revision is and which files it has (listing.go), asks for each
 // file where its bytes are, how many, and what they hash to (resolve.go), and fetches them in
 // ranges over several connections (pull.go, transfer.go), keeping a journal of what is on disk
-// (journal.go). What must stay true: the token goes to the hub's own origin and nowhere else; a
-// file has its final name only when its hash is right and its bytes are flushed; whatever ends a
-// pull, the next one goes on where it stopped.
+// (journal.go). A file can also be read in place, range by range (remote.go).
+//
+// What must stay true: the token goes to the hub's own origin and nowhere else; a file has its
+// final name only when its hash is right and its bytes are flushed; whatever ends a pull, the next
+// one goes on where it stopped.
 package hub
 
 import (

@@ -1,25 +1,17 @@
 package hub
 
-// Fetching one range, or a whole file from a server that knows no ranges. Every answer is checked
-// against what the hub said of the file: another range, another length or another content is
-// refused.
+// Fetching one range, or a whole file from a server that knows no ranges, onto the disk, with as
+// many tries as it takes.
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 )
 
 // errNoRanges says that a server answers a range with the whole file.
 var errNoRanges = errors.New("the server sends whole files only")
-
-// errExpired says that an address on another host no longer works.
-var errExpired = errors.New("the address of the file has ended")
 
 // errCut says that a connection ended before its range did.
 var errCut = errors.New("the connection was cut")
@@ -29,7 +21,7 @@ const wholeFile = -1
 
 // fetch fetches range i, with as many tries as it takes. buffer has pieceBytes.
 func (t *transfer) fetch(i int, buffer []byte) error {
-	patient := patience{client: t.pull.client}
+	patient := patience{client: t.client}
 	for {
 		before := t.missing(i)
 		address, foreign := t.address()
@@ -45,7 +37,7 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 		case t.ctx.Err() != nil:
 			return context.Cause(t.ctx)
 		case errors.Is(err, errExpired):
-			if err := t.renew(address); err != nil {
+			if err := t.renew(t.ctx, address); err != nil {
 				return err
 			}
 		}
@@ -70,43 +62,6 @@ func (t *transfer) missing(i int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.at.size - t.at.done()
-}
-
-// get asks for the bytes of a file from an offset on; length 0 asks for the whole file.
-func (t *transfer) get(ctx context.Context, address string, foreign bool, from,
-	length int64) (*http.Response, error) {
-	header := http.Header{}
-	if length > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+length-1))
-	}
-	c := t.pull.client
-	response, err := c.follow(ctx, http.MethodGet, address, header, nil)
-	if err != nil {
-		return nil, err
-	}
-	code := response.StatusCode
-	if code == http.StatusOK || code == http.StatusPartialContent {
-		etag := response.Header.Get("X-Linked-Etag")
-		if etag == "" && !t.want.linked && c.own(response.Request.URL) {
-			etag = response.Header.Get("ETag")
-		}
-		if etag != "" && plainETag(etag) != t.want.ETag {
-			response.Body.Close()
-			return nil, &permanentError{errAbandoned}
-		}
-		return response, nil
-	}
-	switch {
-	case busy(code):
-		return nil, later(response)
-	case code == http.StatusRequestedRangeNotSatisfiable:
-		discard(response)
-		return nil, &permanentError{errAbandoned} // it is shorter than it was
-	case foreign || !c.own(response.Request.URL):
-		discard(response)
-		return nil, errExpired
-	}
-	return nil, c.refused(response, t.pull.Repo.ID(), t.want.Path+" in "+t.pull.Repo.ID())
 }
 
 // try fetches the rest of range i, or the whole file in order and skips what is already there.
@@ -136,7 +91,7 @@ func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error
 	if err != nil {
 		return err
 	}
-	body := watch(response.Body, t.pull.client.Stall, cancel)
+	body := watch(response.Body, t.client.Stall, cancel)
 	defer body.stop()
 	if i != wholeFile {
 		return t.receive(ctx, body, i, length, buffer)
@@ -181,32 +136,4 @@ func reason(ctx context.Context, err error) error {
 		return errCut
 	}
 	return err
-}
-
-// agrees compares a Content-Range with what was asked for.
-func (t *transfer) agrees(header string, from, length int64) error {
-	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
-	first, last, ok2 := strings.Cut(span, "-")
-	a, err1 := strconv.ParseInt(first, 10, 64)
-	b, err2 := strconv.ParseInt(last, 10, 64)
-	if !ok || !ok2 || err1 != nil || err2 != nil {
-		return t.contradiction("the range %q", header)
-	}
-	if n, err := strconv.ParseInt(total, 10, 64); total != "*" && (err != nil || n != t.want.Size) {
-		return &permanentError{errAbandoned}
-	}
-	if a != from || b < a || b >= from+length {
-		return t.contradiction("bytes %d-%d for %d-%d", a, b, from, from+length-1)
-	}
-	return nil
-}
-
-// contradiction makes the error of an answer that contradicts the hub; it causes a retry.
-func (t *transfer) contradiction(format string, args ...any) error {
-	address, _ := t.address()
-	host := ""
-	if u, err := url.Parse(address); err == nil {
-		host = u.Host
-	}
-	return fmt.Errorf("%s answers with "+format, append([]any{host}, args...)...)
 }

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/ossrun/ossrun/models/store"
 )
@@ -31,10 +30,9 @@ const pieceBytes = 64 << 10
 
 // transfer is a file that is being fetched. The lock of its blob is held.
 type transfer struct {
-	pull   *pull
-	want   File
-	listed Listed
-	blob   string // the path under its final name
+	*origin
+	pull *pull
+	blob string // the path under its final name
 
 	partial *os.File
 	journal *journal
@@ -47,10 +45,6 @@ type transfer struct {
 
 	ctx    context.Context // ends with the first error
 	cancel context.CancelCauseFunc
-
-	addressMu sync.Mutex
-	where     string // where the bytes are now
-	foreign   bool   // on another host than the hub
 }
 
 // errAbandoned says that a file starts again from nothing.
@@ -59,8 +53,7 @@ var errAbandoned = errors.New("the file on the hub is another one now")
 // openTransfer opens or makes the partial file of a blob.
 func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 	blob string) (*transfer, error) {
-	t := &transfer{pull: p, want: f, listed: listed, where: f.address, foreign: f.foreign,
-		blob: blob}
+	t := &transfer{origin: p.client.origin(p.Repo, p.commit, f, listed), pull: p, blob: blob}
 	t.changed.L = &t.mu
 	if err := notNewer(blob); err != nil {
 		return nil, err
@@ -325,32 +318,5 @@ func (s *sums) check(f File) error {
 	if want != "" && want != got {
 		return &HashError{f.Path, want, got}
 	}
-	return nil
-}
-
-// address is where the file's bytes are, and whether that is another host than the hub.
-func (t *transfer) address() (string, bool) {
-	t.addressMu.Lock()
-	defer t.addressMu.Unlock()
-	return t.where, t.foreign
-}
-
-// renew asks the hub again where the bytes are, unless another worker did since old was given.
-func (t *transfer) renew(old string) error {
-	t.addressMu.Lock()
-	defer t.addressMu.Unlock()
-	if t.where != old {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Minute)
-	defer cancel()
-	f, err := t.pull.client.Resolve(ctx, t.pull.Repo, t.pull.commit, t.listed)
-	if err != nil {
-		return err
-	}
-	if f.ETag != t.want.ETag || f.Size != t.want.Size {
-		return errAbandoned
-	}
-	t.where, t.foreign = f.address, f.foreign
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, a gated
-// someone/gated, and an adapter for it as someone/adapter.
+// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, in 16 bits as
+// someone/wide, a gated someone/gated, and an adapter for it as someone/adapter.
 func startHub() (*hubtest.Server, error) {
 	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
@@ -47,6 +47,11 @@ func startHub() (*hubtest.Server, error) {
 		server.Add("someone/"+name, &hubtest.Repo{Files: map[string]*hubtest.File{
 			"config.json": hubtest.Text(config), "model.safetensors": hubtest.Generated(1000, 1)}})
 	}
+	wide, err := wideDemo()
+	if err != nil {
+		return nil, err
+	}
+	server.Add("someone/wide", wide)
 	adapter, err := demoAdapter("v_proj.weight", "lm_head.weight")
 	if err != nil {
 		return nil, err
@@ -61,6 +66,28 @@ func startHub() (*hubtest.Server, error) {
 		"adapter_model.safetensors": hubtest.LFS(modeltest.Encode(adapter.Tensors, nil)),
 	}})
 	return server, nil
+}
+
+// wideDemo is the demo as a merged export in 16 bits.
+func wideDemo() (*hubtest.Repo, error) {
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		return nil, err
+	}
+	var config map[string]any
+	if err := json.Unmarshal(assets.DemoConfig, &config); err != nil {
+		return nil, err
+	}
+	wide := modeltest.Merged(demo, config, 1)
+	text, err := json.Marshal(wide.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &hubtest.Repo{Files: map[string]*hubtest.File{
+		"config.json":            hubtest.Text(string(text)),
+		"generation_config.json": hubtest.Text(string(assets.DemoGenerationConfig)),
+		"model.safetensors":      hubtest.LFS(modeltest.Encode(wide.Shards[0], nil)),
+	}}, demo.Close()
 }
 
 // demoAdapter makes an adapter for the demo.

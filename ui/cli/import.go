@@ -4,6 +4,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,12 +32,13 @@ func importCommand(t Terminal) *cli.Command {
 		ArgsUsage: "[flags] SOURCE",
 		Description: "SOURCE is a folder with config.json and safetensors in BF16, F16 or F32, " +
 			"as unsloth and TRL export a\n" +
-			"merged model, a GGUF file with experts of any type, or hf:owner/name. Experts " +
-			"become MXFP4; what came\n" +
-			"from MXFP4 comes back as it was, other numbers are rounded, and a table says what " +
-			"that lost. An import\n" +
-			"that was interrupted goes on where it stopped. With --lora SOURCE may be any " +
-			"gpt-oss, also 20b.\n\n" +
+			"merged model, a GGUF file with experts of any type, or hf:owner/name, which is " +
+			"read while it is\n" +
+			"converted and not stored. Experts become MXFP4; what came from MXFP4 comes back " +
+			"as it was, other numbers\n" +
+			"are rounded, and a table says what that lost. An import that was interrupted " +
+			"resumes. With --lora SOURCE\n" +
+			"may be any gpt-oss, also 20b.\n\n" +
 			"Example: ossrun import ./my-tune\n" +
 			"         ossrun import tune-Q8_0.gguf --out /data/tune\n" +
 			"         ossrun import 20b --lora ./my-adapter",
@@ -57,7 +60,9 @@ func importCommand(t Terminal) *cli.Command {
 				return fail(exitUsage, "import needs one SOURCE, a folder, a GGUF file or "+
 					"hf:owner/name; see ossrun import --help")
 			}
-			source, err := importSource(c, t, c.Args().First())
+			client := hub.FromEnvironment()
+			defer client.Close()
+			source, remote, err := importSource(c.Context, t, c.Args().First(), client)
 			if err != nil {
 				return err
 			}
@@ -70,7 +75,7 @@ func importCommand(t Terminal) *cli.Command {
 			}
 			show, done := showProgress(t)("importing")
 			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Lora: adapters,
-				Progress: show})
+				Remote: remote, Progress: show})
 			done()
 			switch {
 			case c.Context.Err() != nil:
@@ -79,6 +84,8 @@ func importCommand(t Terminal) *cli.Command {
 			case store.IsFull(err):
 				return fail(exitFailure, "%s; run the same command to go on when there is room",
 					err)
+			case is[*hub.UnreachableError](err):
+				return fail(exitFailure, "%s; run the same command to resume", err)
 			case err != nil:
 				return &exitError{exitModel, err.Error()}
 			case c.Bool("json"):
@@ -89,45 +96,37 @@ func importCommand(t Terminal) *cli.Command {
 	}
 }
 
-// importSource is the folder or file that is read; a repository is fetched if it is not here.
-func importSource(c *cli.Context, t Terminal, name string) (string, error) {
+// importSource is the folder or file that is read, or a repository that is not downloaded.
+func importSource(ctx context.Context, t Terminal, name string, client *hub.Client) (string,
+	*hub.Remote, error) {
 	if _, err := os.Stat(name); err == nil {
-		return name, nil
+		return name, nil, nil
 	}
 	if !strings.HasPrefix(name, "hf:") {
 		found, err := checkpoint.Resolve(name)
 		if _, unknown := errors.AsType[*models.UnknownModelError](err); unknown || found.Demo {
-			return "", fail(exitModel, "there is no folder or file %s", name)
+			return "", nil, fail(exitModel, "there is no folder or file %s", name)
 		}
-		return found.Path, err
+		return found.Path, nil, err
 	}
 	target, err := models.ParseTarget(name)
 	if err != nil {
-		return "", &exitError{exitModel, err.Error()}
+		return "", nil, &exitError{exitModel, err.Error()}
 	}
-	root, err := store.Root()
-	if err != nil {
-		return "", err
+	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
+		return found.Path, nil, nil
 	}
-	find := func() (string, error) {
-		list, err := store.Select(root, target.Repo, target.Revision)
-		if err != nil || len(list) == 0 {
-			return "", err
-		}
-		return list[0].Path, nil
+	if client.Offline {
+		root, err := store.Root()
+		return "", nil, cmp.Or[error](err, &hub.OfflineError{Repo: target.Repo.ID(), Root: root})
 	}
-	client := hub.FromEnvironment()
-	defer client.Close()
-	show := &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}
-	show.terminal.Out = t.Err // the table alone is the result
-	if err := download(c.Context, client, target, false, show); err != nil {
-		return "", err
-	}
-	path, err := find()
-	if err == nil && path == "" {
-		err = errors.New("nothing of " + target.Name + " is here")
-	}
-	return path, err
+	show := &pullScreen{name: target.Name, terminal: t}
+	client.UserAgent = "ossrun/" + build().Version
+	client.Retrying = show.retrying(client)
+	show.note(fmt.Sprintf("reading %s from %s while it is converted", target.Repo.ID(),
+		client.Endpoint))
+	remote, err := client.Remote(ctx, target.Repo, target.Revision)
+	return name, remote, err
 }
 
 // importName is what a source is called.

@@ -21,13 +21,26 @@ func TestImportKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer demo.Close()
-	dir := t.TempDir()
 	style := modeltest.LlamaBF16
 	style.Experts = "Q4_1"
-	source := filepath.Join(dir, "tune.gguf")
+	source := filepath.Join(t.TempDir(), "tune.gguf")
 	if err := ggufAt(demo, source, style); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("file", func(t *testing.T) { importKilled(t, source) })
+	server, err := startHub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	server.Throttle(20 << 20)
+	t.Setenv("HF_ENDPOINT", server.Hub.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Run("hub", func(t *testing.T) { importKilled(t, "hf:someone/wide") })
+}
+
+func importKilled(t *testing.T, source string) {
+	dir := t.TempDir()
 	program, err := exec.LookPath("ossrun") // testscript.Main has put it there
 	if err != nil {
 		t.Fatal(err)

@@ -98,10 +98,7 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		from = "looking in " + root
 	}
 	show.note(fmt.Sprintf("%s for %s", from, target.Repo.ID()))
-	client.Retrying = func(err error, tries int, wait time.Duration) {
-		show.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
-			client.Attempts, wait.Seconds()))
-	}
+	client.Retrying = show.retrying(client)
 	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo,
 		Revision: target.Revision, Verify: verify,
 		Progress: show.progress, Note: show.note, Check: func(config []byte) error {
@@ -225,6 +222,14 @@ func (s *pullScreen) note(text string) {
 	}
 	s.erase()
 	s.terminal.report("%s", text)
+}
+
+// retrying tells of a client's tries that failed.
+func (s *pullScreen) retrying(client *hub.Client) func(error, int, time.Duration) {
+	return func(err error, tries int, wait time.Duration) {
+		s.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
+			client.Attempts, wait.Seconds()))
+	}
 }
 
 // retry tells of a try that failed: one line where all connections fail at once.

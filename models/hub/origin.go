@@ -1,0 +1,131 @@
+package hub
+
+// Asking for the bytes of one file, wherever they are now. Every answer is checked against what the
+// hub said of the file: another range, another length or another content is refused.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// origin is where a file comes from. It is safe for concurrent use.
+type origin struct {
+	client *Client
+	repo   store.Repo
+	commit string
+	want   File
+	listed Listed
+
+	addressMu sync.Mutex
+	where     string // where the bytes are now
+	foreign   bool   // on another host than the hub
+}
+
+func (c *Client) origin(repo store.Repo, commit string, f File, listed Listed) *origin {
+	return &origin{client: c, repo: repo, commit: commit, want: f, listed: listed,
+		where: f.address, foreign: f.foreign}
+}
+
+// errExpired says that an address on another host no longer works.
+var errExpired = errors.New("the address of the file has ended")
+
+// get asks for the bytes of a file from an offset on; length 0 asks for the whole file.
+func (o *origin) get(ctx context.Context, address string, foreign bool, from,
+	length int64) (*http.Response, error) {
+	header := http.Header{}
+	if length > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+length-1))
+	}
+	c := o.client
+	response, err := c.follow(ctx, http.MethodGet, address, header, nil)
+	if err != nil {
+		return nil, err
+	}
+	code := response.StatusCode
+	if code == http.StatusOK || code == http.StatusPartialContent {
+		etag := response.Header.Get("X-Linked-Etag")
+		if etag == "" && !o.want.linked && c.own(response.Request.URL) {
+			etag = response.Header.Get("ETag")
+		}
+		if etag != "" && plainETag(etag) != o.want.ETag {
+			response.Body.Close()
+			return nil, &permanentError{errAbandoned}
+		}
+		return response, nil
+	}
+	switch {
+	case busy(code):
+		return nil, later(response)
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		discard(response)
+		return nil, &permanentError{errAbandoned} // it is shorter than it was
+	case foreign || !c.own(response.Request.URL):
+		discard(response)
+		return nil, errExpired
+	}
+	return nil, c.refused(response, o.repo.ID(), o.want.Path+" in "+o.repo.ID())
+}
+
+// agrees compares a Content-Range with what was asked for.
+func (o *origin) agrees(header string, from, length int64) error {
+	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
+	first, last, ok2 := strings.Cut(span, "-")
+	a, err1 := strconv.ParseInt(first, 10, 64)
+	b, err2 := strconv.ParseInt(last, 10, 64)
+	if !ok || !ok2 || err1 != nil || err2 != nil {
+		return o.contradiction("the range %q", header)
+	}
+	if n, err := strconv.ParseInt(total, 10, 64); total != "*" && (err != nil || n != o.want.Size) {
+		return &permanentError{errAbandoned}
+	}
+	if a != from || b < a || b >= from+length {
+		return o.contradiction("bytes %d-%d for %d-%d", a, b, from, from+length-1)
+	}
+	return nil
+}
+
+// contradiction makes the error of an answer that contradicts the hub; it causes a retry.
+func (o *origin) contradiction(format string, args ...any) error {
+	address, _ := o.address()
+	host := ""
+	if u, err := url.Parse(address); err == nil {
+		host = u.Host
+	}
+	return fmt.Errorf("%s answers with "+format, append([]any{host}, args...)...)
+}
+
+// address is where the file's bytes are, and whether that is another host than the hub.
+func (o *origin) address() (string, bool) {
+	o.addressMu.Lock()
+	defer o.addressMu.Unlock()
+	return o.where, o.foreign
+}
+
+// renew asks the hub again where the bytes are, unless another worker did since old was given.
+func (o *origin) renew(ctx context.Context, old string) error {
+	o.addressMu.Lock()
+	defer o.addressMu.Unlock()
+	if o.where != old {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	f, err := o.client.Resolve(ctx, o.repo, o.commit, o.listed)
+	if err != nil {
+		return err
+	}
+	if f.ETag != o.want.ETag || f.Size != o.want.Size {
+		return errAbandoned
+	}
+	o.where, o.foreign = f.address, f.foreign
+	return nil
+}

@@ -1,0 +1,181 @@
+package hub
+
+// A repository that is read in place: nothing of it comes onto the disk.
+//
+// What must stay true: all bytes are of one commit, and of the content that the hub named when a
+// file was opened. A file that is read whole has its hash checked; of ranges, the hub vouches for
+// the file's ETag and size only.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Remote is a commit of a repository.
+type Remote struct {
+	Repo   store.Repo
+	Commit string
+
+	client *Client
+	files  []Listed
+	free   chan struct{} // a connection each
+}
+
+// Remote asks for a revision ("" is main) of a repository that a model can be read from.
+func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (*Remote, error) {
+	at, err := c.Revision(ctx, repo, cmp.Or(revision, "main"))
+	if err == nil {
+		err = at.usable(repo.ID())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Remote{repo, at.Commit, c, at.Files, make(chan struct{}, c.Connections)}, nil
+}
+
+// RemoteFile is one of its files. It is safe for concurrent use, until its context ends.
+type RemoteFile struct {
+	*origin
+	ctx  context.Context
+	free chan struct{}
+}
+
+// Open finds a file; fs.ErrNotExist if there is none.
+func (r *Remote) Open(ctx context.Context, name string) (*RemoteFile, error) {
+	i := slices.IndexFunc(r.files, func(f Listed) bool { return f.Path == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s of %s: %w", name, r.Repo.ID(), fs.ErrNotExist)
+	}
+	f, err := r.client.Resolve(ctx, r.Repo, r.Commit, r.files[i])
+	if err != nil {
+		return nil, err
+	}
+	return &RemoteFile{r.client.origin(r.Repo, r.Commit, f, r.files[i]), ctx, r.free}, nil
+}
+
+// ReadFile reads a file of at most this many bytes.
+func (r *Remote) ReadFile(ctx context.Context, name string, most int64) ([]byte, error) {
+	f, err := r.Open(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.want.Size > most:
+		return nil, fmt.Errorf("%s of %s has %d bytes, more than the %d that are read", name,
+			r.Repo.ID(), f.want.Size, most)
+	}
+	data := make([]byte, f.want.Size)
+	if _, err := f.ReadAt(data, 0); err != nil {
+		return nil, err
+	}
+	sum := newSums(f.want)
+	sum.full.Write(data)
+	if sum.git != nil {
+		sum.git.Write(data)
+	}
+	return data, sum.check(f.want)
+}
+
+// Stat is what the hub says of the file.
+func (f *RemoteFile) Stat() File { return f.want }
+
+// ReadAt fills p with the bytes from off on, over as many connections as p has chunks. It tries as
+// often as a pull does.
+func (f *RemoteFile) ReadAt(p []byte, off int64) (int, error) {
+	rest := f.want.Size - off
+	if off < 0 || rest < int64(len(p)) {
+		return 0, fmt.Errorf("%s ends at byte %d: %w", f.want.Path, f.want.Size,
+			io.ErrUnexpectedEOF)
+	}
+	chunk := int(f.client.ChunkBytes)
+	chunks := slices.Collect(slices.Chunk(p, chunk))
+	err := mapping.Each(f.ctx, cap(f.free), len(chunks), new(atomic.Int64),
+		func(i int, _ *[]byte) (int64, error) {
+			select {
+			case <-f.ctx.Done():
+				return 0, context.Cause(f.ctx)
+			case f.free <- struct{}{}:
+			}
+			defer func() { <-f.free }()
+			return 0, f.chunk(chunks[i], off+int64(i*chunk))
+		})
+	switch {
+	case errors.Is(err, errAbandoned):
+		err = fmt.Errorf("%s of %s has changed on %s since it was first read", f.want.Path,
+			f.repo.ID(), f.client.host())
+	case errors.Is(err, errNoRanges):
+		err = fmt.Errorf("%s sends whole files only: run ossrun pull hf:%s first",
+			f.client.host(), f.repo.ID())
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// chunk reads one range.
+func (f *RemoteFile) chunk(p []byte, off int64) error {
+	patient := patience{client: f.client}
+	for len(p) > 0 {
+		address, foreign := f.address()
+		n, err := f.try(address, foreign, p, off)
+		if p, off = p[n:], off+int64(n); n > 0 {
+			patient.tries = 0
+		}
+		if errors.Is(err, errExpired) {
+			if err := f.renew(f.ctx, address); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			if err := patient.retry(f.ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// try reads what it gets of a range.
+func (f *RemoteFile) try(address string, foreign bool, p []byte, off int64) (int, error) {
+	ctx, cancel := context.WithCancelCause(f.ctx)
+	defer cancel(nil)
+	length := int64(len(p))
+	if length == f.want.Size {
+		length = 0 // a hub need not send parts of small files
+	}
+	response, err := f.get(ctx, address, foreign, off, length)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	body := watch(response.Body, f.client.Stall, cancel)
+	defer body.stop()
+	switch {
+	case response.StatusCode == http.StatusPartialContent:
+		err = f.agrees(response.Header.Get("Content-Range"), off, int64(len(p)))
+	case response.ContentLength >= 0 && response.ContentLength != f.want.Size:
+		err = f.contradiction("a length of %d bytes", response.ContentLength)
+	case off > 0 && f.want.Size > f.client.ChunkBytes:
+		err = &permanentError{errNoRanges}
+	default:
+		_, err = io.CopyN(io.Discard, body, off)
+	}
+	n := 0
+	if err == nil {
+		n, err = io.ReadFull(body, p)
+	}
+	if err != nil {
+		err = reason(ctx, err)
+	}
+	return n, err
+}
