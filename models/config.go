@@ -40,21 +40,13 @@ func ReadSpec(folder string) (Spec, error) {
 
 // ParseSpec reads the texts of config.json and generation_config.json; the latter may be nil.
 func ParseSpec(config, generation []byte) (Spec, error) {
-	f, err := parseFields("config.json", config)
+	config, generation, err := HuggingFaceConfig(config, generation)
 	if err != nil {
 		return Spec{}, err
 	}
-	if f.isOriginal() {
-		var released []byte
-		if config, released, err = originalConfig(f); err != nil {
-			return Spec{}, err
-		}
-		if generation == nil {
-			generation = released
-		}
-		if f, err = parseFields("config.json", config); err != nil {
-			return Spec{}, err
-		}
+	f, err := parseFields("config.json", config)
+	if err != nil {
+		return Spec{}, err
 	}
 	if err := foreignConfig(f); err != nil {
 		return Spec{}, err

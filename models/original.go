@@ -55,6 +55,20 @@ func originalConfig(f fields) (config, generation []byte, err error) {
 	return config, generation, err
 }
 
+// HuggingFaceConfig is a config.json and what a generation_config.json says beside it, as the
+// Hugging Face layout has them. What is of that layout already stays as it is.
+func HuggingFaceConfig(text, generation []byte) ([]byte, []byte, error) {
+	f, err := parseFields("config.json", text)
+	if err != nil || !f.isOriginal() {
+		return text, generation, err
+	}
+	config, released, err := originalConfig(f)
+	if generation == nil {
+		generation = released
+	}
+	return config, generation, err
+}
+
 // IsOriginal tells whether a folder's config.json is of the original/ layout; false when it has
 // none.
 func IsOriginal(folder string) (is, found bool) {

@@ -64,7 +64,7 @@ func LookAt(path string) (About, error) {
 func aboutFolder(path string) (a About, err error) {
 	a.Format = "safetensors"
 	name, files := nameOf(path), []string{filepath.Join(path, lora.WeightsName)}
-	if inside := originalIn(path); inside != "" {
+	if inside := OriginalIn(path); inside != "" {
 		path = inside
 	}
 	config, err := models.ReadFile(filepath.Join(path, "config.json"))

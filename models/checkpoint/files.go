@@ -86,7 +86,7 @@ func (f Found) files() ([]string, error) {
 
 // folder is where the weights of a model that is not a GGUF file lie.
 func (f Found) folder() string {
-	if inside := originalIn(f.Path); inside != "" {
+	if inside := OriginalIn(f.Path); inside != "" {
 		return inside
 	}
 	return f.Path

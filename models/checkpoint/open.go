@@ -74,7 +74,7 @@ func open(path string) (*Checkpoint, error) {
 		return openGGUF(found.GGUF)
 	}
 	name := nameOf(path)
-	if inside := originalIn(path); inside != "" {
+	if inside := OriginalIn(path); inside != "" {
 		path = inside
 	}
 	if !exists(filepath.Join(path, "config.json")) {

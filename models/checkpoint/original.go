@@ -34,31 +34,40 @@ var originalNames = strings.NewReplacer(
 	"mlp.experts.down_proj_", "mlp.mlp2_weight.",
 )
 
+// OriginalName is where the original/ layout has a tensor of the Hugging Face layout: under another
+// name, and q, k and v together, each from a row first of total rows; else total is 0.
+func OriginalName(s models.Spec, name string) (original string, first, total int) {
+	query, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	switch original = originalNames.Replace(name); {
+	case strings.Contains(name, ".q_proj."):
+		return original, 0, query + 2*kv
+	case strings.Contains(name, ".k_proj."):
+		return original, query, query + 2*kv
+	case strings.Contains(name, ".v_proj."):
+		return original, query + kv, query + 2*kv
+	}
+	return original, 0, 0
+}
+
 // fromOriginal gives a checkpoint's tensors their names in the Hugging Face layout; held are those
 // of the original/ layout by their names.
 func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]models.Tensor, error) {
-	query, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	out := make(map[string]models.Tensor, len(held))
 	used := map[string]bool{}
 	for _, want := range s.Tensors() {
-		name := originalNames.Replace(want.Name)
+		name, first, total := OriginalName(s, want.Name)
 		t, ok := held[name]
+		if wide, is := held[strings.TrimSuffix(name, ".blocks")]; !ok && is {
+			return nil, fmt.Errorf("%s: tensor %s is %s: %s", wide.File, wide.Name, wide.DType,
+				models.DequantisedExperts)
+		}
 		if !ok {
 			return nil, fmt.Errorf("tensor %s, which config.json calls for, is in no file", name)
 		}
 		used[name] = true
-		first := -1
-		switch {
-		case strings.Contains(want.Name, ".q_proj."):
-			first = 0
-		case strings.Contains(want.Name, ".k_proj."):
-			first = query
-		case strings.Contains(want.Name, ".v_proj."):
-			first = query + kv
-		}
-		if first >= 0 {
+		if total > 0 {
 			var err error
-			if t, err = part(t, first, want.Shape[0], query+2*kv); err != nil {
+			if t, err = part(t, first, want.Shape[0], total); err != nil {
 				return nil, err
 			}
 		}
@@ -90,9 +99,9 @@ func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 	return t, nil
 }
 
-// originalIn returns the folder of the original/ layout: the given folder, or the one that it holds
+// OriginalIn returns the folder of the original/ layout: the given folder, or the one that it holds
 // beside nothing else; "" if neither is one.
-func originalIn(folder string) string {
+func OriginalIn(folder string) string {
 	for _, path := range [...]string{folder, filepath.Join(folder, "original")} {
 		if is, found := models.IsOriginal(path); is {
 			return path

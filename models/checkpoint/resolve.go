@@ -203,7 +203,7 @@ func findFolder(path string) (Found, error) {
 // inspect describes the checkpoint in a folder by its files' names and headers.
 func inspect(folder string) Found {
 	found := Found{Name: nameOf(folder), Path: folder}
-	if inside := originalIn(folder); inside != "" {
+	if inside := OriginalIn(folder); inside != "" {
 		folder = inside
 	}
 	found.Complete = exists(filepath.Join(folder, "config.json"))

@@ -70,6 +70,31 @@ func FuzzFolder(f *testing.F) {
 	weights := modeltest.Encode(c.Shards[0], nil)
 	card := []byte("---\nbase_model:\n- a/b\n---\n")
 	f.Add(config, []byte(`{"eos_token_id": [7, 1], "top_k": 1}`), []byte("{{ x }}"), card, weights)
+	original := f.TempDir()
+	if err := modeltest.New(small(), 1).Write(original); err != nil {
+		f.Fatal(err)
+	}
+	source, err := checkpoint.Open(original)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer source.Close()
+	for _, write := range []func(*checkpoint.Checkpoint, string) error{modeltest.WriteOriginal,
+		modeltest.WriteOriginal16} {
+		folder := f.TempDir()
+		if err := write(source, folder); err != nil {
+			f.Fatal(err)
+		}
+		config, err := os.ReadFile(filepath.Join(folder, "config.json"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		weights, err := os.ReadFile(filepath.Join(folder, "model.safetensors"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(config, []byte("{}"), []byte("x"), card, weights)
+	}
 	f.Add([]byte(`{"model_type":"gpt_oss","quantization_config":[]}`), []byte(`{"eos_token_id":`),
 		[]byte(`{"chat_template":[{"name":1}]}`), []byte("---\nbase_model:"), weights[:100])
 	f.Fuzz(func(t *testing.T, config, generation, template, card, weights []byte) {

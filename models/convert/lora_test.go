@@ -39,7 +39,14 @@ func TestExpertsArePEFTs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer merged.Close()
-	for name, path := range map[string]string{"MXFP4": released, "16 bits": twin(t, "T1", 2)} {
+	base, _ := golden(t, "T1")
+	original, wide := t.TempDir(), t.TempDir()
+	if err := errors.Join(modeltest.WriteOriginal(base, original),
+		modeltest.WriteOriginal16(base, wide)); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"MXFP4": released, "16 bits": twin(t, "T1", 2),
+		"OpenAI's": original, "OpenAI's in 16 bits": wide} {
 		from, err := open(disk(path), adapter(t, "experts"))
 		if err != nil {
 			t.Fatal(err)

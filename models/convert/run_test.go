@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
@@ -107,6 +108,40 @@ func TestTwin(t *testing.T) {
 			}
 		}
 		same(t, out, name)
+	}
+}
+
+// TestOriginal: the same of OpenAI's layout, alone and in the folder above, whose tokenizer comes
+// with it; opened as it is, it names the import.
+func TestOriginal(t *testing.T) {
+	for name, inside := range map[string]string{"T1": "", "T2": "original"} {
+		c, _ := golden(t, name)
+		folder := t.TempDir()
+		if err := modeltest.WriteOriginal16(c, filepath.Join(folder, inside)); err != nil {
+			t.Fatal(err)
+		}
+		err := os.WriteFile(filepath.Join(folder, "tokenizer.json"), []byte("{}"), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkpoint.Open(folder); err == nil || !strings.HasSuffix(err.Error(),
+			"tensor block.0.mlp.mlp1_weight is BF16: "+models.DequantisedExperts) {
+			t.Errorf("opened as it is, it says %v", err)
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		r, err := Run(t.Context(), folder, Options{Out: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for layer, loss := range r.Layers {
+			if loss.Blocks == 0 || loss.Exact != loss.Blocks {
+				t.Errorf("%s: layer %d: %+v", name, layer, loss)
+			}
+		}
+		same(t, out, name)
+		if _, err := os.Stat(filepath.Join(out, "tokenizer.json")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/safetensors"
@@ -79,7 +80,15 @@ func (o *opened) record(paths []string) error {
 func openPlain(at place, packed bool) (*opened, error) {
 	path := at.String()
 	if stat, err := os.Stat(path); at != disk(path) || err == nil && stat.IsDir() {
-		return openFolder(at, packed)
+		inside := at
+		if folder := checkpoint.OriginalIn(path); at == disk(path) && folder != "" {
+			inside = disk(folder)
+		}
+		o, err := openFolder(inside, packed)
+		if err == nil {
+			o.place = at // where its tokenizer may be
+		}
+		return o, err
 	} else if err != nil {
 		return nil, err
 	}
@@ -95,12 +104,13 @@ func openPlain(at place, packed bool) (*opened, error) {
 }
 
 // folder is Hugging Face's layout with experts in 16 or 32 bits, as transformers, TRL and unsloth
-// export them: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out]; or with MXFP4
-// experts, where adapters change it.
+// export them: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out]; or OpenAI's, with
+// [experts, out, in]; or either with MXFP4 experts, where adapters change it.
 type folder struct {
-	spec    models.Spec
-	files   []file
-	tensors map[string]held
+	spec     models.Spec
+	files    []file
+	tensors  map[string]held // by Hugging Face's names
+	original bool
 }
 
 // held is a tensor in one of the files.
@@ -118,7 +128,9 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	config, err = asReleased(config)
+	if config, generation, err = models.HuggingFaceConfig(config, generation); err == nil {
+		config, err = asReleased(config)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -150,6 +162,9 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
+	if _, f.original = f.tensors["block.0.attn.sinks"]; f.original {
+		f.rename()
+	}
 	if err := f.check(at.String(), packed); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -162,7 +177,8 @@ func asReleased(text []byte) ([]byte, error) {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, fmt.Errorf("config.json is no JSON object: %w", err)
 	}
-	if config["quantization_config"] == nil {
+	method, _ := config["quantization_config"].(map[string]any)
+	if config["quantization_config"] == nil || method["quant_method"] == "mxfp4" {
 		config["quantization_config"] = map[string]any{"quant_method": "mxfp4",
 			"modules_to_not_convert": []string{"model.layers.*.self_attn",
 				"model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}}
@@ -180,6 +196,34 @@ func (f *folder) add(name string, file file) error {
 		f.tensors[t.Name] = held{t, file}
 	}
 	return nil
+}
+
+// rename gives tensors of OpenAI's layout the names that they have in Hugging Face's. What does not
+// fit there is left out, and check misses it.
+func (f *folder) rename() {
+	originals := f.tensors
+	f.tensors = map[string]held{}
+	for _, want := range f.spec.Tensors() {
+		name, first, total := checkpoint.OriginalName(f.spec, want.Name)
+		t, ok := originals[name]
+		if !ok {
+			want.Name, name = strings.TrimSuffix(want.Name, "_blocks"), strings.TrimSuffix(name,
+				".blocks")
+			t, ok = originals[name]
+		}
+		if total > 0 && ok {
+			if ok = len(t.Shape) > 0 && t.Shape[0] == total; !ok {
+				continue
+			}
+			stride := (t.End - t.Begin) / int64(total)
+			t.Begin += int64(first) * stride
+			t.End = t.Begin + int64(want.Shape[0])*stride
+			t.Shape = append([]int{want.Shape[0]}, t.Shape[1:]...)
+		}
+		if ok {
+			f.tensors[want.Name] = t
+		}
+	}
 }
 
 // kinds are the types that numbers may have.
@@ -206,6 +250,8 @@ func (f *folder) check(path string, packed bool) error {
 		case is && want.DType == models.U8:
 		case strings.HasSuffix(name, "_scales") && !f.packed(strings.TrimSuffix(name, "_scales")):
 			continue
+		case expert && f.original:
+			name, shape = matrix, []int{shape[0], shape[1], shape[2] * models.BlockSize}
 		case expert:
 			name, shape = matrix, []int{shape[0], shape[2] * models.BlockSize, shape[1]}
 		}
@@ -276,6 +322,10 @@ func (f *folder) Expert(matrix string, expert int, to []float32) error {
 	data, kind, err := f.read(matrix, expert, 1)
 	if err != nil {
 		return err
+	}
+	if f.original {
+		gguf.Floats(to, data, kind)
+		return nil
 	}
 	shape := f.tensors[matrix].Shape
 	in, out, size := shape[1], shape[2], len(data)/len(to)

@@ -11,11 +11,22 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 // WriteOriginal writes the checkpoint that checkpoint.Open opened into a folder.
 func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
+	return writeOriginal(c, folder, false)
+}
+
+// WriteOriginal16 writes it with experts as bfloat16, as OpenAI's own code holds them: not packed,
+// not transposed.
+func WriteOriginal16(c *checkpoint.Checkpoint, folder string) error {
+	return writeOriginal(c, folder, true)
+}
+
+func writeOriginal(c *checkpoint.Checkpoint, folder string, wide bool) error {
 	s := c.Spec
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -54,8 +65,15 @@ func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 			add(to+"mlp.gate."+kind, of+"mlp.router."+kind)
 		}
 		for _, m := range [][2]string{{"mlp1", "gate_up_proj"}, {"mlp2", "down_proj"}} {
-			add(to+"mlp."+m[0]+"_weight.blocks", of+"mlp.experts."+m[1]+"_blocks")
-			add(to+"mlp."+m[0]+"_weight.scales", of+"mlp.experts."+m[1]+"_scales")
+			blocks, scales := of+"mlp.experts."+m[1]+"_blocks", of+"mlp.experts."+m[1]+"_scales"
+			if shape := c.Tensor(blocks).Shape; wide {
+				list = append(list, Tensor{to + "mlp." + m[0] + "_weight", "BF16",
+					[]int{shape[0], shape[1], shape[2] * models.BlockSize},
+					Dequantised(c.Tensor(blocks), c.Tensor(scales))})
+			} else {
+				add(to+"mlp."+m[0]+"_weight.blocks", blocks)
+				add(to+"mlp."+m[0]+"_weight.scales", scales)
+			}
 			add(to+"mlp."+m[0]+"_bias", of+"mlp.experts."+m[1]+"_bias")
 		}
 	}
