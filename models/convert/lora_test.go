@@ -32,14 +32,14 @@ func adapter(t *testing.T, text string) lora.Ref {
 // TestExpertsArePEFTs: before they are rounded, experts are PEFT's to the last bits of float32,
 // whatever form the base has.
 func TestExpertsArePEFTs(t *testing.T) {
-	_, released := golden(t, "T1")
+	_, released := goldenModel(t, "T1")
 	merged, err := safetensors.Open(filepath.Join("..", "lora", "testdata", "experts",
 		"merged.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer merged.Close()
-	base, _ := golden(t, "T1")
+	base, _ := goldenModel(t, "T1")
 	original, wide := t.TempDir(), t.TempDir()
 	if err := errors.Join(modeltest.WriteOriginal(base, original),
 		modeltest.WriteOriginal16(base, wide)); err != nil {
@@ -83,7 +83,7 @@ func TestExpertsArePEFTs(t *testing.T) {
 // TestExpertsAsModules: the same products as pairs of each expert, as unsloth saves them, give the
 // same numbers.
 func TestExpertsAsModules(t *testing.T) {
-	_, released := golden(t, "T1")
+	_, released := goldenModel(t, "T1")
 	together := adapter(t, "experts")
 	file, err := safetensors.Open(filepath.Join(together.Path, lora.WeightsName))
 	if err != nil {
@@ -154,7 +154,7 @@ func TestExpertsAsModules(t *testing.T) {
 // TestImportWithAdapters: dense weights are those of an adapter added at load, experts that no
 // adapter changes come back as they were, and another scale is another import.
 func TestImportWithAdapters(t *testing.T) {
-	base, released := golden(t, "T1")
+	base, released := goldenModel(t, "T1")
 	out := filepath.Join(t.TempDir(), "out")
 	if _, err := Run(t.Context(), released, Options{Out: out}); err == nil ||
 		!strings.Contains(err.Error(), "needs no import") {
@@ -215,7 +215,7 @@ func TestImportWithAdapters(t *testing.T) {
 
 // TestWrongExperts: what fits no matrix is refused before anything is written.
 func TestWrongExperts(t *testing.T) {
-	_, released := golden(t, "T1")
+	_, released := goldenModel(t, "T1")
 	spec := modeltest.Tiny()
 	for want, change := range map[string]func(a *modeltest.Adapter){
 		"the pair of [4 64] and [128 4] fits no matrix of model.layers.0.mlp.experts in checkpoint": func(

@@ -40,6 +40,10 @@ func (l *Loss) Add(o Loss) {
 // steps are the magnitudes of the codes.
 var steps = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
+// signed are the numbers of the codes.
+var signed = [16]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6, math.Copysign(0, -1), -0.5, -1, -1.5, -2, -3,
+	-4, -6}
+
 // Added and taken away again, they round to a multiple of 0.5 and of 1, the even one of two;
 // the sum's lowest bits are the multiple.
 const (
@@ -114,4 +118,16 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	}
 	loss.Worst = loss.Relative()
 	return byte(best + bias), loss
+}
+
+// decode gives the values of blocks.
+func decode(blocks, scales []byte, to []float32) {
+	for at, scale := range scales {
+		unit := math.Ldexp(1, int(scale)-bias)
+		values := to[at*models.BlockSize:][:models.BlockSize]
+		for i, pair := range blocks[at*models.BlockBytes:][:models.BlockBytes] {
+			values[2*i], values[2*i+1] = float32(signed[pair&15]*unit),
+				float32(signed[pair>>4]*unit)
+		}
+	}
 }

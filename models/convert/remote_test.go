@@ -171,7 +171,7 @@ func TestRemoteChanged(t *testing.T) {
 
 // TestRemoteMXFP4: what needs no import is said before a weight is fetched.
 func TestRemoteMXFP4(t *testing.T) {
-	_, released := golden(t, "T1")
+	_, released := goldenModel(t, "T1")
 	server, _, client := upload(t, released)
 	at, err := client.Remote(t.Context(), tune, "")
 	if err != nil {

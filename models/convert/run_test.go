@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-func golden(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
+func goldenModel(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
 	t.Helper()
 	path := filepath.Join("..", "..", "testdata", "model", name, "checkpoint")
 	c, err := checkpoint.Open(path)
@@ -30,7 +30,7 @@ func golden(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
 // no quantization_config.
 func twin(t *testing.T, name string, files int) string {
 	t.Helper()
-	c, path := golden(t, name)
+	c, path := goldenModel(t, name)
 	var config map[string]any
 	text, err := os.ReadFile(filepath.Join(path, "config.json"))
 	if err == nil {
@@ -50,7 +50,7 @@ func twin(t *testing.T, name string, files int) string {
 // same holds a checkpoint to the golden one, tensor by tensor.
 func same(t *testing.T, path, name string) {
 	t.Helper()
-	want, _ := golden(t, name)
+	want, _ := goldenModel(t, name)
 	got, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestTwin(t *testing.T) {
 // with it; opened as it is, it names the import.
 func TestOriginal(t *testing.T) {
 	for name, inside := range map[string]string{"T1": "", "T2": "original"} {
-		c, _ := golden(t, name)
+		c, _ := goldenModel(t, name)
 		folder := t.TempDir()
 		if err := modeltest.WriteOriginal16(c, filepath.Join(folder, inside)); err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestOriginal(t *testing.T) {
 // TestGGUFExperts: experts that are exact in a GGUF file's type come back as they were; those of
 // fewer bits are off by what both roundings lose.
 func TestGGUFExperts(t *testing.T) {
-	want, _ := golden(t, "T1")
+	want, _ := goldenModel(t, "T1")
 	for kind, most := range map[string]float64{"BF16": 0, "F16": 0, "Q8_0": 0.02, "Q4_1": 0.12,
 		"IQ4_NL": 0.12, "Q5_0": 0.12} {
 		t.Run(kind, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestRefused(t *testing.T) {
 	with := func(old, new string) []byte {
 		return bytes.Replace(config, []byte(old), []byte(new), 1)
 	}
-	_, released := golden(t, "T1")
+	_, released := goldenModel(t, "T1")
 	for name, x := range map[string]struct {
 		path   string
 		config []byte

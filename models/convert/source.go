@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -309,14 +308,7 @@ func (f *folder) Expert(matrix string, expert int, to []float32) error {
 		if err != nil {
 			return err
 		}
-		for i := range to {
-			code := blocks[i/2] >> (i % 2 * 4)
-			v := math.Ldexp(float64(steps[code&7]), int(scales[i/models.BlockSize])-bias)
-			if code&8 != 0 {
-				v = -v
-			}
-			to[i] = float32(v)
-		}
+		decode(blocks, scales, to)
 		return nil
 	}
 	data, kind, err := f.read(matrix, expert, 1)

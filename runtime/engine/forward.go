@@ -161,7 +161,7 @@ func (p *Program) Embed(x, w *Buffer) { p.record(Embed, "embed", list(x), nil, w
 
 func (p *Program) Angles(a *Buffer) {
 	op := p.record(Angles, "angles", list(a), nil)
-	op.Frequencies, op.Scale = Frequencies(p.Spec)
+	op.Frequencies, op.Scale = models.Frequencies(p.Spec)
 }
 
 func (p *Program) Norm(label string, y, x, w *Buffer) {

@@ -270,7 +270,7 @@ func testAngles(r *rig) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	frequencies, scale := engine.Frequencies(s)
+	frequencies, scale := models.Frequencies(s)
 	var e worst
 	row := 0
 	for _, q := range b.Seqs {

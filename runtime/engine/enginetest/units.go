@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -57,7 +58,7 @@ func (u units) rope(context.Context) error {
 				return err
 			}
 		}
-		frequencies, _ := engine.Frequencies(s.Spec)
+		frequencies, _ := models.Frequencies(s.Spec)
 		for i, f := range frequencies {
 			if f != want[0][i] {
 				return fmt.Errorf("frequency %d is %v, not %v", i, f, want[0][i])

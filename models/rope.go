@@ -1,10 +1,6 @@
-package engine
+package models
 
-import (
-	"math"
-
-	"github.com/ossrun/ossrun/models"
-)
+import "math"
 
 // YaRN rotary frequencies, in the float32 arithmetic of the reference implementation: far out
 // (position 131,071) an angle is position times a rounded frequency, rounded again, and an engine
@@ -12,7 +8,7 @@ import (
 // 2023, section 3.2; edges are not truncated to whole dimensions unless the checkpoint says so.
 
 // Frequencies are the D/2 angular frequencies, and scale the factor on cos and sin.
-func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
+func Frequencies(s Spec) (frequencies []float32, scale float32) {
 	half := s.HeadDim / 2
 	low, high := yarnEdge(s, s.RopeBetaFast), yarnEdge(s, s.RopeBetaSlow)
 	if s.RopeTruncate {
@@ -55,7 +51,7 @@ func power(theta float64, exponent float32, headDim int) float32 {
 }
 
 // yarnEdge is the (fractional) dimension whose wave turns so often in the original context.
-func yarnEdge(s models.Spec, rotations float64) float64 {
+func yarnEdge(s Spec, rotations float64) float64 {
 	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) /
 		(2 * math.Log(s.RopeTheta))
 }

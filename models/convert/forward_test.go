@@ -1,0 +1,146 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+// compared imports a source while it reads tokens.
+func compared(t *testing.T, source, out string, tokens []int32) *comparison {
+	t.Helper()
+	from, err := open(disk(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	w := &writer{from: from, out: out, workers: runtime.GOMAXPROCS(0),
+		compare: &comparison{spec: from.spec, tokens: tokens}}
+	if err := w.begin(nil); err != nil {
+		t.Fatal(err)
+	}
+	defer w.lock.Close()
+	parts := partsOf(from.spec)
+	for i, p := range parts {
+		if _, err := w.write(t.Context(), fileName(i, len(parts)), i, p,
+			new(atomic.Int64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.end(parts); err != nil {
+		t.Fatal(err)
+	}
+	return w.compare
+}
+
+// TestForward: both readings of an export of untouched experts are transformers'.
+func TestForward(t *testing.T) {
+	seen := 0
+	for name, length := range map[string]int{"T1": 129, "T2": 31} { // the window and one more
+		c, path := goldenModel(t, name)
+		cases, err := golden.Read(filepath.Dir(path), c.Spec.Vocab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range cases {
+			if len(one.Tokens) != length {
+				continue
+			}
+			got := compared(t, twin(t, name, 1), filepath.Join(t.TempDir(), "out"), one.Tokens)
+			for i, position := range one.Positions {
+				for which := range got.logits {
+					for id, want := range one.Logits[i] {
+						d := math.Abs(float64(got.logits[which][position][id] - want))
+						if !(d < 2e-3) {
+							t.Fatalf("%s, %s: logit %d at %d is off by %v", name, one.Name, id,
+								position, d)
+						}
+					}
+				}
+			}
+			seen++
+			if kl := got.divergence(); kl != 0 {
+				t.Errorf("%s, %s: KL of %v to itself", name, one.Name, kl)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d texts were read", seen)
+	}
+}
+
+// TestDivergence: the second reading is that of the checkpoint that was written; and however often
+// the import is stopped, the number is the same.
+func TestDivergence(t *testing.T) {
+	c, _ := goldenModel(t, "T1")
+	tokens := newComparison(c.Spec, saved{}).tokens
+	for _, kind := range []string{"BF16", "Q4_1"} {
+		style := modeltest.LlamaBF16
+		style.Experts = kind
+		source, err := modeltest.WriteGGUF(c, t.TempDir(), "tune", style, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		got := compared(t, source, out, tokens)
+		kl := got.divergence()
+		if kind == "BF16" != (kl == 0) || !(kl >= 0 && kl < 0.5) {
+			t.Errorf("%s: KL of %v", kind, kl)
+		}
+		written, err := checkpoint.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wide := t.TempDir()
+		err = modeltest.Merged(written, modeltest.Config(written.Spec), 1).Write(wide)
+		if err := errors.Join(err, written.Close()); err != nil {
+			t.Fatal(err)
+		}
+		again := compared(t, wide, filepath.Join(t.TempDir(), "out"), tokens)
+		for row := range got.logits[1] {
+			for id, v := range got.logits[1][row] {
+				if d := math.Abs(float64(v - again.logits[0][row][id])); !(d < 1e-4) {
+					t.Fatalf("%s: logit %d at %d is off by %v of what is written", kind, id, row, d)
+				}
+			}
+		}
+		if r := stoppedOften(t, source); r.KL == nil || *r.KL != kl {
+			t.Errorf("%s: stopped, KL is %v, else %v", kind, r.KL, kl)
+		}
+	}
+}
+
+// stoppedOften imports a source with many stops.
+func stoppedOften(t *testing.T, source string) Result {
+	t.Helper()
+	out, enough, stops := filepath.Join(t.TempDir(), "out"), errors.New("enough"), 0
+	defer func() { wrote = func() {} }()
+	for i := range 60 {
+		ctx, stop := context.WithCancelCause(t.Context())
+		var calls atomic.Int64
+		wrote = func() {
+			if calls.Add(1) > int64(20+i*5) {
+				stop(enough)
+			}
+		}
+		r, err := Run(ctx, source, Options{Out: out})
+		stop(nil)
+		if err == nil && stops > 2 {
+			return r
+		}
+		if !errors.Is(err, enough) {
+			t.Fatalf("after %d stops: %v", stops, err)
+		}
+		stops++
+	}
+	t.Fatal("it does not end")
+	return Result{}
+}
