@@ -22,6 +22,10 @@ type Target struct {
 // which has no repository.
 func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
+	if OfProgram(name) {
+		return Target{}, &UnknownModelError{Name: name,
+			Is: "kept by another program: download and delete it there"}
+	}
 	address, revision, pinned := strings.Cut(name, "@")
 	if pinned && !store.ValidRevision(revision) {
 		return Target{}, fmt.Errorf(

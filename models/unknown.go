@@ -38,6 +38,16 @@ func Unknown(name string) *UnknownModelError {
 	return &UnknownModelError{Name: name, Nearest: nearest(name)}
 }
 
+// OfProgram tells whether a name is that of a model which another program keeps.
+func OfProgram(name string) bool {
+	for _, prefix := range [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // known lists the IDs of the catalogue's models for everything.
 func known() []string {
 	var ids []string

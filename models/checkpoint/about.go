@@ -70,7 +70,7 @@ func aboutFolder(path string) (a About, err error) {
 	config, err := models.ReadFile(filepath.Join(path, "config.json"))
 	switch {
 	case err != nil && !lora.Is(path):
-		return a, foreignFolder(path)
+		return a, ForeignFolder(path)
 	case err != nil:
 		a.Kind = "LoRA adapter for " + cmp.Or(lora.Of(path), "a model that it does not name")
 	default:

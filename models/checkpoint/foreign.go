@@ -16,7 +16,9 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // foreignFile names a file that somebody gave where a folder belongs.
@@ -46,9 +48,14 @@ func foreignFile(path string) error {
 		name)
 }
 
-// foreignFolder says what a folder without config.json is.
-func foreignFolder(path string) error {
-	name := filepath.Base(path)
+// ForeignFolder says what a folder without config.json is.
+func ForeignFolder(path string) error {
+	name, given := filepath.Base(path), path
+	if absolute, err := filepath.Abs(path); err == nil {
+		if repo, ok := store.RepoOf(absolute); ok {
+			name, given = repo.ID(), "hf:"+repo.ID()
+		}
+	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -66,8 +73,14 @@ func foreignFolder(path string) error {
 	case slices.Contains(names, "adapter_config.json"):
 		return fmt.Errorf(
 			"%s holds a LoRA adapter, not a model: choose its base model, and add --lora %s", name,
-			path)
+			given)
 	case holds(".gguf"):
+		if files := glob(path, "*.gguf"); len(files) > 0 {
+			_, err := gguf.Open(files[0])
+			if wrong, ok := errors.AsType[*gguf.Error](err); ok && !wrong.Cut {
+				return fmt.Errorf("%s: %w", name, wrong)
+			}
+		}
 		return fmt.Errorf(
 			"%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)
 	case slices.Contains(names, "model.bin"):

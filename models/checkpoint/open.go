@@ -78,7 +78,7 @@ func open(path string) (*Checkpoint, error) {
 		path = inside
 	}
 	if !exists(filepath.Join(path, "config.json")) {
-		return nil, foreignFolder(path)
+		return nil, ForeignFolder(path)
 	}
 	spec, err := models.ReadSpec(path)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ type Foreign struct {
 	Bytes   int64  // its size, with its siblings if it is one of several
 	Model   *gguf.Model
 	Trouble error // why it cannot be used; Model is nil then
+
+	other bool // it is no gpt-oss, or nobody knows
 }
 
 // SameShape tells whether a model of the catalogue has its shape.
@@ -40,31 +43,39 @@ func (e Foreign) SameShape(as models.Entry) bool {
 // ListForeign looks into the folders of other programs, in the order of their names. Folders that
 // are not there or cannot be read are passed over: they are not ours.
 func ListForeign() []Foreign {
-	list := append(ollamaModels(), llamaModels()...)
-	for _, root := range lmStudioFolders() {
-		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
-	}
+	list := slices.DeleteFunc(allForeign(), func(e Foreign) bool { return e.other })
 	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
-// consider looks at one GGUF file; false when it is no gpt-oss.
-func consider(program, name, path string) (Foreign, bool) {
+// allForeign lists everything there, other models too.
+func allForeign() []Foreign {
+	list := append(ollamaModels(), llamaModels()...)
+	for _, root := range lmStudioFolders() {
+		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
+	}
+	return list
+}
+
+// consider looks at one GGUF file.
+func consider(program, name, path string) Foreign {
 	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)
-	if err != nil {
-		return e, false
+	if e.other = err != nil; !e.other {
+		_, is := gguf.IsGPTOSS(header.Keys)
+		e.other, e.Bytes = !is, header.Size
+		e.Model, err = gguf.ReadModel(path, gguf.ModelName(name))
 	}
-	if _, ok := gguf.IsGPTOSS(header.Keys); !ok {
-		return e, false
-	}
-	e.Model, e.Trouble = gguf.ReadModel(path, gguf.ModelName(name))
 	if e.Model != nil {
 		e.Bytes = e.Model.Size
-	} else {
-		e.Bytes = header.Size
 	}
-	return e, true
+	if wrong, ok := errors.AsType[*gguf.Error](err); ok {
+		e.Trouble = fmt.Errorf("%s %s", name, wrong.What) // the file may be called by its hash
+	} else if e.Trouble = err; e.other && errors.Is(err, fs.ErrNotExist) {
+		e.Trouble = fmt.Errorf("%s is listed by %s, and its weights are missing: download it "+
+			"again there, or run ossrun pull 20b", name, program)
+	}
+	return e
 }
 
 // ollamaModels follows ollama's manifests: manifests/HOST/OWNER/MODEL/TAG is JSON whose layer of
@@ -95,10 +106,8 @@ func ollamaModels() (list []Foreign) {
 				if owner != "library" {
 					name = "ollama:" + owner + "/" + model + ":" + filepath.Base(tag)
 				}
-				if e, ok := consider("ollama", name,
-					filepath.Join(root, "blobs", "sha256-"+digest)); ok {
-					list = append(list, e)
-				}
+				list = append(list, consider("ollama", name,
+					filepath.Join(root, "blobs", "sha256-"+digest)))
 			}
 		}
 	}
@@ -167,9 +176,7 @@ func considerFiles(program, prefix, root, pattern string) (list []Foreign) {
 		if err != nil || !gguf.First(filepath.Base(path)) {
 			continue
 		}
-		if e, ok := consider(program, prefix+filepath.ToSlash(within), path); ok {
-			list = append(list, e)
-		}
+		list = append(list, consider(program, prefix+filepath.ToSlash(within), path))
 	}
 	return list
 }
@@ -199,16 +206,12 @@ func folders(paths ...string) (list []string) {
 	return list
 }
 
-// programPrefixes are what names of models of other programs begin with.
-var programPrefixes = [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"}
-
 // findElsewhere finds a model of another program by its name.
 func findElsewhere(name string) (Found, bool, error) {
-	if !slices.ContainsFunc(programPrefixes[:],
-		func(p string) bool { return strings.HasPrefix(name, p) }) {
+	if !models.OfProgram(name) {
 		return Found{}, false, nil
 	}
-	for _, e := range ListForeign() {
+	for _, e := range allForeign() {
 		if e.Name == name || e.Name == name+":latest" {
 			if e.Trouble != nil {
 				return Found{}, true, e.Trouble

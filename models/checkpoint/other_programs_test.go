@@ -111,7 +111,43 @@ func TestElsewhere(t *testing.T) {
 		}
 		c.Close()
 	}
-	if _, err := checkpoint.Resolve("ollama:gpt-oss:120b"); err == nil {
-		t.Error("a model that ollama does not have is found")
+	put(".ollama/models/manifests/registry.ollama.ai/library/llama3/latest",
+		strings.Replace(manifest, digest, "11a3a", 1))
+	put("hub/models--someone--tune/snapshots/0123456789012345678901234567890123456789/"+
+		"adapter_config.json", "{}")
+	for _, path := range []string{".ollama/models/blobs/sha256-11a3a",
+		".lmstudio/models/a/b/llama.gguf", ".cache/llama.cpp/llama.gguf", "other/llama.gguf",
+		"hub/models--x--llama-GGUF/snapshots/0123456789012345678901234567890123456789/llama.gguf",
+	} {
+		put(path, "GGUF\x03\x00\x00\x00"+strings.Repeat("\x00", 8)+"\x01"+strings.Repeat("\x00", 7)+
+			"\x14"+strings.Repeat("\x00", 7)+"general.architecture\x08\x00\x00\x00"+
+			"\x05"+strings.Repeat("\x00", 7)+"llama"+strings.Repeat("\x00", 64))
+	}
+	const llama = " is a model of architecture llama, and ossrun runs gpt-oss only: run it with " +
+		"llama.cpp, Ollama or vLLM, or run ossrun pull 20b"
+	for name, want := range map[string]string{
+		"ollama:llama3":                     "ollama:llama3:latest" + llama,
+		"ollama:llama3:latest":              "ollama:llama3:latest" + llama,
+		"lmstudio:a/b/llama.gguf":           "lmstudio:a/b/llama.gguf" + llama,
+		"llama.cpp:llama.gguf":              "llama.cpp:llama.gguf" + llama,
+		"gguf:x/llama-GGUF/llama.gguf":      "gguf:x/llama-GGUF/llama.gguf" + llama,
+		"hf:x/llama-GGUF":                   "x/llama-GGUF: llama.gguf" + llama,
+		filepath.Join(home, "other"):        "other: llama.gguf" + llama,
+		"lmstudio:someone/other/other.gguf": "lmstudio:someone/other/other.gguf is cut short",
+		"ollama:gone:1b":                    "ollama:gone:1b is listed by ollama, and its weights are missing",
+		"ollama:gpt-oss:120b":               "ollama:gpt-oss:120b is not among the weights of other programs here",
+		"hf:someone/tune": "someone/tune holds a LoRA adapter, not a model: choose its base model, " +
+			"and add --lora hf:someone/tune",
+	} {
+		found, err := checkpoint.Resolve(name)
+		if err == nil {
+			_, err = found.Open()
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", name, err, want)
+		}
+	}
+	if now := checkpoint.ListForeign(); len(now) != len(want) {
+		t.Errorf("other models are listed: %+v", now)
 	}
 }

@@ -169,8 +169,8 @@ func TestRemoteChanged(t *testing.T) {
 	}
 }
 
-// TestRemoteMXFP4: what needs no import is said before a weight is fetched.
-func TestRemoteMXFP4(t *testing.T) {
+// TestRemoteRefused: what needs no import, or has none, is said before a weight is fetched.
+func TestRemoteRefused(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	server, _, client := upload(t, released)
 	at, err := client.Remote(t.Context(), tune, "")
@@ -184,5 +184,14 @@ func TestRemoteMXFP4(t *testing.T) {
 	}
 	if n := server.Sent(""); n > 100_000 {
 		t.Errorf("%d bytes were fetched", n)
+	}
+	_, _, client = upload(t, filepath.Join("..", "lora", "testdata", "experts"))
+	if at, err = client.Remote(t.Context(), tune, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(t.Context(), "hf:someone/tune", Options{Out: t.TempDir(), Remote: at})
+	if err == nil || err.Error() != "hf:someone/tune holds a LoRA adapter, not a model: choose its "+
+		"base model, and add --lora hf:someone/tune" {
+		t.Error(err)
 	}
 }

@@ -243,6 +243,8 @@ func TestRefused(t *testing.T) {
 		"another shape": {"", with(`"hidden_size": 128`, `"hidden_size": 160`), "has shape"},
 		"MXFP4":         {released, nil, "needs no import"},
 		"a text":        {filepath.Join(source, "config.json"), nil, "neither a folder"},
+		"an adapter":    {filepath.Join("..", "lora", "testdata", "experts"), nil, "experts holds a LoRA adapter, not a model"},
+		"nothing":       {t.TempDir(), nil, "is an empty folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := x.path

@@ -120,7 +120,13 @@ type held struct {
 
 func openFolder(at place, packed bool) (_ *opened, err error) {
 	config, err := at.read("config.json", models.MaxConfig)
-	if err != nil {
+	switch _, here := at.(disk); {
+	case errors.Is(err, fs.ErrNotExist) && here:
+		return nil, checkpoint.ForeignFolder(at.String())
+	case errors.Is(err, fs.ErrNotExist): // a hub's repository with weights has one or the other
+		return nil, fmt.Errorf("%s holds a LoRA adapter, not a model: choose its base model, and "+
+			"add --lora %[1]s", at)
+	case err != nil:
 		return nil, err
 	}
 	generation, err := at.read("generation_config.json", models.MaxConfig)
@@ -134,8 +140,11 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	spec, err := models.ParseSpec(config, generation)
+	if _, here := at.(disk); err != nil && !here {
+		err = fmt.Errorf("%s: %w", at, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, err
 	}
 	names := []string{"model.safetensors"}
 	text, err := at.read(safetensors.IndexName, safetensors.MaxHeader)

@@ -71,6 +71,9 @@ func (r Ref) open(spec models.Spec, experts map[string]*change) (_ *Adapter, err
 	}()
 	text, err := models.ReadFile(filepath.Join(r.Path, models.LoRAConfig))
 	if errors.Is(err, fs.ErrNotExist) {
+		if there(filepath.Join(r.Path, "config.json")) {
+			return nil, notAnAdapter(r.Path)
+		}
 		return nil, fmt.Errorf("%s has no %s: give the folder that PEFT saved", r.Path,
 			models.LoRAConfig)
 	}
@@ -117,16 +120,26 @@ func (a *Adapter) Close() error {
 
 // notAFolder says what a path is where an adapter's folder belongs.
 func notAFolder(path string, err error) error {
+	_, known := models.Lookup(path)
 	switch name := filepath.Base(path); {
+	case known || models.OfProgram(path):
+		return notAnAdapter(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no folder %s", path)
 	case err != nil:
 		return err
 	case strings.HasSuffix(name, ".gguf"):
-		return fmt.Errorf("%s is an adapter for llama.cpp: give the folder that PEFT saved", path)
+		if _, err := gguf.Open(path); err != nil {
+			return err // an adapter's too
+		}
+		return notAnAdapter(path)
 	}
 	return fmt.Errorf("%s is not a folder: give the one that holds %s and %s", path,
 		models.LoRAConfig, WeightsName)
+}
+
+func notAnAdapter(model string) error {
+	return fmt.Errorf("%s is a model, not an adapter: choose it with --model %[1]s", model)
 }
 
 // otherBase refuses an adapter that names another model of the catalogue as its base: gpt-oss-20b

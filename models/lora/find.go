@@ -89,8 +89,7 @@ func (r Ref) cached(id string) (Ref, error) {
 		}
 	}
 	if len(snapshots) > 0 && there(filepath.Join(r.Path, "config.json")) {
-		return r, fmt.Errorf("hf:%s is a model, not an adapter: choose it with --model hf:%[1]s",
-			id)
+		return r, notAnAdapter("hf:" + id)
 	}
 	return r, fmt.Errorf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", id)
 }

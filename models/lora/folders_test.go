@@ -5,8 +5,10 @@ package lora_test
 // What stands where an adapter's folder belongs, pipes too.
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,13 +21,15 @@ import (
 // TestRefusedFolders: a path that holds no adapter is named for what it is, and is not waited for.
 func TestRefusedFolders(t *testing.T) {
 	good := modeltest.NewAdapter(modeltest.Tiny(), "q_proj.weight")
-	make := func(change func(folder string) error) string {
+	make := func(changes ...func(folder string) error) string {
 		folder := filepath.Join(t.TempDir(), "it")
 		if err := good.Write(folder); err != nil {
 			t.Fatal(err)
 		}
-		if err := change(folder); err != nil {
-			t.Fatal(err)
+		for _, change := range changes {
+			if err := change(folder); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return folder
 	}
@@ -56,6 +60,15 @@ func TestRefusedFolders(t *testing.T) {
 		{"piped weights", make(func(f string) error { return pipe(filepath.Join(f, lora.WeightsName)) }),
 			"adapter_model.safetensors is not a regular file"},
 		{"no config", make(gone(models.LoRAConfig)), "has no adapter_config.json"},
+		{"a model", make(gone(models.LoRAConfig), file("config.json", "{}")), "is a model, not an " +
+			"adapter: choose it with --model /"},
+		{"a model's GGUF", filepath.Join(make(file("a.gguf", ggufOf("gpt-oss", "model"))), "a.gguf"),
+			"a.gguf is a model, not an adapter: choose it with --model /"},
+		{"an adapter's GGUF", filepath.Join(make(file("a.gguf", ggufOf("gpt-oss", "adapter"))),
+			"a.gguf"), "a.gguf is an adapter for llama.cpp, not a model: give --lora the folder"},
+		{"another model's GGUF", filepath.Join(make(file("a.gguf", ggufOf("llama", "model"))),
+			"a.gguf"), "a.gguf is a model of architecture llama, and ossrun runs gpt-oss only"},
+		{"no GGUF", filepath.Join(make(file("a.gguf", "PK")), "a.gguf"), "a.gguf is cut short"},
 		{"pickles", make(gone(lora.WeightsName)), "has no adapter_model.safetensors: save the adapter " +
 			"with PEFT's save_pretrained, as safetensors"},
 		{"a broken config", make(file(models.LoRAConfig, "{")), "adapter_config.json is not a " +
@@ -69,4 +82,21 @@ func TestRefusedFolders(t *testing.T) {
 			refused(t, test.folder, modeltest.Tiny(), test.want)
 		})
 	}
+	for _, name := range []string{"20b", "demo", "gpt-oss:120b", "ollama:llama3", "gguf:a/b/c.gguf"} {
+		want := name + " is a model, not an adapter: choose it with --model " + name
+		if _, err := lora.Find(name); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// ggufOf is a GGUF file of no tensors.
+func ggufOf(architecture, kind string) string {
+	text := func(s string) string {
+		return string(binary.LittleEndian.AppendUint64(nil, uint64(len(s)))) + s
+	}
+	value := "\x08\x00\x00\x00"
+	return "GGUF\x03\x00\x00\x00" + strings.Repeat("\x00", 8) + "\x02" + strings.Repeat("\x00", 7) +
+		text("general.architecture") + value + text(architecture) + text("general.type") + value +
+		text(kind) + strings.Repeat("\x00", 64)
 }

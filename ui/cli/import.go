@@ -104,8 +104,15 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 	}
 	if !strings.HasPrefix(name, "hf:") {
 		found, err := checkpoint.Resolve(name)
-		if _, unknown := errors.AsType[*models.UnknownModelError](err); unknown || found.Demo {
+		unknown, _ := errors.AsType[*models.UnknownModelError](err)
+		switch {
+		case found.Demo:
+			return "", nil, fail(exitModel, "%s is built in: it needs no import", name)
+		case unknown != nil && unknown.Is == "":
 			return "", nil, fail(exitModel, "there is no folder or file %s", name)
+		}
+		if err != nil {
+			err = &exitError{exitModel, err.Error()}
 		}
 		return found.Path, nil, err
 	}

@@ -271,8 +271,11 @@ func showModel(c *cli.Context, name string) error {
 		}
 	}
 	if !known && len(shown.Here) == 0 {
-		_, err := models.ParseTarget(name)
-		if err == nil {
+		found, err := checkpoint.Resolve(name)
+		switch {
+		case err == nil:
+			return showFiles(c, found.Path)
+		case is[*checkpoint.NotCachedError](err):
 			err = fmt.Errorf("%s is not downloaded. Run ossrun pull %[1]s", name)
 		}
 		return &exitError{exitModel, err.Error()}
