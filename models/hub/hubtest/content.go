@@ -27,8 +27,16 @@ type File struct {
 // Text is a small file that git itself holds.
 func Text(s string) *File { return &File{Size: int64(len(s)), Bytes: []byte(s)} }
 
-// Generated is an LFS file of a size.
-func Generated(size int64, seed uint64) *File { return &File{Size: size, LFS: true, Seed: seed} }
+// mostGenerated is the most bytes that are hashed, which takes a minute.
+const mostGenerated = 64 << 30
+
+// Generated is an LFS file of a size. Its bytes are hashed when somebody asks for its name.
+func Generated(size int64, seed uint64) *File {
+	if size > mostGenerated {
+		panic(fmt.Sprintf("%d bytes would be hashed for longer than any test waits: use Claimed", size))
+	}
+	return &File{Size: size, LFS: true, Seed: seed}
+}
 
 // Claimed is an LFS file of which only the description is right.
 func Claimed(size int64) *File {
