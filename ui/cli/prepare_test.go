@@ -29,6 +29,13 @@ func testWorkScreen(t *testing.T) {
 		}
 		s.progress(test.done, 14e9)
 	}
+	resumed := &workScreen{terminal: s.terminal, what: "importing", start: time.Now()}
+	resumed.progress(7e9, 14e9) // an earlier run's
+	time.Sleep(4 * time.Second)
+	const want = "importing  9.00 of 14.00 GB  0.5 GB/s  10 s left"
+	if got := resumed.line(9e9, 14e9); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if s.clear(); out.Len() > 0 {
 		t.Errorf("no terminal is there, and it gets %q", out.String())
 	}

@@ -225,11 +225,16 @@ type workScreen struct {
 	terminal Terminal
 	what     string
 	start    time.Time
+	told     bool
+	before   int64 // done when it was first told: an earlier run's
 }
 
 func (s *workScreen) progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.told {
+		s.told, s.before = true, done
+	}
 	if !isTerminal(s.terminal.Err) || time.Since(s.start) < barAfter {
 		return
 	}
@@ -239,10 +244,11 @@ func (s *workScreen) progress(done, total int64) {
 // line says how far the work is, its rate, and how long it would go on at that.
 func (s *workScreen) line(done, total int64) string {
 	seconds := max(time.Since(s.start).Seconds(), 1e-3)
+	made := done - s.before
 	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
-		gb(done)/seconds)
-	if done > 0 {
-		line += "  " + minutes(seconds*float64(total-done)/float64(done)) + " left"
+		gb(made)/seconds)
+	if made > 0 {
+		line += "  " + minutes(seconds*float64(total-done)/float64(made)) + " left"
 	}
 	return line
 }
