@@ -132,10 +132,9 @@ const (
 // With ahead a step is still running: grant then uses free pages only, and s.plan says whether the
 // result can be used.
 func (s *Scheduler) grant(ahead bool) {
-	prefills, rebuilds, alone := 0, 0, true
+	prefills, rebuilds, alone := 0, 0, s.alone()
 	for _, q := range s.running {
 		q.rows, q.rests = 0, false
-		alone = alone && q.share.Client == s.running[0].share.Client
 		if q.rebuildTo > 0 {
 			rebuilds++
 		} else if q.prefills() {
@@ -175,35 +174,36 @@ func (s *Scheduler) grant(ahead bool) {
 		s.plan = min(s.plan, tight)
 		return
 	}
-	s.grantPrefill(budget, prefills)
+	s.grantPrefill(budget)
 }
 
-// grantPrefill divides budget rows among the sequences that prefill, in equal shares. A share is at
-// least a page, so with many prefills the younger ones wait. Rows that a sequence does not need go
-// to the oldest.
-func (s *Scheduler) grantPrefill(budget, prefills int) {
-	share := budget / min(prefills, max(1, budget/kv.PageTokens))
-	spare, scored := budget, false
-	for _, q := range s.running {
-		if q.prefills() {
-			spare -= min(share, s.mostRows(q, &scored), spare)
+// grantPrefill divides budget rows among the clients that prefill, in equal shares, and that of a
+// client among its sequences. The share of a sequence is at least a page, so with many prefills of
+// a client its younger ones wait. Rows that a sequence does not need go to the first that does.
+func (s *Scheduler) grantPrefill(budget int) {
+	s.lineUp((*sequence).prefills)
+	s.most = s.most[:0]
+	clients, left, scored := len(s.each), budget, false
+	for list := s.turn; len(list) > 0; clients-- {
+		n := s.each[list[0].share.Client]
+		part := left / clients
+		share := part / min(n, max(1, part/kv.PageTokens))
+		for _, q := range list[:n] {
+			most := s.mostRows(q, &scored)
+			q.rows = min(share, most, part)
+			part, left, s.most = part-q.rows, left-q.rows, append(s.most, most)
 		}
+		list = list[n:]
 	}
-	scored = false
-	for i := 0; i < len(s.running) && budget > 0; i++ {
-		q := s.running[i]
-		if !q.prefills() {
-			continue
+	for i, q := range s.turn {
+		more := min(left, s.most[i]-q.rows)
+		q.rows, left = q.rows+more, left-more
+	}
+	// not a range loop, as in grant
+	for i := 0; i < len(s.running); i++ {
+		if q := s.running[i]; q.prefills() && q.rows > 0 {
+			q.rows = s.fit(q, q.rows)
 		}
-		most := s.mostRows(q, &scored)
-		if most == 0 {
-			continue
-		}
-		rows := min(share, most, budget)
-		more := min(spare, most-rows, budget-rows)
-		spare -= more
-		q.rows = s.fit(q, rows+more)
-		budget -= q.rows
 	}
 	for _, q := range s.running {
 		if q.prefills() && q.rows < q.left() {

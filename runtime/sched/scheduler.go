@@ -133,15 +133,17 @@ type Scheduler struct {
 	sampling []*sequence
 	next     atomic.Int32 // place in sampling
 	counts   Counts
-	ended    int     // since the last publish
-	plan     planned // of the next step
-	ahead    bool    // the next step is planned while another runs
-	rebuild  bool    // the next step rebuilds window pages
-	launched int     // how many sequences of running were there when the step began
-	of       shares  // of running
-	decoding []*sequence
-	decode   map[string]int // how many of decoding are a client's
-	stuck    *sequence      // the one that did not fit when pool.Given was stuckAt
+	ended    int                  // since the last publish
+	plan     planned              // of the next step
+	ahead    bool                 // the next step is planned while another runs
+	rebuild  bool                 // the next step rebuilds window pages
+	launched int                  // how many sequences of running were there when the step began
+	of       shares               // of running
+	turn     []*sequence          // those of a kind, in the order of their turns
+	each     map[string]int       // how many of turn are a client's
+	most     []int                // the rows that each of turn can use
+	recent   map[string]time.Time // when a client ran last
+	stuck    *sequence            // the one that did not fit when pool.Given was stuckAt
 	stuckAt  uint64
 	tried    bool  // to displace another for stuck
 	lost     error // ends the requests that are left when the loop ends
@@ -160,7 +162,7 @@ type Scheduler struct {
 // o.MaxNumBatchedTokens rows. Nobody else may use it until Close returns.
 func New(eng StepEngine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
-		done: make(chan struct{}), decode: map[string]int{},
+		done: make(chan struct{}), each: map[string]int{}, recent: map[string]time.Time{},
 		overlap: make(chan bool), joined: make(chan struct{})}
 	windowPages := engine.WindowPages(eng.Settings().KVCacheDtype)
 	s.o = o.withDefaults(s.spec, windowPages)
