@@ -5,8 +5,8 @@
 // not supported is not enforced, and Result.Relaxed says so; if nothing is left, the arguments are
 // any JSON object. If the function is strict, the request is refused.
 //
-// What must stay true: this work ends soon after its caller has left; large requests do it a few at
-// a time, so that a small one is ready in milliseconds whatever else comes in.
+// What must stay true: this work ends soon after its caller has left; large requests wait at the
+// gate, so that a small one is ready in milliseconds whatever else comes in.
 
 package session
 
@@ -15,40 +15,17 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
-const (
-	// smallRequest is the text that is prepared at once.
-	smallRequest = 32 << 10
-	// preparedAtOnce is the text of larger requests that are prepared at the same time.
-	preparedAtOnce = 1 << 20
-)
-
-// Gate lets large pieces of work in a few at a time. The zero Gate is not ready.
-type Gate struct{ *semaphore.Weighted }
-
-// NewGate makes a gate.
-func NewGate() Gate { return Gate{semaphore.NewWeighted(preparedAtOnce)} }
-
-// Enter waits until work of so many bytes may begin; leave ends it. The error is ctx's.
-func (g Gate) Enter(ctx context.Context, bytes int) (leave func(), err error) {
-	if bytes <= smallRequest {
-		return func() {}, nil
-	}
-	weight := int64(min(bytes, preparedAtOnce))
-	if err := g.Acquire(ctx, weight); err != nil {
-		return nil, err
-	}
-	return func() { g.Release(weight) }, nil
-}
-
 func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out grammar.TurnRules,
 	relaxed []string, err error) {
-	leave, err := m.gate.Enter(ctx, r.size())
+	client := ""
+	if r.Share != nil {
+		client = r.Share.Client
+	}
+	leave, err := m.gate.Enter(ctx, client, r.size())
 	if err != nil {
 		return nil, out, nil, err
 	}

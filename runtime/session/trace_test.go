@@ -39,7 +39,7 @@ func act(t *testing.T, pages int) *acted {
 		}
 		a.sched.Close()
 	})
-	a.Model = &Model{id: "acted", store: NewStore()}
+	a.Model = &Model{id: "acted", store: NewStore(), gate: NewGate()}
 	a.submit = func(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 		a.prompt = r.Prompt
 		r.Cuts = cuts(r.Prompt)

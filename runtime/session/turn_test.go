@@ -75,7 +75,7 @@ func encode(text string) []int32 {
 
 func scripted(says ...string) (*Model, *script) {
 	s := &script{says: says}
-	m := &Model{id: "script", store: NewStore(), submit: s.submit}
+	m := &Model{id: "script", store: NewStore(), submit: s.submit, gate: NewGate()}
 	return m, s
 }
 

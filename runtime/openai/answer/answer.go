@@ -104,6 +104,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 	if f := e.Admit(); f != nil {
 		return f
 	}
+	e.parsed() // the rest waits for a model, or is the session's work, which has its own gate
 	runner, err := d.ModelOf(r.Context(), e, req)
 	if err != nil {
 		return Unavailable(err)
@@ -119,7 +120,6 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 		ctx: r.Context(), Cancel: cancel, Dones: make([]*session.Done, len(req.Turns)),
 		Created: time.Now().Unix(), Model: cmp.Or(req.Model, runner.ID())}
 	a.Ignore(nil)
-	e.parsed() // the rest is the session's work, which has its own gate
 	if req.Background != nil {
 		req.Background(a, r)
 		return nil

@@ -93,7 +93,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 			fmt.Sprintf("the request body is in the encoding %q; send it as it is, or in %s",
 				Brief(name), strings.Join(slices.Sorted(maps.Keys(encodings)), ", ")))
 	}
-	b, err := readAll(r.Body, r.ContentLength)
+	b, err := d.readAll(e, r)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -121,6 +121,27 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 	return o, f
 }
 
+// readByte is about what it takes to read a byte, or to decompress it.
+const readByte = 4 * time.Nanosecond
+
+// readAll reads the body. A client whose large bodies came just before waits for its pause first,
+// and the time of its body begins then.
+func (d *Driver) readAll(e *Exchange, r *http.Request) ([]byte, error) {
+	if r.ContentLength >= 0 && r.ContentLength <= session.SmallRequest {
+		return readAll(r.Body, r.ContentLength)
+	}
+	if err := d.gate.Await(r.Context(), e.Client); err != nil {
+		return nil, err
+	}
+	if t, ok := r.Body.(*timedBody); ok {
+		t.begun = time.Now()
+		t.extend()
+	}
+	b, err := readAll(r.Body, r.ContentLength)
+	d.gate.Charge(e.Client, time.Duration(len(b))*readByte)
+	return b, err
+}
+
 // readAll is io.ReadAll of length bytes, -1 if that is not known. It allocates the announced length
 // only once an eighth of it is here, and copies little.
 func readAll(r io.Reader, length int64) ([]byte, error) {
@@ -143,13 +164,14 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 }
 
 // prepare admits a request to those that are read and checked, which the scheduler does not see
-// yet: large ones a few at a time. They leave by exchange.parsed and prepared, or at the end.
+// yet: large ones a few at a time. They leave by exchange.parsed, where they begin to wait for
+// something else, and prepared, or at the end.
 func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *Fault {
 	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
 		d.preparing.Add(-1)
 		return FaultOf(&session.BusyError{After: time.Second}, "")
 	}
-	leave, err := d.gate.Enter(r.Context(), bytes)
+	leave, err := d.gate.Enter(r.Context(), e.Client, bytes)
 	if err != nil {
 		d.preparing.Add(-1)
 		return FaultOf(err, "")

@@ -52,6 +52,7 @@ func (e *Exchange) Write(b []byte) (int, error) {
 	if e.Status == 0 {
 		e.Status = http.StatusOK
 	}
+	e.parsed() // the client may read slowly
 	return e.ResponseWriter.Write(b)
 }
 

@@ -149,6 +149,7 @@ func (p *patientWriter) quiet() error {
 
 // Patiently does a job that may take long while it keeps the connection alive.
 func (d *Driver) Patiently(e *Exchange, do func() error) error {
+	e.parsed()
 	ended := make(chan error, 1)
 	go func() { ended <- do() }()
 	patient := patientWriter{e: e}
