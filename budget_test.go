@@ -66,7 +66,7 @@ var budget = map[string]int{
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          175,
 	"ui/chat":                    8950,
-	"ui/cli":                     9260,
+	"ui/cli":                     9350,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

@@ -38,7 +38,7 @@ func ParseTarget(name string) (Target, error) {
 	if e, ok := Lookup(address); ok {
 		if e.HF == "" {
 			return Target{}, &UnknownModelError{Name: e.ID,
-				Is: "built in: there is nothing to download or delete"}
+				Is: "built in: there is nothing to download"}
 		}
 		repo, _ := store.ParseRepo(e.HF)
 		return target(repo, revision, e.Spec.Name), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
 // The test program is also an MCP server.
@@ -101,8 +102,12 @@ func TestToolsKilledAtRandomMoments(t *testing.T) {
 		`{"mcpServers":{"own":{"command":%q,"args":["server"]}}}`, os.Args[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	list, _, err := mcp.Config(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	here, err := Open(t.Context(), Options{Names: []string{Python}, Sandbox: "bwrap",
-		Config: config})
+		Listed: list})
 	if err != nil || len(here.Notes) > 0 {
 		t.Fatal(err, here.Notes)
 	}

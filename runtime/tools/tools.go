@@ -33,12 +33,13 @@ const Auto = "auto"
 
 // Options say which tools there are.
 type Options struct {
-	Names   []string // browser, python, auto
-	Servers []string // as vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
-	Config  string   // a file of MCP servers; "": none
-	Sandbox string   // of python; "": the first that is here
-	Search  string   // the browser's engine, as browser.Engine takes it
-	Allow   []string // addresses and networks that the browser may reach besides public ones
+	Names   []string       // browser, python, auto
+	Servers []string       // as vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
+	Listed  []mcp.Server   // of an mcp.json, as mcp.Config reads it
+	Skipped []string       // those of it that are not used, and why
+	Sandbox string         // of python; "": the first that is here
+	Search  string         // the browser's engine, as browser.Engine takes it
+	Allow   []netip.Prefix // networks that the browser may reach besides public ones
 
 	// Approve and Context are mcp.Options'.
 	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
@@ -57,8 +58,8 @@ type Tools struct {
 
 // Open looks for what the tools need and reaches the servers.
 func Open(ctx context.Context, o Options) (*Tools, error) {
-	t := &Tools{}
-	var list []mcp.Server
+	t := &Tools{Notes: slices.Clone(o.Skipped)}
+	list := slices.Clone(o.Listed)
 	names := slices.Clone(o.Names)
 	for _, s := range o.Servers {
 		if s == "demo" { // which vLLM starts without a key of a search engine too
@@ -76,14 +77,6 @@ func Open(ctx context.Context, o Options) (*Tools, error) {
 			return nil, err
 		}
 		list = append(list, server)
-	}
-	if o.Config != "" {
-		more, notes, err := mcp.Config(o.Config)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, more...)
-		t.Notes = notes
 	}
 	for _, name := range names {
 		if err := t.builtin(name, o); err != nil {
@@ -133,21 +126,18 @@ func (t *Tools) openBrowser(o Options) error {
 	if err != nil {
 		return err
 	}
-	b := &browser.Options{Search: search}
-	for _, text := range o.Allow {
-		network, err := netip.ParsePrefix(text)
-		if address, plain := netip.ParseAddr(text); plain == nil {
-			network, err = address.Prefix(address.BitLen())
-		}
-		if err != nil {
-			return fmt.Errorf("the browser may be allowed an address or a network such as "+
-				"192.168.0.0/16, not %q", text)
-		}
-		b.Allow = append(b.Allow, network.Masked())
-	}
-	t.browser = b
+	t.browser = &browser.Options{Search: search, Allow: o.Allow}
 	t.Lines = append(t.Lines, "browser: search with "+engine)
 	return nil
+}
+
+// Network reads an address, or a network such as 192.168.0.0/16.
+func Network(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.Prefix(address.BitLen())
+	}
+	network, err := netip.ParsePrefix(text)
+	return network.Masked(), err
 }
 
 func (t *Tools) openPython(o Options) error {

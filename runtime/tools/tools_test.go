@@ -35,6 +35,16 @@ func machine(t *testing.T, programs []string, variables ...string) {
 	}
 }
 
+func TestNetwork(t *testing.T) {
+	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3/32", "fd00::1/8": "fd00::/8",
+		"192.168.7.1/16": "192.168.0.0/16", "everything": "", "10.1.2.3/99": "", "": ""} {
+		got, err := Network(in)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q: %v %v", in, got, err)
+		}
+	}
+}
+
 func TestOpen(t *testing.T) {
 	all := []string{"podman", "docker", "python3"}
 	for _, c := range []struct {
@@ -66,12 +76,11 @@ func TestOpen(t *testing.T) {
 		{"no engine", all, nil, Options{Names: []string{"browser"}}, "", "", "set EXA_API_KEY"},
 		{"no sandbox", nil, nil, Options{Names: []string{"python"}}, "", "", "install"},
 		{"another", all, nil, Options{Names: []string{"shell"}}, "", "", `unknown tool "shell"`},
-		{"no network", all, nil, Options{Names: []string{"browser"}, Search: "none",
-			Allow: []string{"everything"}}, "", "", "192.168.0.0/16"},
-		{"an address", all, nil, Options{Names: []string{"browser"}, Search: "none",
-			Allow: []string{"10.1.2.3", "fd00::/8"}}, "browser: search with none", "", ""},
 		{"no address", all, nil, Options{Servers: []string{"localhost"}}, "", "", "HOST:PORT"},
-		{"no file", all, nil, Options{Config: "/no/such"}, "", "", "--mcp-config: "},
+		{"the file's own notes stay", all, nil, Options{Names: []string{"browser"},
+			Servers: []string{"demo"}, Skipped: []string{`"a" was skipped`}},
+			"browser: search with none;python: in podman",
+			`"a" was skipped;--tool-server demo: the browser opens pages`, ""},
 		{"named, and not here", nil, nil, Options{Names: []string{"auto"}, Search: "none",
 			Sandbox: "docker"}, "", "", "docker is not installed"},
 		{"an engine without its key", all, nil, Options{Names: []string{"auto"}, Search: "exa"}, "",

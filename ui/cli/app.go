@@ -113,12 +113,23 @@ OpenAI-compatible port.
 		if !cmd.Hidden {
 			verbs = append(verbs, cmd.Name)
 		}
-		cmd.Before = func(c *cli.Context) error { return applyConfig(app, c) }
 		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
+			if verb == cmd || flagNamed(verb, "config") != nil {
+				verb.Before = func(c *cli.Context) error { return applyConfig(app, c) }
+			}
 			verb.Aliases = append(verb.Aliases, otherNames[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
 			verb.CustomHelpTemplate = helpTemplate(verb, nil)
 			verb.UsageText = verb.Description // where the library's manual looks for it
+			if action := verb.Action; verb.ArgsUsage == "" && action != nil &&
+				len(verb.Subcommands) == 0 {
+				verb.Action = func(c *cli.Context) error {
+					if err := noArguments(c); err != nil {
+						return err
+					}
+					return action(c)
+				}
+			}
 		}
 		cmd.CustomHelpTemplate = helpTemplate(cmd,
 			common[either(cmd.Name == "run", "chat", cmd.Name)])

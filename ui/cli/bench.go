@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -59,8 +60,8 @@ func benchCommand(t Terminal) *cli.Command {
 			"be shared"),
 		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
 		text(&v.resultFile, "result-filename", "the file's `NAME`"),
-		text(&v.compare, "compare", "compare saved results: `FILE` and the files after it, side by "+
-			"side"),
+		source(&v.compare, "compare", "compare saved results: `FILE` and the files after it, side "+
+			"by side"),
 		v.suite.flags())
 	return &cli.Command{
 		Name:  "bench",
@@ -71,6 +72,7 @@ func benchCommand(t Terminal) *cli.Command {
 			"the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best installed one, is " +
 			"measured.",
+		ArgsUsage:   "[flags] [FILE...]",
 		Flags:       flags,
 		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand(t)},
 		Action: func(c *cli.Context) error {
@@ -99,8 +101,12 @@ func (v *benchVerb) measured() []cli.Flag {
 		return wholeNumbers(to, name, standard, least, "512,2048", usage)
 	}
 	return flagTable(
-		text(&v.synthetic, "synthetic", "random weights of this `SHAPE`: 20b, 120b, or layers x "+
-			"hidden x intermediate x experts, as 2x2880x2880x32"),
+		read("synthetic", v.synthetic, "random weights of this `SHAPE`: 20b, 120b, or layers x "+
+			"hidden x intermediate x experts, as 2x2880x2880x32", func(shape string) error {
+			v.synthetic = shape
+			_, err := syntheticSpec(shape, 0)
+			return err
+		}),
 		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
 			"memory; the report shows it"),
 		computeFlag(s, engine.Int8, "activations into the experts: exact or int8"),
@@ -108,7 +114,11 @@ func (v *benchVerb) measured() []cli.Flag {
 			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
 			"same as serve"),
 		cacheFlag(s),
-		text(&s.ISA, "isa", "instruction set (default: the best there is)"),
+		parsed("isa", "", "instruction set (default: the best there is)",
+			"must be one of "+strings.Join(serve.ISAs(), ", "), func(v string) bool {
+				s.ISA = v
+				return v == "" || slices.Contains(serve.ISAs(), v)
+			}),
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
 		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
 		list(&o.Contexts, "context", 0, "also measure behind contexts of so many tokens"),
@@ -124,6 +134,14 @@ type benched struct {
 }
 
 func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) error) (err error) {
+	var random models.Spec
+	if v.synthetic != "" {
+		if random, err = syntheticSpec(v.synthetic, v.layers); err != nil {
+			return err
+		}
+	} else if v.layers != 0 {
+		return fail(exitUsage, "--layers needs --synthetic")
+	}
 	m, err := serve.New(c.Context, modelOptions(c, t, &v.options))
 	if err != nil {
 		return err
@@ -132,7 +150,7 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 		failed, _ := m.Close()
 		err = errors.Join(err, failed)
 	}()
-	ckpt, err := v.checkpoint(c, t, m)
+	ckpt, err := v.checkpoint(c, t, m, random)
 	if err != nil {
 		return err
 	}
@@ -185,22 +203,15 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 	return v.write(report, t)
 }
 
-func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*checkpoint.Checkpoint,
-	error) {
-	shape := v.synthetic
-	if shape == "" {
-		if v.layers != 0 {
-			return nil, fail(exitUsage, "--layers needs --synthetic")
-		}
+// checkpoint opens the model, or makes one of random weights.
+func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec models.Spec) (
+	*checkpoint.Checkpoint, error) {
+	if v.synthetic == "" {
 		found, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return nil, err
 		}
 		return m.Open(found)
-	}
-	spec, err := syntheticSpec(shape, v.layers)
-	if err != nil {
-		return nil, err
 	}
 	s := serve.DefaultsFor(m.Backend(), checkpoint.Found{}, spec)
 	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
@@ -211,7 +222,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 	_, free := m.Backend().Memory()
 	short := func(need, free int64) error {
 		return fail(exitModel, "random weights of %s need %s, %s are free: take fewer with "+
-			"--layers", shape, gigabytes(need), gigabytes(free))
+			"--layers", v.synthetic, gigabytes(need), gigabytes(free))
 	}
 	if spec.WeightBytes() > free {
 		return nil, short(spec.WeightBytes(), free)
@@ -281,7 +292,7 @@ func benchOpsCommand(t Terminal) *cli.Command {
 			switch {
 			case c.IsSet("synthetic") && !c.IsSet("layers"):
 				v.layers = 0
-			case c.IsSet("model") && !c.IsSet("synthetic"):
+			case typed(c, "model") && !c.IsSet("synthetic"):
 				v.synthetic = ""
 				if !c.IsSet("layers") {
 					v.layers = 0

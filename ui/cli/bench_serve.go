@@ -27,20 +27,22 @@ import (
 
 // benchServeVerb is what the flags of ossrun bench serve say.
 type benchServeVerb struct {
-	load                                load.Options
-	baseURL, host                       string
-	port                                int
-	dataset, datasetPath, workload      string
-	random                              load.Random
-	prompts, shareGPTOutput             int
-	disableIgnoreEOS, noBar, noWarmup   bool
-	goals                               load.Goals
-	save, multi                         bool
-	resultDir, resultFile, outputFile   string
-	rates                               []float64
-	compare, plot                       string
-	silent                              bool // nothing on stdout of a single run
-	backend, endpointPath, rangeOfMulti string
+	load                              load.Options
+	baseURL, host                     string
+	port                              int
+	dataset, datasetPath, workload    string
+	random                            load.Random
+	prompts, shareGPTOutput           int
+	disableIgnoreEOS, noBar, noWarmup bool
+	goals                             load.Goals
+	save, multi                       bool
+	resultDir, resultFile, outputFile string
+	rates                             []float64
+	compare, plot                     string
+	silent                            bool // nothing on stdout of a single run
+	backend                           string
+	route                             load.Backend // "": the backend's
+	multiRates                        []float64
 }
 
 func benchServeCommand() *cli.Command {
@@ -56,14 +58,16 @@ func benchServeCommand() *cli.Command {
 			"VLLM_API_KEY; OPENAI_API_KEY\nis sent to OpenAI, or to the server of " +
 			"OPENAI_BASE_URL, only.\n" +
 			"The flags of `vllm bench serve` have the same meaning.",
-		Flags:  v.flags(),
-		Action: v.run,
+		ArgsUsage: "[flags] [FILE...]",
+		Flags:     v.flags(),
+		Action:    v.run,
 	}
 }
 
 func (v *benchServeVerb) flags() []cli.Flag {
 	*v = benchServeVerb{host: "127.0.0.1", port: 8000, dataset: "random", prompts: 1000,
 		random: load.Random{Input: 1024, Output: 128}, backend: string(load.Completions)}
+	v.multiRates, _ = readRange("2,34,2")
 	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1, Percentiles: []float64{99},
 		Metadata: map[string]string{}, Shape: load.Guide}
 	o := &v.load
@@ -74,8 +78,11 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		text(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
 		text(&v.host, "host", "the server's `HOST`"),
 		integer(&v.port, "port", "the server's port `N`"),
-		text(&v.endpointPath, "endpoint", "the route's `PATH`, as vLLM spells it; it chooses the "+
-			"backend"),
+		parsed("endpoint", "", "the route's `PATH`, as vLLM spells it; it chooses the backend",
+			"must be /v1/completions or /v1/chat/completions", func(path string) (ok bool) {
+				v.route, ok = routes[strings.TrimSuffix(path, "/")]
+				return ok
+			}),
 		text(&o.Model, "model", "`M` as the server names it (default: the first that it lists)"),
 
 		groupRequests,
@@ -84,7 +91,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			"after another, beside the published figures", workloadNames()...),
 		oneOf(&v.dataset, "dataset-name", "random words, or sharegpt: a file of conversations",
 			"random", "sharegpt"),
-		text(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
+		source(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
 		atLeast(&v.prompts, "num-prompts", 1, "send `N` requests"),
 		atLeast(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
 		atLeast(&v.random.Output, "random-output-len", 1, "tokens to ask for"),
@@ -108,17 +115,17 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end where "+
 			"they end"),
 		toggle(&o.Whole, "disable-stream", "ask for answers in one piece"),
-		read("extra-request-body", "", "members of every request, as a `JSON` object",
-			func(s string) error {
-				if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
-					return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
-				}
-				return nil
+		parsed("extra-request-body", "", "members of every request, as a `JSON` object",
+			"must be a JSON object", func(s string) bool {
+				return json.Unmarshal([]byte(s), &o.Extra) == nil
 			}),
 		toggle(&v.noWarmup, "disable-warmup", "do not send one request first"),
 		toggle(&v.multi, "multi", "one run for each rate of --request-rate-range"),
-		text(&v.rangeOfMulti, "request-rate-range", "rates `FROM,TO,STEP`, TO left out (default: "+
-			"2,34,2)"),
+		read("request-rate-range", "2,34,2", "rates `FROM,TO,STEP`, without TO",
+			func(s string) (err error) {
+				v.multiRates, err = readRange(s)
+				return err
+			}),
 
 		groupResult,
 		oneOf((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full that "+
@@ -132,16 +139,19 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		toggle(&o.Detailed, "save-detailed", "with every request's times in it"),
 		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
 		text(&v.resultFile, "result-filename", "the file's `NAME`"),
-		text(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
+		target(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
 		several("metadata", "further `KEY=VALUE` in the file; may be given several times",
 			v.readMetadata),
-		text(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those behind "+
+		source(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those behind "+
 			"it side by side"),
-		text(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal and "+
+		target(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal and "+
 			"into `FILE.svg`"),
 		toggle(&v.noBar, "disable-tqdm", "no progress bar"),
 		mark("json", "print the JSON object in place of the table"), ignoredBenchFlags())
 }
+
+var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,
+	"/v1/chat/completions": load.Chat}
 
 // ignoredBenchFlags have nothing to do: gpt-oss's vocabulary counts, every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
@@ -165,16 +175,24 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	if err := v.settle(c); err != nil {
 		return err
 	}
+	plan := v.workloads()
+	requests := make([][]load.Request, len(plan))
+	var err error
+	for i, w := range plan { // before the server is asked
+		if requests[i], err = v.requests(c, w); err != nil {
+			return err
+		}
+	}
 	client, err := openPort(c.Context, v.address(), &v.load.Model)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	var saved []load.Saved
-	for _, w := range v.workloads() {
+	for i, w := range plan {
 		for _, rate := range v.rates {
 			v.load.RequestRate = rate
-			run, err := v.measure(c, client, w)
+			run, err := v.measure(c, client, w, requests[i])
 			if err != nil {
 				return err
 			}
@@ -201,16 +219,7 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	}
 	v.load.BackendName = v.backend
 	v.load.Backend = either(v.backend == string(load.Chat), load.Chat, load.Completions)
-	switch strings.TrimSuffix(v.endpointPath, "/") {
-	case "":
-	case "/v1/completions":
-		v.load.Backend = load.Completions
-	case "/v1/chat/completions":
-		v.load.Backend = load.Chat
-	default:
-		return fail(exitUsage, "--endpoint must be /v1/completions or /v1/chat/completions, not %q",
-			v.endpointPath)
-	}
+	v.load.Backend = cmp.Or(v.route, v.load.Backend)
 	if v.workload != "" { // the published runs took every token that they asked for
 		v.load.IgnoreEOS = !v.disableIgnoreEOS
 		if !c.IsSet("table") && v.workload != "guide" {
@@ -220,9 +229,7 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	v.load.Warmup = !v.noWarmup
 	v.rates = []float64{v.load.RequestRate}
 	if v.multi {
-		var err error
-		v.rates, err = readRange(cmp.Or(v.rangeOfMulti, "2,34,2"))
-		return err
+		v.rates = v.multiRates
 	}
 	return nil
 }
@@ -250,26 +257,30 @@ func (v *benchServeVerb) workloads() []load.Workload {
 	return list
 }
 
-// measure makes one run, prints and saves it.
-func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.Workload) (
-	load.Saved, error) {
-	var none load.Saved
-	o := v.load
+// requests are those of a run.
+func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Request, error) {
 	if c.IsSet("num-prompts") {
 		w.Prompts = v.prompts
 	}
-	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, w.Most)
-	requests := w.Random.Requests(w.Prompts, o.Seed)
-	if w.Dataset == "sharegpt" {
-		if v.datasetPath == "" {
-			return none, fail(exitUsage, "sharegpt needs its conversations: --dataset-path FILE")
-		}
-		var err error
-		requests, err = load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, o.Seed)
-		if err != nil {
-			return none, err
-		}
+	if w.Dataset != "sharegpt" {
+		return w.Random.Requests(w.Prompts, v.load.Seed), nil
 	}
+	if v.datasetPath == "" {
+		return nil, fail(exitUsage, "sharegpt needs its conversations: --dataset-path FILE")
+	}
+	list, err := load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, v.load.Seed)
+	if err != nil {
+		return nil, fail(exitUsage, "--dataset-path: %s", err)
+	}
+	return list, nil
+}
+
+// measure makes one run, prints and saves it.
+func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.Workload,
+	requests []load.Request) (load.Saved, error) {
+	var none load.Saved
+	o := v.load
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, w.Most)
 	bar := newCountBar(c, "requests")
 	bar.off = bar.off || v.noBar
 	o.Progress = bar.count

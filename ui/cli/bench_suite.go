@@ -43,7 +43,7 @@ func (b *benchSuite) flags() []cli.Flag {
 			}),
 		text(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
 			"one)"),
-		text(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
+		source(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
 			"that run is skipped"),
 		atLeast(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
 		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` of "+
@@ -51,13 +51,14 @@ func (b *benchSuite) flags() []cli.Flag {
 		between(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", "this `PART` "+
 			"of each random request's lengths"),
 		atLeast(&b.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
-		text(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that stand "+
+		target(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that stand "+
 			"there are not made again"))
 }
 
 type suiteRun struct {
 	load.Workload
 	requests string // how many of what: a run is known by its name and this
+	list     []load.Request
 	short    bool
 }
 
@@ -71,7 +72,8 @@ func (b *benchSuite) runs() (list []suiteRun) {
 		}
 		w.Random.Input, w.Random.Output = part(w.Random.Input, b.lengths),
 			part(w.Random.Output, b.lengths)
-		r := suiteRun{w, fmt.Sprintf("%d requests", w.Prompts), w != whole}
+		r := suiteRun{Workload: w, short: w != whole,
+			requests: fmt.Sprintf("%d requests", w.Prompts)}
 		if w.Dataset == "random" {
 			r.requests += fmt.Sprintf(" of %d + %d tokens", w.Random.Input, w.Random.Output)
 		}
@@ -81,6 +83,11 @@ func (b *benchSuite) runs() (list []suiteRun) {
 		list = append(list, r)
 	}
 	return list
+}
+
+// skips tells whether a run's conversations were not given.
+func (b *benchSuite) skips(r suiteRun) bool {
+	return r.Dataset == "sharegpt" && b.conversations == ""
 }
 
 // suiteResult is a run with what is published for it, for --json.
@@ -95,6 +102,21 @@ type suiteResult struct {
 
 // run makes the suite's runs. model is the one to ask for, "" for the server's first.
 func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
+	v, plan := &benchServeVerb{}, b.runs()
+	v.flags() // their defaults
+	v.datasetPath, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
+	v.load.Backend, v.load.IgnoreEOS = load.Completions, true
+	v.prompts = b.prompts
+	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
+	for i, r := range plan {
+		var err error
+		if b.skips(r) {
+			continue
+		}
+		if plan[i].list, err = v.requests(c, r.Workload); err != nil {
+			return err
+		}
+	}
 	running, err := local.Running(c.Context)
 	if err != nil {
 		return err
@@ -113,18 +135,13 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 		return err
 	}
 	defer client.Close()
-	v := &benchServeVerb{}
-	v.flags() // their defaults
-	v.datasetPath, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
-	v.load.Backend, v.load.Model, v.load.IgnoreEOS = load.Completions, model, true
-	v.prompts = b.prompts
-	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
+	v.load.Model = model
 	if !c.Bool("json") {
 		fmt.Fprintf(cleaned{c.App.Writer}, "model %s at %s\npublished figures: %s\n", model,
 			address, load.PublishedSource)
 	}
 	results, failed := []suiteResult{}, 0
-	for _, r := range b.runs() {
+	for _, r := range plan {
 		result, err := b.one(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
 			fmt.Fprintln(t.Err, "interrupted. "+either(b.output == "",
@@ -159,9 +176,9 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Clien
 	if r.short {
 		fmt.Fprintln(out, "shortened: not to be compared with the published figures")
 	}
-	if r.Dataset == "sharegpt" && b.conversations == "" {
+	if b.skips(r) {
 		result.Skipped = "it needs the conversations: --dataset-path FILE"
-		fmt.Fprintf(out, "left out: %s\n", result.Skipped)
+		fmt.Fprintf(out, "skipped: %s\n", result.Skipped)
 		return result, nil
 	}
 	v.load.Metadata = map[string]string{"suite": b.name, "workload": r.Name, "requests": r.requests}
@@ -171,7 +188,7 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Clien
 	}
 	if found {
 		fmt.Fprintf(out, "taken from %s\n", b.output)
-	} else if run, err = v.measure(c, client, r.Workload); err != nil {
+	} else if run, err = v.measure(c, client, r.Workload, r.list); err != nil {
 		return result, err
 	}
 	run.Name = "ours"

@@ -55,7 +55,7 @@ func chatCommand(t Terminal) *cli.Command {
 				"/sessions lists"},
 			mark("no-history", "keep nothing of the conversation on the disk"),
 			groupSampling,
-			text(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
+			source(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
 			groupScreen,
 			&worded{read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
 				"your own, as light,green=bright-blue", func(text string) (err error) {

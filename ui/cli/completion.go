@@ -62,7 +62,7 @@ func completionCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			var script string
 			var err error
-			switch shell := c.Args().First(); shell {
+			switch strings.Join(c.Args().Slice(), " ") {
 			case "bash":
 				script = bashCompletion
 			case "zsh":
@@ -72,7 +72,8 @@ func completionCommand() *cli.Command {
 			case "man":
 				script, err = manual(c.App)
 			default:
-				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q", shell)
+				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q",
+					strings.Join(c.Args().Slice(), " "))
 			}
 			if err != nil {
 				return fail(exitFailure, "completion %s: %s", c.Args().First(), err)

@@ -36,6 +36,11 @@ import (
 func defaultConfigPath() string { return filepath.Join(xdg.ConfigHome, "ossrun", "config.yaml") }
 
 func applyConfig(app *cli.App, c *cli.Context) error {
+	if slices.ContainsFunc(c.Command.Subcommands, func(sub *cli.Command) bool {
+		return sub.HasName(c.Args().First())
+	}) {
+		return nil // that one's flags
+	}
 	path, asked := defaultConfigPath(), false
 	if c.IsSet("config") {
 		path, asked = c.String("config"), true
@@ -51,12 +56,13 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	for _, cmd := range app.Commands {
 		for _, f := range cmd.Flags {
 			for _, n := range f.Names() {
-				if cmd.Name == c.Command.Name {
-					mine[n] = f.Names()[0]
-				} else if _, known := mine[n]; !known {
-					mine[n] = ""
-				}
+				mine[n] = ""
 			}
+		}
+	}
+	for _, f := range c.Command.Flags {
+		for _, n := range f.Names() {
+			mine[n] = f.Names()[0]
 		}
 	}
 	for _, n := range []string{"config", "print-config", "help"} {

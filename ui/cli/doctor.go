@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,7 +40,7 @@ import (
 )
 
 func doctorCommand() *cli.Command {
-	o := serve.DefaultOptions()
+	o, bundle := serve.DefaultOptions(), ""
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "show what this machine can run, and check that it computes right",
@@ -48,8 +49,10 @@ func doctorCommand() *cli.Command {
 			"with cases.json and\n" +
 			"logits.safetensors.",
 		Flags: flagTable(
-			&cli.StringFlag{Name: "golden", Usage: "compare every compute mode with the golden " +
-				"logits in `DIR`"},
+			read("golden", "", "compare every compute mode with the golden logits in `DIR`",
+				func(dir string) error {
+					return there("golden", filepath.Join(dir, "golden", "cases.json"))
+				}),
 			mark("selftest", "compare every operation with plain float64 loops: on the CPU with "+
 				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
 				"than five"),
@@ -57,14 +60,11 @@ func doctorCommand() *cli.Command {
 			mark("sandbox", "try the known ways out of each python sandbox that works here"),
 			mark("json", "as one JSON object; with --selftest as lines, a result each when "+
 				"it is known, the whole report last"),
-			&cli.StringFlag{Name: "bundle", Usage: "also write the report, the config file and " +
-				"which variables are set to `FILE`.tar.gz, for a bug report: without keys, and " +
-				"without names of people and machines"},
+			target(&bundle, "bundle", "also write the report, the config file and which variables "+
+				"are set to `FILE`.tar.gz, for a bug report: without keys, and without names of "+
+				"people and machines"),
 			configFlag(), deviceFlags(&o)),
 		Action: func(c *cli.Context) (err error) {
-			if err := noArguments(c); err != nil {
-				return err
-			}
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
 				return fail(exitUsage, "doctor checks one GPU at a time. Give --gpu one number")
 			}
@@ -85,14 +85,14 @@ func doctorCommand() *cli.Command {
 			if err := expectSpeeds(c.Context, d); err != nil {
 				return err
 			}
-			return examine(c, d)
+			return examine(c, d, bundle)
 		},
 	}
 }
 
 // examine prints the report and runs the checks; text comes as it is known, and so do the
 // self-test's lines of JSON; else JSON comes at the end.
-func examine(c *cli.Context, d *doctor.Doctor) error {
+func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	text := either(c.Bool("json"), io.Discard, c.App.Writer)
 	var shown bytes.Buffer
 	err := printSummary(&shown, &d.Report)
@@ -139,8 +139,8 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 			return err
 		}
 	}
-	if file := c.String("bundle"); file != "" {
-		if err := writeBundle(c, d, file); err != nil {
+	if bundle != "" {
+		if err := writeBundle(c, d, bundle); err != nil {
 			return err
 		}
 	}

@@ -64,9 +64,6 @@ func (v *evalVerb) flags() []cli.Flag {
 }
 
 func (v *evalVerb) open(c *cli.Context) (err error) {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	v.sampler.API = eval.API(v.api)
 	v.sampler.Client, err = openPort(c.Context, v.baseURL, &v.sampler.Model)
 	return err
@@ -75,7 +72,7 @@ func (v *evalVerb) open(c *cli.Context) (err error) {
 func questionsCommand(kind, usage string, attempts int) *cli.Command {
 	v := &evalVerb{}
 	flags := flagTable(v.flags(), groupRequests,
-		text(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
+		source(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
 		text(&v.fetch, "fetch", "a `COMMAND` that prints them, in place of --data"),
 		parsed("reasoning-effort", "low,medium,high", "efforts, with commas between",
 			"must be low, medium or high, with commas between", v.readEfforts),
@@ -84,7 +81,7 @@ func questionsCommand(kind, usage string, attempts int) *cli.Command {
 		atLeast(&v.examples, "examples", 0, "ask the first `N` questions only"),
 		seedFlag(&v.run.Seed, "of the order of choices"),
 		oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
-		groupResult, text(&v.run.Journal, "results", "save every attempt in `FILE`, and resume "+
+		groupResult, target(&v.run.Journal, "results", "save every attempt in `FILE`, and resume "+
 			"from it"))
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",

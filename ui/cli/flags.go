@@ -6,6 +6,8 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -158,6 +160,32 @@ func read(name, standard, usage string, take func(string) error) *cli.StringFlag
 		Action: func(_ *cli.Context, v string) error { return take(v) }}
 }
 
+// source is a file or folder that a verb reads: one that is not there is refused before any work.
+func source(to *string, name, usage string) *cli.StringFlag {
+	return read(name, "", usage, func(v string) error {
+		*to = v
+		return there(name, v)
+	})
+}
+
+// target is a file that a verb writes: into a folder that must be there.
+func target(to *string, name, usage string) *cli.StringFlag {
+	return read(name, "", usage, func(v string) error {
+		*to = v
+		if info, err := os.Stat(v); err == nil && info.IsDir() {
+			return fail(exitUsage, "--%s must be a file, and %s is a folder", name, v)
+		}
+		return there(name, filepath.Dir(v))
+	})
+}
+
+func there(name, path string) error {
+	if _, err := os.Stat(path); path != "" && err != nil {
+		return fail(exitUsage, "--%s: %s", name, err)
+	}
+	return nil
+}
+
 // parsed is one that may be refused; must says for people what it is to be.
 func parsed(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
 	return read(name, standard, usage, func(v string) error {
@@ -187,6 +215,9 @@ type worded struct {
 
 func oneOfWords(words []string) string {
 	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 

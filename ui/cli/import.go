@@ -50,7 +50,7 @@ func importCommand(t Terminal) *cli.Command {
 				func(v string) error {
 					ref, err := lora.Find(v)
 					if err != nil {
-						return fail(exitModel, "%s", err)
+						return fail(exitModel, "--lora: %s", err)
 					}
 					adapters = append(adapters, ref)
 					return nil

@@ -59,16 +59,16 @@ func keysCommand(t Terminal) *cli.Command {
 					bound(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of prompts "+
 						"and answers; days are UTC's"),
 					toggle(&k.Admin, "admin", "it may read /metrics"),
-					mark("json", "as JSON"), configFlag()),
+					mark("json", "as JSON")),
 				Action: func(c *cli.Context) error { return addKey(c, t, k) }},
 			{Name: "list", Usage: "list the keys", Description: "Example: ossrun keys list --json",
-				Flags: flagTable(mark("json", "as JSON"), configFlag()), Action: listKeys},
+				Flags: flagTable(mark("json", "as JSON")), Action: listKeys},
 			{Name: "usage", Usage: "print what each key has used, by the day",
 				Description: "Example: ossrun keys usage --json",
-				Flags:       flagTable(mark("json", "as JSON"), configFlag()), Action: showUsage},
+				Flags:       flagTable(mark("json", "as JSON")), Action: showUsage},
 			{Name: "rotate", Usage: "replace the key of a name",
 				ArgsUsage: "[flags] NAME", Description: "Example: ossrun keys rotate alice",
-				Flags: flagTable(mark("json", "as JSON"), configFlag()),
+				Flags: flagTable(mark("json", "as JSON")),
 				Action: func(c *cli.Context) error {
 					var key string
 					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
@@ -79,7 +79,6 @@ func keysCommand(t Terminal) *cli.Command {
 			{Name: "rm", Usage: "remove a key", ArgsUsage: "[flags] NAME",
 				Description: "What its client has left on the server ends with its age.\n\n" +
 					"Example: ossrun keys rm alice",
-				Flags: flagTable(configFlag()),
 				Action: func(c *cli.Context) error {
 					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
 						return slices.Delete(all, at, at+1), nil
@@ -155,9 +154,6 @@ func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, er
 }
 
 func listKeys(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	all, err := keys.Load(keys.File())
 	if err != nil {
 		return err
@@ -194,9 +190,6 @@ type usedInDay struct {
 }
 
 func showUsage(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	all, err := keys.Load(keys.File())
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func launchCommand(t Terminal) *cli.Command {
 			text(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
 				"running one)"),
 			text(&model, "model", "`M` is one of the server's models (default: its first)"),
-			text(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
+			source(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
 			mark("print", "print what would be started, for a shell"), configFlag()),
 		Action: func(c *cli.Context) error {

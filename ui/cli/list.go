@@ -57,9 +57,6 @@ func listCommand() *cli.Command {
 		Flags: flagTable(mark("long", "with revisions, who vouches for the weights, and paths"),
 			mark("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
 			rows, err := listed()
 			if err != nil {
 				return fail(exitFailure, "reading the cache: %s", err)

@@ -71,6 +71,9 @@ chat --search nope --tools browser --model demo hi
 chat --mcp-config none.json --model demo hi
 chat --mcp-config bad.json --model demo hi
 chat --tool-server :: --model demo hi
+chat --theme pink hi
+chat --theme light,green=pink hi
+chat --browser-allow all hi
 chat --config bad.yaml hi
 chat --config none.yaml hi
 run
@@ -86,8 +89,9 @@ serve demo --max-model-len 200
 serve demo --max-body 0
 serve demo --log-level loud
 serve demo --ssl-certfile x
-serve demo --ssl-certfile x --ssl-keyfile y
-serve demo --api-key a --api-key-file b
+serve demo --ssl-certfile empty.txt
+serve demo --ssl-certfile empty.txt --ssl-keyfile empty.txt
+serve demo --api-key a --api-key-file empty.txt
 serve demo --api-key-file none
 serve demo --api-key-file empty.txt
 serve demo --tensor-parallel-size 2
@@ -101,7 +105,7 @@ serve demo --hardware H100
 serve demo --host 300.1.1.1 --device cpu
 serve 120b --engine vllm --dry-run
 serve 120b --engine vllm --dry-run --hardware H10
-serve 120b --engine vllm --lora x --hardware H100 --dry-run
+serve 120b --engine vllm --lora empty --hardware H100 --dry-run
 launch
 launch vim
 launch codex
@@ -131,7 +135,9 @@ list x
 show
 show 20b
 show 21b
+pull demo
 rm demo
+rm bad.gguf
 rm 20b
 bench ops nope --synthetic 20b --layers 1
 bench --synthetic 21b
@@ -139,6 +145,9 @@ bench --layers 4
 bench --copy --suite seed
 bench --compare none.json
 bench serve --base-url NOWHERE --num-prompts 1
+bench serve --dataset-name sharegpt
+bench serve --dataset-name sharegpt --dataset-path bad.json
+bench serve --extra-request-body x
 bench serve --goodput x
 bench serve --random-range-ratio 1.0
 batch
@@ -147,10 +156,11 @@ batch empty.txt empty.txt
 eval gpq
 eval gpqa
 eval gpqa --data none.csv
-eval gpqa --data a --fetch b
+eval gpqa --data empty.txt --fetch b
 eval compat --base-url NOWHERE
 service
 service status
+service status extra
 mcp
 mcp files
 mcp python --python-tool chroot
@@ -158,9 +168,13 @@ harmony
 harmony encod
 harmony encode none
 version --verify
+version extra
 version --from x
 completion tcsh
+completion bash zsh
 doctor --gpu 0,1
+doctor --golden none
+doctor --bundle none/bundle
 `
 
 var messageFiles = map[string]string{"bad.yaml": "bogus: 1\n", "port.yaml": "port: abc\n",

@@ -23,9 +23,6 @@ func psCommand() *cli.Command {
 		Description: "Example: ossrun ps --json",
 		Flags:       flagTable(mark("json", "as one JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
 			list, err := local.Running(c.Context)
 			if err != nil {
 				return err

@@ -49,8 +49,10 @@ func pullCommand(t Terminal) *cli.Command {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "pull needs one MODEL, such as 20b; see ossrun pull --help")
 			}
-			if c.Args().First() == models.Demo {
-				fmt.Fprintln(t.Out, "demo is built in: there is nothing to download")
+			show := &pullScreen{name: c.Args().First(), terminal: t, json: c.Bool("json"),
+				bar: isTerminal(t.Err) && !c.Bool("json")}
+			if show.name == models.Demo {
+				show.note("demo is built into ossrun. Run ossrun chat --model demo")
 				return nil
 			}
 			target, err := models.ParseTarget(c.Args().First())
@@ -63,8 +65,7 @@ func pullCommand(t Terminal) *cli.Command {
 			client := hub.FromEnvironment()
 			defer client.Close()
 			client.Offline = client.Offline || c.Bool("offline")
-			show := &pullScreen{name: target.Name, terminal: t, json: c.Bool("json"),
-				bar: isTerminal(t.Err) && !c.Bool("json")}
+			show.name = target.Name
 			err = download(c.Context, client, target, c.Bool("verify"), show)
 			if err == nil && !show.json {
 				_, absent := os.Stat(filepath.Join(show.path, models.LoRAConfig))
@@ -283,8 +284,11 @@ func rmCommand(t Terminal) *cli.Command {
 					"rm needs one MODEL, such as 20b; ossrun list shows what is here")
 			}
 			name := c.Args().First()
+			if name == models.Demo {
+				return fail(exitUsage, "demo is built into ossrun and cannot be deleted")
+			}
 			if found, err := checkpoint.Resolve(name); err == nil && found.GGUF != nil {
-				return fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete "+
+				return fail(exitUsage, "%s is a GGUF file, which ossrun only reads (%s). Delete "+
 					"it with the program that keeps it", name, found.Path)
 			}
 			target, err := models.ParseTarget(name)

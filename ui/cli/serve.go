@@ -160,7 +160,7 @@ func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.To
 		if ip, ok := listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
 			o.Names = nil
 		}
-		if len(o.Servers) == 0 && o.Config == "" {
+		if len(o.Servers) == 0 && !v.c.IsSet("mcp-config") {
 			report = func(string) {} // nobody has asked for what is missing
 		}
 	}

@@ -54,9 +54,9 @@ func (p *portFlags) flags() []cli.Flag {
 		integer(&p.port, "port", "listen on port `N`; 0 picks a free one"),
 		text(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
 		anyUserFlag(&p.anyUser),
-		text(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
-		text(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
-		text(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
+		source(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
+		source(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
+		source(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
 			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
 		text(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
 			"it in /proc/PID/cmdline, so --api-key-file is better"),

@@ -36,8 +36,10 @@ type service struct {
 }
 
 func serviceCommand() *cli.Command {
-	verb := func(name, usage string, do func(c *cli.Context, s service) error) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "[-- FLAGS OF SERVE]",
+	const flags = "[-- FLAGS OF SERVE]"
+	verb := func(name, arguments, usage string,
+		do func(c *cli.Context, s service) error) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, ArgsUsage: arguments,
 			Description: "Example: ossrun service " + name,
 			Action: func(c *cli.Context) error {
 				self, err := os.Executable()
@@ -63,10 +65,10 @@ func serviceCommand() *cli.Command {
 			"on Windows. Arguments " +
 			"after -- go to ossrun serve. Put a key into a file: --api-key-file.",
 		Subcommands: []*cli.Command{
-			verb("install", "write the service and start it", installService),
-			verb("remove", "stop the service and remove it", removeService),
-			verb("status", "show its state", serviceStatus),
-			verb("print", "show its definition", func(c *cli.Context, s service) error {
+			verb("install", flags, "write the service and start it", installService),
+			verb("remove", "", "stop the service and remove it", removeService),
+			verb("status", "", "show its state", serviceStatus),
+			verb("print", flags, "show its definition", func(c *cli.Context, s service) error {
 				_, err := fmt.Fprintf(c.App.Writer, "# %s\n%s", s.file, s.text)
 				return err
 			}),

@@ -32,10 +32,10 @@ func sessionsCommand(t Terminal) *cli.Command {
 		Subcommands: []*cli.Command{
 			{Name: "list", Usage: "list the conversations, the latest first",
 				Description: "Example: ossrun sessions list --json",
-				Flags:       flagTable(asJSON, configFlag()), Action: listSessions},
+				Flags:       flagTable(asJSON), Action: listSessions},
 			{Name: "show", Usage: "print one conversation", ArgsUsage: "[flags] ID|NAME",
 				Description: "Example: ossrun sessions show 41d2ab90",
-				Flags:       flagTable(asJSON, configFlag()),
+				Flags:       flagTable(asJSON),
 				Action: func(c *cli.Context) error {
 					return oneSession(c, 1, func(s chat.Saved, _ string) error {
 						text, err := sessionText(s, c.Bool("json"))
@@ -49,7 +49,6 @@ func sessionsCommand(t Terminal) *cli.Command {
 				ArgsUsage: "[flags] ID|NAME FILE.md|FILE.json",
 				Description: "FILE must be new. With .json it holds every branch, else the " +
 					"latest one as Markdown.\n\nExample: ossrun sessions export 41d2ab90 trip.md",
-				Flags: flagTable(configFlag()),
 				Action: func(c *cli.Context) error {
 					return oneSession(c, 2, func(s chat.Saved, path string) error {
 						return exportSession(t, s, path)
@@ -64,7 +63,7 @@ func sessionsCommand(t Terminal) *cli.Command {
 				Flags: flagTable(mark("all", "delete every conversation"),
 					&cli.StringFlag{Name: "before", Usage: "delete those last changed before " +
 						"`DATE`, such as 2026-01-31, or longer ago than 30d"},
-					mark("yes", "do not ask"), configFlag()),
+					mark("yes", "do not ask")),
 				Action: func(c *cli.Context) error { return removeSessions(c, t) }},
 		},
 	}
@@ -88,9 +87,6 @@ func withSessions(c *cli.Context, work func(chat.Places) error) error {
 }
 
 func listSessions(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	return withSessions(c, func(p chat.Places) error {
 		all := chat.List(p.Store)
 		if c.Bool("json") {

@@ -9,17 +9,20 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
 	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
@@ -72,7 +75,13 @@ func loraFlag(o *serve.Options) cli.Flag {
 		"model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be given "+
 		"several times (default: none)",
 		func(v string) error {
-			o.Lora = append(o.Lora, listOf(v)...)
+			for _, text := range listOf(v) {
+				_, adapter, _ := lora.Named(text)
+				if _, err := lora.Find(adapter); err != nil {
+					return fail(exitModel, "--lora: %s", err)
+				}
+				o.Lora = append(o.Lora, text)
+			}
 			return nil
 		})
 }
@@ -182,17 +191,34 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 	about := either(standard == "", "(default: none)", "(default: auto on 127.0.0.1, else none)")
 	return flagTable(groupTools,
 		parsed("tools", standard, "let the model use these `TOOLS`: browser, python, auto for "+
-			"those that can run here, or none "+about, "", func(v string) bool {
+			"those that can run here, or none "+about, "must be browser, python, auto or none, "+
+			"with commas between", func(v string) bool {
 			o.Names = listOf(strings.ToLower(v))
 			if len(o.Names) == 1 && o.Names[0] == "none" {
 				o.Names = nil
 			}
-			return true
+			return !slices.ContainsFunc(o.Names, func(name string) bool {
+				return !slices.Contains([]string{tools.Browser, tools.Python, tools.Auto}, name)
+			})
 		}),
-		list(&o.Servers, "tool-server", "the tools of MCP servers at `HOST:PORT,...`, as for "+
-			"vLLM; demo is --tools browser,python"),
-		text(&o.Config, "mcp-config", "the tools of the MCP servers in `FILE`, an "+
-			"mcp.json as for Claude, Cursor or VS Code"),
+		parsed("tool-server", "", "the tools of MCP servers at `HOST:PORT,...`, as for vLLM; demo "+
+			"is --tools browser,python", "must be HOST:PORT or a URL", func(v string) bool {
+			o.Servers = listOf(v)
+			return !slices.ContainsFunc(o.Servers, func(at string) bool {
+				_, err := mcp.Address(at)
+				return err != nil && at != "demo"
+			})
+		}),
+		read("mcp-config", "", "the tools of the MCP servers in `FILE`, an mcp.json as for "+
+			"Claude, Cursor or VS Code", func(v string) (err error) {
+			if v == "" {
+				return nil
+			}
+			if o.Listed, o.Skipped, err = mcp.Config(v); err != nil {
+				return fail(exitUsage, "--mcp-config: %s", err)
+			}
+			return nil
+		}),
 		backendFlags(o))
 }
 
@@ -205,10 +231,24 @@ func backendFlags(o *tools.Options) []cli.Flag {
 				o.Sandbox = strings.ToLower(v)
 				return slices.Contains(python.Names, o.Sandbox)
 			}),
-		text(&o.Search, "search", "search with `E`: exa, brave, the URL of a SearXNG, or none "+
-			"(default: what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)"),
-		list(&o.Allow, "browser-allow", "let the browser reach these `NETWORKS` too, as "+
-			"192.168.0.0/16,10.1.2.3 (default: public addresses only)"))
+		parsed("search", "", "search with `E`: exa, brave, the URL of a SearXNG, or none (default: "+
+			"what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)",
+			"must be exa, brave, none or the URL of a SearXNG", func(v string) bool {
+				o.Search = v
+				return strings.Contains(v, "://") ||
+					slices.Contains([]string{"exa", "brave", "searxng", "none", ""}, v)
+			}),
+		parsed("browser-allow", "", "let the browser reach these `NETWORKS` too, as "+
+			"192.168.0.0/16,10.1.2.3 (default: public addresses only)",
+			"must be addresses or networks such as 192.168.0.0/16", func(v string) (ok bool) {
+				ok = true
+				o.Allow = each(listOf(v), func(text string) netip.Prefix {
+					network, err := tools.Network(text)
+					ok = ok && err == nil
+					return network
+				})
+				return ok
+			}))
 }
 
 // openTools finds what the tools need and tells what is missing.

@@ -44,8 +44,8 @@ func TestToolFlags(t *testing.T) {
 	}{
 		{chat("--tools python"), exitUsage, "the python tool needs a sandbox"},
 		{chat("--tools browser"), exitUsage, "set EXA_API_KEY"},
-		{chat("--tools shell"), exitUsage, `unknown tool "shell"`},
-		{chat("--tools browser --search google"), exitUsage, `unknown search engine "google"`},
+		{chat("--tools shell"), exitUsage, `--tools must be browser, python`},
+		{chat("--tools browser --search google"), exitUsage, `--search must be exa, brave`},
 		{chat("--python-tool jail"), exitUsage, "bwrap, podman, docker, unsafe"},
 		{chat("--tools auto --python-tool docker"), exitUsage, "docker is not installed"},
 		{chat("--tools python --python-tool unsafe"), exitUsage, "python3 is not installed"},

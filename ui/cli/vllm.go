@@ -47,9 +47,10 @@ func (s *vllmSettings) flags() []cli.Flag {
 			"what is found here)"),
 		oneOf(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
 			"(default: docker)", "docker", "local"),
-		text(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3"),
+		oneOf(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
 		text(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
-		text(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64"),
+		oneOf(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64",
+			"linux/amd64", "linux/aarch64"),
 		atLeast(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
 		atLeast(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
 		atLeast(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),

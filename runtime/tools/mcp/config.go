@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ossrun/ossrun/models/mapping"
@@ -69,7 +70,7 @@ type entry struct {
 func Config(path string) (list []Server, notes []string, _ error) {
 	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--mcp-config: %w", err)
+		return nil, nil, err
 	}
 	type lists struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
@@ -208,7 +209,9 @@ func Address(text string) (Server, error) {
 		s := Server{Name: text, URL: text, unnamed: true}
 		return s, s.check()
 	}
-	if _, port, err := net.SplitHostPort(text); err != nil || port == "" {
+	host, port, err := net.SplitHostPort(text)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil ||
+		strings.Contains(host, "/") {
 		return Server{}, fmt.Errorf("a tool server is HOST:PORT or a URL, not %q", text)
 	}
 	return Server{Name: text, URL: "http://" + text + "/sse", Type: "sse", unnamed: true}, nil

@@ -175,10 +175,13 @@ func ParseTheme(text string) (t Theme, err error) {
 		}
 		name, value, _ := strings.Cut(part, "=")
 		of, to := slices.Index(colours, name), slices.Index(colours, value)
+		if value == "" {
+			return t, fmt.Errorf("unknown theme %q. Use dark, light or none, or change colours: "+
+				"light,green=bright-blue", part)
+		}
 		if of < int(Red) || of > int(Cyan) || to < 0 {
-			return t, fmt.Errorf("a theme is dark, light, or pairs as green=bright-blue: of %s; "+
-				"to %s; not %q", strings.Join(colours[Red:Cyan+1], ", "),
-				strings.Join(colours, ", "), part)
+			return t, fmt.Errorf("no colours such as %q. Use for example green=bright-blue, "+
+				"red=magenta or cyan=none", part)
 		}
 		if t[of] = Style(to); to == 0 {
 			t[of] = noColour
