@@ -7,6 +7,7 @@ const $ = (id) => document.getElementById(id);
 const views = new Map(); // of the turns that are shown, by their ids
 let chat = null, actions = null; // whose actions are open
 const phone = matchMedia("(max-width: 52rem)");
+const touch = matchMedia("(pointer: coarse)"); // whose keyboard has no Shift+Enter
 const settings = { system: "", temperature: null, most: null, theme: "", size: "16",
   ...kept.read("settings", {}) };
 settings.theme ||= kept.read("theme", ""); // as the page before this one kept it
@@ -196,7 +197,7 @@ $("pick").onchange = () => { attach([...$("pick").files]); $("pick").value = "";
 $("ask").onsubmit = (e) => { e.preventDefault(); submit(); };
 $("text").oninput = grow;
 $("text").onkeydown = (e) => {
-  if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
+  if (e.key !== "Enter" || e.shiftKey || e.isComposing || touch.matches) return;
   e.preventDefault();
   if ($("send").textContent === "Send") submit();
 };

@@ -448,6 +448,20 @@ def test_a_call_that_needs_approval(browser):
     page.context.close()
 
 
+def test_enter_of_a_touch_keyboard_is_a_new_line(browser, server):
+    page = visit(browser, server.root, "phone", has_touch=True, is_mobile=True)
+    expect(page.locator("#model option").first).to_be_attached()
+    page.locator("#text").fill("hello")
+    page.locator("#text").press("Enter")
+    page.keyboard.type("there")
+    expect(page.locator("#text")).to_have_value("hello\nthere")
+    expect(page.locator("article")).to_have_count(0)
+    page.locator("#send").tap()
+    expect(page.locator(".user")).to_have_text("hello\nthere")
+    assert not page.wrong
+    page.context.close()
+
+
 def test_the_key_is_asked_for(browser):
     page = visit(browser, SCRIPTED, "phone")
     expect(page.get_by_role("textbox", name="API key")).to_be_visible()
