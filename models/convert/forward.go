@@ -26,8 +26,8 @@ import (
 )
 
 // text is what is read: a short turn, for each token costs time.
-const text = "<|start|>user<|message|>How far is the Moon?<|end|><|start|>assistant" +
-	"<|channel|>final<|message|>About 384,400 km."
+const text = "<|start|>user<|message|>Why?<|end|><|start|>assistant" +
+	"<|channel|>final<|message|>Because 12 is even."
 
 // comparison is the text on its way through the layers. Of the pairs, the first is with the experts
 // as they were.
@@ -36,6 +36,7 @@ type comparison struct {
 	tokens []int32
 	read   func(name string, first, count int) ([]float32, error) // what is written already
 	next   int                                                    // part that it needs
+	first  int                                                    // token with logits
 	x      [2][][]float32                                         // the residual stream
 
 	in, out [2][][]float32 // of the experts, a row for each token and choice
@@ -56,6 +57,7 @@ func newComparison(s models.Spec, from saved) *comparison {
 	for _, id := range token.Get().EncodeSpecial(nil, text, nil) {
 		c.tokens = append(c.tokens, id%int32(s.Vocab)) // a test's vocabulary is shorter
 	}
+	c.first = len(c.tokens) / 2 // the answer; logits are the dearest of all
 	for i, stream := range from.Streams {
 		if len(stream) != 4*len(c.tokens)*s.Hidden || from.Next <= 0 {
 			return c
@@ -110,6 +112,9 @@ func (c *comparison) after(ctx context.Context, p part, stage int) (err error) {
 		}
 		return nil
 	case "model.norm.weight":
+		for which := range c.x {
+			c.x[which] = c.x[which][c.first:]
+		}
 		if c.in, err = c.norm(name); err == nil {
 			c.logits, err = c.project(ctx, unembedding, c.in)
 		}

@@ -388,7 +388,9 @@ func (w *writer) expert(matrix string, expert int, shape []int, compared bool) (
 	if compared {
 		w.compare.multiply(0, expert, values)
 		if w.compare.uses(1, expert) {
-			decode(codes, scales, values)
+			if loss.Exact < loss.Blocks { // else they are what is written
+				decode(codes, scales, values)
+			}
 			w.compare.multiply(1, expert, values)
 		}
 	}
