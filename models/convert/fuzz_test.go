@@ -16,7 +16,8 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// readable reads a little of every tensor of a source, or holds its error to be a sentence.
+// readable reads a little of every tensor of a source, and imports it, or holds its error to be a
+// sentence.
 func readable(t *testing.T, path string) {
 	t.Helper()
 	sentence := func(text string) {
@@ -48,6 +49,10 @@ func readable(t *testing.T, path string) {
 			sentence(err.Error())
 			return
 		}
+	}
+	if _, err := Run(t.Context(), path,
+		Options{Out: filepath.Join(t.TempDir(), "out")}); err != nil {
+		sentence(err.Error())
 	}
 }
 
