@@ -2,7 +2,8 @@
 //
 // What must stay true: a client that stops sending is cut off within a minute, whatever it has
 // sent; one that sends a byte now and then is cut off too; a slow but steady one is served; the
-// bodies of all unanswered requests together are never more than MaxTexts.
+// bodies of all unanswered requests together are never more than MaxTexts, and those of one client
+// leave some of it to the others.
 
 package answer
 
@@ -16,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -37,8 +37,28 @@ type timedBody struct {
 	control *http.ResponseController
 	begun   time.Time
 	arrived int64
-	texts   *atomic.Int64 // bytes of all bodies that requests hold
-	most    int64         // of texts
+	client  string
+	texts   *texts
+}
+
+// texts are the bytes of all bodies that requests hold.
+type texts struct {
+	most int64
+	mu   sync.Mutex
+	all  int64
+	of   map[string]int64 // a client's
+}
+
+// take counts bytes of a client, and tells whether there is room for them. What is left free is an
+// eighth of what a client has and of that, so whatever one holds, others find some.
+func (t *texts) take(client string, n int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all += n
+	if t.of[client] += n; t.of[client] == 0 {
+		delete(t.of, client)
+	}
+	return t.of[client] <= 7*(t.most-t.all)
 }
 
 // errTexts ends reading a body if the bodies of other requests leave no room for it.
@@ -57,11 +77,10 @@ func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func
 		r.ContentLength = -1
 	}
 	t := &timedBody{ReadCloser: body,
-		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts,
-		most: d.MaxTexts}
+		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts}
 	t.extend()
 	r.Body = t
-	return func() { d.texts.Add(-t.arrived) }
+	return func() { d.texts.take(t.client, -t.arrived) }
 }
 
 func (t *timedBody) extend() {
@@ -75,7 +94,7 @@ func (t *timedBody) extend() {
 func (t *timedBody) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	t.arrived += int64(n)
-	if t.texts.Add(int64(n)) > t.most && n > 0 {
+	if !t.texts.take(t.client, int64(n)) && n > 0 {
 		return n, errTexts
 	}
 	switch err {
@@ -127,13 +146,17 @@ const readByte = 4 * time.Nanosecond
 // readAll reads the body. A client whose large bodies came just before waits for its pause first,
 // and the time of its body begins then.
 func (d *Driver) readAll(e *Exchange, r *http.Request) ([]byte, error) {
+	t, timed := r.Body.(*timedBody)
+	if timed {
+		t.client = e.Client
+	}
 	if r.ContentLength >= 0 && r.ContentLength <= session.SmallRequest {
 		return readAll(r.Body, r.ContentLength)
 	}
 	if err := d.gate.Await(r.Context(), e.Client); err != nil {
 		return nil, err
 	}
-	if t, ok := r.Body.(*timedBody); ok {
+	if timed {
 		t.begun = time.Now()
 		t.extend()
 	}

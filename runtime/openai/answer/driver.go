@@ -59,7 +59,7 @@ type Driver struct {
 	pace      *pace
 	gate      session.Gate // of bodies that are read
 	preparing atomic.Int64 // requests whose turns have not started
-	texts     atomic.Int64 // bytes of bodies that requests hold
+	texts     texts
 }
 
 // counter is told of what has ended.
@@ -78,7 +78,8 @@ func New(o Options) *Driver {
 	if o.Store == nil {
 		o.Store = session.NewStore()
 	}
-	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate()}
+	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate(),
+		texts: texts{most: o.MaxTexts, of: map[string]int64{}}}
 }
 
 // Preparing is how many requests are read and checked, and have no turn yet.
