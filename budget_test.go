@@ -34,8 +34,8 @@ var budget = map[string]int{
 	"harmony/jsondoc":            1023,
 	"harmony/token":              1162,
 	"models":                     12900,
-	"runtime/cpu":                7671,
-	"runtime/engine":             2721,
+	"runtime/cpu":                7975,
+	"runtime/engine":             2810,
 	"runtime/grammar":            1516,
 	"runtime/grammar/automaton":  4425,
 	"runtime/grammar/schema":     3275,
@@ -66,7 +66,7 @@ var budget = map[string]int{
 	"runtime/tools":              5899,
 	"runtime/tools/pdf":          175,
 	"ui/chat":                    8950,
-	"ui/cli":                     9350,
+	"ui/cli":                     9600,
 }
 
 // TestRoomsKeepTheirBudgets counts the lines of each room. One that shrank by a tenth has too large

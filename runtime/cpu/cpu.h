@@ -52,7 +52,8 @@ void ossrun_pool_free(ossrun_pool* pool);
 // Keeps a thread of the pool on n processors; 0 where the system does not, and it runs anywhere.
 int ossrun_pool_settle(ossrun_pool* pool, int thread, const int32_t* cpus, int n);
 
-// isa: "scalar", "avx2", "avxvnni", "avx512", "vbmi", "amx", "neon", "i8mm", "bf16". Null when this machine
+// isa: "scalar", "avx2", "avxvnni", "avx512", "vbmi", "amx", "neon", "i8mm", "bf16". Null when this
+// machine
 // does not have it.
 const char* ossrun_isa(const char* isa);
 

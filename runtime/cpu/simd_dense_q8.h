@@ -3,8 +3,8 @@
 //
 // The weights lie as the vectors want them (kernels.h), so nothing is turned: a vector has four
 // columns of kLanes rows, and each token multiplies it with four of its own values in all lanes.
-// Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors. S::DenseQ
-// is the type of the activations, S::kDenseNumbers how many numbers d has for a block.
+// Where an instruction takes more, S::kDenseColumns are eight and S::Dense is two vectors.
+// S::DenseQ is the type of the activations, S::kDenseNumbers how many numbers d has for a block.
 // There are three ways through, with the same bits:
 //   a tile    as many tokens as registers hold sums for, or fewer: one pass along the rows; the
 //             fewer tokens, the more vectors of rows share them
@@ -108,7 +108,8 @@ struct DenseAhead {
 // first block. sums: [T, R] vectors, in registers meanwhile where S has enough of them. A function
 // of its own: among its callers' values GCC finds no registers for the products.
 template <class S, int R, int T, class Weights>
-__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const typename S::DenseQ* const* q,
+__attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights,
+                                             const typename S::DenseQ* const* q,
                                              const float* const* d, int64_t blocks,
                                              DenseAhead ahead) {
   typedef typename S::F F;
@@ -178,8 +179,9 @@ __attribute__((noinline)) void tile_dense_q8(float* sums, Weights weights, const
 template <class S, int R, int T>
 struct TileDenseQ8Of {
   template <class Weights>
-  static void run(int64_t n, float* sums, const Weights& weights, const typename S::DenseQ* const* q,
-                  const float* const* d, int64_t blocks, DenseAhead ahead) {
+  static void run(int64_t n, float* sums, const Weights& weights,
+                  const typename S::DenseQ* const* q, const float* const* d, int64_t blocks,
+                  DenseAhead ahead) {
     if (n == T) return tile_dense_q8<S, R, T>(sums, weights, q, d, blocks, ahead);
     TileDenseQ8Of<S, R, T - 1>::run(n, sums, weights, q, d, blocks, ahead);
   }
@@ -247,8 +249,9 @@ void panel_dense_q8(float* sums, DenseRows<S, R> rows, const typename S::DenseQ*
 
 // Rows [r, r + rows) with rows <= R * kLanes, for all n tokens.
 template <class S, int R>
-void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d, int64_t n,
-                   const uint8_t* w, int64_t nb, int64_t r, int64_t rows, const uint16_t* bias) {
+void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q,
+                   const float* const* d, int64_t n, const uint8_t* w, int64_t nb, int64_t r,
+                   int64_t rows, const uint16_t* bias) {
   constexpr int64_t kTokens = R > S::kRowVectorsDenseQ8 ? kDenseFew : kQ8Tokens;
   alignas(64) float sums[kTokens * R * S::kLanes];
   const int64_t group_bytes = nb * kDenseBlockBytes;
@@ -281,8 +284,9 @@ void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, co
 }
 
 template <class S>
-void matmul_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d, int64_t n,
-               const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+void matmul_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d,
+               int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+               const uint16_t* bias) {
   constexpr int kBatch = S::kRowVectorsDenseQ8;
   // Vectors that are less than a group begin at different rows of it, so they go one by one.
   constexpr int kMany = S::kLanes < kQ8GroupRows ? kBatch : 2 * kBatch;

@@ -14,8 +14,8 @@
 //   begin, end, products         a tile type: simd_tile.h
 //   bf16_inputs(to, q)           a block of 8-bit inputs; of 12-bit ones their multiples of 16, and
 //   bf16_inputs(to, low, q)      what is left
-//   mx_tile(to, rows, offset)    16 rows' block as a tile of weights, doubled, in the columns' order
-//                                of quantize_q8
+//   mx_tile(to, rows, offset)    16 rows' block as a tile of weights, doubled, in the order of
+//                                quantize_q8
 //   dense_tile(to, p, second)    two groups' block, times 1 / kDenseUnit, in that of quantize_q12
 //   dense_inputs(to, q)          a block of 8-bit inputs in that order, times kDenseUnit
 //   peak_round, kPeakOperations  products of registers only, and how much they do

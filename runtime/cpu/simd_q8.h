@@ -27,8 +27,8 @@ constexpr int64_t kQ8BlockBytes = 32;  // of one row: one byte an element
 constexpr int64_t kQ8Tokens = 128;     // tokens whose sums wait on the stack
 constexpr int kQ8Stream = 4;  // up to here tokens are better served without turning on the stack
 
-// The scale with the least squared error of kQ8Scales, from `plain` up. Above it nothing is cut off,
-// and most blocks have one that suits their other values better.
+// The scale with the least squared error of kQ8Scales, from `plain` up. Above it nothing is cut
+// off, and most blocks have one that suits their other values better.
 template <class S, int V>
 SIMD_INLINE float best_q8_scale(const typename S::F v[V], float plain) {
   typedef typename S::F F;

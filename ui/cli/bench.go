@@ -109,7 +109,8 @@ func (v *benchVerb) measured() []cli.Flag {
 		}),
 		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
 			"memory; the report shows it"),
-		computeFlag(s, engine.Int8, "activations into the experts: exact or int8"),
+		computeFlag(s, engine.Int8, "inputs of matrix products: exact, int8, "+
+			"int8-fast, and on GPUs bf16 or mx"),
 		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of a "+
 			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
 			"same as serve"),

@@ -62,7 +62,12 @@ func printHead(w io.Writer, r *bench.Report) {
 	fmt.Fprintf(w, "machine\t%s, %d cores, %s; load average %.1f; ossrun %s\n", r.About.CPU,
 		r.About.Cores, r.About.OS, r.LoadAverage, r.About.Version)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
-	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
+	near := ""
+	if kl := doctor.Closeness(r.Compute, r.Dense); kl > 0 && r.PeakUnit != "" {
+		near = fmt.Sprintf("; KL %.1e to exact", kl)
+	}
+	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s%s\n", r.Device, r.Compute, r.Dense,
+		r.KV, near)
 	if r.PeakUnit == "" {
 		fmt.Fprintf(w, "limits\t%.1f GB/s in copies inside the GPU's memory\n", r.ReadGBs)
 	} else {

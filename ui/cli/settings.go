@@ -96,8 +96,9 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 		toggle(&s.Deterministic, "deterministic",
 			"the same seed gives the same tokens whatever else runs; the CPU always works so"),
 		computeFlag(s, "auto", "precision of the inputs of matrix products: `MODE` is exact, int8 "+
-			"(8 bits into the experts), bf16, mx (MXFP4, in long steps, on GPUs that multiply "+
-			"it), or auto: int8 on the CPU, bf16 on a GPU"),
+			"(8 bits into the experts), int8-fast (8 bits into all 8-bit weights, on the CPU), "+
+			"bf16, mx (MXFP4, in long steps, on GPUs that multiply it), or auto: int8 on the "+
+			"CPU, bf16 on a GPU"),
 		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, as released, q8, an "+
 			"8-bit copy that the first start makes (1.3 GB for 20b), or auto: on the CPU q8 for "+
 			"large models, with bf16 until the copy is built in the background"),

@@ -1,6 +1,6 @@
-// Takes the place of kernels_avx512, kernels_vbmi, kernels_avxvnni and kernels_amx in a test program:
-// the same templates, where the CPU at hand lacks the instructions. goldens.sh and ../asantest/run.sh link
-// it (the linker's --wrap).
+// Takes the place of kernels_avx512, kernels_vbmi, kernels_avxvnni and kernels_amx in a test
+// program: the same templates, where the CPU at hand lacks the instructions. goldens.sh and
+// ../asantest/run.sh link it (the linker's --wrap).
 #include "check.h"
 
 extern "C" {

@@ -19,7 +19,8 @@ func TestModesAreThoseOfTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []string{"int8 and `--dense q8`", "int8 into the experts", "exact, 1 to 5,000 tokens"}
+	rows := []string{"int8 and `--dense q8`", "int8-fast and `--dense q8`",
+		"int8 into the experts", "exact, 1 to 5,000 tokens"}
 	for i, m := range measured {
 		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(rows[i]) + ` \| (\S+) \|`).
 			FindSubmatch(text)
@@ -40,11 +41,11 @@ func TestModes(t *testing.T) {
 	defer b.Close()
 	big := models.Spec20B()
 	list, err := modesOf(serve.DefaultsFor(b, checkpoint.Found{}, big), big, 30e9)
-	if err != nil || len(list) != 3 || list[0].Dense != engine.DenseQ8 ||
-		list[1].Dense != engine.DenseBF16 {
+	if err != nil || len(list) != 4 || list[0].Dense != engine.DenseQ8 ||
+		list[1].Compute != engine.Int8Fast {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for i, want := range []float64{2.6e9, 3.7e9, 3.7e9} {
+	for i, want := range []float64{2.6e9, 2.6e9, 3.7e9, 3.7e9} {
 		if got := 30e9 / list[i].ReadBound; got < 0.97*want || got > 1.03*want {
 			t.Errorf("%s, %s: %.0f bytes a token", list[i].Compute, list[i].Dense, got)
 		}
