@@ -75,6 +75,15 @@ func Load(path string) ([]Key, error) {
 // Change replaces the keys of a file by what work makes of them. Of several programs one works at
 // a time; the others wait.
 func Change(path string, work func([]Key) ([]Key, error)) error {
+	// another user who could open the lock could hold it, and no key could be taken away
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if f, err := store.Open(path+".lock", os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		_ = f.Chmod(0o600) // an earlier version let others read it
+		f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("changing the keys: %w", err)
+	}
 	lock, err := store.TryLock(path + ".lock")
 	for end := time.Now().Add(10 * time.Second); errors.Is(err, store.ErrLocked) &&
 		time.Now().Before(end); lock, err = store.TryLock(path + ".lock") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +112,23 @@ func TestManyAddAtOnce(t *testing.T) {
 	all.Wait()
 	if keys, err := Load(path); err != nil || len(keys) != 32 {
 		t.Errorf("%d keys of 32, %v", len(keys), err)
+	}
+}
+
+// Another user who could open the lock could hold it, and no key could be taken away.
+func TestTheLockIsTheUsersOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "keys.json")
+	for _, before := range []os.FileMode{0, 0o644} {
+		if before != 0 {
+			if err := os.Chmod(path+".lock", before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(t, path, fmt.Sprint("client ", before), nil)
+		info, err := os.Stat(path + ".lock")
+		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("the lock: %v, %v", info.Mode(), err)
+		}
 	}
 }
 
