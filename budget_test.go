@@ -54,7 +54,7 @@ var budget = map[string]int{
 	"runtime/openai/responses":   3205,
 	"runtime/process":            264,
 	"runtime/remote":             767,
-	"runtime/remote/client":      551,
+	"runtime/remote/client":      560,
 	"runtime/remote/local":       1226,
 	"runtime/remote/pool":        1105,
 	"runtime/remote/vllm":        1270,

@@ -25,11 +25,11 @@ const (
 // Sentence says it in a sentence without its full stop.
 func (v Vouched) Sentence() string {
 	return map[Vouched]string{
-		Verified: "its weights are verified: they have the published SHA-256",
-		Pulled:   "its weights have the SHA-256 that the hub named; none is published here",
-		Other: "its weights are not verified: they have the SHA-256 that the hub named, which is " +
-			"not the published one that this version knows",
-		Unverified: "its weights are not verified: ossrun pull --verify does it",
+		Verified: "Its weights have the published SHA-256",
+		Pulled:   "Its weights have the SHA-256 that the hub named",
+		Other: "Its weights are not verified. They have the hub's SHA-256, not the " +
+			"published one",
+		Unverified: "Its weights are not verified. ossrun pull --verify checks them",
 	}[v]
 }
 

@@ -125,7 +125,7 @@ func (d *decoder) header() (*Header, error) {
 	version := d.uint32()
 	if d.err == nil && version != 2 && version != 3 {
 		return nil, wrong(
-			"is not a GGUF file that ossrun reads (version %d; supported: 2, 3). It is damaged or "+
+			"is not a GGUF file that ossrun reads (version %d, not 2 or 3). It is damaged or "+
 				"big-endian", version)
 	}
 	tensors, keys := d.uint64(), d.uint64()

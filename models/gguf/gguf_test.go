@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 		{"nothing", nil, "f is cut short: its header needs more than the 0 bytes of the file"},
 		{"no magic", []byte("safetensors"), `f is not a GGUF file: it begins with "safe"`},
 		{"version", file(1, 1, 1, []uint64{4}, 0, 0, 32),
-			"f is not a GGUF file that ossrun reads (version 1; supported: 2, 3)"},
+			"f is not a GGUF file that ossrun reads (version 1, not 2 or 3)"},
 		{"many tensors", file(3, 1<<40, 1, []uint64{4}, 0, 0, 32),
 			"f announces 1099511627776 tensors and 1 keys, more than any model has"},
 		{"elements", file(3, 1, 1, []uint64{1 << 40, 1 << 40}, 0, 0, 32),

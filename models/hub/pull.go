@@ -105,8 +105,9 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 		before := store.Pointer(filepath.Join(result.Path, filepath.FromSlash(f.Path)))
 		if before != "" && f.SHA256 != "" && before != f.SHA256 {
 			return result, fmt.Errorf("%s of commit %s had the SHA-256 %s when it was first "+
-				"fetched, and %s names %s now: a commit does not change. Ask who runs that hub; "+
-				"ossrun rm deletes what is here", f.Path, p.commit, before, c.host(), f.SHA256)
+				"fetched, and %s names %s now, though a commit does not change. Ask "+
+				"who runs that hub. ossrun rm deletes the files",
+				f.Path, p.commit, before, c.host(), f.SHA256)
 		}
 	}
 	blobs := filepath.Dir(store.BlobPath(o.Root, o.Repo, "x"))

@@ -74,7 +74,7 @@ func (r Ref) open(spec models.Spec, experts map[string]*change) (_ *Adapter, err
 		if there(filepath.Join(r.Path, "config.json")) {
 			return nil, notAnAdapter(r.Path)
 		}
-		return nil, fmt.Errorf("%s has no %s: give the folder that PEFT saved", r.Path,
+		return nil, fmt.Errorf("%s has no %s. Give the folder that PEFT saved", r.Path,
 			models.LoRAConfig)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func notAFolder(path string, err error) error {
 		}
 		return notAnAdapter(path)
 	}
-	return fmt.Errorf("%s is not a folder: give the one that holds %s and %s", path,
+	return fmt.Errorf("%s is not a folder. Give the one that holds %s and %s", path,
 		models.LoRAConfig, WeightsName)
 }
 

@@ -21,7 +21,8 @@ func Open(path string, size int64) (data []byte, unmap func() error, err error) 
 	}
 	defer f.Close() // a mapping outlives its descriptor
 	if have != size {
-		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path,
+		return nil, nil, fmt.Errorf("%s has %d bytes, not %d. Remove it, and it is made again",
+			path,
 			have, size)
 	}
 	return File(f, size)

@@ -138,7 +138,7 @@ func (u *unpacker) run() error {
 	}
 	switch _, err := u.in.ReadByte(); {
 	case err == nil:
-		return fmt.Errorf("the pack goes on after its %d bytes", len(u.out))
+		return fmt.Errorf("the pack has more than its %d bytes", len(u.out))
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the end of the pack: %w", err)
 	}

@@ -182,7 +182,7 @@ func TestRefusePack(t *testing.T) {
 			"the pack announces 18446744073709551615 bytes, outside 1..1073741824"},
 		{"hash", with(16, good[16]^1), "the unpacked file's SHA-256 is not "},
 		{"a weight", with(len(good)-1, 'g'), "the unpacked file's SHA-256 is not "},
-		{"goes on", append(append([]byte{}, good...), 0), "the pack goes on after its 6 bytes"},
+		{"goes on", append(append([]byte{}, good...), 0), "the pack has more than its 6 bytes"},
 		{"ends early", build(func(b *builder) { b.want = append(b.want, 1) }),
 			"unpacking at byte 6: unexpected EOF"},
 		{"ends in a record's head", lie(zeros, 10)[:len(lie(zeros, 10))-1],

@@ -66,7 +66,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	list, err := to.Models(ctx)
 	if err != nil {
 		to.Close()
-		return nil, fmt.Errorf("%s cannot be used: %w", to.Root(), client.Cause(err))
+		return nil, to.Unusable(err)
 	}
 	for _, m := range list {
 		p.ours = p.ours || m.Owner == "ossrun"

@@ -156,8 +156,8 @@ func (p Plan) Lines() []string {
 		several = fmt.Sprintf(", for %d conversations of that length at once", p.Sequences)
 	}
 	lines := []string{
-		fmt.Sprintf("memory: weights %s + conversations %s + working room %s = %s of %s free; %s "+
-			"stay free",
+		fmt.Sprintf("memory: weights %s + conversations %s + working memory %s = %s of %s free, "+
+			"%s stay free",
 			gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
 		fmt.Sprintf("context: %d tokens%s", p.Context, several),
 	}

@@ -201,7 +201,7 @@ func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
 	own := m.saved[path]
 	return m.do(func() outcome {
 		if _, err := os.Lstat(path); !own && err == nil {
-			return failed(fmt.Errorf("%s exists: /export does not overwrite a file that this chat "+
+			return failed(fmt.Errorf("%s exists. /export does not overwrite a file that this chat "+
 				"has not written", path))
 		}
 		k, err := read()

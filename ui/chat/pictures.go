@@ -176,7 +176,7 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	case len(all) == 0:
 		return m.note("No tool has made a picture in this conversation.")
 	case !ok:
-		return m.showError(fmt.Sprintf("/show %s: this conversation has %s", number,
+		return m.showError(fmt.Sprintf("No picture %s. This conversation has %s.", number,
 			counted(len(all), "picture")))
 	}
 	path := all[n-1]

@@ -75,7 +75,7 @@ func TestPicturesAreKept(t *testing.T) {
 		t.Errorf("/show without a way:\n%s", s.text())
 	}
 	s.command("/show 9")
-	if !strings.Contains(s.text(), "/show 9: this conversation has 4 pictures") {
+	if !strings.Contains(s.text(), "No picture 9. This conversation has 4 pictures.") {
 		t.Errorf("/show 9:\n%s", s.text())
 	}
 	s.m.background.Wait()

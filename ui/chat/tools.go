@@ -20,7 +20,8 @@ import (
 
 func (m *Model) listTools() tea.Cmd {
 	if len(m.tools.now()) == 0 {
-		return m.showNotice("the model has no tools here: --tools browser,python gives it some")
+		return m.showNotice("The model has no tools. Start ossrun with --tools browser,python " +
+			"to add some.")
 	}
 	return m.do(func() outcome {
 		tools := m.tools.look()

@@ -270,7 +270,7 @@ func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Reque
 	}
 	list, err := load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, v.load.Seed)
 	if err != nil {
-		return nil, fail(exitUsage, "--dataset-path: %s", err)
+		return nil, fail(exitUsage, "--dataset-path %s", err)
 	}
 	return list, nil
 }

@@ -276,11 +276,11 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 	}
 	raw, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {
-		return answerForm{}, fail(exitUsage, "--schema: %s", err)
+		return answerForm{}, fail(exitUsage, "--schema %s", err)
 	}
 	var flat bytes.Buffer
 	if err := json.Compact(&flat, raw); err != nil {
-		return answerForm{}, fail(exitUsage, "--schema: %s is not JSON: %s", path, err)
+		return answerForm{}, fail(exitUsage, "--schema %s is not JSON: %s", path, err)
 	}
 	form := answerForm{told: "# Response Formats\n\n## answer\n\n" + flat.String()}
 	if port {
@@ -290,7 +290,7 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 		form.final, err = schema.Compile(ctx, flat.Bytes(), false)
 	}
 	if err != nil {
-		return answerForm{}, fail(exitUsage, "--schema: %s: %s", path, err)
+		return answerForm{}, fail(exitUsage, "--schema %s, %s", path, err)
 	}
 	return form, nil
 }

@@ -86,8 +86,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 		f := flagNamed(c.Command, name)
 		noteSpelling(app, c.Command, k)
 		if err := c.Set(name, plain(f, values[written])); err != nil {
-			return fail(exitUsage, "config file %s: %s: %s", path, written, misread(f, name,
-				values[written]))
+			return fail(exitUsage, "config file %s: %s", path, misread(f, name, values[written]))
 		}
 		noteOrigin(c, name, "config file "+path)
 	}

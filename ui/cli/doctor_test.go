@@ -65,6 +65,23 @@ func TestDoctorLooks(t *testing.T) {
 	}
 }
 
+// recordedMachine is what doctor finds on a machine of which nothing is measured here.
+func recordedMachine() *doctor.Report {
+	r := &doctor.Report{}
+	r.Machine = doctor.Machine{OS: "Debian", CPU: "EPYC", Cores: 2,
+		ISAs: []string{"scalar", "avx2"}}
+	r.Cache, r.Port.Address = doctor.Cache{Path: "/hub", Free: 20e9}, "127.0.0.1:8000"
+	r.Tools = []doctor.Tool{{Tool: "python", What: "in bwrap"},
+		{Tool: "browser", Missing: "it has no search engine: set EXA_API_KEY"}}
+	plan := doctor.PlanReport{Plan: serve.Plan{Context: 131072}}
+	r.Models = []doctor.Model{{Name: "demo", State: "built in", Fits: true, Plan: plan},
+		{Name: "20b", State: "not downloaded", Fits: true, Plan: plan, Expected: 9.6, ReadBound: 13.2,
+			Needs: 13.1e9},
+		{Name: "120b", State: "not downloaded", Needs: 64.4e9, Plan: doctor.PlanReport{Error: "no"}},
+		{Name: "safeguard-20b", State: "not downloaded", Fits: true, Plan: plan}}
+	return r
+}
+
 // TestDoctorSummary: without flags it is a screen of 80x24 with a mark a part and a line a model.
 func TestDoctorSummary(t *testing.T) {
 	code, stdout, stderr := runDoctor(t)
@@ -84,20 +101,9 @@ func TestDoctorSummary(t *testing.T) {
 	if n := strings.Count(folded(stdout, 80), "\n"); n > 24 {
 		t.Errorf("%d rows:\n%s", n, stdout)
 	}
-	var r doctor.Report
-	r.Machine = doctor.Machine{OS: "Debian", CPU: "EPYC", Cores: 2,
-		ISAs: []string{"scalar", "avx2"}}
-	r.Cache, r.Port.Address = doctor.Cache{Path: "/hub", Free: 20e9}, "127.0.0.1:8000"
-	r.Tools = []doctor.Tool{{Tool: "python", What: "in bwrap"},
-		{Tool: "browser", Missing: "it has no search engine: set EXA_API_KEY"}}
-	plan := doctor.PlanReport{Plan: serve.Plan{Context: 131072}}
-	r.Models = []doctor.Model{{Name: "demo", State: "built in", Fits: true, Plan: plan},
-		{Name: "20b", State: "not downloaded", Fits: true, Plan: plan, Expected: 9.6, ReadBound: 13.2,
-			Needs: 13.1e9},
-		{Name: "120b", State: "not downloaded", Needs: 64.4e9, Plan: doctor.PlanReport{Error: "no"}},
-		{Name: "safeguard-20b", State: "not downloaded", Fits: true, Plan: plan}}
+	r := recordedMachine()
 	var out strings.Builder
-	if err := printSummary(&out, &r); err != nil {
+	if err := printSummary(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	_, got, _ := strings.Cut(out.String(), "\n")

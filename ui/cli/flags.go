@@ -181,7 +181,7 @@ func target(to *string, name, usage string) *cli.StringFlag {
 
 func there(name, path string) error {
 	if _, err := os.Stat(path); path != "" && err != nil {
-		return fail(exitUsage, "--%s: %s", name, err)
+		return fail(exitUsage, "--%s %s", name, err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func importCommand(t Terminal) *cli.Command {
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "import needs one SOURCE, a folder, a GGUF file or "+
-					"hf:owner/name; see ossrun import --help")
+					"hf:owner/name. Run ossrun import --help")
 			}
 			client := hub.FromEnvironment()
 			defer client.Close()
@@ -79,10 +79,10 @@ func importCommand(t Terminal) *cli.Command {
 			done()
 			switch {
 			case c.Context.Err() != nil:
-				t.report("interrupted; run the same command to go on")
+				t.report("interrupted. Run the same command to resume")
 				return c.Context.Err()
 			case store.IsFull(err):
-				return fail(exitFailure, "%s; run the same command to go on when there is room",
+				return fail(exitFailure, "%s. Free disk space and run the same command to resume",
 					err)
 			case is[*hub.UnreachableError](err):
 				return fail(exitFailure, "%s; run the same command to resume", err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Messages that command lines provoke, as a terminal of 80 columns shows them: a review reads
 // testdata/messages.golden at the root. And the words and shapes that no message, help or page may
 // have. go test ./ui/cli -run TestMessages -update writes the file.
@@ -188,6 +190,18 @@ var steady = []struct {
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
 	{regexp.MustCompile(`\d+\.\d+ GB free`), "N GB free"},
+	// of what runs
+	{regexp.MustCompile(`time=\S+`), "time=TIME"},
+	{regexp.MustCompile(`id=req_\w+`), "id=req_ID"},
+	{regexp.MustCompile(`\bms=\d+`), "ms=N"},
+	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `), "12:03:41 "},
+	{regexp.MustCompile(`\d+\.\d+ GB`), "N GB"},
+	{regexp.MustCompile(`\d+ MB now`), "N MB now"},
+	{regexp.MustCompile(`\d+\.\d+ MB/s`), "N MB/s"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)? s\b`), "N s"},
+	{regexp.MustCompile(`\d+ conversations?\b`), "N conversations"},
+	{regexp.MustCompile(`2 threads, \w+`), "2 threads, ISA"},
+	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
 }
 
 func TestMessages(t *testing.T) {
@@ -229,6 +243,15 @@ func TestMessages(t *testing.T) {
 		}
 		said[i] = fmt.Sprintf("$ ossrun %s    (exit code %d)\n%s", line, code, shownAt80(text))
 	}
+	provoked := len(said)
+	for _, block := range succeeding(t) {
+		text := strings.ReplaceAll(block, home, "/home/me")
+		for _, s := range steady {
+			text = s.from.ReplaceAllString(text, s.to)
+		}
+		said, lines = append(said, shownAt80(text)), append(lines, "what succeeds")
+	}
+	said, lines = append(said, noticesOfTheChat(t)), append(lines, "the chat's notices")
 	now := "Made by `go test ./ui/cli -run TestMessages -update`: each command line, and what a " +
 		"terminal\nof 80 columns shows of it.\n\n" + strings.Join(said, "\n")
 	if *updatePage {
@@ -248,11 +271,20 @@ func TestMessages(t *testing.T) {
 	}
 	for i, s := range said {
 		_, text, _ := strings.Cut(s, "\n")
-		if wrong := badWords(text); wrong != "" {
-			t.Errorf("%s: %s in\n%s", lines[i], wrong, text)
+		parts := []string{text}
+		if i >= provoked { // of many messages
+			parts = strings.Split(text, "\n")
 		}
-		if n := strings.Count(strings.TrimSpace(text), "\n"); n > 2 && strings.HasPrefix(text,
-			"ossrun: ") {
+		for _, part := range parts {
+			if wrong := badWords(part); wrong != "" {
+				t.Errorf("%s: %s in\n%s", lines[i], wrong, text)
+			}
+		}
+		if wrong := tooLong(s); wrong != "" {
+			t.Errorf("%s: %s", lines[i], wrong)
+		}
+		if n := strings.Count(strings.TrimSpace(text), "\n"); n > 2 && i < provoked &&
+			strings.HasPrefix(text, "ossrun: ") {
 			t.Errorf("%s: a message of %d lines:\n%s", lines[i], n+1, text)
 		}
 	}
@@ -315,6 +347,8 @@ func badWords(text string) string {
 	return ""
 }
 
+var scriptText = regexp.MustCompile(`"[^"\n]* [^"\n]*"`)
+
 // TestHelpsAndPagesHavePlainWords looks through every help and the pages for users.
 func TestHelpsAndPagesHavePlainWords(t *testing.T) {
 	texts := map[string]string{}
@@ -347,6 +381,20 @@ func TestHelpsAndPagesHavePlainWords(t *testing.T) {
 			}
 		}
 	}
+	scripts, err := filepath.Glob("../../runtime/openai/page/*.*s")
+	if err != nil || len(scripts) < 8 {
+		t.Fatal(scripts, err)
+	}
+	for _, name := range append(scripts, "../../runtime/openai/page/chat.html",
+		"../../runtime/openai/page/fields.txt") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if texts[name] = string(text); strings.HasSuffix(name, "s") { // without the comments
+			texts[name] = strings.Join(scriptText.FindAllString(string(text), -1), "\n\n")
+		}
+	}
 	for where, text := range texts {
 		if strings.Contains(strings.ToLower(text), "no card has run") {
 			continue // the sentence of README's box, which docs_test.go counts
@@ -358,14 +406,15 @@ func TestHelpsAndPagesHavePlainWords(t *testing.T) {
 }
 
 // unheld are what tests of their own hold, what speaks to the model and what writes files.
-var unheld = []string{"ui/chat", "models/", "runtime/openai/page", "runtime/session/compact.go",
-	"ui/cli/import.go", "ui/cli/pull.go", "runtime/remote/vllm/print.go", "assets/", "gpu/kernels"}
+var unheld = []string{"runtime/session/compact.go", "runtime/remote/vllm/print.go", "assets/",
+	"gpu/kernels"}
 
 // TestErrorsHavePlainWords looks through the literals that errors, notices and reports are made of.
 func TestErrorsHavePlainWords(t *testing.T) {
 	makes := map[string]bool{"Errorf": true, "New": true, "fail": true, "report": true,
 		"Report": true, "note": true, "Notify": true, "notify": true, "once": true, "row": true,
-		"Refusal": true, "Fprintln": true, "Fprintf": true, "Sprintf": true}
+		"showNotice": true, "showError": true, "noted": true,
+		"failed": true, "Refusal": true, "Fprintln": true, "Fprintf": true, "Sprintf": true}
 	seen := 0
 	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")

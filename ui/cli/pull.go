@@ -35,19 +35,19 @@ func pullCommand(t Terminal) *cli.Command {
 			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and " +
 			"vLLM find it too; what\n" +
 			"they fetched is used, and what ollama, LM Studio or llama.cpp keep is offered " +
-			"first. A pull that was\n" +
-			"interrupted goes on where it stopped; one that is run again asks whether there is " +
+			"first. An interrupted\n" +
+			"pull resumes where it stopped; one that is run again asks whether there is " +
 			"something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
 		Flags: flagTable(mark("json", "progress as one JSON object a line"),
 			mark("verify", "hash every file again, even those that did not change since the last "+
 				"time"),
-			mark("offline", "do not ask the hub, only say whether the model is here (as "+
+			mark("offline", "do not ask the hub, only report whether the model is downloaded (as "+
 				"HF_HUB_OFFLINE=1)"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage, "pull needs one MODEL, such as 20b; see ossrun pull --help")
+				return fail(exitUsage, "pull needs one MODEL, such as 20b. Run ossrun pull --help")
 			}
 			show := &pullScreen{name: c.Args().First(), terminal: t, json: c.Bool("json"),
 				bar: isTerminal(t.Err) && !c.Bool("json")}
@@ -121,11 +121,9 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		return context.Canceled
 	}
 	if e, ok := errors.AsType[*hub.UnreachableError](err); ok {
-		return fail(exitFailure, "%s%s. Behind a proxy, set HTTPS_PROXY; with a mirror, "+
-			"HF_ENDPOINT. On a machine with a network, `ossrun pull %s` there and copy its folder "+
-			"%s here (or the model's files anywhere, and give --model FOLDER); --offline then "+
-			"uses what is here", e, show.kept(), target.Name,
-			filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
+		return fail(exitFailure, "%s%s. Behind a proxy set HTTPS_PROXY, for a mirror HF_ENDPOINT. "+
+			"Without a network, pull on another computer, copy its folder to %s and use --offline",
+			e, show.kept(), filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
 	}
 	return err
 }
@@ -255,12 +253,12 @@ func (s *pullScreen) done(r hub.Result) error {
 		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit,
 			Path: r.Path, Seconds: seconds, Weights: vouched})
 	}
-	how := "was here already"
+	how := "already downloaded"
 	if r.Fetched > 0 {
-		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
+		how = fmt.Sprintf("%s in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
-	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is complete (%s), and %s:\n%s\n", s.name,
+	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is ready (%s). %s.\n%s\n", s.name,
 		how, vouched.Sentence(), r.Path)
 	return err
 }
@@ -281,7 +279,7 @@ func rmCommand(t Terminal) *cli.Command {
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,
-					"rm needs one MODEL, such as 20b; ossrun list shows what is here")
+					"rm needs one MODEL, such as 20b. Run ossrun list")
 			}
 			name := c.Args().First()
 			if name == models.Demo {
@@ -316,7 +314,7 @@ func rmCommand(t Terminal) *cli.Command {
 				"snapshot"), size(removal.Bytes))
 			if !c.Bool("yes") && !isTerminal(t.In) {
 				return fail(exitUsage,
-					"rm asks before it deletes, and nobody is here to answer: give --yes")
+					"rm asks before it deletes, and needs a terminal for that. Give --yes")
 			}
 			if !c.Bool("yes") {
 				agreed, err := yes(t, fmt.Sprintf("Delete %s from %s? [y/N] ", what, root), false)

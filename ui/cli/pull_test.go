@@ -95,7 +95,7 @@ func TestNoNetwork(t *testing.T) {
 		t.Errorf("said %q", lines)
 	}
 	for _, want := range []string{"cannot be reached: connect: connection refused (2 tries)",
-		"HTTPS_PROXY", "HF_ENDPOINT", "models--openai--gpt-oss-120b here", "--offline"} {
+		"HTTPS_PROXY", "HF_ENDPOINT", "models--openai--gpt-oss-120b and use", "--offline"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}

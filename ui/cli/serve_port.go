@@ -113,11 +113,11 @@ func (p *portFlags) key() (string, error) {
 	}
 	b, err := mapping.ReadText(p.apiKeyFile, mapping.MostSettings)
 	if err != nil {
-		return "", fail(exitUsage, "--api-key-file: %s", err)
+		return "", fail(exitUsage, "--api-key-file %s", err)
 	}
 	key := strings.TrimSpace(string(b))
 	if key == "" {
-		return "", fail(exitUsage, "--api-key-file: %s is empty", p.apiKeyFile)
+		return "", fail(exitUsage, "--api-key-file %s is empty", p.apiKeyFile)
 	}
 	return key, nil
 }
@@ -169,15 +169,16 @@ func (p *portFlags) tls() (*tls.Config, error) {
 	}
 	certificate, err := mapping.ReadText(p.certFile, mapping.MostSettings)
 	if err != nil {
-		return nil, fail(exitUsage, "--ssl-certfile: %s", err)
+		return nil, fail(exitUsage, "--ssl-certfile %s", err)
 	}
 	key, err := mapping.ReadText(p.keyFile, mapping.MostSettings)
 	if err != nil {
-		return nil, fail(exitUsage, "--ssl-keyfile: %s", err)
+		return nil, fail(exitUsage, "--ssl-keyfile %s", err)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fail(exitUsage, "--ssl-certfile and --ssl-keyfile: %s", err)
+		return nil, fail(exitUsage, "--ssl-certfile and --ssl-keyfile: %s",
+			strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
@@ -231,6 +232,9 @@ func listen(host string, port int) (net.Listener, error) {
 func rootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
+		if unknown, ok := err.(*net.DNSError); ok {
+			return errors.New(unknown.Err)
+		}
 		if inner == nil {
 			return err
 		}

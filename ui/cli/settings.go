@@ -216,7 +216,7 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 				return nil
 			}
 			if o.Listed, o.Skipped, err = mcp.Config(v); err != nil {
-				return fail(exitUsage, "--mcp-config: %s", err)
+				return fail(exitUsage, "--mcp-config %s", err)
 			}
 			return nil
 		}),

@@ -51,7 +51,7 @@ func TestToolFlags(t *testing.T) {
 		{chat("--tools python --python-tool unsafe"), exitUsage, "python3 is not installed"},
 		{chat("--tools auto --search http://127.0.0.1:1"), exitUsage, "127.0.0.1:1 cannot be"},
 		{chat("--tool-server localhost"), exitUsage, "HOST:PORT"},
-		{chat("--mcp-config /no/such"), exitUsage, "--mcp-config: /no/such: "},
+		{chat("--mcp-config /no/such"), exitUsage, "--mcp-config /no/such: "},
 		{chat("--tool-server demo"), exitUsage, "needs a sandbox"},
 		{chat("--tool-server demo --search exa"), exitUsage, "set EXA_API_KEY"},
 		{chat("--tools auto"), exitOK, "the browser has no search engine"},

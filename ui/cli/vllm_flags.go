@@ -34,7 +34,7 @@ type vllmFlag struct {
 }
 
 const (
-	elsewhere  = "--engine vllm --dry-run shows vLLM's command for it"
+	elsewhere  = "With --engine vllm --dry-run ossrun shows vLLM's command for it"
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
@@ -135,7 +135,7 @@ var vllmFlags = []vllmFlag{
 	noted("block-size", "pages of the KV cache hold 32 tokens"),
 	valued("kv-offloading-backend", "--swap-space and --swap-disk have their own", only("native")),
 	valued("cpu-offload-gb", "nothing is offloaded", notAboveZero(
-		"weights are not split between GPU and CPU in this version; "+elsewhere)),
+		"weights are not split between GPU and CPU in this version. "+elsewhere)),
 	refused("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization and "+
 		"--max-model-len change it"),
 	switched("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
@@ -254,11 +254,11 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	methods := []string{"", "ngram", "suffix"}
 	switch {
 	case !slices.Contains(methods, read.Model):
-		return nil, fail(exitUsage, "%s: speculative decoding with %s is not in this version; %s",
+		return nil, fail(exitUsage, "%s: speculative decoding with %s is not in this version. %s",
 			shown, read.Model, elsewhere)
 	case !slices.Contains(methods, read.Method):
 		return nil, fail(exitUsage, "%s: the methods are ngram and suffix, which are one here, "+
-			"not %q; %s", shown, read.Method, elsewhere)
+			"not %q. %s", shown, read.Method, elsewhere)
 	}
 	o.Speculate = true
 	if n := read.Tokens; n != nil {

@@ -113,11 +113,19 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
+// Unusable says that the server cannot be used, and why.
+func (c *Client) Unusable(err error) error {
+	if _, told := errors.AsType[*Error](err); told { // with the address
+		return err
+	}
+	return fmt.Errorf("%s cannot be used: %w", c.root, Cause(err))
+}
+
 // FirstModel is the model that the port lists first.
 func (c *Client) FirstModel(ctx context.Context) (string, error) {
 	list, err := c.Models(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%s cannot be used: %w", c.root, Cause(err))
+		return "", c.Unusable(err)
 	}
 	if len(list) == 0 {
 		return "", fmt.Errorf("%s lists no model. Name one with --model", c.root)
