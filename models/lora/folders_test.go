@@ -51,7 +51,7 @@ func TestRefusedFolders(t *testing.T) {
 	}
 	for _, test := range []struct{ name, folder, want string }{
 		{"nothing", filepath.Join(t.TempDir(), "no"), "there is no folder "},
-		{"a pipe", alone, "pipe is not a folder: give the one that holds adapter_config.json"},
+		{"a pipe", alone, "pipe is not a folder. Give the one that holds adapter_config.json"},
 		{"a file of it", filepath.Join(make(gone(models.LoRAConfig)),
 			lora.WeightsName), "is not a folder"},
 		{"a piped config", make(func(f string) error {

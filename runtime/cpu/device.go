@@ -76,7 +76,7 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 }
 
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
-// Nobody has measured amx yet, so it stands below avx512, which is chosen.
+// Prompts take longer with amx (docs/performance.md), so it stands below avx512.
 func ISAs() []string {
 	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512",
 		"vbmi"}

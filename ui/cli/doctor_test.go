@@ -157,8 +157,8 @@ func TestDoctorGolden(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
 	r := doctorJSON(t, 0, "--golden", goldenT2)
-	// seven cases and their sum, in three modes
-	if len(r.Golden) != 3*8 || r.Passed == nil || !*r.Passed {
+	// seven cases and their sum, in four modes
+	if len(r.Golden) != 4*8 || r.Passed == nil || !*r.Passed {
 		t.Errorf("%d rows, passed %v", len(r.Golden), r.Passed)
 	}
 	for _, row := range r.Golden {
@@ -180,14 +180,14 @@ func TestDoctorDamagedGolden(t *testing.T) {
 				missed[row.Mode+" "+row.Case] = true
 			}
 		}
-		const q8 = "int8, dense q8 on 12 bits "
+		const q8, fast = "int8, dense q8 on 12 bits ", "int8-fast, dense q8 "
 		for _, want := range []string{"exact len31", "exact all", "int8 len31", "int8 all",
-			q8 + "len31", q8 + "all"} {
+			q8 + "len31", q8 + "all", fast + "len31", fast + "all"} {
 			if !missed[want] {
 				t.Errorf("changed by %v: %s passes", change, want)
 			}
 		}
-		if len(missed) != 6 {
+		if len(missed) != 8 {
 			t.Errorf("changed by %v: misses %v", change, missed)
 		}
 		code, stdout, stderr := runDoctor(t, "--golden", dir)
@@ -205,7 +205,7 @@ func TestDoctorRefuses(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{[]string{"--golden", t.TempDir()}, exitFailure, "cannot be run"},
+		{[]string{"--golden", t.TempDir()}, exitUsage, "cases.json"},
 		{[]string{"--golden"}, exitUsage, ""},
 		{[]string{"20b"}, exitUsage, "takes no arguments"},
 		{[]string{"--gold", "x"}, exitUsage, "--golden"},
@@ -263,7 +263,7 @@ func TestSelftestSeesAFault(t *testing.T) {
 		dev    engine.Device
 		failed string
 		skips  int
-	}{{dev, "", 0}, {faulty{dev}, "unembed", 6 * len(cpu.ISAs())}} {
+	}{{dev, "", 0}, {faulty{dev}, "unembed", 8 * len(cpu.ISAs())}} {
 		var r doctor.Report
 		var out bytes.Buffer
 		extent := doctor.Extent{Shapes: enginetest.Small()[:1]}

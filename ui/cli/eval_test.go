@@ -143,7 +143,7 @@ func TestEvalRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"gpqa":                         "--data",
 		"gpqa --data /nonexistent":     "no such file",
-		"gpqa --data x --fetch y":      "Give one",
+		"gpqa --data . --fetch y":      "Give one",
 		"gpqa --fetch false":           "exit status 1",
 		"aime25 --fetch echo":          "no questions",
 		"gpqa --reasoning-effort none": "low, medium or high",

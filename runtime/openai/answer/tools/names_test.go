@@ -22,6 +22,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 	servers "github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
 // What clients allow and forbid by name holds for the tools that their server calls exactly so.
@@ -105,7 +106,11 @@ func namedServers(t *testing.T) (*httptest.Server, *answertest.Model, *target) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := servers.Open(t.Context(), servers.Options{Config: config})
+	listed, notes, err := mcp.Config(config)
+	if err != nil || len(notes) > 0 {
+		t.Fatal(err, notes)
+	}
+	all, err := servers.Open(t.Context(), servers.Options{Listed: listed})
 	if err != nil || len(all.Notes) > 0 {
 		t.Fatal(err, all.Notes)
 	}
