@@ -249,9 +249,9 @@ void panel_dense_q8(float* sums, DenseRows<S, R> rows, const typename S::DenseQ*
 
 // Rows [r, r + rows) with rows <= R * kLanes, for all n tokens.
 template <class S, int R>
-void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q,
-                   const float* const* d, int64_t n, const uint8_t* w, int64_t nb, int64_t r,
-                   int64_t rows, const uint16_t* bias) {
+void rows_dense_q8(float* y, int64_t ldy, const typename S::DenseQ* const* q, const float* const* d,
+                   int64_t n, const uint8_t* w, int64_t nb, int64_t r, int64_t rows,
+                   const uint16_t* bias) {
   constexpr int64_t kTokens = R > S::kRowVectorsDenseQ8 ? kDenseFew : kQ8Tokens;
   alignas(64) float sums[kTokens * R * S::kLanes];
   const int64_t group_bytes = nb * kDenseBlockBytes;

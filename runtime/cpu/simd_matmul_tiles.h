@@ -164,8 +164,7 @@ void matmul_mxfp4_q8_tiles(float* y, int64_t ldy, const int8_t* const* q, const 
 // Of int16_t or int8_t inputs: Kernels.matmul_q8 and matmul_q8_q8.
 template <class S, class Q>
 void matmul_dense_tiles(float* y, int64_t ldy, const Q* const* q, const float* const* d, int64_t n,
-                        const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
-                        const uint16_t* bias) {
+                        const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   S::begin();
   for (int64_t r = r0; r < r1; r += 2 * S::kLanes) {
     const int64_t rows = smaller(2 * S::kLanes, r1 - r), nb = k / kMxBlock;

@@ -158,8 +158,8 @@ struct Bench {
       });
       snprintf(name, sizeof name, "dense q8 q8 n=%lld", static_cast<long long>(n));
       stream(name, 34 * nb, [&](int64_t r0, int64_t) {
-        k.matmul_q8_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 34, kHidden,
-                       0, 64, nullptr);
+        k.matmul_q8_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 34, kHidden, 0,
+                       64, nullptr);
       });
     }
     const int64_t rows = 576;
@@ -223,9 +223,9 @@ struct Bench {
 int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   Bench bench(argc > 2 ? atoi(argv[2]) : 9);
-  for (const Kernels* k : {kernels_scalar(), kernels_neon(), kernels_i8mm(), kernels_bf16(),
-                           kernels_avx2(), kernels_avxvnni(), kernels_avx512(), kernels_vbmi(),
-                           kernels_amx()}) {
+  for (const Kernels* k :
+       {kernels_scalar(), kernels_neon(), kernels_i8mm(), kernels_bf16(), kernels_avx2(),
+        kernels_avxvnni(), kernels_avx512(), kernels_vbmi(), kernels_amx()}) {
     if (k != nullptr && (*only == 0 || strcmp(only, k->name) == 0)) bench.run(*k);
   }
 }
