@@ -237,13 +237,6 @@ func oneOf(to *string, name, usage string, words ...string) cli.Flag {
 	return choice(name, *to, usage, func(word string) { *to = word }, words...)
 }
 
-func list(to *[]string, name, usage string) cli.Flag {
-	return parsed(name, "", usage, "", func(v string) bool {
-		*to = listOf(v)
-		return true
-	})
-}
-
 // listOf reads a list with commas, or the JSON list of vLLM's command line.
 func listOf(s string) (list []string) {
 	for o := range strings.SplitSeq(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
