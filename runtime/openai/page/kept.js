@@ -41,6 +41,7 @@ async function openKept() {
   }
   byUse();
 }
+const opened = Date.now();
 const byUse = () => chats.sort((a, b) => b.used - a.used);
 
 // treeOf makes a tree of a conversation of the page before this one, whose turns were a list.
@@ -52,7 +53,7 @@ function treeOf(old, at) {
     parent = id;
     return turn;
   });
-  return { id: old.id, title: old.title, used: Date.now() - at - 1, leaf: parent, turns };
+  return { id: old.id, title: old.title, used: opened - at, leaf: parent, turns };
 }
 async function takeOver() {
   const old = kept.read("chats", []);
