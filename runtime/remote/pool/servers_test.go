@@ -1,0 +1,183 @@
+// Servers that start late, end early or cannot be used, and what a person reads of them.
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// shorten makes the waits of this package short for a test.
+func shorten(t *testing.T) {
+	look, say := lookTime, sayWaiting
+	lookTime, sayWaiting = 50*time.Millisecond, 60*time.Millisecond
+	t.Cleanup(func() { lookTime, sayWaiting = look, say })
+}
+
+// A server that is being started does not listen at first, and its first answer takes longer than a
+// look may: it is waited for, which is reported. Another one that is up is not kept from work.
+func TestServersThatStart(t *testing.T) {
+	shorten(t)
+	place, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := place.Addr().String()
+	place.Close()
+	f := newFake(t)
+	f.set(func() { f.warm = 5 * lookTime })
+	var late *httptest.Server
+	clock := time.AfterFunc(3*lookTime, func() {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		late = &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
+		late.Start()
+	})
+	var notes []string
+	began := time.Now()
+	p, err := Open(t.Context(), Options{URLs: []string{"http://" + address}, Starting: true,
+		Model: "openai/gpt-oss-20b", Check: 10 * time.Millisecond,
+		Notify: func(text string) { notes = append(notes, text) }})
+	if err != nil {
+		t.Fatal(err, clock.Stop())
+	}
+	if took := time.Since(began); took < 8*lookTime || p.Ready() != nil {
+		t.Errorf("after %v: %v", took, p.Ready())
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "waiting for the first answer of "+
+		"http://"+address+": ") || strings.Contains(all, "again") || strings.Contains(all, "not used") {
+		t.Error(all)
+	}
+	late.Close()
+
+	quick := newFake(t)
+	f.set(func() { f.warm = 10 * lookTime })
+	notes = nil
+	m, p := open(t, &notes, f, quick)
+	if p.up() != 1 {
+		t.Errorf("%d are up", p.up())
+	}
+	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "the slow one is used", func() bool { return p.up() == 2 })
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, f.URL+" is not used yet: ") ||
+		!strings.Contains(all, f.URL+" answers again") {
+		t.Error(all)
+	}
+}
+
+// What a person reads of a server that is gone names its address once.
+func TestReportOfAServerThatIsGone(t *testing.T) {
+	var notes []string
+	f := newFake(t)
+	m, p := open(t, &notes, f)
+	f.Close()
+	eventually(t, "it is taken out", func() bool { return p.up() == 0 })
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprint(notes); all != "["+f.URL+" is no longer used: connection refused]" {
+		t.Error(all)
+	}
+}
+
+// One that ends while it is waited for ends the wait, with its reason.
+func TestServerThatEndsAsItStarts(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("vLLM ended: exit status 1")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	_, err := Open(ctx, Options{URLs: []string{"http://127.0.0.1:1"}, Starting: true,
+		Check: 10 * time.Millisecond})
+	if err == nil || err.Error() != why.Error() {
+		t.Error(err)
+	}
+}
+
+// Close ends what runs: a server that is asked to stop waits for its open streams.
+func TestCloseEndsWhatRuns(t *testing.T) {
+	f := newFake(t)
+	m, p := open(t, nil, f)
+	r := user("[[slow 1ms]] [[say " + strings.Repeat("and on ", 5000) + "]]")
+	turn, err := m.Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Next()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server has no more work", func() bool { return f.sched.Stats().Running == 0 })
+	for ok := true; ok; {
+		_, ok = turn.Next()
+	}
+	if d := turn.Result().Done; d.Finish != session.FinishCancelled || p.Stats().Running != 0 {
+		t.Errorf("%+v, %d run", d, p.Stats().Running)
+	}
+}
+
+func TestServersThatCannotBeUsed(t *testing.T) {
+	f := newFake(t)
+	for _, o := range []Options{{URLs: []string{f.URL}, Model: "gpt-4"},
+		{URLs: []string{"http://127.0.0.1:1"}}, {URLs: []string{"ftp://x"}}, {}} {
+		if _, err := Open(t.Context(), o); err == nil {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// Servers that all fail end a turn with an error, and the next one works when one is back.
+func TestNoServer(t *testing.T) {
+	a, b := newFake(t), newFake(t)
+	m, p := open(t, nil, a, b)
+	for _, f := range []*fake{a, b} {
+		f.set(func() { f.down = true })
+	}
+	for range 3 {
+		if _, err := m.Start(t.Context(), user("[[say Yes.]]")); !errors.Is(err,
+			session.ErrUnavailable) {
+			t.Error(err)
+		}
+	}
+	if err := p.Ready(); !errors.Is(err, session.ErrUnavailable) {
+		t.Error(err)
+	}
+	a.set(func() { a.down = false })
+	eventually(t, "the server is taken in again", func() bool { return p.up() == 1 })
+	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
+		t.Errorf("%+v", got)
+	}
+	bad := newFake(t)
+	bad.spoil = func(tokens int) string {
+		if tokens == 2 {
+			return "cut"
+		}
+		return ""
+	}
+	over, _ := open(t, nil, bad)
+	got := say(t, over, user("[[say Yes.]]"))
+	var broken *sched.EngineError
+	if got.Done.Finish != session.FinishError || !errors.As(got.Done.Err, &broken) &&
+		!errors.Is(got.Done.Err, session.ErrUnavailable) {
+		t.Errorf("%+v", got.Done)
+	}
+}
