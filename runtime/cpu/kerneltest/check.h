@@ -97,6 +97,8 @@ void test_schedule(Checker& check);
 void test_matmul(const Kernels& k, Checker& check);
 // Its part on 8-bit and 12-bit inputs.
 void test_matmul_q8(const Kernels& k, Checker& check);
+// Its part on dense weights.
+void test_dense(const Kernels& k, Checker& check);
 // Where the table has matmul_bf16_halves.
 void test_halves(const Kernels& k, Checker& check);
 void test_rows(const Kernels& k, Checker& check);
