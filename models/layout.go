@@ -5,6 +5,8 @@ package models
 // the engine asks for these names.
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 
 	"github.com/ossrun/ossrun/models/safetensors"
@@ -37,6 +39,33 @@ func (t TensorSpec) Bytes() int64 {
 		n *= int64(d)
 	}
 	return n
+}
+
+// FileHeader is what stands before these tensors' bytes in a safetensors file, and at which byte of
+// the file each begins.
+func FileHeader(list []TensorSpec, metadata map[string]string) (head []byte,
+	places map[string]int64) {
+	type info struct {
+		DType   DType    `json:"dtype"`
+		Shape   []int    `json:"shape"`
+		Offsets [2]int64 `json:"data_offsets"`
+	}
+	fields, at := map[string]any{"__metadata__": metadata}, int64(0)
+	places = map[string]int64{}
+	for _, t := range list {
+		places[t.Name] = at
+		fields[t.Name] = info{t.DType, t.Shape, [2]int64{at, at + t.Bytes()}}
+		at += t.Bytes()
+	}
+	text, _ := json.Marshal(fields) // of plain values
+	for len(text)%8 != 0 {
+		text = append(text, ' ')
+	}
+	head = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	for name := range places {
+		places[name] += int64(len(head))
+	}
+	return head, places
 }
 
 // Tensors lists the checkpoint's tensors, layer by layer between embedding and unembedding.

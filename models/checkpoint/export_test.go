@@ -1,5 +1,7 @@
 package checkpoint
 
+import "time"
+
 // AheadPart is a file that ReadAhead reads, and the stretches of it that it leaves out.
 type AheadPart struct {
 	Path    string
@@ -17,4 +19,10 @@ func (f Found) Ahead(replaced Replaced) (list []AheadPart, need int64, err error
 		list = append(list, part)
 	}
 	return list, need, err
+}
+
+// SetSettling makes files count as settled at once, or never.
+func SetSettling(d time.Duration) (before time.Duration) {
+	before, settling = settling, d
+	return before
 }

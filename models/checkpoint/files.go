@@ -5,6 +5,7 @@ package checkpoint
 // is read for it.
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,6 +21,16 @@ type FileState struct {
 	Changed       int64 // likewise
 	Device, Inode uint64
 	Scale         string // of an adapter's file: how much of it is added
+}
+
+// String is one line with all of it.
+func (s FileState) String() string {
+	line := fmt.Sprintf("%q size %d modified %d changed %d device %d inode %d", s.Path, s.Size,
+		s.Modified, s.Changed, s.Device, s.Inode)
+	if s.Scale != "" {
+		line += " scale " + s.Scale
+	}
+	return line
 }
 
 // ChangedSince tells whether the file was changed at or after a time.

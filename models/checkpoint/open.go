@@ -4,7 +4,7 @@
 // check: its Spec, and the name, type and shape of every tensor that the Spec calls for, have been
 // checked against the files. Whatever else a file says is refused in one sentence. Weights are
 // views of mapped memory; only those of a GGUF file are copied, into the order that the engine
-// reads, and those that a LoRA adapter changes.
+// reads, until a file in that order is kept, and those that a LoRA adapter changes.
 package checkpoint
 
 // Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor
@@ -42,7 +42,7 @@ type Checkpoint struct {
 	bytes   int64
 	states  FileStates
 	close   []func() error
-	gguf    *gguf.Weights // of a GGUF model; nil where tensors are views of the files
+	gguf    *gguf.Weights // of a GGUF file in its own order; nil where tensors are views of files
 	adapted *adapted      // of a model with adapters; else nil
 }
 
@@ -133,15 +133,19 @@ func (c *Checkpoint) mark(paths []string) error {
 	return nil
 }
 
-// openGGUF reserves the weights' memory. Weights are read when they are asked for, or all at once
-// by Checkpoint.Load.
+// openGGUF maps the weights where an earlier start has left them in the released order, else
+// reserves their memory: they are read when they are asked for, or all at once by Checkpoint.Load.
 func openGGUF(m *gguf.Model) (*Checkpoint, error) {
-	weights, err := m.OpenWeights()
-	if err != nil {
-		return nil, err
+	states := statesOf(m.Files())
+	c := openOrdered(m, states)
+	if c == nil {
+		weights, err := m.OpenWeights()
+		if err != nil {
+			return nil, err
+		}
+		c = &Checkpoint{Spec: m.Spec(), Path: m.Source, bytes: m.Bytes, states: states,
+			gguf: weights, tensors: weights.Tensors, close: []func() error{weights.Close}}
 	}
-	c := &Checkpoint{Spec: m.Spec(), Path: m.Source, bytes: m.Bytes, states: statesOf(m.Files()),
-		gguf: weights, tensors: weights.Tensors, close: []func() error{weights.Close}}
 	if err := c.use(m.Files()); err != nil {
 		c.Close()
 		return nil, err

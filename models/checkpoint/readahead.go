@@ -76,6 +76,14 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	})
 }
 
+// mapped are the files that a start reads: those of the weights, or one that took their place.
+func (f Found) mapped() ([]string, error) {
+	if ordered := f.Ordered(); ordered != "" {
+		return []string{ordered}, nil
+	}
+	return f.files()
+}
+
 // partOfFile is a file without some ranges of it.
 type partOfFile struct {
 	path    string
@@ -84,7 +92,7 @@ type partOfFile struct {
 
 // ahead is what a start needs of which files, and how much memory that takes.
 func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
-	paths, err := f.files()
+	paths, err := f.mapped()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -144,16 +152,20 @@ func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list [
 // of the file. Names are those of the Hugging Face layout; a tensor of another layout is left out
 // if all tensors made from it are.
 func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) {
-	if f.GGUF != nil {
+	paths, err := f.mapped()
+	if err != nil {
+		return nil, err
+	}
+	var spec models.Spec
+	switch ordered := f.Ordered(); {
+	case ordered != "":
+		spec = f.GGUF.Spec()
+	case f.GGUF != nil:
 		return f.GGUF.Without(out), nil
-	}
-	paths, err := f.files()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := models.ReadSpec(f.folder())
-	if err != nil {
-		return nil, err
+	default:
+		if spec, err = models.ReadSpec(f.folder()); err != nil {
+			return nil, err
+		}
 	}
 	var list [][]mapping.Range
 	var original bool

@@ -225,7 +225,7 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 			err = fmt.Errorf("%s: %w", name, errors.Join(err, ignoreClosed(f.Close())))
 		}
 	}()
-	head, places := header(p)
+	head, places := models.FileHeader(p, map[string]string{"format": "pt"})
 	if _, err := f.Write(head); err != nil {
 		return loss, err
 	}
@@ -234,9 +234,9 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 	}
 	var mu sync.Mutex
 	compared := w.compare.next == i
-	w.compare.read = p.reader(f, int64(len(head)), places)
+	w.compare.read = p.reader(f, places)
 	before := done.Load()
-	for stage, jobs := range w.jobs(f, p, int64(len(head)), places, compared, func(l Loss) {
+	for stage, jobs := range w.jobs(f, p, places, compared, func(l Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		loss.Add(l)
@@ -272,13 +272,13 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 }
 
 // reader reads steps of a part's tensors along their first dimension from its file.
-func (p part) reader(f *os.File, begin int64, places map[string]int64) func(name string, first,
-	count int) ([]float32, error) {
+func (p part) reader(f *os.File, places map[string]int64) func(name string, first, count int) (
+	[]float32, error) {
 	return func(name string, first, count int) ([]float32, error) {
 		i := slices.IndexFunc(p, func(t models.TensorSpec) bool { return t.Name == name })
 		step := p[i].Bytes() / int64(p[i].Shape[0])
 		data := make([]byte, int64(count)*step)
-		if _, err := f.ReadAt(data, begin+places[name]+int64(first)*step); err != nil {
+		if _, err := f.ReadAt(data, places[name]+int64(first)*step); err != nil {
 			return nil, err
 		}
 		values := make([]float32, len(data)/2)
@@ -294,39 +294,14 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// header is what stands before the tensors' bytes, and where each lies behind it.
-func header(p part) (head []byte, places map[string]int64) {
-	type info struct {
-		DType   models.DType `json:"dtype"`
-		Shape   []int        `json:"shape"`
-		Offsets [2]int64     `json:"data_offsets"`
-	}
-	list, at := map[string]any{"__metadata__": map[string]string{"format": "pt"}}, int64(0)
-	places = map[string]int64{}
-	for _, t := range p {
-		places[t.Name] = at
-		list[t.Name] = info{t.DType, t.Shape, [2]int64{at, at + t.Bytes()}}
-		at += t.Bytes()
-	}
-	text, _ := json.Marshal(list) // of plain values
-	for len(text)%8 != 0 {
-		text = append(text, ' ')
-	}
-	head = make([]byte, 8, 8+len(text))
-	for i := range 8 {
-		head[i] = byte(len(text) >> (8 * i))
-	}
-	return append(head, text...), places
-}
-
 // pieceBytes bounds what is made of a plain tensor at once.
 const pieceBytes = 16 << 20
 
 // jobs are a file's pieces of work, by stages; each gives the bytes that it has written.
-func (w *writer) jobs(f *os.File, p part, begin int64, places map[string]int64, compared bool,
+func (w *writer) jobs(f *os.File, p part, places map[string]int64, compared bool,
 	lost func(Loss)) (lists [stages][]func() (int64, error)) {
 	put := func(data []byte, at int64) error {
-		_, err := f.WriteAt(data, begin+at)
+		_, err := f.WriteAt(data, at)
 		return err
 	}
 	for _, t := range p {

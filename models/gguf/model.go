@@ -2,7 +2,7 @@ package gguf
 
 // GGUF models, opened where they lie. Their blocks lie differently from what the engine reads (a
 // scale between every 16 bytes, gate and up apart, another order of nibbles), so the weights are
-// put in order on their way into memory and nothing is written to the disk.
+// put in order on their way into memory.
 
 import (
 	"cmp"

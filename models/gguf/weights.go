@@ -198,17 +198,74 @@ func (r rewrite) bytes() int64 {
 
 func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Shape[0]) * p.count }
 
-// do makes one piece.
+// place is where a piece begins in its tensor, or in an expert matrix's blocks, and how long it is
+// there. In the scales, both are the sixteenth part.
+func (p piece) place() (at, length int64) {
+	width := p.rewrite.to.Bytes() / int64(p.rewrite.to.Shape[0])
+	return p.from * width, p.count * width
+}
+
+// do makes one piece where it belongs in memory.
 func (r *Weights) do(p piece, spare *[]byte) error {
 	w := p.rewrite
-	// bytes of the result for one step along the first dimension
-	width := w.to.Bytes() / int64(w.to.Shape[0])
-	to := r.Tensors[w.to.Name].Data[p.from*width:][:p.count*width]
-	var scales []byte
+	at, length := p.place()
+	to, scales := r.Tensors[w.to.Name].Data[at:][:length], []byte(nil)
 	if w.scales != "" {
-		each := width / models.BlockBytes
-		scales = r.Tensors[w.scales].Data[p.from*each:][:p.count*each]
+		scales = r.Tensors[w.scales].Data[at/models.BlockBytes:][:length/models.BlockBytes]
 	}
+	return r.fetch(p, to, scales, r.keep, spare)
+}
+
+// Write makes all tensors anew from the files, whatever is in memory, and gives them to put, a
+// piece at a time; at counts from the tensor's first byte. rest is called before each piece.
+func (r *Weights) Write(rest func() error,
+	put func(tensor string, at int64, data []byte) error) error {
+	r.mu.Lock()
+	keep := r.keep
+	r.mu.Unlock()
+	var buffer, spare []byte
+	for _, w := range r.rewrites {
+		for _, p := range w.pieces() {
+			if err := rest(); err != nil {
+				return err
+			}
+			at, length := p.place()
+			short := int64(0)
+			if w.scales != "" {
+				short = length / models.BlockBytes
+			}
+			if int64(len(buffer)) < length+short {
+				buffer = make([]byte, length+short)
+			}
+			to, scales := buffer[:length], buffer[length:][:short]
+			if err := r.fetch(p, to, scales, keep, &spare); err != nil {
+				return err
+			}
+			if err := put(w.to.Name, at, to); err != nil {
+				return err
+			}
+			if w.scales == "" {
+				continue
+			}
+			if err := put(w.scales, at/models.BlockBytes, scales); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Files are the paths of the files.
+func (r *Weights) Files() (paths []string) {
+	for _, f := range r.files {
+		paths = append(paths, f.file.Name())
+	}
+	return paths
+}
+
+// fetch reads one piece and puts it in order; what was read stays in the page cache with keep.
+func (r *Weights) fetch(p piece, to, scales []byte, keep bool, spare *[]byte) error {
+	w := p.rewrite
 	for i, from := range w.from {
 		t := from.tensor
 		elements, size, _ := t.Type.Block()
@@ -216,7 +273,7 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 		f := r.files[t.File]
 		begin := t.Begin + (from.first+p.from)*stride
 		source := f.data[begin : begin+stride*p.count]
-		given, err := mapping.Read(f.file, begin, source, r.keep)
+		given, err := mapping.Read(f.file, begin, source, keep)
 		if err != nil {
 			return fmt.Errorf("reading %s of %s: %w", t.Name, f.name, err)
 		}

@@ -239,7 +239,7 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint,
 	if free, err := store.Free(folder); err == nil && free < at.room*size {
 		return fmt.Errorf("%s has %d bytes of disk free, %d are wanted", folder, free, at.room*size)
 	}
-	f, unmark, err := begin(folder)
+	f, unmark, err := store.Create(folder, making)
 	if err != nil {
 		return err
 	}
@@ -254,29 +254,6 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint,
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
-}
-
-// begin makes a file and marks it as in use. If another process takes it for a dead process's file
-// before the mark, begin makes another one.
-func begin(folder string) (f *os.File, unmark func(), err error) {
-	for range 100 {
-		if f, err = os.CreateTemp(folder, making+"*"); err != nil {
-			return nil, nil, err
-		}
-		if runtime.GOOS == "windows" { // Windows neither deletes nor renames open files
-			return f, func() {}, nil
-		}
-		mark, refused := store.Use(f.Name())
-		if refused == nil {
-			if _, err = os.Stat(f.Name()); err == nil {
-				return f, func() { mark.Close() }, nil
-			}
-			mark.Close()
-		}
-		err = errors.Join(err, refused)
-		f.Close()
-	}
-	return nil, nil, err
 }
 
 // making begins the name of a file in the making.

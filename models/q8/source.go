@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/mapping"
@@ -27,8 +26,8 @@ import (
 // sourceSuffix ends the name of a record.
 const sourceSuffix = ".source"
 
-// settled is longer than the resolution of any file system's times.
-var settled = 2 * time.Second
+// settled is changed by tests.
+var settled = checkpoint.Settling
 
 // Ready gives the path of a model's copy, if it is in the folder and the model's files have not
 // changed since it was made or last found to match them; else "". It reads no weight.
@@ -142,12 +141,7 @@ func recordPath(folder string, states []checkpoint.FileState) string {
 func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {
-		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d", s.Path, s.Size,
-			s.Modified, s.Changed, s.Device, s.Inode)
-		if s.Scale != "" {
-			text.WriteString(" scale " + s.Scale)
-		}
-		text.WriteString("\n")
+		fmt.Fprintln(&text, s)
 	}
 	return text.String()
 }

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // ErrLocked says that another process holds a lock.
@@ -72,6 +73,29 @@ func Use(path string) (io.Closer, error) {
 		return nil, fmt.Errorf("%s is being deleted by ossrun rm", filepath.Base(path))
 	}
 	return f, nil
+}
+
+// Create makes a file in the folder, whose name begins with prefix, and marks it as in use. If
+// another process takes it for a dead process's file before the mark, Create makes another one.
+func Create(folder, prefix string) (f *os.File, unmark func(), err error) {
+	for range 100 {
+		if f, err = os.CreateTemp(folder, prefix+"*"); err != nil {
+			return nil, nil, err
+		}
+		if runtime.GOOS == "windows" { // Windows neither deletes nor renames open files
+			return f, func() {}, nil
+		}
+		mark, refused := Use(f.Name())
+		if refused == nil {
+			if _, err = os.Stat(f.Name()); err == nil {
+				return f, func() { mark.Close() }, nil
+			}
+			mark.Close()
+		}
+		err = errors.Join(err, refused)
+		f.Close()
+	}
+	return nil, nil, err
 }
 
 // RemoveUnused deletes a file, unless a process has marked it with Use or there are no locks.

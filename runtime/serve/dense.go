@@ -80,11 +80,15 @@ func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked,
 	return released, room, len(found.FileStates().Files) > 0
 }
 
+// behind is what is done for a loaded model while nothing runs.
 type behind struct {
-	folder string
+	copies string // where its 8-bit copy is made; "" where none is
 	stop   context.CancelFunc
 	done   chan struct{}
 }
+
+// workBehind is one work; rest waits until no turn runs, and its error ends the work.
+type workBehind func(ctx context.Context, rest func() error)
 
 // end ends it and waits; nil: there is none.
 func (b *behind) end() {
@@ -94,18 +98,17 @@ func (b *behind) end() {
 	}
 }
 
-// copyBehind makes the copy of a loaded model while nothing runs, and has the model loaded again
-// with it.
-func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string) {
+// copyDense makes the copy of a loaded model, and has the model loaded again with it.
+func (m *Models) copyDense(model *Model, found checkpoint.Found, folder string) workBehind {
 	later := m.options.Later
-	m.workBehind(model, folder, func(ctx context.Context, rest func() error) {
+	return func(ctx context.Context, rest func() error) {
 		err := q8.Make(model.ckpt, folder, rest)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
 				"cannot be made: %s; --dense bf16 asks for no copy", found.Name, err))
-		case q8.Ready(found, folder) == "" || found.GGUF != nil:
+		case q8.Ready(found, folder) == "" || !model.ckpt.Mapped():
 			// files that were just written have no record yet; those of a GGUF file are read for
 			// half a minute: the next load takes the copy
 			later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
@@ -124,14 +127,34 @@ func (m *Models) copyBehind(model *Model, found checkpoint.Found, folder string)
 					}
 				})
 		}
-	})
+	}
 }
 
-// checkBehind reads the copy of a loaded model while nothing runs, once a day. A damaged one is
-// named, and the model is loaded again without it, which makes another.
-func (m *Models) checkBehind(model *Model, found checkpoint.Found, folder string) {
+// order writes a GGUF model's weights in the released order.
+func (m *Models) order(model *Model, found checkpoint.Found) workBehind {
 	later := m.options.Later
-	m.workBehind(model, folder, func(ctx context.Context, rest func() error) {
+	return func(ctx context.Context, rest func() error) {
+		if found.Ordered() != "" {
+			return // beside an adapter's model, which has written it
+		}
+		switch err := model.ckpt.Order(rest); {
+		case ctx.Err() != nil:
+		case err != nil:
+			later(fmt.Sprintf("each start puts the weights of %s in order, since they cannot be "+
+				"kept so: %s; ossrun import %s --out FOLDER writes a checkpoint where there is "+
+				"room", found.Name, err, found.Path))
+		default:
+			later(fmt.Sprintf("the weights of %s are kept in order now, for the next start; "+
+				"ossrun rm %s deletes that", found.Name, found.Path))
+		}
+	}
+}
+
+// checkDense reads the copy of a loaded model once a day. A damaged one is named, and the model is
+// loaded again without it, which makes another.
+func (m *Models) checkDense(model *Model, found checkpoint.Found, folder string) workBehind {
+	later := m.options.Later
+	return func(ctx context.Context, rest func() error) {
 		for {
 			err := q8.Check(q8.Ready(found, folder), rest)
 			if errors.Is(err, q8.ErrDamaged) {
@@ -151,24 +174,24 @@ func (m *Models) checkBehind(model *Model, found checkpoint.Found, folder string
 			case <-time.After(checkEvery):
 			}
 		}
-	})
+	}
 }
 
-// workBehind does a work on a loaded model's copy, whose rest waits until no turn runs, until the
-// model is closed.
-func (m *Models) workBehind(model *Model, folder string,
-	work func(ctx context.Context, rest func() error)) {
+// doBehind does works for a loaded model, one after the other, until the model is closed.
+func (m *Models) doBehind(model *Model, copies string, works []workBehind) {
 	ctx, stop := context.WithCancel(m.ctx)
-	model.behind = &behind{folder, stop, make(chan struct{})}
+	model.behind = &behind{copies, stop, make(chan struct{})}
 	go func() {
 		defer close(model.behind.done)
 		defer stop()
-		work(ctx, func() error {
-			m.loaded.mu.Lock()
-			defer m.loaded.mu.Unlock()
-			m.loaded.awaitAll(ctx)
-			return ctx.Err()
-		})
+		for _, work := range works {
+			work(ctx, func() error {
+				m.loaded.mu.Lock()
+				defer m.loaded.mu.Unlock()
+				m.loaded.awaitAll(ctx)
+				return ctx.Err()
+			})
+		}
 	}()
 }
 
@@ -180,11 +203,11 @@ func (m *Model) denseLine() string {
 	switch {
 	case m.dense == engine.DenseQ8:
 		return "dense weights: in 8 bits; --dense bf16 keeps the released ones"
-	case m.behind != nil:
+	case m.behind != nil && m.behind.copies != "":
 		size, _ := q8.Size(m.ckpt.Spec)
 		return fmt.Sprintf("dense weights: as released (bf16) until their 8-bit copy is made "+
 			"(%s in %s) while nothing runs; --dense q8 makes it before the first answer, "+
-			"--dense bf16 makes none", gb(size), m.behind.folder)
+			"--dense bf16 makes none", gb(size), m.behind.copies)
 	}
 	return ""
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -39,7 +38,7 @@ const demoContext = 16384
 // agents can work with it. Where there is room for less, the other model is unloaded.
 const swapContext = 32768
 
-// slowStart is a load of a GGUF file after which a copy that is mapped as it is is worth its disk.
+// slowStart is a load of a GGUF file after which one in the released order is worth its disk.
 var slowStart = 10 * time.Second
 
 // ModelError is a model that is damaged or does not fit.
@@ -56,7 +55,7 @@ type Model struct {
 	backend engine.Backend
 	engine  engine.Engine
 	dense   string     // type of the engine's dense weights; "" where servers compute it
-	behind  *behind    // makes the 8-bit copy; nil: nobody does
+	behind  *behind    // works for later starts; nil: nobody does
 	servers *pool.Pool // make its tokens; nil: engine does
 
 	// reopen opens a backend in place of one whose device has failed; nil: that goes on.
@@ -174,18 +173,26 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		m.options.Notify(found.Name + ": " + slow)
 	}
 	notes := Notes(found.Words())
-	if took := time.Since(began); found.GGUF != nil && took > slowStart {
-		notes = append(notes, fmt.Sprintf("each start puts the weights of this GGUF file in "+
-			"order, which took %.0f s. Run `ossrun import %s` once for a copy that starts at once "+
-			"(%.1f GB)", took.Seconds(), found.Path, float64(found.Bytes)/1e9))
+	var works []workBehind
+	copies := ""
+	if copyable {
+		copies = s.DenseCache
+		works = append(works, m.copyDense(model, found, s.DenseCache))
+	}
+	if took := time.Since(began); found.GGUF != nil && !model.ckpt.Mapped() && took > slowStart {
+		notes = append(notes, fmt.Sprintf("putting the weights of this GGUF file in order took "+
+			"%.0f s. While nothing runs they are written in that order (%s in %s), for the next "+
+			"start", took.Seconds(), gb(found.Bytes), checkpoint.OrderedFolder()))
+		works = append(works, m.order(model, found))
+	}
+	if !copyable && s.Dense == engine.DenseQ8 && s.DenseCache != "" {
+		works = append(works, m.checkDense(model, found, s.DenseCache))
 	}
 	for _, note := range notes {
 		m.options.Notify(found.Name + ": " + note)
 	}
-	if copyable {
-		m.copyBehind(model, found, s.DenseCache)
-	} else if s.Dense == engine.DenseQ8 && s.DenseCache != "" {
-		m.checkBehind(model, found, s.DenseCache)
+	if len(works) > 0 {
+		m.doBehind(model, copies, works)
 	}
 	return model, nil
 }
@@ -193,7 +200,8 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 // shares is how many bytes of what another model has planned are this one's experts too: both map
 // the same files. Those of a GGUF file, and of the demo, are in memory of each model's own.
 func (m *Model) shares(o *Model) (bytes int64) {
-	if m.ckpt.Path == "" || m.ckpt.Path != o.ckpt.Path || gguf.Is(m.ckpt.Path) {
+	if m.ckpt.Path == "" || m.ckpt.Path != o.ckpt.Path || !m.ckpt.Mapped() ||
+		!o.ckpt.Mapped() {
 		return 0
 	}
 	for _, t := range m.ckpt.Spec.Tensors() {
@@ -232,7 +240,7 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	}()
 	defer func() { <-tables }()
 	spec := m.ckpt.Spec
-	if found.GGUF != nil || found.Demo {
+	if found.Demo || found.GGUF != nil && !m.ckpt.Mapped() {
 		r.OnDisk = 0 // their weights are unpacked into memory
 	}
 	if spec.Vocab != token.VocabSize {
@@ -287,7 +295,7 @@ func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.C
 	}
 	_, free := b.Memory()
 	err := p.during("reading "+found.Name, func(show func(done, total int64)) error {
-		if found.GGUF == nil || onGPU(b) {
+		if ckpt.Mapped() || found.Demo || onGPU(b) {
 			return found.ReadAhead(ctx, free, replaced, show)
 		}
 		return ckpt.Load(ctx, free, replaced.Does, show)

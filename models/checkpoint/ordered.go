@@ -1,0 +1,209 @@
+package checkpoint
+
+// A GGUF model's weights in the released order, in a file of the cache: written while nothing else
+// runs, and mapped by later starts as a released checkpoint is.
+//
+// What must stay true: a file that is there is whole, and made of exactly those GGUF files that its
+// name follows from, by their paths and what the system says of them. It is written under another
+// name and renamed when it is on the disk. One that cannot be used costs nothing but time: the GGUF
+// files are read as if it were not there.
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+const (
+	orderedVersion = 1 // changes with the order of the weights; older files are removed
+	orderedSuffix  = ".safetensors"
+	orderedMaking  = ".making-"
+	// MostOrdered is how many files stay: the one that was written last, and one more.
+	MostOrdered  = 2
+	orderedSync  = 64 << 20 // so that the disk is never far behind
+	metaVersion  = "ossrun"
+	metaGGUF     = "gguf" // the files' paths, a line each
+	orderedSpace = 2      // times its size must be free, since nobody asked for it
+)
+
+// Settling is longer than the resolution of any file system's times: a file that was changed so
+// shortly before it was read could change again without a new time.
+const Settling = 2 * time.Second
+
+// settling is changed by tests.
+var settling = Settling
+
+// OrderedFolder is where these files lie.
+func OrderedFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "gguf") }
+
+// orderedPath is where that of GGUF files in these states is; "" where no change can be seen.
+func orderedPath(states FileStates) string {
+	if len(states.Files) == 0 {
+		return ""
+	}
+	hash := sha256.New()
+	fmt.Fprintln(hash, metaVersion, orderedVersion)
+	for _, s := range states.Files {
+		fmt.Fprintln(hash, s)
+	}
+	return filepath.Join(OrderedFolder(), hex.EncodeToString(hash.Sum(nil)[:16])+orderedSuffix)
+}
+
+// Ordered is the path of a GGUF model's weights in the released order; "" where there is none.
+func (f Found) Ordered() string {
+	if f.GGUF == nil {
+		return ""
+	}
+	return orderedFor(statesOf(f.GGUF.Files()))
+}
+
+// orderedFor is the path if there is a file.
+func orderedFor(states FileStates) string {
+	path := orderedPath(states)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// openOrdered maps a model's weights in the released order; nil where that cannot be.
+func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
+	path := orderedFor(states)
+	if path == "" {
+		return nil
+	}
+	c := &Checkpoint{Spec: m.Spec(), Path: m.Source, states: states}
+	err := c.mark([]string{path})
+	if err == nil {
+		var file *safetensors.File
+		if file, err = safetensors.Open(path); err == nil {
+			c.close = append(c.close, file.Close)
+			err = c.check([]*safetensors.File{file}, nil)
+		}
+	}
+	if err != nil {
+		c.Close()
+		store.RemoveUnused(path)
+		return nil
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // it was used last; else it only leaves sooner
+	return c
+}
+
+// Mapped tells whether the weights are views of files. Those of the demo, and of a GGUF file that
+// is not in the released order, are in memory of their own.
+func (c *Checkpoint) Mapped() bool { return c.gguf == nil && c.Path != "" }
+
+// Order writes a GGUF model's weights in the released order, a piece at a time, from its files.
+// rest is called before each piece, which takes some milliseconds; its error ends the work.
+func (c *Checkpoint) Order(rest func() error) (err error) {
+	files := c.gguf.Files()
+	states := statesOf(files)
+	path, folder := orderedPath(states), OrderedFolder()
+	if path == "" {
+		return fmt.Errorf("this system does not tell when a file was changed")
+	}
+	for _, s := range states.Files {
+		if s.ChangedSince(states.Seen.Add(-settling)) {
+			return fmt.Errorf("%s was just changed", filepath.Base(s.Path))
+		}
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	ForgetOrdered(MostOrdered - 1)
+	if free, err := store.Free(folder); err == nil && free < orderedSpace*c.bytes {
+		return fmt.Errorf("%s has %.1f GB free, %.1f GB are wanted", folder, float64(free)/1e9,
+			float64(orderedSpace*c.bytes)/1e9)
+	}
+	f, unmark, err := store.Create(folder, orderedMaking)
+	if err != nil {
+		return err
+	}
+	defer unmark()
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+			err = fmt.Errorf("writing %s: %w", path, err)
+		}
+	}()
+	if err = c.writeOrdered(f, states, rest); err != nil {
+		return err
+	}
+	if !slices.Equal(statesOf(files).Files, states.Files) {
+		return fmt.Errorf("%s changed meanwhile", filepath.Base(c.Path))
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// writeOrdered fills the file and closes it.
+func (c *Checkpoint) writeOrdered(f *os.File, states FileStates, rest func() error) error {
+	var paths []string
+	for _, s := range states.Files {
+		paths = append(paths, s.Path)
+	}
+	head, places := models.FileHeader(c.Spec.Tensors(), map[string]string{
+		metaVersion: strconv.Itoa(orderedVersion), metaGGUF: strings.Join(paths, "\n")})
+	_, err := f.Write(head)
+	unsynced := 0
+	if err == nil {
+		err = c.gguf.Write(rest, func(tensor string, at int64, data []byte) error {
+			if _, err := f.WriteAt(data, places[tensor]+at); err != nil {
+				return err
+			}
+			if unsynced += len(data); unsynced < orderedSync {
+				return nil
+			}
+			unsynced = 0
+			return f.Sync()
+		})
+	}
+	return cmp.Or(err, f.Chmod(0o644), f.Sync(), f.Close())
+}
+
+// ForgetOrdered removes what dead processes left, files whose GGUF files are gone or others now,
+// and all but the most of the rest, those that were used last. What a running ossrun uses stays.
+func ForgetOrdered(most int) {
+	left, _ := filepath.Glob(filepath.Join(OrderedFolder(), orderedMaking+"*")) // it is well formed
+	for _, path := range left {
+		store.RemoveUnused(path)
+	}
+	type aged struct {
+		path string
+		used time.Time
+	}
+	var list []aged
+	all, _ := filepath.Glob(filepath.Join(OrderedFolder(), "*"+orderedSuffix)) // likewise
+	for _, path := range all {
+		header, err := safetensors.Inspect(path)
+		stat, refused := os.Stat(path)
+		if err == nil && refused == nil {
+			version, _ := strconv.Atoi(header.Metadata[metaVersion])
+			of := statesOf(strings.Split(header.Metadata[metaGGUF], "\n"))
+			if version > orderedVersion || orderedPath(of) == path {
+				list = append(list, aged{path, stat.ModTime()})
+				continue
+			}
+		}
+		store.RemoveUnused(path)
+	}
+	slices.SortFunc(list, func(a, b aged) int { return b.used.Compare(a.used) })
+	for _, old := range list[min(most, len(list)):] {
+		store.RemoveUnused(old.path)
+	}
+}

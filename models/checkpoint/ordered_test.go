@@ -1,0 +1,266 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// ordering gives the test a cache of its own, in which files count as settled at once.
+func ordering(t *testing.T) {
+	t.Helper()
+	t.Cleanup(xdg.Reload) // once the variable is what it was
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	xdg.Reload()
+	before := checkpoint.SetSettling(-time.Hour)
+	t.Cleanup(func() { checkpoint.SetSettling(before) })
+}
+
+// written makes a GGUF file of T1 in a folder of its own.
+func written(t *testing.T, style modeltest.GGUFStyle, files int) (path string) {
+	t.Helper()
+	path, err := modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "tune", style, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func found(t *testing.T, path string) checkpoint.Found {
+	t.Helper()
+	f, err := checkpoint.Resolve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.FileStates().Files) == 0 {
+		t.Skip("this system does not tell when a file was changed")
+	}
+	return f
+}
+
+func opened(t *testing.T, path string) *checkpoint.Checkpoint {
+	t.Helper()
+	c, err := found(t, path).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func always() error { return nil }
+
+// order writes the ordered weights of a GGUF file and gives their place.
+func order(t *testing.T, path string) string {
+	t.Helper()
+	c := opened(t, path)
+	if err := c.Order(always); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return found(t, path).Ordered()
+}
+
+// TestOrdered: the next start maps what the first one has written, and every tensor has the bytes
+// that the GGUF file gives; so do those that are read ahead, with some of them replaced.
+func TestOrdered(t *testing.T) {
+	for _, style := range []modeltest.GGUFStyle{modeltest.LlamaBF16, modeltest.LlamaQ8,
+		modeltest.Ollama} {
+		ordering(t)
+		path := written(t, style, 2)
+		first, rests := openGGUF(t, path), 0
+		if first.Mapped() {
+			t.Fatal("it is mapped before it was written")
+		}
+		if err := first.Order(func() error { rests++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if rests < len(first.Spec.Tensors()) {
+			t.Errorf("%d rests", rests)
+		}
+		f, again := found(t, path), opened(t, path)
+		if !again.Mapped() || again.Path != first.Path || again.Spec.Name != first.Spec.Name ||
+			again.Bytes() != first.Bytes() ||
+			!slices.Equal(again.FileStates().Files, first.FileStates().Files) {
+			t.Errorf("%+v", again)
+		}
+		for _, tensor := range first.Spec.Tensors() {
+			if !bytes.Equal(first.Tensor(tensor.Name).Data, again.Tensor(tensor.Name).Data) {
+				t.Errorf("style %v: tensor %s differs", style, tensor.Name)
+			}
+		}
+		parts, _, err := f.Ahead(checkpoint.Replaced{By: path,
+			Does: func(tensor string) bool { return tensor == "lm_head.weight" }})
+		if err != nil || len(parts) != 2 || parts[0].Path != f.Ordered() ||
+			len(parts[0].Without) != 1 {
+			t.Errorf("%+v, %v", parts, err)
+		}
+	}
+}
+
+// TestOrderedIsOfTheseFiles: what is not of the GGUF file as it is now, or is damaged, is not used.
+func TestOrderedIsOfTheseFiles(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path, ordered string){
+		"the GGUF file was written to": func(t *testing.T, path, _ string) {
+			now := time.Now()
+			if err := os.Chtimes(path, now, now); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"another one has its place": func(t *testing.T, path, _ string) {
+			if err := os.Rename(written(t, modeltest.LlamaQ8, 1), path); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is cut": func(t *testing.T, _, ordered string) {
+			if err := os.Truncate(ordered, 1<<20); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is empty": func(t *testing.T, _, ordered string) {
+			if err := os.Truncate(ordered, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is of another model": func(t *testing.T, _, ordered string) {
+			head, _ := models.FileHeader([]models.TensorSpec{{Name: "x", DType: models.U8,
+				Shape: []int{0}}}, nil)
+			if err := os.WriteFile(ordered, head, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it may not be read": func(t *testing.T, _, ordered string) {
+			if os.Geteuid() == 0 {
+				t.Skip("root may read everything")
+			}
+			if err := os.Chmod(ordered, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ordering(t)
+			path := written(t, modeltest.LlamaBF16, 1)
+			ordered := order(t, path)
+			if ordered == "" {
+				t.Fatal("it is not there")
+			}
+			spoil(t, path, ordered)
+			if c := opened(t, path); c.Mapped() {
+				t.Error("it is used")
+			}
+			checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+			if _, err := os.Stat(ordered); err == nil {
+				t.Error("it stays")
+			}
+		})
+	}
+}
+
+// TestOrderedIsBounded: of GGUF files that are there, those used last stay, of deleted ones none;
+// what is in use stays.
+func TestOrderedIsBounded(t *testing.T) {
+	ordering(t)
+	var paths, ordered []string
+	for i := range 3 {
+		paths = append(paths, written(t, modeltest.LlamaBF16, 1))
+		ordered = append(ordered, order(t, paths[i]))
+		past := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(ordered[i], past, past); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			if err := opened(t, paths[0]).Close(); err != nil { // the older one is used
+				t.Fatal(err)
+			}
+		}
+	}
+	there := func() (list []bool) {
+		for _, path := range ordered {
+			_, err := os.Stat(path)
+			list = append(list, err == nil)
+		}
+		return list
+	}
+	if got := there(); !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("%v stay", got)
+	}
+	use := opened(t, paths[0])
+	for _, path := range paths {
+		os.Remove(path)
+	}
+	half := filepath.Join(checkpoint.OrderedFolder(), ".making-7")
+	if err := os.WriteFile(half, []byte("a dead process's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+	if got := there(); !slices.Equal(got, []bool{true, false, false}) {
+		t.Errorf("%v stay where the first is in use", got)
+	}
+	if err := use.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+	left, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), "*"))
+	dotted, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), ".*"))
+	if len(left)+len(dotted) != 0 {
+		t.Errorf("%v, %v are left", left, dotted)
+	}
+}
+
+// TestOrderEnds: an end at any piece, a file that changes meanwhile or was just changed leave
+// nothing behind.
+func TestOrderEnds(t *testing.T) {
+	ordering(t)
+	path := written(t, modeltest.LlamaBF16, 1)
+	c, stopped := opened(t, path), errors.New("stopped")
+	all := 0
+	if err := c.Order(func() error { all++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	store.RemoveUnused(found(t, path).Ordered())
+	for at := 1; at <= all; at += max(1, all/7) {
+		left := at
+		err := c.Order(func() error {
+			if left--; left == 0 {
+				return stopped
+			}
+			return nil
+		})
+		if !errors.Is(err, stopped) {
+			t.Errorf("at piece %d of %d: %v", at, all, err)
+		}
+	}
+	touched := false
+	if err := c.Order(func() error {
+		if !touched {
+			touched = true
+			now := time.Now()
+			return os.Chtimes(path, now, now)
+		}
+		return nil
+	}); err == nil {
+		t.Error("a file that changed is kept")
+	}
+	checkpoint.SetSettling(time.Hour)
+	if err := c.Order(always); err == nil {
+		t.Error("a file that was just changed is kept")
+	}
+	list, err := os.ReadDir(checkpoint.OrderedFolder())
+	if err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
