@@ -186,10 +186,10 @@ func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error
 
 func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, d.Device.Name)
-	fmt.Fprintf(out, "%-26s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",
+	fmt.Fprintf(out, "%-29s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",
 		"max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
 	ok, err := d.RunGolden(ctx, dir, func(c golden.CaseResult) {
-		fmt.Fprintf(out, "%-26s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case,
+		fmt.Fprintf(out, "%-29s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case,
 			c.Positions, c.MaxAbs, c.KLMean, c.KLMedian, fmt.Sprintf("%d/%d", c.Agree, c.Of),
 			fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf), c.Elapsed.Milliseconds())
 		if !c.OK() {

@@ -180,7 +180,7 @@ func TestDoctorDamagedGolden(t *testing.T) {
 				missed[row.Mode+" "+row.Case] = true
 			}
 		}
-		const q8, fast = "int8, dense q8, q k v on 12 bits ", "int8-fast, dense q8 "
+		const q8, fast = "int8, dense q8 (qkv 12 bits) ", "int8-fast, dense q8 "
 		for _, want := range []string{"exact len31", "exact all", "int8 len31", "int8 all",
 			q8 + "len31", q8 + "all", fast + "len31", fast + "all"} {
 			if !missed[want] {

@@ -89,7 +89,7 @@ const (
 	int8FastDenseQ8 = engine.Int8Fast + denseQ8
 	roundedDenseQ8  = engine.Rounded + denseQ8
 	denseQ8         = ", dense " + engine.DenseQ8
-	inputs12        = ", q k v on 12 bits"
+	inputs12        = " (qkv 12 bits)"
 )
 
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.
