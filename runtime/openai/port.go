@@ -154,8 +154,8 @@ func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 			allowed))
 }
 
-const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
-	"models; the chat page is at /"
+const routesHint = "the API is under /v1/, with chat/completions, responses, completions, " +
+	"messages and models; the chat page is at /"
 
 func refuseRoute(instead string) answer.Handler {
 	return func(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {

@@ -70,7 +70,7 @@ func batchCommand(t Terminal) *cli.Command {
 			"Answers that\n" +
 			"the output has are kept, so an interrupted batch continues.",
 		Flags: flagTable(
-			text(&base, "base-url", "the server at `URL` (default: the running one)"),
+			serverAt(&base, "base-url", "the server at `URL` (default: the running one)"),
 			text(&model, "model", "`M` is asked where a body names none, and served where a "+
 				"server is started"),
 			atLeast(&atOnce, "max-concurrency", 1, "`N` requests at once")),

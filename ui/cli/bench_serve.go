@@ -75,7 +75,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		oneOf(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
 			"/v1/chat/completions; vllm, sglang and ossrun are openai", "openai", "openai-chat",
 			"vllm", "sglang", "ossrun"),
-		text(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
+		serverAt(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
 		text(&v.host, "host", "the server's `HOST`"),
 		integer(&v.port, "port", "the server's port `N`"),
 		parsed("endpoint", "", "the route's `PATH`, as vLLM spells it; it chooses the backend",

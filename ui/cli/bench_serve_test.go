@@ -166,7 +166,7 @@ func TestBenchServeRefuses(t *testing.T) {
 		"--compare /nonexistent.json":        "no such file",
 		"--num-prompts 0":                    "at least 1",
 		"--backend tgi":                      "openai",
-		"--base-url ftp://x --num-prompts 1": "http://host:port",
+		"--base-url ftp://x --num-prompts 1": "address of a server",
 		"extra":                              "extra",
 	} {
 		s := &standIn{}

@@ -41,7 +41,7 @@ func (b *benchSuite) flags() []cli.Flag {
 				b.name = name
 				return name == "seed"
 			}),
-		text(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
+		serverAt(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
 			"one)"),
 		source(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
 			"that run is skipped"),

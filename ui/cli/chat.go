@@ -47,7 +47,7 @@ func chatCommand(t Terminal) *cli.Command {
 		Flags: flagTable(engineFlags(&options), groupModel, loraFlag(&options),
 			memoryFlags(&options), samplingFlags(&answers), toolFlags(&chosen, ""), groupModel,
 			mark("alone", "load the model again, even if ossrun serve has loaded it"),
-			text(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
+			serverAt(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
 				"OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
 			mark("continue", "continue the latest conversation; with a PROMPT too"),

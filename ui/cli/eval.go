@@ -55,7 +55,7 @@ func (v *evalVerb) flags() []cli.Flag {
 	v.run.Threads = 32
 	s := &v.sampler
 	return flagTable(groupServer,
-		text(&v.baseURL, "base-url", "the server's `URL`"),
+		serverAt(&v.baseURL, "base-url", "the server's `URL`"),
 		text(&s.Model, "model", "`M` as the server names it (default: the first that it lists)"),
 		groupRequests, temperatureFlag(&s.Temperature, "of the sampling"),
 		atLeast(&s.MaxTokens, "max-tokens", 1, "tokens of an answer at most, reasoning included"),

@@ -150,7 +150,7 @@ func TestEvalRefuses(t *testing.T) {
 		"aime25 --temperature 3":       "between 0 and 2",
 		"healthbench":                  "gpqa, aime25, compat and harmony",
 		"compat -k 0":                  "at least 1",
-		"harmony --base-url ftp://x":   "http://host:port",
+		"harmony --base-url ftp://x":   "address of a server",
 		"harmony --api completions":    "responses or chat",
 		"compat x":                     "x",
 	} {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/urfave/cli/v2"
 )
 
@@ -75,6 +76,26 @@ func toggle(to *bool, name, usage string) cli.Flag {
 
 func text(to *string, name, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+}
+
+// serverAt is the address of a server, and serversAt are what list finds in one value.
+func serverAt(to *string, name, usage string) cli.Flag {
+	return serversAt(to, name, usage, func(v string) []string { return []string{v} })
+}
+
+func serversAt(to *string, name, usage string, list func(string) []string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to,
+		Action: func(_ *cli.Context, v string) error {
+			for _, at := range list(v) {
+				c, err := client.New(at, "")
+				if err != nil {
+					return fail(exitUsage, "--%s must be the address of a server, such as "+
+						"http://127.0.0.1:8000, not %q", name, at)
+				}
+				c.Close()
+			}
+			return nil
+		}}
 }
 
 func integer(to *int, name, usage string) *cli.IntFlag {

@@ -99,7 +99,7 @@ func launchCommand(t Terminal) *cli.Command {
 			"agent exits. The agent's own settings are not changed. Arguments after AGENT go " +
 			"to the agent.",
 		Flags: flagTable(
-			text(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
+			serverAt(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
 				"running one)"),
 			text(&model, "model", "`M` is one of the server's models (default: its first)"),
 			source(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+

@@ -82,8 +82,7 @@ func TestStrayArgumentsAreRefused(t *testing.T) {
 var anyText = map[string]string{"model": "a name or a folder", "models": "names",
 	"served-model-name": "names", "upstream-model": "a name", "system": "text", "prompt": "text",
 	"host": "an address", "uds": "a socket that is made", "allowed-hosts": "names",
-	"allowed-origins": "names", "api-key": "a key", "endpoint": "an address", "url": "an address",
-	"base-url": "an address", "upstream": "addresses", "from": "a folder or an address",
+	"allowed-origins": "names", "api-key": "a key", "from": "a folder or an address",
 	"resume": "a name", "out": "a folder that is made", "result-dir": "a folder that is made",
 	"result-filename": "a name", "fetch": "a command", "vllm-version": "a version",
 	"hardware": "a name of a plan"}
@@ -98,8 +97,7 @@ func TestEveryFlagIsCheckedFirst(t *testing.T) {
 		for _, f := range cmd.Flags {
 			name := f.Names()[0]
 			visible := f.(cli.VisibleFlag).IsVisible() && f.(cli.DocGenerationFlag).TakesValue()
-			if !visible || anyText[name] != "" && name != "endpoint" || name == "endpoint" &&
-				words[0] == "chat" || name == "endpoint" && words[0] == "run" {
+			if !visible || anyText[name] != "" {
 				continue
 			}
 			checked++

@@ -55,8 +55,8 @@ func (s *vllmSettings) flags() []cli.Flag {
 		atLeast(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
 		atLeast(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
 		atLeast(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
-		text(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas between, "+
-			"that run already, vLLM's or ones like them, and start none"),
+		serversAt(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas "+
+			"between, that run already, vLLM's or ones like them, and start none", listOf),
 		text(&s.upstreamModel, "upstream-model", "what those servers call the model (default: the "+
 			"first that each lists)"))
 }
