@@ -130,7 +130,12 @@ func TestKilledAtEnter(t *testing.T) {
 		again.Env = cmd.Env
 		term, cmd = runInTerminal(t, 100, 40, again)
 		screen := term.wait("Continuing", "medium effort")
-		there := strings.Contains(screen, text) || strings.Contains(exported(t, term), text)
+		there := strings.Contains(screen, text)
+		if !there { // a draft of before may have come back, and would go before the command
+			term.send("\x15")
+			term.wait("❯ Ask something")
+			there = strings.Contains(exported(t, term), text)
+		}
 		t.Logf("round %d: sent on the screen %v, kept %v", round, shown, there)
 		if shown && !there {
 			t.Fatalf("round %d: %q was on the screen and is lost:\n%s", round, text, screen)
