@@ -115,8 +115,14 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 	files := c.gguf.Files()
 	states := statesOf(files)
 	path, folder := orderedPath(states), OrderedFolder()
-	if path == "" {
+	switch {
+	case path == "":
 		return fmt.Errorf("this system does not tell when a file was changed")
+	// what is mapped is the file that was opened, which another may have replaced by now; the
+	// states of adapters' files stand behind
+	case len(c.states.Files) < len(files) ||
+		!slices.Equal(states.Files, c.states.Files[:len(files)]):
+		return fmt.Errorf("%s is another file than the one that was loaded", filepath.Base(c.Path))
 	}
 	for _, s := range states.Files {
 		if s.ChangedSince(states.Seen.Add(-settling)) {

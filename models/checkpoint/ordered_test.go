@@ -255,9 +255,21 @@ func TestOrderEnds(t *testing.T) {
 	}); err == nil {
 		t.Error("a file that changed is kept")
 	}
+	if err := opened(t, path).Order(always); err != nil { // which a new start may keep
+		t.Fatal(err)
+	}
+	store.RemoveUnused(found(t, path).Ordered())
+	c = opened(t, path)
 	checkpoint.SetSettling(time.Hour)
 	if err := c.Order(always); err == nil {
 		t.Error("a file that was just changed is kept")
+	}
+	checkpoint.SetSettling(-time.Hour)
+	if err := os.Rename(written(t, modeltest.LlamaQ8, 1), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Order(always); err == nil {
+		t.Error("the weights of a file are kept as those of the one that replaced it")
 	}
 	list, err := os.ReadDir(checkpoint.OrderedFolder())
 	if err != nil || len(list) != 0 {

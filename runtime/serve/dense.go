@@ -145,7 +145,7 @@ func (m *Models) order(model *Model, found checkpoint.Found) workBehind {
 				"room", found.Name, err, found.Path))
 		default:
 			later(fmt.Sprintf("the weights of %s are kept in order now, for the next start; "+
-				"ossrun rm %s deletes that", found.Name, found.Path))
+				"ossrun rm %s deletes that copy only", found.Name, found.Path))
 		}
 	}
 }

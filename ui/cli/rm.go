@@ -26,8 +26,8 @@ func rmCommand(t Terminal) *cli.Command {
 			"other snapshot uses; with a\n" +
 			"revision, only that one's. Nothing that a running ossrun reads or fetches is " +
 			"deleted. GGUF files and the models\n" +
-			"of other programs stay: ossrun only reads them. Of a GGUF file, the weights that " +
-			"ossrun keeps in order go.\n\n" +
+			"of other programs stay: ossrun only reads them. Of a GGUF file only ossrun's " +
+			"copy in order is deleted.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes",
 		Flags: flagTable(mark("yes", "do not ask"), configFlag()),
