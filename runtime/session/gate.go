@@ -61,9 +61,9 @@ func (g Gate) Enter(ctx context.Context, client string, bytes int) (leave func()
 		}
 	}
 	began := time.Now()
-	return func() {
-		g.Release(weight)
+	return func() { // charged first: who is let in next may be of the same client
 		g.Charge(client, time.Since(began))
+		g.Release(weight)
 	}, nil
 }
 
