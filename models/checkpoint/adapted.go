@@ -122,6 +122,21 @@ func (c *Checkpoint) changes(name string) bool {
 	return c.adapted != nil && slices.Contains(c.adapted.order, name)
 }
 
+// Changed are the tensors of each of the Tunes that are not this checkpoint's own.
+func (c *Checkpoint) Changed() (of [][]string) {
+	for _, tune := range c.Tunes {
+		var names []string
+		for _, name := range tune.adapted.order {
+			if slices.ContainsFunc(tune.adapted.list[len(c.Lora):],
+				func(a *lora.Adapter) bool { return a.Changes(name) }) {
+				names = append(names, name)
+			}
+		}
+		of = append(of, names)
+	}
+	return of
+}
+
 // Merge makes the tensors that adapters change and that are not there yet, but for those that are
 // left out; without and progress may be nil. What the checkpoint holds of them itself leaves
 // memory. The error is ctx's cause where ctx ends first.

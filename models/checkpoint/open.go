@@ -38,6 +38,10 @@ type Checkpoint struct {
 	Lora       []lora.Ref // adapters that change weights, in the order that they were given in
 	AdapterIDs string     // name all that they say, a line each
 
+	// Tunes are open checkpoints of the same files and adapters, and some adapters more. Close
+	// closes them.
+	Tunes []*Checkpoint
+
 	tensors map[string]models.Tensor
 	bytes   int64
 	states  FileStates
@@ -225,10 +229,13 @@ func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Close unmaps the weights. No Tensor may be used after it.
 func (c *Checkpoint) Close() (err error) {
+	for _, tune := range c.Tunes {
+		err = errors.Join(err, tune.Close())
+	}
 	for _, f := range c.close {
 		err = errors.Join(err, f())
 	}
-	c.close, c.tensors, c.gguf, c.adapted = nil, nil, nil, nil
+	c.Tunes, c.close, c.tensors, c.gguf, c.adapted = nil, nil, nil, nil, nil
 	return err
 }
 

@@ -37,15 +37,28 @@ type Found struct {
 
 	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
 	Lora []lora.Ref  // adapters that are added to it
+
+	// Tunes are this model With some adapters more, that are open where it is.
+	Tunes []Found
 }
 
-// Open opens what was found, with its adapters.
+// Open opens what was found, with its adapters and tunes.
 func (f Found) Open() (*Checkpoint, error) {
 	c, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Adapt(f.Lora); err != nil {
+	err = c.Adapt(f.Lora)
+	for _, tune := range f.Tunes {
+		var t *Checkpoint
+		if err == nil {
+			t, err = tune.Open()
+		}
+		if err == nil {
+			c.Tunes = append(c.Tunes, t)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

@@ -38,9 +38,12 @@ typedef struct {
   float* logits;             // [logit_rows, vocab]
   // [vocab / 64, rounded up]: a bit for each token whose logit is read, others may be zero; or null
   const uint64_t* wanted;
+  // [tunes + 1]: where the rows of each tune begin, and those of its logits; null: there is one
+  const int32_t* tune_rows;
+  const int32_t* tune_logits;
 } ossrun_batch;
 
-// What of a tape runs: all, all but its last operation, which gives the logits, or that one.
+// What of a tape runs: all, all but the last operations, which give the logits, or those.
 typedef enum { OSSRUN_WHOLE, OSSRUN_BODY, OSSRUN_LOGITS } ossrun_part;
 
 typedef struct ossrun_pool ossrun_pool;
@@ -84,6 +87,9 @@ enum {
   OSSRUN_MAX_HEAD_DIM = 256,
 };
 
+// The operations that are appended from now on are for the rows of this tune; -1: of all.
+void ossrun_tape_tune(ossrun_tape* t, int tune);
+
 int ossrun_embed(ossrun_tape* t, float* x, const uint16_t* embedding);
 int ossrun_angles(ossrun_tape* t, float* a, const float* frequencies, float scale);
 int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, const uint16_t* w,
@@ -99,11 +105,12 @@ int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8
                         const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
                         int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
-// twin: the layer lies in the twins of the pages that the table names.
+// twin: the layer lies in the twins of the pages that the table names. sinks: of each tune, or one.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
                     int twin);
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* sinks, int64_t layer, int64_t window, int twin, float scale);
+                  const uint16_t* const* sinks, int tunes, int64_t layer, int64_t window, int twin,
+                  float scale);
 int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
                  const float* router);
 // Right after ossrun_route: the matrices of the layer lie in mapped files and may have no room in
@@ -132,7 +139,7 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
-                 const uint64_t* wanted);
+                 const uint64_t* wanted, const int32_t* tune_rows, const int32_t* tune_logits);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);

@@ -16,6 +16,7 @@ template <class T>
 int append(ossrun_tape* t, T op) {
   try {
     t->ops.push_back(std::make_unique<T>(std::move(op)));
+    t->ops.back()->tune = t->tune;
     return 1;
   } catch (const std::bad_alloc&) {
     return 0;
@@ -32,11 +33,14 @@ class RowOp : public Op {
   RowOp(ossrun_extent extent, int64_t per_token) : extent_(extent), per_token_(per_token) {}
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return divide_up(rows_of(b, extent_, per_token_), kRowsPerTask);
+    const Range rows = range(b, extent_, per_token_);
+    return divide_up(rows.end - rows.begin, kRowsPerTask);
   }
   void run(const ossrun_batch& b, int64_t task) const override {
-    const int64_t end = std::min(rows_of(b, extent_, per_token_), (task + 1) * kRowsPerTask);
-    for (int64_t i = task * kRowsPerTask; i < end; i++) static_cast<const Self*>(this)->row(b, i);
+    const Range rows = range(b, extent_, per_token_);
+    const int64_t begin = rows.begin + task * kRowsPerTask;
+    const int64_t end = std::min(rows.end, begin + kRowsPerTask);
+    for (int64_t i = begin; i < end; i++) static_cast<const Self*>(this)->row(b, i);
   }
 
  private:

@@ -164,15 +164,16 @@ struct State {
 template <class T>
 class AttendOp : public Op {
  public:
-  AttendOp(ossrun_tape& t, float* o, const float* qkv, const void* cache, const uint16_t* sinks,
-           int64_t layer, int64_t window, bool twin, float scale)
+  AttendOp(ossrun_tape& t, float* o, const float* qkv, const void* cache,
+           std::vector<const uint16_t*> sinks, int64_t layer, int64_t window, bool twin,
+           float scale)
       : tape_(&t),
         k_(t.kernels),
         s_(t.shape),
         cache_(t.shape, cache, layer, twin),
         o_(o),
         qkv_(qkv),
-        sinks_(sinks),
+        sinks_(std::move(sinks)),
         window_(window),
         scale_(scale),
         group_(t.shape.heads / t.shape.kv_heads) {}
@@ -223,7 +224,12 @@ class AttendOp : public Op {
     }
     return false;
   }
-  const uint16_t* sinks(int64_t kv) const { return sinks_ + kv * group_; }
+  // Of the tune that a row is of.
+  const uint16_t* sinks(const ossrun_batch& b, int64_t row, int64_t kv) const {
+    size_t tune = 0;
+    while (tune + 1 < sinks_.size() && b.tune_rows[tune + 1] <= row) tune++;
+    return sinks_[tune] + kv * group_;
+  }
 
   // One span of one row, and all of the row when it is the last to end.
   void attend_span(const ossrun_batch& b, int64_t kv, int64_t r, int64_t span) const {
@@ -231,7 +237,8 @@ class AttendOp : public Op {
     const int64_t begin = span * size, end = std::min(position + 1, begin + size);
     const int64_t pair = r * s_.kv_heads + kv, count = spans(b, r);
     const State state = partial(pair, span);
-    k_->attention_begin(state.m, state.l, state.acc, group_, d, span == 0 ? sinks(kv) : nullptr);
+    k_->attention_begin(state.m, state.l, state.acc, group_, d,
+                        span == 0 ? sinks(b, r, kv) : nullptr);
     AttentionRow row = {query(r, kv), state.m, state.l, state.acc, 0, 0};
     const int32_t* table = b.tables + tables(b)[r];
     for (int64_t first = begin; first < end; first += s_.page_tokens) {
@@ -297,7 +304,7 @@ class AttendOp : public Op {
                  0,
                  0};
       span[i] = window_ > 0 ? INT64_MAX : span_at(b.positions[r0 + i]);
-      k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, sinks(kv));
+      k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, sinks(b, r0, kv));
     }
     for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
       const int64_t first = page * s_.page_tokens;
@@ -344,7 +351,7 @@ class AttendOp : public Op {
   LayerCache<T> cache_;
   float* o_;
   const float* qkv_;
-  const uint16_t* sinks_;
+  std::vector<const uint16_t*> sinks_;
   int64_t window_;
   float scale_;
   int64_t group_;
@@ -393,9 +400,15 @@ int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer
 }
 
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* sinks, int64_t layer, int64_t window, int twin, float scale) {
-  return of_type(*t, window > 0, [&](auto element) {
-    using T = decltype(element);
-    return append(t, AttendOp<T>(*t, o, qkv, cache, sinks, layer, window, twin != 0, scale));
-  });
+                  const uint16_t* const* sinks, int tunes, int64_t layer, int64_t window, int twin,
+                  float scale) {
+  try {
+    const std::vector<const uint16_t*> all(sinks, sinks + tunes);
+    return of_type(*t, window > 0, [&](auto element) {
+      using T = decltype(element);
+      return append(t, AttendOp<T>(*t, o, qkv, cache, all, layer, window, twin != 0, scale));
+    });
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }

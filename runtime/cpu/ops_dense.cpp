@@ -73,7 +73,7 @@ class TiledOp : public Op {
   }
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return rows_of(b, extent_, per_token_) > 0 ? shares(height(b)).count() : 0;
+    return rows(b) > 0 ? shares(height(b)).count() : 0;
   }
 
   void run(const ossrun_batch& b, int64_t task) const override {
@@ -104,8 +104,13 @@ class TiledOp : public Op {
 
   const Self& self() const { return *static_cast<const Self*>(this); }
 
+  int64_t rows(const ossrun_batch& b) const {
+    const Range r = range(b, extent_, per_token_);
+    return r.end - r.begin;
+  }
+
   int64_t height(const ossrun_batch& b) const {
-    if (rows_of(b, extent_, per_token_) > kFewRows) return kTile;
+    if (rows(b) > kFewRows) return kTile;
     return tile_height(rows_, count_, 1, tape_->threads);
   }
 
@@ -147,7 +152,8 @@ class TiledOp : public Op {
       if (any) {
         multiply_all(b, b.logits, m, r0, end);
       } else {
-        for (int64_t i = 0; i < b.logit_rows; i++) {
+        const Range rows = range(b, extent_, per_token_);
+        for (int64_t i = rows.begin; i < rows.end; i++) {
           std::fill(b.logits + i * columns_ + r0, b.logits + i * columns_ + end, 0.0F);
         }
       }
@@ -156,9 +162,10 @@ class TiledOp : public Op {
 
   void multiply_all(const ossrun_batch& b, float* y, const Matrix& m, int64_t r0,
                     int64_t r1) const {
-    const int64_t n = rows_of(b, extent_, per_token_), most = add_ ? kChunk : Self::kMostRows;
-    for (int64_t t = 0, rows; t < n; t += rows) {
-      rows = std::min(most, n - t);
+    const auto [begin, end] = range(b, extent_, per_token_);
+    const int64_t most = add_ ? kChunk : Self::kMostRows;
+    for (int64_t t = begin, rows; t < end; t += rows) {
+      rows = std::min(most, end - t);
       if (add_) {
         accumulate(y + t * columns_, t, rows, m, r0, r1);
       } else {
@@ -321,20 +328,28 @@ int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, co
   return append(t, NormOp(*t, rows, y, x, w, width, eps));
 }
 
+// append for an operation that gives the logits where y is null.
+template <class T>
+static int append_linear(ossrun_tape* t, const float* y, T op) {
+  const int done = append(t, std::move(op));
+  if (done && !y) t->unembeddings++;
+  return done;
+}
+
 int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
                   const ossrun_matrix* parts, int count, int add) {
-  return append(t, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
+  return append_linear(t, y, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
 }
 
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
-  return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 
 int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
                         const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
                         int add) {
-  return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 
 int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,

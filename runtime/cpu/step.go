@@ -20,11 +20,12 @@ type step struct {
 	dev      *Device
 	tape     *C.ossrun_tape
 	threads  int
-	unembeds bool // the last operation gives the logits: not so in a part of a model
+	unembeds bool // the last operations give the logits: not so in a part of a model
 
 	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
 	// size.
 	positions, tables, fullAt, windowAt []int32
+	tunes                               []int32 // of Batch.TuneRows; nil where there is one model
 }
 
 var _ engine.Step = (*step)(nil)
@@ -52,6 +53,9 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	name, shape := C.CString(isa), shapeOf(p)
 	defer C.free(unsafe.Pointer(name))
 	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape)}
+	if n := len(p.Settings.Tunes); n > 0 {
+		s.tunes = make([]int32, 2*(n+2))
+	}
 	if err := s.build(p); err != nil {
 		C.ossrun_tape_free(s.tape)
 		d.users.Release()
@@ -130,6 +134,11 @@ func (s *step) append(op *engine.Op) bool {
 	out := func(i int) unsafe.Pointer { return pointer(op.Out[i]) }
 	in := func(i int) unsafe.Pointer { return pointer(op.In[i]) }
 	w := func(i int) unsafe.Pointer { return pointer(op.W[i]) }
+	tune := C.int(-1)
+	if op.Split {
+		tune = C.int(op.Tune)
+	}
+	C.ossrun_tape_tune(t, tune)
 	var ok C.int
 	switch op.Kind {
 	case engine.Embed:
@@ -150,8 +159,13 @@ func (s *step) append(op *engine.Op) bool {
 		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer),
 			C.int(min(op.Window, 1)), flag(op.Twin))
 	case engine.Attend:
-		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)),
-			C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin), C.float(op.Scale))
+		sinks := make([]*C.uint16_t, len(op.W))
+		for i := range sinks {
+			sinks[i] = bf16(w(i))
+		}
+		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), unsafe.SliceData(sinks),
+			C.int(len(sinks)), C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin),
+			C.float(op.Scale))
 	case engine.Route:
 		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
 	case engine.Quantize:
@@ -279,13 +293,17 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 		return engine.ErrClosed
 	}
 	s.flatten(b)
+	var tuneRows, tuneLogits []int32
+	if s.tunes != nil {
+		tuneRows, tuneLogits = b.TuneRows(s.tunes)
+	}
 	C.ossrun_profile(s.tape, flag(times != nil))
 	run := func(part C.ossrun_part, wanted []uint64) {
 		C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), part, C.int64_t(len(b.Tokens)),
 			C.int64_t(len(b.LogitRows)),
 			ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
 			ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)),
-			(*C.uint64_t)(unsafe.SliceData(wanted)))
+			(*C.uint64_t)(unsafe.SliceData(wanted)), ints(tuneRows), ints(tuneLogits))
 	}
 	if b.Wanted == nil || !s.unembeds {
 		run(C.OSSRUN_WHOLE, nil)

@@ -34,6 +34,11 @@ inline int64_t rows_of(const ossrun_batch& b, ossrun_extent extent, int64_t per_
   }
 }
 
+// Rows [begin, end) of an operand.
+struct Range {
+  int64_t begin, end;
+};
+
 // A stretch of memory.
 struct Stretch {
   const void* begin = nullptr;
@@ -51,6 +56,16 @@ class Op {
   // kUnknown where they depend on results. Asked at any time of the walk.
   virtual Stretch first(const ossrun_batch&, int) const { return {}; }
   static constexpr Stretch kUnknown = {nullptr, -1};
+
+  int tune = -1;  // whose rows it is for; -1: all
+
+ protected:
+  // The rows of an operand that it is for.
+  Range range(const ossrun_batch& b, ossrun_extent extent, int64_t per_token) const {
+    if (tune < 0) return {0, rows_of(b, extent, per_token)};
+    const int32_t* begin = (extent == OSSRUN_PER_LOGIT ? b.tune_logits : b.tune_rows) + tune;
+    return {begin[0], begin[1]};
+  }
 };
 
 // Room for what attention knows of a few rows, span by span of their context, before it is added
@@ -87,6 +102,8 @@ struct ossrun_tape {
   const ossrun_shape shape;
   std::vector<std::unique_ptr<ossrun::Op>> ops;
   ossrun::Partials partials;
+  int tune = -1;            // of the operations that are appended
+  size_t unembeddings = 0;  // the last operations, which give the logits
   int threads = 1;  // of the walk that runs: operations make their tasks as large as that allows
   bool profiling = false;
   std::vector<int64_t> nanoseconds;  // of each operation in the last walk

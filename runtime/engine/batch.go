@@ -21,12 +21,16 @@ const PageTokens = kv.PageTokens
 // (i+1)*PageTokens), for the layers that see everything and for those that see a window. An entry
 // -1 is a page given back; that is allowed only in Window, and only where no row of this step
 // looks.
+//
+// Tune is the model that the sequence is of: 0, or one of Settings.Tunes, counted from 1.
 type SeqRows struct {
 	Start, Rows  int32
 	Full, Window []int32
+	Tune         int32
 }
 
 // A Batch is one step: rows of several sequences, each sequence's together, in the order of Seqs.
+// Where an engine has tunes, Seqs and LogitRows are in their order.
 type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
@@ -60,6 +64,9 @@ func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	if o.MaxLogits > 0 && len(b.LogitRows) > o.MaxLogits {
 		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d",
 			len(b.LogitRows), o.MaxLogits)
+	}
+	if err := b.checkTunes(1 + len(o.Tunes)); err != nil {
+		return err
 	}
 	if WindowPages(o.KVCacheDtype) > 1 {
 		return b.checkTwins(s, o.Pages)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ossrun/ossrun/models/q8"
 )
@@ -67,7 +68,7 @@ func (p *Program) checkOp(op *Op) (err error) {
 		out, in = []want{cache}, []want{qkv}
 	case Attend:
 		out, in = []want{{"o", F32, PerRow, s.Heads * s.HeadDim}}, []want{qkv, cache}
-		w = []want{{"sinks", BF16, Fixed, s.Heads}}
+		w = slices.Repeat([]want{{"sinks", BF16, Fixed, s.Heads}}, max(1, len(op.W)))
 	case Route:
 		out = []want{{"experts", I32, PerRow, s.ExpertsPerToken}, chosen, order, groups}
 		in = []want{{"router", F32, PerRow, s.Experts}}

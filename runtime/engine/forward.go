@@ -71,6 +71,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	p.Tap("final_norm", last)
 	p.Dense("unembed", p.Logits(), last, false,
 		Matrix{Weight: p.denseWeight("lm_head.weight", s.Vocab, s.Hidden)})
+	p.split()
 	return p, p.Check()
 }
 

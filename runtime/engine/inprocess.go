@@ -31,8 +31,8 @@ type InProcess struct {
 	kv      Region
 	scratch Region
 	weights map[string]Region
-	dense   *q8.Copy // with DenseQ8
-	last    *bucket  // ran the last step
+	dense   []*q8.Copy // with DenseQ8: the checkpoint's and its tunes', nil where one needs none
+	last    *bucket    // ran the last step
 	chosen  sampling
 	closed  bool
 }
@@ -63,6 +63,9 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(),
 			o.Compute, strings.Join(caps.Computes, " or "))
 	}
+	if o.Tunes = ckpt.Changed(); len(o.Tunes) > 0 && !caps.Tunes {
+		return nil, fmt.Errorf("%s computes one model at a time", dev.Name())
+	}
 	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
 	if o.KVCacheDtype == KVFP8 && !caps.FP8KV {
 		return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
@@ -72,14 +75,46 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s",
 				dev.Name(), DenseBF16)
 		}
-		if e.dense, err = q8.Open(ckpt, o.DenseCache); err != nil {
-			return nil, fmt.Errorf("the 8-bit copy of the dense weights: %w", err)
+		if err := e.openDense(ckpt); err != nil {
+			return nil, errors.Join(fmt.Errorf("the 8-bit copy of the dense weights: %w", err),
+				e.Close())
 		}
 	}
 	if err := e.build(ctx, ckpt, progress); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// openDense opens the 8-bit copies of the checkpoint and of the tunes that change what is in it.
+func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
+	for tune, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Tunes...) {
+		var dense *q8.Copy
+		if tune == 0 || slices.ContainsFunc(e.settings.Tunes[tune-1], q8.Replaces) {
+			var err error
+			if dense, err = q8.Open(c, e.settings.DenseCache); err != nil {
+				return err
+			}
+		}
+		e.dense = append(e.dense, dense)
+	}
+	return nil
+}
+
+// bytesOf are those of a weight. of is the checkpoint that has them.
+func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
+	of *checkpoint.Checkpoint, err error) {
+	if b.Tune > 0 {
+		ckpt = ckpt.Tunes[b.Tune-1]
+	}
+	name := b.tensor()
+	if b.Type == U8 && q8.Replaces(name) {
+		return e.dense[b.Tune].Tensor(name), ckpt, nil
+	}
+	if err := ckpt.Fetch(name); err != nil {
+		return nil, nil, err
+	}
+	return ckpt.Tensor(name).Data, ckpt, nil
 }
 
 // build begins with the largest bucket, which has every weight and the arena of all.
@@ -136,12 +171,9 @@ func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.C
 		if b.Home != Weight {
 			continue
 		}
-		if err := ckpt.Fetch(b.Name); err != nil {
+		data, of, err := e.bytesOf(b, ckpt)
+		if err != nil {
 			return err
-		}
-		data := ckpt.Tensor(b.Name).Data
-		if e.dense != nil && strings.HasSuffix(b.Name, q8.Suffix) {
-			data = e.dense.Tensor(strings.TrimSuffix(b.Name, q8.Suffix))
 		}
 		if int64(len(data)) != p.BytesOf(b) {
 			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(data),
@@ -151,7 +183,7 @@ func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.C
 			return fmt.Errorf("upload %s: %w", b.Name, err)
 		}
 		if discrete {
-			ckpt.Release(b.Name) // the card has a copy
+			of.Release(b.tensor()) // the card has a copy
 		}
 		if uploaded += int64(len(data)); progress != nil {
 			progress(uploaded, e.plan.Weights)
@@ -216,6 +248,9 @@ func (e *InProcess) run(ctx context.Context, b *Batch, logits []float32, timed b
 	if err = cmp.Or(err, mapping.Damaged()); err != nil { // weights that were cut off read as zeros
 		return nil, err
 	}
+	if !timed {
+		return nil, nil
+	}
 	times := make([]Timing, len(ns))
 	work := p.WorkOf(b)
 	for i := range ns {
@@ -263,14 +298,17 @@ func (e *InProcess) Tap(name string, rows int) ([]byte, error) {
 	return data, b.Region.Read(b.Offset, data)
 }
 
-// DenseBytes is the size of the 8-bit copy of the dense weights; 0 without one.
+// DenseBytes is the size of the 8-bit copies of the dense weights; 0 without one.
 func (e *InProcess) DenseBytes() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.dense == nil {
-		return 0
+	var n int64
+	for _, dense := range e.dense {
+		if dense != nil {
+			n += dense.Bytes()
+		}
 	}
-	return e.dense.Bytes()
+	return n
 }
 
 func (e *InProcess) Close() error {
@@ -293,10 +331,12 @@ func (e *InProcess) Close() error {
 			errs = append(errs, r.Free())
 		}
 	}
-	if e.dense != nil {
-		errs = append(errs, e.dense.Close())
-		e.dense = nil
+	for _, dense := range e.dense {
+		if dense != nil {
+			errs = append(errs, dense.Close())
+		}
 	}
+	e.dense = nil
 	e.buckets, e.rebuild, e.weights, e.last = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -76,7 +76,9 @@ type Settings struct {
 	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
 	OnDisk bool
-	Taps   []string // names of values that tests read back
+	// the tensors that each further model of the checkpoint changes
+	Tunes [][]string
+	Taps  []string // names of values that tests read back
 }
 
 // Check refuses impossible values.

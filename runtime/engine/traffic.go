@@ -11,11 +11,25 @@ type Work struct {
 	Experts         int // distinct experts a layer reads
 	// cache positions read by all rows together, in a full and in a windowed layer
 	Full, Window int64
+
+	tuneRows, tuneLogits []int32 // as Batch.TuneRows gives them
+}
+
+// of is the work of one operation.
+func (w Work) of(op *Op) Work {
+	if op.Split && w.tuneRows != nil {
+		w.Rows = int(w.tuneRows[op.Tune+1] - w.tuneRows[op.Tune])
+		w.LogitRows = int(w.tuneLogits[op.Tune+1] - w.tuneLogits[op.Tune])
+	}
+	return w
 }
 
 // WorkOf measures a batch, with the most experts that it can have: routing comes later.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
+	if n := len(p.Settings.Tunes); n > 0 {
+		w.tuneRows, w.tuneLogits = b.TuneRows(make([]int32, 2*(n+2)))
+	}
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
 	for _, q := range b.Seqs {
 		for i := range q.Rows {
@@ -33,6 +47,7 @@ func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float6
 // BytesWith is Bytes with this number of experts read by a layer, instead of the number in w.
 func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	var n int64
+	w = w.of(op)
 	for _, b := range slices.Concat(op.Out, op.In) {
 		n += p.moved(b, w)
 	}
@@ -77,6 +92,7 @@ func (p *Program) moved(b *Buffer, w Work) int64 {
 // Flops counts an operation's multiplications and additions; 0 without a matrix.
 func (p *Program) Flops(op *Op, w Work) int64 {
 	y := op.Out[0]
+	w = w.of(op)
 	results := int64(p.RowsIn(y, w.Rows, w.LogitRows)) * int64(y.Width)
 	switch op.Kind {
 	case Linear, LinearQ8:

@@ -138,7 +138,8 @@ class Replay {
     if (kind == "rope") return ossrun_rope(t, f(0), f(1));
     if (kind == "write_kv") return ossrun_write_kv(t, at<void*>(0), f(1), a, b > 0, int(x[2]));
     if (kind == "attend") {
-      return ossrun_attend(t, f(0), f(1), at<void*>(2), h(3), a, b, int(x[2]), float(x[3]));
+      const uint16_t* sinks = h(3);
+      return ossrun_attend(t, f(0), f(1), at<void*>(2), &sinks, 1, a, b, int(x[2]), float(x[3]));
     }
     if (kind == "route") return ossrun_route(t, n(0), f(1), n(2), n(3), f(4));
     if (kind == "quantize") return ossrun_quantize(t, rows, at<int8_t>(0), f(1), f(2), a);
@@ -198,7 +199,7 @@ class Replay {
     const auto run = [&](ossrun_part part, const uint64_t* wanted) {
       ossrun_step(pool_, tape_, threads_, part, rows, logit_rows, tokens.data(), positions.data(),
                   tables.data(), full_at.data(), window_at.data(), twins.data(), logit_row.data(),
-                  logits.data(), wanted);
+                  logits.data(), wanted, nullptr, nullptr);
     };
     run(OSSRUN_WHOLE, nullptr);
     if (allocations > 0) fail("step " + std::to_string(steps_) + " allocated memory");
