@@ -13,11 +13,13 @@ import (
 const restorePages = 64
 
 func (s *Scheduler) keepPrefixes() {
+	for _, model := range append([]string{s.o.Model}, s.o.Tunes...) {
+		s.roots = append(s.roots, kv.RootOf("ossrun pages 1", model))
+	}
 	if s.o.NoPrefixCaching {
 		return
 	}
-	s.root = kv.RootOf("ossrun pages 1", s.o.Model)
-	keep := kv.Prefixes{Root: s.root, Field: engine.ReceptiveField(s.spec), Copy: s.copyPage}
+	keep := kv.Prefixes{Root: s.roots[0], Field: engine.ReceptiveField(s.spec), Copy: s.copyPage}
 	if s.o.Spill != nil {
 		keep.Evict = s.swapOut
 	}

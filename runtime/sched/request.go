@@ -27,6 +27,8 @@ type TokenRequest struct {
 	// ascending order: after the system and developer messages, and after each user message and
 	// tool result. The pages there are kept longest.
 	Cuts []int
+	// Tune is the model of the engine that answers: 0, or one of its tunes, counted from 1.
+	Tune int
 	// Salt keeps the pages apart: only requests with the same one share any.
 	Salt string
 	// Share is whose part of the machine it takes; nil: one of its own.

@@ -27,6 +27,7 @@ package sched
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,8 @@ type Options struct {
 	// Model names the weights and the page format. Schedulers with the same Spill share pages if
 	// they have the same Model.
 	Model string
+	// Tunes does so for each of the engine's tunes (Settings.Tunes). Their pages are their own.
+	Tunes []string
 	// Restart returns a new engine of the same shape, with an empty cache, after a step failed. The
 	// loop calls it after the running requests got their *EngineError; the waiting requests run on
 	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine stays
@@ -122,7 +125,7 @@ type Scheduler struct {
 
 	// Used by the loop only.
 	pool     *kv.Pool
-	root     kv.Hash
+	roots    []kv.Hash   // of the model, and of each tune
 	copying  []byte      // buffer for a page and its twin
 	running  []*sequence // oldest first
 	waiting  []*sequence // oldest first
@@ -190,10 +193,13 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	if err := r.check(forced, s.spec, s.o.MaxModelLen); err != nil {
 		return nil, err
 	}
+	if r.Tune < 0 || r.Tune >= len(s.roots) {
+		return nil, fmt.Errorf("there is no tune %d", r.Tune)
+	}
 	st := newStream(ctx, len(r.Prompt), s.o.now)
 	q := newSequence(r, forced, s.spec, s.o.MaxModelLen, st)
 	if !s.o.NoPrefixCaching {
-		q.root = s.root.Salted(r.Salt)
+		q.root = s.roots[r.Tune].Salted(r.Salt)
 		q.hashes = kv.Hashes(q.root, nil, q.tokens)
 	}
 

@@ -16,6 +16,8 @@ type Stats struct {
 	PagesCached                      int // unused, with a cached prefix; counted as free
 
 	Counts
+
+	running, waiting []int // of each model, where there are tunes
 }
 
 // Counts only grow.
@@ -54,6 +56,29 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
+// StatsOf is Stats without what runs and waits for others than one model: 0, or a tune. All else
+// is counted for all of them together, and told of the first.
+func (s *Scheduler) StatsOf(tune int) Stats {
+	st := s.Stats()
+	switch {
+	case len(s.roots) == 1:
+		return st
+	case tune > 0:
+		return Stats{Running: st.running[tune], Waiting: st.waiting[tune]}
+	}
+	st.Running, st.Waiting = st.running[0], st.waiting[0]
+	return st
+}
+
+// ofEach counts sequences by their models.
+func (s *Scheduler) ofEach(list []*sequence) []int {
+	counts := make([]int, len(s.roots))
+	for _, q := range list {
+		counts[q.tune]++
+	}
+	return counts
+}
+
 func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,6 +90,9 @@ func (s *Scheduler) publish() {
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),
 		PagesCached: s.pool.Cached(),
 		Counts:      s.counts,
+	}
+	if len(s.roots) > 1 {
+		s.stats.running, s.stats.waiting = s.ofEach(s.running), s.ofEach(s.waiting)
 	}
 }
 

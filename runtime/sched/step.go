@@ -15,19 +15,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// assemble writes the granted rows to s.batch. It asks for the logits of each sequence's last known
-// token.
+// assemble writes the granted rows to s.batch, those of one tune behind those of another. It asks
+// for the logits of each sequence's last known token.
 func (s *Scheduler) assemble() {
 	s.emptyBatch(s.rebuild)
 	s.sampling = s.sampling[:0]
-	for _, q := range s.running {
-		if q.rows == 0 {
-			continue
+	for tune := range s.roots {
+		for _, q := range s.running {
+			if q.rows == 0 || q.tune != tune {
+				continue
+			}
+			if q.logits = s.addRows(q); q.logits >= 0 {
+				s.sampling = append(s.sampling, q)
+			}
+			q.inFlight = q.rows + len(q.draft.tokens)
 		}
-		if q.logits = s.addRows(q); q.logits >= 0 {
-			s.sampling = append(s.sampling, q)
-		}
-		q.inFlight = q.rows + len(q.draft.tokens)
 	}
 	s.launched = len(s.running)
 }
@@ -56,7 +58,8 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 		b.Tokens, d.from = append(b.Tokens, id), append(d.from, -1)
 	}
 	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at),
-		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window()})
+		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window(),
+		Tune: int32(q.tune)})
 	if q.rebuildTo > 0 || q.rows != q.left() || q.known() >= q.maxTokens {
 		return -1
 	}

@@ -102,7 +102,7 @@ type Generator interface {
 
 // New starts a scheduler on an engine.
 func New(eng sched.StepEngine, o Options) *Model {
-	m := NewModel(scheduler{sched.New(eng, o.Scheduler)}, o)
+	m := NewModel(scheduler{Scheduler: sched.New(eng, o.Scheduler)}, o)
 	m.ends = endsOf(eng.Spec().EOS)
 	return m
 }
@@ -129,10 +129,22 @@ func NewModel(tokens Generator, o Options) *Model {
 	return m
 }
 
-type scheduler struct{ *sched.Scheduler }
+// Tune is a model of the same scheduler, which answers with one of the engine's tunes, counted from
+// 1. It ends with the model.
+func (m *Model) Tune(number int, id string) *Model {
+	tune, s := *m, m.tokens.(scheduler)
+	s.tune = number
+	tune.id, tune.tokens, tune.submit = id, s, s.Submit
+	return &tune
+}
+
+type scheduler struct {
+	*sched.Scheduler
+	tune int
+}
 
 func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
-	r.Cuts = cuts(r.Prompt)
+	r.Cuts, r.Tune = cuts(r.Prompt), s.tune
 	st, err := s.Scheduler.Submit(ctx, r)
 	if errors.Is(err, sched.ErrQueueFull) {
 		err = &BusyError{s.RetryAfter()}
@@ -142,6 +154,8 @@ func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStrea
 	}
 	return st, nil
 }
+
+func (s scheduler) Stats() sched.Stats { return s.StatsOf(s.tune) }
 
 // Close ends the running turns. The engine stays open.
 func (m *Model) Close() error { return m.tokens.Close() }
