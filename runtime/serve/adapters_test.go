@@ -17,12 +17,15 @@ import (
 )
 
 // denseAdapter writes one for denseModel's shape; it must be written before that.
-func denseAdapter(t *testing.T) string {
+func denseAdapter(t *testing.T, endings ...string) string {
 	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Experts = 2, 64, 4
 	folder := filepath.Join(t.TempDir(), "tune")
-	if err := modeltest.NewAdapter(s, "q_proj.weight", "router.weight").Write(folder); err != nil {
+	if len(endings) == 0 {
+		endings = []string{"q_proj.weight", "router.weight"}
+	}
+	if err := modeltest.NewAdapter(s, endings...).Write(folder); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -79,6 +82,72 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	heard(t, said, "has 8-bit dense weights now")
 	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseQ8]) {
 		t.Error("behind the takeover the answer is not that of the merged weights' copy")
+	}
+}
+
+// TestTunesAreOneEngine: a base and two tunes are loaded once, with the copies of those that change
+// dense weights alone, and each answers as where it is alone, with either type of them and when the
+// copies take over.
+func TestTunesAreOneEngine(t *testing.T) {
+	all, router := denseAdapter(t), denseAdapter(t, "router.weight")
+	base := denseModel(t)
+	list := []checkpoint.Found{base}
+	for name, folder := range map[string]string{"all": all, "router": router} {
+		tune, err := base.With([]string{folder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tune.Name = name
+		list = append(list, tune)
+	}
+	want := map[string][]float32{}
+	for _, found := range list {
+		for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
+			m, _ := denseModels(t, found, dense, filepath.Join(t.TempDir(), "alone"))
+			want[found.Name+dense] = answered(t, m)
+		}
+	}
+	check := func(m *Models, dense string) {
+		t.Helper()
+		for _, found := range list {
+			model, err := m.Get(t.Context(), found.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := answeredBy(t, model)
+			if !slices.Equal(got, want[found.Name+dense]) {
+				t.Errorf("%s, %s: %v, and alone %v", found.Name, dense, got,
+					want[found.Name+dense])
+			}
+			for name, other := range want {
+				if name != found.Name+dense && slices.Equal(got, other) {
+					t.Errorf("%s, %s answers as %s", found.Name, dense, name)
+				}
+			}
+		}
+		names, steps := 0, uint64(0)
+		for name, st := range m.Stats() {
+			if names++; name == "it" {
+				steps = st.Steps
+			} else if st.Steps > 0 {
+				t.Errorf("%s has steps of its own", name)
+			}
+		}
+		if names != len(list) || steps == 0 || len(m.loaded.entries) != 1 {
+			t.Errorf("%d names, %d steps, %d engines", names, steps, len(m.loaded.entries))
+		}
+	}
+	for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
+		m, _ := denseModels(t, base, dense, filepath.Join(t.TempDir(), "asked"), list[1:]...)
+		check(m, dense)
+	}
+	cache := filepath.Join(t.TempDir(), "behind")
+	m, said := denseModels(t, base, "", cache, list[1:]...)
+	check(m, engine.DenseBF16)
+	heard(t, said, "has 8-bit dense weights now")
+	check(m, engine.DenseQ8)
+	if copies, _ := filepath.Glob(filepath.Join(cache, "*.q8")); len(copies) != 2 {
+		t.Errorf("%q", copies)
 	}
 }
 

@@ -129,8 +129,12 @@ func settledFor(b engine.Backend, o Options) Settled {
 }
 
 func (m *Models) open() (engine.Backend, error) {
-	b, why, err := Open(m.ctx, m.options.Settings, m.options.Notify)
-	if err == nil && !onGPU(b) && why != "" && m.options.Settings.Device != "cpu" {
+	s := m.options.Settings
+	if m.together {
+		s.Device, s.GPUs = "cpu", nil
+	}
+	b, why, err := Open(m.ctx, s, m.options.Notify)
+	if err == nil && !onGPU(b) && why != "" && s.Device != "cpu" {
 		m.sayCPU(why)
 	}
 	return b, err
@@ -153,9 +157,11 @@ func (m *Models) take() (engine.Backend, error) {
 // fit gives the backend that a model is loaded on, what it has room for, and the settings for it:
 // b, or the CPU where auto may choose and the GPUs have no room. It closes b where it does not
 // return it.
-func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec) (
+func (m *Models) fit(b engine.Backend, found checkpoint.Found, ckpt *checkpoint.Checkpoint) (
 	engine.Backend, engine.Settings, engine.Room, error) {
+	spec := ckpt.Spec
 	s := settingsOf(b, found, spec, SettingsFor(b, m.options))
+	s.Tunes = ckpt.Changed()
 	r, err := b.Room(spec, s)
 	if err == nil || !onGPU(b) {
 		return b, s, r, err

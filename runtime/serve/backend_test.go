@@ -65,7 +65,7 @@ func openedFor(t *testing.T, found checkpoint.Found, args []string,
 			return said, errors.Join(failed, b.Close())
 		}
 		defer ckpt.Close()
-		b, _, _, err = m.fit(b, found, ckpt.Spec)
+		b, _, _, err = m.fit(b, found, ckpt)
 	}
 	if err != nil {
 		return said, err

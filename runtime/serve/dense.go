@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/adrg/xdg"
@@ -61,12 +62,12 @@ func DefaultsFor(b engine.Backend, found checkpoint.Found, spec models.Spec) eng
 // denseNow gives the settings and the room that a model is loaded with now: those of the released
 // weights where the copy was not asked for, is not there yet, and they have room. copyable tells
 // whether the copy can be made behind it.
-func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked, s engine.Settings,
+func denseNow(b engine.Backend, list []copied, asked, s engine.Settings,
 	r engine.Room) (_ engine.Settings, _ engine.Room, copyable bool) {
-	if asked.Dense != "" || s.Dense != engine.DenseQ8 || q8.Ready(found, s.DenseCache) != "" {
+	if asked.Dense != "" || s.Dense != engine.DenseQ8 || readyCopies(list, s.DenseCache) {
 		return s, r, false
 	}
-	released := s
+	spec, released := list[0].ckpt.Spec, s
 	released.Dense = engine.DenseBF16
 	room, err := b.Room(spec, released)
 	if err != nil {
@@ -77,7 +78,8 @@ func denseNow(b engine.Backend, found checkpoint.Found, spec models.Spec, asked,
 		return s, r, false // only the copy has room: it is made now
 	}
 	// where the system does not tell when a file was changed, no start finds a copy
-	return released, room, len(found.FileStates().Files) > 0
+	return released, room, !slices.ContainsFunc(list,
+		func(c copied) bool { return len(c.FileStates().Files) == 0 })
 }
 
 // behind is what is done for a loaded model while nothing runs.
@@ -99,16 +101,21 @@ func (b *behind) end() {
 }
 
 // copyDense makes the copy of a loaded model, and has the model loaded again with it.
-func (m *Models) copyDense(model *Model, found checkpoint.Found, folder string) workBehind {
-	later := m.options.Later
+func (m *Models) copyDense(model *Model, list []copied, folder string) workBehind {
+	later, found := m.options.Later, list[0].Found
 	return func(ctx context.Context, rest func() error) {
-		err := q8.Make(model.ckpt, folder, rest)
+		var err error
+		for _, c := range list {
+			if err == nil {
+				err = q8.Make(c.ckpt, folder, rest)
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
 				"cannot be made: %s; --dense bf16 asks for no copy", found.Name, err))
-		case q8.Ready(found, folder) == "" || !model.ckpt.Mapped():
+		case !readyCopies(list, folder) || !model.ckpt.Mapped():
 			// files that were just written have no record yet; those of a GGUF file are read for
 			// half a minute: the next load takes the copy
 			later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
@@ -152,11 +159,16 @@ func (m *Models) order(model *Model, found checkpoint.Found) workBehind {
 
 // checkDense reads the copy of a loaded model once a day. A damaged one is named, and the model is
 // loaded again without it, which makes another.
-func (m *Models) checkDense(model *Model, found checkpoint.Found, folder string) workBehind {
-	later := m.options.Later
+func (m *Models) checkDense(model *Model, list []copied, folder string) workBehind {
+	later, found := m.options.Later, list[0].Found
 	return func(ctx context.Context, rest func() error) {
 		for {
-			err := q8.Check(q8.Ready(found, folder), rest)
+			var err error
+			for _, c := range list {
+				if err == nil {
+					err = q8.Check(q8.Ready(c.Found, folder), rest)
+				}
+			}
 			if errors.Is(err, q8.ErrDamaged) {
 				later(fmt.Sprintf("the 8-bit copy of %s is made again: %s", found.Name, err))
 				m.loaded.renew(ctx, keyOf(found), model, func() bool { return true }, restBefore,

@@ -51,9 +51,9 @@ func denseModel(t *testing.T) checkpoint.Found {
 	return found
 }
 
-// denseModels serve it on the CPU; said has what the user is told.
-func denseModels(t *testing.T, found checkpoint.Found, dense, cache string) (m *Models,
-	said chan string) {
+// denseModels serve it, with tunes, on the CPU; said has what the user is told.
+func denseModels(t *testing.T, found checkpoint.Found, dense, cache string,
+	tunes ...checkpoint.Found) (m *Models, said chan string) {
 	t.Helper()
 	said = make(chan string, 100)
 	o := DefaultOptions()
@@ -69,14 +69,17 @@ func denseModels(t *testing.T, found checkpoint.Found, dense, cache string) (m *
 			t.Error(err, lost)
 		}
 	})
+	m.tunes = tunes
 	m.Choose(found)
 	return m, said
 }
 
 // answered are the log probabilities of a text that is continued.
-func answered(t *testing.T, m *Models) (list []float32) {
+func answered(t *testing.T, m *Models) []float32 { return answeredBy(t, m.First()) }
+
+func answeredBy(t *testing.T, model session.Runner) (list []float32) {
 	t.Helper()
-	turn, err := m.First().Start(t.Context(), session.Request{
+	turn, err := model.Start(t.Context(), session.Request{
 		Prompt: []int32{100, 2000, 30000}, MaxTokens: 20,
 		Params: sample.Params{Logprobs: 0, Seed: 7}})
 	if err != nil {
@@ -296,7 +299,8 @@ func TestDenseFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Free = gib << 30
-		got, _, copyable := denseNow(b, found, big, engine.Settings{}, s, r)
+		got, _, copyable := denseNow(b, []copied{{found, &checkpoint.Checkpoint{Spec: big}}},
+			engine.Settings{}, s, r)
 		if got.Dense != want || copyable {
 			t.Errorf("%d GiB free: %s, %v", gib, got.Dense, copyable)
 		}

@@ -100,16 +100,21 @@ func (s *loadedSet) wakeWaiters() {
 	s.changed = make(chan struct{})
 }
 
-// start starts a turn of the model that key names, which it loads first where it is not loaded. The
-// error is that of the load, of Model.Start, sched.ErrClosed, or ctx's.
-func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (session.Turn,
-	error) {
+// start starts a turn of the model that key names, or of one of its tunes, counted from 1. It loads
+// the model first where it is not loaded. The error is that of the load, of Model.Start,
+// sched.ErrClosed, or ctx's.
+func (s *loadedSet) start(ctx context.Context, key string, tune int, r session.Request) (
+	session.Turn, error) {
 	for again := true; ; again = false {
 		e, err := s.acquire(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		t, err := e.model.Start(ctx, r)
+		model := e.model
+		if tune > 0 {
+			model = model.(*Model).of(tune)
+		}
+		t, err := model.Start(ctx, r)
 		if err == nil {
 			return s.follow(ctx, e, t), nil
 		}

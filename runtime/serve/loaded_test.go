@@ -103,7 +103,7 @@ func (f *fakeModel) Close() error {
 
 func start(t *testing.T, s *loadedSet, key string) session.Turn {
 	t.Helper()
-	turn, err := s.start(t.Context(), key, session.Request{})
+	turn, err := s.start(t.Context(), key, 0, session.Request{})
 	if err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
@@ -141,7 +141,7 @@ func TestManyRequestsOneLoad(t *testing.T) {
 			t.Error(err)
 		}
 		m.want(t, "load aa", "close aa")
-		if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err,
+		if _, err := s.start(t.Context(), "aa", 0, session.Request{}); !errors.Is(err,
 			sched.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
@@ -225,10 +225,10 @@ func TestFailedLoadIsSaidAndTriedAgain(t *testing.T) {
 	m := &machine{t: t, room: 9, fail: map[string]error{"aa": damaged}}
 	s := newLoadedSet(m.load, -1)
 	defer s.close()
-	if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err, damaged) {
+	if _, err := s.start(t.Context(), "aa", 0, session.Request{}); !errors.Is(err, damaged) {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.start(t.Context(), "much too large", session.Request{}); !errors.Is(err,
+	if _, err := s.start(t.Context(), "much too large", 0, session.Request{}); !errors.Is(err,
 		errNoRoom) {
 		t.Errorf("%v", err)
 	}
@@ -252,14 +252,14 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 		s := newLoadedSet(m.load, time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.start(ctx, "aa", session.Request{}); !errors.Is(err,
+		if _, err := s.start(ctx, "aa", 0, session.Request{}); !errors.Is(err,
 			context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute) // the load goes on: the next one will want it
 		m.want(t, "load aa")
 		gone, leave := context.WithCancel(t.Context())
-		if _, err := s.start(gone, "aa", session.Request{}); err != nil {
+		if _, err := s.start(gone, "aa", 0, session.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		leave() // and never calls Next

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ type Model struct {
 	backend engine.Backend
 	engine  engine.Engine
 	dense   string     // type of the engine's dense weights; "" where servers compute it
+	tunes   []*Model   // of the same engine; they end with it
 	behind  *behind    // works for later starts; nil: nobody does
 	servers *pool.Pool // make its tokens; nil: engine does
 
@@ -148,11 +150,12 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	spec := model.ckpt.Spec
 	var s engine.Settings
 	var r engine.Room
-	if model.backend, s, r, err = m.fit(b, found, spec); err != nil {
+	if model.backend, s, r, err = m.fit(b, found, model.ckpt); err != nil {
 		return nil, err
 	}
 	r.Free -= taken
-	s, r, copyable := denseNow(model.backend, found, spec, m.options.Settings, s, r)
+	dense := copiedOf(found, model.ckpt)
+	s, r, copyable := denseNow(model.backend, dense, m.options.Settings, s, r)
 	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
 		return m.reopen(failed, spec, s)
 	}
@@ -177,7 +180,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	copies := ""
 	if copyable {
 		copies = s.DenseCache
-		works = append(works, m.copyDense(model, found, s.DenseCache))
+		works = append(works, m.copyDense(model, dense, s.DenseCache))
 	}
 	if took := time.Since(began); found.GGUF != nil && !model.ckpt.Mapped() && took > slowStart {
 		notes = append(notes, fmt.Sprintf("putting the weights of this GGUF file in order took "+
@@ -186,7 +189,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		works = append(works, m.order(model, found))
 	}
 	if !copyable && s.Dense == engine.DenseQ8 && s.DenseCache != "" {
-		works = append(works, m.checkDense(model, found, s.DenseCache))
+		works = append(works, m.checkDense(model, dense, s.DenseCache))
 	}
 	for _, note := range notes {
 		m.options.Notify(found.Name + ": " + note)
@@ -265,7 +268,9 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 			o.Scheduler.Model = fingerprint(m.ckpt, m.engine.Settings(), onGPU(m.backend))
 		}
 	}
+	o.Scheduler.Tunes = pagesOf(o.Scheduler.Model, m.ckpt)
 	m.Model = session.New(m.engine, o)
+	m.beTuned(found)
 	return nil
 }
 
@@ -300,12 +305,26 @@ func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.C
 		}
 		return ckpt.Load(ctx, free, replaced.Does, show)
 	})
-	if err != nil || len(found.Lora) == 0 || onGPU(b) { // a card gets one tensor after the other
+	if err != nil || onGPU(b) { // a card gets one tensor after the other
 		return err
 	}
-	return p.during("merging "+found.Name, func(show func(done, total int64)) error {
-		return ckpt.Merge(ctx, replaced.Does, show)
-	})
+	merge := func(name string, c *checkpoint.Checkpoint, without func(string) bool) error {
+		return p.during("merging "+name, func(show func(done, total int64)) error {
+			return c.Merge(ctx, without, show)
+		})
+	}
+	if len(found.Lora) > 0 {
+		err = merge(found.Name, ckpt, replaced.Does)
+	}
+	for i, changed := range ckpt.Changed() {
+		if err == nil {
+			err = merge(found.Tunes[i].Name, ckpt.Tunes[i], func(name string) bool {
+				return !slices.Contains(changed, name) ||
+					replaced.Does != nil && replaced.Does(name)
+			})
+		}
+	}
+	return err
 }
 
 // newEngine reads the weights, and copies them to a device that has a memory of its own.

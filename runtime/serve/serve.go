@@ -19,7 +19,6 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -39,7 +38,8 @@ type Models struct {
 	kept     *kept
 	first    checkpoint.Found // answers where a client names no model
 	// tunes are the first model with an adapter each, which clients know by the adapter's name
-	tunes []checkpoint.Found
+	tunes    []checkpoint.Found
+	together bool // one engine has the first model and its tunes
 
 	damaged   chan error // see Damaged
 	upstreams *Upstreams // nil: models are loaded here
@@ -101,41 +101,6 @@ func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 	return found, nil
 }
 
-// adapt adds the adapters of the options to a model: those with a name of their own to a model of
-// that name, which has the others too.
-func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
-	var plain, named []string
-	for _, text := range m.options.Lora {
-		if _, _, ok := lora.Named(text); ok {
-			named = append(named, text)
-		} else {
-			plain = append(plain, text)
-		}
-	}
-	found, err := found.With(plain)
-	if err != nil {
-		return found, err
-	}
-	m.tunes = nil
-	for _, text := range named {
-		name, source, _ := lora.Named(text)
-		same := func(n string) bool { return strings.EqualFold(n, name) }
-		_, known := models.Lookup(name)
-		if known || same(found.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
-			slices.ContainsFunc(m.tunes, func(f checkpoint.Found) bool { return same(f.Name) }) {
-			return found, fmt.Errorf("--lora %s: another model is called %s; choose another name",
-				text, name)
-		}
-		tune, err := found.With([]string{source})
-		if err != nil {
-			return found, err
-		}
-		tune.Name = name
-		m.tunes = append(m.tunes, tune)
-	}
-	return found, nil
-}
-
 func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		found, err := checkpoint.Resolve(m.options.Model)
@@ -166,12 +131,7 @@ func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 
 // Choose makes found the model that answers by default, and opens what the models share.
 func (m *Models) Choose(found checkpoint.Found) {
-	m.first = found
-	m.found[keyOf(found)] = found
-	for _, tune := range m.tunes {
-		m.found[keyOf(tune)] = tune
-	}
-	m.loaded.most = mostLoaded + len(m.tunes)
+	m.choose(found)
 	keep := m.options.Keep
 	keep.SwapSpace = m.settled.Keep.SwapSpace
 	m.kept = openKept(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
@@ -259,18 +219,6 @@ func (m *Models) Close() (err, lost error) {
 		lost = m.kept.close()
 	}
 	return err, lost
-}
-
-// keyOf is what a model is kept under: where it lies, and its adapters.
-func keyOf(f checkpoint.Found) string {
-	key := f.Path
-	if f.Demo {
-		key = models.Demo
-	}
-	for _, adapter := range f.Lora {
-		key += "+" + adapter.String()
-	}
-	return key
 }
 
 // loadKey is the set's load. Its error is *unavailable, or wraps errNoRoom.
@@ -390,8 +338,10 @@ type Status struct {
 func (m *Models) Status() []Status {
 	var list []Status
 	for _, f := range m.all() {
-		names, now := m.names(f), m.loaded.now(keyOf(f))
+		key, tune := m.place(f)
+		names, now := m.names(f), m.loaded.now(key)
 		model, _ := now.model.(*Model)
+		model = model.of(tune)
 		if now.state == Ready && model.servers != nil && model.servers.Ready() != nil {
 			now.state = Unreachable
 		}
@@ -412,7 +362,8 @@ func (r *runner) ID() string { return r.models.names(r.found)[0] }
 
 // Device is "" while the model is not loaded.
 func (r *runner) Device() string {
-	if model, ok := r.models.loaded.now(keyOf(r.found)).model.(*Model); ok {
+	key, _ := r.models.place(r.found)
+	if model, ok := r.models.loaded.now(key).model.(*Model); ok {
 		return model.Device()
 	}
 	return ""
@@ -424,10 +375,12 @@ func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()
 	e, _ := models.Lookup(cmp.Or(r.found.ID, r.found.Name))
-	return cmp.Or(r.models.contexts[keyOf(r.found)], r.models.options.Settings.MaxModelLen,
+	key, _ := r.models.place(r.found)
+	return cmp.Or(r.models.contexts[key], r.models.options.Settings.MaxModelLen,
 		e.Spec.MaxPosition)
 }
 
 func (r *runner) Start(ctx context.Context, q session.Request) (session.Turn, error) {
-	return r.models.loaded.start(ctx, keyOf(r.found), q)
+	key, tune := r.models.place(r.found)
+	return r.models.loaded.start(ctx, key, tune, q)
 }

@@ -1,0 +1,138 @@
+// Models that share all but a few of their weights: the first one, and those of it that have an
+// adapter of their own, its tunes. Where the device can, one engine has them all, and a step has
+// rows of each; where it cannot, as on a GPU, each is loaded beside the others.
+//
+// What must stay true: what answers under a name is that model, whatever runs beside it.
+
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/lora"
+	"github.com/ossrun/ossrun/models/q8"
+)
+
+// adapt adds the adapters of the options to a model: those with a name of their own to a model of
+// that name, which has the others too.
+func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
+	var plain, named []string
+	for _, text := range m.options.Lora {
+		if _, _, ok := lora.Named(text); ok {
+			named = append(named, text)
+		} else {
+			plain = append(plain, text)
+		}
+	}
+	found, err := found.With(plain)
+	if err != nil {
+		return found, err
+	}
+	m.tunes = nil
+	for _, text := range named {
+		name, source, _ := lora.Named(text)
+		same := func(n string) bool { return strings.EqualFold(n, name) }
+		_, known := models.Lookup(name)
+		if known || same(found.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
+			slices.ContainsFunc(m.tunes, func(f checkpoint.Found) bool { return same(f.Name) }) {
+			return found, fmt.Errorf("--lora %s: another model is called %s; choose another name",
+				text, name)
+		}
+		tune, err := found.With([]string{source})
+		if err != nil {
+			return found, err
+		}
+		tune.Name = name
+		m.tunes = append(m.tunes, tune)
+	}
+	return found, nil
+}
+
+// choose makes found the first model, with its tunes in one engine where the device can.
+func (m *Models) choose(found checkpoint.Found) {
+	m.together = m.spare != nil && m.spare.Caps().Tunes && len(m.tunes) > 0
+	if m.together {
+		found.Tunes = m.tunes
+	} else {
+		for _, tune := range m.tunes {
+			m.found[keyOf(tune)] = tune
+		}
+		m.loaded.most = mostLoaded + len(m.tunes)
+	}
+	m.first = found
+	m.found[keyOf(found)] = found
+}
+
+// keyOf is what a model is kept under: where it lies, and its adapters.
+func keyOf(f checkpoint.Found) string {
+	key := f.Path
+	if f.Demo {
+		key = models.Demo
+	}
+	for _, adapter := range f.Lora {
+		key += "+" + adapter.String()
+	}
+	return key
+}
+
+// place is under which key a model is loaded, and which of the models there it is: 0, or a tune.
+func (m *Models) place(f checkpoint.Found) (key string, tune int) {
+	key = keyOf(f)
+	for i, t := range m.first.Tunes {
+		if keyOf(t) == key {
+			return keyOf(m.first), i + 1
+		}
+	}
+	return key, 0
+}
+
+// of is one of the models that were loaded together; nil where they are not.
+func (m *Model) of(tune int) *Model {
+	if m == nil || tune == 0 {
+		return m
+	}
+	return m.tunes[tune-1]
+}
+
+// beTuned adds the tunes of an engine that has them to its model. Their memory is in its plan.
+func (m *Model) beTuned(found checkpoint.Found) {
+	for i, tune := range found.Tunes {
+		m.tunes = append(m.tunes, &Model{Model: m.Model.Tune(i+1, tune.Name), ckpt: m.ckpt.Tunes[i],
+			backend: m.backend, dense: m.dense})
+	}
+}
+
+// pagesOf name the pages of tunes, by what the base's have for a name.
+func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
+	for _, tune := range ckpt.Tunes {
+		names = append(names, base+" "+tune.AdapterIDs)
+	}
+	return names
+}
+
+// copied is a model whose dense weights are copied in 8 bits.
+type copied struct {
+	checkpoint.Found
+	ckpt *checkpoint.Checkpoint
+}
+
+// copiedOf are a model and those of its tunes that change what is in the copy.
+func copiedOf(found checkpoint.Found, ckpt *checkpoint.Checkpoint) []copied {
+	list := []copied{{found, ckpt}}
+	for i, names := range ckpt.Changed() {
+		if slices.ContainsFunc(names, q8.Replaces) {
+			list = append(list, copied{found.Tunes[i], ckpt.Tunes[i]})
+		}
+	}
+	return list
+}
+
+// readyCopies tells whether all their copies are in the folder.
+func readyCopies(list []copied, folder string) bool {
+	return !slices.ContainsFunc(list,
+		func(c copied) bool { return q8.Ready(c.Found, folder) == "" })
+}
