@@ -22,12 +22,16 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// adapted are the tensors that adapters change.
+// adapted is the format of a checkpoint whose tensors adapters change.
 type adapted struct {
-	list   []*lora.Adapter
-	base   map[string]models.Tensor // of the checkpoint, all of them
-	memory *pack.Memory
-	order  []string // the changed ones, as the Spec lists them
+	format // of the checkpoint without them
+
+	list    []*lora.Adapter
+	base    map[string]models.Tensor // of the checkpoint, all of them
+	tensors map[string]models.Tensor // with the changed ones
+	mapped  bool                     // base is views of mapped files
+	memory  *pack.Memory
+	order   []string // the changed ones, as the Spec lists them
 
 	mu    sync.Mutex // held while tensors are made
 	there map[string]bool
@@ -54,7 +58,8 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	a := &adapted{base: c.tensors, there: map[string]bool{}}
+	a := &adapted{format: c.format, base: c.tensors, mapped: c.Mapped(),
+		there: map[string]bool{}}
 	states := c.states.with(refs)
 	for _, ref := range refs {
 		one, err := ref.Open(c.Spec)
@@ -88,15 +93,15 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	}
 	a.memory.PreferHugePages()
 	c.close = append(c.close, a.memory.Free)
-	c.tensors = maps.Clone(a.base)
+	a.tensors = maps.Clone(a.base)
 	rest := a.memory.Bytes
 	for _, name := range a.order {
 		t := a.base[name]
 		size := int64(len(t.Data))
 		t.Data, rest = rest[:size:size], rest[roundUp(size):]
-		c.tensors[name] = t
+		a.tensors[name] = t
 	}
-	c.adapted = a
+	c.tensors, c.format = a.tensors, a
 	return nil
 }
 
@@ -117,17 +122,22 @@ func (s FileStates) with(refs []lora.Ref) FileStates {
 	return s
 }
 
-// changes tells whether an adapter changes a tensor.
-func (c *Checkpoint) changes(name string) bool {
-	return c.adapted != nil && slices.Contains(c.adapted.order, name)
+func (a *adapted) changes(name string) bool { return slices.Contains(a.order, name) }
+
+func (a *adapted) Fetch(name string) error {
+	if a.changes(name) {
+		return a.merge(context.Background(), []string{name}, nil)
+	}
+	return a.format.Fetch(name)
 }
 
 // Changed are the tensors of each of the Tunes that are not this checkpoint's own.
 func (c *Checkpoint) Changed() (of [][]string) {
 	for _, tune := range c.Tunes {
 		var names []string
-		for _, name := range tune.adapted.order {
-			if slices.ContainsFunc(tune.adapted.list[len(c.Lora):],
+		a := tune.format.(*adapted)
+		for _, name := range a.order {
+			if slices.ContainsFunc(a.list[len(c.Lora):],
 				func(a *lora.Adapter) bool { return a.Changes(name) }) {
 				names = append(names, name)
 			}
@@ -142,31 +152,31 @@ func (c *Checkpoint) Changed() (of [][]string) {
 // memory. The error is ctx's cause where ctx ends first.
 func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool,
 	progress func(done, total int64)) error {
-	if c.adapted == nil {
+	a, ok := c.format.(*adapted)
+	if !ok {
 		return nil
 	}
 	var wanted []string
-	for _, name := range c.adapted.order {
+	for _, name := range a.order {
 		if without == nil || !without(name) {
 			wanted = append(wanted, name)
 		}
 	}
-	return c.merge(ctx, wanted, progress)
+	return a.merge(ctx, wanted, progress)
 }
 
 // mergeValues is about how many values one goroutine makes at once.
 const mergeValues = 1 << 18
 
-func (c *Checkpoint) merge(ctx context.Context, wanted []string,
+func (a *adapted) merge(ctx context.Context, wanted []string,
 	progress func(done, total int64)) error {
-	a := c.adapted
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var total int64
 	var done atomic.Int64
 	for _, name := range wanted {
 		if !a.there[name] {
-			total += int64(len(c.tensors[name].Data))
+			total += int64(len(a.tensors[name].Data))
 		}
 	}
 	if total == 0 {
@@ -178,10 +188,10 @@ func (c *Checkpoint) merge(ctx context.Context, wanted []string,
 		if a.there[name] {
 			continue
 		}
-		if err := c.fetch(name); err != nil {
+		if err := a.format.Fetch(name); err != nil {
 			return err
 		}
-		base, to := a.base[name], c.tensors[name].Data
+		base, to := a.base[name], a.tensors[name].Data
 		sum, rows := lora.Add(base, a.list), base.Shape[0]
 		width := len(to) / rows
 		each := max(1, 2*mergeValues/width)
@@ -196,20 +206,21 @@ func (c *Checkpoint) merge(ctx context.Context, wanted []string,
 			return err
 		}
 		a.there[name] = true
-		if c.gguf != nil {
-			c.gguf.Release(name)
-		} else if c.Path != "" {
+		if !a.format.Release(name) && a.mapped {
 			mapping.PageOut(base.Data)
 		}
 	}
 	return nil
 }
 
-// release gives the memory of a changed tensor back, until it is asked for again.
-func (a *adapted) release(name string, data []byte) {
+func (a *adapted) Release(name string) bool {
+	if !a.changes(name) {
+		return a.format.Release(name)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.memory.GiveBack(data) {
+	if a.memory.GiveBack(a.tensors[name].Data) {
 		a.there[name] = false
 	}
+	return true
 }

@@ -43,12 +43,30 @@ type Checkpoint struct {
 	Tunes []*Checkpoint
 
 	tensors map[string]models.Tensor
+	format  format
 	bytes   int64
 	states  FileStates
 	close   []func() error
-	gguf    *gguf.Weights // of a GGUF file in its own order; nil where tensors are views of files
-	adapted *adapted      // of a model with adapters; else nil
 }
+
+// format is how tensors come into memory: views of files by themselves, those of a GGUF file in its
+// own order (*gguf.Weights) by being put in order, those that adapters change (*adapted) by being
+// merged. Methods are the Checkpoint's of their names, for a tensor that there is.
+type format interface {
+	Load(ctx context.Context, free int64, without func(tensor string) bool,
+		progress func(done, total int64)) error
+	Fetch(name string) error
+	Release(name string) bool
+}
+
+// views are the released and the original layout, packed or in files.
+type views struct{}
+
+func (views) Load(context.Context, int64, func(string) bool, func(done, total int64)) error {
+	return nil
+}
+func (views) Fetch(string) error  { return nil }
+func (views) Release(string) bool { return false }
 
 // Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout:
 // config.json and model.safetensors, or model.safetensors.index.json with its shards; or the GGUF
@@ -93,7 +111,8 @@ func open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Spec: spec, Path: path, states: statesOf(under(path, index.Files))}
+	c := &Checkpoint{Spec: spec, Path: path, format: views{},
+		states: statesOf(under(path, index.Files))}
 	var files []*safetensors.File
 	for _, name := range index.Files {
 		f, err := safetensors.Open(filepath.Join(path, name))
@@ -148,7 +167,7 @@ func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 			return nil, err
 		}
 		c = &Checkpoint{Spec: m.Spec(), Path: m.Source, bytes: m.Bytes, states: states,
-			gguf: weights, tensors: weights.Tensors, close: []func() error{weights.Close}}
+			format: weights, tensors: weights.Tensors, close: []func() error{weights.Close}}
 	}
 	if err := c.use(m.Files()); err != nil {
 		c.Close()
@@ -235,7 +254,7 @@ func (c *Checkpoint) Close() (err error) {
 	for _, f := range c.close {
 		err = errors.Join(err, f())
 	}
-	c.Tunes, c.close, c.tensors, c.gguf, c.adapted = nil, nil, nil, nil, nil
+	c.Tunes, c.close, c.tensors, c.format = nil, nil, nil, views{}
 	return err
 }
 
@@ -262,7 +281,7 @@ func openPacked(config, generation, packed []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Spec: spec, close: []func() error{memory.Free}}
+	c := &Checkpoint{Spec: spec, format: views{}, close: []func() error{memory.Free}}
 	file, err := safetensors.FromMemory("model.safetensors", memory.Bytes)
 	if err == nil {
 		err = c.check([]*safetensors.File{file}, nil)
@@ -285,35 +304,14 @@ func openPacked(config, generation, packed []byte) (*Checkpoint, error) {
 // for; without may be nil. The error is ctx's cause where ctx ends first.
 func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool,
 	progress func(done, total int64)) error {
-	if c.gguf == nil {
-		return nil
-	}
-	return c.gguf.Load(ctx, free, without, progress)
+	return c.format.Load(ctx, free, without, progress)
 }
 
 // Fetch brings one tensor into memory as Load and Merge do, and its error says why that failed. It
 // does nothing for a name that is no tensor's.
-func (c *Checkpoint) Fetch(name string) error {
-	if c.changes(name) {
-		return c.merge(context.Background(), []string{name}, nil)
-	}
-	return c.fetch(name)
-}
-
-func (c *Checkpoint) fetch(name string) error {
-	if c.gguf == nil {
-		return nil
-	}
-	return c.gguf.Fetch(name)
-}
+func (c *Checkpoint) Fetch(name string) error { return c.format.Fetch(name) }
 
 // Release gives the memory of a tensor back, if it is the checkpoint's own; it is read again when
 // it is asked for again. Nobody may be using its Data. False when there is nothing to give back:
 // weights of a mapped file are the system's to keep or to drop.
-func (c *Checkpoint) Release(name string) bool {
-	if c.changes(name) {
-		c.adapted.release(name, c.tensors[name].Data)
-		return true
-	}
-	return c.gguf != nil && c.gguf.Release(name)
-}
+func (c *Checkpoint) Release(name string) bool { return c.format.Release(name) }

@@ -86,7 +86,7 @@ func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 	if path == "" {
 		return nil
 	}
-	c := &Checkpoint{Spec: m.Spec(), Path: m.Source, states: states}
+	c := &Checkpoint{Spec: m.Spec(), Path: m.Source, format: views{}, states: states}
 	err := c.mark([]string{path})
 	if err == nil {
 		var file *safetensors.File
@@ -107,12 +107,23 @@ func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 
 // Mapped tells whether the weights are views of files. Those of the demo, and of a GGUF file that
 // is not in the released order, are in memory of their own.
-func (c *Checkpoint) Mapped() bool { return c.gguf == nil && c.Path != "" }
+func (c *Checkpoint) Mapped() bool { return c.unordered() == nil && c.Path != "" }
+
+// unordered are the weights of a GGUF file in its own order; else nil.
+func (c *Checkpoint) unordered() *gguf.Weights {
+	of := c.format
+	if a, ok := of.(*adapted); ok {
+		of = a.format
+	}
+	weights, _ := of.(*gguf.Weights)
+	return weights
+}
 
 // Order writes a GGUF model's weights in the released order, a piece at a time, from its files.
 // rest is called before each piece, which takes some milliseconds; its error ends the work.
 func (c *Checkpoint) Order(rest func() error) (err error) {
-	files := c.gguf.Files()
+	weights := c.unordered()
+	files := weights.Files()
 	states := statesOf(files)
 	path, folder := orderedPath(states), OrderedFolder()
 	switch {
@@ -148,7 +159,7 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 			err = fmt.Errorf("writing %s: %w", path, err)
 		}
 	}()
-	if err = c.writeOrdered(f, states, rest); err != nil {
+	if err = c.writeOrdered(f, weights, states, rest); err != nil {
 		return err
 	}
 	if !slices.Equal(statesOf(files).Files, states.Files) {
@@ -158,7 +169,8 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 }
 
 // writeOrdered fills the file and closes it.
-func (c *Checkpoint) writeOrdered(f *os.File, states FileStates, rest func() error) error {
+func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states FileStates,
+	rest func() error) error {
 	var paths []string
 	for _, s := range states.Files {
 		paths = append(paths, s.Path)
@@ -168,7 +180,7 @@ func (c *Checkpoint) writeOrdered(f *os.File, states FileStates, rest func() err
 	_, err := f.Write(head)
 	unsynced := 0
 	if err == nil {
-		err = c.gguf.Write(rest, func(tensor string, at int64, data []byte) error {
+		err = weights.Write(rest, func(tensor string, at int64, data []byte) error {
 			if _, err := f.WriteAt(data, places[tensor]+at); err != nil {
 				return err
 			}

@@ -54,8 +54,8 @@ func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 	memory.PreferHugePages() // as mapped weights have them
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := newPatterns(random)
-	c := &Checkpoint{Spec: s, tensors: map[string]models.Tensor{}, bytes: s.WeightBytes(),
-		close: []func() error{memory.Free}}
+	c := &Checkpoint{Spec: s, format: views{}, tensors: map[string]models.Tensor{},
+		bytes: s.WeightBytes(), close: []func() error{memory.Free}}
 	rest := memory.Bytes
 	for _, t := range s.Tensors() {
 		if first, shared := c.tensors[ownerOf(t.Name, own)]; shared {
