@@ -131,7 +131,7 @@ func (a *adapted) Fetch(name string) error {
 	return a.format.Fetch(name)
 }
 
-// Changed are the tensors of each of the Tunes that are not this checkpoint's own.
+// Changed lists, for each of the Tunes, the tensors that differ from this checkpoint's.
 func (c *Checkpoint) Changed() (of [][]string) {
 	for _, tune := range c.Tunes {
 		var names []string

@@ -38,8 +38,7 @@ type Checkpoint struct {
 	Lora       []lora.Ref // adapters that change weights, in the order that they were given in
 	AdapterIDs string     // name all that they say, a line each
 
-	// Tunes are open checkpoints of the same files and adapters, and some adapters more. Close
-	// closes them.
+	// Tunes are open checkpoints of the same files with more adapters. Close closes them too.
 	Tunes []*Checkpoint
 
 	tensors map[string]models.Tensor
@@ -51,7 +50,7 @@ type Checkpoint struct {
 
 // format is how tensors come into memory: views of files by themselves, those of a GGUF file in its
 // own order (*gguf.Weights) by being put in order, those that adapters change (*adapted) by being
-// merged. Methods are the Checkpoint's of their names, for a tensor that there is.
+// merged. Checkpoint's methods of the same names say what each does.
 type format interface {
 	Load(ctx context.Context, free int64, without func(tensor string) bool,
 		progress func(done, total int64)) error

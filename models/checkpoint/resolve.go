@@ -38,7 +38,7 @@ type Found struct {
 	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
 	Lora []lora.Ref  // adapters that are added to it
 
-	// Tunes are this model With some adapters more, that are open where it is.
+	// Tunes are this model with more adapters; Open opens them with it.
 	Tunes []Found
 }
 

@@ -6,9 +6,9 @@ package convert
 // What must stay true: values that an MXFP4 block holds come back as that block, bit for bit: the
 // smallest scale under which the largest is at most 6 holds all of them if any scale does. (A block
 // whose codes are all below 4 has a twin under that scale: the same numbers.) Other blocks get the
-// scale of the least squared error: that one or half of it. A larger one has no number up to 6 that
-// this one lacks; a quarter adds 2.25 at least to the largest value's square of half's, and takes
-// 0.0625 at most from each of 31 others.
+// scale of the least squared error: that one or half of it. A larger scale has no number up to 6
+// that this one lacks. A quarter never beats half: the largest value's squared error grows by 2.25
+// or more, and that of each of the 31 others shrinks by 0.0625 at most.
 
 import (
 	"math"
@@ -43,9 +43,9 @@ func (l *Loss) Add(o Loss) {
 var steps = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
 	-2, -3, -4, -6}
 
-// nearest has the code of a magnitude by its exponent and the two highest bits behind it, from
-// lowestCell on, twice: where no other bit is set, and where one is. Limits between two codes lie
-// there; at a limit the even code is taken.
+// nearest is the code of a magnitude. A cell is all magnitudes with the same exponent and the same
+// two highest bits of the mantissa; it has two entries, for its first number and for the others,
+// since the limits between codes are first numbers. At a limit the even code is taken.
 var nearest = [64]byte{
 	0, 0, // up to 0.25
 	0, 1, 1, 1, 1, 1, 1, 1, // 0.25

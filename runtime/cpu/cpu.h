@@ -38,7 +38,7 @@ typedef struct {
   float* logits;             // [logit_rows, vocab]
   // [vocab / 64, rounded up]: a bit for each token whose logit is read, others may be zero; or null
   const uint64_t* wanted;
-  // [tunes + 1]: where the rows of each tune begin, and those of its logits; null: there is one
+  // [models + 1]: where each model's rows begin, and its rows of logits; null: there is one model
   const int32_t* tune_rows;
   const int32_t* tune_logits;
 } ossrun_batch;
@@ -105,9 +105,10 @@ int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8
                         const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
                         int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
-// twin: the layer lies in the twins of the pages that the table names. sinks: of each tune, or one.
+// twin: the layer lies in the twins of the pages that the table names.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
                     int twin);
+// sinks: [tunes], one for all models or one for each.
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
                   const uint16_t* const* sinks, int tunes, int64_t layer, int64_t window, int twin,
                   float scale);

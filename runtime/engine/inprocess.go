@@ -101,7 +101,7 @@ func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// bytesOf are those of a weight. of is the checkpoint that has them.
+// bytesOf returns a weight's bytes and the checkpoint that they come from.
 func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
 	of *checkpoint.Checkpoint, err error) {
 	if b.Tune > 0 {

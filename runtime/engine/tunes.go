@@ -8,22 +8,22 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// Several models in one program: the checkpoint's, and those that share all but a few of its
-// tensors, its tunes. What works on such a tensor is recorded once for each of them, for its own
-// rows; everything else, the experts above all, is done for the rows of all together.
+// Several models in one program: the checkpoint's, and its tunes, which share all but a few of its
+// tensors. An operation on such a tensor is recorded once for each model, for that model's rows.
+// All other operations, the experts above all, run once for the rows of all models.
 //
 // What must stay true: a row of a tune gets the bits that it would get from an engine of its own.
 
-// tuneMark stands between a tensor's name and the number of the tune whose it is.
+// tuneMark stands between a tensor's name and the number of its tune.
 const tuneMark = "@"
 
-// tensor is the name in the checkpoint of what a weight is made of.
+// tensor is the checkpoint's name of the tensor that a weight is made of.
 func (b *Buffer) tensor() string {
 	name, _, _ := strings.Cut(b.Name, tuneMark)
 	return strings.TrimSuffix(name, q8.Suffix)
 }
 
-// split records what works on a tensor that a tune changes once for each of the models.
+// split replaces each operation on a tensor that a tune changes by one for each model.
 func (p *Program) split() {
 	var ops []*Op
 	for _, op := range p.Ops {
@@ -70,8 +70,8 @@ func (p *Program) weightOf(w *Buffer, tune int) *Buffer {
 	return p.add(of)
 }
 
-// TuneRows is where the rows of each model begin in a batch, and where those of its logits do; the
-// last entry is the end. Both lie in the buffer, which has two numbers a model and two more.
+// TuneRows fills buffer, [2 x (models+1)], with two lists: where each model's rows begin in the
+// batch, and where its rows of logits begin. The last entry of each is the end.
 func (b *Batch) TuneRows(buffer []int32) (rows, logits []int32) {
 	clear(buffer)
 	models := len(buffer)/2 - 1

@@ -56,8 +56,8 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// StatsOf is Stats without what runs and waits for others than one model: 0, or a tune. All else
-// is counted for all of them together, and told of the first.
+// StatsOf is one model's part of Stats: what runs and waits for it. All other counters are the
+// engine's: model 0 has them, tunes do not.
 func (s *Scheduler) StatsOf(tune int) Stats {
 	st := s.Stats()
 	switch {

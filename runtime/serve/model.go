@@ -270,7 +270,7 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	}
 	o.Scheduler.Tunes = pagesOf(o.Scheduler.Model, m.ckpt)
 	m.Model = session.New(m.engine, o)
-	m.beTuned(found)
+	m.addTunes(found)
 	return nil
 }
 

@@ -1,6 +1,6 @@
-// Models that share all but a few of their weights: the first one, and those of it that have an
-// adapter of their own, its tunes. Where the device can, one engine has them all, and a step has
-// rows of each; where it cannot, as on a GPU, each is loaded beside the others.
+// Models that share all but a few of their weights: the first one, and its tunes, which have an
+// adapter each. Where the device can, one engine has them all, and a step has rows of each. On a
+// GPU each is loaded beside the others.
 //
 // What must stay true: what answers under a name is that model, whatever runs beside it.
 
@@ -79,7 +79,8 @@ func keyOf(f checkpoint.Found) string {
 	return key
 }
 
-// place is under which key a model is loaded, and which of the models there it is: 0, or a tune.
+// place returns the key under which a model is loaded, and which of the models there it is: 0, or
+// a tune.
 func (m *Models) place(f checkpoint.Found) (key string, tune int) {
 	key = keyOf(f)
 	for i, t := range m.first.Tunes {
@@ -90,7 +91,7 @@ func (m *Models) place(f checkpoint.Found) (key string, tune int) {
 	return key, 0
 }
 
-// of is one of the models that were loaded together; nil where they are not.
+// of returns one of the models that were loaded together; nil where nothing is loaded.
 func (m *Model) of(tune int) *Model {
 	if m == nil || tune == 0 {
 		return m
@@ -98,15 +99,15 @@ func (m *Model) of(tune int) *Model {
 	return m.tunes[tune-1]
 }
 
-// beTuned adds the tunes of an engine that has them to its model. Their memory is in its plan.
-func (m *Model) beTuned(found checkpoint.Found) {
+// addTunes makes a model of each tune of the engine. Their memory is in the first model's plan.
+func (m *Model) addTunes(found checkpoint.Found) {
 	for i, tune := range found.Tunes {
 		m.tunes = append(m.tunes, &Model{Model: m.Model.Tune(i+1, tune.Name), ckpt: m.ckpt.Tunes[i],
 			backend: m.backend, dense: m.dense})
 	}
 }
 
-// pagesOf name the pages of tunes, by what the base's have for a name.
+// pagesOf names the pages of each tune: the base's name, and what the adapters say.
 func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
 	for _, tune := range ckpt.Tunes {
 		names = append(names, base+" "+tune.AdapterIDs)
