@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -34,17 +33,14 @@ func (w *window) becomes(rows string, at ...int) {
 	if len(at) > 0 {
 		x, y = at[0], at[1]
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		text := w.text()
+	hosttest.Until(w.t, func() string {
 		gotX, gotY := w.cursor()
-		if strings.Contains(text, want) && x == gotX && y == gotY {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("not %q with the cursor at %d,%d but at %d,%d:\n%s", rows, x, y, gotX, gotY,
-				text)
-		}
-	}
+		return fmt.Sprintf("not %q with the cursor at %d,%d but at %d,%d:\n%s", rows, x, y, gotX,
+			gotY, w.text())
+	}, func() bool {
+		gotX, gotY := w.cursor()
+		return strings.Contains(w.text(), want) && x == gotX && y == gotY
+	})
 }
 
 // Keys as a terminal writes them that has more than the old forms. Each acts on "one two", with the
@@ -146,13 +142,12 @@ func TestCaretInTmux(t *testing.T) {
 	p.until(idle, "gpt-oss-20b")
 	stands := func(want string) {
 		t.Helper()
-		at := ""
-		for end := time.Now().Add(20 * time.Second); at != want && time.Now().Before(end); {
-			at = strings.TrimSpace(p.tmux("display", "-p", "-t", "chat", "#{cursor_x},#{cursor_y}"))
-		}
-		if at != want {
-			t.Errorf("the cursor is at %s, not %s:\n%s", at, want, p.screen())
-		}
+		hosttest.Until(t, func() string {
+			return fmt.Sprintf("the cursor is not at %s:\n%s", want, p.screen())
+		}, func() bool {
+			return want == strings.TrimSpace(p.tmux("display", "-p", "-t", "chat",
+				"#{cursor_x},#{cursor_y}"))
+		})
 	}
 	stands("3,22")
 	p.tmux("send-keys", "-t", "chat", "-l", "abc")

@@ -2,12 +2,13 @@ package chat
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -25,17 +26,16 @@ func (p *paper) Write(b []byte) (int, error) {
 
 func (p *paper) until(t *testing.T, what string) string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	text := ""
+	hosttest.Until(t, func() string {
+		return fmt.Sprintf("no %q at the end of\n%s", what, text)
+	}, func() bool {
 		p.mu.Lock()
-		text := p.text.String()
-		p.mu.Unlock()
-		if strings.HasSuffix(text, what) {
-			return text
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no %q at the end of\n%s", what, text)
-		}
-	}
+		defer p.mu.Unlock()
+		text = p.text.String()
+		return strings.HasSuffix(text, what)
+	})
+	return text
 }
 
 func TestPlain(t *testing.T) {

@@ -5,6 +5,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/screentest"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -88,22 +90,21 @@ func (w *window) typing(text string) {
 
 func (w *window) until(what string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.text(),
-		what); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("no %q on the screen:\n%s", what, w.text())
-		}
-	}
+	hosttest.Until(w.t, func() string {
+		return fmt.Sprintf("no %q on the screen:\n%s", what, w.text())
+	}, func() bool { return strings.Contains(w.text(), what) })
 }
 
-// compare holds the screen to a file of testdata. What a terminal shows may be half a frame: it is
-// given time to become that.
+// compare holds the screen to a file of testdata. What a terminal shows may be half a frame, so it
+// waits for the whole one.
 func (w *window) compare(name string) {
 	w.t.Helper()
-	want, _ := os.ReadFile(filepath.Join("testdata", name)) // what is wrong with it is told below
-	for end := time.Now().Add(time.Minute); stamps(w.text()) != string(want) && !*update &&
-		time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
+	want, err := os.ReadFile(filepath.Join("testdata", name))
+	if err == nil && !*update {
+		hosttest.Until(w.t, func() string {
+			return fmt.Sprintf("%s differs\ngot:\n%s\nwant:\n%s", name, w.text(), want)
+		}, func() bool { return stamps(w.text()) == string(want) })
+		return
 	}
 	compare(w.t, name, stamps(w.text()))
 }

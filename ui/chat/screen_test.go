@@ -14,6 +14,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -138,18 +139,12 @@ func (s *stage) play(n int, step time.Duration) tea.Cmd {
 		s.t.Fatal("no turn is under way")
 	}
 	box := s.m.live.box
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
+	hosttest.Until(s.t, "the turn goes on", func() bool {
 		box.mu.Lock()
-		if box.over || n > 0 && len(box.events) >= n {
-			break
-		}
-		box.mu.Unlock()
-		if time.Now().After(deadline) {
-			s.t.Fatal("the turn does not go on")
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer box.mu.Unlock()
+		return box.over || n > 0 && len(box.events) >= n
+	})
+	box.mu.Lock()
 	f := frame{number: s.m.live.number}
 	if n == 0 || n > len(box.events) {
 		n = len(box.events)

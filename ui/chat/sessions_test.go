@@ -13,6 +13,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -55,15 +56,10 @@ func TestAKilledChatGoesOn(t *testing.T) {
 	s.play(0, step)
 	s.ask("second question")
 	s.play(5, 300*time.Millisecond)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if k, err := find(store, ""); err == nil && len(k.Exchanges) == 2 &&
-			len(k.Exchanges[1].Parts) == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the half answer is not kept")
-		}
-	}
+	hosttest.Until(t, "the half answer is kept", func() bool {
+		k, err := find(store, "")
+		return err == nil && len(k.Exchanges) == 2 && len(k.Exchanges[1].Parts) == 1
+	})
 	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.id},
 		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
 	next.golden("resumed")

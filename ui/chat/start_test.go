@@ -7,6 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -83,22 +84,17 @@ func TestRecent(t *testing.T) {
 func TestRecentIsRead(t *testing.T) {
 	m := newModel(t.Context(), Options{Model: &script{}, Store: earlierChats(t)})
 	defer m.background.Wait()
-	for _, cmd := range m.Init()().(tea.BatchMsg) {
-		if cmd == nil {
-			continue
-		}
-		done := make(chan tea.Msg, 1)
-		go func() { done <- cmd() }()
-		select {
-		case msg := <-done:
-			m.Update(msg)
-		case <-time.After(time.Second): // others wait for what does not come
-		}
-		if len(m.recent) > 0 {
-			return
+	all := m.Init()().(tea.BatchMsg)
+	messages := make(chan tea.Msg, len(all)) // some never arrive
+	for _, cmd := range all {
+		if cmd != nil {
+			go func() { messages <- cmd() }()
 		}
 	}
-	t.Error("the start has no conversations")
+	hosttest.Until(t, "the start has conversations", func() bool {
+		m.Update(<-messages)
+		return len(m.recent) > 0
+	})
 }
 
 func TestAgo(t *testing.T) {

@@ -112,19 +112,20 @@ func (p *pane) screen() string { return p.tmux("capture-pane", "-p", "-t", "chat
 // until waits for a screen on which all of want stands, and holds what is true of every screen.
 func (p *pane) until(want ...string) string {
 	p.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		screen, all := p.screen(), true
+	screen := ""
+	hosttest.Until(p.t, func() string {
+		return fmt.Sprintf("no %q on the screen:\n%s", want, screen)
+	}, func() bool {
+		screen = p.screen()
 		for _, w := range want {
-			all = all && strings.Contains(screen, w)
+			if !strings.Contains(screen, w) {
+				return false
+			}
 		}
 		rows := strings.Split(strings.TrimRight(screen, "\n"), "\n")
-		if last := rows[len(rows)-1]; all && strings.Contains(last, "context ") {
-			return screen
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("no %q on the screen:\n%s", want, screen)
-		}
-	}
+		return strings.Contains(rows[len(rows)-1], "context ")
+	})
+	return screen
 }
 
 func (p *pane) keys(names ...string) {
@@ -240,16 +241,10 @@ func TestInTmux(t *testing.T) {
 	p.say("the last question")
 	p.until("An answer to the last question", idle)
 	p.say("/quit")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		screen := p.screen()
-		if strings.Contains(screen, "To continue: ossrun chat --resume") {
-			if !strings.Contains(screen, "An answer to the last question") {
-				t.Errorf("the last answer does not stay:\n%s", screen)
-			}
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the chat does not leave:\n%s", screen)
-		}
+	hosttest.Until(t, "the chat leaves", func() bool {
+		return strings.Contains(p.screen(), "To continue: ossrun chat --resume")
+	})
+	if screen := p.screen(); !strings.Contains(screen, "An answer to the last question") {
+		t.Errorf("the last answer does not stay:\n%s", screen)
 	}
 }

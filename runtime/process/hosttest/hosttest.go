@@ -1,11 +1,12 @@
-// Package hosttest is what tests ask of the machine they run on: programs that it may lack, and
-// processor time.
+// Package hosttest is what tests ask of the machine they run on: programs that it may lack,
+// processor time, and the wait for an event.
 package hosttest
 
 import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // Program is the path of a program that a test needs.
@@ -25,4 +26,18 @@ func Lacks(t testing.TB, what string) {
 		t.Fatalf("%s: .ci/run installs it", what)
 	}
 	t.Skip(what)
+}
+
+// Until asks until the event has happened, and fails the test if it hangs. The event is a text, or
+// a func() string that describes what there is instead.
+func Until(t testing.TB, event any, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			if describe, ok := event.(func() string); ok {
+				event = describe()
+			}
+			t.Fatalf("it hangs: %v", event)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/url"
@@ -19,6 +20,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/models/mapping"
 )
@@ -48,7 +51,8 @@ type Server struct {
 	Include []string `json:"includeTools"`
 	Exclude []string `json:"excludeTools"`
 
-	unnamed bool // the server says its name itself
+	unnamed   bool                                 // the server says its name itself
+	transport func(stderr io.Writer) sdk.Transport // of a test, in place of the process
 }
 
 // entry is a server as a file has it.

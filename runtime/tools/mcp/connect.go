@@ -74,6 +74,8 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	var to sdk.Transport
 	far := &http.Client{Transport: headers{s.URL, s.Headers}, CheckRedirect: client.Redirect}
 	switch {
+	case s.transport != nil:
+		to = s.transport(complaint)
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
 		c.command.Env, c.command.Dir = s.environment(), s.Dir

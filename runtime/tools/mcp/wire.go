@@ -109,10 +109,10 @@ func (c *cleaned) find(text []byte) (some bool) {
 }
 
 func (c *cleaned) frame(message []byte) []byte {
-	if message == nil {
-		return nil
+	if message != nil {
+		message = fmt.Appendf(nil, "%s%s%s", c.begin, message, c.end)
 	}
-	return fmt.Appendf(nil, "%s%s%s", c.begin, message, c.end)
+	return message
 }
 
 // unread is our code for an answer that could not be read.
@@ -261,13 +261,18 @@ func rpcError(text json.RawMessage) json.RawMessage {
 		Message: cmp.Or(said, parts.Message, string(text))})
 }
 
-// program is a server's process, whose pipes carry messages.
+// pipes carry messages to and from a server.
+type pipes struct {
+	in    io.WriteCloser
+	asked atomic.Pointer[[]byte] // the id of the last call
+	cleaned
+}
+
+// program is a server's process.
 type program struct {
 	command *exec.Cmd
-	in      io.WriteCloser
-	asked   atomic.Pointer[[]byte] // the id of the last call
 	once    sync.Once
-	cleaned
+	pipes
 }
 
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -281,16 +286,17 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	p.cleaned = cleaned{lines: newLines(out), end: "\n", id: func() []byte {
-		if id := p.asked.Load(); id != nil {
-			return *id
-		}
-		return nil
-	}}
+	p.readFrom(out)
 	return (&sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}).Connect(ctx)
 }
 
-func (p *program) Write(message []byte) (int, error) {
+func (p *pipes) readFrom(out io.Reader) {
+	p.asked.Store(new([]byte))
+	p.cleaned = cleaned{lines: newLines(out), end: "\n",
+		id: func() []byte { return *p.asked.Load() }}
+}
+
+func (p *pipes) Write(message []byte) (int, error) {
 	if id := callOf(bytes.NewReader(message)); id != nil {
 		p.asked.Store(&id)
 	}

@@ -2,36 +2,84 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
 )
 
-// opened is the zoo, and how its servers are reached.
-func opened(t *testing.T, animals []zootest.Animal) (zoo []zootest.Animal, list []Server) {
-	t.Helper()
-	zoo = zootest.Open(t, "testdata/zoo.py", animals)
+// inProcess is a server without a process.
+type inProcess struct {
+	pipes
+	animal *zootest.Animal
+	stderr io.Writer
+	out    io.ReadCloser
+}
+
+func (p *inProcess) Connect(ctx context.Context) (sdk.Connection, error) {
+	p.in, p.out = p.animal.Pipes(p.stderr)
+	p.readFrom(p.out)
+	return (&sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}).Connect(ctx)
+}
+
+func (p *inProcess) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
+
+// servers are the animals as a configuration has them.
+func servers(zoo []*zootest.Animal) (list []Server) {
 	for _, a := range zoo {
-		list = append(list, Server{Name: a.Name, Command: a.Command, Args: a.Args, URL: a.URL,
-			Type: a.Type})
+		s := Server{Name: a.Name, Command: a.Command, Args: a.Args, URL: a.URL, Type: a.Type}
+		if a.Over == "pipes" {
+			s.transport = func(stderr io.Writer) sdk.Transport {
+				return &inProcess{animal: a, stderr: stderr}
+			}
+		}
+		list = append(list, s)
 	}
-	return zoo, list
+	return list
+}
+
+// bubble is a test whose clock moves when all wait, with animals in memory.
+func bubble(t *testing.T, zoo []*zootest.Animal, test func(*testing.T, []Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		zootest.OpenInMemory(t, zoo)
+		test(t, servers(zoo))
+	})
 }
 
 // All servers of the zoo at once: each works or costs one sentence, and none hangs.
 func TestZoo(t *testing.T) {
+	zoo := zootest.Zoo(t, "pipes", "http", "memory", "sse")
+	bubble(t, zoo, func(t *testing.T, list []Server) {
+		visit(t, zoo, list, Options{Start: 7 * time.Second, Time: 5 * time.Second})
+	})
+}
+
+// Those that are processes. Each that hangs is given little time and its neighbours minutes.
+func TestZooOfProcesses(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // when the servers have ended
-	zoo, list := opened(t, zootest.Zoo)
-	s, notes := Open(t.Context(), list, Options{Start: 7 * time.Second, Time: 5 * time.Second})
-	t.Cleanup(func() { s.Close() })
+	zoo := zootest.Zoo(t, "process")
+	zootest.Open(t, zoo)
+	for _, g := range zootest.Groups(zoo) {
+		visit(t, g.Animals, servers(g.Animals), Options{Start: g.Start, Time: g.Time})
+	}
+}
+
+// visit opens the servers and calls each that can be called.
+func visit(t *testing.T, zoo []*zootest.Animal, list []Server, o Options) {
+	t.Helper()
+	s, notes := open(t, o, list...)
 	told := map[string]string{}
 	for _, note := range notes {
 		name, why, _ := strings.Cut(strings.TrimPrefix(note, "MCP server "), " was skipped: ")
@@ -46,7 +94,7 @@ func TestZoo(t *testing.T) {
 			!strings.HasPrefix(why, a.Skipped) {
 			t.Errorf("%s, %s: skipped as %q, not %q", a.Over, a.Fault, why, a.Skipped)
 		}
-		if a.Says == "" && a.Fails == "" {
+		if !a.Called() {
 			continue
 		}
 		all.Go(func() {
@@ -84,16 +132,33 @@ func TestZoo(t *testing.T) {
 	all.Wait()
 }
 
+// animal is the one over a transport with a fault.
+func animal(t *testing.T, over, fault string) *zootest.Animal {
+	t.Helper()
+	for _, a := range zootest.Zoo(t, over) {
+		if a.Fault == fault {
+			return a
+		}
+	}
+	t.Fatalf("there is no %s, %s", over, fault)
+	return nil
+}
+
 // A message that is too long costs its call, which says so.
 func TestHugeMessage(t *testing.T) {
 	for _, over := range []string{"pipes", "http"} {
-		_, list := opened(t, []zootest.Animal{{Over: over, Fault: "huge line"}})
-		s, notes := open(t, Options{}, list...)
-		if len(notes) > 0 {
-			t.Fatal(notes)
-		}
-		tool, _ := conversation(t, s)
-		fails(t, tool, "functions.a0_echo", "{}", "(it sent a message of more than 16 MB); the next call")
+		huge := animal(t, over, "none")
+		huge.Call = json.RawMessage(`{"content": [{"type": "text", "text": "` +
+			strings.Repeat("x", 17<<20) + `"}]}`)
+		bubble(t, []*zootest.Animal{huge}, func(t *testing.T, list []Server) {
+			s, notes := open(t, Options{}, list...)
+			if len(notes) > 0 {
+				t.Fatal(notes)
+			}
+			tool, _ := conversation(t, s)
+			fails(t, tool, "functions.a0_echo", "{}",
+				"(it sent a message of more than 16 MB); the next call")
+		})
 	}
 }
 
@@ -106,34 +171,38 @@ func TestLateServersJoin(t *testing.T) {
 		require string
 		joins   bool
 	}{{ask, "", true}, {nil, approvalNever, true}, {nil, "", false}} {
-		_, list := opened(t, []zootest.Animal{{Over: "http", Fault: "comes late"}})
-		list[0].RequireApproval = c.require
-		s, notes := open(t, Options{Approve: c.approve}, list...)
-		tool, r := conversation(t, s)
-		if len(r.Functions) != 0 || len(notes) != 1 {
-			t.Fatal(r.Functions, notes)
-		}
-		for end := time.Now().Add(time.Minute); len(s.Lines()) == 0 && time.Now().Before(end); {
-			time.Sleep(20 * time.Millisecond)
-		}
-		tool.Offer(&session.Request{})
-		other, _ := conversation(t, s)
-		if tool.Runs("functions.a0_echo") != c.joins || !other.Runs("functions.a0_echo") {
-			t.Errorf("%q: joins is %v", c.require, !c.joins)
-		}
+		late := animal(t, "http", "comes late")
+		bubble(t, []*zootest.Animal{late}, func(t *testing.T, list []Server) {
+			list[0].RequireApproval = c.require
+			s, notes := open(t, Options{Approve: c.approve}, list...)
+			tool, r := conversation(t, s)
+			if len(r.Functions) != 0 || len(notes) != 1 {
+				t.Fatal(r.Functions, notes)
+			}
+			time.Sleep(time.Minute)
+			tool.Offer(&session.Request{})
+			other, _ := conversation(t, s)
+			if tool.Runs("functions.a0_echo") != c.joins || !other.Runs("functions.a0_echo") {
+				t.Errorf("%q: joins is %v", c.require, !c.joins)
+			}
+		})
 	}
 }
 
 // A chat is shown while a server still hangs, with the tools of the others.
 func TestAChatDoesNotWaitForAServerThatHangs(t *testing.T) {
-	_, list := opened(t, []zootest.Animal{{Over: "pipes", Fault: "hangs"},
-		{Over: "http", Fault: "none"}})
-	s, notes := open(t, Options{Start: time.Minute,
-		Approve: func(context.Context, string, string, string) (bool, error) { return true, nil }},
-		list...)
-	if len(notes) != 1 || notes[0] != `MCP server "a0" was skipped: it does not answer yet.` {
-		t.Errorf("%q", notes) // else it was waited for
-	}
-	tool, _ := conversation(t, s)
-	says(t, tool, "functions.a1_echo", "{}", "the answer of echo")
+	zoo := []*zootest.Animal{animal(t, "pipes", "hangs"), animal(t, "http", "none")}
+	bubble(t, zoo, func(t *testing.T, list []Server) {
+		began := time.Now()
+		s, notes := open(t, Options{Start: time.Minute, Approve: func(context.Context, string,
+			string, string) (bool, error) {
+			return true, nil
+		}}, list...)
+		if len(notes) != 1 || notes[0] != `MCP server "a0" was skipped: it does not answer yet.` ||
+			time.Since(began) != mostPatience {
+			t.Errorf("%q after %v", notes, time.Since(began))
+		}
+		tool, _ := conversation(t, s)
+		says(t, tool, "functions.a1_echo", "{}", "the answer of echo")
+	})
 }

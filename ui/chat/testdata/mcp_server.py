@@ -14,21 +14,22 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it does not end when it is aske
 changed = False
 
 
-def slow():
-    time.sleep(1)
+def slow(until):
+    while not os.path.exists(until):
+        time.sleep(.02)
     return "slow is done"
 
 
-def hang():
+def hang(until=None):
     while True:
         time.sleep(1000)
 
 
-def die():
+def die(until):
     os._exit(3)
 
 
-def change():
+def change(until):
     """Says that the tools are others now, and does not list them any more."""
     global changed
     changed = True
@@ -51,7 +52,7 @@ def answer(request):
         return {"tools": [{"name": name, "description": name, "inputSchema": {"type": "object"}}
                           for name in tools]}
     if method == "tools/call":
-        return {"content": [{"type": "text", "text": tools[params["name"]]()}]}
+        return {"content": [{"type": "text", "text": tools[params["name"]](params["arguments"]["until"])}]}
     return {}
 
 

@@ -1,215 +1,200 @@
-// Package zootest starts MCP servers that have one fault each, for the tests of what calls them.
+// Package zootest has MCP servers with one fault each, for the tests of what calls them.
 //
-// What must stay true: every server is a process or a port of its own, and says what real ones have
-// been seen to say.
+// What must stay true: each says what real ones have been seen to say. They are in this process,
+// but for a few that are programs, so that no verdict depends on how soon a process starts.
 package zootest
 
 import (
-	"bufio"
+	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// Animal is a server of testdata/zoo.py: the fault that it has, and what becomes of it.
+// Animal is a server of zoo.json: its fault and its outcome.
 type Animal struct {
-	Over    string `json:"-"` // pipes, http, sse (the old transport)
-	Fault   string `json:"-"`
-	Says    string `json:"-"` // echo, when it is called
-	Fails   string `json:"-"` // echo, where it does not work
-	Skipped string `json:"-"` // why the server is not used
-	Late    bool   `json:"-"` // it comes after that
+	Over    string // pipes, http, sse (the old transport), process, memory
+	Fault   string
+	Says    string // echo, when it is called
+	Fails   string // echo, if it does not work
+	Skipped string // why the server is not used
+	Late    bool   // it is there after that
 
-	Name    string   `json:"-"` // and how it is reached, when the zoo is open
+	Reached
+	wire
+
+	mu            sync.Mutex
+	starts, calls int
+	sessions      map[string]bool
+	streams       []chan string
+	streamed      chan bool // closed with the first stream
+}
+
+// Reached is how a server is reached, once the zoo is open.
+type Reached struct {
+	Name    string   `json:"-"`
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	URL     string   `json:"url,omitempty"`
 	Type    string   `json:"type,omitempty"`
 }
 
-const echoed = "the answer of echo"
+//go:embed zoo.json
+var rows []byte
 
-// Zoo are all animals.
-var Zoo = []Animal{
-	{Over: "pipes", Fault: "none", Says: echoed},
-	{Over: "pipes", Fault: "banner", Says: echoed},
-	{Over: "pipes", Fault: "logs", Says: echoed},
-	{Over: "pipes", Fault: "JSON of another kind", Says: echoed},
-	{Over: "pipes", Fault: "half a line before", Says: echoed},
-	{Over: "pipes", Fault: "on the banner's line", Says: echoed},
-	{Over: "pipes", Fault: "two in a line", Says: echoed},
-	{Over: "pipes", Fault: "a batch", Says: echoed},
-	{Over: "pipes", Fault: "byte order mark", Says: echoed},
-	{Over: "pipes", Fault: "over several lines", Says: echoed},
-	{Over: "pipes", Fault: "carriage returns", Says: echoed},
-	{Over: "pipes", Fault: "ids are strings", Says: echoed},
-	{Over: "pipes", Fault: "no version of JSON-RPC", Says: echoed},
-	{Over: "pipes", Fault: "error is null", Says: echoed},
-	{Over: "pipes", Fault: "method is null", Says: echoed},
-	{Over: "pipes", Fault: "notices before an answer", Says: echoed},
-	{Over: "pipes", Fault: "old version", Says: echoed},
-	{Over: "pipes", Fault: "does not end", Says: echoed},
-	{Over: "pipes", Fault: "forgets over its pipes", Says: echoed},
-	{Over: "pipes", Fault: "error is a string", Fails: "the server it: no such thing"},
-	{Over: "pipes", Fault: "error without an id", Fails: "the server it: no such thing"},
-	{Over: "pipes", Fault: "half a line", Fails: "ended during the call"},
-	{Over: "pipes", Fault: "ends in a call", Fails: "ended during the call"},
-	{Over: "pipes", Fault: "half a line and hangs", Fails: "did not answer within 5s"},
-	{Over: "pipes", Fault: "hangs in a call", Fails: "did not answer within 5s"},
-	{Over: "pipes", Fault: "hangs", Skipped: "it does not answer: loading."},
-	{Over: "pipes", Fault: "hangs at the list", Skipped: "it does not list its tools in time."},
-	{Over: "pipes", Fault: "lists nothing", Skipped: "it does not list its tools: Method not found."},
-	{Over: "pipes", Fault: "ends at once", Skipped: "it ended: KeyError: no API_KEY."},
-	{Over: "pipes", Fault: "strange version", Skipped: `unsupported protocol version: "1.0".`},
-	{Over: "pipes", Fault: "no version", Skipped: `unsupported protocol version: "".`},
-	{Over: "pipes", Fault: "comes late", Skipped: "it ended", Late: true, Says: echoed},
+//go:embed process.py
+var script string
 
-	{Over: "http", Fault: "none", Says: echoed},
-	{Over: "http", Fault: "same cursor", Says: echoed},
-	{Over: "http", Fault: "endless cursors", Says: echoed},
-	{Over: "http", Fault: "cursor is a number", Says: echoed},
-	{Over: "http", Fault: "two pages", Says: echoed},
-	{Over: "http", Fault: "no schema type", Says: echoed},
-	{Over: "http", Fault: "no schema", Says: echoed},
-	{Over: "http", Fault: "schema is null", Says: echoed},
-	{Over: "http", Fault: "schema of two types", Says: echoed},
-	{Over: "http", Fault: "php", Says: echoed},
-	{Over: "http", Fault: "a bad tool", Says: echoed},
-	{Over: "http", Fault: "no tools"},
-	{Over: "http", Fault: "unknown block", Says: `{"type": "json", "json": {"a": 1}}` + "\n" + echoed +
-		"\n" + `{"type": "image", "data": "no base64!"}`},
-	{Over: "http", Fault: "large unknown block",
-		Says: "[content of type blob was skipped: 5025 bytes]\n" + echoed},
-	{Over: "http", Fault: "block without type", Says: echoed},
-	{Over: "http", Fault: "odd annotations", Says: echoed},
-	{Over: "http", Fault: "text is a number", Says: echoed + "\n" + `{"type": "text", "text": 5}`},
-	{Over: "http", Fault: "content is a string", Says: echoed},
-	{Over: "http", Fault: "content is a block", Says: echoed},
-	{Over: "http", Fault: "result is a string", Says: echoed},
-	{Over: "http", Fault: "summary", Says: "2 rows\n" +
-		`{"rows":[{"id":9007199254740993},{"id":"r-78"}]}`},
-	{Over: "http", Fault: "told twice", Says: `{"a": "\u00fc"}`},
-	{Over: "http", Fault: "told in a list", Says: `{"a": 1}` + "\n" + echoed},
-	{Over: "http", Fault: "told alone", Says: echoed},
-	{Over: "http", Fault: "only structured", Says: "[1,2]"},
-	{Over: "http", Fault: "not a number", Says: echoed + "\n" + `{"x":null,"y":"NaN"}`},
-	{Over: "http", Fault: "is an error", Fails: "no such row"},
-	{Over: "http", Fault: "an error without words", Fails: "does not say why"},
-	{Over: "http", Fault: "meta is a list", Says: echoed},
-	{Over: "http", Fault: "refuses a call", Fails: "the server it: no such thing"},
-	{Over: "http", Fault: "error is a string", Fails: "the server it: no such thing"},
-	{Over: "http", Fault: "error without an id", Fails: "the server it: no such thing"},
-	{Over: "http", Fault: "ids are strings", Says: echoed},
-	{Over: "http", Fault: "wrong ids", Says: echoed},
-	{Over: "http", Fault: "notices before an answer", Says: echoed},
-	{Over: "http", Fault: "with a charset", Says: echoed},
-	{Over: "http", Fault: "as text", Says: echoed},
-	{Over: "http", Fault: "of no type", Says: echoed},
-	{Over: "http", Fault: "as a stream, but JSON", Says: echoed},
-	{Over: "http", Fault: "as JSON, but a stream", Says: echoed},
-	{Over: "http", Fault: "byte order mark", Says: echoed},
-	{Over: "http", Fault: "over several lines", Says: echoed},
-	{Over: "http", Fault: "a batch", Says: echoed},
-	{Over: "http", Fault: "events with CRLF", Says: echoed},
-	{Over: "http", Fault: "events with CR", Says: echoed},
-	{Over: "http", Fault: "events that do not end", Says: echoed},
-	{Over: "http", Fault: "events that are open", Says: echoed},
-	{Over: "http", Fault: "events without a blank", Says: echoed},
-	{Over: "http", Fault: "events of another name", Says: echoed},
-	{Over: "http", Fault: "events with comments", Says: echoed},
-	{Over: "http", Fault: "events over several lines", Says: echoed},
-	{Over: "http", Fault: "forgets with 404", Says: echoed},
-	{Over: "http", Fault: "forgets with 404 and JSON", Says: echoed},
-	{Over: "http", Fault: "forgets with 400", Says: echoed},
-	{Over: "http", Fault: "forgets with 400 and JSON", Says: echoed},
-	{Over: "http", Fault: "forgets with 200", Says: echoed},
-	{Over: "http", Fault: "forgets with 500", Says: echoed},
-	{Over: "http", Fault: "a new session each time", Says: echoed},
-	{Over: "http", Fault: "refuses notices", Says: echoed},
-	{Over: "http", Fault: "answers elsewhere", Says: echoed},
-	{Over: "http", Fault: "not found", Says: echoed},
-	{Over: "http", Fault: "fails", Fails: "the server it: no such thing"},
-	{Over: "http", Fault: "ends midway", Fails: "ended during the call"},
-	{Over: "http", Fault: "hangs in a call", Fails: "did not answer within 5s"},
-	{Over: "http", Fault: "hangs", Skipped: "it does not answer."},
-	{Over: "http", Fault: "wants a key", Skipped: "HTTP 401: Unauthorized."},
-	{Over: "http", Fault: "is a page", Skipped: "its answer is not of MCP (text/html)."},
-	{Over: "http", Fault: "comes late", Skipped: "HTTP 503: starting.", Late: true, Says: echoed},
-	{Over: "http", Fault: "listens late", Skipped: "connection refused.", Late: true, Says: echoed},
-
-	{Over: "sse", Fault: "none", Says: echoed},
-	{Over: "sse", Fault: "old, without names", Says: echoed},
-	{Over: "sse", Fault: "old, forgets", Says: echoed},
-	{Over: "sse", Fault: "told twice", Says: `{"a": "\u00fc"}`},
-}
-
-// Open starts the servers of testdata/zoo.py and says how each is reached.
-func Open(t *testing.T, script string, animals []Animal) (list []Animal) {
+// Zoo are the animals over these transports.
+func Zoo(t *testing.T, over ...string) (list []*Animal) {
 	t.Helper()
-	found, err := exec.Command(hosttest.Program(t, "python3"), "-c",
-		"import sys; print(sys.executable)").Output() // a script may stand before it
-	if err != nil {
-		t.Fatal(err)
-	}
-	python := strings.TrimSpace(string(found))
-	if script, err = filepath.Abs(script); err != nil {
-		t.Fatal(err)
-	}
-	arguments := []string{"-I", "-S", script, "http"}
-	for _, a := range animals {
-		if a.Over != "pipes" {
-			arguments = append(arguments, a.Fault)
+	for _, way := range over {
+		var all []*Animal
+		if err := json.Unmarshal(rows, &all); err != nil {
+			t.Fatal(err)
 		}
-	}
-	far := exec.Command(python, arguments...)
-	out, err := far.StdoutPipe()
-	if err == nil {
-		_, err = far.StdinPipe() // it ends when this process does
-	}
-	if err == nil {
-		err = far.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = far.Process.Kill() // it serves for ever
-		_ = far.Wait()
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	ports := strings.Fields(line)
-	for i, a := range animals {
-		a.Name = fmt.Sprintf("a%d", i)
-		if a.Over == "pipes" {
-			a.Command = python
-			a.Args = []string{"-I", "-S", script, a.Fault, filepath.Join(t.TempDir(), "starts")}
-		} else {
-			path := map[string]string{"http": "/mcp", "sse": "/sse"}[a.Over]
-			a.URL, a.Type = "http://127.0.0.1:"+ports[0]+path, a.Over
-			ports = ports[1:]
+		for _, a := range all {
+			if strings.Contains(" "+a.Over+" ", " "+way+" ") {
+				a.Over, a.streamed, a.sessions = way, make(chan bool), map[string]bool{}
+				if a.Fails+a.Skipped+a.Says == "" && a.Fault != "no tools" || a.Late {
+					a.Says = "the answer of echo"
+				}
+				list = append(list, a)
+			}
 		}
-		list = append(list, a)
 	}
 	return list
 }
 
-// Config writes an mcp.json of these servers.
-func Config(t *testing.T, animals []Animal) (path string) {
+// Called tells whether echo of this animal can be called.
+func (a *Animal) Called() bool { return a.Says != "" || a.Fails != "" }
+
+// Group is animals with the time that they are given.
+type Group struct {
+	Animals     []*Animal
+	Start, Time time.Duration
+}
+
+// Groups gives little time to those that use all of it, and their neighbours minutes.
+func Groups(zoo []*Animal) []Group {
+	const minutes, little = 2 * time.Minute, 300 * time.Millisecond
+	groups := []Group{{nil, minutes, minutes}, {nil, minutes, little}, {nil, little, minutes}}
+	for _, a := range zoo {
+		i := 0
+		if strings.Contains(a.Fault, "hangs") && a.Fails != "" {
+			i = 1
+		} else if strings.Contains(a.Fault, "hangs") {
+			i = 2
+		}
+		groups[i].Animals = append(groups[i].Animals, a)
+	}
+	return groups
+}
+
+// Open names the animals, starts the port of those over HTTP, and finds Python for the processes.
+func Open(t *testing.T, list []*Animal) {
 	t.Helper()
-	list := map[string]Animal{}
+	port := httptest.NewServer(doors(list))
+	t.Cleanup(func() {
+		port.CloseClientConnections() // some hang
+		port.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	reach(list, port.URL)
+	for _, a := range list {
+		if a.Over == "process" {
+			a.Command = hosttest.Program(t, "python3")
+			a.Args = []string{"-I", "-S", "-c", script, a.Fault}
+		}
+	}
+}
+
+// OpenInMemory is Open without a network, for a bubble of synctest. One listens after 3 s.
+func OpenInMemory(t *testing.T, list []*Animal) {
+	t.Helper()
+	listener := make(memory)
+	server := &http.Server{Handler: doors(list)}
+	began := time.Now()
+	replaced, transport := http.DefaultTransport, &http.Transport{DialContext: func(
+		ctx context.Context, _, address string) (net.Conn, error) {
+		if strings.HasPrefix(address, "late") && time.Since(began) < 3*time.Second {
+			return nil, os.NewSyscallError("connect", syscall.ECONNREFUSED)
+		}
+		client, served := net.Pipe()
+		select {
+		case listener <- served:
+			return client, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	http.DefaultTransport = transport
+	go server.Serve(listener)
+	t.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+		http.DefaultTransport = replaced
+	})
+	reach(list, "http://zoo")
+	for _, a := range list {
+		if a.Over == "memory" {
+			a.URL = strings.Replace(a.URL, "zoo", "late", 1)
+		}
+	}
+}
+
+// memory is a listener whose connections are pipes.
+type memory chan net.Conn
+
+func (m memory) Accept() (net.Conn, error) {
+	if c, open := <-m; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (m memory) Close() error   { close(m); return nil }
+func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
+
+// doors is the port of the animals: each has a folder with its name.
+func doors(list []*Animal) http.Handler {
+	mux := http.NewServeMux()
+	for i, a := range list {
+		a.Name = fmt.Sprintf("a%d", i)
+		mux.Handle("/"+a.Name+"/", a)
+	}
+	return mux
+}
+
+func reach(list []*Animal, port string) {
+	for _, a := range list {
+		switch a.Over {
+		case "http", "memory":
+			a.URL, a.Type = port+"/"+a.Name+"/mcp", "http"
+		case "sse":
+			a.URL, a.Type = port+"/"+a.Name+"/sse", "sse"
+		}
+	}
+}
+
+// Config writes an mcp.json of these servers.
+func Config(t *testing.T, animals []*Animal) (path string) {
+	t.Helper()
+	list := map[string]Reached{}
 	for _, a := range animals {
-		list[a.Name] = a
+		list[a.Name] = a.Reached
 	}
 	text, err := json.Marshal(map[string]any{"mcpServers": list})
 	path = filepath.Join(t.TempDir(), "mcp.json")
@@ -222,8 +207,8 @@ func Config(t *testing.T, animals []Animal) (path string) {
 	return path
 }
 
-// Told tells whether an answer of echo, or its error, is what becomes of the fault.
-func (a Animal) Told(answer, failure string) bool {
+// Told tells whether an answer of echo, or its error, is the outcome of the fault.
+func (a *Animal) Told(answer, failure string) bool {
 	if a.Fails != "" {
 		return strings.Contains(strings.ReplaceAll(failure, "server "+a.Name, "server it"), a.Fails)
 	}
