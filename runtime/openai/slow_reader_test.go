@@ -1,14 +1,12 @@
 package openai_test
 
 import (
-	"context"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
@@ -16,35 +14,57 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
+// stuck is a client that sends text and not the end of its body, or takes nothing of its answer.
+// It tells when the server waits for it, which it does until it leaves.
+type stuck struct {
+	*httptest.ResponseRecorder
+	text  io.Reader
+	waits chan struct{}
+	left  chan struct{}
+}
+
+func (s stuck) Read(b []byte) (int, error) {
+	if n, _ := s.text.Read(b); n > 0 {
+		return n, nil
+	}
+	return 0, s.wait()
+}
+
+func (s stuck) Write([]byte) (int, error) { return 0, s.wait() }
+
+func (s stuck) wait() error {
+	select {
+	case s.waits <- struct{}{}:
+	default: // it has told
+	}
+	<-s.left
+	return io.ErrClosedPipe
+}
+
+// stick sends a request that does not end before the test, and returns when the server waits for
+// its client.
+func stick(t *testing.T, srv *httptest.Server, path, key, body string, ends bool) {
+	t.Helper()
+	s := stuck{httptest.NewRecorder(), strings.NewReader(body), make(chan struct{}, 1),
+		make(chan struct{})}
+	r := httptest.NewRequest("POST", "http://127.0.0.1"+path, s)
+	if ends {
+		r = httptest.NewRequest("POST", "http://127.0.0.1"+path, s.text)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	var all sync.WaitGroup
+	all.Go(func() { srv.Config.Handler.ServeHTTP(s, r) })
+	t.Cleanup(func() { close(s.left); all.Wait() })
+	<-s.waits
+}
+
 // Large bodies are read a few at a time. One whose client does not read its answer keeps no place:
 // another large body is answered meanwhile.
 func TestAClientThatDoesNotReadDelaysNobody(t *testing.T) {
 	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	ids := strings.TrimSuffix(strings.Repeat("72056,", 130_000), ",") // each is a long text
-	body := `{"tokens":[` + ids + `]` + strings.Repeat(" ", 1<<20) + `}`
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "POST /detokenize HTTP/1.1\r\nHost: 127.0.0.1\r\n"+
-		"Content-Length: %d\r\n\r\n%s", len(body), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 1024)); err != nil { // it is being answered
-		t.Fatal(err)
-	}
-	time.Sleep(300 * time.Millisecond) // until nothing more fits between the two
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	r, _ := http.NewRequestWithContext(ctx, "POST", srv.URL+"/tokenize", strings.NewReader(
-		`{"prompt":"`+strings.Repeat("a ", 50_000)+`"}`))
-	got, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got.Body.Close()
+	stick(t, srv, "/detokenize", "", `{"tokens":[`+ids+`]`+strings.Repeat(" ", 1<<20)+`}`, true)
+	porttest.Post(t, srv, "/tokenize", `{"prompt":"`+strings.Repeat("a ", 50_000)+`"}`)
 }
 
 // The texts of all bodies are bounded together. A client that fills all of that with bodies that it
@@ -58,19 +78,8 @@ func TestUnendedBodiesLeaveRoomForOthers(t *testing.T) {
 	srv, _ := porttest.Server(t, answertest.Answers("ok"), keyed,
 		func(o *openai.Options) { o.MaxTexts = most })
 	for range most / each {
-		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_, err = fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"+
-			"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", n.keys["holds"], each+1,
-			strings.Repeat(" ", each))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stick(t, srv, "/v1/chat/completions", n.keys["holds"], strings.Repeat(" ", each), false)
 	}
-	time.Sleep(300 * time.Millisecond) // until they have arrived
 	if r := n.as(t, srv, "asks", "POST", "/v1/chat/completions",
 		`{"messages":[`+porttest.Hello+`]}`); r.Status != http.StatusOK {
 		t.Errorf("status %d: %s", r.Status, r.Body)

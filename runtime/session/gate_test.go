@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,4 +59,28 @@ func TestDearPiecesLeaveTimeToOthers(t *testing.T) {
 		t.Errorf("beside another it works for %v of %v, and the other waits for %v", work, while,
 			longest)
 	}
+}
+
+// A large prompt is rendered inside the gate, a small one next to it.
+func TestLargePromptsWaitAtTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hi = "<|channel|>final<|message|>Hi.<|return|>"
+		m, s := scripted(hi, hi)
+		if err := m.gate.Acquire(t.Context(), preparedAtOnce); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan Result, 1)
+		go func() {
+			_, r := run(t, m, Request{Messages: []Message{User(strings.Repeat("x ", SmallRequest))}})
+			ended <- r
+		}()
+		synctest.Wait()
+		if run(t, m, Request{Messages: []Message{User("hi")}}); len(s.prompts) != 1 {
+			t.Errorf("%d prompts are rendered while the gate is closed", len(s.prompts))
+		}
+		m.gate.Release(preparedAtOnce)
+		if r := <-ended; r.Answer != "Hi." || len(s.prompts) != 2 {
+			t.Errorf("%q, %d prompts", r.Answer, len(s.prompts))
+		}
+	})
 }

@@ -8,12 +8,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,53 +29,65 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// The goals, for each 16 MiB of a body, and what this test grants beside them: a thread beside
-// another on one core takes up to twice the time. A list of as many items as there may be takes as
-// much memory in a small body, which is why each may take leastMemory.
+// What a body of counted bytes may allocate until it is answered or refused: so many times its
+// size, and so many times what an eighth of it does.
 const (
-	goalTime    = time.Second
-	goalMemory  = 8 // times the body
-	grantTime   = 3
-	leastMemory = 60 << 20
+	counted       = 256 << 10
+	mostAllocated = 400
+	mostGrowth    = 10.5
 )
 
-// tries is how often it measures: another program may hold the machine up for a moment.
-const tries = 3
-
-// No body takes more than its share, whatever it is made of. With OSSRUN_LONG they are as large as
-// a body can be, and -v prints what each of them took.
-func TestBodiesCostLittle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("times say nothing under the race detector")
-	}
-	size := 2 << 20
-	if os.Getenv("OSSRUN_LONG") != "" {
-		size = answer.StandardBody
-	}
+// costlyHandler serves a model that refuses long prompts and generates nothing.
+func costlyHandler(t *testing.T) *porttest.Checked {
 	const most = 131072
 	m := session.NewModel(noEngine{most}, session.Options{ID: "demo",
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: most}}})
-	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(m,
+	return porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(m,
 		m.Stats, "demo")}})
+}
+
+// No body costs more than its share, whatever it is made of. What is counted are the bytes of
+// allocations, which no neighbour changes: what is decoded again or copied for each piece shows in
+// them, and what grows with the square of a body.
+func TestBodiesCostLittle(t *testing.T) {
+	h := costlyHandler(t)
+	for _, c := range costlyBodies() {
+		little, _ := c.allocates(t, h, counted/8)
+		n, text := c.allocates(t, h, counted)
+		growth := float64(n) / float64(max(little, counted))
+		t.Logf("%-45s %5.1f times, %4.1f of an eighth: %.90s", c.name, float64(n)/counted, growth,
+			text)
+		if n > mostAllocated*counted || growth > mostGrowth {
+			t.Errorf("%s: %d KiB of %d are allocated, %.1f times as much as for an eighth of it",
+				c.name, n>>10, mostAllocated*counted>>10, growth)
+		}
+	}
+}
+
+// What the largest bodies take: a second of processor time and eight times the body, with what a
+// thread next to it adds.
+func TestMeasureBodies(t *testing.T) {
+	if os.Getenv("OSSRUN_MEASURE") == "" {
+		t.Skip("measured by .ci/steps/measure")
+	}
+	const size, mostTime, mostMemory = answer.StandardBody, 3 * time.Second, 8 * answer.StandardBody
+	h := costlyHandler(t)
 	for _, c := range costlyBodies() {
 		body := c.text(size)
-		mostTime := goalTime*grantTime*time.Duration(len(body))/answer.StandardBody + goalTime/4
-		mostMemory := max(goalMemory*len(body), leastMemory)
-		took, grew := time.Duration(0), 0
-		for n := range tries {
-			var answer string
-			took, grew, answer = c.cost(t, h, body)
-			if n == 0 {
-				t.Logf("%-45s %.2f s, %4.1f times: %.90s", c.name, took.Seconds(),
-					float64(grew)/float64(len(body)), answer)
-			}
-			if took <= mostTime && grew <= mostMemory {
-				break
-			}
+		debug.FreeOSMemory()
+		before := resident("VmRSS")
+		// a peak from here on; where there is no such file, memory is not held
+		peaks := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil
+		began, grew := hosttest.ProcessTime(), 0
+		text := c.ask(t, h, body)
+		took := hosttest.ProcessTime() - began
+		if peaks {
+			grew = resident("VmHWM") - before
 		}
+		t.Logf("%-45s %.2f s, %4.1f times: %.90s", c.name, took.Seconds(),
+			float64(grew)/float64(len(body)), text)
 		if took > mostTime || grew > mostMemory {
-			t.Errorf("%s: %v of %v, %d MiB of %d", c.name, took, mostTime, grew>>20,
-				mostMemory>>20)
+			t.Errorf("%s: %v of %v, %d MiB of %d", c.name, took, mostTime, grew>>20, mostMemory>>20)
 		}
 	}
 }
@@ -109,30 +123,123 @@ func TestTooManyAreRefused(t *testing.T) {
 	}
 }
 
-// cost sends the body and returns what it took, and the answer.
-func (c costlyBody) cost(t *testing.T, h *porttest.Checked, body []byte) (took time.Duration,
-	grew int,
-	answer string) {
+// allocates sends a body of size bytes, and returns the bytes that were allocated and the answer's
+// beginning.
+func (c costlyBody) allocates(t *testing.T, h *porttest.Checked, size int) (n int, text string) {
 	t.Helper()
-	debug.FreeOSMemory()
-	before := resident("VmRSS")
-	// a peak from here on; where there is no such file, memory is not held
-	peaks := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil && runtime.GOOS == "linux"
-	began := hosttest.ProcessTime()
-	w := &beginning{header: http.Header{}}
+	body, before := c.text(size), allocated()
+	text = c.ask(t, h, body)
+	return allocated() - before, text
+}
+
+// novelties make each of hostileBodies new to the caches.
+var novelties int
+
+// hostileBodies cost much before they are admitted.
+func hostileBodies() (all []costlyBody) {
+	novelties++
+	n := novelties
+	list := func(count int, one func(i int) string) string {
+		all := make([]string, count)
+		for i := range all {
+			all[i] = one(i)
+		}
+		return strings.Join(all, ",")
+	}
+	add := func(name, member string) {
+		all = append(all, costlyBody{name: name, path: "/v1/chat/completions",
+			begin: `{"model":"demo","max_tokens":1,` + member + `}`, piece: func(int) string {
+				return strings.Repeat(" ", counted)
+			}})
+	}
+	schema := func(name, s string) {
+		add(name, `"messages":[`+porttest.Hello+`],"response_format":{"type":"json_schema",`+
+			`"json_schema":{"name":"x","schema":`+s+`}}`)
+	}
+	user := func(name, content string) {
+		add(name, `"messages":[{"role":"user","content":`+content+`}]`)
+	}
+	schema("enum", `{"enum":[`+list(90_000, func(i int) string {
+		return fmt.Sprintf(`"v%d-%d"`, n, i)
+	})+`]}`)
+	add("tools", `"messages":[`+porttest.Hello+`],"tools":[`+list(4000, func(i int) string {
+		return fmt.Sprintf(`{"type":"function","function":{"name":"f%d_%d","parameters":`+
+			`{"type":"object","properties":{"a":{"type":"string","maxLength":%d}}}}}`, n, i, i+1)
+	})+`]`)
+	user("parts", `[`+list(100_000, func(int) string {
+		return `{"type":"text","text":"abcdefgh "}`
+	})+`]`)
+	user("text", `"`+strings.Repeat(fmt.Sprintf("w%d ", n), 1<<18)+`"`)
+	schema("patterns", fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":`+
+		`"(a|b)*a(a|b){12}%d"},"b":{"type":"string","pattern":"(a|b)*b(a|b){12}%d"}}}`, n, n))
+	return all
+}
+
+// The work for a request ends with its client: of what is allocated for it, little is after a
+// client that has left once its body was read, and not all after one that leaves in the middle.
+func TestPreparationEndsWithItsClient(t *testing.T) {
+	h := costlyHandler(t)
+	for i, c := range hostileBodies() {
+		whole, want := c.allocates(t, h, counted)
+		for n, most := range []int{whole / 10, whole * 11 / 20} {
+			c := hostileBodies()[i]
+			ctx, leave := context.WithCancel(t.Context())
+			body := io.Reader(bytes.NewReader(c.text(counted)))
+			before, left := allocated(), 0
+			goes := func() { leave(); left = allocated() }
+			var client sync.WaitGroup
+			if n == 0 {
+				body = io.MultiReader(body, atEnd(goes))
+			} else {
+				client.Go(func() {
+					for ctx.Err() == nil && allocated()-before < whole*4/10 {
+						time.Sleep(100 * time.Microsecond)
+					}
+					goes()
+				})
+			}
+			got := c.serve(ctx, h, body)
+			leave()
+			end := allocated()
+			client.Wait()
+			if more := end - left; more > most || n == 0 && got == want {
+				t.Errorf("%s: %d of %d KiB were allocated for a client that had left, who got %s",
+					c.name, more>>10, whole>>10, got)
+			}
+		}
+	}
+}
+
+// atEnd calls it where a body ends.
+type atEnd func()
+
+func (f atEnd) Read([]byte) (int, error) { f(); return 0, io.EOF }
+
+// ask sends the body and returns the answer's beginning.
+func (c costlyBody) ask(t *testing.T, h *porttest.Checked, body []byte) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // what is quadratic ends too
 	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, "POST", c.path, bytes.NewReader(body))
-	r.Host = "127.0.0.1"
-	h.Handler.ServeHTTP(w, r) // what checks answers keeps them
-	took = hosttest.ProcessTime() - began
-	if peaks {
-		grew = resident("VmHWM") - before
-	}
+	text := c.serve(ctx, h, bytes.NewReader(body))
 	if ctx.Err() != nil {
 		t.Errorf("%s took more than two minutes", c.name)
 	}
-	return took, grew, string(w.text)
+	return text
+}
+
+func (c costlyBody) serve(ctx context.Context, h *porttest.Checked, body io.Reader) string {
+	w := &beginning{header: http.Header{}}
+	r := httptest.NewRequestWithContext(ctx, "POST", c.path, body)
+	r.Host = "127.0.0.1"
+	h.Handler.ServeHTTP(w, r) // what checks answers keeps them
+	return string(w.text)
+}
+
+// allocated is how many bytes this process has allocated so far.
+func allocated() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.TotalAlloc)
 }
 
 // beginning keeps the first bytes of an answer.

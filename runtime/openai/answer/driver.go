@@ -26,8 +26,7 @@ type Options struct {
 	MaxTexts int64
 	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
 	MaxWaiting int
-	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
-	// up after 300 s.
+	// Silence is how long a stream may be silent before a heartbeat is sent; 0: DefaultSilence.
 	Silence time.Duration
 	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams
 	// are open.
@@ -69,9 +68,12 @@ type counter interface {
 	Streamed(model string, events, writes int)
 }
 
+// DefaultSilence is shorter in tests only. Agents give up after 300 s.
+var DefaultSilence = 15 * time.Second
+
 // New makes a driver.
 func New(o Options) *Driver {
-	o.Silence, o.MaxBody = cmp.Or(o.Silence, 15*time.Second), cmp.Or(o.MaxBody, StandardBody)
+	o.Silence, o.MaxBody = cmp.Or(o.Silence, DefaultSilence), cmp.Or(o.MaxBody, StandardBody)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
 	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
