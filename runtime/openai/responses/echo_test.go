@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -110,9 +109,7 @@ func TestResponseOfClientThatLeft(t *testing.T) {
 	for stream.Next(t).Name != "response.output_text.delta" {
 	}
 	leave()
-	for f.Active() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	porttest.Eventually(t, func() (any, bool) { return nil, f.Active() == 0 })
 	id := porttest.At(created.Json, "response", "id").(string)
 	r := porttest.Eventually(t, func() (porttest.Reply, bool) {
 		r := porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+id, "")

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,28 +25,29 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// abandoned is what a process that was killed leaves of a response: its record as it is once some
-// tokens are in it, and the response as it came out in the end.
-func abandoned(t *testing.T, h *porttest.Checked, body string) (left session.Record,
-	whole map[string]any) {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	defer srv.Close()
-	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", body).Body)["id"].(string)
-	left = porttest.Eventually(t, func() (session.Record, bool) {
-		r, ok := h.Store.Get(session.KindResponse, id)
-		var s responses.StoredResponse
-		if !ok || json.Unmarshal(r.Value, &s) != nil || !responses.RunningOf(&s) {
-			return r, false
-		}
-		return r, len(s.Tokens) > 20
-	})
-	return left, porttest.Ended(t, srv, id)
+// heldTurn stops after some tokens until it may go on.
+type heldTurn struct {
+	session.Turn
+	ctx  context.Context
+	goOn <-chan struct{}
 }
 
-// demoPorts opens ports over the demo model, each a process of its own.
-func demoPorts(t *testing.T, stores ...session.Store) (
-	open func(silence time.Duration) *porttest.Checked) {
+const heldAt, mostTokens = 30, 60
+
+func (h heldTurn) Next() (session.Event, bool) {
+	if len(h.Sampled()) > heldAt {
+		select {
+		case <-h.goOn:
+		case <-h.ctx.Done():
+		}
+	}
+	return h.Turn.Next()
+}
+
+// demoServers opens servers over the demo model, each with a port that stands for a process of its
+// own. With a store they share it. Their turns stop after heldAt tokens until goOn is closed.
+func demoServers(t *testing.T, stores ...session.Store) func(silence time.Duration,
+	goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -64,21 +66,62 @@ func demoPorts(t *testing.T, stores ...session.Store) (
 			t.Error(err)
 		}
 	})
-	return func(silence time.Duration) *porttest.Checked {
+	return func(silence time.Duration, goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
 		salted := session.Starts(m, func(ctx context.Context, r session.Request) (session.Turn,
 			error) {
 			if r.Salt != "\na" {
 				t.Errorf("a turn has the salt %q", r.Salt)
 			}
-			return m.Start(ctx, r)
+			turn, err := m.Start(ctx, r)
+			return heldTurn{turn, ctx, goOn}, err
 		})
 		h := porttest.NewChecked(t,
 			openai.Options{Options: answer.Options{Models: answertest.Single(salted, m.Stats, "demo"),
 				Silence: silence, Store: append(stores, nil)[0]}})
 		t.Cleanup(h.Close)
-		return h
+		srv := httptest.NewServer(h)
+		t.Cleanup(srv.Close)
+		return srv, h
 	}
 }
+
+// begin asks for a response in the background, and returns it once some tokens are in its record.
+func begin(t *testing.T, srv *httptest.Server, h *porttest.Checked, body string) session.Record {
+	t.Helper()
+	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", fmt.Sprintf(`{"background":true,`+
+		`"seed":7,"cache_salt":"a","max_output_tokens":%d,"ignore_eos":true,%s}`, mostTokens,
+		body)).Body)["id"].(string)
+	return porttest.Eventually(t, func() (session.Record, bool) {
+		r, ok := h.Store.Get(session.KindResponse, id)
+		var s responses.StoredResponse
+		return r, ok && json.Unmarshal(r.Value, &s) == nil && responses.RunningOf(&s) &&
+			(len(s.Tokens) > 20 || responses.LastOf(s.Log) > 20)
+	})
+}
+
+// abandoned is what a process that was killed leaves of a response: its record as it is once some
+// tokens are in it, and the response as it came out in the end.
+func abandoned(t *testing.T, open func(time.Duration, <-chan struct{}) (*httptest.Server,
+	*porttest.Checked), body string) (left session.Record, whole map[string]any) {
+	t.Helper()
+	goOn := make(chan struct{})
+	srv, h := open(15*time.Second, goOn)
+	left = begin(t, srv, h, body)
+	close(goOn)
+	return left, porttest.Ended(t, srv, left.Key)
+}
+
+// takeOver lets a port take over what others have left until the test or what it returns ends it.
+func takeOver(t *testing.T, h *porttest.Checked) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { h.TakeOver(ctx) })
+	end = func() { cancel(); all.Wait() }
+	t.Cleanup(end)
+	return end
+}
+
+var free = closed()
 
 // inherit puts a record into a port's store as what a process that has ended has left.
 func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
@@ -98,29 +141,16 @@ func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
 // A response that another process has begun goes on where it was: the same ids, the same text, and
 // events with consecutive numbers.
 func TestBackgroundIsTakenOver(t *testing.T) {
-	open := demoPorts(t)
+	open := demoServers(t)
 	for _, body := range []string{
-		`"input":"How do I serve an OpenAI API?","ignore_eos":true,"max_output_tokens":400`,
-		`"input":"What is the weather in Paris?","ignore_eos":true,"max_output_tokens":300,` +
+		`"input":"How do I serve an OpenAI API?"`, `"input":"What is the weather in Paris?",` +
 			`"tools":[` + porttest.WeatherFunction + `],"instructions":"Call get_weather."`,
 	} {
-		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+
-			`"cache_salt":"a",`+body+`}`)
-		second := open(100 * time.Millisecond)
-		srv := httptest.NewServer(second)
+		left, whole := abandoned(t, open, body)
+		srv, second := open(100*time.Millisecond, free)
 		inherit(t, second, left)
-		// twice at once: one takes it over
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{}, 2)
-		for range 2 {
-			go func() { second.TakeOver(ctx); done <- struct{}{} }()
-		}
-		porttest.Eventually(t, func() (any, bool) {
-			now := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+left.Key, "").Body)
-			record, ok := second.Store.Get(session.KindRunning, left.Key)
-			return nil, ok && !strings.Contains(string(record.Value), `"another"`) ||
-				now["status"] != "in_progress"
-		})
+		takeOver(t, second) // twice at once: one takes it over
+		takeOver(t, second)
 		path := srv.URL + "/v1/responses/" + left.Key
 		stream := porttest.Eventually(t, func() (string, bool) { // once it runs
 			r := porttest.Ask(t, "GET", path+"?stream=true", "")
@@ -150,10 +180,6 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		if len(rest) != len(list)-half-1 {
 			t.Errorf("%d events behind number %d of %d", len(rest), half, len(list))
 		}
-		cancel()
-		<-done
-		<-done
-		srv.Close()
 	}
 }
 
@@ -172,43 +198,27 @@ func TestLostBackgroundFails(t *testing.T) {
 	}
 	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
 	h.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { h.TakeOver(ctx); close(done) }()
+	defer takeOver(t, h)()
 	porttest.Eventually(t, func() (any, bool) {
 		r, _ := h.Store.Get(session.KindResponse, "resp_1")
 		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
 	})
-	cancel()
-	<-done
 }
 
 // One with logprobs ends as failed, since those of the first tokens are gone; what was shown of it
 // stays, and its stream ends as it should.
 func TestBackgroundWithLogprobsFails(t *testing.T) {
-	open := demoPorts(t)
-	first := open(15 * time.Second)
-	srv := httptest.NewServer(first)
-	defer srv.Close()
-	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"background":true,"cache_salt":"a","seed":7,"input":"How do I `+
-		`serve an OpenAI API?","ignore_eos":true,"max_output_tokens":3000,"top_logprobs":2,`+
-		`"include":["message.output_text.logprobs"]}`).Body)["id"].(string)
-	left := porttest.Eventually(t, func() (session.Record, bool) {
-		r, ok := first.Store.Get(session.KindResponse, id)
-		var s responses.StoredResponse
-		return r, ok && json.Unmarshal(r.Value, &s) == nil && responses.RunningOf(&s) &&
-			responses.LastOf(s.Log) > 20
-	})
+	open := demoServers(t)
+	srv, first := open(15*time.Second, nil)
+	left := begin(t, srv, first, `"input":"How do I serve an OpenAI API?","top_logprobs":2,`+
+		`"include":["message.output_text.logprobs"]`)
+	id := left.Key
 	if r := porttest.Ask(t, "POST", srv.URL+"/v1/responses/"+id+"/cancel", ""); r.Status != 200 {
 		t.Errorf("status %d: %s", r.Status, r.Body)
 	}
-	second := open(100 * time.Millisecond)
-	next := httptest.NewServer(second)
-	defer next.Close()
+	next, second := open(100*time.Millisecond, free)
 	inherit(t, second, left)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { second.TakeOver(ctx); close(done) }()
+	takeOver(t, second)
 	m := porttest.Ended(t, next, id)
 	if message, _ := porttest.At(m, "error", "message").(string); m["status"] != "failed" ||
 		porttest.At(m, "error", "code") != "server_error" || !strings.Contains(message, "send the request") {
@@ -223,8 +233,6 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 		len(list) < 20 {
 		t.Errorf("%d events, the last is %s", len(list), last.Data)
 	}
-	cancel()
-	<-done
 }
 
 // A server that is stopped leaves its background responses as one that was killed does: the next
@@ -236,36 +244,23 @@ func TestAnEndingServerGivesBackgroundResponsesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	open := demoPorts(t, store)
-	const body = `{"background":true,"seed":7,"cache_salt":"a","ignore_eos":true,` +
-		`"max_output_tokens":600,"input":"How do I serve an OpenAI API?"}`
-	_, whole := abandoned(t, open(15*time.Second), body)
+	open := demoServers(t, store)
+	const body = `"input":"How do I serve an OpenAI API?"`
+	_, whole := abandoned(t, open, body)
 	for range 2 {
-		first := open(15 * time.Second)
-		srv := httptest.NewServer(first)
-		id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", body).Body)["id"].(string)
-		stored := func() (s responses.StoredResponse, _ bool) {
-			r, ok := store.Get(session.KindResponse, id)
-			return s, ok && json.Unmarshal(r.Value, &s) == nil && len(s.Tokens) > 20
-		}
-		porttest.Eventually(t, stored)
+		srv, first := open(time.Second, nil)
+		id := begin(t, srv, first, body).Key
 		first.GiveUp()
 		first.Await(t.Context())
-		srv.Close()
-		left, ok := stored()
+		left, ok := responses.GetResponse(store, id)
 		if !ok || !responses.RunningOf(&left) || left.Until.After(time.Now()) ||
-			len(left.Tokens) >= 600 {
+			len(left.Tokens) >= mostTokens {
 			t.Fatalf("it is left as %s", left.Body)
 		}
-		second := open(100 * time.Millisecond)
-		next := httptest.NewServer(second)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { second.TakeOver(ctx); close(done) }()
+		next, second := open(100*time.Millisecond, free)
+		end := takeOver(t, second)
 		again := porttest.Ended(t, next, id)
-		cancel()
-		<-done
-		next.Close()
+		end()
 		for _, key := range []string{"output", "status"} {
 			a, _ := json.Marshal(whole[key])
 			b, _ := json.Marshal(again[key])
