@@ -7,25 +7,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
 )
 
 // The test program is also the server that it starts, where its first argument says so.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "server" {
-		if os.Args[2] == "silent" {
-			fmt.Fprintln(os.Stderr, "loading")
-			select {}
-		}
 		if err := example(os.Args[2]).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 			os.Exit(1)
 		}
@@ -72,21 +69,18 @@ func example(name string) *sdk.Server {
 		return "", nil
 	})
 	add("slow", anything, func(ctx context.Context, _ map[string]any) (string, error) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Minute):
-		}
+		<-ctx.Done()
 		return "late", nil
 	})
 	add("huge", anything, func(context.Context, map[string]any) (string, error) {
-		return strings.Repeat("ä", 2<<20), nil
+		return strings.Repeat("ä", 1<<20), nil
 	})
 	if name == "lively" {
 		lively(server)
 	}
 	add("bad schema", `{"type":"object","properties":{"x":{"enum":5,"type":["y",3]}}}`,
 		func(context.Context, map[string]any) (string, error) { return "fine", nil })
-	add("long schema", `{"type":"object","description":"`+strings.Repeat("x", 1<<20)+`"}`,
+	add("long schema", `{"type":"object","description":"`+strings.Repeat("x", 65<<10)+`"}`,
 		func(context.Context, map[string]any) (string, error) { return "fine", nil })
 	return server
 }
@@ -94,6 +88,22 @@ func example(name string) *sdk.Server {
 func ownProcess(name string) Server {
 	return Server{Name: name, Command: os.Args[0], Args: []string{"server", name},
 		Env: map[string]string{"GIVEN": "given"}}
+}
+
+// overPipes is the example server over pipes, in this process.
+func overPipes(name string) Server {
+	start := func(io.Writer) (io.WriteCloser, io.ReadCloser) {
+		read, in := io.Pipe()
+		out, write := io.Pipe()
+		go func() {
+			_ = example(name).Run(context.Background(), &sdk.IOTransport{Reader: read, Writer: write})
+			write.Close()
+		}()
+		return in, out
+	}
+	return Server{Name: name, Command: "none", transport: func(stderr io.Writer) sdk.Transport {
+		return &inProcess{start: start, stderr: stderr}
+	}}
 }
 
 func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
@@ -144,14 +154,26 @@ func fails(t *testing.T, tool *Tool, recipient, arguments, want string) {
 	}
 }
 
-// overHTTP is the example server at a port.
-func overHTTP(t *testing.T, name string) (streamable, sse string, s *httptest.Server) {
-	t.Helper()
+// handlers are the example server over both transports of HTTP.
+func handlers(name string) *http.ServeMux {
 	mux := http.NewServeMux()
 	get := func(*http.Request) *sdk.Server { return example(name) }
 	mux.Handle("/mcp", sdk.NewStreamableHTTPHandler(get, nil))
 	mux.Handle("/sse", sdk.NewSSEHandler(get, nil))
-	s = httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	return s.URL + "/mcp", s.URL + "/sse", s
+	return mux
+}
+
+// everyTransport runs a test with the example server over each, in a bubble of synctest.
+func everyTransport(t *testing.T, name string, test func(*testing.T, Server)) {
+	for how, server := range map[string]Server{"pipes": overPipes(name),
+		"http":      {Name: name, URL: "http://it/mcp"},
+		"sse found": {Name: name, URL: "http://it/sse"},
+		"sse":       {Name: name, URL: "http://it/sse", Type: "sse"}} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zootest.Serve(t, handlers(name))
+				test(t, server)
+			})
+		})
+	}
 }

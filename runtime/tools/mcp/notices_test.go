@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
 )
 
 // lively adds tools that tell how far they are, that talk without end, and that change what there
@@ -69,45 +69,38 @@ func output(t *testing.T, tool *Tool, recipient string) (said []string) {
 // On every transport, what a server says of a call is passed on while it runs, and no more than
 // that; tools that change are offered as they are now.
 func TestNotices(t *testing.T) {
-	streamable, sse, _ := overHTTP(t, "lively")
-	for name, server := range map[string]Server{"stdio": ownProcess("lively"),
-		"http": {Name: "lively", URL: streamable}, "sse": {Name: "lively", URL: sse}} {
-		t.Run(name, func(t *testing.T) {
-			s, _ := open(t, Options{Context: func() int { return 131072 }}, server)
-			tool, r := conversation(t, s)
-			if got := output(t, tool, "functions.lively_steps"); !slices.Equal(got,
-				[]string{"one of many (1 of 3)\n", "2.5\n"}) {
-				t.Errorf("%q", got)
-			}
-			got := output(t, tool, "functions.lively_chatter")
-			if n := len(strings.Join(got, "")); n > mostProgress || len(got) < 2 {
-				t.Errorf("%d bytes of %d lines are passed on", n, len(got))
-			}
-			before := len(r.Functions)
-			says(t, tool, "functions.lively_grow", `{}`, "grown")
-			deadline := time.Now().Add(time.Minute)
-			for !tool.Runs("functions.lively_new_one") && time.Now().Before(deadline) {
-				time.Sleep(20 * time.Millisecond) // the notice may come after the answer
-				r = session.Request{}
-				tool.Offer(&r)
-			}
-			says(t, tool, "functions.lively_new_one", `{}`, "new")
-			if tool.Runs("functions.lively_fail") || len(r.Functions) != before {
-				t.Errorf("%d functions, not %d; fail is there: %v", len(r.Functions), before,
-					tool.Runs("functions.lively_fail"))
-			}
-			other := s.Tool(true, true, every)
-			other.Offer(&session.Request{})
-			if !other.Runs("functions.lively_fail") {
-				t.Error("one conversation has changed another's tools")
-			}
-		})
-	}
+	everyTransport(t, "lively", func(t *testing.T, server Server) {
+		s, _ := open(t, Options{Context: func() int { return 131072 }}, server)
+		tool, r := conversation(t, s)
+		if got := output(t, tool, "functions.lively_steps"); !slices.Equal(got,
+			[]string{"one of many (1 of 3)\n", "2.5\n"}) {
+			t.Errorf("%q", got)
+		}
+		got := output(t, tool, "functions.lively_chatter")
+		if n := len(strings.Join(got, "")); n > mostProgress || len(got) < 2 {
+			t.Errorf("%d bytes of %d lines are passed on", n, len(got))
+		}
+		before := len(r.Functions)
+		says(t, tool, "functions.lively_grow", `{}`, "grown")
+		time.Sleep(time.Minute) // the notice may arrive after the answer
+		r = session.Request{}
+		tool.Offer(&r)
+		says(t, tool, "functions.lively_new_one", `{}`, "new")
+		if tool.Runs("functions.lively_fail") || len(r.Functions) != before {
+			t.Errorf("%d functions, not %d; fail is there: %v", len(r.Functions), before,
+				tool.Runs("functions.lively_fail"))
+		}
+		other := s.Tool(true, true, every)
+		other.Offer(&session.Request{})
+		if !other.Runs("functions.lively_fail") {
+			t.Error("one conversation has changed another's tools")
+		}
+		other.Close()
+	})
 }
 
 // A streamable HTTP server need not have a stream of notices, may answer it late and may end it.
 func TestNoStreamOfNotices(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for name, get := range map[string]http.HandlerFunc{
 		"none":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(405) },
 		"broken": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
@@ -119,30 +112,17 @@ func TestNoStreamOfNotices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			real := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
-				return example("far")
-			}, nil)
-			port := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-				r *http.Request) {
-				if r.Method == http.MethodGet {
-					get(w, r)
-					return
+			synctest.Test(t, func(t *testing.T) {
+				port := handlers("far")
+				port.Handle("GET /mcp", get)
+				zootest.Serve(t, port)
+				s, _ := open(t, Options{}, Server{Name: "far", URL: "http://it/mcp", Type: "http"})
+				tool, _ := conversation(t, s)
+				for i := range 3 {
+					says(t, tool, "functions.far_count", `{}`, fmt.Sprint("call ", i+1))
+					time.Sleep(noticeRetry) // the stream's end is noticed in between
 				}
-				real.ServeHTTP(w, r)
-			}))
-			defer port.Close()
-			defer port.CloseClientConnections()
-			s, _ := Open(t.Context(), []Server{{Name: "far", URL: port.URL, Type: "http"}},
-				Options{Start: time.Minute})
-			defer s.Close()
-			tool := s.Tool(true, true, every)
-			defer tool.Close()
-			tool.Offer(&session.Request{})
-			for i := range 3 {
-				says(t, tool, "functions.far_count", `{}`, fmt.Sprint("call ", i+1))
-				time.Sleep(20 * time.Millisecond) // the stream's end is noticed in between
-			}
+			})
 		})
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -66,7 +67,7 @@ func TestHeadersStayWithTheirServer(t *testing.T) {
 		address := strings.Replace(here.URL, "//", "//me:mine@", 1) + c.path
 		s, notes := Open(t.Context(), []Server{{Name: "far", URL: address, Type: map[bool]string{
 			true: "sse", false: "http"}[strings.HasSuffix(c.path, "/sse")],
-			Headers: map[string]string{"X-Secret": "secret"}}}, Options{Start: 2e9})
+			Headers: map[string]string{"X-Secret": "secret"}}}, Options{Start: 2 * time.Minute})
 		if works := len(s.tools) == 8; works != c.works {
 			t.Errorf("%s: %q", c.path, notes)
 		}

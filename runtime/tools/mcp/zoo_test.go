@@ -22,13 +22,13 @@ import (
 // inProcess is a server without a process.
 type inProcess struct {
 	pipes
-	animal *zootest.Animal
+	start  func(stderr io.Writer) (io.WriteCloser, io.ReadCloser)
 	stderr io.Writer
 	out    io.ReadCloser
 }
 
 func (p *inProcess) Connect(ctx context.Context) (sdk.Connection, error) {
-	p.in, p.out = p.animal.Pipes(p.stderr)
+	p.in, p.out = p.start(p.stderr)
 	p.readFrom(p.out)
 	return (&sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}).Connect(ctx)
 }
@@ -41,7 +41,7 @@ func servers(zoo []*zootest.Animal) (list []Server) {
 		s := Server{Name: a.Name, Command: a.Command, Args: a.Args, URL: a.URL, Type: a.Type}
 		if a.Over == "pipes" {
 			s.transport = func(stderr io.Writer) sdk.Transport {
-				return &inProcess{animal: a, stderr: stderr}
+				return &inProcess{start: a.Pipes, stderr: stderr}
 			}
 		}
 		list = append(list, s)

@@ -121,11 +121,24 @@ func Open(t *testing.T, list []*Animal) {
 	}
 }
 
-// OpenInMemory is Open without a network, for a bubble of synctest. One listens after 3 s.
+// OpenInMemory is Open without a network.
 func OpenInMemory(t *testing.T, list []*Animal) {
 	t.Helper()
+	Serve(t, doors(list))
+	reach(list, "http://zoo")
+	for _, a := range list {
+		if a.Over == "memory" {
+			a.URL = strings.Replace(a.URL, "zoo", "late", 1)
+		}
+	}
+}
+
+// Serve has a handler at every address, without a network, for a bubble of synctest. The host late
+// listens after 3 s.
+func Serve(t *testing.T, handler http.Handler) {
+	t.Helper()
 	listener := make(memory)
-	server := &http.Server{Handler: doors(list)}
+	server := &http.Server{Handler: handler}
 	began := time.Now()
 	replaced, transport := http.DefaultTransport, &http.Transport{DialContext: func(
 		ctx context.Context, _, address string) (net.Conn, error) {
@@ -147,12 +160,6 @@ func OpenInMemory(t *testing.T, list []*Animal) {
 		transport.CloseIdleConnections()
 		http.DefaultTransport = replaced
 	})
-	reach(list, "http://zoo")
-	for _, a := range list {
-		if a.Over == "memory" {
-			a.URL = strings.Replace(a.URL, "zoo", "late", 1)
-		}
-	}
 }
 
 // memory is a listener whose connections are pipes.
