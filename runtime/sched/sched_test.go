@@ -374,7 +374,8 @@ func TestClose(t *testing.T) {
 }
 
 func TestTimingAndStats(t *testing.T) {
-	s, sim := start(t, Options{})
+	clock := costing{now: time.Unix(1, 0)}
+	s, sim := start(t, Options{now: clock.time, launch: clock.launch})
 	var g gate
 	g.hold(sim, 2)
 	st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(40), MaxTokens: 3})
@@ -383,12 +384,11 @@ func TestTimingAndStats(t *testing.T) {
 		got.PromptTokens != 40 || got.GeneratedTokens != 1 || got.Steps != 1 {
 		t.Errorf("%+v", got)
 	}
-	time.Sleep(2 * time.Millisecond)
 	close(g.out)
 	drain(t, st)
 	tm := st.Timing()
-	if tm.Prompt != 40 || tm.Generated != 3 || tm.Cached != 0 || tm.Decode < 2*time.Millisecond ||
-		tm.TTFT != tm.Queued+tm.Prefill || tm.TTFT <= 0 {
+	if tm.Prompt != 40 || tm.Generated != 3 || tm.Cached != 0 || tm.Decode < 44*time.Millisecond ||
+		tm.TTFT != tm.Queued+tm.Prefill || tm.TTFT < 200*time.Millisecond {
 		t.Errorf("%+v", tm)
 	}
 	if again := st.Timing(); again != tm {

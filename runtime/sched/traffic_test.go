@@ -219,10 +219,9 @@ func play(t *testing.T, load traffic) measured {
 // a fast card's step. What is measured is the processor time of the loop's thread from the end of a
 // step to the beginning of the next, which other programs on the machine do not lengthen as they do
 // the time of day; what is done beside the engine is not in it.
-func TestUtilisation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: a time is measured, and -short runs go with the race detector, which " +
-			"makes it ten times as long")
+func TestMeasureUtilisation(t *testing.T) {
+	if os.Getenv("OSSRUN_MEASURE") == "" {
+		t.Skip("measured by .ci/steps/measure")
 	}
 	const seqs, steps = 256, 1500
 	eng := &gaps{nullEngine: nullEngine{Engine: new(simtest.Engine), vocab: 16}, seqs: seqs}
