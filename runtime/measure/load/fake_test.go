@@ -1,13 +1,17 @@
 package load
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"go.uber.org/goleak"
 
@@ -103,3 +107,39 @@ func (s *timed) at(t *testing.T) *client.Client {
 	t.Cleanup(func() { c.Close(); srv.Close() })
 	return c
 }
+
+// inMemory is a client of the server over pipes: in a synctest bubble all time is the server's.
+func (s *timed) inMemory(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.New("http://server", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(pipes)
+	field := reflect.ValueOf(c).Elem().FieldByName("http") // no user dials otherwise
+	web := *(**http.Client)(unsafe.Pointer(field.UnsafeAddr()))
+	web.Transport.(*http.Transport).DialContext = conns.dial
+	srv := &http.Server{Handler: s}
+	go func() { _ = srv.Serve(conns) }()
+	t.Cleanup(func() { c.Close(); srv.Close() })
+	return c
+}
+
+// pipes is a listener.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p <- there
+	return here, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c := <-p; c != nil {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
