@@ -129,10 +129,7 @@ func TestTwoProcessesShareAStore(t *testing.T) {
 func TestTheFileIsBounded(t *testing.T) {
 	file, small := filepath.Join(t.TempDir(), "kept.db"), map[Kind]Bound{KindTurn: {Bytes: 10_000}}
 	s, _ := openFile(t, file, small)
-	calls := 5000
-	if testing.Short() { // under the race detector
-		calls = 1000
-	}
+	const calls = 1000
 	for id := range calls {
 		keep(s, id)
 	}
@@ -146,7 +143,7 @@ func TestTheFileIsBounded(t *testing.T) {
 	}
 }
 
-// A thousand random faults in the file or its log: each is noticed if it costs a record, costs
+// Sixty random faults in the file or its log, a thousand with OSSRUN_LONG: each is noticed if it costs a record, costs
 // the records of at most two pages, and leaves a store that takes new records. A file that was
 // closed in order is not read when it is opened: it is used first, what that refused is there
 // afterwards, and what it did not meet is noticed after the next unclean end.
@@ -180,12 +177,9 @@ func TestDamagedFilesAreSalvaged(t *testing.T) {
 	}
 	c, _ := openFile(t, filepath.Join(closed, "kept.db"), nil)
 	c.Close()
-	faults, lostSome, damaged := 250, 0, 0
+	faults, lostSome, damaged := 60, 0, 0
 	if os.Getenv("OSSRUN_LONG") != "" { // as in CI's step long-forms
 		faults = 1000
-	}
-	if testing.Short() {
-		faults = 50
 	}
 	for n := range faults {
 		copied := t.TempDir()
