@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
@@ -189,30 +190,36 @@ func TestStrangersLearnNothing(t *testing.T) {
 }
 
 func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
-	var log porttest.LockedBuffer
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
-		o.APIKey, o.Log = "secret", slog.New(slog.NewTextHandler(&log, nil))
+	synctest.Test(t, func(t *testing.T) {
+		var log porttest.LockedBuffer
+		f := &answertest.Model{Script: answertest.Answers("ok")}
+		h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
+			Models: answertest.Single(f, f.Now), Log: slog.New(slog.NewTextHandler(&log, nil))},
+			APIKey: "secret"})
+		ask := func(key string) time.Duration {
+			began := time.Now()
+			r := httptest.NewRequest("GET", "http://127.0.0.1/v1/models", nil)
+			r.Header.Set("Authorization", key)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			return time.Since(began)
+		}
+		for range 7 {
+			ask("Bearer guess")
+		}
+		if took := ask("Bearer guess"); took != 400*time.Millisecond {
+			t.Errorf("the eighth wrong key is answered after %v", took)
+		}
+		if !strings.Contains(log.String(), `msg="wrong API key" from=192.0.2.1:`) ||
+			!strings.Contains(log.String(), "tries=8") || strings.Contains(log.String(), "guess") {
+			t.Error(log.String())
+		}
+		if ask("") != 0 || ask("Bearer secret") != 0 { // no guess
+			t.Error("who does not guess waits")
+		}
+		if n := strings.Count(log.String(), `msg="wrong API key"`); n != 8 {
+			t.Errorf("%d wrong keys are logged", n)
+		}
 	})
-	ask := func(key string) time.Duration {
-		began := time.Now()
-		porttest.Ask(t, "GET", srv.URL+"/v1/models", "", "Authorization", key)
-		return time.Since(began)
-	}
-	for range 7 {
-		ask("Bearer guess")
-	}
-	if took := ask("Bearer guess"); took < 400*time.Millisecond {
-		t.Errorf("the eighth wrong key is answered after %v", took)
-	}
-	if !strings.Contains(log.String(), `msg="wrong API key" from=127.0.0.1:`) ||
-		!strings.Contains(log.String(), "tries=8") || strings.Contains(log.String(), "guess") {
-		t.Error(log.String())
-	}
-	ask("") // no guess
-	ask("Bearer secret")
-	if n := strings.Count(log.String(), `msg="wrong API key"`); n != 8 {
-		t.Errorf("%d wrong keys are logged", n)
-	}
 }
 
 func TestOrigins(t *testing.T) {
@@ -278,9 +285,7 @@ func TestClientGoesAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			for f.Active() == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			porttest.Eventually(t, func() (any, bool) { return nil, f.Active() > 0 })
 			cancel()
 		}()
 		if resp, err := http.DefaultClient.Do(req); err == nil {
@@ -290,13 +295,9 @@ func TestClientGoesAway(t *testing.T) {
 				t.Error("the answer is whole, although the client went away")
 			}
 		}
-		deadline := time.Now().Add(2 * time.Minute)
-		for f.Active() > 0 || log.String() == "" {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d turns still run", f.Active())
-			}
-			time.Sleep(time.Millisecond)
-		}
+		porttest.Eventually(t, func() (int, bool) {
+			return f.Active(), f.Active() == 0 && log.String() != ""
+		})
 		if !strings.Contains(log.String(), "cancel") {
 			t.Errorf("log: %s", log.String())
 		}

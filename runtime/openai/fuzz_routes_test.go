@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -69,12 +68,7 @@ func FuzzRoutes(f *testing.F) {
 			porttest.Decode(t, text)
 		}
 		if path == "/v1/responses" && w.Code == http.StatusOK { // it may be in the background
-			for until := time.Now().Add(time.Minute); runner.Active() > 0; {
-				if time.Now().After(until) {
-					t.Fatal("a turn was not followed to its end")
-				}
-				time.Sleep(100 * time.Microsecond)
-			}
+			porttest.Eventually(t, func() (int, bool) { return runner.Active(), runner.Active() == 0 })
 		}
 	})
 }

@@ -192,17 +192,13 @@ func (p *livePort) metric(name string) float64 {
 // still.
 func (p *livePort) want(running, waiting int, pages bool) {
 	p.t.Helper()
-	var r, w, kv float64
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(
-		5 * time.Millisecond) {
-		r, w, kv = p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"),
+	porttest.Eventually(p.t, func() (string, bool) {
+		r, w, kv := p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"),
 			p.metric("vllm:kv_cache_usage_perc")
-		if r == float64(running) && w == float64(waiting) && kv > 0 == pages {
-			return
-		}
-	}
-	p.t.Fatalf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v", r, w, kv,
-		running, waiting, pages)
+		return fmt.Sprintf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v",
+				r, w, kv, running, waiting, pages), r == float64(running) && w == float64(waiting) &&
+				kv > 0 == pages
+	})
 }
 
 // stream begins a stream, which leave ends from the client's side; the rest of it comes from text.
@@ -421,10 +417,8 @@ func TestManyStreamsThroughThePort(t *testing.T) {
 	}
 	p.want(0, 0, false)
 	http.DefaultClient.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); p.metric("go_goroutines") > goroutines+8; time.Sleep(
-		20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%v goroutines before, %v after", goroutines, p.metric("go_goroutines"))
-		}
-	}
+	porttest.Eventually(t, func() (string, bool) {
+		n := p.metric("go_goroutines")
+		return fmt.Sprintf("%v goroutines before, %v after", goroutines, n), n <= goroutines+8
+	})
 }

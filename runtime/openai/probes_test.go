@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -102,14 +101,15 @@ func TestLogOfPrompts(t *testing.T) {
 			"X-Request-Id", "mine")
 		porttest.Ended(t, srv, porttest.Decode(t, r.Body)["id"].(string))
 		srv.Close()
-		mine := func() int { return strings.Count(log.String(), `"id":"mine","method":"POST"`) }
-		for end := time.Now().Add(time.Minute); mine() < 2 && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // the response's own line comes when it has ended
+		mine := func() (int, bool) {
+			n := strings.Count(log.String(), `"id":"mine","method":"POST"`)
+			return n, n > 1
 		}
+		porttest.Eventually(t, mine) // the response's own line comes when it has ended
 		if n := strings.Count(log.String(), secret); shown && n < 6 || !shown && n != 0 {
 			t.Errorf("prompts in the log: %d with --log-prompts %v\n%s", n, shown, log.String())
 		}
-		if n := mine(); n != 2 {
+		if n, _ := mine(); n != 2 {
 			t.Errorf("%d lines of the background response\n%s", n, log.String())
 		}
 	}

@@ -63,15 +63,11 @@ func BenchmarkStep(b *testing.B) {
 					})
 				}
 			}
-			for s.Stats().Running < seqs {
-				time.Sleep(time.Millisecond)
-			}
+			until(func() bool { return s.Stats().Running == seqs })
 			b.ReportAllocs()
 			b.ResetTimer()
 			from, cpu := s.Stats().Steps, hosttest.ProcessTime()
-			for s.Stats().Steps < from+uint64(b.N) {
-				time.Sleep(time.Millisecond)
-			}
+			until(func() bool { return s.Stats().Steps >= from+uint64(b.N) })
 			b.StopTimer()
 			spent := hosttest.ProcessTime() - cpu
 			b.ReportMetric(float64(spent.Microseconds())/float64(s.Stats().Steps-from),
@@ -80,6 +76,13 @@ func BenchmarkStep(b *testing.B) {
 			all.Wait()
 			s.Close()
 		})
+	}
+}
+
+// until waits for what the scheduler says of itself.
+func until(is func() bool) {
+	for !is() {
+		time.Sleep(time.Millisecond)
 	}
 }
 

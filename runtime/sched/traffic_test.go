@@ -238,9 +238,7 @@ func TestMeasureUtilisation(t *testing.T) {
 			}
 		})
 	}
-	for s.Stats().Steps < steps {
-		time.Sleep(time.Millisecond)
-	}
+	until(func() bool { return s.Stats().Steps >= steps })
 	cancel()
 	readers.Wait()
 	s.Close()

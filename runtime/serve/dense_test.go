@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -37,18 +38,21 @@ func denseModel(t *testing.T) checkpoint.Found {
 	if len(found.FileStates().Files) == 0 {
 		t.Skip("this system does not tell when a file was changed")
 	}
-	changedLately := func() bool {
-		since := time.Now().Add(-3 * time.Second)
-		return slices.ContainsFunc(found.FileStates().Files,
-			func(s checkpoint.FileState) bool { return s.ChangedSince(since) })
-	}
-	for changedLately() {
-		time.Sleep(100 * time.Millisecond)
-	}
+	settle(t, found)
 	before := worthACopy
 	worthACopy = 1
 	t.Cleanup(func() { worthACopy = before })
 	return found
+}
+
+// settle waits until the files of a model count as settled.
+func settle(t *testing.T, found checkpoint.Found) {
+	t.Helper()
+	porttest.Eventually(t, func() (any, bool) {
+		since := time.Now().Add(-checkpoint.Settling - time.Second)
+		return nil, !slices.ContainsFunc(found.FileStates().Files,
+			func(s checkpoint.FileState) bool { return s.ChangedSince(since) })
+	})
 }
 
 // denseModels serve it, with tunes, on the CPU; said has what the user is told.

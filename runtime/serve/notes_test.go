@@ -58,7 +58,11 @@ func TestSlowGGUF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(checkpoint.Settling + time.Second)
+	written, err := checkpoint.Resolve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, written)
 	full := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(full, nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -112,12 +113,7 @@ func TestElsewhere(t *testing.T) {
 	}
 	srv.CloseClientConnections()
 	srv.Close()
-	for end := time.Now().Add(time.Minute); m.Ready() == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the server is gone and taken for ready")
-		}
-	}
-	err = m.Ready()
+	err = porttest.Eventually(t, func() (error, bool) { return m.Ready(), m.Ready() != nil })
 	if st := m.Status()[0]; st.State != Unreachable || !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("%s, %v", st.State, err)
 	}

@@ -2,12 +2,15 @@ package keys
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -217,22 +220,17 @@ func TestTokensOfADay(t *testing.T) {
 func TestUsageIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	key, s := add(t, path, "alice", nil), session.NewStore()
-	r := ring(t, path, s)
-	r.Find(key).Count(session.Usage{Prompt: 5})
-	r.Find(key).Count(session.Usage{Completion: 2})
-	end := time.Now().Add(time.Minute)
-	for id := r.Find(key).ID; ; time.Sleep(10 * time.Millisecond) {
-		all := Used(s)[id]
-		for _, got := range all {
-			if got != (Usage{Prompt: 5, Completion: 2}) {
-				t.Errorf("%+v", got)
-			}
-			return
+	synctest.Test(t, func(t *testing.T) {
+		r := ring(t, path, s)
+		r.Find(key).Count(session.Usage{Prompt: 5})
+		r.Find(key).Count(session.Usage{Completion: 2})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		all := slices.Collect(maps.Values(Used(s)[r.Find(key).ID]))
+		if len(all) != 1 || all[0] != (Usage{Prompt: 5, Completion: 2}) {
+			t.Errorf("%+v", all)
 		}
-		if time.Now().After(end) {
-			t.Fatal("it is not written")
-		}
-	}
+	})
 }
 
 // Nobody is nobody: without a named key all is allowed, and nothing counted.

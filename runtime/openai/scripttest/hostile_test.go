@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -30,16 +31,10 @@ func descriptors() int {
 // settles waits until goroutines and descriptors are back to about what they were.
 func settles(t *testing.T, goroutines, files int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	porttest.Eventually(t, func() ([4]int, bool) {
 		g, f := runtime.NumGoroutine(), descriptors()
-		if g <= goroutines+5 && f <= files+5 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines and %d descriptors, at first %d and %d", g, f, goroutines,
-				files)
-		}
-	}
+		return [4]int{goroutines, g, files, f}, g <= goroutines+5 && f <= files+5
+	})
 }
 
 func chatBody(prompt string) string {
