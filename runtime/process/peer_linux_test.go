@@ -7,20 +7,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// late accepts when those who hurry have closed their end.
-type late struct{ net.Listener }
+// late accepts nothing while the gate is locked.
+type late struct {
+	net.Listener
+	gate *sync.RWMutex
+}
 
 func (l late) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	time.Sleep(2 * time.Millisecond)
+	l.gate.RLock()
+	defer l.gate.RUnlock()
 	return c, err
 }
 
@@ -31,7 +35,8 @@ func TestStrangersAreNoted(t *testing.T) {
 		t.Skip(err)
 	}
 	python := hosttest.Program(t, "/usr/bin/python3") // which every user may run
-	var served, refused atomic.Int64
+	var served, refused, closed atomic.Int64
+	var gate sync.RWMutex
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Stranger(r.Context()) {
 			refused.Add(1)
@@ -50,11 +55,15 @@ func TestStrangersAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &http.Server{Handler: handler}
+		s := &http.Server{Handler: handler, ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed.Add(1)
+			}
+		}}
 		if err := NoteStrangers(s); err != nil {
 			t.Fatal(err)
 		}
-		go s.Serve(late{l}) //nolint:errcheck // it ends with the test
+		go s.Serve(late{l, &gate}) //nolint:errcheck // it ends with the test
 		t.Cleanup(func() { s.Close() })
 		return l
 	}
@@ -72,7 +81,7 @@ func TestStrangersAreNoted(t *testing.T) {
 	}
 	const client = `
 import socket, sys
-v4, v6, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+v4, v6, path, hurry = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "hurry"
 def send(family, address, wait):
     s = socket.socket(family)
     s.connect(address)
@@ -80,17 +89,16 @@ def send(family, address, wait):
     if wait:
         assert s.recv(12) == b"HTTP/1.1 200"
     s.close()
-send(socket.AF_INET, ("127.0.0.1", v4), True)
-send(socket.AF_INET6, ("::ffff:127.0.0.1", v4), True)
-send(socket.AF_INET6, ("::1", v6), True)
-send(socket.AF_UNIX, path, True)
-for _ in range(100):
-    send(socket.AF_INET, ("127.0.0.1", v4), False)
-    send(socket.AF_INET6, ("::1", v6), False)
+for _ in range(100 if hurry else 1):
+    send(socket.AF_INET, ("127.0.0.1", v4), not hurry)
+    send(socket.AF_INET6, ("::1", v6), not hurry)
+if not hurry:
+    send(socket.AF_INET6, ("::ffff:127.0.0.1", v4), True)
+    send(socket.AF_UNIX, path, True)
 `
-	run := func(user uint32) {
+	send := func(user uint32, how string) {
 		t.Helper()
-		c := exec.CommandContext(t.Context(), python, "-c", client, port(tcp), port(six), path)
+		c := exec.CommandContext(t.Context(), python, "-c", client, port(tcp), port(six), path, how)
 		c.Dir = "/"
 		if user != 0 {
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user,
@@ -99,12 +107,17 @@ for _ in range(100):
 		var out bytes.Buffer
 		c.Stdout, c.Stderr = &out, &out
 		if err := c.Run(); err != nil {
-			t.Fatalf("%v\n%s", err, out.String())
+			t.Errorf("%v\n%s", err, out.String())
 		}
-		for before := int64(-1); before != served.Load()+refused.Load(); {
-			before = served.Load() + refused.Load()
-			time.Sleep(50 * time.Millisecond)
-		}
+	}
+	run := func(user uint32) {
+		t.Helper()
+		closed.Store(0)
+		send(user, "wait")
+		gate.Lock() // those who hurry have closed their end before they are looked at
+		send(user, "hurry")
+		gate.Unlock()
+		hosttest.Until(t, "all are closed", func() bool { return closed.Load() == 204 })
 	}
 	run(0)
 	if served.Load() < 4 {

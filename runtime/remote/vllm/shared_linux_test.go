@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // workers is a program as vLLM is: Python with shared memory and a semaphore, the process that
@@ -31,8 +32,8 @@ if __name__ == "__main__":
     resource_tracker.unregister(block._name, "shared_memory") # as vLLM's own block is none of its
     own = m.get_context("spawn").Semaphore(0)
     print(block.name, "sem." + own._semlock.name[1:], flush=True)
-    print("Application startup complete.", flush=True)
-    time.sleep(2) # a busy machine has to look meanwhile
+    print("Application startup complete.\nready", flush=True)
+    while not os.path.exists(os.environ["LOOKED"]): time.sleep(.01)
     end = os.environ["END"]
     if end == "leader": os.kill(os.getpid(), signal.SIGKILL)
     if end == "all": os.killpg(0, signal.SIGKILL)
@@ -68,16 +69,22 @@ func TestRunLeavesNoSharedMemory(t *testing.T) {
 	}
 	defer os.Remove(others)
 	for _, end := range []string{"stop", "leader", "all", "front"} {
+		looked := filepath.Join(t.TempDir(), "looked")
 		t.Setenv("END", end)
+		t.Setenv("LOOKED", looked)
 		if end == "front" {
 			killedFront(t)
 			continue
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		log := when{"startup complete", func() {}, &strings.Builder{}}
-		if end == "stop" {
-			log.then = cancel
-		}
+		log := when{"ready", func() { // the line after the one at which it looks
+			if end == "stop" {
+				cancel()
+			}
+			if err := os.WriteFile(looked, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}, &strings.Builder{}}
 		err := Run(ctx, p, t.TempDir(), Watcher{Log: log})
 		cancel()
 		if (err == nil) != (end == "stop") {
@@ -120,12 +127,11 @@ func killedFront(t *testing.T) {
 	}
 	lines := bufio.NewReader(out)
 	first, _ := lines.ReadString('\n')
-	for line := first; !strings.Contains(line, "complete"); {
+	for line := first; !strings.Contains(line, "ready"); { // it has looked
 		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second) // it looks now
 	if len(left(t, first)) != 2 {
 		t.Error("there is nothing to be removed")
 	}
@@ -133,10 +139,7 @@ func killedFront(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = front.Wait() // it was killed
-	for end := time.Now().Add(30 * time.Second); len(left(t, first)) > 0; {
-		if time.Now().After(end) {
-			t.Fatalf("%s are left by a front that was killed", left(t, first))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	hosttest.Until(t, "a front that was killed leaves nothing", func() bool {
+		return len(left(t, first)) == 0
+	})
 }

@@ -74,7 +74,8 @@ func TestCells(t *testing.T) {
 
 // A call is streamed while it runs, ends when it is interrupted, and keeps its variables.
 func TestInterruptedCellsKeepTheirVariables(t *testing.T) {
-	tool := open(t, Options{Time: 500 * time.Millisecond})
+	tool := open(t, Options{})
+	minutes, little := tool.o.Time, 100*time.Millisecond
 	says(t, tool, "x = 5", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	said := ""
@@ -83,11 +84,14 @@ func TestInterruptedCellsKeepTheirVariables(t *testing.T) {
 	if err == nil || strings.Contains(said+r.Text, "slept") {
 		t.Errorf("%v, %q", err, said+r.Text)
 	}
+	tool.o.Time = little
 	if _, err := run(t, tool, "while True: pass"); err == nil ||
-		!strings.Contains(err.Error(), "stopped after 500ms") {
+		!strings.Contains(err.Error(), "stopped after 100ms") {
 		t.Error(err)
 	}
+	tool.o.Time = minutes
 	says(t, tool, "x", "5")
+	tool.o.Time = little
 	if _, err := run(t, tool, `
 while True:
     try:
@@ -95,6 +99,7 @@ while True:
     except KeyboardInterrupt: pass`); err == nil || !strings.Contains(err.Error(), "are gone") {
 		t.Error(err)
 	}
+	tool.o.Time = minutes
 	if got, err := run(t, tool, "x"); err != nil || !strings.Contains(got, "NameError") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -111,7 +116,7 @@ func TestFilesAndOutputAreBounded(t *testing.T) {
 // A cell that takes too much ends its interpreter, it is told, and the next cell runs.
 func TestBombs(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	tool := open(t, Options{Memory: 512 << 20, Time: 20 * time.Second})
+	tool := open(t, Options{Memory: 512 << 20})
 	defer tool.Close()
 	says(t, tool, "x = bytearray(4 << 30)", "MemoryError")
 	for _, c := range []struct{ name, code, want string }{
@@ -129,7 +134,7 @@ func TestBombs(t *testing.T) {
 
 // The list of system calls has those that honest cells make.
 func TestHonestCells(t *testing.T) {
-	tool := open(t, Options{Time: 20 * time.Second})
+	tool := open(t, Options{})
 	for _, c := range []struct{ code, want string }{
 		{"import subprocess\nsubprocess.run('echo a | tr a b; ls /usr | wc -l', shell=True, " +
 			"capture_output=True, text=True).stdout[:2]", `'b\n'`},
