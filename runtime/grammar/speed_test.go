@@ -1,10 +1,12 @@
-// What masks cost: BenchmarkMask* report a step where the state was met before, TestMaskTimes the
+// What masks cost: BenchmarkMask* report a step where the state was met before, TestMeasureMasks the
 // first meeting.
 
 package grammar
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -55,96 +57,97 @@ var wideCases = []struct{ name, schema, text string }{
 	{"two kinds", `{"anyOf":[{"type":"string","pattern":"^[^<>]*$"},{"type":"string","pattern":"^x.*$"}]}`, `"x and the lazy dog"`},
 }
 
-// firstMeetings walks a text with a grammar that is new and returns what each mask cost, in
-// processor time.
-func firstMeetings(t testing.TB, schema, text string) []time.Duration {
+// cost is what a mask took: bytes of allocations, and processor time.
+type cost struct {
+	bytes uint64
+	took  time.Duration
+}
+
+// firstMeetings gives a turn, or a grammar's matcher, tokens that it allows and returns what each
+// mask cost.
+func firstMeetings(t *testing.T, ids []int32, mask func() []uint64, accept func(int32) bool) []cost {
 	t.Helper()
-	c := fresh(t, schema)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	m := c.Matcher()
-	var took []time.Duration
-	for _, id := range token.Get().Encode(nil, text) {
+	var all []cost
+	for i, id := range ids {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		begin := hosttest.ThreadTime()
-		mask := m.Mask(token.Call)
-		took = append(took, hosttest.ThreadTime()-begin)
-		if !allows(mask, id) || !m.Accept(id) {
-			t.Fatalf("%s: %q is refused", text, token.Get().TokenBytes(id))
+		m := mask()
+		took := hosttest.ThreadTime() - begin
+		runtime.ReadMemStats(&after)
+		all = append(all, cost{after.TotalAlloc - before.TotalAlloc, took})
+		if !allows(m, id) || !accept(id) {
+			t.Fatalf("token %d, %q, is refused", i, token.Get().TokenBytes(id))
 		}
 	}
-	if !m.Done() {
-		t.Fatalf("%s is not whole", text)
-	}
-	return took
+	return all
 }
 
-// TestMaskTimes reports for each state its best and its median time of several meetings, each with
-// a new grammar.
-func TestMaskTimes(t *testing.T) {
+// newMeetings are those of each of the cases and of the header of a request that offers 300
+// functions, with grammars that are new.
+func newMeetings(t *testing.T) map[string][]cost {
 	Prepare()
-	const rounds = 7
+	all := map[string][]cost{}
 	for _, c := range slices.Concat(speedCases, wideCases) {
-		var states [][]time.Duration
-		for range rounds {
-			for i, took := range firstMeetings(t, c.schema, c.text) {
-				if i == len(states) {
-					states = append(states, nil)
-				}
-				states[i] = append(states[i], took)
-			}
-		}
-		var best, median []time.Duration
-		for _, s := range states {
-			slices.Sort(s)
-			best, median = append(best, s[0]), append(median, s[rounds/2])
-		}
-		slices.Sort(best)
-		slices.Sort(median)
-		last := len(best) - 1
-		t.Logf("%-12s %2d states: best of %d: median %v, 9 of 10 under %v, worst %v; their "+
-			"medians: %v, %v, %v", c.name, len(best), rounds,
-			best[len(best)/2], best[len(best)*9/10], best[last], median[len(best)/2],
-			median[len(best)*9/10], median[last])
-		if best[last] > 100*time.Millisecond {
-			t.Errorf("%s: a mask takes %v", c.name, best[last])
+		m := fresh(t, c.schema).Matcher()
+		all[c.name] = firstMeetings(t, token.Get().Encode(nil, c.text),
+			func() []uint64 { return m.Mask(token.Call) }, m.Accept)
+		if !m.Done() {
+			t.Errorf("%s is not whole", c.text)
 		}
 	}
-}
-
-// TestHeaderMaskTimes reports the same for the header of a request that offers 300 functions.
-func TestHeaderMaskTimes(t *testing.T) {
-	Prepare()
 	var rules TurnRules
 	for i := range 300 {
 		rules.Functions = append(rules.Functions, FunctionRule{Name: fmt.Sprintf("%s_the_%s_%d",
 			[]string{"get", "list", "delete"}[i%3], []string{"file", "user", "order",
 				"report"}[i%4], i)})
 	}
-	ids := spell("<|channel|>commentary to=functions.list_the_order_130 " +
-		"<|constrain|>json<|message|>")
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	best := make([]time.Duration, len(ids))
-	for round := range 7 {
-		headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
-		turn := turnOf(t, rules)
-		for i, id := range ids {
-			begin := hosttest.ThreadTime()
-			mask := turn.Mask()
-			took := hosttest.ThreadTime() - begin
-			if !allows(mask, id) || !turn.Accept(id) {
-				t.Fatalf("token %d of the header is refused", i)
+	headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
+	turn := turnOf(t, rules)
+	all["header"] = firstMeetings(t, spell("<|channel|>commentary to=functions.list_the_order_130 "+
+		"<|constrain|>json<|message|>"), turn.Mask, turn.Accept)
+	return all
+}
+
+// No mask of a state that is met for the first time makes much: what it allocates is bounded.
+func TestMasksAreCheap(t *testing.T) {
+	const most = 256 << 10
+	for name, list := range newMeetings(t) {
+		worst := slices.MaxFunc(list, func(a, b cost) int { return cmp.Compare(a.bytes, b.bytes) })
+		t.Logf("%-12s %2d states, %d KiB at most", name, len(list), worst.bytes>>10)
+		if worst.bytes > most {
+			t.Errorf("%s: a mask allocates %d KiB", name, worst.bytes>>10)
+		}
+	}
+}
+
+// TestMeasureMasks reports for each case the best of several meetings of each state.
+func TestMeasureMasks(t *testing.T) {
+	if os.Getenv("OSSRUN_MEASURE") == "" {
+		t.Skip("measured by .ci/steps/measure")
+	}
+	best := map[string][]cost{}
+	const rounds = 7
+	for range rounds {
+		for name, list := range newMeetings(t) {
+			if best[name] == nil {
+				best[name] = list
 			}
-			if round == 0 || took < best[i] {
-				best[i] = took
+			for i := range list {
+				best[name][i].took = min(best[name][i].took, list[i].took)
 			}
 		}
 	}
-	slices.Sort(best)
-	t.Logf("300 functions, %d states of a header: best of 7: median %v, worst %v", len(ids),
-		best[len(ids)/2], best[len(ids)-1])
-	if best[len(ids)-1] > 100*time.Millisecond {
-		t.Errorf("a mask takes %v", best[len(ids)-1])
+	for name, list := range best {
+		slices.SortFunc(list, func(a, b cost) int { return cmp.Compare(a.took, b.took) })
+		worst := list[len(list)-1].took
+		t.Logf("%-12s %2d states, best of %d: median %v, worst %v", name, len(list), rounds,
+			list[len(list)/2].took, worst)
+		if worst > 100*time.Millisecond {
+			t.Errorf("%s: a mask takes %v", name, worst)
+		}
 	}
 }
 

@@ -35,11 +35,12 @@ func TestMasksInParts(t *testing.T) {
 		{`{"type":"array","items":{"type":["number","string","null"]}}`, `[1,"",null,-0.5]`},
 	} {
 		g := grammarOf(t, c.schema)
-		at := automaton.FirstState
+		at, seen := automaton.FirstState, map[int32]bool{}
 		for i := 0; ; i++ {
-			if mask := g.TextMask(at); !slices.Equal(mask, tokenMask(g, at)) {
+			if mask := g.TextMask(at); !seen[at] && !slices.Equal(mask, tokenMask(g, at)) {
 				t.Errorf("%s: behind %q the mask is not that of its tokens", c.schema, c.text[:i])
 			}
+			seen[at] = true
 			if i == len(c.text) {
 				break
 			}
