@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -80,49 +79,6 @@ func TestPullWritesThroughNoPlantedLink(t *testing.T) {
 				t.Errorf("a link at %s: %v", place, err)
 			}
 		}
-	}
-}
-
-// Whoever can read a lock's file can hold it. One that writes is waited for.
-func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	r := sample(100_000)
-	_, client, o := serve(t, r)
-	client.Held = time.Second
-	etag := r.Files["model-00000-of-00001.safetensors"].ETag()
-	lock, err := store.TryLock(store.LockPath(o.Root, tune, etag))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := client.Pull(t.Context(), o)
-		ended <- err
-	}()
-	partial := store.BlobPath(o.Root, tune, etag) + ".incomplete"
-	for until := time.Now().Add(1500 * time.Millisecond); time.Now().Before(until); {
-		time.Sleep(100 * time.Millisecond)
-		f, err := os.OpenFile(partial, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // the pull has not begun
-		}
-		if _, wrong := f.WriteString("x"); errors.Join(err, wrong, f.Close()) != nil {
-			t.Fatal(err, wrong)
-		}
-		if len(ended) > 0 {
-			t.Fatal("a download that writes was not waited for: ", <-ended)
-		}
-	}
-	select {
-	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "has written nothing for 1s: stop it") {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("a lock that nobody gives up is waited for without end")
-	}
-	if err := lock.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

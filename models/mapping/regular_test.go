@@ -54,39 +54,37 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 
 // A shell makes a pipe of <(command).
 func TestAPipeIsReadToItsEnd(t *testing.T) {
-	before := patience
-	patience = time.Second
-	defer func() { patience = before }()
-	read := func(write func(w *os.File)) (string, error) {
+	defer func(before time.Duration) { patience = before }(patience)
+	const hangs, most = 2 * time.Minute, 200_000
+	whole := strings.Repeat("x", most-3)
+	read := func(waits time.Duration, write func(w *os.File)) (string, error) {
+		patience = waits
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		go write(w)
-		text, err := ReadText(fmt.Sprintf("/dev/fd/%d", r.Fd()), 100)
+		text, err := ReadText(fmt.Sprintf("/dev/fd/%d", r.Fd()), most)
 		w.Close()
 		return string(text), err
 	}
-	text, err := read(func(w *os.File) {
-		for _, part := range []string{"\xef\xbb\xbfone ", "two"} {
-			_, _ = w.WriteString(part)
-			time.Sleep(20 * time.Millisecond)
-		}
+	text, err := read(hangs, func(w *os.File) {
+		_, _ = w.WriteString("\xef\xbb\xbf" + whole) // more than a pipe holds
 		w.Close()
 	})
-	if text != "one two" || err != nil {
-		t.Errorf("%q, %v", text, err)
+	if text != whole || err != nil {
+		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if _, err = read(func(*os.File) {}); err == nil || !strings.Contains(err.Error(), "silent") {
+	if _, err = read(time.Millisecond, func(*os.File) {}); err == nil || !strings.Contains(err.Error(), "silent") {
 		t.Errorf("a silent pipe: %v", err)
 	}
-	if _, err = read(func(w *os.File) { w.Close() }); err == nil ||
+	if _, err = read(hangs, func(w *os.File) { w.Close() }); err == nil ||
 		!strings.Contains(err.Error(), "no program writes") {
 		t.Errorf("an empty pipe: %v", err)
 	}
-	long := func(w *os.File) { _, _ = w.WriteString(strings.Repeat("x", 101)) }
-	if _, err = read(long); err == nil || !strings.Contains(err.Error(), "more than 100") {
+	long := func(w *os.File) { _, _ = w.WriteString(strings.Repeat("x", most+1)) }
+	if _, err = read(hangs, long); err == nil || !strings.Contains(err.Error(), "more than 200000") {
 		t.Errorf("a long pipe: %v", err)
 	}
 	if text, err := ReadText(os.DevNull, 100); len(text) != 0 || err != nil {

@@ -75,6 +75,15 @@ type Server struct {
 	rate   int64
 	ahead  int // bytes of a connection's send buffer, if > 0
 	live   int // signatures older than this are not taken by the store
+	hold   *hold
+}
+
+// hold is where bodies wait.
+type hold struct {
+	bytes   int64 // sent of all files
+	once    sync.Once
+	reached chan struct{}
+	over    chan struct{}
 }
 
 // New starts a server.
@@ -151,6 +160,38 @@ func (s *Server) Throttle(rate int64) { s.mu.Lock(); s.rate = rate; s.mu.Unlock(
 // SendAhead bounds how many bytes the system takes from the store for a connection before they are
 // sent; it applies to later connections.
 func (s *Server) SendAhead(bytes int) { s.mu.Lock(); s.ahead = bytes; s.mu.Unlock() }
+
+// HoldAt lets bodies wait after so many bytes of all files, until the next call; negative: no more.
+// What it returns is closed when one waits.
+func (s *Server) HoldAt(bytes int64) (reached <-chan struct{}) {
+	h := &hold{bytes: bytes, reached: make(chan struct{}), over: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hold != nil {
+		close(s.hold.over)
+	}
+	s.hold = h
+	return h.reached
+}
+
+// goesOn waits where bodies are held; false: its client has left.
+func (s *Server) goesOn(r *http.Request) bool {
+	for {
+		sent := s.Sent("")
+		s.mu.Lock()
+		h := s.hold
+		s.mu.Unlock()
+		if h == nil || h.bytes < 0 || sent < h.bytes {
+			return true
+		}
+		h.once.Do(func() { close(h.reached) })
+		select {
+		case <-h.over:
+		case <-r.Context().Done():
+			return false
+		}
+	}
+}
 
 // Reset forgets what was counted.
 func (s *Server) Reset() {
@@ -438,7 +479,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *Fi
 	if fault.Cut > 0 {
 		left = fault.Cut
 	}
-	for from < to {
+	for from < to && s.goesOn(r) {
 		if stall > 0 && from >= half {
 			select {
 			case <-time.After(stall):

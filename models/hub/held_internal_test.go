@@ -1,0 +1,51 @@
+package hub
+
+// Locks that another program holds: whoever can read a lock's file can do so.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// A holder that writes is waited for, and one that has stopped for as long as Held says.
+func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		repo, _ := store.ParseRepo("someone/tune")
+		p := &pull{Options: Options{Root: t.TempDir(), Repo: repo},
+			client: &Client{Held: time.Minute}}
+		f := File{Path: "model.safetensors", ETag: "etag"}
+		lock, err := store.TryLock(store.LockPath(p.Root, repo, f.ETag))
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob := store.BlobPath(p.Root, repo, f.ETag)
+		if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		began, writes := time.Now(), 10
+		go func() {
+			for i := range writes {
+				time.Sleep(50 * time.Second)
+				_ = os.WriteFile(blob+foreignSuffix, make([]byte, i+1), 0o600)
+			}
+		}()
+		_, err = p.lock(t.Context(), f, func() {})
+		if err == nil || !strings.Contains(err.Error(), "has written nothing for 1m0s: stop it") {
+			t.Error(err)
+		}
+		// it looks four times a second
+		least := time.Duration(writes)*50*time.Second + p.client.Held
+		if waited := time.Since(began); waited < least || waited > least+time.Second {
+			t.Errorf("it was waited for %v, not %v", waited, least)
+		}
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
