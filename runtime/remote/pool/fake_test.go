@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -30,9 +29,10 @@ type fake struct {
 
 	mu    sync.Mutex
 	seen  []asked
-	down  bool          // every route answers 500
-	busy  int           // so many completions get 429
-	warm  time.Duration // what the first token takes
+	down  bool      // every route answers 500
+	busy  int       // so many completions get 429
+	held  chan bool // the first completion waits for it
+	left  bool      // and its client did not
 	spoil func(tokens int) string
 }
 
@@ -132,10 +132,16 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 	if busy {
 		f.busy--
 	}
-	spoil, warm := f.spoil, f.warm
-	f.warm = 0
+	spoil, held := f.spoil, f.held
+	f.held = nil
 	f.mu.Unlock()
-	time.Sleep(warm)
+	if held != nil {
+		select {
+		case <-held:
+		case <-r.Context().Done():
+			f.set(func() { f.left = true })
+		}
+	}
 	if busy {
 		w.Header().Set("Retry-After", "7")
 		http.Error(w, `{"error":{"message":"full"}}`, http.StatusTooManyRequests)

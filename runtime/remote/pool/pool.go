@@ -70,8 +70,9 @@ type server struct {
 	down    bool  // and that was reported
 }
 
-// lookTime bounds one look at a server; tests shorten it.
-var lookTime = 10 * time.Second
+// The bounds of one look at a server and of the wait for others when one is up, and how often a
+// wait for the first is reported; tests shorten them.
+var lookTime, othersTime, sayWaiting = 10 * time.Second, 10 * time.Second, 30 * time.Second
 
 const (
 	defaultCheck = 2 * time.Second
@@ -81,9 +82,6 @@ const (
 	// mostTokens is assumed where no server says how long its context is: the model's own.
 	mostTokens = 131072
 )
-
-// sayWaiting is how often a wait for the first server is reported; tests shorten it.
-var sayWaiting = 30 * time.Second
 
 // Open looks at every server. Those that do not answer are looked at again later; one must.
 func Open(ctx context.Context, o Options) (*Pool, error) {
@@ -126,7 +124,7 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 	began := time.Now()
 	clock := time.NewTicker(sayWaiting)
 	defer clock.Stop()
-	late := time.After(lookTime)
+	late := time.After(othersTime)
 	for isLate := false; ; {
 		up, pending, failed := 0, 0, []error(nil)
 		p.mu.Lock()

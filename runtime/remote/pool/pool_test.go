@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -245,7 +246,7 @@ func TestServersThatBreakOff(t *testing.T) {
 					t.Errorf("%q, %+v", got.Answer, got.Done)
 				}
 			}
-			eventually(t, "the server is taken in again", func() bool { return p.up() == 2 })
+			hosttest.Until(t, "the server is taken in again", func() bool { return p.up() == 2 })
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -395,9 +396,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for len(killed.requests()) < 40 {
-		time.Sleep(time.Millisecond)
-	}
+	hosttest.Until(t, "many run", func() bool { return len(killed.requests()) >= 40 })
 	killed.set(func() { killed.down = true })
 	killed.CloseClientConnections()
 	turns.Wait()
@@ -442,23 +441,13 @@ func TestEndedAnswersDoNotRun(t *testing.T) {
 	}
 	for name, r := range list {
 		say(t, m, r)
-		eventually(t, name+" runs no longer", func() bool {
+		hosttest.Until(t, name+" runs no longer", func() bool {
 			here, there := p.Stats(), f.sched.Stats()
 			return here.Running == 0 && there.Running == 0 && there.Waiting == 0
 		})
 	}
 	if st := p.Stats(); st.Stopped+st.Length+st.Cancelled+st.Failed < uint64(len(list)) {
 		t.Errorf("%d answers, of which %+v are counted", len(list), st.Counts)
-	}
-}
-
-// eventually waits for what comes by itself.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not yet: " + what)
-		}
 	}
 }
 

@@ -8,80 +8,86 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // shorten makes the waits of this package short for a test.
-func shorten(t *testing.T) {
-	look, say := lookTime, sayWaiting
-	lookTime, sayWaiting = 50*time.Millisecond, 60*time.Millisecond
-	t.Cleanup(func() { lookTime, sayWaiting = look, say })
+func shorten(t *testing.T, look time.Duration) {
+	before, others, say := lookTime, othersTime, sayWaiting
+	lookTime, othersTime, sayWaiting = look, 50*time.Millisecond, 10*time.Millisecond
+	t.Cleanup(func() { lookTime, othersTime, sayWaiting = before, others, say })
 }
 
 // A server that is being started does not listen at first, and its first answer takes longer than a
-// look may: it is waited for, which is reported. Another one that is up is not kept from work.
+// look may: it is waited for, which is reported.
 func TestServersThatStart(t *testing.T) {
-	shorten(t)
-	place, err := net.Listen("tcp", "127.0.0.1:0")
+	shorten(t, 50*time.Millisecond)
+	path, held := filepath.Join(t.TempDir(), "s"), make(chan bool)
+	f := newFake(t)
+	f.set(func() { f.held = held })
+	notes, asked := 0, 0
+	p, err := Open(t.Context(), Options{URLs: []string{"unix:" + path}, Starting: true,
+		Model: "openai/gpt-oss-20b", Check: 10 * time.Millisecond, Notify: func(text string) {
+			if !strings.HasPrefix(text, "waiting for the first answer of unix:"+path+": ") {
+				return
+			}
+			if notes++; notes == 1 {
+				l, err := net.Listen("unix", path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				server := &http.Server{Handler: f}
+				go server.Serve(l) //nolint:errcheck // it ends with the test
+				t.Cleanup(func() { server.Close() })
+			}
+			if len(f.requests()) > 0 {
+				asked++
+			}
+			if asked == 10 { // twice a look's time later
+				close(held)
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
-	}
-	address := place.Addr().String()
-	place.Close()
-	f := newFake(t)
-	f.set(func() { f.warm = 5 * lookTime })
-	var late *httptest.Server
-	clock := time.AfterFunc(3*lookTime, func() {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		late = &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
-		late.Start()
-	})
-	var notes []string
-	began := time.Now()
-	p, err := Open(t.Context(), Options{URLs: []string{"http://" + address}, Starting: true,
-		Model: "openai/gpt-oss-20b", Check: 10 * time.Millisecond,
-		Notify: func(text string) { notes = append(notes, text) }})
-	if err != nil {
-		t.Fatal(err, clock.Stop())
-	}
-	if took := time.Since(began); took < 8*lookTime || p.Ready() != nil {
-		t.Errorf("after %v: %v", took, p.Ready())
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "waiting for the first answer of "+
-		"http://"+address+": ") || strings.Contains(all, "again") || strings.Contains(all, "not used") {
-		t.Error(all)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left || asked < 10 {
+		t.Errorf("its first answer is not waited for: %v, %d notes", f.left, asked)
 	}
-	late.Close()
+}
 
-	quick := newFake(t)
-	f.set(func() { f.warm = 10 * lookTime })
-	notes = nil
-	m, p := open(t, &notes, f, quick)
+// A server whose first answer takes long does not keep another one from work.
+func TestServersThatTakeLong(t *testing.T) {
+	shorten(t, time.Minute)
+	slow, quick, held := newFake(t), newFake(t), make(chan bool)
+	slow.set(func() { slow.held = held })
+	var notes []string
+	m, p := open(t, &notes, slow, quick)
 	if p.up() != 1 {
 		t.Errorf("%d are up", p.up())
 	}
 	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
 		t.Errorf("%+v", got)
 	}
-	eventually(t, "the slow one is used", func() bool { return p.up() == 2 })
+	close(held)
+	hosttest.Until(t, "the slow one is used", func() bool { return p.up() == 2 })
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, f.URL+" is not used yet: ") ||
-		!strings.Contains(all, f.URL+" answers again") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, slow.URL+" is not used yet: ") ||
+		!strings.Contains(all, slow.URL+" answers again") {
 		t.Error(all)
 	}
 }
@@ -92,7 +98,7 @@ func TestReportOfAServerThatIsGone(t *testing.T) {
 	f := newFake(t)
 	m, p := open(t, &notes, f)
 	f.Close()
-	eventually(t, "it is taken out", func() bool { return p.up() == 0 })
+	hosttest.Until(t, "it is taken out", func() bool { return p.up() == 0 })
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +132,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server has no more work", func() bool { return f.sched.Stats().Running == 0 })
+	hosttest.Until(t, "the server has no more work", func() bool { return f.sched.Stats().Running == 0 })
 	for ok := true; ok; {
 		_, ok = turn.Next()
 	}
@@ -162,7 +168,7 @@ func TestNoServer(t *testing.T) {
 		t.Error(err)
 	}
 	a.set(func() { a.down = false })
-	eventually(t, "the server is taken in again", func() bool { return p.up() == 1 })
+	hosttest.Until(t, "the server is taken in again", func() bool { return p.up() == 1 })
 	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
 		t.Errorf("%+v", got)
 	}
