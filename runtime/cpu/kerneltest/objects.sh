@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# objects.sh FLAGS... -- SOURCES...: compiles C++ of the engine and its tests on every core and prints the objects' paths.
+# objects.sh FLAGS... -- SOURCES...: compiles C++ of the engine and of tests on every core and prints the objects' paths.
 # They are kept in the user's cache under the hash of all that goes into them, so each is compiled once for all tests
-# that link it. CXX chooses the compiler (g++ by default).
+# that link it. CXX chooses the compiler (g++ by default); HEADERS are those that the sources include, by default the CPU
+# kernels' and their tests'.
 set -euo pipefail
 cxx=${CXX:-g++}
 flags=()
@@ -14,8 +15,9 @@ here=$(dirname "$0")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-kernels
 mkdir -p "$cache"
 find "$cache" -mindepth 1 -mtime +14 -delete 2> /dev/null || true
-common=$({ echo "${flags[@]}"; $cxx --version; cat -- "$here"/*.h "$here"/../*.h; } | sha256sum)
-exec 9> "$cache/lock-objects" # a second call finds what the first one makes
+# shellcheck disable=SC2086 # several words
+common=$({ echo "${flags[@]}"; $cxx --version; cat -- ${HEADERS:-"$here"/*.h "$here"/../*.h}; } | sha256sum)
+exec 9> "$cache/lock-objects-$(cksum <<< "${HEADERS:-}" | cut -d ' ' -f 1)" # a second call finds what the first one makes
 flock 9
 objects=() stale=()
 for source in "$@"; do
