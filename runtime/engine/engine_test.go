@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,16 +76,10 @@ func (s *countedStep) Close() error {
 }
 
 func TestNewGivesBackWhatItTook(t *testing.T) {
-	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Open("../../testdata/model/T2/checkpoint"))(t)
 	defer ckpt.Close()
 	whole := &counting{}
-	e, err := New(whole, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := hosttest.Must(New(whole, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}))(t)
 	if err := e.Close(); err != nil || whole.open != 0 {
 		t.Errorf("after Close %d things are open: %v", whole.open, err)
 	}
@@ -103,10 +98,7 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 // TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says; and an
 // error of who is told ends it, with nothing left behind.
 func TestLoadTellsHowFar(t *testing.T) {
-	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Open("../../testdata/model/T2/checkpoint"))(t)
 	defer ckpt.Close()
 	var last, total int64
 	calls := 0
@@ -140,25 +132,17 @@ func TestLoadTellsHowFar(t *testing.T) {
 // TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked
 // for.
 func TestStepChoosesItsBucket(t *testing.T) {
-	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Open("../../testdata/model/T2/checkpoint"))(t)
 	defer ckpt.Close()
-	e, err := New(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 12, Pages: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := hosttest.Must(New(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 12, Pages: 4}))(t)
 	defer e.Close()
 	for _, test := range []struct{ rows, logits, want int }{{1, 1, 1}, {2, 0, 2}, {3, 1, 4},
 		{8, 8, 8}, {9, 0, 12}, {1, 3, 4}} {
 		t.Run(fmt.Sprint(test.rows, test.logits), func(t *testing.T) {
 			b := &Batch{Tokens: make([]int32, test.rows), LogitRows: make([]int32, test.logits),
 				Seqs: []SeqRows{{Rows: int32(test.rows), Full: []int32{0}, Window: []int32{1}}}}
-			if err := e.Step(t.Context(), b,
-				make([]float32, test.logits*ckpt.Spec.Vocab)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, e.Step(t.Context(), b,
+				make([]float32, test.logits*ckpt.Spec.Vocab)))
 			if got := e.last.program.Rows; got != test.want {
 				t.Errorf("ran the program of %d rows, not %d", got, test.want)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // tiny is a shape of two layers.
@@ -45,10 +46,7 @@ func listing(p *Program) string {
 
 // TestRecord reads the model as it is recorded: a change of the forward pass shows here as a line.
 func TestRecord(t *testing.T) {
-	p, err := Record(tiny(), Settings{}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Record(tiny(), Settings{}, 4))(t)
 	layer := func(n int, window string) string {
 		return strings.NewReplacer("L", fmt.Sprintf("layer%d", n), "WINDOW", window).Replace(`norm L.norm(x) -> norm
 linear L.qkv(norm) -> qkv
@@ -73,10 +71,7 @@ combine L.combine(y expert_weights) -> x
 }
 
 func TestRecordInt8(t *testing.T) {
-	p, err := Record(tiny(), Settings{Compute: Int8}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Record(tiny(), Settings{Compute: Int8}, 4))(t)
 	got := listing(p)
 	for _, line := range []string{
 		"quantize layer1.norm2(norm) -> norm.q8 norm.d\ngate_up layer1.gate_up(order groups " +
@@ -147,10 +142,7 @@ func TestCacheLayers(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	for _, o := range []Settings{{}, {Compute: Int8}} {
 		o.Taps = []string{"embedding"}
-		p, err := Record(tiny(), o, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Record(tiny(), o, 4))(t)
 		for _, op := range p.Ops {
 			for which, list := range map[string]*[]*Buffer{"output": &op.Out, "input": &op.In,
 				"weight": &op.W} {
@@ -176,9 +168,7 @@ func TestCheckRefuses(t *testing.T) {
 				*list = whole
 			}
 		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, p.Check())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The published sizes, as arithmetic.
@@ -26,11 +27,8 @@ func TestPlanOfPublishedModels(t *testing.T) {
 		if plan.KV() != 10*plan.PageBytes || plan.Total() != plan.Weights+plan.KV()+plan.Scratch {
 			t.Errorf("%s: %+v does not add up", s.Name, plan)
 		}
-		bigger, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10,
-			MaxNumBatchedTokens: 200})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bigger := hosttest.Must(PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10,
+			MaxNumBatchedTokens: 200}))(t)
 		if ratio := float64(bigger.Scratch) / float64(plan.Scratch); ratio < 1.95 || ratio > 2.05 {
 			t.Errorf("%s: scratch of %d bytes for 100 rows, %d for 200", s.Name, plan.Scratch,
 				bigger.Scratch)
@@ -44,10 +42,7 @@ func TestDecodeTraffic(t *testing.T) {
 		spec models.Spec
 		want float64
 	}{{models.Spec20B(), 3.708e9}, {models.Spec120B(), 5.003e9}} {
-		p, err := Record(test.spec, Settings{KVCacheDtype: "bf16"}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Record(test.spec, Settings{KVCacheDtype: "bf16"}, 1))(t)
 		b := Batch{Tokens: []int32{0}, Seqs: []SeqRows{{Start: 0, Rows: 1}}, LogitRows: []int32{0}}
 		sum := func() (n int64) {
 			for _, op := range p.Ops {
@@ -71,10 +66,7 @@ func TestDecodeTraffic(t *testing.T) {
 
 // TestBatchTraffic: 64 rows read each dense weight once, and each expert at most once.
 func TestBatchTraffic(t *testing.T) {
-	p, err := Record(models.Spec20B(), Settings{}, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Record(models.Spec20B(), Settings{}, 64))(t)
 	b := Batch{Tokens: make([]int32, 64), LogitRows: make([]int32, 64)}
 	var n int64
 	for _, op := range p.Ops {

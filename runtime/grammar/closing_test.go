@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // From wherever a text under a schema is left, some allowed tokens each chosen blindly close it,
@@ -46,19 +47,13 @@ func TestClosingEndsEveryText(t *testing.T) {
 		`{"type":"array","prefixItems":[{"type":"string"},{"type":"number"},{"const":{"a":[1]}}],
 			"minItems":4,"items":{"type":"boolean"}}`: {`[`, `["ha ha`, `["",1`, `["",1,{"a`},
 	} {
-		g, err := schema.Compile(t.Context(), []byte(raw), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := hosttest.Must(schema.Compile(t.Context(), []byte(raw), false))(t)
 		if m := g.Matcher(); len(m.Shortest()) == 0 || !accepts(g, m.Shortest()) {
 			t.Errorf("%s: the shortest text is %q", raw, m.Shortest())
 		}
 		for _, text := range begun {
 			for seed := range uint64(20) {
-				c, err := NewTurn(TurnRules{Final: g, MaxReasoning: -1, Closing: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := hosttest.Must(NewTurn(TurnRules{Final: g, MaxReasoning: -1, Closing: true}))(t)
 				for _, id := range append(tok.EncodeSpecial(nil, "<|channel|>final<|message|>",
 					func(string) bool { return true }), tok.Encode(nil, text)...) {
 					if !c.Accept(id) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestWrittenGrammars(t *testing.T) {
@@ -100,14 +101,8 @@ func TestWrittenGrammarsThatCannotBe(t *testing.T) {
 }
 
 func TestRegexAndChoice(t *testing.T) {
-	r, err := Regex(`[a-z]{2,4}\d`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := TextChoice([]string{"red", "red wine", "blue"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(Regex(`[a-z]{2,4}\d`))(t)
+	c := hosttest.Must(TextChoice([]string{"red", "red wine", "blue"}))(t)
 	for _, k := range []struct {
 		g   *Grammar
 		s   string

@@ -1,5 +1,5 @@
-// What masks cost: BenchmarkMask* report a step where the state was met before, TestMeasureMasks the
-// first meeting.
+// What masks cost: BenchmarkMask* report a step where the state was met before, TestMeasureMasks
+// the first meeting.
 
 package grammar
 
@@ -65,11 +65,11 @@ type cost struct {
 
 // firstMeetings gives a turn, or a grammar's matcher, tokens that it allows and returns what each
 // mask cost.
-func firstMeetings(t *testing.T, ids []int32, mask func() []uint64, accept func(int32) bool) []cost {
+func firstMeetings(t *testing.T, ids []int32, mask func() []uint64,
+	accept func(int32) bool) (all []cost) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var all []cost
 	for i, id := range ids {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -126,7 +126,7 @@ func TestMasksAreCheap(t *testing.T) {
 // TestMeasureMasks reports for each case the best of several meetings of each state.
 func TestMeasureMasks(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
-		t.Skip("measured by .ci/steps/measure")
+		t.Skip("a figure of a quiet machine: .ci/long measure")
 	}
 	best := map[string][]cost{}
 	const rounds = 7
@@ -179,10 +179,7 @@ func BenchmarkFreeTurn(b *testing.B) {
 	ids := spell(text)
 	n := 0
 	for b.Loop() {
-		turn, err := NewTurn(rules)
-		if err != nil {
-			b.Fatal(err)
-		}
+		turn := hosttest.Must(NewTurn(rules))(b)
 		for _, id := range ids {
 			turn.Mask()
 			if !turn.Accept(id) {
@@ -232,10 +229,7 @@ func BenchmarkBatch64(b *testing.B) {
 	turns, at := make([]*Turn, 64), make([]int, 64)
 	step := func(i int) {
 		if turns[i] == nil || at[i] == len(texts[i]) {
-			t, err := NewTurn(rules[i])
-			if err != nil {
-				b.Fatal(err)
-			}
+			t := hosttest.Must(NewTurn(rules[i]))(b)
 			turns[i], at[i] = t, 0
 		}
 		copy(upload[i*automaton.MaskWords:(i+1)*automaton.MaskWords], turns[i].Mask())
@@ -275,10 +269,7 @@ func newBatches(b *testing.B, own bool) {
 		rules, texts := batchTurns(b, own)
 		turns := make([]*Turn, 64)
 		for i := range turns {
-			t, err := NewTurn(rules[i])
-			if err != nil {
-				b.Fatal(err)
-			}
+			t := hosttest.Must(NewTurn(rules[i]))(b)
 			turns[i] = t
 		}
 		runtime.GC() // what the compiler left behind is not of the steps

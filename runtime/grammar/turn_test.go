@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // over tells that the turn has ended: its last token was <|return|> or <|call|>.
@@ -52,10 +53,7 @@ func allows(mask []uint64, id int32) bool { return mask == nil || automaton.Allo
 
 func turnOf(t testing.TB, r TurnRules) *Turn {
 	t.Helper()
-	turn, err := NewTurn(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(NewTurn(r))(t)
 	return turn
 }
 
@@ -281,10 +279,7 @@ func TestRandomTurns(t *testing.T) {
 	}
 	order := `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"lines":{"type":"array","items":{"$ref":"#/$defs/line"},"minItems":1,"maxItems":3},"note":{"type":["string","null"],"maxLength":20}},"required":["id","lines","note"],"additionalProperties":false,"$defs":{"line":{"type":"object","properties":{"sku":{"enum":["a","b","c"]},"count":{"type":"integer","minimum":1,"maximum":99}},"required":["sku","count"],"additionalProperties":false}}}`
 	answer := `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
-	text, err := Rules("start: /[a-z]{1,9}/ (\",\" start)? \"!\"")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(Rules("start: /[a-z]{1,9}/ (\",\" start)? \"!\""))(t)
 	functions := []FunctionRule{{Name: "get_weather", Body: schemaOf(t, weather)},
 		{Name: "order", Body: schemaOf(t, order)}, {Name: "anything"},
 		{Name: "text", Body: text, Text: true}}

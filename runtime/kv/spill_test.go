@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func pageOf(n byte) []byte { return bytes.Repeat([]byte{n}, 1000) }
@@ -15,10 +17,7 @@ func nameOf(n byte) Hash { return Hash{n} }
 // open makes a Spill that the test closes.
 func open(t *testing.T, o SpillOptions) *Spill {
 	t.Helper()
-	s, err := OpenSpill(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(OpenSpill(o))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -70,17 +69,11 @@ func TestSpillOnDiskOutlivesTheProcess(t *testing.T) {
 	for n := range byte(6) {
 		s.Put(nameOf(n), false, pageOf(n))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Close())
 	for range 2 { // closed twice is closed
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, s.Close())
 	}
-	if err := os.WriteFile(filepath.Join(folder, "x.part"), pageOf(1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(filepath.Join(folder, "x.part"), pageOf(1), 0o600))
 	s = open(t, o)
 	for n := range byte(6) {
 		if got := holds(t, s, n, false); got != (n >= 3) {
@@ -93,9 +86,7 @@ func TestSpillOnDiskOutlivesTheProcess(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "x.part")); !os.IsNotExist(err) {
 		t.Error("what a killed process left is still there")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Close())
 	// a smaller limit is kept at once
 	o.DiskBytes = int64(fileHeader + 1000)
 	s = open(t, o)
@@ -118,13 +109,8 @@ func TestDamagedPagesAreNotUsed(t *testing.T) {
 		s.Close()
 		s = open(t, o)
 		path := filepath.Join(folder, pageName{nameOf(7), false}.file())
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, damage(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(path))(t)
+		hosttest.Check(t, os.WriteFile(path, damage(data), 0o600))
 		page := make([]byte, 1000)
 		if s.Get(nameOf(7), false, page) == nil {
 			t.Error("a damaged page was given out")
@@ -139,14 +125,10 @@ func TestDamagedPagesAreNotUsed(t *testing.T) {
 // Pages of an earlier release are found; those of a later one are no page of ours, nor overwritten.
 func TestPagesOfOtherReleases(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("../../testdata/versions/kv-1")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(folder, os.DirFS("../../testdata/versions/kv-1")))
 	newer := filepath.Join(folder, pageName{nameOf(9), false}.file())
 	text := append([]byte("osskv2\x00\x00"), pageOf(9)...)
-	if err := os.WriteFile(newer, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(newer, text, 0o600))
 	s := open(t, SpillOptions{Folder: folder, DiskBytes: 1 << 20})
 	if !holds(t, s, 7, false) || !holds(t, s, 8, true) {
 		t.Error("the earlier release's pages are not there")
@@ -155,9 +137,7 @@ func TestPagesOfOtherReleases(t *testing.T) {
 		t.Error("the later release's page was given out")
 	}
 	s.Put(nameOf(9), false, pageOf(9))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Close())
 	if is, err := os.ReadFile(newer); err != nil || !bytes.Equal(is, text) {
 		t.Errorf("the later release's page is another: %v", err)
 	}

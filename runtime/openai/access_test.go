@@ -21,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -169,10 +170,7 @@ func TestKey(t *testing.T) {
 
 // What a stranger is answered names no model and no path of this machine.
 func TestStrangersLearnNothing(t *testing.T) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := hosttest.Must(os.UserHomeDir())(t)
 	srv, f := porttest.Server(t, answertest.Answers("ok"),
 		func(o *openai.Options) { o.APIKey = "secret" })
 	for _, path := range []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version",
@@ -279,11 +277,8 @@ func TestClientGoesAway(t *testing.T) {
 				answertest.Done(session.FinishStop)}, nil
 		}, func(o *openai.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions",
-			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := hosttest.Must(http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions",
+			strings.NewReader(body)))(t)
 		go func() {
 			porttest.Eventually(t, func() (any, bool) { return nil, f.Active() > 0 })
 			cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestRecordedClients(t *testing.T) {
@@ -31,18 +32,13 @@ func TestRecordedClients(t *testing.T) {
 
 func replay(t *testing.T, file string) {
 	srv, f := porttest.Server(t, answertest.Agent)
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(os.ReadFile(file))(t)
 	ids := map[string]string{} // recorded -> ours
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var q answertest.RecordedRequest
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal(lines.Bytes(), &q))
 		body, path := string(q.Body), q.Path
 		for old, ours := range ids {
 			body = strings.ReplaceAll(body, `"`+old+`"`, `"`+ours+`"`)
@@ -101,9 +97,7 @@ func replay(t *testing.T, file string) {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, lines.Err())
 }
 
 func remember(ids map[string]string, q answertest.RecordedRequest, answer map[string]any) {

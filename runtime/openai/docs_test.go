@@ -21,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -47,14 +48,9 @@ func shapeOf(v any) any {
 // TestReferenceExamples sends the request of each route, in the order of the table, with ids of
 // what there is in the place of the example's.
 func TestReferenceExamples(t *testing.T) {
-	text, err := os.ReadFile("page/routes.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("page/routes.json"))(t)
 	var examples map[string]openai.Example
-	if err := json.Unmarshal(text, &examples); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(text, &examples))
 	says := func(r session.Request) ([]session.Event, error) {
 		events, err := answertest.Answers("Hello!")(r)
 		if strings.Contains(answertest.History(r), "wait") { // to be cancelled
@@ -135,16 +131,12 @@ func TestReferenceExamples(t *testing.T) {
 			var line bytes.Buffer
 			enc := json.NewEncoder(&line)
 			enc.SetEscapeHTML(false)
-			if err := enc.Encode(examples[route]); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, enc.Encode(examples[route]))
 			end := map[bool]string{true: ",", false: ""}[i < len(routes)-1]
 			fmt.Fprintf(&b, "%q: %s%s\n", route, bytes.TrimSpace(line.Bytes()), end)
 		}
 		b.WriteString("}\n")
-		if err := os.WriteFile("page/routes.json", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile("page/routes.json", b.Bytes(), 0o644))
 	}
 }
 

@@ -68,7 +68,7 @@ func FuzzRoutes(f *testing.F) {
 			porttest.Decode(t, text)
 		}
 		if path == "/v1/responses" && w.Code == http.StatusOK { // it may be in the background
-			porttest.Eventually(t, func() (int, bool) { return runner.Active(), runner.Active() == 0 })
+			porttest.Eventually(t, func() (any, bool) { return nil, runner.Active() == 0 })
 		}
 	})
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -130,22 +131,13 @@ type livePort struct {
 
 func live(t *testing.T, o engine.Settings, change ...func(*openai.Options)) *livePort {
 	t.Helper()
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(min(2, runtime.NumCPU()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve("demo"))(t)
+	dev := hosttest.Must(cpu.New(min(2, runtime.NumCPU())))(t)
 	p := &livePort{t: t, stage: &stage{Device: dev}, gone: make(chan struct{}, 100)}
 	if o.MaxModelLen == 0 {
 		o.MaxModelLen = 4096
 	}
-	m, err := serve.LoadOn(found, engine.On(p.stage), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := hosttest.Must(serve.LoadOn(found, engine.On(p.stage), o))(t)
 	options := openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo")}}
 	for _, c := range change {
 		c(&options)
@@ -195,9 +187,9 @@ func (p *livePort) want(running, waiting int, pages bool) {
 	porttest.Eventually(p.t, func() (string, bool) {
 		r, w, kv := p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"),
 			p.metric("vllm:kv_cache_usage_perc")
+		is := r == float64(running) && w == float64(waiting) && kv > 0 == pages
 		return fmt.Sprintf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v",
-				r, w, kv, running, waiting, pages), r == float64(running) && w == float64(waiting) &&
-				kv > 0 == pages
+			r, w, kv, running, waiting, pages), is
 	})
 }
 

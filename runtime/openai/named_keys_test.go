@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -29,11 +30,9 @@ func (n named) add(t *testing.T, name string, change func(*keys.Key)) {
 	if change != nil {
 		change(&k)
 	}
-	if err := keys.Change(n.path, func(all []keys.Key) ([]keys.Key, error) {
+	hosttest.Check(t, keys.Change(n.path, func(all []keys.Key) ([]keys.Key, error) {
 		return append(all, k), nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	n.keys[name] = key
 }
 
@@ -143,10 +142,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	if len(requests) < 15 {
 		t.Errorf("%d ways to name something, which is too few", len(requests))
 	}
-	all, err := keys.Load(n.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := hosttest.Must(keys.Load(n.path))(t)
 	for name, r := range requests { // the server's own by the keys that they have in the store
 		for of := range map[string]bool{id(response): true, id(background): true, id(talk): true} {
 			path := strings.Replace(r.path, of, all[0].ID+"%2F"+of, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -71,10 +72,7 @@ func TestScriptedAnswersAreChecked(t *testing.T) {
 		`[[call python 6*7]] [[call browser.search {"query":"x"}]] [[say 42【1】.]]`,
 		`[[call sums_add {"a":2,"b":3}]] [[say Five.]]`, "[[call weather in\n\"Bonn\"]]",
 		"[[loop again]] [[say Out of it.]]", loopInCall, "[[think Hm.]] [[fail]]", "[[say äöü 🙂 — 日本]]"} {
-		text, err := json.Marshal(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(json.Marshal(script))(t)
 		for path, bodies := range scriptedBodies {
 			prompt := `"messages":[{"role":"user","content":` + string(text) + `}]`
 			switch path {
@@ -132,10 +130,7 @@ func TestLoopInACall(t *testing.T) {
 // ask reads an answer; what it says is checked by the server's handler.
 func ask(t *testing.T, address, body string, mayFail bool) string {
 	t.Helper()
-	resp, err := http.Post(address, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := hosttest.Must(http.Post(address, "application/json", strings.NewReader(body)))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {

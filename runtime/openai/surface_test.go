@@ -23,6 +23,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -90,19 +91,10 @@ func TestSurfaceIsAsRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file, err := os.Open(surfaceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := hosttest.Must(os.Open(surfaceFile))(t)
 	defer file.Close()
-	r, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(gzip.NewReader(file))(t)
+	recorded := hosttest.Must(io.ReadAll(r))(t)
 	before, after := strings.Split(string(recorded), "\n"), strings.Split(now, "\n")
 	if len(before) < 4000 {
 		t.Fatalf("only %d lines are recorded", len(before))
@@ -140,9 +132,7 @@ func surface(t *testing.T) string {
 	var out strings.Builder
 	document := porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, []byte(document), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Indent(&pretty, []byte(document), "", " "))
 	out.Write(pretty.Bytes())
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	paths := porttest.At(porttest.Decode(t, document), "paths").(map[string]any)
@@ -242,10 +232,7 @@ func shownTurn(t *testing.T, r session.Request) map[string]any {
 	if r.Params.Seed > 1<<20 && r.Params.Seed != 1e12 && r.Params.Seed < 1<<64-3 {
 		r.Params.Seed = 1 // it was drawn
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(json.Marshal(r))(t)
 	turn := porttest.Decode(t, string(text))
 	maps.Copy(turn, turn["Params"].(map[string]any))
 	delete(turn, "Params")

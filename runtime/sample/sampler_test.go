@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The known answers of the Random123 distribution for philox4x32-10.
@@ -63,10 +65,7 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 		s := New(Params{Temperature: temperature, TopP: 1, Seed: 42, Logprobs: -1}, vocab, nil)
 		var seen [vocab]float64
 		for position := range draws {
-			c, err := s.Next(logits, position, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := hosttest.Must(s.Next(logits, position, nil))(t)
 			seen[c.ID]++
 		}
 		chi := 0.0
@@ -213,12 +212,8 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	if err := Defaults().Check(10); err != nil {
-		t.Fatal(err)
-	}
-	if err := (Params{}).Check(10); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, Defaults().Check(10))
+	hosttest.Check(t, (Params{}).Check(10))
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for param, bad := range map[string][]func(*Params){
 		"temperature": {func(p *Params) { p.Temperature = -1 },

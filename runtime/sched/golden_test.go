@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -23,11 +24,8 @@ const t1 = "../../testdata/model/T1"
 func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler,
 	close func()) {
 	t.Helper()
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
-		MaxNumBatchedTokens: o.MaxNumBatchedTokens, Deterministic: o.Deterministic})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
+		MaxNumBatchedTokens: o.MaxNumBatchedTokens, Deterministic: o.Deterministic}))(t)
 	s = New(eng, o)
 	return s, func() {
 		s.Close()
@@ -43,20 +41,11 @@ func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Option
 // goldenT1 opens the first golden model, its cases and a device for it.
 func goldenT1(t *testing.T) (engine.Device, *checkpoint.Checkpoint, []golden.Case) {
 	t.Helper()
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(2))(t)
 	t.Cleanup(func() { dev.Close() })
-	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Open(filepath.Join(t1, "checkpoint")))(t)
 	t.Cleanup(func() { ckpt.Close() })
-	cases, err := golden.Read(t1, ckpt.Spec.Vocab)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cases := hosttest.Must(golden.Read(t1, ckpt.Spec.Vocab))(t)
 	return dev, ckpt, cases
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -42,14 +43,8 @@ func (e *listening) Step(ctx context.Context, b *engine.Batch, logits []float32)
 // reuse opens the engine over T1 with a cache of that type.
 func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	t.Helper()
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(2))(t)
+	ckpt := hosttest.Must(checkpoint.Open(filepath.Join(t1, "checkpoint")))(t)
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: 256,
 		KVCacheDtype: kvType})
 	if err != nil {
@@ -188,10 +183,7 @@ func TestSpillSurvivesReload(t *testing.T) {
 }
 
 func spillSurvives(t *testing.T, kvType string, pages int) {
-	spill, err := kv.OpenSpill(kv.SpillOptions{HostBytes: 64 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	spill := hosttest.Must(kv.OpenSpill(kv.SpillOptions{HostBytes: 64 << 20}))(t)
 	defer spill.Close()
 	o := Options{Settings: engine.Settings{Pages: pages, MaxNumBatchedTokens: 256}, Spill: spill,
 		Model: "T1"}

@@ -221,7 +221,7 @@ func play(t *testing.T, load traffic) measured {
 // the time of day; what is done beside the engine is not in it.
 func TestMeasureUtilisation(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
-		t.Skip("measured by .ci/steps/measure")
+		t.Skip("a figure of a quiet machine: .ci/long measure")
 	}
 	const seqs, steps = 256, 1500
 	eng := &gaps{nullEngine: nullEngine{Engine: new(simtest.Engine), vocab: 16}, seqs: seqs}

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -41,15 +42,9 @@ func tuned(t *testing.T, dev engine.Device, s engine.Settings, tunes [][]lora.Re
 	for _, refs := range tunes {
 		found.Tunes = append(found.Tunes, checkpoint.Found{Path: found.Path, Lora: refs})
 	}
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(found.Open())(t)
 	t.Cleanup(func() { ckpt.Close() })
-	eng, err := engine.New(dev, ckpt, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, s))(t)
 	t.Cleanup(func() { eng.Close() })
 	return &mixing{InProcess: eng}
 }
@@ -58,17 +53,11 @@ func tuned(t *testing.T, dev engine.Device, s engine.Settings, tunes [][]lora.Re
 // that is too small for all of them: each gets the tokens that its model gives alone, in steps that
 // have rows of several, finds its own model's pages only, and rebuilds their window pages.
 func TestTunesShareSteps(t *testing.T) {
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(2))(t)
 	defer dev.Close()
 	tunes := [][]lora.Ref{nil}
 	for _, name := range []string{"q", "router"} {
-		ref, err := lora.Find("../../models/lora/testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := hosttest.Must(lora.Find("../../models/lora/testdata/" + name))(t)
 		ref.Scale = 4 // for other tokens, not other logits alone
 		tunes = append(tunes, []lora.Ref{ref})
 	}

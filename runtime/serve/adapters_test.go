@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // denseAdapter writes one for denseModel's shape; it must be written before that.
@@ -25,9 +26,7 @@ func denseAdapter(t *testing.T, endings ...string) string {
 	if len(endings) == 0 {
 		endings = []string{"q_proj.weight", "router.weight"}
 	}
-	if err := modeltest.NewAdapter(s, endings...).Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.NewAdapter(s, endings...).Write(folder))
 	return folder
 }
 
@@ -36,10 +35,7 @@ func denseAdapter(t *testing.T, endings ...string) string {
 func TestAdapterHasItsOwnCopy(t *testing.T) {
 	folder := denseAdapter(t)
 	base, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
-	tuned, err := base.With([]string{folder})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tuned := hosttest.Must(base.With([]string{folder}))(t)
 	if tuned.Name != "it+tune" || keyOf(tuned) == keyOf(base) {
 		t.Errorf("it is called %s, and kept as %s", tuned.Name, keyOf(tuned))
 	}
@@ -93,10 +89,7 @@ func TestTunesAreOneEngine(t *testing.T) {
 	base := denseModel(t)
 	list := []checkpoint.Found{base}
 	for name, folder := range map[string]string{"all": all, "router": router} {
-		tune, err := base.With([]string{folder})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tune := hosttest.Must(base.With([]string{folder}))(t)
 		tune.Name = name
 		list = append(list, tune)
 	}
@@ -110,10 +103,7 @@ func TestTunesAreOneEngine(t *testing.T) {
 	check := func(m *Models, dense string) {
 		t.Helper()
 		for _, found := range list {
-			model, err := m.Get(t.Context(), found.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			model := hosttest.Must(m.Get(t.Context(), found.Name))(t)
 			got := answeredBy(t, model)
 			if !slices.Equal(got, want[found.Name+dense]) {
 				t.Errorf("%s, %s: %v, and alone %v", found.Name, dense, got,
@@ -156,14 +146,8 @@ func TestTunesAreOneEngine(t *testing.T) {
 func TestAdapterSharesExperts(t *testing.T) {
 	path := "../../testdata/model/T1/checkpoint"
 	open := func(path string) *Model {
-		found, err := checkpoint.Resolve(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := found.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(checkpoint.Resolve(path))(t)
+		c := hosttest.Must(found.Open())(t)
 		t.Cleanup(func() { c.Close() })
 		return &Model{ckpt: c, plan: Plan{Total: 1 << 30}}
 	}
@@ -231,22 +215,15 @@ func TestAdapterNames(t *testing.T) {
 func TestAdapterFingerprint(t *testing.T) {
 	folder := t.TempDir()
 	open := func() *checkpoint.Checkpoint {
-		c, err := checkpoint.Open("../../testdata/model/T1/checkpoint")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := hosttest.Must(checkpoint.Open("../../testdata/model/T1/checkpoint"))(t)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	if err := modeltest.NewAdapter(open().Spec, "layers.1.self_attn.o_proj.weight").Write(
-		folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.NewAdapter(open().Spec, "layers.1.self_attn.o_proj.weight").Write(
+		folder))
 	of := func(refs ...lora.Ref) string {
 		c := open()
-		if err := c.Adapt(refs); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, c.Adapt(refs))
 		return fingerprint(c, engine.Settings{}, false)
 	}
 	one, half := lora.Ref{Name: "a", Path: folder, Scale: 1}, lora.Ref{Path: folder, Scale: 0.5}

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Choosing a device, with the fake driver where a GPU is wanted.
@@ -37,9 +38,7 @@ func asked(t *testing.T, args ...string) Options {
 		return json.Unmarshal([]byte("["+list+"]"),
 			&s.GPUs)
 	})
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, f.Parse(args))
 	return o
 }
 
@@ -155,13 +154,8 @@ func TestDeviceRefused(t *testing.T) {
 // --device gpu that is an error.
 func TestDeviceFits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
+	found := hosttest.Must(checkpoint.Resolve(dir))(t)
 	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 +
 		1: {"--device", "gpu"}} {
 		drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
@@ -191,13 +185,8 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	spec := modeltest.Tiny()
 	spec.Layers, spec.Hidden, spec.Vocab = 24, 512, 8192
 	dir := filepath.Join(t.TempDir(), "small")
-	if err := modeltest.New(spec, 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(spec, 1).Write(dir))
+	found := hosttest.Must(checkpoint.Resolve(dir))(t)
 	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
 	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"},
@@ -237,13 +226,8 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 func TestDeviceSeveral(t *testing.T) {
 	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
+	found := hosttest.Must(checkpoint.Resolve(dir))(t)
 	fit := func(args ...string) (name, said string, err error) {
 		said, err = openedFor(t, found, args, func(b engine.Backend) error {
 			name = b.Name()
@@ -272,9 +256,7 @@ func TestDeviceSeveral(t *testing.T) {
 func TestDeviceComputes(t *testing.T) {
 	drivertest.Use(t, drivertest.Machine{})
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
 	logits := func(args ...string) (all []float32) {
 		_, err := openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
 			ckpt, err := checkpoint.Open(dir)
@@ -319,10 +301,7 @@ func TestFailedDeviceIsSaid(t *testing.T) {
 	said := ""
 	o := asked(t, "--device", "cpu")
 	o.Notify = func(line string) { said += line }
-	m, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := hosttest.Must(New(t.Context(), o))(t)
 	defer m.Close()
 	dev, err := m.reopen(stuckDevice{}, modeltest.Tiny(), SettingsFor(m.spare, m.options))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -28,13 +29,8 @@ func denseModel(t *testing.T) checkpoint.Found {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Experts = 2, 64, 32, 4
 	folder := filepath.Join(t.TempDir(), "it")
-	if err := modeltest.WriteSynthetic(folder, s, 1, 1); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.WriteSynthetic(folder, s, 1, 1))
+	found := hosttest.Must(checkpoint.Resolve(folder))(t)
 	if len(found.FileStates().Files) == 0 {
 		t.Skip("this system does not tell when a file was changed")
 	}
@@ -64,10 +60,7 @@ func denseModels(t *testing.T, found checkpoint.Found, dense, cache string,
 	o.Settings.Device, o.Settings.Dense, o.Settings.DenseCache = "cpu", dense, cache
 	o.Settings.MaxModelLen, o.Keep = 1024, KeepOptions{}
 	o.Notify = func(line string) { said <- line }
-	m, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m = hosttest.Must(New(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if err, lost := m.Close(); err != nil || lost != nil {
 			t.Error(err, lost)
@@ -83,12 +76,9 @@ func answered(t *testing.T, m *Models) []float32 { return answeredBy(t, m.First(
 
 func answeredBy(t *testing.T, model session.Runner) (list []float32) {
 	t.Helper()
-	turn, err := model.Start(t.Context(), session.Request{
+	turn := hosttest.Must(model.Start(t.Context(), session.Request{
 		Prompt: []int32{100, 2000, 30000}, MaxTokens: 20,
-		Params: sample.Params{Logprobs: 0, Seed: 7}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Params: sample.Params{Logprobs: 0, Seed: 7}}))(t)
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
 		if a, ok := e.(session.Answer); ok {
 			for _, l := range a.Logprobs {
@@ -104,9 +94,7 @@ func answeredBy(t *testing.T, model session.Runner) (list []float32) {
 
 func denseOf(t *testing.T, m *Models) string {
 	t.Helper()
-	if err := m.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, m.Ensure(t.Context()))
 	return m.loaded.now(keyOf(m.first)).model.(*Model).Dense()
 }
 
@@ -145,10 +133,7 @@ func TestDenseTakenOver(t *testing.T) {
 	cache := filepath.Join(root, "dense")
 	m, said := denseModels(t, found, "", cache)
 	// a turn that runs holds the copy and the takeover up
-	waiting, err := m.loaded.acquire(t.Context(), keyOf(found))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waiting := hosttest.Must(m.loaded.acquire(t.Context(), keyOf(found)))(t)
 	first := waiting.model.(*Model)
 	if first.Dense() != engine.DenseBF16 || !strings.Contains(strings.Join(m.Lines(), "\n"),
 		"until their 8-bit copy is made") {
@@ -169,9 +154,7 @@ func TestDenseTakenOver(t *testing.T) {
 	if got := answered(t, again); !slices.Equal(got, want[engine.DenseQ8]) {
 		t.Error("the next start's turn is not that of the copy")
 	}
-	if err := os.RemoveAll(cache); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.RemoveAll(cache))
 	released, _ := denseModels(t, found, engine.DenseBF16, cache)
 	if got := denseOf(t, released); got != engine.DenseBF16 {
 		t.Errorf("asked for bf16, got %s", got)
@@ -187,9 +170,7 @@ func TestDenseTakenOver(t *testing.T) {
 func TestDenseNoCopy(t *testing.T) {
 	found, root := denseModel(t), t.TempDir()
 	file := filepath.Join(root, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(file, nil, 0o644))
 	m, said := denseModels(t, found, "", filepath.Join(file, "dense"))
 	if got := denseOf(t, m); got != engine.DenseBF16 {
 		t.Errorf("without a folder: %s", got)
@@ -205,16 +186,9 @@ func TestDenseNoCopy(t *testing.T) {
 	if len(made) != 1 {
 		t.Fatalf("%q", made)
 	}
-	whole, err := os.ReadFile(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(made[0]+".cut", whole[:len(whole)/2], 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(made[0]+".cut", made[0]); err != nil {
-		t.Fatal(err)
-	}
+	whole := hosttest.Must(os.ReadFile(made[0]))(t)
+	hosttest.Check(t, os.WriteFile(made[0]+".cut", whole[:len(whole)/2], 0o644))
+	hosttest.Check(t, os.Rename(made[0]+".cut", made[0]))
 	m, said = denseModels(t, found, "", cache)
 	if got := denseOf(t, m); got != engine.DenseBF16 {
 		t.Errorf("with half a copy: %s", got)
@@ -239,20 +213,12 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 	if len(made) != 1 {
 		t.Fatalf("%q", made)
 	}
-	whole, err := os.ReadFile(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(made[0], os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := hosttest.Must(os.ReadFile(made[0]))(t)
+	f := hosttest.Must(os.OpenFile(made[0], os.O_WRONLY, 0))(t)
 	if _, err := f.WriteAt([]byte{^whole[1000]}, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, f.Close())
 	heard(t, said, "is made again: "+made[0]+" is damaged in its bytes 0 to")
 	heard(t, said, "has 8-bit dense weights now")
 	if now, err := os.ReadFile(made[0]); err != nil || !slices.Equal(now, whole) {
@@ -298,10 +264,7 @@ func TestDenseFor(t *testing.T) {
 	s := settingsOf(b, found, big, SettingsFor(b, DefaultOptions()))
 	s.MaxModelLen = 8192
 	for gib, want := range map[int64]string{32: engine.DenseBF16, 14: engine.DenseQ8} {
-		r, err := b.Room(big, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(b.Room(big, s))(t)
 		r.Free = gib << 30
 		got, _, copyable := denseNow(b, []copied{{found, &checkpoint.Checkpoint{Spec: big}}},
 			engine.Settings{}, s, r)
@@ -324,8 +287,7 @@ func TestRenew(t *testing.T) {
 				time.Hour, func(err error) { told <- err })
 		}
 		renew(true)
-		time.Sleep(1000 * time.Hour)
-		m.want(t, "load aa")
+		m.after(t, 1000*time.Hour, "load aa")
 		turn.Next()
 		synctest.Wait() // else the next turn may come first
 		next := start(t, s, "aa")
@@ -345,10 +307,9 @@ func TestRenew(t *testing.T) {
 		s.mu.Lock()
 		s.unloadAfterTurns(s.entries["aa"])
 		s.mu.Unlock()
-		time.Sleep(1000 * time.Hour)
+		m.after(t, 1000*time.Hour, "load aa", "close aa", "load aa", "close aa", "load aa", "close aa")
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
-		m.want(t, "load aa", "close aa", "load aa", "close aa", "load aa", "close aa")
 	})
 }

@@ -126,6 +126,14 @@ func (m *machine) want(t *testing.T, events ...string) {
 	}
 }
 
+// after lets fake time pass, and then wants events.
+func (m *machine) after(t *testing.T, d time.Duration, events ...string) {
+	t.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	m.want(t, events...)
+}
+
 func TestManyRequestsOneLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 4, slow: time.Second}
@@ -135,8 +143,7 @@ func TestManyRequestsOneLoad(t *testing.T) {
 			wg.Go(func() { start(t, s, "aa").Next() })
 		}
 		wg.Wait()
-		time.Sleep(1000 * time.Hour) // for ever means for ever
-		m.want(t, "load aa")
+		m.after(t, 1000*time.Hour, "load aa") // for ever means for ever
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
@@ -154,20 +161,16 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		s := newLoadedSet(m.load, time.Minute)
 		defer s.close()
 		turn := start(t, s, "aa")
-		time.Sleep(time.Hour) // a long turn is no idleness
-		m.want(t, "load aa")
+		m.after(t, time.Hour, "load aa") // a long turn is no idleness
 		turn.Next()
-		time.Sleep(59 * time.Second)
+		m.after(t, 59*time.Second, "load aa")
 		if st := s.now("aa"); s.size() != 1 || time.Until(st.until) != time.Second ||
 			st.state != Ready {
 			t.Errorf("%+v", st)
 		}
 		start(t, s, "aa").Next() // starts the minute anew
-		time.Sleep(59 * time.Second)
-		m.want(t, "load aa")
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		m.want(t, "load aa", "close aa")
+		m.after(t, 59*time.Second, "load aa")
+		m.after(t, 2*time.Second, "load aa", "close aa")
 		if st := s.now("aa"); st.model != nil || st.state != Unloaded || s.size() != 0 {
 			t.Error("it is still listed")
 		}
@@ -256,14 +259,13 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 			context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(time.Minute) // the load goes on: the next one will want it
-		m.want(t, "load aa")
+		m.after(t, time.Minute, "load aa") // the load goes on: the next one will want it
 		gone, leave := context.WithCancel(t.Context())
 		if _, err := s.start(gone, "aa", 0, session.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		leave() // and never calls Next
-		time.Sleep(2 * time.Hour)
+		m.after(t, 2*time.Hour, "load aa", "cut aa", "close aa")
 		if s.size() != 0 {
 			t.Error("the turn of a client that is gone keeps the model")
 		}

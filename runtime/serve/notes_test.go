@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestNotes: defaults of sampling that are not the released models', and ends that are not
@@ -49,24 +50,13 @@ func TestNotes(t *testing.T) {
 // runs, which is said, and the next start maps them and answers as before; where they cannot be, or
 // where starts are quick, every start reads the file.
 func TestSlowGGUF(t *testing.T) {
-	ckpt, err := denseModel(t).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(denseModel(t).Open())(t)
 	defer ckpt.Close()
-	path, err := modeltest.WriteGGUF(ckpt, t.TempDir(), "tune", modeltest.LlamaQ8, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := checkpoint.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(ckpt, t.TempDir(), "tune", modeltest.LlamaQ8, 1))(t)
+	written := hosttest.Must(checkpoint.Resolve(path))(t)
 	settle(t, written)
 	full := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(full, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(full, nil, 0o644))
 	t.Cleanup(xdg.Reload) // once the variable is what it was
 	before := slowStart
 	defer func() { slowStart = before }()
@@ -74,15 +64,10 @@ func TestSlowGGUF(t *testing.T) {
 		t.Helper()
 		t.Setenv("XDG_CACHE_HOME", cache)
 		xdg.Reload()
-		found, err := checkpoint.Resolve(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(checkpoint.Resolve(path))(t)
 		slowStart = slow
 		m, lines := denseModels(t, found, engine.DenseBF16, "")
-		if err := m.Ensure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, m.Ensure(t.Context()))
 		for _, words := range want {
 			heard(t, lines, words)
 		}

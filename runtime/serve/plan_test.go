@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // input is what a plan is made of.
@@ -113,10 +114,7 @@ func TestPlanOnDisk(t *testing.T) {
 // in GB, with the settings where nobody changes them and with --dense bf16.
 func TestLeastMemory(t *testing.T) {
 	s := DefaultOptions().settle(false, 0).Settings
-	dev, err := cpu.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(1))(t)
 	defer dev.Close()
 	for _, c := range []struct {
 		spec  models.Spec
@@ -128,10 +126,7 @@ func TestLeastMemory(t *testing.T) {
 	} {
 		s.Dense = c.dense
 		s.Dense = DenseFor(c.spec, s, dev.Caps())
-		room, err := engine.On(dev).Room(c.spec, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		room := hosttest.Must(engine.On(dev).Room(c.spec, s))(t)
 		least := sort.Search(64<<10, func(mib int) bool {
 			room.Free = int64(mib) << 20
 			_, err := makePlan(c.spec, s, room)
@@ -170,10 +165,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		seqs = min(seqs, rows)
 		o := engine.Settings{KVCacheDtype: []string{"", "f32", "bf16"}[rng.IntN(3)],
 			MaxNumBatchedTokens: rows, Pages: 1}
-		need, err := engine.PlanFor(spec, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need := hosttest.Must(engine.PlanFor(spec, o))(t)
 		in := input{engine.Room{Free: int64(rng.IntN(200<<10)+1) << 20, Need: need,
 			Extra: int64(seqs) * int64(spec.Vocab) * 4}, spec,
 			engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: rows,
@@ -235,18 +227,9 @@ func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 	for _, o := range []engine.Settings{{}, {KVCacheDtype: "bf16", MaxNumBatchedTokens: 128,
 		MaxNumSeqs: 5},
 		{KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
-		found, err := checkpoint.Resolve("demo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		dev, err := cpu.New(2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := LoadOn(found, engine.On(dev), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(checkpoint.Resolve("demo"))(t)
+		dev := hosttest.Must(cpu.New(2))(t)
+		m := hosttest.Must(LoadOn(found, engine.On(dev), o))(t)
 		plan, takes := m.Plan(), m.engine.Plan()
 		seqs := o.MaxNumSeqs
 		if seqs == 0 {

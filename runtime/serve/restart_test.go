@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -50,20 +51,11 @@ func (s frailStep) Forward(b *engine.Batch, logits []float32, times []int64) err
 func loadFrail(t *testing.T, s engine.Settings, reopen func(engine.Backend) (engine.Backend,
 	error)) (*Model, *atomic.Int32) {
 	t.Helper()
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve("demo"))(t)
+	dev := hosttest.Must(cpu.New(2))(t)
 	broken := new(atomic.Int32)
 	s.MaxModelLen = 1024
-	m, err := LoadOn(found, engine.On(frail{dev, broken}), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := hosttest.Must(LoadOn(found, engine.On(frail{dev, broken}), s))(t)
 	m.reopen = reopen
 	return m, broken
 }
@@ -168,18 +160,9 @@ func TestSettingsReachTheEngine(t *testing.T) {
 // loadHere loads a model on two threads of the CPU.
 func loadHere(t *testing.T, name string, context int) *Model {
 	t.Helper()
-	found, err := checkpoint.Resolve(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: context})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve(name))(t)
+	dev := hosttest.Must(cpu.New(2))(t)
+	m := hosttest.Must(LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: context}))(t)
 	return m
 }
 
@@ -188,9 +171,7 @@ func loadHere(t *testing.T, name string, context int) *Model {
 func TestTruncatedWeights(t *testing.T) {
 	folder, spec := t.TempDir(), modeltest.Tiny()
 	spec.Vocab = token.VocabSize
-	if err := modeltest.WriteSparse(folder, spec, 1); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.WriteSparse(folder, spec, 1))
 	m := loadHere(t, folder, 1024)
 	defer m.Close()
 	var told error
@@ -200,9 +181,7 @@ func TestTruncatedWeights(t *testing.T) {
 	}
 	files, _ := filepath.Glob(filepath.Join(folder, "*.safetensors"))
 	for _, path := range files {
-		if err := os.Truncate(path, 4096); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Truncate(path, 4096))
 	}
 	r, err := say(t, m, "Hello again, and more")
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -60,19 +61,14 @@ func TestElsewhere(t *testing.T) {
 		URLs: []string{srv.URL}}, Start: func(context.Context, func(error)) (func() error, error) {
 		return func() error { stopped++; return nil }, nil
 	}})
-	if err := m.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, m.Ensure(t.Context()))
 	if list := m.List(); len(list) != 1 || list[0].ID != "demo" || list[0].ContextLength != 4096 {
 		t.Errorf("%+v", list)
 	}
 	if _, err := m.Get(t.Context(), "20b"); !errors.Is(err, session.ErrUnknownModel) {
 		t.Error(err)
 	}
-	over, err := m.Get(t.Context(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	over := hosttest.Must(m.Get(t.Context(), "demo"))(t)
 	form, err := schema.Compile(t.Context(), []byte(`{"type":"object","properties":{"answer":{"type":"string",`+
 		`"maxLength":40},"sure":{"type":"boolean"}},"required":["answer","sure"],`+
 		`"additionalProperties":false}`), false)
@@ -144,10 +140,7 @@ func TestServersThatEndAsTheyStart(t *testing.T) {
 // run is the outcome of a turn, and the logprobs of its answer.
 func run(t *testing.T, m session.Runner, r session.Request) string {
 	t.Helper()
-	turn, err := m.Start(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(m.Start(t.Context(), r))(t)
 	var logprobs []session.TokenLogprob
 	for {
 		e, ok := turn.Next()

@@ -28,6 +28,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -68,22 +69,13 @@ type randomCase struct {
 
 func randomMix(t testing.TB) []randomCase {
 	final := func(raw string) *grammar.Grammar {
-		c, err := schema.Compile(t.Context(), []byte(raw), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := hosttest.Must(schema.Compile(t.Context(), []byte(raw), false))(t)
 		return c
 	}
 	expression := `(yes|no), [0-9]{1,3} (cats|dogs)`
-	regex, err := grammar.Regex(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := grammar.Rules("start: (\"yes\" | \"no\") \", \" /[0-9]{1,3}/ \" \" " +
-		"animal\nanimal: \"cats\" | \"dogs\"")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regex := hosttest.Must(grammar.Regex(expression))(t)
+	written := hosttest.Must(grammar.Rules("start: (\"yes\" | \"no\") \", \" /[0-9]{1,3}/ \" \" " +
+		"animal\nanimal: \"cats\" | \"dogs\""))(t)
 	tools := []harmony.ToolDescription{
 		{Name: "get_weather", Parameters: json.RawMessage(citySchema)},
 		{Name: "order", Parameters: json.RawMessage(orderSchema)},
@@ -133,10 +125,7 @@ var specialName = regexp.MustCompile(
 // context.
 func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 	t.Helper()
-	ckpt, err := checkpoint.OpenDemo()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.OpenDemo())(t)
 	const rows, seqs = 512, 256
 	pages := 4 * kv.PagesOf(longest, rows, ckpt.Spec.Window, 1)
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows,
@@ -299,23 +288,14 @@ func (o *randomOutcome) judge(t *testing.T) {
 	}
 	ask := func(script, name string, lines []any) {
 		path := filepath.Join(t.TempDir(), name+".jsonl")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(os.Create(path))(t)
 		w := bufio.NewWriter(f)
 		enc := json.NewEncoder(w)
 		for _, l := range lines {
-			if err := enc.Encode(l); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, enc.Encode(l))
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, w.Flush())
+		hosttest.Check(t, f.Close())
 		answer, err := exec.Command(python, script, path).CombinedOutput()
 		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
 			t.Logf("python3 has no %s: it was not asked", name)
@@ -333,9 +313,7 @@ func (o *randomOutcome) judge(t *testing.T) {
 	ask("../grammar/schema/testdata/verify_walks.py", "jsonschema", lines)
 
 	ranks := filepath.Join(t.TempDir(), "o200k_base.tiktoken")
-	if err := writeRanks(ranks); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, writeRanks(ranks))
 	lines = []any{ranks}
 	for _, ids := range o.ids {
 		lines = append(lines, ids)

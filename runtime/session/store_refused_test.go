@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // An acknowledged record is found again, whatever the disk has refused before or after it.
@@ -117,9 +119,7 @@ func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
 	if got := find(other, fmt.Sprint(2*settledAtOnce-1)); got != "" {
 		t.Errorf("more than %d were written at once", settledAtOnce)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Close())
 	for i := range 2 * settledAtOnce {
 		if got := find(other, fmt.Sprint(i)); got != "many" {
 			t.Errorf("record %d is %q", i, got)
@@ -148,9 +148,7 @@ func TestTwoProcessesAddOnAFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := add(a, "first "); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, add(a, "first "))
 		room(a, 1)
 		if err := add(a, "alone "); err != nil {
 			t.Errorf("%s: one process keeps nothing: %v", kind, err)

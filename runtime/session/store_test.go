@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func call(id int) (key string, t sampledTurn) {
@@ -54,11 +56,8 @@ func known(t *testing.T, s Store, id int) bool {
 func openFile(t *testing.T, file string, bounds map[Kind]Bound) (s *diskStore, notes *[]string) {
 	t.Helper()
 	notes = new([]string)
-	store, err := OpenStore(StoreOptions{File: file, TTL: time.Hour, Bounds: bounds,
-		Notify: func(note string) { *notes = append(*notes, note) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(OpenStore(StoreOptions{File: file, TTL: time.Hour, Bounds: bounds,
+		Notify: func(note string) { *notes = append(*notes, note) }}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store.(*diskStore), notes
 }
@@ -72,9 +71,7 @@ func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 	}
 	// as after kill -9: never closed
 	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.CopyFS(killed, os.DirFS(filepath.Dir(file))); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(killed, os.DirFS(filepath.Dir(file))))
 	k, notes := openFile(t, filepath.Join(killed, "kept.db"), nil)
 	for id := range 5 {
 		if !known(t, k, id) {
@@ -143,7 +140,7 @@ func TestTheFileIsBounded(t *testing.T) {
 	}
 }
 
-// Sixty random faults in the file or its log, a thousand with OSSRUN_LONG: each is noticed if it costs a record, costs
+// Random faults in the file or its log: each is noticed if it costs a record, costs
 // the records of at most two pages, and leaves a store that takes new records. A file that was
 // closed in order is not read when it is opened: it is used first, what that refused is there
 // afterwards, and what it did not meet is noticed after the next unclean end.
@@ -172,9 +169,7 @@ func TestDamagedFilesAreSalvaged(t *testing.T) {
 		}
 	}
 	closed := t.TempDir() // the same without a log
-	if err := os.CopyFS(closed, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(closed, os.DirFS(folder)))
 	c, _ := openFile(t, filepath.Join(closed, "kept.db"), nil)
 	c.Close()
 	faults, lostSome, damaged := 60, 0, 0
@@ -183,9 +178,7 @@ func TestDamagedFilesAreSalvaged(t *testing.T) {
 	}
 	for n := range faults {
 		copied := t.TempDir()
-		if err := os.CopyFS(copied, os.DirFS([]string{folder, closed}[n%2])); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.CopyFS(copied, os.DirFS([]string{folder, closed}[n%2])))
 		file := filepath.Join(copied, "kept.db")
 		os.Remove(file + "-shm") // as after a restart of the machine
 		what := damage(t, file, random)
@@ -250,10 +243,7 @@ func damage(t *testing.T, file string, random *rand.Rand) (what string) {
 	if _, err := os.Stat(file + "-wal"); err == nil && random.IntN(2) == 0 {
 		file += "-wal"
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(os.ReadFile(file))(t)
 	at := random.IntN(len(b))
 	what = fmt.Sprintf("at %d of %s", at, filepath.Base(file))
 	switch random.IntN(8) {
@@ -266,9 +256,7 @@ func damage(t *testing.T, file string, random *rand.Rand) (what string) {
 		b[at] ^= 1 << random.IntN(8)
 		what = "a bit is flipped " + what
 	}
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(file, b, 0o600))
 	return what
 }
 
@@ -426,18 +414,14 @@ func TestDamagedFilesAreBounded(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "kept.db")
 	for range 4 {
-		if err := os.WriteFile(file, []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(file, []byte(strings.Repeat("no database", 1000)), 0o600))
 		s, notes := openFile(t, file, nil)
 		if len(*notes) != 1 {
 			t.Errorf("%q", *notes)
 		}
 		s.Close()
 		last, _ := filepath.Glob(file + ".damaged-*")
-		if err := os.WriteFile(last[len(last)-1]+"-wal", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(last[len(last)-1]+"-wal", nil, 0o600))
 	}
 	left, _ := filepath.Glob(file + ".damaged-*")
 	if len(left) != 2*mostDamaged || !strings.HasPrefix(left[1], left[0]) ||

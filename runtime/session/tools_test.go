@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // adder is a python that answers what it is told, piece by piece.
@@ -76,11 +77,8 @@ func TestCallsAreRunUntilTheAnswer(t *testing.T) {
 			fmt.Sprintf(pythonCall, "2+2"),
 		"<|channel|>final<|message|>So 4【1】.<|return|>")
 	tool := &adder{answers: []string{"22", "44"}}
-	turn, err := StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
-		[]Tool{tool}, ToolLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
+		[]Tool{tool}, ToolLimits{}))(t)
 	got, done := kinds(t, turn)
 	want := []string{"start 0", "call 0 1+1", "output 0 2", "output 0 2", "end 0 <nil>",
 		"start 1", "call 1 2+2", "output 1 4", "output 1 4", "end 1 <nil>"}
@@ -117,11 +115,8 @@ func TestToolsFail(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	start := func(m *Model, tool *adder, l ToolLimits) (Turn, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
-		turn, err := StartWithTools(ctx, m, Request{Messages: []Message{User("?")}},
-			[]Tool{tool}, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := hosttest.Must(StartWithTools(ctx, m, Request{Messages: []Message{User("?")}},
+			[]Tool{tool}, l))(t)
 		return turn, cancel
 	}
 	call, answer := fmt.Sprintf(pythonCall, "x"), "<|channel|>final<|message|>No.<|return|>"
@@ -196,11 +191,8 @@ func (o *opener) Offer(r *Request) {
 func TestToolsMayOfferMore(t *testing.T) {
 	m, s := scripted(fmt.Sprintf(pythonCall, "1"), fmt.Sprintf(pythonCall, "2"),
 		"<|channel|>final<|message|>Done.<|return|>")
-	turn, err := StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
-		[]Tool{&opener{adder{answers: []string{"ab", "cd"}}}}, ToolLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
+		[]Tool{&opener{adder{answers: []string{"ab", "cd"}}}}, ToolLimits{}))(t)
 	kinds(t, turn)
 	for i, want := range []int{0, 1, 1} {
 		if got := strings.Count(text(s.prompts[i]), "Opened by a call"); got != want {

@@ -7,15 +7,13 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What models were seen to write, as a whole turn: no word of it is lost, no special token is
 // shown, every call is a call.
 func TestHeadersOfTheIssues(t *testing.T) {
-	raw, err := os.ReadFile("../../harmony/testdata/headers.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := hosttest.Must(os.ReadFile("../../harmony/testdata/headers.jsonl"))(t)
 	for line := range strings.Lines(string(raw)) {
 		var c struct {
 			Source, Text string
@@ -25,9 +23,7 @@ func TestHeadersOfTheIssues(t *testing.T) {
 			}
 			Faults string
 		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal([]byte(line), &c))
 		m, _ := scripted(c.Text, "[length]")
 		events, res := run(t, m, Request{Messages: []Message{User("x")},
 			Functions: weatherTool("{}")})

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // longAgo keeps what a file had when it was made.
@@ -76,18 +78,13 @@ func holding(t *testing.T, file string, steps []string, calls ...int) *diskStore
 
 func shut(t *testing.T, s *diskStore) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Close())
 }
 
 // change runs a statement on a file that nobody has open.
 func change(t *testing.T, file string, statements ...string) {
 	t.Helper()
-	db, err := connect(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := hosttest.Must(connect(file))(t)
 	defer db.Close()
 	for _, statement := range statements {
 		if _, err := db.Exec(statement); err != nil {
@@ -100,10 +97,7 @@ func change(t *testing.T, file string, statements ...string) {
 func contents(t *testing.T, file string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	list, err := filepath.Glob(file + "*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := hosttest.Must(filepath.Glob(file + "*"))(t)
 	for _, name := range list {
 		if b, err := os.ReadFile(name); err != nil {
 			t.Fatal(err)
@@ -118,15 +112,9 @@ func contents(t *testing.T, file string) map[string]string {
 // record by its statements. What it found there, it would have put aside.
 func asRelease0(t *testing.T, file string, id int) {
 	t.Helper()
-	db, err := connect(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := hosttest.Must(connect(file))(t)
 	defer db.Close()
-	memory, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := hosttest.Must(sql.Open("sqlite", ":memory:"))(t)
 	defer memory.Close()
 	memory.SetMaxOpenConns(1)
 	var is, want, verdict string
@@ -135,26 +123,19 @@ func asRelease0(t *testing.T, file string, id int) {
 		if _, err := db.Exec(steps[0]); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.QueryRow(statements).Scan(text); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, db.QueryRow(statements).Scan(text))
 	}
 	if err := db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil ||
 		verdict != "ok" || is != want {
 		t.Fatalf("%v, %s, its schema is\n%s\nnot\n%s", err, verdict, is, want)
 	}
-	rows, err := db.Query("SELECT kind, key, also, used, sum, value FROM record")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := hosttest.Must(db.Query("SELECT kind, key, also, used, sum, value FROM record"))(t)
 	for rows.Next() {
 		if _, err := scan(rows); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(rows.Err(), rows.Close()))
 	key, turn := call(id)
 	value, _ := json.Marshal(turn)
 	r := Record{Kind: KindTurn, Key: key, Value: value}
@@ -280,10 +261,8 @@ func TestANewerFileIsLeftAlone(t *testing.T) {
 	refused(closed)
 	killed := filepath.Join(t.TempDir(), "kept.db")
 	for name, text := range contents(t, closed) {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(killed), name), []byte(text),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(filepath.Join(filepath.Dir(killed), name), []byte(text),
+			0o600))
 	}
 	os.Remove(killed + "-shm") // as after a restart of the machine
 	refused(killed)
@@ -300,9 +279,7 @@ func TestANewerFileIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(log)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, db.Close())
 }
 
 // While an older release has the file open, a newer one does not change it under its hands.

@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,10 +28,7 @@ const t2 = "../../../testdata/model/T2"
 
 func device(t *testing.T) engine.Device {
 	t.Helper()
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(2))(t)
 	t.Cleanup(func() { dev.Close() })
 	return dev
 }
@@ -91,16 +89,11 @@ func TestWrongWeights(t *testing.T) {
 	for _, mode := range []string{engine.Exact, engine.Int8} {
 		dir := copyGolden(t)
 		shard := filepath.Join(dir, "checkpoint", "model-00000-of-00002.safetensors")
-		data, err := os.ReadFile(shard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(shard))(t)
 		for i := len(data) - 4096; i < len(data); i++ {
 			data[i] ^= 0x11
 		}
-		if err := os.WriteFile(shard, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(shard, data, 0o644))
 		if ok, misses := run(t, dir, mode); ok {
 			t.Errorf("%s passed: %s", mode, misses)
 		}
@@ -149,9 +142,7 @@ func TestWhatCannotRun(t *testing.T) {
 func copyGolden(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(t2)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(dir, os.DirFS(t2)))
 	return dir
 }
 
@@ -159,39 +150,26 @@ func copyGolden(t *testing.T) string {
 func alter(t *testing.T, dir, array string, change func(data []byte)) {
 	t.Helper()
 	path := filepath.Join(dir, "golden", "logits.safetensors")
-	header, err := safetensors.Inspect(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := hosttest.Must(safetensors.Inspect(path))(t)
 	i := slices.IndexFunc(header.Tensors, func(t safetensors.Info) bool { return t.Name == array })
 	if i < 0 {
 		t.Fatalf("there is no %s", array)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))(t)
 	before := bytes.Clone(data)
 	change(data[header.Tensors[i].Begin:header.Tensors[i].End])
 	if bytes.Equal(before, data) {
 		t.Fatal("nothing changed")
 	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, data, 0o644))
 }
 
 // rename makes an array of the golden file unknown.
 func rename(t *testing.T, dir, array string) {
 	t.Helper()
 	path := filepath.Join(dir, "golden", "logits.safetensors")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))(t)
 	quoted, _ := json.Marshal(array)
 	other := bytes.Replace(quoted, []byte("len31"), []byte("len3x"), 1)
-	if err := os.WriteFile(path, bytes.Replace(data, quoted, other, 1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, bytes.Replace(data, quoted, other, 1), 0o644))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const t1 = "../../../testdata/model/T1/checkpoint"
@@ -57,9 +58,7 @@ func everything(t *testing.T, s models.Spec) string {
 			DType: string(to.DType), Shape: to.Shape, Data: data})
 	}
 	folder := filepath.Join(t.TempDir(), "everything")
-	if err := a.Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, a.Write(folder))
 	return folder
 }
 
@@ -82,10 +81,7 @@ func answers(t *testing.T, c *checkpoint.Checkpoint, s engine.Settings,
 	only int) map[string][]float32 {
 	t.Helper()
 	s.Pages, s.MaxNumBatchedTokens = 128, 256
-	eng, err := engine.On(device(t)).Load(t.Context(), c, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.On(device(t)).Load(t.Context(), c, s, nil))(t)
 	defer eng.Close()
 	pages := enginetest.NewPages(s.Pages).WithTwins(s.KVCacheDtype)
 	sequences, got := map[string]*enginetest.Sequence{}, map[string][]float32{}
@@ -102,10 +98,7 @@ func answers(t *testing.T, c *checkpoint.Checkpoint, s engine.Settings,
 				sequences[name] = pages.NewSequence(c.Spec)
 			}
 			at := sequences[name].Length
-			rows, err := sequences[name].Extend(r.count)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := hosttest.Must(sequences[name].Extend(r.count))(t)
 			if only < 0 {
 				rows.Tune = int32(r.tune)
 			}
@@ -123,9 +116,7 @@ func answers(t *testing.T, c *checkpoint.Checkpoint, s engine.Settings,
 			continue
 		}
 		logits := make([]float32, len(b.LogitRows)*vocab)
-		if err := eng.Step(t.Context(), &b, logits); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Step(t.Context(), &b, logits))
 		for i, name := range names {
 			got[name] = append(got[name], logits[i*vocab:(i+1)*vocab]...)
 		}
@@ -138,10 +129,7 @@ func TestTunesAnswerAsAlone(t *testing.T) {
 	var refs []lora.Ref
 	for _, source := range []string{peft + "patterns", peft + "router", peft + "saved:0.5",
 		everything(t, base.Spec)} {
-		ref, err := lora.Find(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := hosttest.Must(lora.Find(source))(t)
 		refs = append(refs, ref)
 		base.Tunes = append(base.Tunes, adapted(t, ref))
 	}
@@ -185,20 +173,14 @@ func (a alone) Caps() engine.Caps {
 
 // TestTunesAreRefused: by a device without them, and rows that are not in the order of the models.
 func TestTunesAreRefused(t *testing.T) {
-	ref, err := lora.Find(peft + "q")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := hosttest.Must(lora.Find(peft + "q"))(t)
 	base := adapted(t)
 	base.Tunes = []*checkpoint.Checkpoint{adapted(t, ref)}
 	dev, s := device(t), engine.Settings{Pages: 8, MaxNumBatchedTokens: 8}
 	if _, err := engine.New(alone{dev}, base, s); err == nil {
 		t.Error("a device that computes one model takes two")
 	}
-	eng, err := engine.New(dev, base, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, base, s))(t)
 	defer eng.Close()
 	plain, err := engine.PlanFor(base.Spec, eng.Settings())
 	if err != nil || plain != eng.Plan() {
@@ -229,10 +211,7 @@ func TestTunesAreRefused(t *testing.T) {
 		b := engine.Batch{Tokens: []int32{5, 6}, LogitRows: x.logits}
 		for _, tune := range x.tunes {
 			q := enginetest.NewPages(4).NewSequence(base.Spec)
-			rows, err := q.Extend(1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := hosttest.Must(q.Extend(1))(t)
 			rows.Tune = tune
 			b.Seqs = append(b.Seqs, rows)
 		}

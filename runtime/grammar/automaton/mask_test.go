@@ -17,14 +17,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func grammarOf(t testing.TB, raw string) *automaton.Grammar {
 	t.Helper()
-	g, err := schema.Compile(t.Context(), []byte(raw), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := hosttest.Must(schema.Compile(t.Context(), []byte(raw), false))(t)
 	return g
 }
 
@@ -57,10 +55,7 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 		if i < len(automaton.WordyPatterns) {
 			pattern = automaton.WordyPatterns[i]
 		}
-		quoted, err := json.Marshal("^" + pattern + "$")
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := hosttest.Must(json.Marshal("^" + pattern + "$"))(t)
 		compile := func() (*automaton.Grammar, error) {
 			if i%3 == 0 {
 				return grammar.Regex(pattern)

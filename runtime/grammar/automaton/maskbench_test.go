@@ -41,10 +41,7 @@ type benchTable struct {
 }
 
 func (b *benchTable) file(t *testing.T, path string) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := hosttest.Must(os.ReadFile(path))(t)
 	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil || d.Get("schema") == nil {
 		t.Fatalf("%s: is not a file of MaskBench: %v", path, err)
@@ -72,10 +69,7 @@ func (b *benchTable) file(t *testing.T, path string) {
 		}
 		return
 	}
-	twin, err := schema.Compile(t.Context(), raw, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := hosttest.Must(schema.Compile(t.Context(), raw, false))(t)
 	right := true
 	for i, test := range d.Member("tests").Items {
 		valid := test.Member("valid").Truth

@@ -24,9 +24,7 @@ func judged(t *testing.T, cases []judgedCase) [][]bool {
 	python := hosttest.Program(t, "python3")
 	var in bytes.Buffer
 	for _, c := range cases {
-		if err := json.NewEncoder(&in).Encode(c); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.NewEncoder(&in).Encode(c))
 	}
 	var errs bytes.Buffer
 	command := exec.Command(python, "testdata/judge.py")
@@ -41,9 +39,7 @@ func judged(t *testing.T, cases []judgedCase) [][]bool {
 	var all [][]bool
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var valid []bool
-		if err := d.Decode(&valid); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, d.Decode(&valid))
 		all = append(all, valid)
 	}
 	if len(all) != len(cases) {
@@ -192,10 +188,7 @@ func TestRandomLogic(t *testing.T) {
 	}
 	held, relaxed, refused, empty, valid, faults := 0, 0, 0, 0, 0, 0
 	for i, verdicts := range judged(t, cases) {
-		raw, err := json.Marshal(cases[i].Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := hosttest.Must(json.Marshal(cases[i].Schema))(t)
 		g, less, err := RelaxedWithin(t.Context(), raw, false)
 		switch err.(type) {
 		case nil:
@@ -213,10 +206,7 @@ func TestRandomLogic(t *testing.T) {
 			t.Fatalf("%s: %v", raw, err)
 		}
 		for k, v := range cases[i].Values {
-			text, err := json.Marshal(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := hosttest.Must(json.Marshal(v))(t)
 			if verdicts[k] {
 				valid++
 			}
@@ -325,22 +315,13 @@ func TestDecimalMultiples(t *testing.T) {
 		`{"allOf":[{"multipleOf":0.4},{"multipleOf":0.06}],"type":"number"}`,
 		`{"type":"number","multipleOf":2.5,"not":{"type":"integer"}}`} {
 		g := schemaOf(t, schema)
-		d, err := jsondoc.Parse([]byte(schema), jsondoc.Lenient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := hosttest.Must(jsondoc.Parse([]byte(schema), jsondoc.Lenient))(t)
 		c := newCompiler(t.Context(), d, nil, newRounds())
 		some := 0
 		for range 3000 {
 			text := fmt.Sprintf("%.*f", rng.IntN(4), float64(rng.IntN(40_000)-4000)/1000)
-			v, err := jsondoc.Parse([]byte(text), jsondoc.Lenient)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := c.fulfils(v, c.root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := hosttest.Must(jsondoc.Parse([]byte(text), jsondoc.Lenient))(t)
+			want := hosttest.Must(c.fulfils(v, c.root))(t)
 			if want {
 				some++
 			}

@@ -25,19 +25,14 @@ func TestSecondOpinion(t *testing.T) {
 	}
 	python := hosttest.Program(t, "python3")
 	path := filepath.Join(t.TempDir(), "masks.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.Create(path))(t)
 	out := json.NewEncoder(f)
 	tok := token.Get()
 	names := make([]string, automaton.OrdinaryTokens)
 	for id := range names {
 		names[id] = hex.EncodeToString(tok.TokenBytes(int32(id)))
 	}
-	if err := out.Encode(names); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, out.Encode(names))
 	rng := rand.New(rand.NewPCG(5, 21))
 	for _, raw := range walkSchemas {
 		c := schemaOf(t, raw)
@@ -60,9 +55,7 @@ func TestSecondOpinion(t *testing.T) {
 			}
 		}
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, f.Close())
 	report, err := exec.Command(python, "testdata/second_opinion.py", path).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
 		hosttest.Lacks(t, "python3 has no llguidance")

@@ -56,19 +56,13 @@ func TestSchemaStore(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var table, in bytes.Buffer
-	names, err := json.Marshal(slices.Sorted(maps.Keys(formats)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := hosttest.Must(json.Marshal(slices.Sorted(maps.Keys(formats))))(t)
 	fmt.Fprintf(&in, "%s\n", names)
 	var slow []string
 	held, silent := 0, 0
 	rng := rand.New(rand.NewPCG(43, 330))
 	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := hosttest.Must(os.ReadFile(path))(t)
 		g, less, err := RelaxedWithin(t.Context(), raw, false)
 		if err != nil {
 			less = []string{err.Error()}
@@ -97,11 +91,8 @@ func TestSchemaStore(t *testing.T) {
 			silent++ // JSON with comments
 			continue
 		}
-		line, err := json.Marshal(map[string]any{"schema": json.RawMessage(small.Bytes()),
-			"texts": texts})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := hosttest.Must(json.Marshal(map[string]any{"schema": json.RawMessage(small.Bytes()),
+			"texts": texts}))(t)
 		in.Write(append(line, '\n'))
 	}
 	slices.SortFunc(slow, func(a, b string) int {
@@ -109,13 +100,9 @@ func TestSchemaStore(t *testing.T) {
 	})
 	t.Logf("%d of %d are held in full, %d not judged; the slowest tokens: %q", held, len(paths), silent,
 		slow[:8])
-	if err := os.WriteFile("testdata/schemastore.txt", table.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile("testdata/schemastore.txt", table.Bytes(), 0o644))
 	list := filepath.Join(t.TempDir(), "texts.jsonl")
-	if err := os.WriteFile(list, in.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(list, in.Bytes(), 0o600))
 	out, err := exec.Command(python, "testdata/verify_walks.py", list).CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

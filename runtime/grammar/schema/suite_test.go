@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 type suiteGroup struct {
@@ -31,22 +32,11 @@ type suiteGroup struct {
 
 func readSuite(t testing.TB) (names []string, groups map[string][]suiteGroup) {
 	t.Helper()
-	f, err := os.Open("../../../testdata/jsonschema/suite.json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.Open("../../../testdata/jsonschema/suite.json.gz"))(t)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &groups); err != nil {
-		t.Fatal(err)
-	}
+	z := hosttest.Must(gzip.NewReader(f))(t)
+	raw := hosttest.Must(io.ReadAll(z))(t)
+	hosttest.Check(t, json.Unmarshal(raw, &groups))
 	for name := range groups {
 		names = append(names, name)
 	}

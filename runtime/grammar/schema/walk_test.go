@@ -144,15 +144,9 @@ func TestWalksValidate(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "walks.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.Create(path))(t)
 	w := bufio.NewWriter(f)
-	held, err := json.Marshal(slices.Sorted(maps.Keys(formats)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := hosttest.Must(json.Marshal(slices.Sorted(maps.Keys(formats))))(t)
 	if _, err := w.Write(append(held, '\n')); err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +183,8 @@ func TestWalksValidate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, w.Flush())
+	hosttest.Check(t, f.Close())
 	out, err := exec.Command(python, "testdata/verify_walks.py", path).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 3 {
 		hosttest.Lacks(t, "python3 has no jsonschema")

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // slow is a device that computes nothing: what is held here is the counting.
@@ -59,10 +60,7 @@ func small(t *testing.T) *checkpoint.Checkpoint {
 	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
-	ckpt, err := checkpoint.Synthetic(s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Synthetic(s, 1))(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return ckpt
 }
@@ -160,14 +158,8 @@ func TestExpect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := engine.Record(spec, engine.Settings{MaxNumBatchedTokens: 16}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deeper, err := engine.Record(deep, engine.Settings{MaxNumBatchedTokens: 16}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := hosttest.Must(engine.Record(spec, engine.Settings{MaxNumBatchedTokens: 16}, 1))(t)
+	deeper := hosttest.Must(engine.Record(deep, engine.Settings{MaxNumBatchedTokens: 16}, 1))(t)
 	// a microsecond an operation, and of the unembedding for each sixteenth of the vocabulary; the
 	// taps say one expert where four are chosen
 	more := float64(len(deeper.Ops) - len(program.Ops))
@@ -221,10 +213,7 @@ func TestRunOps(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 1, 64, 64, 4096, 8
-	ckpt, err := checkpoint.Synthetic(s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Synthetic(s, 1))(t)
 	defer ckpt.Close()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -252,10 +241,7 @@ func TestKeptResults(t *testing.T) {
 	}
 	var reports []*Report
 	for _, file := range files {
-		r, err := Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Read(file))(t)
 		if a := r.About; a.CPU == "" || a.Cores == 0 || a.Version == "" || a.Date == "" ||
 			a.Command == "" || a.OS == "" || a.Memory == 0 || r.ReadGBs == 0 {
 			t.Errorf("%s: %+v", file, a)

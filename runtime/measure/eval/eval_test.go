@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
@@ -42,10 +43,7 @@ func TestScores(t *testing.T) {
 		s := &scripted{reply: adds, busy: 5}
 		r := Run{Eval: AIME25, Questions: sums(10), Efforts: []string{"low", "high"}, Attempts: 4,
 			Threads: 3, Sampler: s.sampler(t, api)}
-		attempts, err := r.Do(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		attempts := hosttest.Must(r.Do(t.Context()))(t)
 		scores := Scores(r.Efforts, attempts)
 		low, high := scores[0], scores[1]
 		if low.Percent != 30 || high.Percent != 90 || low.Attempts != 40 || low.Correct != 12 ||
@@ -64,16 +62,11 @@ func TestScores(t *testing.T) {
 // A journal of the release before versions is gone on with, which goes on with ours; one of a newer
 // release is refused and stays as it is.
 func TestJournalsOfOtherReleases(t *testing.T) {
-	text, err := os.ReadFile("../../../testdata/versions/eval.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../../testdata/versions/eval.jsonl"))(t)
 	s := &scripted{reply: adds}
 	r := Run{Eval: AIME25, Questions: sums(4), Efforts: []string{"low"}, Attempts: 3, Threads: 1,
 		Sampler: s.sampler(t, Responses), Journal: filepath.Join(t.TempDir(), "results.jsonl")}
-	if err := os.WriteFile(r.Journal, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(r.Journal, text, 0o600))
 	attempts, err := r.Do(t.Context())
 	if err != nil || s.seen != 4 || len(attempts) != 12 || Scores(r.Efforts, attempts)[0].Percent !=
 		75 {
@@ -84,9 +77,7 @@ func TestJournalsOfOtherReleases(t *testing.T) {
 		t.Errorf("%d lines have a version, %v\n%s", n, err, text)
 	}
 	newer := string(text) + `{"version":2,"eval":["in another form"]}` + "\ncut"
-	if err := os.WriteFile(r.Journal, []byte(newer), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(r.Journal, []byte(newer), 0o600))
 	if _, err := r.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "line 13 is no "+
 		"result of this: a newer ossrun wrote it, in version 2, and this one knows version 1") {
 		t.Errorf("%v", err)
@@ -120,9 +111,7 @@ func TestResume(t *testing.T) {
 		t.Fatalf("%d attempts are kept, %v", kept, err)
 	}
 	// as a power cut leaves it
-	if err := os.WriteFile(journal, append(text, `{"eval":"ai`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(journal, append(text, `{"eval":"ai`...), 0o600))
 	// another server: a request that was cancelled may still be on its way to the first
 	next := &scripted{reply: adds}
 	r.Progress, r.Sampler = nil, next.sampler(t, Responses)
@@ -132,10 +121,7 @@ func TestResume(t *testing.T) {
 	}
 	fresh := r
 	fresh.Journal = ""
-	again, err := fresh.Do(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := hosttest.Must(fresh.Do(t.Context()))(t)
 	timeless := func(list []Score) []Score {
 		for i := range list {
 			list[i].Seconds = 0
@@ -146,9 +132,7 @@ func TestResume(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, in one go %+v", got, want)
 	}
-	if err := os.WriteFile(journal, []byte("what?\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(journal, []byte("what?\n"), 0o600))
 	if _, err := r.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Error(err)
 	}
@@ -164,10 +148,7 @@ func TestRefusals(t *testing.T) {
 	r := Run{Eval: AIME25, Questions: sums(4), Efforts: []string{"low"}, Attempts: 1, Threads: 1,
 		Sampler: s.sampler(t, Chat), Journal: filepath.Join(t.TempDir(), "r")}
 	for range 2 {
-		attempts, err := r.Do(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		attempts := hosttest.Must(r.Do(t.Context()))(t)
 		score := Scores(r.Efforts, attempts)[0]
 		if score.Failed != 1 || score.Attempts != 3 || score.Percent != 100 {
 			t.Errorf("%+v", score)

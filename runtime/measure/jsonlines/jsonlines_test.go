@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What was appended is read again, a cut line is dropped, and a file of something else stays as it
@@ -29,21 +31,15 @@ func TestFile(t *testing.T) {
 		if err != nil || !slices.Equal(list, want) || f.Name() != name {
 			t.Fatalf("%v, %v, not %v", err, list, want)
 		}
-		if err := f.Append(n); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, f.Append(n))
 		want = append(want, n)
 		if _, err := f.file.WriteString("17"); err != nil { // as a crash leaves it
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, f.Close())
 	}
 	const other = "0\nwhat?\nmore"
-	if err := os.WriteFile(name, []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(name, []byte(other), 0o600))
 	if _, _, err := open(); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Error(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
@@ -100,10 +101,7 @@ func (s *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *timed) at(t *testing.T) *client.Client {
 	t.Helper()
 	srv := httptest.NewServer(s)
-	c, err := client.New(srv.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(client.New(srv.URL, ""))(t)
 	t.Cleanup(func() { c.Close(); srv.Close() })
 	return c
 }
@@ -111,10 +109,7 @@ func (s *timed) at(t *testing.T) *client.Client {
 // inMemory is a client of the server over pipes: in a synctest bubble all time is the server's.
 func (s *timed) inMemory(t *testing.T) *client.Client {
 	t.Helper()
-	c, err := client.New("http://server", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(client.New("http://server", ""))(t)
 	conns := make(pipes)
 	field := reflect.ValueOf(c).Elem().FieldByName("http") // no user dials otherwise
 	web := *(**http.Client)(unsafe.Pointer(field.UnsafeAddr()))

@@ -142,7 +142,8 @@ func TestInterrupt(t *testing.T) {
 		defer cancel()
 		o := everything()
 		o.MaxConcurrency = 2
-		outcomes, took, err := Run(ctx, s.inMemory(t), Random{Input: 2, Output: 4}.Requests(9, 1), o)
+		list := Random{Input: 2, Output: 4}.Requests(9, 1)
+		outcomes, took, err := Run(ctx, s.inMemory(t), list, o)
 		r := Measure(outcomes, took, Goals{})
 		if !errors.Is(err, context.DeadlineExceeded) || r.Completed != 0 || r.Failed != 2 ||
 			took != time.Minute {

@@ -50,22 +50,11 @@ func BenchmarkStreams(b *testing.B) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asServer+"=1")
 	in, _ := cmd.StdinPipe()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	out := hosttest.Must(cmd.StdoutPipe())(b)
+	hosttest.Check(b, cmd.Start())
 	defer func() { in.Close(); _ = cmd.Wait() }()
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := client.New(strings.TrimSpace(address), "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	address := hosttest.Must(bufio.NewReader(out).ReadString('\n'))(b)
+	c := hosttest.Must(client.New(strings.TrimSpace(address), ""))(b)
 	defer c.Close()
 	list := Random{Input: 8, Output: streamTokens}.Requests(streamCount, 1)
 	before, events := hosttest.ProcessTime(), 0

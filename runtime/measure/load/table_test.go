@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // some is a result with numbers that are easy to follow: requests of 1 and 3 s.
@@ -86,9 +88,7 @@ func TestTables(t *testing.T) {
 	for shape, want := range map[Shape]string{Guide: guideTable, Full: fullTable} {
 		var b strings.Builder
 		o.Shape, o.Percentiles, o.GPUs = shape, []float64{99}, 2
-		if err := Print(&b, &r, &o); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, Print(&b, &r, &o))
 		got, ok := strings.CutPrefix(b.String(), want)
 		if !ok {
 			t.Errorf("%s:\n%s\nnot\n%s", shape, b.String(), want)
@@ -115,10 +115,7 @@ func TestEncode(t *testing.T) {
 	o := everything()
 	o.Model, o.Detailed, o.Metadata = "openai/gpt-oss-20b", true, map[string]string{"host": "a"}
 	o.Percentiles = []float64{99, 99.9}
-	b, err := r.Encode(&o, time.Now(), outcomes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(r.Encode(&o, time.Now(), outcomes))(t)
 	var m map[string]any
 	if err := json.Unmarshal(b, &m); err != nil {
 		t.Fatalf("%s: %v", b, err)
@@ -146,25 +143,18 @@ func TestCompare(t *testing.T) {
 	file := filepath.Join(folder, "a.json")
 	lines := filepath.Join(folder, "b.jsonl")
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	write(file, `{"output_throughput": 100, "median_tpot_ms": 10, "date": "x"}`)
 	write(lines, `{"output_throughput": 250.5, "median_tpot_ms": 20}
 {"output_throughput": 50, "completed": 7}`)
 	var runs []Saved
 	for _, f := range []string{file, lines} {
-		list, err := Read(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := hosttest.Must(Read(f))(t)
 		runs = append(runs, list...)
 	}
 	var b strings.Builder
-	if err := Compare(&b, runs); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, Compare(&b, runs))
 	want := `
                                          a.json             b.jsonl #1             b.jsonl #2
 Successful requests                           -                      -                   7.00
@@ -190,9 +180,7 @@ func TestPlot(t *testing.T) {
 	}
 	p := Plot{[]Saved{run("low", 100, 5), run("high <&>", 1000, 20)}}
 	var b strings.Builder
-	if err := p.Text(&b, 40, 9); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, p.Text(&b, 40, 9))
 	lines := strings.Split(b.String(), "\n")
 	if lines[1] != "       20 |"+strings.Repeat(" ", 39)+"2" ||
 		lines[7] != "          |    1" && lines[7] != "        5 |    1" {

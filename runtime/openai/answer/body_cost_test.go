@@ -42,8 +42,8 @@ func costlyHandler(t *testing.T) *porttest.Checked {
 	const most = 131072
 	m := session.NewModel(noEngine{most}, session.Options{ID: "demo",
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: most}}})
-	return porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(m,
-		m.Stats, "demo")}})
+	return porttest.NewChecked(t, openai.Options{Options: answer.Options{
+		Models: answertest.Single(m, m.Stats, "demo")}})
 }
 
 // No body costs more than its share, whatever it is made of. What is counted are the bytes of
@@ -68,7 +68,7 @@ func TestBodiesCostLittle(t *testing.T) {
 // thread next to it adds.
 func TestMeasureBodies(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
-		t.Skip("measured by .ci/steps/measure")
+		t.Skip("a figure of a quiet machine: .ci/long measure")
 	}
 	const size, mostTime, mostMemory = answer.StandardBody, 3 * time.Second, 8 * answer.StandardBody
 	h := costlyHandler(t)

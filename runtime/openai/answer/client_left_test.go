@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -21,10 +22,7 @@ type speaker struct{ *net.TCPConn }
 
 func speak(t *testing.T, url, request string) speaker {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := hosttest.Must(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
 	t.Cleanup(func() { conn.Close() })
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
@@ -57,9 +55,7 @@ func TestClosedClientHasLeft(t *testing.T) {
 				srv, f := porttest.Server(t, twoWords(goOn))
 				s := speak(t, srv.URL, byHand("/v1/responses", version, body))
 				porttest.Eventually(t, func() (any, bool) { return nil, f.Active() == 1 })
-				if err := leave(s); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, leave(s))
 				porttest.Eventually(t, func() (any, bool) { return f.Active(), f.Active() == 0 })
 			}
 		}
@@ -70,9 +66,7 @@ func TestClosedClientHasLeft(t *testing.T) {
 		if _, err := io.ReadFull(s, make([]byte, 400)); err != nil {
 			t.Fatal(err)
 		}
-		if err := leave(s); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, leave(s))
 		porttest.Eventually(t, func() (any, bool) { return f.Active(), f.Active() == 0 })
 	}
 }
@@ -82,13 +76,8 @@ func TestCutRequestIsRefused(t *testing.T) {
 	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	s := speak(t, srv.URL, strings.Replace(byHand("/v1/responses", "1.1", `{"input":"x"}`),
 		"Content-Length: 13", "Content-Length: 14", 1))
-	if err := s.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(s), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.CloseWrite())
+	resp := hosttest.Must(http.ReadResponse(bufio.NewReader(s), nil))(t)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest {
 		t.Error(resp.Status)

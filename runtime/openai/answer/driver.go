@@ -28,8 +28,7 @@ type Options struct {
 	MaxWaiting int
 	// Silence is how long a stream may be silent before a heartbeat is sent; 0: DefaultSilence.
 	Silence time.Duration
-	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams
-	// are open.
+	// Interval is how many tokens an event holds; 0: one, and more where many streams are open.
 	Interval int
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
 	// max_reasoning_tokens.
@@ -44,8 +43,7 @@ type Options struct {
 	Store session.Store
 	// Keys are the named ones; nil: there are none.
 	Keys *keys.Ring
-	// IgnoreImages replaces the images of a conversation with a note to the model, instead of
-	// refusing them.
+	// IgnoreImages replaces images with a note to the model, instead of refusing them.
 	IgnoreImages bool
 	// LogPrompts puts the bodies of requests into the log.
 	LogPrompts bool

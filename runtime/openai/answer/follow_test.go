@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -82,10 +83,7 @@ func TestFollowAfterAFailedWrite(t *testing.T) {
 	defer cancel()
 	var turns []session.Turn
 	for range 3 {
-		turn, err := f.Start(ctx, session.Request{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := hosttest.Must(f.Start(ctx, session.Request{}))(t)
 		turns = append(turns, turn)
 	}
 	gone := errors.New("broken pipe")
@@ -129,9 +127,7 @@ func TestEventStreamLeavesNoDeadline(t *testing.T) {
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
 	s := StartEvents(w, func() {})
 	s.Comment("x")
-	if err := s.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Flush())
 	if len(w.set) != 2 || time.Until(w.set[0]) < Patience/2 || !w.set[1].IsZero() {
 		t.Errorf("deadlines %v", w.set)
 	}
@@ -153,9 +149,7 @@ func TestEventStreamFraming(t *testing.T) {
 	s.Event("name", map[string]string{"text": "a\nb\r\n\u2028<&>"})
 	s.Comment("still here")
 	s.line("[DONE]")
-	if err := s.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, s.Flush())
 	want := "event: name\ndata: {\"text\":\"a\\nb\\r\\n\\u2028<&>\"}\n\n: still here\n\ndata: " +
 		"[DONE]\n\n"
 	if got := w.Body.String(); got != want || !w.Flushed {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -23,20 +24,15 @@ func add(t *testing.T, path, name string, change func(*Key)) (key string) {
 	if change != nil {
 		change(&k)
 	}
-	if err := Change(path, func(all []Key) ([]Key, error) {
+	hosttest.Check(t, Change(path, func(all []Key) ([]Key, error) {
 		return append(all, k), nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return key
 }
 
 func ring(t *testing.T, path string, s session.Store) *Ring {
 	t.Helper()
-	r, err := Open(path, s, func(line string) { t.Log(line) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(Open(path, s, func(line string) { t.Log(line) }))(t)
 	return r
 }
 
@@ -89,9 +85,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"keys":[{"id":"1","name":"a","hash":"00"}]}`,
 		`{"keys":[{"id":"","name":"a","hash":"` + hashOf("a") + `"}]}`, `{"keys":{}}`, "\x00"} {
 		path := filepath.Join(t.TempDir(), "keys.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Open(path, session.NewStore(), nil); err == nil {
 			t.Errorf("%q opens a port", text)
 		}
@@ -123,9 +117,7 @@ func TestTheLockIsTheUsersOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "keys.json")
 	for _, before := range []os.FileMode{0, 0o644} {
 		if before != 0 {
-			if err := os.Chmod(path+".lock", before); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Chmod(path+".lock", before))
 		}
 		add(t, path, fmt.Sprint("client ", before), nil)
 		info, err := os.Stat(path + ".lock")
@@ -168,10 +160,7 @@ func TestTokensOfADay(t *testing.T) {
 	other := add(t, path, "bob", nil)
 	file := filepath.Join(t.TempDir(), "kept.db")
 	open := func() session.Store {
-		s, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
 		return s
 	}
 	now := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)
@@ -189,9 +178,7 @@ func TestTokensOfADay(t *testing.T) {
 		}
 		r.Find(key).Count(session.Usage{Prompt: 400, Cached: 300, Completion: 150})
 		r.Find(other).Count(session.Usage{Prompt: 7})
-		if err := r.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, r.Flush())
 	}
 	if after, why := rings[1].Find(key).Admit(); why == "" || after != time.Hour {
 		t.Errorf("1,100 of 1,000 tokens: after %v, %q", after, why)

@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -157,10 +158,7 @@ func TestBackgroundFails(t *testing.T) {
 func TestBackgroundIsNotLost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
 	open := func() session.Store {
-		s, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -196,9 +194,7 @@ func TestBackgroundIsNotLost(t *testing.T) {
 	close(gate)
 	porttest.Ended(t, srv, id)
 	left.Until = time.Now().Add(-time.Second)
-	if err := responses.PutResponse(other, id, left); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, responses.PutResponse(other, id, left))
 	m = porttest.Decode(t, porttest.Ask(t, "GET", srv2.URL+"/v1/responses/"+id, "").Body)
 	porttest.Conform(t, "Response", m)
 	if porttest.At(m, "error", "code") != "server_error" || m["status"] != "failed" ||

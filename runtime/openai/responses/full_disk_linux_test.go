@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -43,10 +44,7 @@ func smallDisk(t *testing.T) string {
 func TestFullDiskUnderTheStore(t *testing.T) {
 	disk := smallDisk(t)
 	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
-	store, err := session.OpenStore(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(kept))(t)
 	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
 	// respond posts twenty requests, four at a time, each on top of an earlier response.
@@ -83,9 +81,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	if refused == 0 {
 		t.Error("the full disk refused nothing")
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(filler))
 	later := respond(after(during))
 	if n := store.Refused() - refused; n > 0 {
 		t.Errorf("%d are refused although there is room", n)
@@ -117,10 +113,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 func TestDeletingOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
-	store, err := session.OpenStore(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(kept))(t)
 	defer store.Close()
 	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
@@ -143,9 +136,7 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 			t.Errorf("%s is not deleted, and GET answers %d", path, r.Status)
 		}
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(filler))
 	for _, path := range paths {
 		if r := porttest.Ask(t, "DELETE", srv.URL+path, ""); r.Status != 200 {
 			t.Errorf("%s: %d %s", path, r.Status, r.Body)
@@ -161,11 +152,8 @@ func TestAddingOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	var servers []string
 	for range 2 {
-		store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
-			File: filepath.Join(disk, "kept.db")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+			File: filepath.Join(disk, "kept.db")}))(t)
 		defer store.Close()
 		srv, _ := porttest.Server(t, answertest.Answers("Paris."),
 			func(o *openai.Options) { o.Store = store })
@@ -195,9 +183,7 @@ func TestAddingOnAFullDisk(t *testing.T) {
 	for i := range 10 {
 		add(i)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(filler))
 	for i := range 10 {
 		add(i)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -49,18 +50,9 @@ func (h heldTurn) Next() (session.Event, bool) {
 func demoServers(t *testing.T, stores ...session.Store) func(silence time.Duration,
 	goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
 	t.Helper()
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve("demo"))(t)
+	dev := hosttest.Must(cpu.New(2))(t)
+	m := hosttest.Must(serve.LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096}))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -127,13 +119,9 @@ var free = closed()
 func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
 	t.Helper()
 	var s responses.StoredResponse
-	if err := json.Unmarshal(left.Value, &s); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(left.Value, &s))
 	s.Until = time.Now().Add(-time.Second)
-	if err := responses.PutResponse(h.Store, left.Key, s); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, responses.PutResponse(h.Store, left.Key, s))
 	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
 	h.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
 }
@@ -193,9 +181,7 @@ func TestLostBackgroundFails(t *testing.T) {
 	s := responses.StoredResponse{Body: json.RawMessage(`{"id":"resp_1","object":"response","background":true,` +
 		`"status":"in_progress","output":[]}`), Log: responses.NewEventLog(),
 		Until: time.Now().Add(-time.Second)}
-	if err := responses.PutResponse(h.Store, "resp_1", s); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, responses.PutResponse(h.Store, "resp_1", s))
 	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
 	h.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
 	defer takeOver(t, h)()
@@ -238,11 +224,8 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 // A server that is stopped leaves its background responses as one that was killed does: the next
 // one ends them as they would have ended here.
 func TestAnEndingServerGivesBackgroundResponsesUp(t *testing.T) {
-	store, err := session.OpenStore(session.StoreOptions{
-		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{
+		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	open := demoServers(t, store)
 	const body = `"input":"How do I serve an OpenAI API?"`
@@ -277,11 +260,8 @@ func withoutIDs(b []byte) string {
 
 // One whose turn the ending server cuts is left as it was stored.
 func TestACutBackgroundResponseIsNotFailed(t *testing.T) {
-	store, err := session.OpenStore(session.StoreOptions{
-		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{
+		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	cut := make(chan struct{})
 	f := &answertest.Model{Script: func(session.Request) ([]session.Event, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -72,11 +73,9 @@ func TestPreviousResponse(t *testing.T) {
 // Two conversations that go on from one stored response must not write into each other's messages.
 func TestContinuationsAreApart(t *testing.T) {
 	store := session.NewStore()
-	if err := responses.PutResponse(store, "x",
+	hosttest.Check(t, responses.PutResponse(store, "x",
 		responses.StoredResponse{Talk: answer.Conversation{Lead: []string{"lead"},
-			Messages: []session.Message{session.User("hi")}}}); err != nil {
-		t.Fatal(err)
-	}
+			Messages: []session.Message{session.User("hi")}}}))
 	a, _ := responses.GetResponse(store, "x")
 	b, _ := responses.GetResponse(store, "x")
 	a.Talk.Add(session.User, "tomorrow")
@@ -120,10 +119,7 @@ func TestStoredResponse(t *testing.T) {
 func TestResponsesOutliveTheProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
 	open := func() session.Store {
-		s, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}

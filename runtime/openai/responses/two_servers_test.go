@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -23,10 +24,7 @@ import (
 
 func onStore(t *testing.T, file string) func(*openai.Options) {
 	t.Helper()
-	store, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	return func(o *openai.Options) { o.Store, o.Silence = store, 600*time.Millisecond }
 }
@@ -42,10 +40,7 @@ func otherServer(t *testing.T, file string) (url string) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), "SERVE_STORE="+file)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := hosttest.Must(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -127,10 +122,7 @@ func (w watched) Change(work func(*session.Change) error) error {
 // conversation, or neither: who takes it over would add it once more.
 func TestAResponseEndsInOneChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
-	seen, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
 	defer seen.Close()
 	writes := 0
 	var talk string
@@ -171,12 +163,9 @@ func closed() chan struct{} {
 
 // What a conversation has no room for is not acknowledged.
 func TestAConversationIsBounded(t *testing.T) {
-	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
 		Bounds: map[session.Kind]session.Bound{session.KindConversation: {Bytes: 2000},
-			session.KindResponse: {Bytes: 1 << 20}, session.KindRunning: {Bytes: 1 << 20}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			session.KindResponse: {Bytes: 1 << 20}, session.KindRunning: {Bytes: 1 << 20}}}))(t)
 	srv, _ := porttest.Server(t, answertest.Answers(strings.Repeat("long ", 400)),
 		func(o *openai.Options) { o.Store = store })
 	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)

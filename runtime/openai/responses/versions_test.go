@@ -10,26 +10,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // What an earlier release has stored is answered: responses, their items and events, a
 // conversation, and a response that its process left behind.
 func TestWhatAnEarlierReleaseStored(t *testing.T) {
-	text, err := os.ReadFile("../../../testdata/versions/kept-0.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../../testdata/versions/kept-0.db"))(t)
 	file := filepath.Join(t.TempDir(), "kept.db")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := session.OpenStore(session.StoreOptions{File: file,
+	hosttest.Check(t, os.WriteFile(file, text, 0o600))
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{File: file,
 		TTL:    100 * 365 * 24 * time.Hour, // they were stored when the file was made
-		Notify: func(note string) { t.Error(note) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Notify: func(note string) { t.Error(note) }}))(t)
 	defer store.Close()
 	srv, f := porttest.Server(t, answertest.Agent, func(o *openai.Options) { o.Store = store })
 	get := func(path string) map[string]any {

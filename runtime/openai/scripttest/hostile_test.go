@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -121,10 +122,7 @@ func TestSlowReaders(t *testing.T) {
 	var slow []net.Conn
 	body := chatBody("[[loop on and on]]")
 	for range 64 {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := hosttest.Must(net.Dial("tcp", address))(t)
 		slow = append(slow, conn)
 		if _, err := fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"+
 			"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
@@ -150,11 +148,8 @@ func TestStoredResponsesAreOnDisk(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" {
 		fifth = 2000
 	}
-	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
-		File: filepath.Join(t.TempDir(), "kept.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+		File: filepath.Join(t.TempDir(), "kept.db")}))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)

@@ -41,3 +41,21 @@ func Until(t testing.TB, event any, happened func() bool) {
 		}
 	}
 }
+
+// Must is the value of a call that may not fail: Must(os.ReadFile(path))(t). The test ends if it
+// does.
+func Must[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Check(t, err)
+		return value
+	}
+}
+
+// Check ends a test that an error makes pointless.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // No secret, and nothing that names a person or a machine, is in a bundle, however it is written.
@@ -20,10 +22,7 @@ func TestBundleShowsNoSecret(t *testing.T) {
 	t.Setenv("EXA_API_KEY", "secret-of-exa")
 	t.Setenv("HTTPS_PROXY", "http://me:hunter2@proxy.example:8080")
 	t.Setenv("HF_ENDPOINT", "https://mirror.example")
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(os.Hostname())(t)
 	config := "model: 20b\napi-key: secret-of-the-port\nbrave_token : secret-of-brave\n" +
 		"# curl -H 'Authorization: Bearer secret-of-bearer'\nhost: 192.168.7.9\n" +
 		"mcp: {env: {X: sk-secretsecretsecretsecret}}\nport: 8000\nlocal: 127.0.0.1\n"
@@ -31,13 +30,8 @@ func TestBundleShowsNoSecret(t *testing.T) {
 	bundle := Bundle{Version: "ossrun 1 on " + host, Config: []byte(config), Time: time.Unix(9, 0),
 		Names:  []string{"HF_TOKEN", "EXA_API_KEY", "HTTPS_PROXY", "HF_ENDPOINT", "NOT_SET_AT_ALL"},
 		Report: &Report{Cache: Cache{Path: home + "/.cache/huggingface/hub", Used: 7}}}
-	if err := bundle.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, bundle.Write(&b))
+	z := hosttest.Must(gzip.NewReader(&b))(t)
 	files := map[string]string{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()

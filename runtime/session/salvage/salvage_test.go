@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite" // writes the files that are read
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // write makes a database with values of every kind, the last of them in the log only.
 func write(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := hosttest.Must(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)"))(t)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	long := strings.Repeat("long ", 4000)
@@ -31,23 +30,15 @@ func write(t testing.TB) (path string) {
 		}
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path+"2"+suffix, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		b := hosttest.Must(os.ReadFile(path + suffix))(t)
+		hosttest.Check(t, os.WriteFile(path+"2"+suffix, b, 0o600))
 	}
 	return path + "2"
 }
 
 func TestRowsAreReadAsSQLiteWroteThem(t *testing.T) {
 	path := write(t)
-	rows, err := Rows(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := hosttest.Must(Rows(path))(t)
 	var got []any
 	for row := range rows {
 		if len(row) == 2 { // the others are the schema's
@@ -76,10 +67,7 @@ func FuzzRows(f *testing.F) {
 		_ = os.WriteFile(path+"-wal", log, 0o600)
 		Log(path)
 		_, _ = Version(path)
-		rows, err := Rows(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := hosttest.Must(Rows(path))(t)
 		for range rows {
 		}
 	})
