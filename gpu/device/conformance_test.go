@@ -5,42 +5,36 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
 // The suite that every Device passes, with the real kernels run by emulation.
 
-// TestOps: every operation alone, on both vendors' warps and both kinds of cache: a step of one row
+// TestOps: every operation alone, on both vendors' warps and all kinds of cache: a step of one row
 // has the decode kernels, one of 133 rows those of the matrix unit, heads of 32 the reference ones.
 // Attention takes most of the time, so the other shapes are for long runs.
 func TestOps(t *testing.T) {
-	shapes := enginetest.Small()
-	short := map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2], shapes[5]},
-		driver.HIP: {shapes[0], shapes[5]}}
-	for api, kv := range map[driver.API]string{driver.CUDA: "f32", driver.HIP: "bf16"} {
-		t.Run(string(api), func(t *testing.T) {
-			dev, _ := open(t, api)
-			holdOps(t, dev, engine.Settings{KVCacheDtype: kv}, short[api])
-		})
-	}
-}
-
-// TestOpsFP8: on a cache of 8 bits.
-func TestOpsFP8(t *testing.T) {
-	shapes := enginetest.Small()
-	for api, list := range map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[5]},
-		driver.HIP: {shapes[0]}} {
-		t.Run(string(api), func(t *testing.T) {
-			dev, _ := open(t, api)
-			holdOps(t, dev, engine.Settings{KVCacheDtype: engine.KVFP8}, list)
+	s := enginetest.Small()
+	for _, x := range drivertest.Some(1, []struct {
+		api    driver.API
+		kv     string
+		shapes []enginetest.Shape
+	}{{driver.CUDA, "f32", s[:1]}, {driver.CUDA, "f32", []enginetest.Shape{s[2], s[5]}},
+		{driver.HIP, "bf16", []enginetest.Shape{s[0], s[5]}},
+		{driver.CUDA, engine.KVFP8, []enginetest.Shape{s[0], s[5]}},
+		{driver.HIP, engine.KVFP8, s[:1]}}) {
+		t.Run(string(x.api)+"/"+x.kv, func(t *testing.T) {
+			dev, _ := open(t, x.api)
+			holdOps(t, dev, engine.Settings{KVCacheDtype: x.kv}, x.shapes)
 		})
 	}
 }
 
 // TestOpsLong: all shapes, and the threads of a block in the other order.
 func TestOpsLong(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for i, api := range apis {
 		for _, reverse := range []bool{false, true} {
 			dev, f := open(t, api)
@@ -134,7 +128,7 @@ func TestProgramsFP8(t *testing.T) {
 // TestProgramsLong: all of them on both vendors' warps, and to the bit with the reference kernels,
 // in both modes and with a cache of 8 bits.
 func TestProgramsLong(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for i, api := range apis {
 		for _, x := range []struct {
 			name, compute string
@@ -162,7 +156,7 @@ func TestProgramsLong(t *testing.T) {
 
 // TestIntermediatesLong: T1's prompt of 200, inside.
 func TestIntermediatesLong(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	dev, _ := open(t, driver.CUDA)
 	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev),
 		Dir: testdata + "T1"}, func(name string, worst float64) {

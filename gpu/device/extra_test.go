@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -11,25 +12,25 @@ import (
 // TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and
 // tokens have been chosen, is engine.PlanFor's sum and Extra, to the byte; by the driver's account.
 func TestMemoryIsAsPlanned(t *testing.T) {
-	for _, x := range []struct {
+	for _, x := range drivertest.Some(1, []struct {
 		name, model, arch string
 		api               driver.API
 		o                 engine.Settings
 	}{
+		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
+			Dense: engine.DenseQ8, MaxNumBatchedTokens: 3, MaxLogits: 2}},
 		{"as released", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
 			MaxNumBatchedTokens: 20, MaxLogits: 3}},
 		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
 			KVCacheDtype: engine.KVFP8, MaxNumBatchedTokens: 20, MaxLogits: 3, MaxNumSeqs: 4}},
 		{"exact", "T2", "gfx942", driver.HIP, engine.Settings{MaxNumBatchedTokens: 18}},
-		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
-			Dense: engine.DenseQ8, MaxNumBatchedTokens: 3, MaxLogits: 2}},
 		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Settings{Compute: engine.MX,
 			MaxNumBatchedTokens: 40, MaxLogits: 2, MaxNumSeqs: 2}},
 		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Settings{Compute: engine.Int8,
 			KVCacheDtype: "f32", MaxNumBatchedTokens: 2}},
 		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Settings{Deterministic: true,
 			KVCacheDtype: "bf16", MaxNumBatchedTokens: 17, MaxLogits: 1}},
-	} {
+	}) {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
 			ckpt, err := checkpoint.Open(testdata + x.model + "/checkpoint")

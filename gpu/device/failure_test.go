@@ -2,7 +2,6 @@ package device
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -67,9 +66,22 @@ func frees(name string) bool {
 	return false
 }
 
-// TestEveryCallFails: each function the driver has, at its first call, one in the middle and its
-// last; with OSSRUN_LONG, every single call.
+// TestEveryCallFails: each function the driver has, at its last call, in the step gpu also at its
+// first and one in the middle.
 func TestEveryCallFails(t *testing.T) {
+	everyCallFails(t, func(calls []int) []int {
+		n := len(calls)
+		return slices.Compact(drivertest.Some(1, []int{calls[n-1], calls[0], calls[n/2]}))
+	})
+}
+
+// TestEveryCallFailsLong: every single call.
+func TestEveryCallFailsLong(t *testing.T) {
+	drivertest.Long(t)
+	everyCallFails(t, func(calls []int) []int { return calls })
+}
+
+func everyCallFails(t *testing.T, some func(calls []int) []int) {
 	ckpt := tiny(t)
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
@@ -91,11 +103,7 @@ func TestEveryCallFails(t *testing.T) {
 			}
 			tried := 0
 			for name, calls := range at {
-				if os.Getenv("OSSRUN_LONG") == "" {
-					calls = slices.Compact([]int{calls[0], calls[len(calls)/2],
-						calls[len(calls)-1]})
-				}
-				for _, i := range calls {
+				for _, i := range some(calls) {
 					tried++
 					f.Restart()
 					f.FailCall("", i+1, 46)

@@ -2,7 +2,6 @@ package device
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,14 +19,6 @@ const testdata = "../../testdata/model/"
 
 // apis are both vendors' interfaces: the CUDA fake has warps of 32, the HIP fake of 64.
 var apis = []driver.API{driver.CUDA, driver.HIP}
-
-// long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
-func long(t testing.TB) {
-	t.Helper()
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("slow: set OSSRUN_LONG=1")
-	}
-}
 
 // open makes a device that the test closes; what is left of it then fails the test.
 func open(t testing.TB, api driver.API) (*Device, *drivertest.Fake) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -196,6 +197,7 @@ func near(t *testing.T, got, want []float32, bound float32) {
 // TestProve: on warps of 64, with the unit for MXFP4, every variant is right, and all that the card
 // has are tried. TestWrongKernels is the same on warps of 32 with warpgroups.
 func TestProve(t *testing.T) {
+	drivertest.Long(t)
 	dev, f := openWith(t, driver.HIP, Options{Arch: "gfx950", DecodeKernel: DecodePersistent})
 	f.Multiprocessors(3)
 	proofs, err := dev.Prove(t.Context(), func(x Trial) { t.Logf("%+v", x) })
@@ -230,6 +232,7 @@ func variantsWithout(suffix string) []Variant {
 // TestWrongKernels: kernels that compute something else are found, named and taken out of use; the
 // next best way takes their place, and the reference kernels where there is none.
 func TestWrongKernels(t *testing.T) {
+	drivertest.Long(t)
 	dev, _ := open(t, driver.CUDA)
 	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16",
 		"prefill_linear_3": "prefill_linear_1", "prefill_gate_up_wgmma": "prefill_gate_up_1",
@@ -278,11 +281,11 @@ func TestDispatch(t *testing.T) {
 	dense := "norm prefill_linear_1 prefill_linear_1 prefill_linear_1" + attention +
 		"prefill_linear_1 decode_route route_group "
 	for _, x := range []struct{ arch, compute, want string }{
-		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_90", engine.Rounded, "norm round_rows prefill_linear_wgmma" + attention +
 			"round_rows prefill_linear_wgmma decode_route route_group " +
 			"round_rows prefill_gate_up_wgmma round_rows prefill_down_wgmma combine"},
+		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_100", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_120", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_120", engine.MX, dense +

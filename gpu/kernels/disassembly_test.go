@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // What a step of many rows launches on every architecture, and the instruction of the matrix unit
@@ -121,10 +122,10 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 }
 
 // The units in the machine's own words: code objects by LLVM's disassembler, cubins by NVIDIA's,
-// and text that has no cubin through its assembler. ptxas.sh brings both, runs this and lets no
-// part be skipped.
+// and text that has no cubin through its assembler. ptxas.sh brings both; CI's step gpu runs this
+// and lets no part be skipped.
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for _, a := range Archs {
 		t.Run(a.Name, func(t *testing.T) {
 			dense, experts, attention := matrixKernels(a.target())
@@ -160,6 +161,7 @@ var genericLoad = regexp.MustCompile(`\sLD(\.[A-Z0-9]+)* R.*`)
 // go to lanes of vector registers stay in the register file: a kernel that has no memory of its own
 // spills none to it.
 func TestCodeObjectsDoNotSpill(t *testing.T) {
+	drivertest.Long(t)
 	readelf := tool(t, "llvm-readelf-22")
 	for _, a := range Archs {
 		if a.Vendor != AMD {

@@ -8,31 +8,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // Every kernel runs by emulation against the reference of kerneltest, in both sizes of warp and in
 // every layout of matrix fragments. The cases are written in C++; each becomes a subtest of its own
 // here.
 func TestEmulation(t *testing.T) {
-	wide := someCases // CI's step gpu-images has all of them
-	if os.Getenv("OSSRUN_LONG") != "" {
-		wide = nil
-	}
-	for _, layout := range []struct {
-		name  string
-		words []string // of the cases to run; none: all
-		files string   // of the kernels; none: all
-	}{{"nv", nil, ""}, {"cdna", wide, ""}, {"gfx11", []string{"matrix"},
-		"matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"},
-		{"gfx12", []string{"matrix"},
-			"matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
-		t.Run(layout.name, func(t *testing.T) {
-			var environment []string
-			if layout.files != "" {
-				environment = []string{"KERNELS=" + layout.files}
-			}
-			kernelCases(t, environment, append([]string{layout.name}, layout.words...))
-		})
+	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}
+	for _, x := range drivertest.Some(1, []struct {
+		name        string
+		environment []string
+		args        []string
+	}{{"some", nil, append([]string{"nv"}, someCases...)}, {"nv", nil, []string{"nv"}},
+		{"cdna", nil, []string{"cdna"}}, {"gfx11", matrix, []string{"gfx11", "matrix"}},
+		{"gfx12", matrix, []string{"gfx12", "matrix"}}}) {
+		t.Run(x.name, func(t *testing.T) { kernelCases(t, x.environment, x.args) })
 	}
 }
 
@@ -43,9 +35,9 @@ var someCases = []string{"attend_f8", "attend_bf16", "attend_window", "matrix", 
 	"embed", "edit", "quantize", "step_one", "step_bf16"}
 
 // The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):
-// some cases of every kernel. CI's step gpu-images runs it, .ci/long gpu-isa has all of them.
+// some cases of every kernel. CI's step gpu runs it, .ci/long gpu-isa has all of them.
 func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for _, a := range Archs {
 		if !a.HasText() {
 			continue
@@ -66,9 +58,9 @@ func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 }
 
 // Shipped code objects of AMD's likewise (kerneltest/amd.h), one with waves of 64 and one of 32:
-// CI's step gpu-images runs it, .ci/long gpu-isa amd has all of them.
+// CI's step gpu runs it, .ci/long gpu-isa amd has all of them.
 func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for name, layout := range map[string]string{"gfx942": "cdna", "gfx1201": "gfx12"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
@@ -97,7 +89,7 @@ func readImage(t *testing.T, name string) string {
 // An image without a wait, a write-back or the emptying of a cache is wrong there, and what the
 // interpreter does not know is an error.
 func TestAMDInterpreterNotices(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	texts := map[string]string{}
 	for _, c := range []struct{ image, layout, without, instead, cases, says string }{
 		{"gfx1201", "gfx12", "s_wait_loadcnt 0x0", "s_nop 0", "norm_small", "FAIL norm_small"},
@@ -153,12 +145,4 @@ func kernelCases(t *testing.T, environment, args []string) (said []string) {
 		t.Error("no case ran")
 	}
 	return said
-}
-
-// long skips a test that CI's step gpu-images runs, unless OSSRUN_LONG asks for it.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("ten to twenty seconds of a processor: set OSSRUN_LONG=1")
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // What blocks of AMD's cards tell each other goes through caches that only instructions keep in
@@ -73,6 +75,7 @@ func unfenced(all []string, invalidate string) string {
 }
 
 func TestDisassemblyFencesBlocks(t *testing.T) {
+	drivertest.Long(t)
 	for _, a := range Archs {
 		if a.Vendor != AMD {
 			continue

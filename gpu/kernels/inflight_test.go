@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // Decode's time is the memory's, and memory is only busy while enough is asked for. What a lane has
@@ -34,9 +36,9 @@ var asking = []struct {
 	{"decode_attend_f8", 2, 8, 4},
 }
 
-// TestDisassemblyKeepsLoadsUnderWay is run by ptxas.sh, as the other tests of disassembly are.
+// TestDisassemblyKeepsLoadsUnderWay is run by CI's step gpu, as the other tests of disassembly are.
 func TestDisassemblyKeepsLoadsUnderWay(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	var names []string
 	for _, x := range asking {
 		names = append(names, x.kernel)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 )
 
 // noticedWaits is how many percent of the waits of an image must be noticed where they are taken
@@ -20,7 +21,7 @@ const noticedWaits = 95
 // are told of; and the reading notices where it would not. Run by ptxas.sh, as the other tests of
 // disassembly are.
 func TestDisassemblyWaits(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	objdump := tool(t, "llvm-objdump-22")
 	for _, a := range Archs {
 		if a.Vendor != AMD {

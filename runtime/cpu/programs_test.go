@@ -8,15 +8,23 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// TestPrograms: whole models; on a CPU nothing may change a bit. The plain loops, which are slow,
-// go through one of the nine; CI's step long-forms has all.
+// TestPrograms: whole models; on a CPU nothing may change a bit.
 func TestPrograms(t *testing.T) {
-	for _, isa := range isas {
-		for threads := 1; threads <= 3; threads++ {
-			for _, mode := range [][3]string{{engine.Exact, engine.DenseBF16},
-				{engine.Int8, engine.DenseBF16}, {engine.Int8, engine.DenseQ8, engine.KVFP8}} {
-				t.Run(fmt.Sprintf("%s/%d threads/%s %s %s", isa, threads, mode[0], mode[1],
-					mode[2]), func(t *testing.T) {
+	for _, isa := range isas[1:] {
+		programs(t, isa)
+	}
+}
+
+// TestPlainPrograms: the plain loops, which are slow, go through one of the nine; CI's step
+// long-forms has all.
+func TestPlainPrograms(t *testing.T) { programs(t, isas[0]) }
+
+func programs(t *testing.T, isa string) {
+	for threads := 1; threads <= 3; threads++ {
+		for _, mode := range [][3]string{{engine.Exact, engine.DenseBF16},
+			{engine.Int8, engine.DenseBF16}, {engine.Int8, engine.DenseQ8, engine.KVFP8}} {
+			t.Run(fmt.Sprintf("%s/%d threads/%s %s %s", isa, threads, mode[0], mode[1], mode[2]),
+				func(t *testing.T) {
 					needISA(t, isa)
 					if isa == "scalar" && (threads != 2 || mode[0] != engine.Exact) {
 						long(t)
@@ -33,7 +41,6 @@ func TestPrograms(t *testing.T) {
 						})
 					}
 				})
-			}
 		}
 	}
 }

@@ -1,13 +1,12 @@
 // Drafts on a card, emulated: the texts are those that it gives without, where a row has the same
 // bits in the steps of both: in steps of few rows, or in all where it is deterministic. CI's step
-// long-forms (OSSRUN_LONG) has the second and longer texts.
+// gpu runs it.
 
 package sched
 
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -20,9 +19,7 @@ import (
 )
 
 func TestDraftsOnAGPU(t *testing.T) {
-	if testing.Short() {
-		t.Skip("emulated kernels take long under the race detector")
-	}
+	drivertest.Long(t)
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 64 << 30})
 	if err != nil {
@@ -36,10 +33,7 @@ func TestDraftsOnAGPU(t *testing.T) {
 	defer dev.Close()
 	_, ckpt, cases := goldenT1(t)
 	at := slices.IndexFunc(cases, func(c golden.Case) bool { return len(c.Tokens) == 31 })
-	kinds, most := 4, 10
-	if os.Getenv("OSSRUN_LONG") != "" {
-		kinds, most = 8, 40
-	}
+	const kinds, most = 8, 40
 	var requests []TokenRequest
 	for k := range kinds {
 		p := sample.Params{Temperature: 1, TopP: 1, Seed: uint64(k), Logprobs: k - 3}
@@ -65,9 +59,6 @@ func TestDraftsOnAGPU(t *testing.T) {
 		{"deterministic", engine.Settings{MaxNumSeqs: 6, Deterministic: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.s.Deterministic && os.Getenv("OSSRUN_LONG") == "" {
-				t.Skip("slow: set OSSRUN_LONG=1")
-			}
 			c.s.Pages, c.s.MaxNumBatchedTokens = 64, 32
 			run := func(o Options) (texts [][]Token, stats Stats) {
 				s, end := real(t, dev, ckpt, o)

@@ -15,6 +15,7 @@ import (
 // TestBenchOnAGPU: the engine's bench goes to its end on a GPU, by emulation, with the share of
 // what its memory copies and with a prediction. Its figures are those of the emulation.
 func TestBenchOnAGPU(t *testing.T) {
+	drivertest.Long(t)
 	drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake H100", Major: 9,
 		Memory: 16 << 30})
 	on, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})

@@ -21,6 +21,7 @@ import (
 // TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures
 // are those of an emulation.
 func TestSelftestGPU(t *testing.T) {
+	drivertest.Long(t)
 	drivertest.Use(t, drivertest.Machine{Devices: 1, Name: "Fake H100", Major: 9, Memory: 64 << 20})
 	dev, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})
 	if err != nil {

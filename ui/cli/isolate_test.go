@@ -189,33 +189,24 @@ func (s *isolatedServer) complete(t *testing.T, tokens int, stream bool) *http.R
 	return r
 }
 
-// TestKilledWorkerOfAServer: kill -9 of the worker ends the running request with an error that says
-// so; the next one is answered, by a new worker, with what the first would have been.
-func TestKilledWorkerOfAServer(t *testing.T) {
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("the whole vocabulary by emulation takes seconds a token: set OSSRUN_LONG=1")
-	}
-	killTheWorker(t, startIsolated(t))
-}
-
 // TestIsolatedPlan: the worker of a server holds GPU and CPU where --cpu-experts asks for it; the
 // plan is told, and again when the worker was killed.
 func TestIsolatedPlan(t *testing.T) {
+	drivertest.Long(t)
 	s := startIsolated(t, "--cpu-experts", "1")
 	if said := s.said(); !strings.Contains(said, "layers 0-1 on GPU 0") ||
 		!strings.Contains(said, "experts of 1 of them on the CPU") {
 		t.Errorf("the plan is not told:\n%s", said)
 	}
-	s.worker(t)
-	if os.Getenv("OSSRUN_LONG") != "" {
-		killTheWorker(t, s)
-		if n := strings.Count(s.said(), "experts of 1 of them on the CPU"); n != 2 {
-			t.Errorf("%d plans are told, not 2:\n%s", n, s.said())
-		}
+	killTheWorker(t, s)
+	if n := strings.Count(s.said(), "experts of 1 of them on the CPU"); n != 2 {
+		t.Errorf("%d plans are told, not 2:\n%s", n, s.said())
 	}
 }
 
-// killTheWorker is the check for a server whose worker is one of its children.
+// killTheWorker is the check for a server whose worker is one of its children: kill -9 of the
+// worker ends the running request with an error that says so; a new worker answers the next one
+// with what the first would have been.
 func killTheWorker(t *testing.T, s *isolatedServer) {
 	read := func(r *http.Response) string {
 		defer r.Body.Close()

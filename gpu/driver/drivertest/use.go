@@ -3,6 +3,7 @@ package drivertest
 // A machine for tests that open GPUs as the program does, by the driver library's name.
 
 import (
+	"os"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -29,3 +30,23 @@ func Use(t testing.TB, m Machine) *Fake {
 	})
 	return f
 }
+
+// Long skips a test that takes its time by emulation, unless OSSRUN_LONG asks for it. CI's step gpu
+// names it, or its name ends in Long: then .ci/long alone runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if !long() {
+		t.Skip("slow by emulation: set OSSRUN_LONG=1")
+	}
+}
+
+// Some are the first n of a test's cases; all of them with OSSRUN_LONG, as in CI's step gpu, which
+// names the test.
+func Some[T any](n int, cases []T) []T {
+	if long() {
+		return cases
+	}
+	return cases[:n]
+}
+
+func long() bool { return os.Getenv("OSSRUN_LONG") != "" }
