@@ -316,10 +316,13 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 // step seems to take.
 func TestSharedInterleavings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	preempted := uint64(0)
-	for range 60 {
+	preempted, scenarios := 0, 60
+	if testing.Short() {
+		scenarios = 30
+	}
+	for range scenarios {
 		shares := []*Share{{}, {}, {Client: "a"}, {Client: "a"}, {Client: "b"}}
-		preempted += scenarioOn(t, rng, func(o *Options, _ *guesses, jobs []*job) {
+		preempted += int(scenarioOn(t, rng, func(o *Options, _ *guesses, jobs []*job) {
 			var clock atomic.Int64
 			o.now = func() time.Time {
 				n := clock.Add(1)
@@ -328,9 +331,9 @@ func TestSharedInterleavings(t *testing.T) {
 			for _, j := range jobs {
 				j.request.Share = shares[rng.IntN(len(shares))]
 			}
-		}, func(e *simtest.Engine) StepEngine { return e }).Preemptions
+		}, func(e *simtest.Engine) StepEngine { return e }).Preemptions)
 	}
-	if preempted < 30 {
+	if preempted < scenarios/2 {
 		t.Errorf("%d were preempted: the scenarios do not test enough", preempted)
 	}
 }
@@ -340,7 +343,7 @@ func TestInterleavings(t *testing.T) {
 	var all Stats
 	scenarios := uint64(200)
 	if testing.Short() { // with the race detector each takes ten times as long
-		scenarios = 60
+		scenarios = 40
 	}
 	for range scenarios {
 		stats := scenario(t, rng)
