@@ -86,6 +86,7 @@ func TestPromptsAreNotGuessed(t *testing.T) {
 	names := withKeys(t, &n, session.NewStore())
 	n.add(t, "alice", nil)
 	n.add(t, "mallory", nil)
+	all := live(t, engine.Settings{})
 	for name, c := range map[string]struct {
 		change        []func(*openai.Options)
 		victim, thief who
@@ -109,9 +110,9 @@ func TestPromptsAreNotGuessed(t *testing.T) {
 			who{salt: "192.168.7.2\n"}, "/v1/completions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := live(t, engine.Settings{}, c.change...)
+			p := all.port(t, c.change...)
 			for _, byTime := range []bool{false, true} {
-				known := fmt.Sprint(byTime, " are the words of my safe, which are")
+				known := fmt.Sprint(name, byTime, " are the words of my safe, which are")
 				p.ask(c.victim, c.path, known+secret+" and that is all.")
 				if found := p.guess(c.thief, c.path, known, byTime); found != "" &&
 					strings.HasPrefix(secret, found) {
@@ -124,6 +125,7 @@ func TestPromptsAreNotGuessed(t *testing.T) {
 
 // The attack is one: by the same client, whose own prompts these are, it finds every word.
 func TestOwnPromptsAreRemembered(t *testing.T) {
+	all := live(t, engine.Settings{})
 	for name, c := range map[string]struct{ first, second who }{
 		"one address":   {who{from: "192.168.7.2:40000"}, who{from: "192.168.7.2:50000"}},
 		"this machine":  {who{from: "127.0.0.1:40000"}, who{from: "[::1]:40000"}},
@@ -131,10 +133,10 @@ func TestOwnPromptsAreRemembered(t *testing.T) {
 		"one salt":      {who{salt: "a"}, who{salt: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := live(t, engine.Settings{})
+			p := all.port(t)
 			for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
 				for _, byTime := range []bool{false, true} {
-					known := fmt.Sprint(byTime, " are the words of my safe, which are")
+					known := fmt.Sprint(name, byTime, " are the words of my safe, which are")
 					p.ask(c.first, path, known+secret+" and that is all.")
 					if found := p.guess(c.second, path, known, byTime); found != secret {
 						t.Errorf("%s, by time %v: found %q", path, byTime, found)

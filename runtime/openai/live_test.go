@@ -126,6 +126,7 @@ type livePort struct {
 	*httptest.Server
 	t     *testing.T
 	stage *stage
+	model *serve.Model
 	gone  chan struct{} // one for each request whose client the server has seen leave
 }
 
@@ -133,11 +134,20 @@ func live(t *testing.T, o engine.Settings, change ...func(*openai.Options)) *liv
 	t.Helper()
 	found := hosttest.Must(checkpoint.Resolve("demo"))(t)
 	dev := hosttest.Must(cpu.New(min(2, runtime.NumCPU())))(t)
-	p := &livePort{t: t, stage: &stage{Device: dev}, gone: make(chan struct{}, 100)}
+	on := &stage{Device: dev}
 	if o.MaxModelLen == 0 {
 		o.MaxModelLen = 4096
 	}
-	m := hosttest.Must(serve.LoadOn(found, engine.On(p.stage), o))(t)
+	m := hosttest.Must(serve.LoadOn(found, engine.On(on), o))(t)
+	t.Cleanup(func() { hosttest.Check(t, m.Close()) })
+	return (&livePort{stage: on, model: m}).port(t, change...)
+}
+
+// port is another port over the same model, which keeps what it remembers.
+func (p *livePort) port(t *testing.T, change ...func(*openai.Options)) *livePort {
+	t.Helper()
+	m := p.model
+	p = &livePort{t: t, stage: p.stage, model: m, gone: make(chan struct{}, 100)}
 	options := openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo")}}
 	for _, c := range change {
 		c(&options)
@@ -158,9 +168,6 @@ func live(t *testing.T, o engine.Settings, change ...func(*openai.Options)) *liv
 		p.stage.free()
 		p.Close()
 		http.DefaultClient.CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return p
 }
