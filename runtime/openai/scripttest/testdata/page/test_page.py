@@ -18,14 +18,15 @@ from playwright.sync_api import expect
 ROOT = os.environ["BASE_URL"].removesuffix("/v1") + "/"
 KEY = os.environ.get("API_KEY", "")
 SHOTS = os.environ.get("SHOTS", "")
-expect.set_options(timeout=15_000)  # a busy machine
+HANGS = 120_000  # every limit: what is waited for is an event
+expect.set_options(timeout=HANGS)
 
 
 @pytest.fixture(params=[{}])
 def page(browser, request):
     context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}, **request.param})
     page = context.new_page()
-    page.set_default_timeout(15000)
+    page.set_default_timeout(HANGS)
     wrong = page.wrong = []
     page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "401" not in m.text else None)
     page.on("pageerror", lambda e: wrong.append(str(e)))
@@ -107,15 +108,14 @@ def test_markdown_is_nodes(page):
 
 
 def test_streams_and_stops(page):
-    # The thought takes three seconds, since expect looks once a second after its first looks.
-    thought = "I think for a while about this one. " * 16
-    ask(page, f"[[slow 20ms]] [[think {thought}]] [[loop la]]")
-    expect(page.locator("details[open] .thought")).to_contain_text("I think")
-    expect(page.locator("#send")).to_have_text("Stop")
-    shot(page, "streaming")
-    expect(page.locator(".model")).to_contain_text("la la la")
-    page.keyboard.press("Escape")
-    expect(answer(page)).to_contain_text("Stopped.")
+    # Neither ends by itself.
+    for script, shown in {"[[loop I think]] [[say Never.]]": "details[open] .thought", "[[loop I think]]": ".model .text"}.items():
+        ask(page, "[[slow 20ms]] " + script)
+        expect(page.locator(shown).last).to_contain_text("I think I think")
+        expect(page.locator("#send")).to_have_text("Stop")
+        shot(page, "streaming")
+        page.keyboard.press("Escape")
+        expect(answer(page)).to_contain_text("Stopped.")
 
 
 def test_conversation_goes_on_and_is_kept(page):
@@ -156,10 +156,8 @@ def test_nothing_is_lost_before_another_answer_is_there(page, how):
         ask(page, "[[say Second.]]")
     if then in ("reload", "stop") and button == "Regenerate":
         expect(page.locator(".model")).to_contain_text("la la")
-        for _ in range(100):  # what has streamed is stored every two seconds
-            if page.evaluate(STORED) > 1:
-                break
-            page.wait_for_timeout(100)
+        stored = (page.evaluate(STORED) for _ in range(HANGS // 100) if page.wait_for_timeout(100) is None)
+        assert any(n > 1 for n in stored)  # what has streamed is stored every two seconds
     if then == "reload":
         page.reload()
     elif then in ("Escape", "stop"):
@@ -255,6 +253,9 @@ BOMBS = {
 }
 
 
+MOST = 50_000  # elements of an answer; the renderer stops at 20,000
+
+
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_answer_bricks_the_page(page, bomb):
     """It is drawn at every load, from the browser's storage; and a text behind it is still laid out."""
@@ -264,14 +265,14 @@ def test_no_answer_bricks_the_page(page, bomb):
                   [{"id": "c", "title": "t", "turns": [turn(text), turn("a **word**")]}])
     page.reload()
     expect(page.locator(".model strong").last).to_have_text("word")
-    took = page.evaluate("() => { const began = performance.now(); open(chat); return performance.now() - began; }")
-    assert took < 2000
+    made = page.evaluate("() => { open(chat); return document.querySelectorAll('.model *').length; }")
+    assert made < MOST, made
     assert len(page.locator(".model").first.text_content()) > 100
 
 
-# Lays texts of chance out for some seconds: pieces of Markdown, repeated and nested, cut anywhere, at the lengths where the
+# Lays so many texts of chance out, or for so many seconds: pieces of Markdown, repeated and nested, cut anywhere, at the lengths where the
 # renderer's bounds are. "\u5b57" is only ever a word of the text.
-CHANCE = """([seed, seconds]) => {
+CHANCE = """([seed, texts, seconds, most]) => {
   const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32, below = (n) => Math.floor(next() * n);
   const of = (list) => list[below(list.length)];
   const pieces = ["\u5b57", "\u5b57 \u5b57", "a", " ", "  ", "    ", "\\n", "\\n\\n", "\\t", "\\r", "*", "**", "***", "_", "`", "``", "# ", "###", "> ", ">", "- ", "* ", "1. ",
@@ -294,19 +295,11 @@ CHANCE = """([seed, seconds]) => {
   const allowed = new Set(["DIV", "P", "H1", "H2", "H3", "H4", "HR", "BLOCKQUOTE", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD", "UL", "OL", "LI", "PRE", "CODE", "BUTTON", "STRONG", "EM", "A", "SPAN", "H5",
     ..."math mrow mi mo mn mtext mspace msub msup msubsup munder mover munderover mfrac msqrt mroot mtable mtr mtd".split(" ")]);
   const words = (s) => s.split("\u5b57").length;
-  const timed = (t, from = performance.now()) => [rendered(t), performance.now() - from];
-  // a text of the most elements that there can be, which a slow or busy machine needs longer for
-  const most = Math.max(1000, 3 * timed("> - ***\\n".repeat(32000))[1]);
-  let tried = 0, slowest = 0;
-  for (const end = performance.now() + seconds * 1000; performance.now() < end; tried++) {
-    const began = seed, t = text(0), wrong = [];
-    let box, took = Infinity;
-    for (let again = 0, now; again < 3 && took > most; again++) { // the machine may have been busy
-      [box, now] = timed(t);
-      took = Math.min(took, now);
-    }
-    slowest = Math.max(slowest, took);
-    if (took > most) wrong.push("took " + took + " ms, with a bound of " + most);
+  let tried = 0, largest = 0;
+  for (const end = performance.now() + seconds * 1000; tried < texts || performance.now() < end; tried++) {
+    const began = seed, t = text(0), wrong = [], box = rendered(t), made = box.querySelectorAll("*").length;
+    largest = Math.max(largest, made);
+    if (made > most) wrong.push(made + " elements");
     for (const e of [box, ...box.querySelectorAll("*")]) {
       if (!allowed.has(e.nodeName)) wrong.push("a " + e.nodeName);
       for (const a of e.attributes) if (!["href", "target", "rel", "class", "type", "start", "tabindex", "aria-pressed", "display", "width", "accent", "stretchy"].includes(a.name)) wrong.push("the attribute " + a.name);
@@ -323,18 +316,18 @@ CHANCE = """([seed, seconds]) => {
     }
     if (wrong.length) return { began, tried, wrong: wrong.slice(0, 5), text: t.length > 600 ? t.slice(0, 300) + " ... " + t.slice(-300) : t, length: t.length };
   }
-  return { tried, slowest, most };
+  return { tried, largest };
 }"""
 
 
 def test_random_answers(page):
-    """PAGE_FUZZ=seconds for longer ones. Every text is laid out soon, from the elements that there are, and no word of it is lost."""
-    seconds = float(os.environ.get("PAGE_FUZZ", "10"))
-    seed = int(os.environ.get("PAGE_SEED", "1" if seconds <= 10 else str(random.randrange(2**32))))
-    found = page.evaluate(CHANCE, [seed, seconds])
+    """PAGE_FUZZ=seconds for more. Every text is laid out with few elements, of those that there are, and no word of it is lost."""
+    seconds = float(os.environ.get("PAGE_FUZZ", "0"))
+    seed = int(os.environ.get("PAGE_SEED", str(random.randrange(2**32)) if seconds else "1"))
+    found = page.evaluate(CHANCE, [seed, 100, seconds, MOST])
     print(found)
     assert "wrong" not in found, found
-    assert found["tried"] > 20 and page.evaluate("window.broken") is None
+    assert page.evaluate("window.broken") is None
 
 
 def test_the_key_ends_with_the_tab(browser):
