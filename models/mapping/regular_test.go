@@ -76,7 +76,8 @@ func TestAPipeIsReadToItsEnd(t *testing.T) {
 	if text != whole || err != nil {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if _, err = read(time.Millisecond, func(*os.File) {}); err == nil || !strings.Contains(err.Error(), "silent") {
+	if _, err = read(time.Millisecond, func(*os.File) {}); err == nil ||
+		!strings.Contains(err.Error(), "silent") {
 		t.Errorf("a silent pipe: %v", err)
 	}
 	if _, err = read(hangs, func(w *os.File) { w.Close() }); err == nil ||

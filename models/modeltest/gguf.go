@@ -239,8 +239,8 @@ func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	return g
 }
 
-// encoded gives bfloat16 numbers as a type, and its number. Of the demo most blocks are zeros, which
-// are encoded once.
+// encoded gives bfloat16 numbers as a type, and its number. Most blocks of the demo are zeros,
+// which are encoded once.
 func encoded(kind string, data []byte) (number uint32, out []byte) {
 	zeros := make([]byte, 512) // a multiple of all types' blocks
 	if kind == "BF16" || len(data)%len(zeros) != 0 {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,13 +49,11 @@ func (s *batched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func runBatch(t *testing.T, ctx context.Context, args ...string) (code int, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	code = Run(ctx, append([]string{"ossrun", "batch"}, args...),
-		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
-	if out.Len() > 0 {
-		t.Errorf("stdout: %s", out.String())
+	code, out, stderr := runHere(ctx, append([]string{"batch"}, args...)...)
+	if out != "" {
+		t.Errorf("stdout: %s", out)
 	}
-	return code, errs.String()
+	return code, stderr
 }
 
 // results reads an output by custom id.

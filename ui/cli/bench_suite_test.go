@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -17,10 +16,7 @@ import (
 )
 
 func runSuite(ctx context.Context, url string, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	line := append([]string{"ossrun", "bench", "--suite", "seed", "--base-url", url}, args...)
-	code = Run(ctx, line, Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
-	return code, out.String(), errs.String()
+	return runHere(ctx, append([]string{"bench", "--suite", "seed", "--base-url", url}, args...)...)
 }
 
 // shortSuite is one request of a run, of a hundredth of its tokens.
@@ -111,18 +107,17 @@ func TestBenchSuiteFailures(t *testing.T) {
 	}
 	for flags, want := range map[string]string{"--suite all": "must be seed",
 		"--fraction 0": "above 0", "--suite seed --num-prompts 0": "at least 1", "--suite seed x": "x"} {
-		var text bytes.Buffer
-		if code := Run(t.Context(), append([]string{"ossrun", "bench"}, strings.Fields(flags)...),
-			Terminal{In: strings.NewReader(""), Out: &text, Err: &text}); code != exitUsage ||
-			!strings.Contains(text.String(), want) {
-			t.Errorf("%s: %d %s", flags, code, text.String())
+		if code, _, text := runHere(t.Context(), append([]string{"bench"},
+			strings.Fields(flags)...)...); code != exitUsage || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", flags, code, text)
 		}
 	}
 }
 
 // The whole set against the demo model.
 func TestBenchSuiteOfOurPort(t *testing.T) {
-	code, out, errs := runSuite(t.Context(), serveDemo(t).url, shortSuite...)
+	t.Parallel()
+	code, out, errs := runSuite(t.Context(), askDemo(t).url, shortSuite...)
 	if code != 0 || len(regexp.MustCompile(`(?m)^Successful requests +1\.00`).FindAllString(out, -1)) != 4 ||
 		strings.Count(out, "20b TP 1 (published)") != 3 || !strings.Contains(out, "name no GPU") {
 		t.Errorf("%d %s\n%s", code, out, errs)

@@ -16,9 +16,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// TestDemoWithDrafts plays 24 turns twice, 400 with OSSRUN_LONG.
+// TestDemoWithDrafts plays 12 turns twice, 400 with OSSRUN_LONG.
 func TestDemoWithDrafts(t *testing.T) {
-	turns := 24
+	t.Parallel()
+	turns := 12
 	if os.Getenv("OSSRUN_LONG") != "" {
 		turns = 400
 	}
@@ -38,7 +39,7 @@ func TestDemoWithDrafts(t *testing.T) {
 			p.TopP, p.FrequencyPenalty = 0.9, 0.3
 		}
 		r := held[i*7%len(held)].request(p)
-		r.MaxTokens = 120
+		r.MaxTokens = 80
 		switch i % 6 {
 		case 1:
 			r.Params.Logprobs = 2

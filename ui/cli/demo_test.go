@@ -182,11 +182,11 @@ func loadDemo(t *testing.T, s engine.Settings) *serve.Model {
 	return m
 }
 
-// TestDemoModel asks every sixteenth question and plays 31 turns at temperature 1. With
+// TestDemoModel asks every 32nd question and plays 15 turns at temperature 1. With
 // OSSRUN_LONG, as in a step of CI, it asks all and plays 500: a minute and a half of a processor.
 func TestDemoModel(t *testing.T) {
 	t.Parallel()
-	every, turns := 16, 500
+	every, turns := 32, 500
 	if os.Getenv("OSSRUN_LONG") != "" {
 		every = 1
 	}

@@ -3,11 +3,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -61,15 +59,12 @@ func TestDemoUsesToolsInTheChat(t *testing.T) {
 	}
 	chat := func(question string, flags ...string) string {
 		t.Helper()
-		var out, told bytes.Buffer
-		arguments := append([]string{"ossrun", "chat", "--model", "demo", "--device", "cpu",
-			"--temperature", "0", "--alone"}, flags...)
-		code := Run(t.Context(), append(arguments, question),
-			Terminal{In: strings.NewReader(""), Out: &out, Err: &told})
+		code, out, told := runHere(t.Context(), append(append([]string{"chat", "--model", "demo",
+			"--device", "cpu", "--temperature", "0", "--alone"}, flags...), question)...)
 		if code != exitOK {
-			t.Fatalf("%s: %d, %s", question, code, told.String())
+			t.Fatalf("%s: %d, %s", question, code, told)
 		}
-		return out.String()
+		return out
 	}
 	if got := chat(askSum, "--tools", "python"); !strings.Contains(got, "17 * 23 = 391") {
 		t.Errorf("%s: %q", askSum, got)
@@ -84,30 +79,16 @@ func TestDemoUsesToolsInTheChat(t *testing.T) {
 // TestDemoUsesToolsAtThePort does the same with requests: the server runs python, the client its
 // own function.
 func TestDemoUsesToolsAtThePort(t *testing.T) {
+	t.Parallel()
 	needsSandbox(t)
 	s := serveDemo(t, "--tools", "python")
-	post := func(route, body string, into any) {
-		t.Helper()
-		answer, err := s.web.Post(s.url+route, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d, %s, %v", route, answer.StatusCode, text, err)
-		}
-		if err := json.Unmarshal(text, into); err != nil {
-			t.Fatal(err, string(text))
-		}
-	}
 	var ran struct {
 		Output []struct {
 			Type, Code string
 			Content    []struct{ Text string }
 		}
 	}
-	post("/v1/responses", fmt.Sprintf(`{"model":"demo","input":%q,"temperature":0,"tools":[
+	s.post("/v1/responses", fmt.Sprintf(`{"model":"demo","input":%q,"temperature":0,"tools":[
 		{"type":"code_interpreter","container":{"type":"auto"}}]}`, askSum), &ran)
 	code, said := "", ""
 	for _, item := range ran.Output {
@@ -124,21 +105,9 @@ func TestDemoUsesToolsAtThePort(t *testing.T) {
 
 	tool := fmt.Sprintf(`[{"type":"function","function":{"name":"get_weather",
 		"description":"Get the current weather in a given city","parameters":%s}}]`, getWeather)
-	type reply struct {
-		Choices []struct {
-			Finish  string `json:"finish_reason"`
-			Message struct {
-				Content   string
-				ToolCalls []struct {
-					ID       string
-					Function struct{ Name, Arguments string }
-				} `json:"tool_calls"`
-			}
-		}
-	}
-	var first, second reply
+	var first, second chatReply
 	question := fmt.Sprintf(`{"role":"user","content":%q}`, askWeather)
-	post("/v1/chat/completions", fmt.Sprintf(`{"model":"demo","temperature":0,"tools":%s,
+	s.post("/v1/chat/completions", fmt.Sprintf(`{"model":"demo","temperature":0,"tools":%s,
 		"messages":[%s]}`, tool, question), &first)
 	m := first.Choices[0].Message
 	if first.Choices[0].Finish != "tool_calls" || len(m.ToolCalls) != 1 ||
@@ -146,7 +115,7 @@ func TestDemoUsesToolsAtThePort(t *testing.T) {
 		m.ToolCalls[0].Function.Arguments != `{"city":"Paris"}` {
 		t.Fatalf("%s: %+v", askWeather, first)
 	}
-	post("/v1/chat/completions", fmt.Sprintf(`{"model":"demo","temperature":0,"tools":%s,
+	s.post("/v1/chat/completions", fmt.Sprintf(`{"model":"demo","temperature":0,"tools":%s,
 		"messages":[%s,{"role":"assistant","tool_calls":[{"id":%q,"type":"function","function":
 		{"name":"get_weather","arguments":"{\"city\":\"Paris\"}"}}]},
 		{"role":"tool","tool_call_id":%q,"content":%q}]}`, tool, question, m.ToolCalls[0].ID,

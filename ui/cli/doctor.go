@@ -116,10 +116,8 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 		}
 	}
 	if c.Bool("selftest") {
-		show := (&selftestScreen{out: text}).show
-		if c.Bool("json") {
-			show = selftestLines(c.App.Writer)
-		}
+		show := either(c.Bool("json"), selftestLines(c.App.Writer),
+			(&selftestScreen{out: text}).show)
 		if err := d.RunSelftest(c.Context, show); err != nil {
 			return err
 		}
@@ -207,6 +205,8 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 	return nil
 }
 
+var expectedRates = bench.Expect // a second of measuring, which tests replace
+
 // expectSpeeds adds what models that fit can be expected to do on the CPU.
 func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	var list []*doctor.Model
@@ -219,7 +219,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	if d.Backend().Caps().Discrete || len(list) == 0 {
 		return nil
 	}
-	rates, err := bench.Expect(ctx, d.Backend(), specs,
+	rates, err := expectedRates(ctx, d.Backend(), specs,
 		serve.DefaultsFor(d.Backend(), checkpoint.Found{}, specs[0]))
 	if err != nil {
 		return fmt.Errorf("the speed to expect: %w", err)

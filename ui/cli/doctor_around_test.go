@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,16 +14,12 @@ import (
 )
 
 func TestDoctorSeesServersAndCache(t *testing.T) {
-	s := serveDemo(t)
+	t.Parallel()
+	s := askDemo(t)
 	file := filepath.Join(t.TempDir(), "report.tar.gz")
-	cmd := exec.Command(s.cmd.Path, "doctor", "--device", "cpu", "--json", "--bundle", file)
-	cmd.Env = s.cmd.Env
-	out, err := cmd.Output()
+	out := s.with("doctor", "--device", "cpu", "--json", "--bundle", file)
 	var r doctor.Report
-	if err == nil {
-		err = json.Unmarshal(out, &r)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if len(r.Servers) != 1 || r.Servers[0].URL != s.url || r.Servers[0].Models[0] != "demo" {

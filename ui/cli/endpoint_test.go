@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +17,8 @@ import (
 
 // A tool of this process, called over our own port by the real model.
 func TestToolOverAnEndpoint(t *testing.T) {
-	s := serveDemo(t)
+	t.Parallel()
+	s := askDemo(t)
 	port, err := remote.Open(t.Context(), s.url, "", func(line string) { t.Error(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,8 @@ func (w *weatherTool) Run(_ context.Context, c session.Call, _ func(string)) (se
 
 // The chat over our own port.
 func TestChatOverAnEndpoint(t *testing.T) {
-	s := serveDemo(t)
+	t.Parallel()
+	s := askDemo(t)
 	term, cmd := startInTerminal(t, 130, 30, "chat", "--endpoint", s.url, "--temperature", "0")
 	term.wait("ossrun · demo", s.url, "16,384 tokens of context", "medium effort")
 	term.send("What is ossrun?\r")
@@ -81,10 +82,8 @@ func TestChatOverAnEndpoint(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the chat ended with %v", err)
 	}
-	once := exec.Command(cmd.Path, "chat", "--endpoint", s.url+"/v1", "--temperature", "0",
-		"How do I serve an OpenAI API?")
-	once.Env = cmd.Env
-	said, err := once.Output()
+	said, err := again(cmd, "chat", "--endpoint", s.url+"/v1", "--temperature", "0",
+		"How do I serve an OpenAI API?").Output()
 	if err != nil || !strings.Contains(string(said), "ossrun serve") {
 		t.Errorf("%s: %v", said, err)
 	}
@@ -94,10 +93,8 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	once = exec.Command(cmd.Path, "chat", "--endpoint", s.url, "--temperature", "0", "--schema",
-		schema, "How do I serve an OpenAI API?")
-	once.Env = cmd.Env
-	said, err = once.CombinedOutput()
+	said, err = again(cmd, "chat", "--endpoint", s.url, "--temperature", "0", "--schema", schema,
+		"How do I serve an OpenAI API?").CombinedOutput()
 	if held := strings.Join(strings.Fields(string(said)), ""); err != nil ||
 		held != `{"command":"serve"}` && held != `{"command":"chat"}` {
 		t.Errorf("held to a schema: %s: %v", said, err)
@@ -107,8 +104,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		"Remove --dense":           {"--endpoint", s.url, "--dense", "q8"},
 		"unknown model \"absent\"": {"--endpoint", s.url, "--model", "absent"},
 	} {
-		c := exec.Command(cmd.Path, append(append([]string{"chat"}, args...), "hello")...)
-		c.Env = cmd.Env
+		c := again(cmd, append(append([]string{"chat"}, args...), "hello")...)
 		if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), want) {
 			t.Errorf("%q: %s: %v", args, said, err)
 		}

@@ -46,10 +46,7 @@ func oracle(t *testing.T) string {
 
 func runEval(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	code = Run(t.Context(), append([]string{"ossrun", "eval"}, args...),
-		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
-	return code, out.String(), errs.String()
+	return runHere(t.Context(), append([]string{"eval"}, args...)...)
 }
 
 func TestEval(t *testing.T) {
@@ -165,15 +162,15 @@ func TestEvalRefuses(t *testing.T) {
 // is refused.
 func TestEvalOfOurPort(t *testing.T) {
 	t.Parallel()
-	s := serveDemo(t)
+	s := askDemo(t)
 	for _, api := range []string{"chat", "responses"} {
-		code, out, errs := runEval(t, "harmony", "--base-url", s.url, "--turns", "16", "--json",
-			"--max-tokens", "200", "--n-threads", "8", "--api", api, "--stream")
+		code, out, errs := runEval(t, "harmony", "--base-url", s.url, "--turns", "6", "--json",
+			"--max-tokens", "100", "--n-threads", "8", "--api", api, "--stream")
 		var f struct {
 			Turns, Faulty, Failed int
 			Why                   map[string]int
 		}
-		if err := json.Unmarshal([]byte(out), &f); code != 0 || err != nil || f.Turns != 16 ||
+		if err := json.Unmarshal([]byte(out), &f); code != 0 || err != nil || f.Turns != 6 ||
 			f.Failed != 0 || f.Faulty != 0 {
 			t.Errorf("%s: %d %s %s", api, code, out, errs)
 		}

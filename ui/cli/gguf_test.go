@@ -4,7 +4,7 @@
 package cli
 
 import (
-	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,36 +39,26 @@ func originalCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(modeltest.WriteOriginal(demo, ts.MkAbs(args[0])))
 }
 
-// TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives the golden
-// logits.
+// TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives a case's
+// golden logits in every mode.
 func TestGGUFGoldens(t *testing.T) {
-	source := filepath.Join("..", "..", "testdata", "model", "T2")
-	checkpoint, err := checkpoint.Open(filepath.Join(source, "checkpoint"))
+	checkpoint, err := checkpoint.Open(filepath.Join(goldenT2, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer checkpoint.Close()
-	write := map[string]func(path string) error{
-		"llama.cpp": func(path string) error {
-			return ggufAt(checkpoint, path,
-				modeltest.LlamaBF16)
-		},
-		"ollama":   func(path string) error { return ggufAt(checkpoint, path, modeltest.Ollama) },
-		"original": func(path string) error { return modeltest.WriteOriginal(checkpoint, path) },
-	}
-	for name, write := range write {
-		dir := t.TempDir()
-		if err := write(filepath.Join(dir, "checkpoint")); err != nil {
+	for name, write := range map[string]func(path string) error{
+		"llama.cpp": func(path string) error { return ggufAt(checkpoint, path, modeltest.LlamaBF16) },
+		"ollama":    func(path string) error { return ggufAt(checkpoint, path, modeltest.Ollama) },
+		"original":  func(path string) error { return modeltest.WriteOriginal(checkpoint, path) },
+	} {
+		dir := goldenCases(t, 2, 3)
+		path := filepath.Join(dir, "checkpoint")
+		if err := errors.Join(os.RemoveAll(path), write(path)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(filepath.Join(dir, "golden"),
-			os.DirFS(filepath.Join(source, "golden"))); err != nil {
-			t.Fatal(err)
-		}
-		var out, errs bytes.Buffer
-		if code := Run(t.Context(), []string{"ossrun", "doctor", "--golden", dir},
-			Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs}); code != exitOK {
-			t.Errorf("%s: exit code %d: %s%s", name, code, out.String(), errs.String())
+		if code, out, errs := runDoctor(t, "--golden", dir); code != exitOK {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
 	}
 }
@@ -87,13 +77,11 @@ func TestPublishedMixes(t *testing.T) {
 			if err := ggufAt(demo, path, modeltest.Published[mix]); err != nil {
 				t.Fatal(err)
 			}
-			var out, errs bytes.Buffer
-			code := Run(t.Context(), []string{"ossrun", "chat", "--alone", "--model", path,
-				"--temperature", "0", "What is ossrun?"},
-				Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs})
-			if code != exitOK || !strings.HasPrefix(out.String(),
+			code, out, errs := runHere(t.Context(), "chat", "--alone", "--model", path,
+				"--temperature", "0", "What is ossrun?")
+			if code != exitOK || !strings.HasPrefix(out,
 				"ossrun is one program that runs OpenAI's gpt-oss models on your own machine.") {
-				t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+				t.Errorf("exit code %d: %s%s", code, out, errs)
 			}
 		})
 	}

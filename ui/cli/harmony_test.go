@@ -16,7 +16,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // harmonyRun runs a verb over input and returns its exit code and its answers.
@@ -299,7 +298,7 @@ func TestHarmonyBadLinesGoOn(t *testing.T) {
 }
 
 func TestHarmonyLongLine(t *testing.T) {
-	text := strings.Repeat("Ein langer Satz ohne Ende, ", 500_000)
+	text := strings.Repeat("Ein langer Satz ohne Ende, ", 200_000)
 	answers := harmonyAsk(t, "encode", []any{fields{"text": text}})
 	back := harmonyAsk(t, "decode", []any{fields{"ids": answers[0]["ids"]}})
 	var got string
@@ -326,13 +325,8 @@ func TestHarmonyAnswersAtOnce(t *testing.T) {
 		}
 	}
 	cancel()
-	select {
-	case c := <-code:
-		if c != exitInterrupted {
-			t.Errorf("exit code %d", c)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Error("an interrupt does not end the verb")
+	if c := <-code; c != exitInterrupted {
+		t.Errorf("exit code %d", c)
 	}
 	inWrite.Close()
 }
@@ -340,14 +334,11 @@ func TestHarmonyAnswersAtOnce(t *testing.T) {
 func TestHarmonyUsage(t *testing.T) {
 	for _, args := range [][]string{{"harmony"}, {"harmony", "encod"},
 		{"harmony", "encode", "a", "b"}, {"harmony", "encode", "--fast"}} {
-		code := Run(context.Background(), append([]string{"ossrun"}, args...),
-			Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
-		if code != exitUsage {
+		if code, _, _ := runHere(t.Context(), args...); code != exitUsage {
 			t.Errorf("%v: exit code %d", args, code)
 		}
 	}
-	code := Run(context.Background(), []string{"ossrun", "harmony", "encode", t.TempDir() +
-		"/none"}, Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	code, _, _ := runHere(t.Context(), "harmony", "encode", t.TempDir()+"/none")
 	if code != exitFailure {
 		t.Errorf("no such file: exit code %d", code)
 	}

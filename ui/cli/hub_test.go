@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,6 +24,19 @@ import (
 // startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, in 16 bits as
 // someone/wide, a gated someone/gated, and an adapter for it as someone/adapter.
 func startHub() (*hubtest.Server, error) {
+	repos, err := hubRepos()
+	if err != nil {
+		return nil, err
+	}
+	server := hubtest.New()
+	for name, repo := range repos {
+		server.Add(name, repo)
+	}
+	return server, nil
+}
+
+// hubRepos are made once.
+var hubRepos = sync.OnceValues(func() (repos map[string]*hubtest.Repo, err error) {
 	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
 		return nil, err
@@ -38,35 +51,29 @@ func startHub() (*hubtest.Server, error) {
 		"model.safetensors":          hubtest.LFS(weights),
 		"original/model.safetensors": hubtest.Generated(1000, 1),
 	}
-	server := hubtest.New()
-	server.Add("openai/gpt-oss-20b", &hubtest.Repo{Files: files})
-	server.Add("someone/tune", &hubtest.Repo{Files: files, Refs: []string{"v1"}})
-	server.Add("someone/gated", &hubtest.Repo{Files: files, Gated: true, Token: "good"})
+	repos = map[string]*hubtest.Repo{"openai/gpt-oss-20b": {Files: files},
+		"someone/tune":  {Files: files, Refs: []string{"v1"}},
+		"someone/gated": {Files: files, Gated: true, Token: "good"}}
 	for name, config := range map[string]string{"llama": `{"model_type":"llama"}`, "bits": `{` +
 		`"model_type":"gpt_oss","quantization_config":{"quant_method":"bitsandbytes"}}`} {
-		server.Add("someone/"+name, &hubtest.Repo{Files: map[string]*hubtest.File{
-			"config.json": hubtest.Text(config), "model.safetensors": hubtest.Generated(1000, 1)}})
+		repos["someone/"+name] = &hubtest.Repo{Files: map[string]*hubtest.File{
+			"config.json": hubtest.Text(config), "model.safetensors": hubtest.Generated(1000, 1)}}
 	}
-	wide, err := wideDemo()
-	if err != nil {
+	if repos["someone/wide"], err = wideDemo(); err != nil {
 		return nil, err
 	}
-	server.Add("someone/wide", wide)
 	adapter, err := demoAdapter("v_proj.weight", "lm_head.weight")
 	if err != nil {
 		return nil, err
 	}
 	adapter.Config["base_model_name_or_path"] = "openai/gpt-oss-20b"
 	config, err := json.Marshal(adapter.Config)
-	if err != nil {
-		return nil, err
-	}
-	server.Add("someone/adapter", &hubtest.Repo{Files: map[string]*hubtest.File{
+	repos["someone/adapter"] = &hubtest.Repo{Files: map[string]*hubtest.File{
 		"adapter_config.json":       hubtest.Text(string(config)),
 		"adapter_model.safetensors": hubtest.LFS(modeltest.Encode(adapter.Tensors, nil)),
-	}})
-	return server, nil
-}
+	}}
+	return repos, err
+})
 
 // wideDemo is the demo as a merged export in 16 bits.
 func wideDemo() (*hubtest.Repo, error) {
@@ -115,18 +122,21 @@ func hubCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("HF_ENDPOINT", server.Hub.URL)
 }
 
-func TestFirstRunOffer(t *testing.T) {
+// aHub is one that ends with the test, and what leads the program to it.
+func aHub(t *testing.T) (server *hubtest.Server, variables []string) {
+	t.Helper()
 	server, err := startHub()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	server.Throttle(20 << 20)
-	t.Setenv("HF_ENDPOINT", server.Hub.URL)
-	t.Setenv("HF_HOME", t.TempDir())
-	t.Setenv("HF_TOKEN", "")
-	os.Unsetenv("HF_HUB_CACHE")
-	term, _ := startInTerminal(t, 100, 30, "chat")
+	t.Cleanup(server.Close)
+	return server, []string{"HF_ENDPOINT=" + server.Hub.URL, "HF_TOKEN="}
+}
+
+func TestFirstRunOffer(t *testing.T) {
+	t.Parallel()
+	server, variables := aHub(t)
+	term, _ := runInTerminal(t, 100, 30, ossrun(t, variables, "chat"))
 	screen := term.wait("Choose 1 or 2", "This machine ", "are free", "gpt-oss-20b ",
 		"1  download gpt-oss-20b: 13.8 GB, 18 min at 100 Mbit/s")
 	if strings.Contains(screen, "GiB") || strings.Contains(screen, "KV") {
@@ -145,11 +155,8 @@ func TestFirstRunOffer(t *testing.T) {
 // TestFirstRunOffersElsewhere: with no model of our own, the one in another program's folder is
 // offered first, and answers.
 func TestFirstRunOffersElsewhere(t *testing.T) {
-	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-	t.Setenv("HF_HOME", t.TempDir())
-	os.Unsetenv("HF_HUB_CACHE")
+	t.Parallel()
 	folder := t.TempDir()
-	t.Setenv("LLAMA_CACHE", folder)
 	demo, err := checkpoint.OpenDemo()
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +166,8 @@ func TestFirstRunOffersElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	term, _ := startInTerminal(t, 120, 30, "chat")
+	term, _ := runInTerminal(t, 120, 30, ossrun(t, []string{"HF_ENDPOINT=http://127.0.0.1:1",
+		"LLAMA_CACHE=" + folder}, "chat"))
 	term.wait(
 		"1  use llama.cpp:tune.gguf, which llama.cpp has here: nothing is downloaded or copied",
 		"2  download gpt-oss-20b", "Choose 1 to 3 [3]:")
@@ -170,21 +178,15 @@ func TestFirstRunOffersElsewhere(t *testing.T) {
 // TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is
 // offered, and taken by a plain Enter.
 func TestOfferInstead(t *testing.T) {
-	server, err := startHub()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	t.Setenv("HF_ENDPOINT", server.Hub.URL)
-	t.Setenv("HF_HOME", t.TempDir())
-	os.Unsetenv("HF_HUB_CACHE")
+	t.Parallel()
+	server, variables := aHub(t)
 	folder := t.TempDir()
-	t.Setenv("LLAMA_CACHE", folder)
 	if err := modeltest.WriteSparseGGUF(filepath.Join(folder, "ggml-org_gpt-oss-20b-mxfp4.gguf"),
 		models.Spec20B()); err != nil {
 		t.Fatal(err)
 	}
-	term, _ := startInTerminal(t, 160, 30, "pull", "20b")
+	term, _ := runInTerminal(t, 160, 30, ossrun(t, append(variables, "LLAMA_CACHE="+folder), "pull",
+		"20b"))
 	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf.",
 		"Use it in place instead of downloading 13.8 GB? [Y/n]")
 	term.send("\r")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,17 +51,15 @@ func TestKeysGoWhereTheyBelong(t *testing.T) {
 			t.Setenv("OPENAI_BASE_URL", c.base)
 			clear(heard)
 			_ = os.Remove(filepath.Join(folder, "out.jsonl")) // the first time there is none
-			var out, errs bytes.Buffer
-			Run(t.Context(), append([]string{"ossrun"}, verb...),
-				Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+			_, out, errs := runHere(t.Context(), verb...)
 			mu.Lock()
 			if len(heard) != 1 || !heard[c.want] {
-				t.Errorf("%s with %+v: heard %v; %s%s", name, c, heard, &out, &errs)
+				t.Errorf("%s with %+v: heard %v; %s%s", name, c, heard, out, errs)
 			}
 			mu.Unlock()
-			if told := strings.Contains(errs.String(), "wants its key: set OSSRUN_API_KEY; "+
+			if told := strings.Contains(errs, "wants its key: set OSSRUN_API_KEY; "+
 				"OPENAI_API_KEY is sent to OpenAI"); name != "batch" && !told {
-				t.Errorf("%s: %s", name, &errs)
+				t.Errorf("%s: %s", name, errs)
 			}
 		}
 	}

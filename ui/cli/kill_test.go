@@ -1,7 +1,7 @@
 //go:build unix
 
-// kill -9 at random moments: of the chat, of the process that has the model, and of a tool. What a
-// person has sent is never lost, and what the screen showed a second before is there again.
+// kill -9 of the chat, of the process that has the model, and of a tool, each round when the screen
+// shows another point of a turn. What a person has sent is never lost.
 
 package cli
 
@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,9 +31,15 @@ func asked(round int) []string {
 		fmt.Sprintf("Write a poem of five lines. (%d)", round)}
 }
 
-// moment is when a process is killed: the same in every run, another in every round.
-func moment(seed uint64, round int, most time.Duration) time.Duration {
-	return time.Duration(rand.New(rand.NewPCG(seed, uint64(round))).Int64N(int64(most)))
+// killedAt waits for the point of a turn at which a process is killed in this round: at once, when
+// the model reads, when some of its thoughts or of its answer are shown, or when it has ended.
+func killedAt(term *terminal, round int) {
+	term.t.Helper()
+	if shown := []string{"", "Esc stops", "thought", "tok/s"}[round%4]; shown != "" {
+		term.until(shown, func(s string) bool {
+			return strings.Contains(s, shown) || round%4 < 3 && atRest(s)
+		})
+	}
 }
 
 // exported is the whole conversation, as /export writes it.
@@ -65,6 +70,7 @@ func atRest(s string) bool {
 }
 
 func TestKilledChats(t *testing.T) {
+	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
 		"0")
 	term.wait("medium effort")
@@ -78,13 +84,11 @@ func TestKilledChats(t *testing.T) {
 				term.until("an answer", atRest)
 			}
 		}
-		// what was sent is in the store within a moment; the answer has come to any point by then
-		time.Sleep(30*time.Millisecond + moment(1, round, 400*time.Millisecond))
+		killedAt(term, round)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
-		again.Env = cmd.Env
-		term, cmd = runInTerminal(t, 100, 40, again)
+		term, cmd = runInTerminal(t, 100, 40, again(cmd, "chat", "--alone", "--continue",
+			"--temperature", "0"))
 		screen := term.wait("Continuing", "medium effort")
 		if !strings.Contains(screen, "❯ Ask something") { // what waited is in the editor
 			term.send("\r")
@@ -103,6 +107,7 @@ func TestKilledChats(t *testing.T) {
 
 // What the screen shows as sent is there again, however soon after Enter the kill comes.
 func TestKilledAtEnter(t *testing.T) {
+	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
 		"0")
 	term.wait("medium effort")
@@ -112,8 +117,7 @@ func TestKilledAtEnter(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("a note"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	most := max(*kills, 3)
-	for round := range most {
+	for round := range max(*kills, 3) {
 		text := fmt.Sprintf("message %d", round)
 		if round%3 == 2 { // its file is read before the model is asked
 			text += " @" + notes
@@ -121,14 +125,20 @@ func TestKilledAtEnter(t *testing.T) {
 		term.send(text)
 		term.wait("❯ " + text)
 		term.send("\r")
-		time.Sleep(time.Duration(round) * 50 * time.Millisecond / time.Duration(most-1))
+		switch round % 3 {
+		case 1:
+			term.wait("❯ Ask something")
+		case 2:
+			term.until("the turn", func(s string) bool {
+				return strings.Contains(s, "Esc stops") || strings.Contains(s, "❯ Ask something")
+			})
+		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		<-term.over
 		shown := strings.Contains(term.text(), "❯ Ask something")
-		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
-		again.Env = cmd.Env
-		term, cmd = runInTerminal(t, 100, 40, again)
+		term, cmd = runInTerminal(t, 100, 40, again(cmd, "chat", "--alone", "--continue",
+			"--temperature", "0"))
 		screen := term.wait("Continuing", "medium effort")
 		there := strings.Contains(screen, text)
 		if !there { // a draft of before may have come back, and would go before the command
@@ -147,6 +157,7 @@ func TestKilledAtEnter(t *testing.T) {
 
 // The process that has the model is killed while a chat that has joined it is answered.
 func TestKilledServers(t *testing.T) {
+	t.Parallel()
 	host, first := startInTerminal(t, 100, 40, "chat", "--model", "demo", "--temperature", "0")
 	host.wait("medium effort")
 	var all []string
@@ -165,7 +176,7 @@ func TestKilledServers(t *testing.T) {
 			sent(term, text)
 			all = append(all, text)
 			if i == 0 {
-				time.Sleep(moment(2, round, 150*time.Millisecond))
+				killedAt(term, round)
 				_ = first.Process.Kill()
 				_ = first.Wait()
 			}
@@ -199,14 +210,8 @@ func TestKilledServers(t *testing.T) {
 // newest makes the conversation that has a message the latest one again.
 func newest(t *testing.T, of *exec.Cmd, message string) {
 	t.Helper()
-	home := ""
-	for _, v := range of.Env {
-		if rest, ok := strings.CutPrefix(v, "XDG_STATE_HOME="); ok {
-			home = rest
-		}
-	}
 	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
-		File: filepath.Join(home, "ossrun", "kept.db")})
+		File: filepath.Join(homeOf(of), "ossrun", "kept.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +236,7 @@ func newest(t *testing.T, of *exec.Cmd, message string) {
 
 // The python tool is killed while the model's code runs or waits.
 func TestKilledTools(t *testing.T) {
+	t.Parallel()
 	needsSandbox(t)
 	term, cmd := startInTerminal(t, 100, 60, "chat", "--alone", "--model", "demo", "--temperature",
 		"0", "--tools", "python")
@@ -238,10 +244,16 @@ func TestKilledTools(t *testing.T) {
 	for round := range *kills {
 		text := fmt.Sprintf("What is %d times 23?", 17+round)
 		sent(term, text)
-		time.Sleep(moment(3, round, 500*time.Millisecond))
-		for _, pid := range below(t, cmd.Process.Pid) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		term.until("a process of the tool", func(s string) bool { // the sandbox, then what it runs
+			pids := below(t, cmd.Process.Pid)
+			if len(pids) < 1+round%2 {
+				return atRest(s)
+			}
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return true
+		})
 		// Where the trial of bwrap was killed, the chat puts the question back into the editor.
 		refused := false
 		term.until("the turn's end", func(s string) bool {

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models/pack"
@@ -74,84 +73,12 @@ func (s *served) loadedModels() (names []string) {
 func (s *served) namedModels(ids ...string) {
 	s.t.Helper()
 	for _, id := range ids {
-		r, err := s.web.Get(s.url + "/v1/models/" + id)
-		if err != nil {
-			s.t.Fatal(err)
-		}
 		var m struct{ ID, Object string }
-		err = json.NewDecoder(r.Body).Decode(&m)
-		r.Body.Close()
-		if name, _ := url.PathUnescape(id); err != nil || r.StatusCode != http.StatusOK ||
-			m.ID != name || m.Object != "model" {
-			s.t.Errorf("%s: status %d, %+v, %v", id, r.StatusCode, m, err)
+		s.get("/v1/models/"+id, &m)
+		if name, _ := url.PathUnescape(id); m.ID != name || m.Object != "model" {
+			s.t.Errorf("%s: %+v", id, m)
 		}
 	}
-}
-
-// reply is what these tests read of a whole answer, of either API.
-type reply struct {
-	ID    string
-	Usage struct {
-		Prompt    int `json:"prompt_tokens"`
-		Generated int `json:"completion_tokens"`
-		Details   struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		Input        int `json:"input_tokens"`
-		InputDetails struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	}
-	Choices []struct {
-		Message struct {
-			Content   string
-			Reasoning string
-			ToolCalls []struct {
-				ID       string
-				Function struct{ Name, Arguments string }
-			} `json:"tool_calls"`
-		}
-	}
-}
-
-// post asks for a whole answer.
-func (s *served) post(path, body string) (r reply) {
-	s.t.Helper()
-	resp, err := s.web.Post(s.url+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil || resp.StatusCode != http.StatusOK {
-		s.t.Fatalf("status %d, %v: %s", resp.StatusCode, err, text)
-	}
-	return r
-}
-
-// status is that of a GET, 0 for none.
-func (s *served) status(path string) int {
-	resp, err := s.web.Get(s.url + path)
-	if err != nil {
-		return 0
-	}
-	resp.Body.Close()
-	return resp.StatusCode
-}
-
-// ends waits until the process has ended and gives its exit code.
-func (s *served) ends(within time.Duration) int {
-	s.t.Helper()
-	select {
-	case <-s.done:
-	case <-time.After(within):
-		s.t.Fatalf("the server did not end in %v: %s", within, s.err.String())
-	}
-	s.ended = true
-	return s.cmd.ProcessState.ExitCode()
 }
 
 // long is a stream that would go on for minutes; rest reads it to its end.
@@ -183,36 +110,50 @@ func (s *served) long(tokens int) (rest func() string) {
 // recently. What was sampled and what was computed outlive a model's unloading and the server;
 // SIGTERM lets a request end, a second one ends it at once.
 func TestServeLife(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	cacheDemoAs(t, filepath.Join(home, "hub"), "openai/gpt-oss-20b", "openai/gpt-oss-120b")
 	// for a machine that has little left
 	small := []string{"--max-model-len", "32768", "--max-num-seqs", "2", "--swap-space", "0.1",
 		"--swap-disk", "0.5"}
-	s := serveIn(t, home, small...)
+	s := serveIn(t, home, nil, small...)
+	chat := func(body string) (r chatReply) {
+		t.Helper()
+		s.post("/v1/chat/completions", body, &r)
+		return r
+	}
+	respond := func(body string) (id string, input int) {
+		t.Helper()
+		var r struct {
+			ID    string
+			Usage struct {
+				Input int `json:"input_tokens"`
+			}
+		}
+		s.post("/v1/responses", body, &r)
+		return r.ID, r.Usage.Input
+	}
 
 	const tools = `"tools":[{"type":"function","function":{"name":"list_files","parameters":{"type":"object","properties":{"folder":{"enum":["a","b"]}},"required":["folder"],"additionalProperties":false}}}]`
 	const asked = `{"role":"system","content":"You look after the files of a person who has many of them, in folders that are named by letters."},{"role":"user","content":"What is in folder a?"}`
-	first := s.post("/v1/chat/completions",
-		`{"model":"demo","seed":5,"max_reasoning_tokens":40,"tool_choice":"required",`+tools+
-			`,"messages":[`+asked+`]}`)
+	first := chat(`{"model":"demo","seed":5,"max_reasoning_tokens":40,"tool_choice":"required",` +
+		tools + `,"messages":[` + asked + `]}`)
 	if len(first.Choices) != 1 || len(first.Choices[0].Message.ToolCalls) != 1 {
 		t.Fatalf("no call: %+v", first)
 	}
 	call := first.Choices[0].Message.ToolCalls[0]
-	stored := s.post("/v1/responses",
+	stored, length := respond(
 		`{"model":"demo","input":"My name is Ada.","seed":3,"max_output_tokens":30}`)
 
 	s.namedModels("openai/gpt-oss-20b", "openai%2Fgpt-oss-120b", "gpt-oss-20b", "demo")
 	if got := s.loadedModels(); !slices.Equal(got, []string{"demo"}) {
 		t.Errorf("to ask for a model has loaded %v", got)
 	}
-	s.post("/v1/chat/completions",
-		`{"model":"20b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
+	chat(`{"model":"20b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
 	if got := s.loadedModels(); !slices.Equal(got, []string{"demo", "gpt-oss-20b"}) {
 		t.Errorf("loaded are %v", got)
 	}
-	s.post("/v1/chat/completions",
-		`{"model":"openai/gpt-oss-120b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
+	chat(`{"model":"openai/gpt-oss-120b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
 	if got := s.loadedModels(); !slices.Equal(got, []string{"gpt-oss-20b", "gpt-oss-120b"}) {
 		t.Errorf("loaded are %v", got)
 	}
@@ -224,8 +165,8 @@ func TestServeLife(t *testing.T) {
 	arguments, _ := json.Marshal(call.Function.Arguments)
 	followUp := fmt.Sprintf(`{"model":"demo","temperature":0,"max_tokens":24,%s,"messages":[%s,{"role":"assistant","tool_calls":[{"id":%s,"type":"function","function":{"name":"list_files","arguments":%s}}]},
 		{"role":"tool","tool_call_id":%[3]s,"content":"letters.txt"}]}`, tools, asked, id, arguments)
-	pages := func(r reply) int { return r.Usage.Prompt / engine.PageTokens * engine.PageTokens }
-	second := s.post("/v1/chat/completions", followUp)
+	pages := func(r chatReply) int { return r.Usage.Prompt / engine.PageTokens * engine.PageTokens }
+	second := chat(followUp)
 	known := (first.Usage.Prompt + first.Usage.Generated - 1) /
 		engine.PageTokens * engine.PageTokens
 	if second.Usage.Details.Cached != known || known < 64 {
@@ -239,21 +180,22 @@ func TestServeLife(t *testing.T) {
 	// SIGTERM: nothing new is let in, what runs goes on; again: it ends at once, with an error
 	// inside the stream.
 	rest := s.long(30000)
+	s.ended = true
 	signal := func() {
 		t.Helper()
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 	}
+	ends := func() int {
+		<-s.done
+		return s.cmd.ProcessState.ExitCode()
+	}
 	signal()
 	s.eventually("the server drains",
 		func() bool { return s.status("/health") == http.StatusServiceUnavailable })
-	if resp, err := s.web.Post(s.url+"/v1/responses", "application/json",
-		strings.NewReader(`{"input":"x"}`)); err != nil ||
-		resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a new request while the server drains: %v %v", resp, err)
-	} else {
-		resp.Body.Close()
+	if r, _ := s.send("POST", "/v1/responses", `{"input":"x"}`); r.StatusCode != 503 {
+		t.Errorf("a new request while the server drains: %s", r.Status)
 	}
 	signal()
 	if text := rest(); !strings.Contains(text,
@@ -261,17 +203,17 @@ func TestServeLife(t *testing.T) {
 		!strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("the stream ends with %s", text[max(0, len(text)-400):])
 	}
-	if code := s.ends(time.Minute); code != 130 {
-		t.Errorf("exit code %d: %s", code, s.err.String())
+	if code := ends(); code != 130 {
+		t.Errorf("exit code %d: %s", code, s.err)
 	}
 
 	// The same again from another process. Chat completions leave no turn on disk, so the
 	// reasoning before the call is gone; pages of what is sent again come from the disk, and it is
 	// answered as often as it is asked. --keep-alive 0 unloads at once.
-	s = serveIn(t, home, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
+	s = serveIn(t, home, nil, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
 	said := ""
 	for round := range 2 {
-		again := s.post("/v1/chat/completions", followUp)
+		again := chat(followUp)
 		cached := again.Usage.Details.Cached
 		if again.Usage.Prompt >= second.Usage.Prompt || cached < 64 ||
 			round == 1 && cached != pages(again) {
@@ -286,18 +228,18 @@ func TestServeLife(t *testing.T) {
 		s.eventually("the idle model is unloaded",
 			func() bool { return len(s.loadedModels()) == 0 })
 	}
-	next := s.post("/v1/responses",
-		fmt.Sprintf(`{"model":"demo","previous_response_id":%q,"input":"What is my name?","max_output_tokens":4}`, stored.ID))
-	if next.Usage.Input <= stored.Usage.Input {
+	if _, next := respond(fmt.Sprintf(`{"model":"demo","previous_response_id":%q,`+
+		`"input":"What is my name?","max_output_tokens":4}`, stored)); next <= length {
 		t.Errorf("%d tokens: the stored response is not in the prompt of the one that follows it",
-			next.Usage.Input)
+			next)
 	}
 	rest = s.long(60)
+	s.ended = true
 	signal()
 	if text := rest(); !strings.Contains(text, `"finish_reason":"length"`) {
 		t.Errorf("a stream was not let end: %s", text)
 	}
-	if code := s.ends(time.Minute); code != 0 && code != 130 {
-		t.Errorf("exit code %d: %s", code, s.err.String())
+	if code := ends(); code != 0 && code != 130 {
+		t.Errorf("exit code %d: %s", code, s.err)
 	}
 }

@@ -4,51 +4,34 @@
 package cli
 
 import (
-	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 )
 
-func TestServeNamesReasoning(t *testing.T) {
-	s := serveDemo(t, "--reasoning-field", "reasoning_content")
+func TestServeNamesAndBoundsReasoning(t *testing.T) {
+	t.Parallel()
+	s := serveDemo(t, "--reasoning-field", "reasoning_content", "--max-reasoning-tokens", "3")
 	for _, stream := range []string{"false", "true"} {
-		r, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
-			`{"model":"demo","temperature":0,"messages":[{"role":"user","content":"Hello"}],`+
-				`"stream":`+stream+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(r.Body)
-		r.Body.Close()
-		if err != nil || !strings.Contains(string(b), `"reasoning_content":"`) ||
-			strings.Contains(string(b), `"reasoning":`) {
-			t.Errorf("stream %s: %s, %v", stream, b, err)
+		r, text := s.send("POST", "/v1/chat/completions", `{"model":"demo","temperature":0,`+
+			`"messages":[{"role":"user","content":"Hello"}],"stream":`+stream+`}`)
+		if r.StatusCode != 200 || !strings.Contains(text, `"reasoning_content":"`) ||
+			strings.Contains(text, `"reasoning":`) {
+			t.Errorf("stream %s: %s", stream, text)
 		}
 	}
-}
-
-func TestServeBoundsReasoning(t *testing.T) {
-	s := serveDemo(t, "--max-reasoning-tokens", "3")
 	words := func(field string) int {
-		body := `{"model":"demo","temperature":0,"max_tokens":300,"messages":[{"role":"user","content":"What is the capital of France?"}]` + field + `}`
-		r, err := s.web.Post(s.url+"/v1/chat/completions", "application/json",
-			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
+		t.Helper()
 		var answer struct {
 			Choices []struct {
 				Finish  string `json:"finish_reason"`
-				Message struct{ Reasoning, Content string }
+				Message struct {
+					Content   string
+					Reasoning string `json:"reasoning_content"`
+				}
 			}
 		}
-		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil ||
-			r.StatusCode != http.StatusOK || len(answer.Choices) != 1 {
-			t.Fatalf("%q: status %d, %v", field, r.StatusCode, err)
-		}
+		s.post("/v1/chat/completions", `{"model":"demo","temperature":0,"max_tokens":300,`+
+			`"messages":[{"role":"user","content":"What is the capital of France?"}]`+field+`}`, &answer)
 		c := answer.Choices[0]
 		if c.Message.Content == "" || c.Finish != "stop" {
 			t.Errorf("%q: the answer is %q, the end %s", field, c.Message.Content, c.Finish)

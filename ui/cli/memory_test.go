@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // takes is a line of /proc/PID/status of the server, in bytes.
@@ -71,19 +70,18 @@ func TestServeGivesMemoryBack(t *testing.T) {
 	idle := s.takes("VmRSS")
 	s.load(64, 0, s.questions(4, 8))
 	long := question{text: strings.Repeat("much too long ", 110_000), tokens: 1}
-	s.burst(40, func(int) question { return long }, "status 400")
+	s.burst(16, func(int) question { return long }, "status 400")
 	s.rest()
 	peak := s.takes("VmHWM")
-	began := time.Now()
 	s.eventually("memory is given back", func() bool { return s.takes("VmRSS") <= rests*idle })
-	t.Logf("%.0f MB at rest, %.0f at most of %.0f planned, %.0f %v after", idle/1e6, peak/1e6,
-		ceiling/1e6, s.takes("VmRSS")/1e6, time.Since(began).Round(time.Second))
+	t.Logf("%.0f MB at rest, %.0f at most of %.0f planned, %.0f after", idle/1e6, peak/1e6,
+		ceiling/1e6, s.takes("VmRSS")/1e6)
 	if peak > ceiling {
 		t.Errorf("%.0f MB at most, more than the %.0f that doctor says", peak/1e6, ceiling/1e6)
 	}
 }
 
-// TestServeSoakMemory is ten bursts of a thousand, and a minute. Pages are the model's, and a small
+// TestServeSoakMemory is ten bursts of a thousand. Pages are the model's, and a small
 // pool is full at once, so that what requests leave behind is seen beside it.
 func TestServeSoakMemory(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
@@ -103,13 +101,9 @@ func TestServeSoakMemory(t *testing.T) {
 		t.Logf("burst %d: %.0f MB", burst, s.takes("VmRSS")/1e6)
 	}
 	s.rest()
-	time.Sleep(time.Minute)
-	after, peak := s.takes("VmRSS"), s.takes("VmHWM")
-	t.Logf("%.0f MB at rest, %.0f at most of %.0f planned, %.0f a minute after", idle/1e6,
-		peak/1e6, ceiling/1e6, after/1e6)
-	if after > rests*idle {
-		t.Errorf("%.2f times what it had at rest", after/idle)
-	}
+	s.eventually("memory is given back", func() bool { return s.takes("VmRSS") <= rests*idle })
+	peak := s.takes("VmHWM")
+	t.Logf("%.0f MB at rest, %.0f at most of %.0f planned", idle/1e6, peak/1e6, ceiling/1e6)
 	if peak > ceiling {
 		t.Errorf("%.0f MB at most, more than the %.0f that doctor says", peak/1e6, ceiling/1e6)
 	}

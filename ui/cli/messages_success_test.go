@@ -19,43 +19,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 )
-
-// heard is what a program writes, read while it runs.
-type heard struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (h *heard) Write(b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.Write(b)
-}
-
-func (h *heard) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.String()
-}
-
-func (h *heard) until(t *testing.T, pattern string) string {
-	t.Helper()
-	wanted := regexp.MustCompile(pattern)
-	end := time.Now().Add(time.Minute)
-	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if m := wanted.FindStringSubmatch(h.String()); m != nil {
-			return m[len(m)-1]
-		}
-	}
-	t.Fatalf("no %s in %s", pattern, h)
-	return ""
-}
 
 // ways runs do with a terminal's end and with a pipe's, and gives what was written to each.
 func ways(t *testing.T, title string, do func(Terminal, *heard)) (blocks []string) {

@@ -27,6 +27,8 @@ import (
 
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/assets"
 )
 
 // provoking are command lines, in a folder with the files of messageFiles; SERVER is a server that
@@ -205,6 +207,9 @@ var steady = []struct {
 }
 
 func TestMessages(t *testing.T) {
+	stored := assets.DemoPack
+	assets.DemoPack = embeddedDemo // whose size is listed
+	defer func() { assets.DemoPack = stored }()
 	home := t.TempDir()
 	work := filepath.Join(home, "work")
 	golden, err := filepath.Abs("../../testdata/messages.golden")

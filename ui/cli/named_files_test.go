@@ -5,14 +5,10 @@
 package cli
 
 import (
-	"bytes"
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,24 +45,11 @@ func TestPipesAndDevicesDoNotHangAFlag(t *testing.T) {
 		"chat --model demo --lora PATH hello",
 	} {
 		for _, path := range []string{pipe, endless} {
-			args := strings.Fields("ossrun " +
-				strings.NewReplacer("PATH", path, "FILE", file).Replace(line))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			var said bytes.Buffer
-			ended := make(chan int, 1)
-			go func() {
-				ended <- Run(ctx, args, Terminal{In: strings.NewReader(""), Out: io.Discard,
-					Err: &said})
-			}()
-			select {
-			case code := <-ended:
-				if ctx.Err() != nil || code == exitOK && !strings.HasPrefix(line, "harmony") {
-					t.Errorf("%s: code %d, %s", line, code, said.String())
-				}
-			case <-time.After(65 * time.Second):
-				t.Errorf("%s hangs with %s", line, path)
+			code, _, said := runHere(t.Context(), strings.Fields(
+				strings.NewReplacer("PATH", path, "FILE", file).Replace(line))...)
+			if code == exitOK && !strings.HasPrefix(line, "harmony") {
+				t.Errorf("%s: %s", line, said)
 			}
-			cancel()
 		}
 	}
 }

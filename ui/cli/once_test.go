@@ -9,11 +9,10 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/ui/chat"
 )
@@ -22,13 +21,16 @@ import (
 // that are not broken and without the marks of Markdown, and is kept; -c asks further, in a pipe
 // too, with what was said before. What a pipe asks without it leaves nothing.
 func TestQuestionsOnATerminal(t *testing.T) {
-	s := serveDemo(t)
+	t.Parallel()
+	s := askDemo(t)
 	to, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
 	var bodies []string
+	seen := make(chan struct{}) // what the first one waits for
+	release := sync.OnceFunc(func() { close(seen) })
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -39,26 +41,27 @@ func TestQuestionsOnATerminal(t *testing.T) {
 			mu.Unlock()
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
 			if first {
-				time.Sleep(1500 * time.Millisecond)
+				<-seen
 			}
 		}
 		r.Host = to.Host
 		proxy.ServeHTTP(w, r)
 	}))
 	defer slow.Close()
+	defer release()
 	const first, second = "How do I serve an OpenAI API?", "And how do I stop it?"
 	args := []string{"chat", "--endpoint", slow.URL, "--temperature", "0"}
 	term, cmd := startInTerminal(t, 40, 24, append(args, first)...)
-	term.wait("Reading, 1 s. Ctrl+C stops.")
+	term.until("what it waits for", regexp.MustCompile(
+		`Reading, \d+ s\. Ctrl\+C stops\.`).MatchString)
+	release()
 	<-term.over
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	run := func(args ...string) string {
 		t.Helper()
-		c := exec.Command(cmd.Path, args...)
-		c.Env = cmd.Env
-		said, err := c.Output()
+		said, err := again(cmd, args...).Output()
 		if err != nil {
 			t.Errorf("%v: %v: %s", args, err, said)
 		}
@@ -98,11 +101,9 @@ func TestQuestionsOnATerminal(t *testing.T) {
 	if list := said(); len(list) != 1 || list[0].Questions != 2 {
 		t.Errorf("after -c: %+v", list)
 	}
-	c := exec.Command(cmd.Path, append(args, "--no-history", first)...)
-	c.Env = cmd.Env
-	term, _ = runInTerminal(t, 80, 24, c)
+	term, cmd = runInTerminal(t, 80, 24, again(cmd, append(args, "--no-history", first)...))
 	<-term.over
-	if err := c.Wait(); err != nil {
+	if err := cmd.Wait(); err != nil {
 		t.Errorf("--no-history: %v: %s", err, term.text())
 	}
 	if list := said(); len(list) != 1 {

@@ -91,15 +91,13 @@ func TestOutsidersWriteTextOnly(t *testing.T) {
 		"a model to fetch": {[]string{"pull", evil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out, errs bytes.Buffer
-			Run(t.Context(), append([]string{"ossrun"}, c.verb...),
-				Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
-			for _, text := range []string{out.String(), errs.String()} {
+			_, out, errs := runHere(t.Context(), c.verb...)
+			for _, text := range []string{out, errs} {
 				if found := actedOn(text); found != "" {
 					t.Error(found)
 				}
 			}
-			if all := out.String() + errs.String(); !strings.Contains(all, c.want) || all == "" {
+			if all := out + errs; !strings.Contains(all, c.want) || all == "" {
 				t.Errorf("no %q in %q", c.want, all)
 			}
 		})

@@ -115,22 +115,24 @@ func TestPullsThatEndEarly(t *testing.T) {
 			return hubtest.Fault{Status: 503, RetryAfter: "60"}
 		}, false, "ossrun: interrupted before anything was downloaded\n"},
 		"interrupted": {func(stop func(), r hubtest.Request) hubtest.Fault {
-			if r.Kind == hubtest.CDN && r.N > 2 {
-				time.AfterFunc(time.Second, stop)
-				return hubtest.Fault{Rate: 1}
+			if r.Kind != hubtest.CDN || r.N <= 2 {
+				return hubtest.Fault{}
 			}
-			return hubtest.Fault{}
+			go func() {
+				happens(func() bool { // some of it is there
+					_, list, _ := runHere(context.Background(), "list")
+					return regexp.MustCompile(`[1-9]\S* MB.* %, run`).MatchString(list)
+				})
+				stop()
+			}()
+			return hubtest.Fault{Rate: 1}
 		}, true, "MB downloaded. Run the same command to resume\n"},
 		"without its files": {func(_ func(), r hubtest.Request) hubtest.Fault {
 			return hubtest.Fault{Status: 403}
 		}, false, "has no repository"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := startHub()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer server.Close()
+			server, _ := aHub(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			server.Fault = func(r hubtest.Request) hubtest.Fault { return c.fault(stop, r) }
@@ -138,22 +140,17 @@ func TestPullsThatEndEarly(t *testing.T) {
 			t.Setenv("HF_HOME", t.TempDir())
 			t.Setenv("HF_TOKEN", "")
 			os.Unsetenv("HF_HUB_CACHE")
-			run := func(ctx context.Context, args ...string) (int, string) {
-				var said bytes.Buffer
-				code := Run(ctx, append([]string{"ossrun"}, args...), Terminal{Out: &said,
-					Err: &said})
-				return code, said.String()
+			code, out, said := runHere(ctx, "pull", "20b")
+			if code == exitOK || !strings.Contains(out+said, c.want) ||
+				!c.some && strings.Contains(out+said, "resume") {
+				t.Errorf("%d, %s%s", code, out, said)
 			}
-			code, said := run(ctx, "pull", "20b")
-			if code == exitOK || !strings.Contains(said, c.want) ||
-				!c.some && strings.Contains(said, "resume") {
-				t.Errorf("%d, %s", code, said)
-			}
-			_, list := run(t.Context(), "list")
+			_, list, _ := runHere(t.Context(), "list")
 			if half := strings.Contains(list, " %, run: ossrun pull 20b\n"); half != c.some {
 				t.Errorf("the list:\n%s", list)
 			}
-			code, removed := run(t.Context(), "rm", "20b", "--yes")
+			code, out, said = runHere(t.Context(), "rm", "20b", "--yes")
+			removed := out + said
 			amount := regexp.MustCompile(`[0-9.]+ MB`)
 			a, b := amount.FindString(list), amount.FindString(removed)
 			if c.some && (a != b || a == "0.0 MB") || !c.some && code == exitOK && b != "0.0 MB" {
@@ -179,13 +176,10 @@ func TestHubThatCannotBe(t *testing.T) {
 		secure.URL: "certificate is not trusted here",
 		strings.Replace(plain.URL, "http:", "https:", 1): "does not speak TLS"} {
 		t.Setenv("HF_ENDPOINT", endpoint)
-		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
-		var said bytes.Buffer
-		code := Run(ctx, []string{"ossrun", "pull", "20b"}, Terminal{Out: &said, Err: &said})
-		stop()
-		if code == exitOK || !strings.Contains(said.String(), want) ||
-			strings.Contains(said.String(), "try 2") || strings.Contains(said.String(), "Get ") {
-			t.Errorf("%s: %d, %s", endpoint, code, &said)
+		code, _, said := runHere(t.Context(), "pull", "20b")
+		if code == exitOK || !strings.Contains(said, want) ||
+			strings.Contains(said, "try 2") || strings.Contains(said, "Get ") {
+			t.Errorf("%s: %d, %s", endpoint, code, said)
 		}
 	}
 }

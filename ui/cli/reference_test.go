@@ -3,13 +3,11 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -120,8 +118,7 @@ func verbRows(commands []*cli.Command, before string) (rows string) {
 // helpOfTheChat is what /help prints, as tables.
 func helpOfTheChat(t *testing.T) string {
 	t.Helper()
-	home := t.TempDir()
-	cmd := ossrunIn(t, home, "chat", "--plain", "--model", "demo", "--device", "cpu", "--no-history")
+	cmd := ossrun(t, nil, "chat", "--plain", "--model", "demo", "--device", "cpu", "--no-history")
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 80, Cols: 120})
 	if err != nil {
 		t.Fatal(err)
@@ -146,28 +143,6 @@ func helpOfTheChat(t *testing.T) string {
 		}
 	}
 	return b.String()
-}
-
-// ossrunIn is the program with a home folder of its own.
-func ossrunIn(t *testing.T, home string, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(home, "bin", "ossrun") // TestMain is the program of that name
-	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700),
-		os.MkdirAll(filepath.Join(home, "run"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, program); err != nil && !errors.Is(err, os.ErrExist) {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
-		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"),
-		"HF_HUB_CACHE="+filepath.Join(home, "hub"))
-	return cmd
 }
 
 // docs/reference.md is made of the tables that --help, completion and the manual are made of, and

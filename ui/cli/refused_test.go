@@ -5,8 +5,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -43,20 +40,15 @@ func atOnce(t *testing.T, words []string, code int) string {
 		asked.Add(1)
 	}))
 	defer server.Close()
-	args := []string{"ossrun"}
-	for _, w := range words {
-		args = append(args, strings.ReplaceAll(w, "SERVER", server.URL))
-	}
-	var out, said bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	got := Run(ctx, args, Terminal{In: strings.NewReader(""), Out: &out, Err: &said})
-	if text := said.String(); got != code || out.Len() > 0 || asked.Load() > 0 ||
-		strings.Count(text, "\n") != 1 {
+	args := each(words, func(w string) string {
+		return strings.ReplaceAll(w, "SERVER", server.URL)
+	})
+	got, out, said := runHere(t.Context(), args...)
+	if got != code || out != "" || asked.Load() > 0 || strings.Count(said, "\n") != 1 {
 		t.Errorf("ossrun %s: exit code %d, not %d; %d requests; printed %q and %q",
-			strings.Join(words, " "), got, code, asked.Load(), out.String(), text)
+			strings.Join(words, " "), got, code, asked.Load(), out, said)
 	}
-	return said.String()
+	return said
 }
 
 // TestStrayArgumentsAreRefused: no verb takes more arguments than its usage shows.

@@ -88,14 +88,14 @@ func TestReleasedKernels(t *testing.T) {
 // and one back.
 func TestReleasedSteps(t *testing.T) {
 	theReleased(t)
-	goldenThroughWorker(t, shortGolden(t))
+	goldenThroughWorker(t, goldenCases(t, 1, 2)) // all of them take minutes by emulation
 }
 
 // TestReleasedGGUF: so is it with the weights of a GGUF file, which are put in order in this
 // process's memory and lie in no file.
 func TestReleasedGGUF(t *testing.T) {
 	theReleased(t) // before anything is written
-	golden := shortGolden(t)
+	golden := goldenCases(t, 1, 2)
 	path := filepath.Join(golden, "checkpoint")
 	checkpoint, err := checkpoint.Open(path)
 	if err != nil {
@@ -136,33 +136,6 @@ func goldenThroughWorker(t *testing.T, golden string) {
 		t.Logf("%s: %d steps, %d messages there, %d back", r.Device.Name, w.Steps, w.Sent,
 			w.Received)
 	}
-}
-
-// shortGolden is T2 with one case alone: a prompt of two tokens and 48 more. All of them take
-// minutes by emulation.
-func shortGolden(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(goldenT2)); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "golden", "cases.json")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file map[string]any
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	file["cases"] = file["cases"].([]any)[1:2]
-	if data, err = json.Marshal(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // TestReleasedKilledWorker: kill -9 of the worker, which runs from memory, ends the running request

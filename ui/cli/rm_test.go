@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/adrg/xdg"
 
@@ -37,30 +35,35 @@ func TestRemoveOrdered(t *testing.T) {
 		t.Skip("this system does not tell when a file was changed")
 	}
 	rm := func(args ...string) (code int, said string) {
-		var out bytes.Buffer
-		code = Run(t.Context(), append([]string{"ossrun", "rm", path}, args...),
-			Terminal{In: strings.NewReader(""), Out: &out, Err: &out})
-		return code, out.String()
+		code, out, errs := runHere(t.Context(), append([]string{"rm", path}, args...)...)
+		return code, out + errs
 	}
 	if code, said := rm("--yes"); code != exitUsage || !strings.Contains(said, "only reads") {
 		t.Errorf("%d: %s", code, said)
 	}
-	time.Sleep(checkpoint.Settling + time.Second)
-	c, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
+	if !happens(func() bool { // a file that was changed just now is not ordered
+		found, err = checkpoint.Resolve(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := found.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := c.Order(func() error { return nil })
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return refused == nil
+	}) {
+		t.Fatal("it is not ordered")
 	}
-	if err := c.Order(func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ordered := found.Ordered()
 	if code, said := rm(); code != exitUsage || !strings.Contains(said, "Give --yes") {
 		t.Errorf("%d: %s", code, said)
 	}
-	if c, err = found.Open(); err != nil {
+	ordered := found.Ordered()
+	c, err := found.Open()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if code, said := rm("--yes"); code != exitFailure || !strings.Contains(said, "uses") {

@@ -7,41 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 
-	"github.com/adrg/xdg"
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"ossrun": func() {
-			xdg.Reload()
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			context.AfterFunc(ctx, stop)
-			os.Exit(Run(ctx, append([]string{"ossrun"}, os.Args[1:]...),
-				Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
-		},
-		"get": func() { // the body behind a URL, for scripts that stand for agents
-			response, err := http.Get(os.Args[1])
-			if err == nil {
-				_, err = io.Copy(os.Stdout, response.Body)
-			}
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-		},
-	})
-}
+	"github.com/ossrun/ossrun/runtime/remote/local"
+)
 
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs("../../testdata/model")
@@ -63,6 +38,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			env.Setenv("GOLDEN", golden)
 			env.Setenv("GUIDE", guide)
+			env.Setenv(testDemo, os.Getenv(testDemo))
 			return errors.Join(os.MkdirAll(home, 0o755),
 				os.MkdirAll(filepath.Join(env.WorkDir, "run"), 0o700))
 		},
@@ -116,4 +92,16 @@ func listenOnFreePort(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { l.Close() })
 	ts.Setenv("PORT", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
+
+// untilReady waits until a server of the script answers.
+func untilReady(ts *testscript.TestScript, neg bool, args []string) {
+	folder := filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "ossrun")
+	if !happens(func() bool {
+		list, err := local.Servers(context.Background(), folder)
+		ts.Check(err)
+		return len(list) > 0 && list[0].State == local.Ready
+	}) {
+		ts.Fatalf("no server became ready")
+	}
 }

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 // One server with all of them, opened to other machines without a key.
 func TestServeFlags(t *testing.T) {
+	t.Parallel()
 	s := serveDemo(t, "--host", "0.0.0.0", "--allowed-hosts", "box.example", "--allowed-origins",
 		"https://app.example", "--ignore-images", "--log-prompts", "--log-format", "json")
 	if said := s.err.String(); !strings.Contains(said,
@@ -30,37 +30,17 @@ func TestServeFlags(t *testing.T) {
 	} else {
 		for _, address := range list { // each one reaches it
 			address = strings.TrimSuffix(address, "/v1")
-			resp, err := s.web.Get(address + "/health")
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Errorf("%s: %v", address, err)
-			}
-			if err == nil {
-				resp.Body.Close()
+			if s := (&served{web: s.web, url: address}); s.status("/health") != http.StatusOK {
+				t.Error(address)
 			}
 		}
 	}
 	ask := func(host, origin, content string) (status int, header http.Header, text string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/chat/completions",
-			strings.NewReader(`{"max_tokens":1,"messages":[{"role":"user","content":`+content+`}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = host
-		r.Header.Set("Content-Type", "application/json")
-		if origin != "" {
-			r.Header.Set("Origin", origin)
-		}
-		resp, err := s.web.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, resp.Header, string(b)
+		headers := []string{"Host", host, "Origin", origin}
+		r, text := s.send("POST", "/v1/chat/completions", `{"max_tokens":1,"messages":[`+
+			`{"role":"user","content":`+content+`}]}`, headers[:2+2*min(len(origin), 1)]...)
+		return r.StatusCode, r.Header, text
 	}
 	for host, want := range map[string]int{"box.example": 200, "localhost": 200,
 		"host.docker.internal": 200, "evil.example": http.StatusForbidden} {
@@ -94,16 +74,12 @@ func TestServeFlags(t *testing.T) {
 		t.Errorf("%d records, %d with the prompt: %s", requests, prompts, s.err.String())
 	}
 
-	plain := serveDemo(t)
-	r, err := plain.web.Post(plain.url+"/v1/chat/completions", "application/json", strings.NewReader(
-		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":`+
-			`"data:image/png;base64,AA=="}},{"type":"text","text":"a purple cow"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	if b, _ := io.ReadAll(r.Body); r.StatusCode != 400 || !strings.Contains(string(b), "text") {
-		t.Errorf("an image without --ignore-images: %d %s", r.StatusCode, b)
+	plain := askDemo(t)
+	r, text := plain.send("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":[`+
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},`+
+		`{"type":"text","text":"a purple cow"}]}]}`)
+	if r.StatusCode != 400 || !strings.Contains(text, "text") {
+		t.Errorf("an image without --ignore-images: %d %s", r.StatusCode, text)
 	}
 	if said := plain.err.String(); strings.Contains(said, "purple cow") ||
 		strings.Contains(said, "without a key") {
@@ -113,6 +89,7 @@ func TestServeFlags(t *testing.T) {
 
 // A key that can be found by trying works, and is named where others can try.
 func TestShortKey(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		host, key string
 		warns     bool
@@ -135,6 +112,7 @@ func TestShortKey(t *testing.T) {
 // In a terminal serve shows what it has and what to paste next, and a short line a request; with
 // --log-format text it has the log's.
 func TestServeOnATerminal(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{nil, {"--log-format", "text"}} {
 		term, _ := startInTerminal(t, 80, 40, append([]string{"serve", "demo", "--device", "cpu",
 			"--port", "0", "--tools", "none"}, flags...)...)
@@ -178,6 +156,7 @@ func TestServeOnATerminal(t *testing.T) {
 
 // In a terminal a batch shows how far it is.
 func TestBatchProgress(t *testing.T) {
+	t.Parallel()
 	asked, goOn := make(chan struct{}, 1), make(chan struct{})
 	s := &batched{after: func(n int) {
 		if n == 3 {

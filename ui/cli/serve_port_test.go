@@ -40,8 +40,7 @@ func asks(t *testing.T, transport *http.Transport, url, key string) int {
 }
 
 func TestServeOnASocket(t *testing.T) {
-	t.Setenv("VLLM_API_KEY", "of vLLM")
-	t.Setenv("OSSRUN_API_KEY", "ours")
+	t.Parallel()
 	folder, err := os.MkdirTemp("", "ossrun") // a socket's path has 107 bytes at most
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,8 @@ func TestServeOnASocket(t *testing.T) {
 	}
 	left.SetUnlinkOnClose(false) // as a server that was killed leaves it
 	left.Close()
-	s := serveDemo(t, "--uds", path, "--log-level", "warning")
+	s := serveIn(t, t.TempDir(), []string{"VLLM_API_KEY=of vLLM", "OSSRUN_API_KEY=ours"}, "--uds",
+		path, "--log-level", "warning")
 	if s.url != "unix:"+path {
 		t.Errorf("url %s", s.url)
 	}
@@ -69,9 +69,7 @@ func TestServeOnASocket(t *testing.T) {
 			t.Errorf("key %q: %d, want %d", key, got, want)
 		}
 	}
-	_ = s.cmd.Process.Signal(os.Interrupt)
-	<-s.done
-	s.ended = true
+	s.end(os.Interrupt)
 	if log := s.err.String(); !strings.Contains(log, "Application startup complete.") ||
 		strings.Contains(log, "msg=request") {
 		t.Errorf("log: %s", log)
@@ -79,6 +77,7 @@ func TestServeOnASocket(t *testing.T) {
 }
 
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

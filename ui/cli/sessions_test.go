@@ -5,7 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 // What a chat has kept is listed, shown, exported and deleted by a verb, and what was deleted is in
 // no file of the state folder any more.
 func TestSessionsVerb(t *testing.T) {
+	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
 	term.wait("medium effort")
 	for i, question := range []string{"What is ossrun?", "How do I serve an OpenAI API?"} {
@@ -28,32 +28,19 @@ func TestSessionsVerb(t *testing.T) {
 		term.send(question + "\r")
 		term.until("an answer", answered(1))
 	}
-	home := ""
-	for _, v := range cmd.Env {
-		if value, ok := strings.CutPrefix(v, "XDG_STATE_HOME="); ok {
-			home = value
-		}
-	}
+	home := homeOf(cmd)
 	file := filepath.Join(home, "trip.md")
-	ossrun := func(want string, args ...string) string {
+	says := func(good bool, want string, args []string) string {
 		t.Helper()
-		c := exec.Command(cmd.Path, append([]string{"sessions"}, args...)...)
-		c.Env = cmd.Env
-		said, err := c.CombinedOutput()
-		if err != nil || !strings.Contains(string(said), want) {
+		said, err := again(cmd, append([]string{"sessions"}, args...)...).CombinedOutput()
+		if (err == nil) != good || !strings.Contains(string(said), want) ||
+			!good && strings.Count(string(said), "\n") != 1 {
 			t.Errorf("%v: %v: %s", args, err, said)
 		}
 		return string(said)
 	}
-	fails := func(want string, args ...string) {
-		t.Helper()
-		c := exec.Command(cmd.Path, append([]string{"sessions"}, args...)...)
-		c.Env = cmd.Env
-		if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), want) ||
-			strings.Count(string(said), "\n") != 1 {
-			t.Errorf("%v: %v: %s", args, err, said)
-		}
-	}
+	ossrun := func(want string, args ...string) string { t.Helper(); return says(true, want, args) }
+	fails := func(want string, args ...string) { t.Helper(); says(false, want, args) }
 	var all []chat.Saved
 	if err := json.Unmarshal([]byte(ossrun("", "list", "--json")), &all); err != nil ||
 		len(all) != 2 || all[1].Name != "What is ossrun?" || all[1].Model != "demo" ||
@@ -125,6 +112,7 @@ func TestSessionsVerb(t *testing.T) {
 
 // A chat that keeps nothing leaves nothing, not for a day either.
 func TestNoHistoryKeepsNothing(t *testing.T) {
+	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0",
 		"--no-history")
 	term.wait("medium effort")
@@ -134,13 +122,9 @@ func TestNoHistoryKeepsNothing(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range cmd.Env {
-		if home, ok := strings.CutPrefix(v, "XDG_STATE_HOME="); ok {
-			// all but locks, which hold nothing
-			if left, _ := filepath.Glob(filepath.Join(home, "ossrun", "*[^k]")); len(left) > 0 {
-				t.Errorf("it leaves %v", left)
-			}
-		}
+	// all but locks, which hold nothing
+	if left, _ := filepath.Glob(filepath.Join(homeOf(cmd), "ossrun", "*[^k]")); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
 	}
 }
 

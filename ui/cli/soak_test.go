@@ -9,7 +9,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,132 +16,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/ossrun/ossrun/runtime/remote/local"
 )
-
-// untilReady waits until a server of the script answers.
-func untilReady(ts *testscript.TestScript, neg bool, args []string) {
-	folder := filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "ossrun")
-	end := time.Now().Add(2 * time.Minute)
-	for ; time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		list, err := local.Servers(context.Background(), folder)
-		ts.Check(err)
-		if len(list) > 0 && list[0].State == local.Ready {
-			return
-		}
-	}
-	ts.Fatalf("no server became ready")
-}
-
-// served is a running ossrun serve.
-type served struct {
-	t     *testing.T
-	home  string
-	url   string
-	cmd   *exec.Cmd
-	err   bytes.Buffer
-	web   *http.Client
-	done  chan struct{} // closed when the process has ended
-	ended bool          // by the test
-
-	seen func(ttft, total time.Duration, tokens int) // of each answer; nil: nobody looks
-}
-
-// serveDemo starts ossrun serve --model demo and waits until it is ready. It is stopped, and must
-// end well, with the test.
-func serveDemo(t *testing.T, args ...string) *served {
-	t.Helper()
-	return serveIn(t, t.TempDir(), args...)
-}
-
-// serveIn is serveDemo in a home folder, which may be that of an earlier server.
-func serveIn(t *testing.T, home string, args ...string) *served {
-	t.Helper()
-	s := &served{t: t, home: home, done: make(chan struct{}),
-		cmd: ossrunIn(t, home, append([]string{"serve", "demo", "--device", "cpu", "--port",
-			"0"}, args...)...),
-		web: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}}
-	s.cmd.Stderr = &s.err
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.web.CloseIdleConnections()
-		if !s.ended {
-			_ = s.cmd.Process.Signal(os.Interrupt)
-		}
-		<-s.done
-		if bad := !s.ended && s.cmd.ProcessState.ExitCode() != 0; bad ||
-			strings.Contains(s.err.String(), "DATA RACE") {
-			t.Errorf("the server ended with %v; its last words: %s", s.cmd.ProcessState,
-				s.err.String()[max(0, s.err.Len()-4000):])
-		}
-	})
-	go func() {
-		defer close(s.done)
-		_ = s.cmd.Wait() // ProcessState has it
-	}()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		list, err := local.Servers(t.Context(), filepath.Join(home, "run", "ossrun"))
-		if err == nil && len(list) == 1 && list[0].State == local.Ready {
-			s.url = list[0].URL
-			return s
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the server did not become ready: %v; its words: %s", err, s.err.String())
-		}
-	}
-}
-
-// metric sums the values of a metric.
-func (s *served) metric(name string) float64 {
-	s.t.Helper()
-	resp, err := s.web.Get(s.url + "/metrics")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	sum, found := 0.0, false
-	for _, m := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+
-		`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
-		v, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		sum, found = sum+v, true
-	}
-	if !found {
-		s.t.Fatalf("there is no metric %s", name)
-	}
-	return sum
-}
-
-// eventually waits until ok holds.
-func (s *served) eventually(what string, ok func() bool) {
-	s.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("it never came that %s", what)
-		}
-	}
-}
 
 // A question of the load, and the whole answer to it.
 type question struct {
@@ -292,12 +172,12 @@ func (s *served) rest() {
 			s.metric("vllm:num_requests_waiting") == 0 && s.metric("vllm:kv_cache_usage_perc") == 0
 	})
 	s.web.CloseIdleConnections()
-	time.Sleep(300 * time.Millisecond)
 }
 
 // Sixty-four streams at once: no error, no lost or doubled token, everything given back; and a
 // client that leaves gives its pages back.
 func TestServeManyStreams(t *testing.T) {
+	t.Parallel()
 	s := serveDemo(t)
 	list := s.questions(4, 12)
 	s.rest()
@@ -341,32 +221,25 @@ func TestServeSoak(t *testing.T) {
 		s.load(1000, 0, list)
 		s.rest()
 	}
-	goroutines, memory, used := s.metric("go_goroutines"), s.settledMemory(),
+	goroutines, memory, used := s.metric("go_goroutines"), s.takes("VmRSS"),
 		s.metric("process_cpu_seconds_total")
 	began := time.Now()
 	answers, tokens := s.load(1000, time.Minute, list)
 	took := time.Since(began)
 	used = s.metric("process_cpu_seconds_total") - used
 	s.rest()
-	after := s.settledMemory()
-	t.Logf("1,000 streams: %d answers, %d tokens in %v and %.0f s of CPU; memory %.1f MB before, "+
-		"%.1f MB after; goroutines %v before, %v after",
-		answers, tokens, took.Round(time.Millisecond), used, memory/1e6, after/1e6, goroutines,
-		s.metric("go_goroutines"))
-	if now := s.metric("go_goroutines"); now > goroutines+4 {
-		t.Errorf("%v goroutines before, %v after", goroutines, now)
-	}
-	if after > 1.05*memory {
-		t.Errorf("memory grew by %.1f %%", 100*(after/memory-1))
-	}
+	t.Logf("1,000 streams: %d answers, %d tokens in %v and %.0f s of CPU", answers, tokens,
+		took.Round(time.Millisecond), used)
+	s.eventually("memory and goroutines are those of before", func() bool {
+		return s.takes("VmRSS") <= 1.05*memory && s.metric("go_goroutines") <= goroutines+4
+	})
 }
 
-// Two hundred answers at once of 160 tokens shall end within 50 s on two cores. What is held to
-// that is the processor time of the server, since other programs may have the cores. Beside it the
-// table of what 100 clients see that stream.
-func TestServeSoakTwoHundred(t *testing.T) {
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("slow: set OSSRUN_LONG=1")
+// Two hundred answers at once of 160 tokens end within 50 s on two cores, with the table of what
+// 100 clients see that stream.
+func TestMeasureTwoHundred(t *testing.T) {
+	if os.Getenv("OSSRUN_MEASURE") == "" {
+		t.Skip("a figure of a quiet machine: OSSRUN_MEASURE=1")
 	}
 	s := serveDemo(t)
 	list := s.questions(4, 160)
@@ -385,8 +258,7 @@ func TestServeSoakTwoHundred(t *testing.T) {
 		cpu = s.metric("process_cpu_seconds_total") - used
 		slices.Sort(first)
 		slices.Sort(each)
-		at := func(d []time.Duration,
-			q int) time.Duration {
+		at := func(d []time.Duration, q int) time.Duration {
 			return d[(len(d)-1)*q/100].Round(100 * time.Microsecond)
 		}
 		t.Logf("%d at once of up to 160 tokens: %d tokens in %v and %.1f s of CPU; TTFT p50 %v, "+
@@ -399,15 +271,4 @@ func TestServeSoakTwoHundred(t *testing.T) {
 	if cpu := measure(200); cpu > 100 {
 		t.Errorf("200 answers took %.0f s of CPU, more than 50 s on two cores", cpu)
 	}
-}
-
-// settledMemory is the least resident memory of a few looks, so that a collection that is about to
-// come does not count.
-func (s *served) settledMemory() float64 {
-	var seen []float64
-	for range 10 {
-		seen = append(seen, s.metric("process_resident_memory_bytes"))
-		time.Sleep(500 * time.Millisecond)
-	}
-	return slices.Min(seen)
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -60,14 +59,12 @@ func TestToolFlags(t *testing.T) {
 		{[]string{"mcp", "browser", "python"}, exitUsage, "browser or python"},
 		{[]string{"mcp", "python"}, exitUsage, "needs a sandbox"},
 	} {
-		var out, told strings.Builder
-		code := Run(t.Context(), append([]string{"ossrun"}, c.arguments...),
-			Terminal{Out: &out, Err: &told})
-		if code != c.code || !strings.Contains(told.String(), c.want) {
-			t.Errorf("%v: %d, %q, not %q", c.arguments, code, told.String(), c.want)
+		code, out, told := runHere(t.Context(), c.arguments...)
+		if code != c.code || !strings.Contains(told, c.want) {
+			t.Errorf("%v: %d, %q, not %q", c.arguments, code, told, c.want)
 		}
-		if (out.Len() > 0) != (c.code == exitOK) {
-			t.Errorf("%v printed %q", c.arguments, out.String())
+		if (out != "") != (c.code == exitOK) {
+			t.Errorf("%v printed %q", c.arguments, out)
 		}
 	}
 }
@@ -101,13 +98,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 	client.Close()
 	toServer.Close()
-	select {
-	case code := <-ended:
-		if code != exitOK {
-			t.Errorf("exit code %d", code)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the server goes on without its client")
+	if code := <-ended; code != exitOK { // it ends with its client
+		t.Errorf("exit code %d", code)
 	}
 }
 
@@ -149,19 +141,15 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 	here.Close()
 	stop()
-	select {
-	case code := <-ended:
-		if code != exitInterrupted {
-			t.Errorf("exit code %d", code)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the server does not stop")
+	if code := <-ended; code != exitInterrupted {
+		t.Errorf("exit code %d", code)
 	}
 }
 
 // Requests may name the tools that the flags say; without flags what is here, and nothing where
 // other machines reach the port.
 func TestServeTools(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		flags, ignored string
 	}{
@@ -171,23 +159,14 @@ func TestServeTools(t *testing.T) {
 		{"--tools none", "mcp, web_search"},
 	} {
 		s := serveDemo(t, strings.Fields(c.flags)...)
-		_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "]")
-		if port == "" {
-			_, port, _ = strings.Cut(strings.TrimPrefix(s.url, "http://"), ":")
-		}
-		answer, err := s.web.Post("http://127.0.0.1:"+strings.TrimPrefix(port, ":")+"/v1/responses",
-			"application/json", strings.NewReader(`{"model":"demo","input":"Hello","tools":[
-				{"type":"web_search"},{"type":"mcp","server_label":"x","require_approval":"never"}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
+		s.url = "http://127.0.0.1" + s.url[strings.LastIndex(s.url, ":"):]
+		answer, _ := s.send("POST", "/v1/responses", `{"model":"demo","input":"Hello","tools":[
+			{"type":"web_search"},{"type":"mcp","server_label":"x","require_approval":"never"}],
+			"max_output_tokens":1}`)
 		if got := answer.Header.Get("X-Ossrun-Ignored"); answer.StatusCode != 200 || got != c.ignored {
 			t.Errorf("%s: %d, ignored %q, not %q", c.flags, answer.StatusCode, got, c.ignored)
 		}
-		_ = s.cmd.Process.Signal(os.Interrupt)
-		<-s.done
-		s.ended = true
+		s.end(os.Interrupt)
 		if log := s.err.String(); strings.Contains(log, "tools for requests: browser") !=
 			!strings.Contains(c.ignored, "web_search") {
 			t.Errorf("%s: log: %s", c.flags, log)
@@ -232,12 +211,10 @@ func TestToolThatFailsIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(programs, "docker"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var out, told strings.Builder
-	code := Run(t.Context(), []string{"ossrun", "chat", "--model", "demo", "--device", "cpu",
-		"--temperature", "0", "--alone", "--tools", "python", "--python-tool", "docker", askSum},
-		Terminal{In: strings.NewReader(""), Out: &out, Err: &told})
-	if code != exitOK || !strings.Contains(told.String(), "no space left on device") ||
-		strings.Contains(out.String(), "no space") {
-		t.Errorf("%d, %q, %q", code, out.String(), told.String())
+	code, out, told := runHere(t.Context(), "chat", "--model", "demo", "--device", "cpu",
+		"--temperature", "0", "--alone", "--tools", "python", "--python-tool", "docker", askSum)
+	if code != exitOK || !strings.Contains(told, "no space left on device") ||
+		strings.Contains(out, "no space") {
+		t.Errorf("%d, %q, %q", code, out, told)
 	}
 }

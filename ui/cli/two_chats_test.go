@@ -14,9 +14,7 @@ import (
 // beside starts another program in the world of the first.
 func beside(t *testing.T, first *exec.Cmd, args ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
-	cmd := exec.Command(first.Path, args...)
-	cmd.Env = first.Env
-	return runInTerminal(t, 100, 30, cmd)
+	return runInTerminal(t, 100, 30, again(first, args...))
 }
 
 func answered(n int) func(string) bool {
@@ -26,6 +24,7 @@ func answered(n int) func(string) bool {
 }
 
 func TestTwoChatsShareAnEngine(t *testing.T) {
+	t.Parallel()
 	args := []string{"chat", "--model", "demo", "--temperature", "0"}
 	one, first := startInTerminal(t, 100, 30, args...)
 	one.wait("medium effort")
@@ -44,9 +43,7 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	three.until("the third chat's answer", answered(1))
 	four, fourth := beside(t, first, args...)
 	four.wait("joined the chat of process")
-	stop := exec.Command(first.Path, "stop")
-	stop.Env = first.Env
-	if said, err := stop.CombinedOutput(); err == nil ||
+	if said, err := again(first, "stop").CombinedOutput(); err == nil ||
 		!strings.Contains(string(said), "no server is running") {
 		t.Errorf("stop takes a chat for a server: %v: %s", err, said)
 	}

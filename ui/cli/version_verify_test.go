@@ -62,10 +62,7 @@ func asRelease(t *testing.T, version, key string) {
 
 func versionSays(t *testing.T, flags ...string) (code int, out, errs string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	code = Run(t.Context(), append([]string{"ossrun", "version"}, flags...),
-		Terminal{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
+	return runHere(t.Context(), append([]string{"version"}, flags...)...)
 }
 
 func TestVersionVerify(t *testing.T) {
@@ -129,7 +126,7 @@ func TestVersionVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asRelease(t, c.version, c.key)
-			if releaseWait = 20 * time.Second; name == "silence" {
+			if releaseWait = 2 * time.Minute; name == "silence" {
 				releaseWait = 50 * time.Millisecond
 			}
 			code, out, errs := versionSays(t, "--verify", "--from", c.from)

@@ -6,10 +6,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -23,9 +21,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-// fakeVLLM puts an executable named vllm on the path: the demo at the port that it is given, with a
-// log like vLLM's. It writes its number to a file.
-func fakeVLLM(t *testing.T) (pid string) {
+// fakeVLLM serves by an executable named vllm: the demo at the port that it is given, with a log
+// like vLLM's. It writes its number to a file.
+func fakeVLLM(t *testing.T) (front *served, pid string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in is a shell script")
@@ -54,30 +52,18 @@ exec ` + folder + `/ossrun serve demo --device cpu --served-model-name openai/gp
 	if err := os.WriteFile(filepath.Join(folder, "vllm"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", folder+":/usr/bin:/bin")
-	return filepath.Join(folder, "pid")
+	return serveIn(t, t.TempDir(), []string{"PATH=" + folder + ":/usr/bin:/bin", "VLLM_API_KEY="},
+		"--engine", "vllm", "--hardware", "H100", "--launch", "local"), filepath.Join(folder, "pid")
 }
 
 // say asks the port for a chat completion, greedily, and returns its message.
 func (s *served) say(members string) map[string]any {
 	s.t.Helper()
-	resp, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
-		`{"temperature":0,"max_tokens":300,"messages":[{"role":"user","content":"What is the `+
-			`weather in Paris?"}]`+members+`}`))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	var answer struct {
 		Choices []struct{ Message map[string]any }
 	}
-	if json.Unmarshal(text, &answer) != nil || len(answer.Choices) != 1 {
-		s.t.Fatalf("status %d: %s", resp.StatusCode, text)
-	}
+	s.post("/v1/chat/completions", `{"temperature":0,"max_tokens":300,"messages":[{"role":"user",`+
+		`"content":"What is the weather in Paris?"}]`+members+`}`, &answer)
 	delete(answer.Choices[0].Message, "tool_calls")
 	return answer.Choices[0].Message
 }
@@ -89,10 +75,9 @@ const strictAnswer = `,"response_format":{"type":"json_schema","json_schema":{"n
 // vLLM is started, asked and stopped: what comes through our port is what comes without it, a
 // strict form too, and nothing of it outlives us.
 func TestVLLMBehindOurPort(t *testing.T) {
-	pid := fakeVLLM(t)
-	t.Setenv("VLLM_API_KEY", "") // of the port in front
-	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
-	here := serveDemo(t)
+	t.Parallel()
+	front, pid := fakeVLLM(t)
+	here := askDemo(t)
 	for _, members := range []string{"", strictAnswer, `,"reasoning_effort":"low"`} {
 		got, want := fmt.Sprint(front.say(members)), fmt.Sprint(here.say(members))
 		if got != want {
@@ -130,13 +115,8 @@ func TestVLLMBehindOurPort(t *testing.T) {
 			t.Errorf("the key %q stands in %q or in what was said", key, arguments)
 		}
 	}
-	front.ended = true
-	if err := front.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	<-front.done
-	if code := front.cmd.ProcessState.ExitCode(); code != 0 && code != 130 {
-		t.Errorf("it ends with %d: %s", code, front.err.String())
+	if code := front.end(os.Interrupt); code != 0 && code != 130 {
+		t.Errorf("it ends with %d: %s", code, front.err)
 	}
 	if r, err := http.Get(behind + "/health"); err == nil {
 		r.Body.Close()
@@ -146,8 +126,8 @@ func TestVLLMBehindOurPort(t *testing.T) {
 
 // vLLM that ends by itself ends the port in front, with its reason.
 func TestVLLMThatDies(t *testing.T) {
-	pid := fakeVLLM(t)
-	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
+	t.Parallel()
+	front, pid := fakeVLLM(t)
 	front.ended = true
 	text, err := os.ReadFile(pid)
 	if err != nil {
@@ -173,14 +153,10 @@ func TestVLLMThatDies(t *testing.T) {
 
 // This program is killed, and vLLM, which nobody else would end, does not outlive it.
 func TestVLLMEndsWithAKilledFront(t *testing.T) {
-	pid := fakeVLLM(t)
-	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
-	front.ended = true
+	t.Parallel()
+	front, pid := fakeVLLM(t)
 	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(front.err.String())[1]
-	if err := front.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-front.done
+	front.end(os.Kill)
 	front.eventually("vLLM has ended", func() bool {
 		r, err := http.Get(behind + "/health")
 		if err == nil {
@@ -201,9 +177,9 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	var clients sync.WaitGroup
 	for i := range 12 {
 		clients.Go(func() {
-			for round := range 2 {
+			for round := range 2 { // the second one begins without the server that was killed
 				q := question{text: fmt.Sprint("Tell me about number ", i, "."), seed: i*2 + round,
-					tokens: 120}
+					tokens: 60}
 				if _, used, err := front.ask(t.Context(), q); err != nil || used != q.tokens {
 					t.Errorf("question %d: %d tokens, %v", i, used, err)
 				}
@@ -213,32 +189,21 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	two.eventually("the second server has work", func() bool {
 		return two.metric("vllm:num_requests_running") >= 4
 	})
-	two.ended = true
-	if err := two.cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	two.end(os.Kill)
 	clients.Wait()
 	if said := front.err.String(); !strings.Contains(said, two.url+" is no longer used: ") {
 		t.Error(said)
 	}
-	one.ended = true
-	if err := one.cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	one.end(os.Kill)
 	front.eventually("no server is left, which /ready and ossrun ps say", func() bool {
-		r, err := front.web.Get(front.url + "/ready")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Body.Close()
+		r, _ := front.send("GET", "/ready", "")
 		return r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != ""
 	})
-	ps := exec.Command(front.cmd.Path, "ps", "--json")
-	ps.Env = front.cmd.Env
 	var list []local.Status
-	if out, err := ps.Output(); err != nil || json.Unmarshal(out, &list) != nil || len(list) != 1 ||
-		list[0].State != local.Unreachable || list[0].Models[0].State != "unreachable" {
-		t.Errorf("%v, %s", err, out)
+	if out := front.with("ps", "--json"); json.Unmarshal([]byte(out), &list) != nil ||
+		len(list) != 1 || list[0].State != local.Unreachable ||
+		list[0].Models[0].State != "unreachable" {
+		t.Error(out)
 	}
 }
 
