@@ -157,7 +157,9 @@ func TestIsolated(t *testing.T) {
 		} else if !slices.Equal(first, logits) {
 			t.Error("the worker's logits are others")
 		}
-		checked(t, b)
+		if isolate { // gpu/device has them in this process
+			checked(t, b)
+		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}

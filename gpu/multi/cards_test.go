@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -139,7 +138,7 @@ func TestCards(t *testing.T) {
 
 // TestCardsLong: every placement of both models, in every mode.
 func TestCardsLong(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for _, compute := range []string{engine.Exact, engine.Int8} {
 		for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 			holdCards(t, api, "T2", ways(3), engine.Settings{Compute: compute})
@@ -247,9 +246,26 @@ func TestSmallCards(t *testing.T) {
 	}
 }
 
-// TestCardFails: a function of the driver fails, with OSSRUN_LONG each at every call: opening,
-// loading, in a step, closing. The error says so, and nothing is left.
+// TestCardFails: a function of the driver that two cards need fails: opening, loading, in a step,
+// closing. The error says so, and nothing is left.
 func TestCardFails(t *testing.T) {
+	cardFails(t, func(name string, calls []int) []int {
+		if !slices.Contains([]string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamWaitEvent",
+			"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize", "cuEventRecord",
+			"cuMemAlloc_v2"}, name) {
+			return nil // one card's tests fail them all
+		}
+		return calls[len(calls)*2/3:][:1]
+	})
+}
+
+// TestCardFailsLong: each function, at every call.
+func TestCardFailsLong(t *testing.T) {
+	drivertest.Long(t)
+	cardFails(t, func(_ string, calls []int) []int { return calls })
+}
+
+func cardFails(t *testing.T, some func(name string, calls []int) []int) {
 	f := fake(t, driver.CUDA, 2, 0)
 	ckpt := tiny(t)
 	life := func() (err error) {
@@ -280,17 +296,7 @@ func TestCardFails(t *testing.T) {
 			func(s string) bool { return strings.Contains(name, s) })
 	}
 	for name, calls := range at {
-		if os.Getenv("OSSRUN_LONG") == "" &&
-			!slices.Contains([]string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamWaitEvent",
-				"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-				"cuStreamSynchronize", "cuEventRecord", "cuMemAlloc_v2"}, name) {
-			continue // one card's tests fail them all
-		}
-		tried := []int{calls[len(calls)*2/3]}
-		if os.Getenv("OSSRUN_LONG") != "" {
-			tried = calls
-		}
-		for _, i := range tried {
+		for _, i := range some(name, calls) {
 			if i+1 < len(trace) && !frees(name) && frees(trace[i+1]) {
 				continue // the card could not be made current to give something back
 			}

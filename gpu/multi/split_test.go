@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -64,7 +65,7 @@ func TestEveryCut(t *testing.T) {
 
 // TestEveryCutLong: all placements in both modes.
 func TestEveryCutLong(t *testing.T) {
-	long(t)
+	drivertest.Long(t)
 	for _, compute := range []string{engine.Exact, engine.Int8} {
 		for _, kv := range []string{"bf16", engine.KVFP8} {
 			holdCuts(t, "T2", ways(3), engine.Settings{Compute: compute, KVCacheDtype: kv})

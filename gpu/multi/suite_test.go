@@ -2,7 +2,6 @@ package multi_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,14 +20,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testdata = "../../testdata/model/"
-
-// long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
-func long(t testing.TB) {
-	t.Helper()
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("slow: set OSSRUN_LONG=1")
-	}
-}
 
 // planned is a plan with the layers cut at ends, and the experts of some layers with the host.
 func planned(ends []int, hosted ...int) multi.Plan {

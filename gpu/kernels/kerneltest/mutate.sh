@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# mutate.sh [N [PART]]: breaks the kernels on purpose, one line at a time, and wants a test to notice
-# each. mutations.txt lists them.
-# With N only every N-th is tried, beginning with a different one each day; with PART, 0 to N - 1, with
-# that one, so that N calls try all. Nothing in the tree is changed: every mutation is built in a copy.
+# mutate.sh [N]: breaks the kernels on purpose, one line at a time, and wants a test to notice each. mutations.txt lists
+# them. With N only every N-th is tried, beginning with one that the sources choose: the sample is another after a change
+# of them, and the same at another time. Nothing in the tree is changed: every mutation is built in a copy.
 set -euo pipefail
 cd "$(dirname "$0")"
 every=${1:-1}
+first=$(($(cat ../*.cu ../*.h ../emulator/* ./*.cpp ./*.h mutations.txt | cksum | cut -d ' ' -f 1) % every))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r .. "$work/kernels"
-cd "$work/kernels/kerneltest"
-first=${2:-$(( $(date +%j | sed 's/^0*//') % every ))}
+mkdir -p "$work/gpu" "$work/runtime/cpu"
+cp -r .. "$work/gpu/kernels"
+ln -s "$(realpath ../../../runtime/cpu/kerneltest)" "$work/runtime/cpu/kerneltest"
+cd "$work/gpu/kernels/kerneltest"
 tried=0 survived=0 at=0
-export KERNELS_CACHE=${KERNELS_CACHE:-$work/cache} # kept between calls by whoever names a folder
-# The cases' own objects, once: a mutation's time is not theirs.
-KERNELS=norm.cu ./run.sh nv none > /dev/null
+export KERNELS_CACHE=$work/cache
 while IFS= read -r line; do
   case $line in '' | '#'*) continue ;; esac
   line=${line//'\|'/$'\x01'} # \| is a bar that separates nothing
@@ -42,5 +41,5 @@ while IFS= read -r line; do
   fi
   cp "$work/original" "../$file"
 done < mutations.txt
-echo "$tried of $at mutations ($every, part $first), $survived survived"
+echo "$tried of $at mutations (every $every. from $first on), $survived survived"
 [ "$survived" = 0 ] && [ "$tried" -gt 0 ]
