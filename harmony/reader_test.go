@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that
@@ -174,20 +172,17 @@ func TestNothingIsLostOfPieces(t *testing.T) {
 	checkNothingLost(t, all, got)
 }
 
-// A million tokens cost no more each than a few, wherever they stand.
+// A million tokens are read wherever they stand: what is quadratic in them takes longer than a test
+// may.
 func TestReaderIsLinear(t *testing.T) {
 	word := token.Get().Encode(nil, " word")[0]
 	for _, id := range []int32{word, 187, 1 << 20, token.Start, token.Channel, token.Constrain,
 		token.Message, token.End} {
 		r := NewReader(RoleAssistant)
-		begin := hosttest.ProcessTime()
 		for range 1_000_000 {
 			r.Push(id)
 		}
 		r.Finish()
-		if took := hosttest.ProcessTime() - begin; took > time.Minute {
-			t.Errorf("a million times token %d took %v", id, took)
-		}
 	}
 }
 

@@ -22,11 +22,11 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// TestLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by
+// TestMeasureLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by
 // ReadAhead in turn, then opened.
-func TestLoadRate(t *testing.T) {
-	if os.Getenv("OSSRUN_LONG") == "" {
-		t.Skip("writes 4 GB: OSSRUN_LONG=1")
+func TestMeasureLoadRate(t *testing.T) {
+	if os.Getenv("OSSRUN_MEASURE") == "" {
+		t.Skip("writes 4 GB: OSSRUN_MEASURE=1")
 	}
 	spec := models.Spec20B()
 	spec.Layers = 4
