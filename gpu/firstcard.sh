@@ -15,8 +15,8 @@
 # anyway, and synthetic.gz (models/testdata/synthetic), which writes a checkpoint of random weights.
 # What a card's table shows stands in docs/performance.md.
 #
-# FC_TINY=1 rehearses it without a card: tiny shapes, limits of FC_LIMIT seconds; OSSRUN_LIBCUDA
-# names a driver library.
+# FC_TINY=1 rehearses it without a card: tiny shapes; limits of FC_LIMIT seconds, but of minutes for
+# the steps of FC_END; OSSRUN_LIBCUDA names a driver library.
 set -u
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 CARD=${CARD:-$ROOT/.card} OUT=${OUT:-/tmp/firstcard-out} TINY=${FC_TINY:-}
@@ -40,7 +40,7 @@ if what == "pack":
         data[at:at + len(own)] = bytes(len(own))
     head = json.dumps(holes).encode()
     whole = len(head).to_bytes(8, "little") + head + bytes(data)
-    open(b, "wb").write(lzma.compress(whole, preset=6))
+    open(b, "wb").write(lzma.compress(whole, preset=0 if os.environ.get("FC_TINY") else 6))
 else:
     data = lzma.open(a).read()
     n = int.from_bytes(data[:8], "little")
@@ -88,6 +88,7 @@ step() {
   shift 2
   [ ${#WANT[@]} = 0 ] || [[ " ${WANT[*]} " == *" $name "* ]] || return 0
   [ -z "$TINY" ] || limit=$((limit < TINYLIMIT ? limit : TINYLIMIT))
+  [[ " ${FC_END:-} " != *" $name "* ]] || limit=300
   [ "$(left)" -ge 8 ] || { printf '%s\tno time left\t0\n' "$name" >> "$W/log/steps.tsv"; return 0; }
   [ "$limit" -le $(($(left) - 5)) ] || limit=$(($(left) - 5))
   setsid "$@" > "$W/log/$name.out" 2> "$W/log/$name.err" < /dev/null &
@@ -167,16 +168,17 @@ selftest() { "$O" doctor --selftest --device gpu; }
 # load NAME RUN ...: a server over a full-size checkpoint of random weights in memory; a RUN is
 # clients:input:output:requests.
 load() {
-  local name=$1 model=/dev/shm/fc-20b port=$((18200 + RANDOM % 700)) ok= n server
+  local name=$1 model=/dev/shm/fc-20b port ok= n server
   shift
   if [ -n "$TINY" ]; then model=demo; set -- 1:8:2:1; else
     [ -e $model/config.json ] || { time "$W/synthetic" -model 20b $model; } || return 1
   fi
-  "$O" serve --model "$model" --device gpu --port $port --tools none ${SERVE_FLAGS:-} \
+  "$O" serve --model "$model" --device gpu --port 0 --tools none ${SERVE_FLAGS:-} \
     > "$W/log/server$name.log" 2>&1 &
   server=$!
-  for n in $(seq 1 300); do
-    "$PY" -c "import urllib.request as u
+  for n in $(seq 1 "$(tiny 3000 300)"); do
+    port=$(sed -n 's|.*http://127\.0\.0\.1:\([0-9]*\).*|\1|p' "$W/log/server$name.log" | head -1)
+    [ -n "$port" ] && "$PY" -c "import urllib.request as u
 u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && break
     kill -0 $server 2> /dev/null || break
     sleep 0.1
@@ -185,7 +187,7 @@ u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && b
   [ -n "$ok" ] || { tail -5 "$W/log/server$name.log"; kill -KILL $server 2> /dev/null; return 1; }
   for n in "$@"; do
     IFS=: read -r c in out prompts <<< "$n"
-    timeout $((TINYLIMIT > 60 ? 60 : TINYLIMIT)) "$O" bench serve --port $port \
+    timeout "$(tiny 300 60)" "$O" bench serve --port "$port" \
       --random-input-len "$in" --random-output-len "$out" --ignore-eos --max-concurrency "$c" \
       --num-prompts "$prompts" --disable-tqdm --json > "$W/log/serve$name-$c.json" ||
       echo "$c clients: exit $?"

@@ -21,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // How workers begin, fail and end.
@@ -381,7 +382,7 @@ func TestParentDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait() // killed
-	eventually(t, "the worker ends", func() bool {
+	hosttest.Until(t, "the worker ends", func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		// or nobody has asked for its status
 		return err != nil || strings.Contains(string(data), ") Z ")

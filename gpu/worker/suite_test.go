@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -226,16 +225,4 @@ func opened(t testing.TB, kind string, o Options) *Backend {
 		}
 	})
 	return d
-}
-
-// eventually waits for something that must come about, however loaded the machine is.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 6000 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("in a minute not: %s", what)
 }
