@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	inTmux = flag.Int("tmux", 1, "rounds that TestInTmux plays; .ci/steps/chat plays 8")
+	inTmux = flag.Int("tmux", 1, "rounds that TestInTmux plays; .ci/steps/chat plays 2")
 	played = flag.String("played", "", "the folder of the chat that TestInTmux plays")
 )
 

@@ -17,6 +17,7 @@ type scanner struct {
 	line       string
 	at, from   int // what is before at stands in tokens; the last one begins at from
 	first      int // where the text begins, behind blanks and the marks of lists
+	looked     int // bytes, of which tests hold the number to the length of the line
 
 	value   bool // what stands before is a value, so that / divides and < compares
 	command bool // in a shell: a command may stand here
@@ -73,15 +74,15 @@ func (s *scanner) byteAt(i int) byte {
 
 // skip is where the blanks end that begin at i.
 func (s *scanner) skip(i int) int {
-	for i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t') {
-		i++
+	for ; i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t'); i++ {
+		s.looked++
 	}
 	return i
 }
 
 func (s *scanner) wordEnd(i int) int {
-	for i < len(s.line) && s.lang.holds[s.line[i]] {
-		i++
+	for ; i < len(s.line) && s.lang.holds[s.line[i]]; i++ {
+		s.looked++
 	}
 	return i
 }
@@ -166,7 +167,7 @@ func (s *scanner) text(f *frame) {
 func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 	r := f.region
 	for ; i < len(s.line); i++ {
-		if !r.stops[s.line[i]] {
+		if s.looked++; !r.stops[s.line[i]] {
 			continue
 		}
 		rest := s.line[i:]
@@ -201,8 +202,8 @@ func (s *scanner) step() {
 	case l.opens[c] != nil && s.open():
 	case l.is('P'):
 		end := s.at + 1
-		for end < len(s.line) && l.opens[s.line[end]] == nil {
-			end++
+		for ; end < len(s.line) && l.opens[s.line[end]] == nil; end++ {
+			s.looked++
 		}
 		s.take(Text, end)
 	case digit(c) || c == '.' && digit(next) && !s.value && before != '.':
@@ -288,6 +289,7 @@ func (s *scanner) word() {
 func (s *scanner) number() {
 	i := s.at + 1
 	for ; i < len(s.line); i++ {
+		s.looked++
 		c, exponent := s.line[i], s.line[i-1]|0x20 == 'e' && s.byteAt(s.at+1)|0x20 != 'x'
 		if !(c < 0x80 && wordByte(c) || digit(s.byteAt(i+1)) && (c == '.' || c == '\'' ||
 			exponent && (c == '+' || c == '-'))) {
