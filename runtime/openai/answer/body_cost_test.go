@@ -178,6 +178,9 @@ func hostileBodies() (all []costlyBody) {
 // The work for a request ends with its client: of what is allocated for it, little is after a
 // client that has left once its body was read, and not all after one that leaves in the middle.
 func TestPreparationEndsWithItsClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("allocations are counted, and -short runs go with the race detector")
+	}
 	h := costlyHandler(t)
 	for i, c := range hostileBodies() {
 		whole, want := c.allocates(t, h, counted)

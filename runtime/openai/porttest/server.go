@@ -202,7 +202,7 @@ func At(v any, path ...any) any {
 // Eventually asks again until it gets what it waits for.
 func Eventually[T any](t *testing.T, get func() (T, bool)) T {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		v, ok := get()
 		if ok {
 			return v
