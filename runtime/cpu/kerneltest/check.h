@@ -106,13 +106,15 @@ void test_attention(const Kernels& k, Checker& check);
 // Of what both compute from 8-bit and 12-bit inputs.
 void test_same_bits(const Kernels& one, const Kernels& other, Checker& check);
 
+// Tables that only tests have, which a program may be linked without.
+#define TEST_TABLE __attribute__((weak))
 // The templates at sixteen lanes in portable C++ (portable16.cpp).
-const Kernels* kernels_portable16();
+const Kernels* kernels_portable16() TEST_TABLE;
 // The table for AVX-VNNI without its instruction (emulated_vnni.cpp); null without AVX2.
-const Kernels* kernels_emulated_vnni();
+const Kernels* kernels_emulated_vnni() TEST_TABLE;
 // The tables for AMX: in portable C++ above portable16 (portable_amx.cpp), and with its registers
 // as arrays above avx512 (emulated_amx.cpp); the latter null without AVX-512.
-const Kernels* kernels_portable_amx();
-const Kernels* kernels_emulated_amx();
+const Kernels* kernels_portable_amx() TEST_TABLE;
+const Kernels* kernels_emulated_amx() TEST_TABLE;
 
 #endif  // OSSRUN_KERNELTEST_CHECK_H_

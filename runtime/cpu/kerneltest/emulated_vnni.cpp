@@ -17,7 +17,7 @@ const Kernels* kernels_emulated_vnni() { return cpu_has_avx2_fma() ? table() : n
 SIMD_TARGET_BEGIN("avx2,fma,f16c")
 
 // sums + four products of an unsigned byte of w and a signed one of a, in each of eight lanes.
-static inline __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i a) {
+static __attribute__((noinline)) __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i a) {
   int32_t s[8];
   uint8_t u[32];
   int8_t v[32];
@@ -30,7 +30,7 @@ static inline __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i a) {
 }
 
 // sums + two products of int16, in each of eight lanes.
-static inline __m256i emulated_dpwssd(__m256i sums, __m256i w, __m256i a) {
+static __attribute__((noinline)) __m256i emulated_dpwssd(__m256i sums, __m256i w, __m256i a) {
   int32_t s[8];
   int16_t u[16], v[16];
   memcpy(s, &sums, sizeof s);
