@@ -122,14 +122,14 @@ func allocated() int64 {
 	return int64(m.Mallocs)
 }
 
-// A frame at 1,000 tokens a second makes few objects, since what has been laid out stays: at the end
-// of a long conversation as at its beginning, and while the window is resized.
+// A frame at 1,000 tokens a second makes few objects, since rows that were laid out stay. This is so
+// at the end of a long conversation as at its beginning, and while the window is resized.
 func TestFrameBudget(t *testing.T) {
 	costs := longConversation(t, longAnswer(t, streamed/2), allocated)
 	slices.Sort(costs)
 	p50, p99, worst := costs[len(costs)/2], costs[len(costs)*99/100], costs[len(costs)-1]
-	t.Logf("%d frames of %d tokens: p50 %d, p99 %d, worst %d objects", len(costs), frameTokens, p50,
-		p99, worst)
+	t.Logf("%d frames of %d tokens: p50 %d, p99 %d, worst %d objects", len(costs), frameTokens,
+		p50, p99, worst)
 	if p50 > mostObjects/4 || p99 > mostObjects {
 		t.Errorf("p50 is %d, p99 is %d, the budget is %d objects", p50, p99, mostObjects)
 	}

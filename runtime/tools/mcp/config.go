@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/url"
@@ -20,8 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ossrun/ossrun/models/mapping"
 )
@@ -51,8 +48,8 @@ type Server struct {
 	Include []string `json:"includeTools"`
 	Exclude []string `json:"excludeTools"`
 
-	unnamed   bool                                 // the server says its name itself
-	transport func(stderr io.Writer) sdk.Transport // of a test, in place of the process
+	unnamed bool        // the server says its name itself
+	replace transporter // the process, in a test
 }
 
 // entry is a server as a file has it.

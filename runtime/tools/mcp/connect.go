@@ -34,6 +34,8 @@ import (
 // newestWithSessions is the last version of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
+type transporter func(stderr io.Writer) sdk.Transport
+
 // connection is a session with a server.
 type connection struct {
 	*sdk.ClientSession
@@ -74,8 +76,8 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	var to sdk.Transport
 	far := &http.Client{Transport: headers{s.URL, s.Headers}, CheckRedirect: client.Redirect}
 	switch {
-	case s.transport != nil:
-		to = s.transport(complaint)
+	case s.replace != nil:
+		to = s.replace(complaint)
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
 		c.command.Env, c.command.Dir = s.environment(), s.Dir

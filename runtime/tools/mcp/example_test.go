@@ -96,12 +96,13 @@ func overPipes(name string) Server {
 		read, in := io.Pipe()
 		out, write := io.Pipe()
 		go func() {
-			_ = example(name).Run(context.Background(), &sdk.IOTransport{Reader: read, Writer: write})
+			_ = example(name).Run(context.Background(), &sdk.IOTransport{Reader: read,
+				Writer: write}) // its client has gone
 			write.Close()
 		}()
 		return in, out
 	}
-	return Server{Name: name, Command: "none", transport: func(stderr io.Writer) sdk.Transport {
+	return Server{Name: name, Command: "none", replace: func(stderr io.Writer) sdk.Transport {
 		return &inProcess{start: start, stderr: stderr}
 	}}
 }

@@ -261,18 +261,13 @@ func rpcError(text json.RawMessage) json.RawMessage {
 		Message: cmp.Or(said, parts.Message, string(text))})
 }
 
-// pipes carry messages to and from a server.
-type pipes struct {
-	in    io.WriteCloser
-	asked atomic.Pointer[[]byte] // the id of the last call
-	cleaned
-}
-
-// program is a server's process.
+// program is a server's process, whose pipes carry messages.
 type program struct {
 	command *exec.Cmd
+	in      io.WriteCloser
+	asked   atomic.Pointer[[]byte] // the id of the last call
 	once    sync.Once
-	pipes
+	cleaned
 }
 
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -290,13 +285,13 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	return (&sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}).Connect(ctx)
 }
 
-func (p *pipes) readFrom(out io.Reader) {
+func (p *program) readFrom(out io.Reader) {
 	p.asked.Store(new([]byte))
 	p.cleaned = cleaned{lines: newLines(out), end: "\n",
 		id: func() []byte { return *p.asked.Load() }}
 }
 
-func (p *pipes) Write(message []byte) (int, error) {
+func (p *program) Write(message []byte) (int, error) {
 	if id := callOf(bytes.NewReader(message)); id != nil {
 		p.asked.Store(&id)
 	}

@@ -21,7 +21,7 @@ import (
 
 // inProcess is a server without a process.
 type inProcess struct {
-	pipes
+	program
 	start  func(stderr io.Writer) (io.WriteCloser, io.ReadCloser)
 	stderr io.Writer
 	out    io.ReadCloser
@@ -40,7 +40,7 @@ func servers(zoo []*zootest.Animal) (list []Server) {
 	for _, a := range zoo {
 		s := Server{Name: a.Name, Command: a.Command, Args: a.Args, URL: a.URL, Type: a.Type}
 		if a.Over == "pipes" {
-			s.transport = func(stderr io.Writer) sdk.Transport {
+			s.replace = func(stderr io.Writer) sdk.Transport {
 				return &inProcess{start: a.Pipes, stderr: stderr}
 			}
 		}
