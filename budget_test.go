@@ -105,6 +105,38 @@ func TestRoomsKeepTheirBudgets(t *testing.T) {
 	}
 }
 
+// sleeps is how many calls of time.Sleep the tests have: in loops that ask, in fake peers and in
+// bubbles of testing/synctest. It may only shrink: a test that sleeps judges by the clock.
+const sleeps = 35
+
+func TestSleepsOnlyShrink(t *testing.T) {
+	var places []string
+	for _, name := range files(t, ".go") {
+		if !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "test/") {
+			continue
+		}
+		positions := token.NewFileSet()
+		file, err := parser.ParseFile(positions, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok || call.Sel.Name != "Sleep" {
+				return true
+			}
+			if in, ok := call.X.(*ast.Ident); ok && in.Name == "time" {
+				places = append(places, positions.Position(call.Pos()).String())
+			}
+			return true
+		})
+	}
+	if len(places) != sleeps {
+		t.Errorf("%d calls of time.Sleep in tests, not %d: wait for an event, or lower the number\n%s",
+			len(places), sleeps, strings.Join(places, "\n"))
+	}
+}
+
 // left are names that the code had, and what the field calls the thing.
 var left = map[string]string{
 	"takeSeat": "chooseModel", "rejoining": "failover", "movable": "retried", "guest": "client",

@@ -122,8 +122,8 @@ func allocated() int64 {
 	return int64(m.Mallocs)
 }
 
-// A frame at 1,000 tokens a second makes few objects, since rows that were laid out stay. This is so
-// at the end of a long conversation as at its beginning, and while the window is resized.
+// A frame at 1,000 tokens a second makes few objects, since rows that were laid out stay. This is
+// so at the end of a long conversation as at its beginning, and while the window is resized.
 func TestFrameBudget(t *testing.T) {
 	costs := longConversation(t, longAnswer(t, streamed/2), allocated)
 	slices.Sort(costs)
