@@ -17,7 +17,7 @@ type scanner struct {
 	line       string
 	at, from   int // what is before at stands in tokens; the last one begins at from
 	first      int // where the text begins, behind blanks and the marks of lists
-	looked     int // bytes, of which tests hold the number to the length of the line
+	looked     int // bytes in loops that may look ahead; tests hold it to the line's length
 
 	value   bool // what stands before is a value, so that / divides and < compares
 	command bool // in a shell: a command may stand here
@@ -202,8 +202,8 @@ func (s *scanner) step() {
 	case l.opens[c] != nil && s.open():
 	case l.is('P'):
 		end := s.at + 1
-		for ; end < len(s.line) && l.opens[s.line[end]] == nil; end++ {
-			s.looked++
+		for end < len(s.line) && l.opens[s.line[end]] == nil {
+			end++
 		}
 		s.take(Text, end)
 	case digit(c) || c == '.' && digit(next) && !s.value && before != '.':
@@ -289,7 +289,6 @@ func (s *scanner) word() {
 func (s *scanner) number() {
 	i := s.at + 1
 	for ; i < len(s.line); i++ {
-		s.looked++
 		c, exponent := s.line[i], s.line[i-1]|0x20 == 'e' && s.byteAt(s.at+1)|0x20 != 'x'
 		if !(c < 0x80 && wordByte(c) || digit(s.byteAt(i+1)) && (c == '.' || c == '\'' ||
 			exponent && (c == '+' || c == '-'))) {
