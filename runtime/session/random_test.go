@@ -148,6 +148,9 @@ func TestRandomTurns(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" && turns == 66 {
 		turns = 10_000
 	}
+	if testing.Short() { // under the race detector: each case once
+		turns = min(turns, 11)
+	}
 	m := onDemo(t, randomDevice(), 4096)
 	mix, out := randomMix(t), &randomOutcome{texts: map[string][]string{}}
 	next := make(chan int)
