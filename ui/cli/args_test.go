@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,9 +91,7 @@ func TestOtherProgramsWords(t *testing.T) {
 func TestTablesInConfigFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	text := "\xef\xbb\xbfa: {level: 3, b: {c: [1, x]}}\r\nl: [1, b]\r\nt: [{n: 1}, {n: 2}]\r\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, text)
 	got, err := readConfig(path)
 	want := map[string]string{"a": `{"b":{"c":[1,"x"]},"level":3}`, "l": "1,b",
 		"t": `{"n":1},{"n":2}`}

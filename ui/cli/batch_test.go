@@ -89,9 +89,7 @@ func TestBatch(t *testing.T) {
 			`"body":{"prompt":%q}}`+"\n\n", i, prompt)
 	}
 	b.WriteString(`{"custom_id":"r4","method":"post","url":"/v1/responses","body":{"model":"mine"}}`)
-	if err := os.WriteFile(in, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, in, b.String())
 	code, errs := runBatch(t, t.Context(), in, out, "--base-url", srv.URL+"/v1", "--model", "20b")
 	all := results(t, out)
 	ownersOnly(t, out)
@@ -166,9 +164,7 @@ func TestBatchGoesOn(t *testing.T) {
 		fmt.Fprintf(&b, `{"custom_id":"%d","method":"POST","url":"/v1/completions",`+
 			`"body":{"prompt":"p%d"}}`+"\n", i, i)
 	}
-	if err := os.WriteFile(in, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, in, b.String())
 	ctx, stop := context.WithCancel(t.Context())
 	s.after = func(n int) {
 		if n == 60 {
@@ -213,17 +209,13 @@ func TestBatchRefuses(t *testing.T) {
 		strings.Replace(good, "{}", "[]", 1):                   "an object",
 		strings.Replace(good, "{}", `{"stream":true}`, 1):      "stream",
 	} {
-		if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, in, text)
 		if code, errs := runBatch(t, t.Context(), in, out); code != exitUsage ||
 			!strings.Contains(errs, want) {
 			t.Errorf("%s: %d %s", text, code, errs)
 		}
 	}
-	if err := os.WriteFile(in, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, in, good)
 	if code, errs := runBatch(t, t.Context(), in, in); code != exitUsage ||
 		!strings.Contains(errs, "the same file") {
 		t.Errorf("%d %s", code, errs)

@@ -100,9 +100,7 @@ func TestBenchServeSecondDocument(t *testing.T) {
 	talks, file := filepath.Join(folder, "talks.json"), filepath.Join(folder, "runs.jsonl")
 	text := `[{"conversations":[{"value":"What is the capital of France?"},{"value":"Paris."}]},` +
 		`{"conversations":[{"value":"Name three rivers, please."},{"value":"Rhine, Elbe, Oder."}]}]`
-	if err := os.WriteFile(talks, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, talks, text)
 	s := &standIn{}
 	code, out, errs := s.bench(t, "--backend", "vllm", "--dataset-name", "sharegpt",
 		"--dataset-path", talks, "--num-prompts", "2", "--tokenizer", "openai/gpt-oss-20b",

@@ -7,7 +7,6 @@ package cli
 import (
 	"cmp"
 	"flag"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -98,7 +97,5 @@ func TestPicture(t *testing.T) {
 	}
 	term.mu.Lock()
 	defer term.mu.Unlock()
-	if err := os.WriteFile(file, []byte(term.screen.SVG("ossrun chat")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, term.screen.SVG("ossrun chat"))
 }

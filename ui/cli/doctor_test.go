@@ -371,9 +371,7 @@ func damagedGolden(t *testing.T, change float32) string {
 			binary.LittleEndian.PutUint32(at, math.Float32bits(v+change))
 		}
 	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(data))
 	return dir
 }
 

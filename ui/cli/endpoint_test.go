@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,11 +87,8 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		t.Errorf("%s: %v", said, err)
 	}
 	schema := filepath.Join(t.TempDir(), "schema.json")
-	if err := os.WriteFile(schema, []byte(`{"type":"object","properties":{"command":{"type":`+
-		`"string","enum":["serve","chat"]}},"required":["command"],"additionalProperties":false}`),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, schema, `{"type":"object","properties":{"command":{"type":`+
+		`"string","enum":["serve","chat"]}},"required":["command"],"additionalProperties":false}`)
 	said, err = again(cmd, "chat", "--endpoint", s.url, "--temperature", "0", "--schema", schema,
 		"How do I serve an OpenAI API?").CombinedOutput()
 	if held := strings.Join(strings.Fields(string(said)), ""); err != nil ||

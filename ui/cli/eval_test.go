@@ -53,9 +53,7 @@ func TestEval(t *testing.T) {
 	url, folder := oracle(t), t.TempDir()
 	data, results := filepath.Join(folder, "q.jsonl"), filepath.Join(folder, "r.jsonl")
 	text := `{"question":"1 plus 2","answer":"3"}` + "\n" + `{"question":"2 plus 2","answer":"5"}`
-	if err := os.WriteFile(data, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, data, text)
 	for _, source := range [][]string{{"--data", data}, {"--fetch", "cat " + data}} {
 		code, out, errs := runEval(t, append([]string{"aime25", "--base-url", url, "--attempts", "2",
 			"--reasoning-effort", "low,high", "--results", results}, source...)...)
@@ -87,9 +85,7 @@ func TestEvalGPQA(t *testing.T) {
 	text := "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n" +
 		"sum: 1 plus 2,is 3,is 4,is 5,is 6\nsum: 7 plus 8,is 15,is 14,is 13,is 12\n" +
 		"sum: 2 plus 2,is 5,is 4,is 3,is 2\n"
-	if err := os.WriteFile(data, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, data, text)
 	for _, seed := range []string{"1", "2", "3"} {
 		code, out, errs := runEval(t, "gpqa", "--base-url", url, "--data", data, "--attempts", "8",
 			"--reasoning-effort", "high", "--seed", seed)

@@ -66,9 +66,7 @@ func TestFirstScreens(t *testing.T) {
 		}
 		path := filepath.Join("testdata", "first-"+name+".screen")
 		if *updateScreens {
-			if err := os.WriteFile(path, []byte(all.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			write(t, path, all.String())
 		}
 		want, err := os.ReadFile(path)
 		if err != nil {

@@ -28,9 +28,7 @@ func TestKeysGoWhereTheyBelong(t *testing.T) {
 	input := filepath.Join(folder, "in.jsonl")
 	line := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m",` +
 		`"messages":[{"role":"user","content":"x"}]}}` + "\n"
-	if err := os.WriteFile(input, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, input, line)
 	for name, verb := range map[string][]string{
 		"chat":  {"chat", "--endpoint", server.URL + "/v1", "Hello"},
 		"bench": {"bench", "serve", "--base-url", server.URL, "--num-prompts", "1"},

@@ -114,9 +114,7 @@ func TestKilledAtEnter(t *testing.T) {
 	sent(term, "What is ossrun?")
 	term.until("an answer", atRest)
 	notes := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(notes, []byte("a note"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, notes, "a note")
 	for round := range max(*kills, 3) {
 		text := fmt.Sprintf("message %d", round)
 		if round%3 == 2 { // its file is read before the model is asked

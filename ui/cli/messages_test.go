@@ -260,9 +260,7 @@ func TestMessages(t *testing.T) {
 	now := "Made by `go test ./ui/cli -run TestMessages -update`: each command line, and what a " +
 		"terminal\nof 80 columns shows of it.\n\n" + strings.Join(said, "\n")
 	if *updatePage {
-		if err := os.WriteFile(golden, []byte(now), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, golden, now)
 	}
 	before, err := os.ReadFile(golden)
 	if err != nil {

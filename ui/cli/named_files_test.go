@@ -23,9 +23,7 @@ func TestPipesAndDevicesDoNotHangAFlag(t *testing.T) {
 	if err := os.Symlink("/dev/zero", endless); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, "{}")
 	for _, line := range []string{
 		"serve --model demo --port 0 --config PATH",
 		"serve --model demo --port 0 --mcp-config PATH",

@@ -36,12 +36,12 @@ func TestNamedKeysOfARunningServer(t *testing.T) {
 		}
 		return total
 	}
-	s.eventually("what was used first is in the store", func() bool {
-		return used().Completion >= 20
-	})
 	_, id := numbers(t, s.begun(alice, `{"input":"How do I serve an OpenAI API?","stream":true,`+
 		`"background":true,"ignore_eos":true,"max_output_tokens":600}`), -1)
 	path := "/v1/responses/" + id
+	s.eventually("both requests are counted in the store", func() bool {
+		return used().Requests == 2
+	})
 	s.end(os.Kill)
 	s = serveIn(t, home, lease)
 	if status, body := s.as(mallory, "GET", path, ""); status != 404 {

@@ -54,20 +54,14 @@ func TestOutsidersWriteTextOnly(t *testing.T) {
 	plain := server(500, "", evil)
 	named := server(500, models, fmt.Sprintf(`{"error":{"message":%s}}`, said))
 	folder := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	script := write("evil.txt", evil)
-	program := write("vllm", "#!/bin/sh\ncat "+script+"\ncat "+script+" >&2\nexit 3\n")
+	script := write(t, filepath.Join(folder, "evil.txt"), evil)
+	program := write(t, filepath.Join(folder, "vllm"),
+		"#!/bin/sh\ncat "+script+"\ncat "+script+" >&2\nexit 3\n")
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	config, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"x\x1b[2J\u202e": map[string]any{"command": program},
 		"far":            map[string]any{"url": plain, "type": "http"}}})
-	servers := write("mcp.json", string(config))
+	servers := write(t, filepath.Join(folder, "mcp.json"), string(config))
 	for name, c := range map[string]struct {
 		verb []string
 		want string

@@ -147,6 +147,15 @@ func runHere(ctx context.Context, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
+// write makes a file of this user's, which may be a script, and gives its path.
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // happens asks until ok holds; false after two minutes, which only what hangs takes.
 func happens(ok func() bool) bool {
 	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -167,9 +167,7 @@ func TestReference(t *testing.T) {
 	b.WriteString("\n## Keys and commands of the chat\n" + helpOfTheChat(t))
 	const page = "../../docs/reference.md"
 	if *updatePage {
-		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, page, b.String())
 	}
 	if now, err := os.ReadFile(page); err != nil || string(now) != b.String() {
 		t.Errorf("%s is not what the program says (%v): go test ./ui/cli -run TestReference -update",

@@ -114,9 +114,7 @@ func TestFilesAndPairsAreCheckedFirst(t *testing.T) {
 	alone(t)
 	for name, text := range map[string]string{"bad.json": `{"type":`, "empty.json": "",
 		"good.json": "{}"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, text)
 	}
 	if err := os.MkdirAll(filepath.Join("half", "golden"), 0o700); err != nil {
 		t.Fatal(err)

@@ -206,9 +206,7 @@ func TestReleasedWithoutLoader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "ossrun"), data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(root, "ossrun"), string(data))
 	args := []string{"chroot", root, "/ossrun", "chat", "--model", "demo", "--temperature", "0",
 		"How do I serve an OpenAI API?"}
 	if os.Getuid() != 0 {

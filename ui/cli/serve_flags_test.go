@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -175,9 +174,7 @@ func TestBatchProgress(t *testing.T) {
 		b.WriteString(`{"custom_id":"` + id + `","method":"POST","url":"/v1/completions","body":` +
 			`{"prompt":"` + id + `"}}` + "\n")
 	}
-	if err := os.WriteFile(in, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, in, b.String())
 	term, _ := startInTerminal(t, 100, 20, "batch", in, out, "--base-url", srv.URL,
 		"--max-concurrency", "1")
 	<-asked

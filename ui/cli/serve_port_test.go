@@ -93,17 +93,13 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name string, b []byte) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	file := func(name string, b []byte) string {
+		return write(t, filepath.Join(folder, name), string(b))
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
-	s := serveDemo(t, "--ssl-certfile", write("c.pem", public), "--ssl-keyfile",
-		write("k.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
-		"--api-key-file", write("key", []byte("  secret\n")))
+	s := serveDemo(t, "--ssl-certfile", file("c.pem", public), "--ssl-keyfile",
+		file("k.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		"--api-key-file", file("key", []byte("  secret\n")))
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(public)
 	for key, want := range map[string]int{"secret": 200, "": 401} {
@@ -118,9 +114,7 @@ func TestServeTLS(t *testing.T) {
 func TestListenUnixRefuses(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "x")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, "")
 	if _, err := listenUnix(path, 0o600); err == nil {
 		t.Error("a file was taken for a socket")
 	}

@@ -72,9 +72,7 @@ func TestServiceLife(t *testing.T) {
 	folder := t.TempDir()
 	log := filepath.Join(folder, "log")
 	script := "#!/bin/sh\necho \"$@\" >> " + log + "\n[ ! -e " + folder + "/broken ]\n"
-	if err := os.WriteFile(filepath.Join(folder, "systemctl"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(folder, "systemctl"), script)
 	program := filepath.Join(folder, "ossrun")
 	self, err := os.Executable()
 	if err == nil {
@@ -119,9 +117,7 @@ func TestServiceLife(t *testing.T) {
 		"--user --no-pager status ossrun.service\n--user disable --now ossrun.service\n" {
 		t.Errorf("%v %s", err, told)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "broken"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(folder, "broken"), "")
 	if _, errs := run(exitFailure, "install"); !strings.Contains(errs, "daemon-reload") {
 		t.Error(errs)
 	}

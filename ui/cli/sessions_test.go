@@ -94,9 +94,7 @@ func TestSessionsVerb(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := filepath.Join(home, "ossrun", "kept.db.damaged-1")
-	if err := os.WriteFile(damaged, []byte("How do I serve"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, damaged, "How do I serve")
 	ossrun("1 conversation deleted", "rm", "--all", "--yes")
 	if left := held("How do I serve"); len(left) > 0 {
 		t.Errorf("what was deleted is still in %v", left)

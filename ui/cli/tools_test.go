@@ -178,10 +178,7 @@ func TestServeTools(t *testing.T) {
 func TestDoctorSandbox(t *testing.T) {
 	needsSandbox(t)
 	docker := t.TempDir()
-	if err := os.WriteFile(filepath.Join(docker, "docker"),
-		[]byte("#!/bin/sh\necho no daemon >&2\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(docker, "docker"), "#!/bin/sh\necho no daemon >&2\nexit 1\n")
 	t.Setenv("PATH", docker+":"+os.Getenv("PATH"))
 	r := doctorJSON(t, 0, "--device", "cpu", "--sandbox")
 	kinds := ""
@@ -208,9 +205,7 @@ func TestDoctorSandbox(t *testing.T) {
 func TestToolThatFailsIsTold(t *testing.T) {
 	programs := withoutTools(t)
 	script := "#!/bin/sh\n[ $1 = ps ] && exit 0\necho 'no space left on device' >&2\nexit 125\n"
-	if err := os.WriteFile(filepath.Join(programs, "docker"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(programs, "docker"), script)
 	code, out, told := runHere(t.Context(), "chat", "--model", "demo", "--device", "cpu",
 		"--temperature", "0", "--alone", "--tools", "python", "--python-tool", "docker", askSum)
 	if code != exitOK || !strings.Contains(told, "no space left on device") ||

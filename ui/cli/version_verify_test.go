@@ -99,9 +99,7 @@ func TestVersionVerify(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string][]byte{checksums.File: list,
 		checksums.Signature: signature} {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(folder, name), string(text))
 	}
 	key := testKey(t, "key.pub")
 	for name, c := range map[string]struct{ version, key, from, want string }{

@@ -49,9 +49,7 @@ mkdir -p ` + folder + `/run
 export XDG_RUNTIME_DIR=` + folder + `/run XDG_STATE_HOME=` + folder + `
 exec ` + folder + `/ossrun serve demo --device cpu --served-model-name openai/gpt-oss-20b --port $port
 `
-	if err := os.WriteFile(filepath.Join(folder, "vllm"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(folder, "vllm"), script)
 	return serveIn(t, t.TempDir(), []string{"PATH=" + folder + ":/usr/bin:/bin", "VLLM_API_KEY="},
 		"--engine", "vllm", "--hardware", "H100", "--launch", "local"), filepath.Join(folder, "pid")
 }
