@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func about(t *testing.T, path, want, trouble string) checkpoint.About {
@@ -47,10 +48,8 @@ func TestAboutGGUF(t *testing.T) {
 		{modeltest.Ollama, nil, "gpt-oss whose files do not name its base; GGUF, experts MXFP4 " +
 			"(ollama's), the rest BF16", ""},
 	} {
-		path, err := modeltest.WriteGGUF(source, t.TempDir(), "tune", test.style, 2, test.says)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := hosttest.Must(modeltest.WriteGGUF(source, t.TempDir(), "tune", test.style, 2,
+			test.says))(t)
 		about(t, path, test.want, test.trouble)
 	}
 }
@@ -59,16 +58,12 @@ func TestAboutFolders(t *testing.T) {
 	c := modeltest.New(modeltest.Tiny(), 2)
 	put := func(folder, name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	named := func(name string) string {
 		t.Helper()
 		folder := filepath.Join(t.TempDir(), name)
-		if err := c.Write(folder); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, c.Write(folder))
 		return folder
 	}
 	const files = "safetensors, experts MXFP4, the rest BF16"
@@ -95,9 +90,7 @@ func TestAboutFolders(t *testing.T) {
 
 	adapter := t.TempDir()
 	a := modeltest.NewAdapter(modeltest.Tiny(), "q_proj.weight")
-	if err := a.Write(adapter); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, a.Write(adapter))
 	about(t, adapter, "LoRA adapter for someone/tiny; safetensors, BF16", "")
 
 	c.Config["quantization_config"] = nil
@@ -117,16 +110,10 @@ func TestAboutFolders(t *testing.T) {
 // TestGGUFEnds: the end of a turn, of a message to a tool and of generation are all read.
 func TestGGUFEnds(t *testing.T) {
 	source := golden(t, "T1")
-	path, err := modeltest.WriteGGUF(source, t.TempDir(), "tune", modeltest.LlamaQ8, 1,
+	path := hosttest.Must(modeltest.WriteGGUF(source, t.TempDir(), "tune", modeltest.LlamaQ8, 1,
 		map[string]any{"tokenizer.ggml.eot_token_id": 7, "tokenizer.ggml.eom_token_id": -1,
-			"general.sampling.temp": 0.6, "general.sampling.top_k": 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+			"general.sampling.temp": 0.6, "general.sampling.top_k": 20}))(t)
+	found := hosttest.Must(checkpoint.Resolve(path))(t)
 	if ends := found.GGUF.Spec().EOS; len(ends) == 0 || ends[len(ends)-1] != 7 {
 		t.Errorf("a turn ends with %v", ends)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // adapter writes an adapter for T1 and finds it.
@@ -25,21 +26,13 @@ func adapter(t *testing.T, name string, endings ...string) lora.Ref {
 	t.Helper()
 	c := golden(t, "T1")
 	folder := filepath.Join(t.TempDir(), name)
-	if err := modeltest.NewAdapter(c.Spec, endings...).Write(folder); err != nil {
-		t.Fatal(err)
-	}
-	ref, err := lora.Find(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
+	hosttest.Check(t, modeltest.NewAdapter(c.Spec, endings...).Write(folder))
+	return hosttest.Must(lora.Find(folder))(t)
 }
 
 func adapted(t *testing.T, c *checkpoint.Checkpoint, refs ...lora.Ref) *checkpoint.Checkpoint {
 	t.Helper()
-	if err := c.Adapt(refs); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Adapt(refs))
 	return c
 }
 
@@ -75,13 +68,11 @@ func TestAdapted(t *testing.T) {
 	// all at once, but for what is left out
 	all, last := adapted(t, golden(t, "T1"), ref), int64(0)
 	without := func(name string) bool { return strings.HasSuffix(name, "router.weight") }
-	if err := all.Merge(t.Context(), without, func(done, total int64) {
+	hosttest.Check(t, all.Merge(t.Context(), without, func(done, total int64) {
 		if last = done; done > total {
 			t.Errorf("%d of %d", done, total)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if want := int64(c.Spec.Layers * len(first)); last != want {
 		t.Errorf("%d bytes are made, want %d", last, want)
 	}
@@ -122,48 +113,32 @@ func withAdapter(t *testing.T, w models.Tensor, folder string, scale float64) []
 func TestAdaptedLayouts(t *testing.T) {
 	ref := adapter(t, "one", "k_proj.weight", "lm_head.weight")
 	want := adapted(t, golden(t, "T1"), ref)
-	file, err := modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "t1", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := hosttest.Must(modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "t1",
+		modeltest.LlamaBF16, 1))(t)
 	original := t.TempDir()
-	if err := modeltest.WriteOriginal(golden(t, "T1"), original); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.WriteOriginal(golden(t, "T1"), original))
 	for _, path := range []string{file, original} {
 		found, err := checkpoint.Resolve(path)
 		if err == nil {
 			found, err = found.With([]string{ref.Path})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		if !strings.HasSuffix(found.Name, "+one") {
 			t.Errorf("it is called %s", found.Name)
 		}
-		c, err := found.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := hosttest.Must(found.Open())(t)
 		defer c.Close()
-		if err := c.Load(t.Context(), 0, nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, c.Load(t.Context(), 0, nil, nil))
 		for _, to := range want.Spec.Tensors() {
 			if !bytes.Equal(c.Tensor(to.Name).Data, want.Tensor(to.Name).Data) {
 				t.Errorf("%s: %s differs", path, to.Name)
 			}
 		}
 	}
-	demo, err := checkpoint.OpenDemo()
-	if err != nil {
-		t.Fatal(err)
-	}
+	demo := hosttest.Must(checkpoint.OpenDemo())(t)
 	defer demo.Close()
 	folder := t.TempDir()
-	if err := modeltest.NewAdapter(demo.Spec, "v_proj.weight").Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.NewAdapter(demo.Spec, "v_proj.weight").Write(folder))
 	before := bytes.Clone(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data)
 	adapted(t, demo, lora.Ref{Name: "x", Path: folder, Scale: 1})
 	if bytes.Equal(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data, before) {
@@ -178,17 +153,11 @@ func TestAdaptedStates(t *testing.T) {
 	half := one
 	half.Scale = 0.5
 	seen := map[string]string{}
-	found, err := checkpoint.Resolve(golden(t, "T1").Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve(golden(t, "T1").Path))(t)
 	for name, refs := range map[string][]lora.Ref{"base": nil, "one": {one}, "half": {half},
 		"two": {two}, "both": {one, two}} {
 		found.Lora = refs
-		c, err := found.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := hosttest.Must(found.Open())(t)
 		defer c.Close()
 		states := c.FileStates().Files
 		if !slices.Equal(states, found.FileStates().Files) || len(states) == 0 {
@@ -215,10 +184,8 @@ func TestAdapterInTheCache(t *testing.T) {
 	repo := store.Repo{Owner: "someone", Name: "style"}
 	made := modeltest.NewAdapter(c.Spec, "o_proj.weight")
 	made.Config["base_model_name_or_path"] = "openai/gpt-oss-20b"
-	if err := made.Write(filepath.Join(root, repo.Folder(), "snapshots",
-		strings.Repeat("a", 40))); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, made.Write(filepath.Join(root, repo.Folder(), "snapshots",
+		strings.Repeat("a", 40))))
 	list, err := checkpoint.Inventory()
 	if err != nil || len(list) != 1 || !list[0].Complete || !strings.Contains(list[0].Note,
 		"a LoRA adapter for openai/gpt-oss-20b, which --lora hf:someone/style adds") {
@@ -232,17 +199,12 @@ func TestAdapterInTheCache(t *testing.T) {
 		t.Error("a revision that is not there is found")
 	}
 	adapted(t, c, ref)
-	plan, err := store.PlanRemoval(root, repo, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := hosttest.Must(store.PlanRemoval(root, repo, ""))(t)
 	var busy *store.InUseError
 	if err := plan.Run(); !errors.As(err, &busy) {
 		t.Errorf("in use, its removal gives %v", err)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Close())
 	if err := plan.Run(); err != nil {
 		t.Errorf("closed, its removal gives %v", err)
 	}

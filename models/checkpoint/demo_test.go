@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/pack"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestOpenDemo(t *testing.T) {
@@ -21,10 +22,7 @@ func TestOpenDemo(t *testing.T) {
 	if err := whole.Free(); err != nil {
 		t.Error(err)
 	}
-	c, err := OpenDemo()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(OpenDemo())(t)
 	defer c.Close()
 	if c.Spec.Name != models.Demo || c.Spec.Vocab != 201088 || c.Path != "" {
 		t.Errorf("the demo is %+v at %q", c.Spec, c.Path)
@@ -36,10 +34,7 @@ func TestOpenDemo(t *testing.T) {
 
 func BenchmarkOpenDemo(b *testing.B) {
 	for b.Loop() {
-		c, err := OpenDemo()
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := hosttest.Must(OpenDemo())(b)
 		c.Close()
 	}
 }

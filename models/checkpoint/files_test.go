@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // piece is where a tensor lies.
@@ -33,27 +34,17 @@ func layouts(t *testing.T) map[string]struct {
 	t.Helper()
 	root := t.TempDir()
 	released, original := filepath.Join(root, "released"), filepath.Join(root, "original")
-	if err := modeltest.New(modeltest.Tiny(), 3).Write(released); err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Open(released)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 3).Write(released))
+	ckpt := hosttest.Must(checkpoint.Open(released))(t)
 	t.Cleanup(func() { ckpt.Close() })
-	if err := modeltest.WriteOriginal(ckpt, original); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.WriteOriginal(ckpt, original))
 	headers := func(folder string) (list []piece) {
 		files, err := filepath.Glob(filepath.Join(folder, "*.safetensors"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s holds %d files, %v", folder, len(files), err)
 		}
 		for _, file := range files {
-			h, err := safetensors.Inspect(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(safetensors.Inspect(file))(t)
 			for _, x := range h.Tensors {
 				list = append(list, piece{file, x.Name, x.Begin, x.End})
 			}
@@ -72,14 +63,9 @@ func layouts(t *testing.T) map[string]struct {
 	}
 	for name, style := range map[string]modeltest.GGUFStyle{"llama.cpp": modeltest.LlamaQ8,
 		"ollama": modeltest.Ollama} {
-		path, err := modeltest.WriteGGUF(ckpt, filepath.Join(root, name), "it", style, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := gguf.OpenSet(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := hosttest.Must(modeltest.WriteGGUF(ckpt, filepath.Join(root, name), "it", style,
+			2))(t)
+		set := hosttest.Must(gguf.OpenSet(path))(t)
 		l := list[name]
 		l.path, l.dense = path, []string{"output.weight", ".attn_q.weight", ".attn_k.weight",
 			".attn_v.weight", ".attn_qkv.weight", ".attn_output.weight", ".attn_out.weight"}
@@ -100,14 +86,9 @@ func isDense(tensor string) bool {
 // copy.
 func TestAhead(t *testing.T) {
 	replacing := filepath.Join(t.TempDir(), "it.q8")
-	if err := os.WriteFile(replacing, make([]byte, 12345), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(replacing, make([]byte, 12345), 0o644))
 	for name, l := range layouts(t) {
-		found, err := checkpoint.Resolve(l.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(checkpoint.Resolve(l.path))(t)
 		whole, need, err := found.Ahead(checkpoint.Replaced{})
 		if err != nil || need != found.Bytes || len(whole) == 0 {
 			t.Fatalf("%s: %d files, %d bytes of %d, %v", name, len(whole), need, found.Bytes, err)
@@ -179,14 +160,8 @@ func TestAhead(t *testing.T) {
 // when they are asked for.
 func TestLoadWithout(t *testing.T) {
 	want := golden(t, "T1")
-	path, err := modeltest.WriteGGUF(want, t.TempDir(), "it", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "it", modeltest.LlamaBF16, 1))(t)
+	c := hosttest.Must(checkpoint.Open(path))(t)
 	defer c.Close()
 	var bytes int64
 	for _, x := range want.Spec.Tensors() {
@@ -210,46 +185,28 @@ func TestLoadWithout(t *testing.T) {
 // what they were; so is one in its place.
 func TestFileStates(t *testing.T) {
 	folder := t.TempDir()
-	if err := modeltest.New(modeltest.Tiny(), 2).Write(folder); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 2).Write(folder))
+	found := hosttest.Must(checkpoint.Resolve(folder))(t)
 	before := found.FileStates()
 	if before.Files == nil {
 		t.Skip("this system does not tell when a file was changed")
 	}
-	c, err := checkpoint.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(checkpoint.Open(folder))(t)
 	if opened := c.FileStates(); len(before.Files) != 2 ||
 		!slices.Equal(opened.Files, before.Files) || opened.Seen.Before(before.Seen) ||
 		!before.Files[1].ChangedSince(time.Unix(0, before.Files[1].Changed)) {
 		t.Errorf("%+v before it was opened, %+v after", before, opened)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Close())
 	path := before.Files[1].Path
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stat, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))(t)
+	stat := hosttest.Must(os.Stat(path))(t)
 	differs := func(what string, change func() error) {
 		t.Helper()
 		now := found.FileStates()
 		// at most until the file system's next step of time
 		for slices.Equal(found.FileStates().Files, now.Files) {
-			if err := change(); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, change())
 			if time.Since(now.Seen) > 2*time.Minute {
 				t.Fatalf("%s was not noticed", what)
 			}

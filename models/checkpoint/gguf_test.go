@@ -19,15 +19,14 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // golden opens T1 or T2.
 func golden(t *testing.T, name string) *checkpoint.Checkpoint {
 	t.Helper()
 	c, err := checkpoint.Open(filepath.Join("..", "..", "testdata", "model", name, "checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -35,28 +34,20 @@ func golden(t *testing.T, name string) *checkpoint.Checkpoint {
 // openGGUF resolves a GGUF file, opens it and loads its weights.
 func openGGUF(t *testing.T, path string) *checkpoint.Checkpoint {
 	t.Helper()
-	found, err := checkpoint.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := hosttest.Must(checkpoint.Resolve(path))(t)
 	if found.GGUF == nil || !found.Complete || found.Path != path {
 		t.Fatalf("%s is found as %+v", path, found)
 	}
-	c, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(found.Open())(t)
 	t.Cleanup(func() { c.Close() })
 	last, reports := int64(0), 0
-	if err := c.Load(t.Context(), 0, nil, func(done, total int64) {
+	hosttest.Check(t, c.Load(t.Context(), 0, nil, func(done, total int64) {
 		if done < last || done > total {
 			t.Errorf("progress goes from %d to %d of %d", last, done, total)
 		}
 		last = done
 		reports++
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if last != c.Bytes() || reports == 0 {
 		t.Errorf("%d of %d bytes were reported at the end", last, c.Bytes())
 	}
@@ -71,10 +62,8 @@ func TestGGUF(t *testing.T) {
 	}{{"T1", modeltest.LlamaBF16, 1}, {"T1", modeltest.Ollama, 1}, {"T2", modeltest.LlamaBF16, 3},
 		{"T2", modeltest.Ollama, 2}} {
 		want := golden(t, test.model)
-		path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", test.style, test.files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", test.style,
+			test.files))(t)
 		got := openGGUF(t, path)
 		if !got.Spec.SameShape(want.Spec) || got.Spec.Name != "tune" {
 			t.Errorf("%+v: spec\n%+v, want\n%+v", test, got.Spec, want.Spec)
@@ -93,19 +82,10 @@ func TestGGUF(t *testing.T) {
 // TestGGUFQ8: values of Q8_0 blocks become the nearest bfloat16, and everything else stays.
 func TestGGUFQ8(t *testing.T) {
 	want := golden(t, "T1")
-	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaQ8, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaQ8, 1))(t)
 	got := openGGUF(t, path)
-	set, err := gguf.OpenSet(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := hosttest.Must(gguf.OpenSet(path))(t)
+	text := hosttest.Must(os.ReadFile(path))(t)
 	quantised := map[string]string{"model.embed_tokens.weight": "token_embd.weight",
 		"model.layers.3.self_attn.k_proj.weight": "blk.3.attn_k.weight"}
 	for _, tensor := range want.Spec.Tensors() {
@@ -140,10 +120,7 @@ func TestGGUFMixes(t *testing.T) {
 		"Q5_0": 0.05, "Q4_K": 0.09, "Q4_1": 0.09, "Q4_0": 0.11, "IQ4_NL": 0.1, "IQ4_XS": 0.1,
 		"Q3_K": 0.25, "Q2_K": 0.4} // of a matrix's size, root mean square
 	for name, style := range modeltest.Published {
-		path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 1))(t)
 		got := openGGUF(t, path)
 		for _, tensor := range want.Spec.Tensors() {
 			a, b := want.Tensor(tensor.Name).Data, got.Tensor(tensor.Name).Data
@@ -184,14 +161,8 @@ func bf16(b []byte) float64 {
 // whatever was loaded before.
 func TestGGUFByTensor(t *testing.T) {
 	want := golden(t, "T2")
-	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2))(t)
+	got := hosttest.Must(checkpoint.Open(path))(t)
 	defer got.Close()
 	stopped, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
@@ -201,9 +172,7 @@ func TestGGUFByTensor(t *testing.T) {
 	}
 	for round := range 2 {
 		for _, tensor := range want.Spec.Tensors() {
-			if err := got.Fetch(tensor.Name); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, got.Fetch(tensor.Name))
 			if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
 				t.Errorf("round %d: tensor %s differs", round, tensor.Name)
 			}
@@ -211,9 +180,7 @@ func TestGGUFByTensor(t *testing.T) {
 				t.Errorf("tensor %s is not the checkpoint's own", tensor.Name)
 			}
 		}
-		if err := got.Load(t.Context(), 1<<50, nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, got.Load(t.Context(), 1<<50, nil, nil))
 	}
 	for _, tensor := range want.Spec.Tensors() {
 		if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
@@ -230,10 +197,8 @@ func TestGGUFByTensor(t *testing.T) {
 func TestGGUFWritesNothing(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
-	path, err := modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune",
+		modeltest.LlamaBF16, 1))(t)
 	openGGUF(t, path)
 	if left, err := os.ReadDir(cache); err != nil || len(left) != 0 {
 		t.Errorf("it leaves %v, %v", left, err)
@@ -241,14 +206,9 @@ func TestGGUFWritesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(checkpoint.Open(path))(t)
 	defer c.Close()
-	if err := os.Truncate(path, 16<<10); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Truncate(path, 16<<10))
 	if err := c.Load(t.Context(), 0, nil, nil); err == nil ||
 		!strings.Contains(err.Error(),
 			"tune.gguf: the disk does not give it, or the file became shorter") {
@@ -262,14 +222,8 @@ func TestGGUFWritesNothing(t *testing.T) {
 // TestGGUFRefuses: what a file lacks or has too much is said before a byte is written.
 func TestGGUFRefuses(t *testing.T) {
 	want := golden(t, "T2")
-	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1))(t)
+	text := hosttest.Must(os.ReadFile(path))(t)
 	replace := func(old, new string) []byte {
 		if len(old) != len(new) || !bytes.Contains(text, []byte(old)) {
 			t.Fatalf("%q cannot become %q", old, new)
@@ -295,9 +249,7 @@ func TestGGUFRefuses(t *testing.T) {
 			" in IQ1_S, which ossrun does not read: take a file in F32, F16, "},
 	} {
 		path := filepath.Join(t.TempDir(), "a.gguf")
-		if err := os.WriteFile(path, test.text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, test.text, 0o644))
 		_, err := gguf.ReadModel(path, "a")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s gives %v, want %s", test.name, err, test.want)
@@ -310,18 +262,13 @@ func TestOriginalLayout(t *testing.T) {
 	for _, name := range []string{"T1", "T2"} {
 		want := golden(t, name)
 		root := t.TempDir()
-		if err := modeltest.WriteOriginal(want, filepath.Join(root, "original")); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, modeltest.WriteOriginal(want, filepath.Join(root, "original")))
 		for _, folder := range []string{root, filepath.Join(root, "original")} {
 			found, err := checkpoint.Resolve(folder)
 			if err != nil || !found.Complete {
 				t.Fatalf("%s is found as %+v, %v", folder, found, err)
 			}
-			got, err := found.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := hosttest.Must(found.Open())(t)
 			defer got.Close()
 			if !got.Spec.SameShape(want.Spec) {
 				t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -73,10 +74,7 @@ func TestInventory(t *testing.T) {
 	draft := modeltest.New(modeltest.Tiny(), 1)
 	draft.Config["model_type"] = "llama"
 	put(t, root, "nvidia/gpt-oss-120b-Eagle3-v2", strings.Repeat("f", 40), true, draft)
-	list, err := checkpoint.Inventory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := hosttest.Must(checkpoint.Inventory())(t)
 	var got []string
 	for _, s := range list {
 		line := s.Repo + " " + s.Commit[:1]
@@ -101,9 +99,7 @@ func TestInventory(t *testing.T) {
 	if err != nil || !plan.Whole {
 		t.Fatalf("the removal is %+v, %v", plan, err)
 	}
-	if err := plan.Run(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, plan.Run())
 	if found, ok := checkpoint.BestFit(1 << 50); ok {
 		t.Errorf("the best that is left is %s", found.Name)
 	}
@@ -113,14 +109,9 @@ func TestRemovalWaitsForReaders(t *testing.T) {
 	root := cache(t)
 	path := put(t, root, "someone/tune", strings.Repeat("c", 40), true,
 		modeltest.New(modeltest.Tiny(), 2))
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := store.PlanRemoval(root, store.Repo{Owner: "someone", Name: "tune"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(checkpoint.Open(path))(t)
+	plan := hosttest.Must(store.PlanRemoval(root, store.Repo{Owner: "someone", Name: "tune"},
+		""))(t)
 	if plan.Bytes < 100_000 || len(plan.Snapshots) != 1 {
 		t.Errorf("the removal is %+v", plan)
 	}
@@ -133,12 +124,8 @@ func TestRemovalWaitsForReaders(t *testing.T) {
 	} else {
 		again.Close()
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.Run(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Close())
+	hosttest.Check(t, plan.Run())
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the snapshot is still there")
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestMeasureLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by
@@ -34,9 +35,7 @@ func TestMeasureLoadRate(t *testing.T) {
 	if free, err := store.Free(folder); err != nil || free < 3*spec.WeightBytes() {
 		t.Skipf("%d bytes are free, %v", free, err)
 	}
-	if err := modeltest.WriteSynthetic(folder, spec, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.WriteSynthetic(folder, spec, 1, 1))
 	path := filepath.Join(folder, "model.safetensors")
 	found := checkpoint.Found{Name: "four layers", Path: folder, Bytes: spec.WeightBytes()}
 	rate := func(d time.Duration) float64 { return float64(spec.WeightBytes()) / 1e6 / d.Seconds() }
@@ -46,9 +45,7 @@ func TestMeasureLoadRate(t *testing.T) {
 		d := rate(direct(t, path))
 		drop(t, path)
 		start := time.Now()
-		if err := found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil))
 		c := rate(time.Since(start))
 		disk, cold, ratio = append(disk, d), append(cold, c), append(ratio, c/d)
 		t.Logf("the disk %.0f MB/s, ReadAhead %.0f MB/s, %.2f of it", d, c, c/d)
@@ -56,17 +53,10 @@ func TestMeasureLoadRate(t *testing.T) {
 	var warm []float64
 	for range 5 {
 		start := time.Now()
-		if err := found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil); err != nil {
-			t.Fatal(err)
-		}
-		c, err := checkpoint.Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil))
+		c := hosttest.Must(checkpoint.Open(folder))(t)
 		warm = append(warm, float64(time.Since(start))/1e6)
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, c.Close())
 	}
 	t.Logf("%.2f GB; medians: disk %.0f MB/s, cold %.0f MB/s, ratio of a round %.2f; warm, "+
 		"looked at and opened in %.1f ms",
@@ -84,14 +74,9 @@ func median(v []float64) float64 {
 // drop takes a file out of the page cache.
 func drop(t *testing.T, path string) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.Open(path))(t)
 	defer f.Close()
-	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 }
 
 // direct reads a file past the page cache with eight readers of 4 MiB and says how long it took:
@@ -103,10 +88,7 @@ func direct(t *testing.T, path string) time.Duration {
 		t.Skipf("no direct reads here: %v", err)
 	}
 	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := hosttest.Must(f.Stat())(t)
 	const piece, page = 4 << 20, 4096
 	start := time.Now()
 	var next atomic.Int64

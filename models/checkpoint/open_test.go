@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestOpenGolden(t *testing.T) {
@@ -24,10 +25,7 @@ func TestOpenGolden(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := filepath.Join("..", "..", "testdata", "model", test.name, "checkpoint")
-			c, err := Open(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := hosttest.Must(Open(folder))(t)
 			defer c.Close()
 			want := models.Spec20B()
 			want.Name, want.Layers, want.Experts = "checkpoint", test.want.Layers, test.want.Experts
@@ -68,10 +66,7 @@ func TestOpenGolden(t *testing.T) {
 
 func TestTensorIsAView(t *testing.T) {
 	folder := filepath.Join("..", "..", "testdata", "model", "T1", "checkpoint")
-	c, err := Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(Open(folder))(t)
 	defer c.Close()
 	got := c.Tensor("model.norm.weight")
 	file, err := os.ReadFile(filepath.Join(folder, got.File))

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // ordering gives the test a cache of its own, in which files count as settled at once.
@@ -30,19 +31,13 @@ func ordering(t *testing.T) {
 // written makes a GGUF file of T1 in a folder of its own.
 func written(t *testing.T, style modeltest.GGUFStyle, files int) (path string) {
 	t.Helper()
-	path, err := modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "tune", style, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return hosttest.Must(modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "tune", style,
+		files))(t)
 }
 
 func found(t *testing.T, path string) checkpoint.Found {
 	t.Helper()
-	f, err := checkpoint.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(checkpoint.Resolve(path))(t)
 	if len(f.FileStates().Files) == 0 {
 		t.Skip("this system does not tell when a file was changed")
 	}
@@ -51,10 +46,7 @@ func found(t *testing.T, path string) checkpoint.Found {
 
 func opened(t *testing.T, path string) *checkpoint.Checkpoint {
 	t.Helper()
-	c, err := found(t, path).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(found(t, path).Open())(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -65,12 +57,8 @@ func always() error { return nil }
 func order(t *testing.T, path string) string {
 	t.Helper()
 	c := opened(t, path)
-	if err := c.Order(always); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Order(always))
+	hosttest.Check(t, c.Close())
 	return found(t, path).Ordered()
 }
 
@@ -116,39 +104,27 @@ func TestOrderedIsOfTheseFiles(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, ordered string){
 		"the GGUF file was written to": func(t *testing.T, path, _ string) {
 			now := time.Now()
-			if err := os.Chtimes(path, now, now); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Chtimes(path, now, now))
 		},
 		"another one has its place": func(t *testing.T, path, _ string) {
-			if err := os.Rename(written(t, modeltest.LlamaQ8, 1), path); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Rename(written(t, modeltest.LlamaQ8, 1), path))
 		},
 		"it is cut": func(t *testing.T, _, ordered string) {
-			if err := os.Truncate(ordered, 1<<20); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Truncate(ordered, 1<<20))
 		},
 		"it is empty": func(t *testing.T, _, ordered string) {
-			if err := os.Truncate(ordered, 0); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Truncate(ordered, 0))
 		},
 		"it is of another model": func(t *testing.T, _, ordered string) {
 			head, _ := models.FileHeader([]models.TensorSpec{{Name: "x", DType: models.U8,
 				Shape: []int{0}}}, nil)
-			if err := os.WriteFile(ordered, head, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(ordered, head, 0o644))
 		},
 		"it may not be read": func(t *testing.T, _, ordered string) {
 			if os.Geteuid() == 0 {
 				t.Skip("root may read everything")
 			}
-			if err := os.Chmod(ordered, 0); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Chmod(ordered, 0))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,9 +155,7 @@ func TestOrderedIsBounded(t *testing.T) {
 		paths = append(paths, written(t, modeltest.LlamaBF16, 1))
 		ordered = append(ordered, order(t, paths[i]))
 		past := time.Now().Add(time.Duration(i-10) * time.Hour)
-		if err := os.Chtimes(ordered[i], past, past); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Chtimes(ordered[i], past, past))
 		if i == 1 {
 			if err := opened(t, paths[0]).Close(); err != nil { // the older one is used
 				t.Fatal(err)
@@ -203,16 +177,12 @@ func TestOrderedIsBounded(t *testing.T) {
 		os.Remove(path)
 	}
 	half := filepath.Join(checkpoint.OrderedFolder(), ".making-7")
-	if err := os.WriteFile(half, []byte("a dead process's"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(half, []byte("a dead process's"), 0o644))
 	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
 	if got := there(); !slices.Equal(got, []bool{true, false, false}) {
 		t.Errorf("%v stay where the first is in use", got)
 	}
-	if err := use.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, use.Close())
 	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
 	left, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), "*"))
 	dotted, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), ".*"))
@@ -265,9 +235,7 @@ func TestOrderEnds(t *testing.T) {
 		t.Error("a file that was just changed is kept")
 	}
 	checkpoint.SetSettling(-time.Hour)
-	if err := os.Rename(written(t, modeltest.LlamaQ8, 1), path); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Rename(written(t, modeltest.LlamaQ8, 1), path))
 	if err := c.Order(always); err == nil {
 		t.Error("the weights of a file are kept as those of the one that replaced it")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestElsewhere(t *testing.T) {
@@ -25,33 +26,22 @@ func TestElsewhere(t *testing.T) {
 	if list := checkpoint.ListForeign(); len(list) != 0 {
 		t.Fatalf("in an empty home: %+v", list)
 	}
-	tiny, err := checkpoint.Open(write(t, modeltest.New(modeltest.Tiny(), 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tiny := hosttest.Must(checkpoint.Open(write(t, modeltest.New(modeltest.Tiny(), 1))))(t)
 	t.Cleanup(func() { tiny.Close() })
 	writeGGUF := func(folder, stem string, style modeltest.GGUFStyle, files int) string {
 		path, err := modeltest.WriteGGUF(tiny, filepath.Join(home, filepath.FromSlash(folder)),
 			stem, style, files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		return path
 	}
 	put := func(path, text string) {
 		path = filepath.Join(home, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	blob := writeGGUF(".ollama/models/blobs", "x", modeltest.Ollama, 1)
 	const digest = "b112e727c6f18875636c56a779790a590d705aec9e1c0eb5a97d51fc2a778583"
-	if err := os.Rename(blob, filepath.Join(filepath.Dir(blob), "sha256-"+digest)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Rename(blob, filepath.Join(filepath.Dir(blob), "sha256-"+digest)))
 	manifest := fmt.Sprintf(
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:1"},{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s"}]}`, digest)
 	put(".ollama/models/manifests/registry.ollama.ai/library/gpt-oss/20b", manifest)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,36 +16,22 @@ func TestReadAhead(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, singleFile)
 	const size = 40<<20 + 123
-	if err := os.WriteFile(path, make([]byte, size), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, make([]byte, size), 0o644))
+	f := hosttest.Must(os.Open(path))(t)
 	defer f.Close()
 	count := func() (n int64) {
 		data, unmap, err := mapping.File(f, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		defer unmap()
 		for _, s := range missing(spansOf(f, data, nil, aheadBytes)) {
 			n += int64(len(s.data))
 		}
 		return n
 	}
-	drop, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drop := hosttest.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer drop.Close()
-	if err := drop.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Fadvise(int(drop.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, drop.Sync())
+	hosttest.Check(t, unix.Fadvise(int(drop.Fd()), 0, 0, unix.FADV_DONTNEED))
 	before := count()
 	if before == 0 {
 		t.Skip("the file system keeps what it is told to drop (tmpfs does)")
@@ -56,12 +43,10 @@ func TestReadAhead(t *testing.T) {
 			count(), before)
 	}
 	var last, total int64
-	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(d, n int64) {
+	hosttest.Check(t, found.ReadAhead(t.Context(), size, Replaced{}, func(d, n int64) {
 		last, total = d,
 			n
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if left := count(); left != 0 || last != before || total != before {
 		t.Errorf("%d bytes are missing after it, %d of %d were reported, %d were missing", left,
 			last, total, before)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestRefuseFiles(t *testing.T) {
@@ -20,13 +21,8 @@ func TestRefuseFiles(t *testing.T) {
 	)
 	edit := func(name string, change func(text []byte) []byte) func(t *testing.T, folder string) {
 		return func(t *testing.T, folder string) {
-			text, err := os.ReadFile(filepath.Join(folder, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(folder, name), change(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			text := hosttest.Must(os.ReadFile(filepath.Join(folder, name)))(t)
+			hosttest.Check(t, os.WriteFile(filepath.Join(folder, name), change(text), 0o644))
 		}
 	}
 	become := func(text string) func([]byte) []byte {
@@ -38,9 +34,7 @@ func TestRefuseFiles(t *testing.T) {
 	remove := func(names ...string) func(t *testing.T, folder string) {
 		return func(t *testing.T, folder string) {
 			for _, name := range names {
-				if err := os.Remove(filepath.Join(folder, name)); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, os.Remove(filepath.Join(folder, name)))
 			}
 		}
 	}
@@ -114,15 +108,11 @@ func TestRefuseFiles(t *testing.T) {
 			"generation_config.json is not a JSON object: unexpected end of JSON input"},
 		{"shard is a folder", func(t *testing.T, folder string) {
 			remove(first)(t, folder)
-			if err := os.Mkdir(filepath.Join(folder, first), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Mkdir(filepath.Join(folder, first), 0o755))
 		}, first + " is not a regular file"},
 		{"dangling link", func(t *testing.T, folder string) {
 			remove(first)(t, folder)
-			if err := os.Symlink("../../blobs/gone", filepath.Join(folder, first)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Symlink("../../blobs/gone", filepath.Join(folder, first)))
 		}, first + " is missing, which model.safetensors.index.json lists" + again},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -130,10 +120,7 @@ func TestRefuseFiles(t *testing.T) {
 			test.change(t, folder)
 			// an index may list what no file holds, as long as nothing needs it
 			if test.want == "" {
-				c, err := checkpoint.Open(folder)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := hosttest.Must(checkpoint.Open(folder))(t)
 				c.Close()
 				return
 			}
@@ -179,17 +166,11 @@ func TestRefuseFolders(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "it")
-			if err := os.Mkdir(folder, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Mkdir(folder, 0o755))
 			for name, text := range test.files {
 				path := filepath.Join(folder, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				hosttest.Check(t, os.WriteFile(path, []byte(text), 0o644))
 			}
 			refuse(t, filepath.Join(folder, test.open),
 				strings.Replace(test.want, "FOLDER", folder, 1))
@@ -201,10 +182,8 @@ func TestRefuseFolders(t *testing.T) {
 	t.Run("pickles", func(t *testing.T) {
 		c := modeltest.New(modeltest.Tiny(), 1)
 		folder := write(t, c)
-		if err := os.Rename(filepath.Join(folder, "model.safetensors"),
-			filepath.Join(folder, "pytorch_model.bin")); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Rename(filepath.Join(folder, "model.safetensors"),
+			filepath.Join(folder, "pytorch_model.bin")))
 		refuse(t, folder,
 			"tune holds PyTorch pickles, which can run code when they are read: "+Advice)
 	})

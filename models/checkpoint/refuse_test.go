@@ -12,15 +12,14 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // write writes a checkpoint into a new folder called "tune".
 func write(t *testing.T, c *modeltest.Checkpoint) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "tune")
-	if err := c.Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Write(folder))
 	return folder
 }
 
@@ -180,14 +179,9 @@ func TestRefuseConfig(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), 2)
 			// Through JSON, so that nested objects are the checkpoint's own.
-			text, err := json.Marshal(c.Config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := hosttest.Must(json.Marshal(c.Config))(t)
 			c.Config = nil
-			if err := json.Unmarshal(text, &c.Config); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, json.Unmarshal(text, &c.Config))
 			test.change(c.Config)
 			refuse(t, write(t, c), test.want)
 		})
@@ -234,10 +228,7 @@ func TestConfigVariants(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), 1)
 			c.Generation = nil
 			change(c.Config)
-			got, err := checkpoint.Open(write(t, c))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := hosttest.Must(checkpoint.Open(write(t, c)))(t)
 			defer got.Close()
 			if !got.Spec.SameShape(modeltest.Tiny()) || len(got.Spec.EOS) != 1 ||
 				got.Spec.EOS[0] != 95 {
@@ -336,10 +327,7 @@ func TestIgnoredTensors(t *testing.T) {
 	c := modeltest.New(modeltest.Tiny(), 2)
 	c.Add("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", 4, 32)
 	c.Add("trainer.step", "I64", 8)
-	got, err := checkpoint.Open(write(t, c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := hosttest.Must(checkpoint.Open(write(t, c)))(t)
 	defer got.Close()
 	if want := "model.layers.0.self_attn.rotary_emb.inv_freq trainer.step"; strings.Join(
 		got.Ignored, " ") != want {

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // cache gives an empty Hugging Face cache, which the environment points at.
@@ -30,31 +31,18 @@ func put(t *testing.T, root, repo, commit string, main bool, c *modeltest.Checkp
 	base := filepath.Join(root, "models--"+strings.ReplaceAll(repo, "/", "--"))
 	snapshot, blobs := filepath.Join(base, "snapshots", commit), filepath.Join(base, "blobs")
 	for _, folder := range []string{snapshot, blobs, filepath.Join(base, "refs")} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(folder, 0o755))
 	}
 	written := write(t, c)
-	files, err := os.ReadDir(written)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := hosttest.Must(os.ReadDir(written))(t)
 	for _, f := range files {
 		blob := commit + "-" + f.Name()
-		if err := os.Rename(filepath.Join(written, f.Name()),
-			filepath.Join(blobs, blob)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(filepath.Join("..", "..", "blobs", blob),
-			filepath.Join(snapshot, f.Name())); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Rename(filepath.Join(written, f.Name()), filepath.Join(blobs, blob)))
+		hosttest.Check(t, os.Symlink(filepath.Join("..", "..", "blobs", blob),
+			filepath.Join(snapshot, f.Name())))
 	}
 	if main {
-		if err := os.WriteFile(filepath.Join(base, "refs", "main"), []byte(commit),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(filepath.Join(base, "refs", "main"), []byte(commit), 0o644))
 	}
 	return snapshot
 }
@@ -172,10 +160,7 @@ func TestResolveDemo(t *testing.T) {
 		found.Path != "" {
 		t.Fatalf("the demo is %+v, %v", found, err)
 	}
-	c, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(found.Open())(t)
 	c.Close()
 }
 
@@ -218,9 +203,7 @@ func TestResolveCached(t *testing.T) {
 
 	// The newest download stops half way: the complete one before it still answers to the name.
 	shard := filepath.Join(current, "model-00001-of-00002.safetensors")
-	if err := os.Truncate(shard, 50_000); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Truncate(shard, 50_000))
 	if found, err := checkpoint.Resolve("20b"); err != nil || found.Path != old || !found.Complete {
 		t.Errorf("with a cut download 20b is %+v, %v", found, err)
 	}
@@ -235,18 +218,14 @@ func TestResolveCached(t *testing.T) {
 			", the file has 50000: download it again with ossrun pull 20b") {
 		t.Errorf("opening it gives %v", err)
 	}
-	if err := os.Remove(shard); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(shard))
 	want := "model-00001-of-00002.safetensors is missing, which model.safetensors.index.json " +
 		"lists: download it again with ossrun pull 20b"
 	if _, err := pinned.Open(); err == nil || err.Error() != want {
 		t.Errorf("opening it gives %v, want %s", err, want)
 	}
 	for _, name := range []string{"config.json", "model.safetensors.index.json"} {
-		if err := os.Remove(filepath.Join(old, name)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Remove(filepath.Join(old, name)))
 		if found, err := checkpoint.Resolve("20b"); err != nil || found.Complete {
 			t.Errorf("without %s 20b is %+v, %v", name, found, err)
 		}
@@ -256,12 +235,8 @@ func TestResolveCached(t *testing.T) {
 func TestResolveFolder(t *testing.T) {
 	cache(t)
 	t.Chdir(t.TempDir())
-	if err := modeltest.New(modeltest.Tiny(), 2).Write("tune"); err != nil {
-		t.Fatal(err)
-	}
-	if err := modeltest.New(modeltest.Tiny(), 2).Write("20b"); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 2).Write("tune"))
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 2).Write("20b"))
 	for name, want := range map[string]string{"tune": "tune", "./tune": "tune", "tune/": "tune",
 		"./20b": "20b"} {
 		found, err := checkpoint.Resolve(name)
@@ -278,9 +253,7 @@ func TestResolveFolder(t *testing.T) {
 		err.Error() != "config.json is one file of a checkpoint: point at its folder" {
 		t.Errorf("a file gives %v", err)
 	}
-	if err := os.Mkdir("empty", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Mkdir("empty", 0o755))
 	found, err := checkpoint.Resolve("empty")
 	if err != nil || found.Complete {
 		t.Fatalf("an empty folder is %+v, %v", found, err)
@@ -320,9 +293,7 @@ func TestBestFit(t *testing.T) {
 			t.Errorf("%d free bytes fit %s, want %s", free, got, want)
 		}
 	}
-	if err := os.Remove(filepath.Join(snapshot, "model-00001-of-00002.safetensors")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(filepath.Join(snapshot, "model-00001-of-00002.safetensors")))
 	if got := fits(large); got != "20btrue" {
 		t.Errorf("an incomplete 120b is chosen: %s", got)
 	}

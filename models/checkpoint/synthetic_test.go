@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestSynthetic: every tensor of the Spec is there with its size, scales are sane, and the same
@@ -12,15 +13,9 @@ import (
 func TestSynthetic(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 32, 128, 4
-	a, err := Synthetic(s, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := hosttest.Must(Synthetic(s, 7))(t)
 	defer a.Close()
-	b, err := Synthetic(s, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(Synthetic(s, 7))(t)
 	defer b.Close()
 	var sum int64
 	for _, want := range s.Tensors() {
@@ -44,10 +39,7 @@ func TestSynthetic(t *testing.T) {
 		t.Errorf("%d bytes in all, want %d", a.Bytes(), sum)
 	}
 	s.Layers = 3
-	c, err := SyntheticUploaded(s, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(SyntheticUploaded(s, 7))(t)
 	defer c.Close()
 	apart := map[*byte]bool{}
 	sum = 0

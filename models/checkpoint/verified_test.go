@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // snapshot makes one of a repository, complete by its words, whose files have been hashed to sums.
@@ -21,12 +22,8 @@ func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.
 	root, commit := t.TempDir(), strings.Repeat("c", 40)
 	for name, sum := range sums {
 		blob := store.BlobPath(root, repo, sum)
-		if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(blob, []byte(name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(blob), 0o755))
+		hosttest.Check(t, os.WriteFile(blob, []byte(name), 0o644))
 		raw, err := hex.DecodeString(sum)
 		if err == nil {
 			err = store.WriteStamp(blob, raw)
@@ -34,9 +31,7 @@ func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.
 		if err == nil {
 			err = store.Link(root, repo, commit, name, sum)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 	}
 	return checkpoint.Found{Repo: repo.ID(), Path: store.SnapshotPath(root, repo, commit),
 		Complete: true}
@@ -66,18 +61,11 @@ func TestWhoVouchesForWeights(t *testing.T) {
 	expect("one file fewer", snapshot(t, openai, fewer), checkpoint.Other)
 
 	changed := snapshot(t, openai, sums)
-	blob, err := filepath.EvalSymlinks(filepath.Join(changed.Path, names[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	blob := hosttest.Must(filepath.EvalSymlinks(filepath.Join(changed.Path, names[0])))(t)
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(blob, later, later); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Chtimes(blob, later, later))
 	expect("written to since", changed, checkpoint.Unverified)
-	if err := os.Remove(blob + store.StampSuffix); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(blob+store.StampSuffix))
 	expect("never hashed", changed, checkpoint.Unverified)
 	part := snapshot(t, openai, sums)
 	part.Complete = false

@@ -12,32 +12,23 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // compared imports a source while it reads tokens.
 func compared(t *testing.T, source, out string, tokens []int32, first int) *comparison {
 	t.Helper()
-	from, err := open(disk(source))
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := hosttest.Must(open(disk(source)))(t)
 	defer from.Close()
 	w := &writer{from: from, out: out, workers: runtime.GOMAXPROCS(0),
 		compare: &comparison{spec: from.spec, tokens: tokens, first: first}}
-	if err := w.begin(nil); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, w.begin(nil))
 	defer w.lock.Close()
 	parts := partsOf(from.spec)
 	for i, p := range parts {
-		if _, err := w.write(t.Context(), fileName(i, len(parts)), i, p,
-			new(atomic.Int64)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(w.write(t.Context(), fileName(i, len(parts)), i, p, new(atomic.Int64)))(t)
 	}
-	if err := w.end(parts); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, w.end(parts))
 	return w.compare
 }
 
@@ -46,10 +37,7 @@ func TestForward(t *testing.T) {
 	seen := 0
 	for name, length := range map[string]int{"T1": 129, "T2": 31} { // the window and one more
 		c, path := goldenModel(t, name)
-		cases, err := golden.Read(filepath.Dir(path), c.Spec.Vocab)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cases := hosttest.Must(golden.Read(filepath.Dir(path), c.Spec.Vocab))(t)
 		for _, one := range cases {
 			if len(one.Tokens) != length {
 				continue
@@ -89,10 +77,7 @@ func TestDivergence(t *testing.T) {
 	for _, kind := range []string{"BF16", "Q4_1"} {
 		style := modeltest.LlamaBF16
 		style.Experts = kind
-		source, err := modeltest.WriteGGUF(c, t.TempDir(), "tune", style, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := hosttest.Must(modeltest.WriteGGUF(c, t.TempDir(), "tune", style, 1))(t)
 		out := filepath.Join(t.TempDir(), "out")
 		got := compared(t, source, out, tokens, whole.first)
 		kl := got.divergence()
@@ -100,14 +85,10 @@ func TestDivergence(t *testing.T) {
 			t.Errorf("%s: KL of %v", kind, kl)
 		}
 		written, err := checkpoint.Open(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		wide := t.TempDir()
 		err = modeltest.Merged(written, modeltest.Config(written.Spec), 1).Write(wide)
-		if err := errors.Join(err, written.Close()); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(err, written.Close()))
 		again := compared(t, wide, filepath.Join(t.TempDir(), "out"), tokens, whole.first)
 		for row := range got.logits[1] {
 			for id, v := range got.logits[1][row] {

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // readable reads a little of every tensor of a source, and imports it, or holds its error to be a
@@ -68,36 +69,20 @@ func FuzzFolder(f *testing.F) {
 	c := modeltest.New(small(), 1)
 	delete(c.Config, "quantization_config")
 	wide(c)
-	config, err := json.Marshal(c.Config)
-	if err != nil {
-		f.Fatal(err)
-	}
+	config := hosttest.Must(json.Marshal(c.Config))(f)
 	weights := modeltest.Encode(c.Shards[0], nil)
 	card := []byte("---\nbase_model:\n- a/b\n---\n")
 	f.Add(config, []byte(`{"eos_token_id": [7, 1], "top_k": 1}`), []byte("{{ x }}"), card, weights)
 	original := f.TempDir()
-	if err := modeltest.New(small(), 1).Write(original); err != nil {
-		f.Fatal(err)
-	}
-	source, err := checkpoint.Open(original)
-	if err != nil {
-		f.Fatal(err)
-	}
+	hosttest.Check(f, modeltest.New(small(), 1).Write(original))
+	source := hosttest.Must(checkpoint.Open(original))(f)
 	defer source.Close()
 	for _, write := range []func(*checkpoint.Checkpoint, string) error{modeltest.WriteOriginal,
 		modeltest.WriteOriginal16} {
 		folder := f.TempDir()
-		if err := write(source, folder); err != nil {
-			f.Fatal(err)
-		}
-		config, err := os.ReadFile(filepath.Join(folder, "config.json"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		weights, err := os.ReadFile(filepath.Join(folder, "model.safetensors"))
-		if err != nil {
-			f.Fatal(err)
-		}
+		hosttest.Check(f, write(source, folder))
+		config := hosttest.Must(os.ReadFile(filepath.Join(folder, "config.json")))(f)
+		weights := hosttest.Must(os.ReadFile(filepath.Join(folder, "model.safetensors")))(f)
 		f.Add(config, []byte("{}"), []byte("x"), card, weights)
 	}
 	f.Add([]byte(`{"model_type":"gpt_oss","quantization_config":[]}`), []byte(`{"eos_token_id":`),
@@ -108,9 +93,7 @@ func FuzzFolder(f *testing.F) {
 			"generation_config.json": generation, "chat_template.jinja": template,
 			"tokenizer_config.json": template, "README.md": card, "model.safetensors": weights,
 			checkpoint.ImportRecord: card} {
-			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 		}
 		readable(t, folder)
 	})
@@ -136,13 +119,8 @@ func wide(c *modeltest.Checkpoint) {
 func FuzzSplit(f *testing.F) {
 	folder := f.TempDir()
 	c := modeltest.New(small(), 1)
-	if err := c.Write(folder); err != nil {
-		f.Fatal(err)
-	}
-	source, err := checkpoint.Open(folder)
-	if err != nil {
-		f.Fatal(err)
-	}
+	hosttest.Check(f, c.Write(folder))
+	source := hosttest.Must(checkpoint.Open(folder))(f)
 	defer source.Close()
 	for _, experts := range []string{"", "Q4_1", "BF16"} {
 		style := modeltest.LlamaQ8
@@ -151,9 +129,7 @@ func FuzzSplit(f *testing.F) {
 			"general.name": "Gpt Oss 20b", "general.base_model.0.name": "x",
 			"tokenizer.chat_template": "<|im_start|>", "general.sampling.temp": 0.5,
 			"tokenizer.ggml.eot_token_id": 7})
-		if err != nil {
-			f.Fatal(err)
-		}
+		hosttest.Check(f, err)
 		var parts [2][]byte
 		for i := range parts {
 			if parts[i], err = os.ReadFile(strings.Replace(first, "-00001-", []string{"-00001-",
@@ -168,9 +144,7 @@ func FuzzSplit(f *testing.F) {
 		folder := t.TempDir()
 		for name, data := range map[string][]byte{"a-00001-of-00002.gguf": first,
 			"a-00002-of-00002.gguf": second} {
-			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 		}
 		readable(t, filepath.Join(folder, "a-00001-of-00002.gguf"))
 	})

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // importsUntil makes this test binary an import of the variable's source, killed after so many
@@ -66,15 +67,9 @@ func killed(t *testing.T, source, endpoint string) {
 			t.Fatal(out, state)
 		}
 	}
-	names, err := os.ReadDir(filepath.Join(folder, "whole"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := hosttest.Must(os.ReadDir(filepath.Join(folder, "whole")))(t)
 	for _, name := range names {
-		one, err := os.ReadFile(filepath.Join(folder, "whole", name.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := hosttest.Must(os.ReadFile(filepath.Join(folder, "whole", name.Name())))(t)
 		if other, err := os.ReadFile(filepath.Join(folder, "killed", name.Name())); err != nil ||
 			string(one) != string(other) {
 			t.Errorf("%s differs: %v", name.Name(), err)
@@ -106,7 +101,5 @@ func TestImportUntilItIsKilled(t *testing.T) {
 			select {}
 		}
 	}
-	if _, err := Run(t.Context(), os.Getenv("SOURCE"), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(Run(t.Context(), os.Getenv("SOURCE"), o))(t)
 }

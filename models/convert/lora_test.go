@@ -18,48 +18,35 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func adapter(t *testing.T, text string) lora.Ref {
 	t.Helper()
-	ref, err := lora.Find(filepath.Join("..", "lora", "testdata", text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
+	return hosttest.Must(lora.Find(filepath.Join("..", "lora", "testdata", text)))(t)
 }
 
 // TestExpertsArePEFTs: before they are rounded, experts are PEFT's to the last bits of float32,
 // whatever form the base has.
 func TestExpertsArePEFTs(t *testing.T) {
 	_, released := goldenModel(t, "T1")
-	merged, err := safetensors.Open(filepath.Join("..", "lora", "testdata", "experts",
-		"merged.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	merged := hosttest.Must(safetensors.Open(filepath.Join("..", "lora", "testdata", "experts",
+		"merged.safetensors")))(t)
 	defer merged.Close()
 	base, _ := goldenModel(t, "T1")
 	original, wide := t.TempDir(), t.TempDir()
-	if err := errors.Join(modeltest.WriteOriginal(base, original),
-		modeltest.WriteOriginal16(base, wide)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(modeltest.WriteOriginal(base, original),
+		modeltest.WriteOriginal16(base, wide)))
 	for name, path := range map[string]string{"MXFP4": released, "16 bits": twin(t, "T1", 2),
 		"OpenAI's": original, "OpenAI's in 16 bits": wide} {
-		from, err := open(disk(path), adapter(t, "experts"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := hosttest.Must(open(disk(path), adapter(t, "experts")))(t)
 		defer from.Close()
 		for i := range merged.Header.Tensors {
 			want := merged.Tensor(i)
 			var layer, expert int
 			var matrix string
-			if _, err := fmt.Sscanf(strings.ReplaceAll(want.Name, ".", " "), "%d %d %s", &layer,
-				&expert, &matrix); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(fmt.Sscanf(strings.ReplaceAll(want.Name, ".", " "), "%d %d %s", &layer,
+				&expert, &matrix))(t)
 			in, out := want.Shape[0]*8, want.Shape[1]
 			got := make([]float32, in*out)
 			if err := from.Expert(fmt.Sprintf("model.layers.%d.mlp.experts.%s", layer, matrix),
@@ -85,10 +72,7 @@ func TestExpertsArePEFTs(t *testing.T) {
 func TestExpertsAsModules(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	together := adapter(t, "experts")
-	file, err := safetensors.Open(filepath.Join(together.Path, lora.WeightsName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := hosttest.Must(safetensors.Open(filepath.Join(together.Path, lora.WeightsName)))(t)
 	defer file.Close()
 	const experts, size = 8, 2 // bytes of a number
 	a := modeltest.Adapter{Config: map[string]any{"peft_type": "LORA", "r": 2, "lora_alpha": 6,
@@ -119,18 +103,11 @@ func TestExpertsAsModules(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	if err := a.Write(folder); err != nil {
-		t.Fatal(err)
-	}
-	one, err := open(disk(released), together)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, a.Write(folder))
+	one := hosttest.Must(open(disk(released), together))(t)
 	defer one.Close()
-	other, err := open(disk(released), lora.Ref{Name: "modules", Path: folder, Scale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := hosttest.Must(open(disk(released),
+		lora.Ref{Name: "modules", Path: folder, Scale: 1}))(t)
 	defer other.Close()
 	for _, tensor := range one.spec.Tensors() {
 		matrix, is := strings.CutSuffix(tensor.Name, "_blocks")
@@ -140,10 +117,7 @@ func TestExpertsAsModules(t *testing.T) {
 			}
 			x := make([]float32, tensor.Bytes()*2/experts)
 			y := slices.Clone(x)
-			err := errors.Join(one.Expert(matrix, e, x), other.Expert(matrix, e, y))
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, errors.Join(one.Expert(matrix, e, x), other.Expert(matrix, e, y)))
 			if !slices.Equal(x, y) {
 				t.Fatalf("expert %d of %s differs", e, matrix)
 			}
@@ -160,28 +134,19 @@ func TestImportWithAdapters(t *testing.T) {
 		!strings.Contains(err.Error(), "needs no import") {
 		t.Fatalf("without an adapter: %v", err)
 	}
-	r, err := Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{adapter(t, "patterns")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(Run(t.Context(), released,
+		Options{Out: out, Lora: []lora.Ref{adapter(t, "patterns")}}))(t)
 	for layer, loss := range r.Layers {
 		if loss.Exact != loss.Blocks {
 			t.Errorf("layer %d: %+v", layer, loss)
 		}
 	}
-	got, err := checkpoint.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := hosttest.Must(checkpoint.Open(out))(t)
 	defer got.Close()
 	want, err := checkpoint.Open(released)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer want.Close()
-	if err := want.Adapt([]lora.Ref{adapter(t, "patterns")}); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, want.Adapt([]lora.Ref{adapter(t, "patterns")}))
 	changed := 0
 	for _, tensor := range base.Spec.Tensors() {
 		a, b := want.Tensor(tensor.Name).Data, got.Tensor(tensor.Name).Data
@@ -244,9 +209,7 @@ func TestWrongExperts(t *testing.T) {
 		}
 		change(a)
 		folder, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
-		if err := a.Write(folder); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, a.Write(folder))
 		_, err := Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{
 			{Name: "x", Path: folder, Scale: 1}}})
 		if err == nil || !strings.Contains(err.Error(), want) {

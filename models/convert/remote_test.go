@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 var tune = store.Repo{Owner: "someone", Name: "tune"}
@@ -26,15 +27,9 @@ func upload(t *testing.T, folder string) (*hubtest.Server, *hubtest.Repo, *hub.C
 	t.Helper()
 	r := &hubtest.Repo{Files: map[string]*hubtest.File{
 		"README.md": hubtest.Text("# tune\n"), "tokenizer.json": hubtest.LFS([]byte("{}"))}}
-	names, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := hosttest.Must(os.ReadDir(folder))(t)
 	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(folder, name.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(os.ReadFile(filepath.Join(folder, name.Name())))(t)
 		if r.Files[name.Name()] = hubtest.Text(string(text)); strings.HasSuffix(name.Name(),
 			".safetensors") {
 			r.Files[name.Name()] = hubtest.LFS(text)
@@ -151,9 +146,7 @@ func TestRemoteChanged(t *testing.T) {
 		}
 	}
 	at, err := client.Remote(ctx, tune, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	_, err = Run(ctx, "hf:someone/tune", Options{Out: out, Remote: at})
 	wrote = func() {}
 	if !errors.Is(err, context.Canceled) {
@@ -174,9 +167,7 @@ func TestRemoteRefused(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	server, _, client := upload(t, released)
 	at, err := client.Remote(t.Context(), tune, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	_, err = Run(t.Context(), "hf:someone/tune", Options{Out: t.TempDir(), Remote: at})
 	if err == nil || !strings.HasSuffix(err.Error(),
 		"hf:someone/tune has MXFP4 experts: it needs no import, run `ossrun pull hf:someone/tune`") {

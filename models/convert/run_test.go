@@ -13,15 +13,13 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func goldenModel(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
 	t.Helper()
 	path := filepath.Join("..", "..", "testdata", "model", name, "checkpoint")
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(checkpoint.Open(path))(t)
 	t.Cleanup(func() { c.Close() })
 	return c, path
 }
@@ -36,14 +34,10 @@ func twin(t *testing.T, name string, files int) string {
 	if err == nil {
 		err = json.Unmarshal(text, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	w := modeltest.Merged(c, config, files)
 	folder := filepath.Join(t.TempDir(), name)
-	if err := w.Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, w.Write(folder))
 	return folder
 }
 
@@ -51,10 +45,7 @@ func twin(t *testing.T, name string, files int) string {
 func same(t *testing.T, path, name string) {
 	t.Helper()
 	want, _ := goldenModel(t, name)
-	got, err := checkpoint.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := hosttest.Must(checkpoint.Open(path))(t)
 	defer got.Close()
 	if !got.Spec.SameShape(want.Spec) {
 		t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)
@@ -98,10 +89,7 @@ func largest(block []byte) (most byte) {
 func TestTwin(t *testing.T) {
 	for name, files := range map[string]int{"T1": 1, "T2": 3} {
 		out := filepath.Join(t.TempDir(), "out")
-		r, err := Run(t.Context(), twin(t, name, files), Options{Out: out})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Run(t.Context(), twin(t, name, files), Options{Out: out}))(t)
 		for layer, loss := range r.Layers {
 			if loss.Blocks == 0 || loss.Exact != loss.Blocks || loss.Error != 0 {
 				t.Errorf("%s: layer %d: %+v", name, layer, loss)
@@ -117,22 +105,15 @@ func TestOriginal(t *testing.T) {
 	for name, inside := range map[string]string{"T1": "", "T2": "original"} {
 		c, _ := goldenModel(t, name)
 		folder := t.TempDir()
-		if err := modeltest.WriteOriginal16(c, filepath.Join(folder, inside)); err != nil {
-			t.Fatal(err)
-		}
-		err := os.WriteFile(filepath.Join(folder, "tokenizer.json"), []byte("{}"), 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, modeltest.WriteOriginal16(c, filepath.Join(folder, inside)))
+		hosttest.Check(t, os.WriteFile(filepath.Join(folder, "tokenizer.json"), []byte("{}"),
+			0o600))
 		if _, err := checkpoint.Open(folder); err == nil || !strings.HasSuffix(err.Error(),
 			"tensor block.0.mlp.mlp1_weight is BF16: "+models.DequantisedExperts) {
 			t.Errorf("opened as it is, it says %v", err)
 		}
 		out := filepath.Join(t.TempDir(), "out")
-		r, err := Run(t.Context(), folder, Options{Out: out})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Run(t.Context(), folder, Options{Out: out}))(t)
 		for layer, loss := range r.Layers {
 			if loss.Blocks == 0 || loss.Exact != loss.Blocks {
 				t.Errorf("%s: layer %d: %+v", name, layer, loss)
@@ -154,19 +135,13 @@ func TestGGUFExperts(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			style := modeltest.LlamaBF16
 			style.Experts = kind
-			path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", style, 2))(t)
 			if _, err := checkpoint.Resolve(path); err == nil || !strings.Contains(err.Error(),
 				"ossrun import") {
 				t.Errorf("opened as it is, it says %v", err)
 			}
 			out := filepath.Join(t.TempDir(), "out")
-			r, err := Run(t.Context(), path, Options{Out: out})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := hosttest.Must(Run(t.Context(), path, Options{Out: out}))(t)
 			for layer, loss := range r.Layers {
 				if off := loss.Relative(); off > most || loss.Worst < off {
 					t.Errorf("layer %d: %.4f, %+v", layer, off, loss)
@@ -206,9 +181,7 @@ func TestResumed(t *testing.T) {
 		whole, _ := filepath.Glob(filepath.Join(out, "model-*.safetensors"))
 		if len(whole) > 0 && !cut { // as a disk that loses what was not written out
 			cut = true
-			if err := os.Truncate(whole[0], 100); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.Truncate(whole[0], 100))
 		}
 	}
 	if stopped < 4 || !cut {
@@ -224,10 +197,7 @@ func TestResumed(t *testing.T) {
 // TestRefused: what cannot be imported is said before anything is written.
 func TestRefused(t *testing.T) {
 	source := twin(t, "T1", 1)
-	config, err := os.ReadFile(filepath.Join(source, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := hosttest.Must(os.ReadFile(filepath.Join(source, "config.json")))(t)
 	with := func(old, new string) []byte {
 		return bytes.Replace(config, []byte(old), []byte(new), 1)
 	}
@@ -250,10 +220,7 @@ func TestRefused(t *testing.T) {
 			path := x.path
 			if path == "" {
 				path = source
-				err := os.WriteFile(filepath.Join(path, "config.json"), x.config, 0o600)
-				if err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, os.WriteFile(filepath.Join(path, "config.json"), x.config, 0o600))
 			}
 			out := filepath.Join(t.TempDir(), "out")
 			_, err := Run(t.Context(), path, Options{Out: out})

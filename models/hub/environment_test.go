@@ -17,18 +17,14 @@ import (
 
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestFromEnvironment(t *testing.T) {
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "token"), []byte("of-the-home\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(filepath.Join(home, "token"), []byte("of-the-home\n"), 0o600))
 	elsewhere := filepath.Join(t.TempDir(), "mine")
-	if err := os.WriteFile(elsewhere, []byte("of-a-file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(elsewhere, []byte("of-a-file"), 0o600))
 	for name, test := range map[string]struct {
 		set                   map[string]string
 		endpoint, token, from string
@@ -148,9 +144,7 @@ func TestMirror(t *testing.T) {
 	defer client.Close()
 	client.Endpoint, client.Token, client.TokenFrom = mirror.URL, "of-the-mirror", "HF_TOKEN"
 	o := hub.Options{Root: t.TempDir(), Repo: tune}
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	if leaked.Load() || server.Leaked() {
 		t.Error("the mirror's token went to another host")

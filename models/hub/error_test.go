@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestErrors wants the right sentence for what cannot be helped.
@@ -110,9 +111,7 @@ func TestToken(t *testing.T) {
 		r.Gated, r.Hidden, r.Token = gated, !gated, "good"
 		server, client, o := serve(t, r)
 		token("good")(client)
-		if _, err := client.Pull(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(client.Pull(t.Context(), o))(t)
 		whole(t, o, r)
 		if server.Requests(hubtest.CDN, "") == 0 || server.Leaked() {
 			t.Errorf("the store had %d requests, and was sent the token: %v",
@@ -132,8 +131,6 @@ func TestExpired(t *testing.T) {
 		}
 		return hubtest.Fault{}
 	}
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 }

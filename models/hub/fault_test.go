@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestFaults pulls through faults that must not be seen from outside.
@@ -76,9 +77,7 @@ func TestFaults(t *testing.T) {
 			o := hub.Options{Root: t.TempDir(), Repo: tune}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			if _, err := client.Pull(ctx, o); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(client.Pull(ctx, o))(t)
 			whole(t, o, r)
 		})
 	}
@@ -105,9 +104,7 @@ func TestCorruptOnce(t *testing.T) {
 	server.Fault = func(r hubtest.Request) hubtest.Fault {
 		return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
 	}
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	for _, name := range fetched {
 		want := r.Files[name].Size
@@ -125,25 +122,16 @@ func TestCorruptOnce(t *testing.T) {
 func TestFlippedInCache(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	for _, name := range fetched {
 		blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
-		content, err := os.ReadFile(blob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := hosttest.Must(os.ReadFile(blob))(t)
 		content[len(content)/2] ^= 8
 		later := time.Now().Add(time.Second) // a file's time is only so fine
-		if err := errors.Join(os.WriteFile(blob, content, 0o644),
-			os.Chtimes(blob, later, later)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(os.WriteFile(blob, content, 0o644),
+			os.Chtimes(blob, later, later)))
 		server.Reset()
-		if _, err := client.Pull(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(client.Pull(t.Context(), o))(t)
 		whole(t, o, r)
 		if sent := server.Sent(""); sent != r.Files[name].Size || sent != server.Sent(name) {
 			t.Errorf("after a flip in %s %d bytes were sent, of it %d", name, sent,
@@ -153,19 +141,10 @@ func TestFlippedInCache(t *testing.T) {
 	// A flip that leaves the file's time as it was is found with Verify.
 	name := fetched[len(fetched)-1]
 	blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
-	stat, err := os.Stat(blob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(blob, make([]byte, stat.Size()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(blob, stat.ModTime(), stat.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	stat := hosttest.Must(os.Stat(blob))(t)
+	hosttest.Check(t, os.WriteFile(blob, make([]byte, stat.Size()), 0o644))
+	hosttest.Check(t, os.Chtimes(blob, stat.ModTime(), stat.ModTime()))
 	o.Verify = true
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 }

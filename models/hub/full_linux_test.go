@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestFullDisk(t *testing.T) {
@@ -48,14 +49,10 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("on a full disk the pull gives %v", err)
 	}
 	before := server.Sent("")
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(filler))
 	o.Progress = nil
 	server.Throttle(0)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	var total int64
 	for _, name := range fetched {

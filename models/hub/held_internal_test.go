@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A holder that writes is waited for, and one that has stopped for as long as Held says.
@@ -21,13 +22,9 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 			client: &Client{Held: time.Minute}}
 		f := File{Path: "model.safetensors", ETag: "etag"}
 		lock, err := store.TryLock(store.LockPath(p.Root, repo, f.ETag))
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		blob := store.BlobPath(p.Root, repo, f.ETag)
-		if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(blob), 0o700))
 		began, writes := time.Now(), 10
 		go func() {
 			for i := range writes {

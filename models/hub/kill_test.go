@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // child is what the test binary is told to be when its first argument is childName.
@@ -56,9 +57,7 @@ func TestKill(t *testing.T) {
 	start := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0], childName, server.Hub.URL, o.Root)
 		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, cmd.Start())
 		return cmd
 	}
 	server.SendAhead(sentAhead)
@@ -72,15 +71,11 @@ func TestKill(t *testing.T) {
 		case err := <-ended:
 			t.Fatalf("the pull ended by itself after %d bytes: %v", server.Sent(""), err)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, cmd.Process.Kill())
 		<-ended
 	}
 	server.HoldAt(-1)
-	if err := start().Wait(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, start().Wait())
 	whole(t, o, r)
 	// What a kill may cost is a chunk: of each connection the piece that was not written yet, and
 	// what lay in its sockets.

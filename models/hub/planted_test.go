@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // precious is a folder with a file that must stay as it is, under every name that a cache has.
@@ -22,12 +23,8 @@ func precious(t *testing.T, names ...string) (folder string, unchanged func() bo
 	folder = t.TempDir()
 	for _, name := range append(names, "notes") {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.Check(t, os.WriteFile(path, []byte("precious"), 0o600))
 	}
 	list := func() string {
 		var all strings.Builder
@@ -66,9 +63,7 @@ func TestPullWritesThroughNoPlantedLink(t *testing.T) {
 			} else if err == nil {
 				err = unix.Mkfifo(path, 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			_, err = client.Pull(t.Context(), o)
 			if !unchanged() {
 				t.Errorf("a %s at %s: the pull wrote through it (%v)", kind, place, err)
@@ -117,16 +112,10 @@ func TestRemovalStaysInTheCache(t *testing.T) {
 				strings.Repeat("a", 40)+"/photo", "models--someone--tune/lock")
 			for _, commit := range []string{"a", "b"} {
 				path := filepath.Join(repo, "snapshots", strings.Repeat(commit, 40))
-				if err := os.MkdirAll(path, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, os.MkdirAll(path, 0o755))
 			}
-			if err := os.MkdirAll(filepath.Join(repo, "blobs"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := plant(repo, outside); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.MkdirAll(filepath.Join(repo, "blobs"), 0o755))
+			hosttest.Check(t, plant(repo, outside))
 			removal, err := store.PlanRemoval(root, tune, revision)
 			if err == nil && removal != nil {
 				err = removal.Run()

@@ -9,6 +9,7 @@ import (
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestPull(t *testing.T) {
@@ -16,10 +17,7 @@ func TestPull(t *testing.T) {
 	server, client, o := serve(t, r)
 	var last hub.Progress
 	o.Progress = func(p hub.Progress) { last = p }
-	result, err := client.Pull(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	if result.Commit != r.Commit || result.Path != store.SnapshotPath(o.Root, tune, r.Commit) ||
 		len(result.Files) != len(fetched) ||
@@ -61,9 +59,7 @@ func TestRevisions(t *testing.T) {
 func TestACommitDoesNotChange(t *testing.T) {
 	r := sample(100_000)
 	server, client, o := serve(t, r)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	const name = "model-00000-of-00001.safetensors"
 	before := r.Files[name]
 	r.Files[name] = hubtest.Generated(100_000, 99)

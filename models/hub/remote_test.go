@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const remoteShard = "model-00000-of-00001.safetensors"
@@ -92,9 +93,7 @@ func TestRemote(t *testing.T) {
 				client.Stall = 2 * time.Second
 			}
 			client.Token = "a secret"
-			if err := readRemote(t.Context(), client, r, nil); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, readRemote(t.Context(), client, r, nil))
 			if sent := server.Sent(remoteShard); name != "stalled" && sent > 1<<20+64<<10 {
 				t.Errorf("%d bytes of the shard were sent", sent)
 			}
@@ -110,9 +109,7 @@ func TestRemoteExpires(t *testing.T) {
 	t.Parallel()
 	r := sample(1 << 20)
 	server, client, _ := serve(t, r)
-	if err := readRemote(t.Context(), client, r, server.Expire); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, readRemote(t.Context(), client, r, server.Expire))
 	if heads := server.Requests(hubtest.Head, remoteShard); heads != 2 {
 		t.Errorf("%d times the hub was asked for the address", heads)
 	}
@@ -185,10 +182,7 @@ func TestRemoteRefuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the list says sha256") {
 		t.Errorf("of another content: %v", err)
 	}
-	at, err := client.Remote(t.Context(), tune, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := hosttest.Must(client.Remote(t.Context(), tune, ""))(t)
 	if _, err := at.Open(t.Context(), "nothing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
@@ -196,10 +190,7 @@ func TestRemoteRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "more than the 1000") {
 		t.Errorf("a large file: %v", err)
 	}
-	f, err := at.Open(t.Context(), remoteShard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(at.Open(t.Context(), remoteShard))(t)
 	if _, err := f.ReadAt(make([]byte, 2), 1<<20-1); err == nil || errors.Is(err, os.ErrClosed) {
 		t.Errorf("beyond the end: %v", err)
 	}

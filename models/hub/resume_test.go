@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestCancel interrupts a pull again and again, each time when another megabyte was sent; each goes
@@ -71,9 +72,7 @@ func parts(t *testing.T, blob string, change func([]byte) []byte) map[string]str
 			text = change(text)
 			err = store.WriteFile(blob+suffix, text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		all[blob+suffix] = string(text)
 	}
 	return all
@@ -89,9 +88,7 @@ func TestOtherReleases(t *testing.T) {
 	}
 	server, client, o := serve(t, r)
 	parts(t, blob(o), bytes.Clone)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	if sent := server.Sent(shard); sent != 40_000 {
 		t.Errorf("%d bytes were sent, 20000 were there", sent)
@@ -116,17 +113,11 @@ func TestOtherReleases(t *testing.T) {
 	}
 	same()
 	content := make([]byte, 60_000)
-	if _, err := r.Files[shard].ReadAt(content, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(store.WriteFile(blob(o), content),
-		os.Remove(blob(o)+".ossrun.incomplete")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(r.Files[shard].ReadAt(content, 0))(t)
+	hosttest.Check(t, errors.Join(store.WriteFile(blob(o), content),
+		os.Remove(blob(o)+".ossrun.incomplete")))
 	delete(newer, blob(o)+".ossrun.incomplete")
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	same()
 }
 
@@ -144,9 +135,7 @@ func TestTwoPulls(t *testing.T) {
 			errs <- err
 		}()
 	}
-	if err := errors.Join(<-errs, <-errs); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(<-errs, <-errs))
 	whole(t, o, r)
 	for _, name := range fetched {
 		if sent := server.Sent(name); sent != r.Files[name].Size {
@@ -163,21 +152,15 @@ func TestAdopt(t *testing.T) {
 		f := r.Files[shard]
 		server, client, o := serve(t, r)
 		begin := make([]byte, 500_001)
-		if _, err := f.ReadAt(begin, 0); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(f.ReadAt(begin, 0))(t)
 		want := f.Size - int64(len(begin))
 		if !right {
 			begin[70_000] ^= 1
 			want += f.Size
 		}
-		if err := store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete",
-			begin); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.Pull(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete",
+			begin))
+		hosttest.Must(client.Pull(t.Context(), o))(t)
 		whole(t, o, r)
 		if sent := server.Sent(shard); sent != want {
 			t.Errorf("%d bytes were sent, want %d", sent, want)
@@ -190,9 +173,7 @@ func TestAdopt(t *testing.T) {
 func TestKilledWhileFinishing(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	for _, name := range fetched {
 		if err := os.WriteFile(store.BlobPath(o.Root, tune, r.Files[name].ETag())+".ossrun.journal",
 			[]byte("what was"), 0o644); err != nil {
@@ -200,9 +181,7 @@ func TestKilledWhileFinishing(t *testing.T) {
 		}
 	}
 	server.Reset()
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	if sent := server.Sent(""); sent != 0 {
 		t.Errorf("%d bytes were sent", sent)
@@ -215,16 +194,10 @@ func TestKilledWhileStarting(t *testing.T) {
 	_, client, o := serve(t, r)
 	for _, name := range fetched {
 		blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
-		if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(blob+".ossrun.journal.new", []byte("ha"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(blob), 0o755))
+		hosttest.Check(t, os.WriteFile(blob+".ossrun.journal.new", []byte("ha"), 0o644))
 	}
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 }
 
@@ -232,17 +205,13 @@ func TestKilledWhileStarting(t *testing.T) {
 func TestNewCommit(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	next := sample(300_000)
 	next.Commit = strings.Repeat("beef", 10)
 	next.Files["model-00001-of-00001.safetensors"] = hubtest.Generated(200_000, 9)
 	server.Add(tune.ID(), next)
 	server.Reset()
-	if _, err := client.Pull(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, next)
 	if sent := server.Sent(""); sent != 200_000 {
 		t.Errorf("%d bytes were sent, want those of the new shard", sent)
@@ -251,9 +220,7 @@ func TestNewCommit(t *testing.T) {
 	if err != nil || removal == nil || removal.Whole || len(removal.Snapshots) != 1 {
 		t.Fatalf("removing the old commit is planned as %+v, %v", removal, err)
 	}
-	if err := removal.Run(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, removal.Run())
 	whole(t, o, next)
 	if _, err := os.Stat(store.BlobPath(o.Root, tune,
 		r.Files["model-00001-of-00001.safetensors"].ETag())); err == nil {

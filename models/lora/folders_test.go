@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestRefusedFolders: a path that holds no adapter is named for what it is, and is not waited for.
@@ -23,13 +24,9 @@ func TestRefusedFolders(t *testing.T) {
 	good := modeltest.NewAdapter(modeltest.Tiny(), "q_proj.weight")
 	make := func(changes ...func(folder string) error) string {
 		folder := filepath.Join(t.TempDir(), "it")
-		if err := good.Write(folder); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, good.Write(folder))
 		for _, change := range changes {
-			if err := change(folder); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, change(folder))
 		}
 		return folder
 	}
@@ -46,9 +43,7 @@ func TestRefusedFolders(t *testing.T) {
 		return func(folder string) error { return os.Remove(filepath.Join(folder, name)) }
 	}
 	alone := filepath.Join(t.TempDir(), "pipe")
-	if err := pipe(alone); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, pipe(alone))
 	for _, test := range []struct{ name, folder, want string }{
 		{"nothing", filepath.Join(t.TempDir(), "no"), "there is no folder "},
 		{"a pipe", alone, "pipe is not a folder. Give the one that holds adapter_config.json"},

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // FuzzOpen: whatever two files say, they are an adapter whose every tensor can be added, or are
@@ -20,10 +21,7 @@ func FuzzOpen(f *testing.F) {
 	spec := modeltest.Tiny()
 	a := modeltest.NewAdapter(spec, "q_proj.weight", "lm_head.weight")
 	a.Config["rank_pattern"] = map[string]any{"lm_head": 4}
-	config, err := json.Marshal(a.Config)
-	if err != nil {
-		f.Fatal(err)
-	}
+	config := hosttest.Must(json.Marshal(a.Config))(f)
 	f.Add(config, modeltest.Encode(a.Tensors, nil))
 	f.Add([]byte(`{"peft_type":"LORA","r":1,"use_rslora":true,"alpha_pattern":{"(":1}}`), []byte{})
 	experts := modeltest.NewAdapter(spec, "layers.0.self_attn.q_proj.weight")
@@ -41,9 +39,7 @@ func FuzzOpen(f *testing.F) {
 		folder := t.TempDir()
 		for name, data := range map[string][]byte{models.LoRAConfig: config,
 			lora.WeightsName: weights} {
-			if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 		}
 		opened, err := lora.Ref{Name: "x", Path: folder, Scale: 1}.OpenAll(spec)
 		if err != nil {

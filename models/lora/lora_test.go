@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestRefused: what cannot be added as PEFT would add it is refused before anything is computed.
@@ -96,9 +97,7 @@ func TestRefused(t *testing.T) {
 			folder := t.TempDir()
 			a := modeltest.NewAdapter(modeltest.Tiny(), "q_proj.weight")
 			test.change(a)
-			if err := a.Write(folder); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, a.Write(folder))
 			refused(t, folder, modeltest.Tiny(), test.want)
 		})
 	}
@@ -145,9 +144,7 @@ func TestFind(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tune")
 	odd := folder + ":0.25"
 	for _, f := range []string{folder, odd} {
-		if err := os.Mkdir(f, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Mkdir(f, 0o755))
 	}
 	for text, want := range map[string]lora.Ref{folder: {"tune", folder, 1},
 		folder + ":0.5": {"tune", folder, 0.5}, folder + ":-1": {"tune", folder, -1},
@@ -179,13 +176,8 @@ func TestTooLarge(t *testing.T) {
 			a.Tensors[i].Data[2*j], a.Tensors[i].Data[2*j+1] = byte(bits), byte(bits>>8)
 		}
 	}
-	if err := a.Write(folder); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := lora.Ref{Name: "huge", Path: folder, Scale: 1}.Open(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, a.Write(folder))
+	opened := hosttest.Must(lora.Ref{Name: "huge", Path: folder, Scale: 1}.Open(spec))(t)
 	defer opened.Close()
 	for _, t2 := range spec.Tensors() {
 		if !opened.Changes(t2.Name) {

@@ -9,25 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A file that is cut while it is mapped reads as zeros from there on, and is named.
 func TestTruncatedWhileMapped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weights")
 	const size = 1 << 20
-	if err := os.WriteFile(path, bytes.Repeat([]byte{7}, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, bytes.Repeat([]byte{7}, size), 0o600))
 	data, unmap, err := Open(path, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if data[size-1] != 7 || Damaged() != nil {
 		t.Fatalf("%d, %v", data[size-1], Damaged())
 	}
-	if err := os.Truncate(path, size/2); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Truncate(path, size/2))
 	sum := 0
 	for _, b := range data {
 		sum += int(b)

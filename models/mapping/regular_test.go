@@ -12,21 +12,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	folder := t.TempDir()
 	pipe, endless, file := filepath.Join(folder, "pipe"), filepath.Join(folder, "endless"),
 		filepath.Join(folder, "file")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", endless); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, unix.Mkfifo(pipe, 0o600))
+	hosttest.Check(t, os.Symlink("/dev/zero", endless))
+	hosttest.Check(t, os.WriteFile(file, []byte("0123456789"), 0o600))
 	read := make(chan error, 3)
 	for _, path := range []string{pipe, endless, folder} {
 		go func() {
@@ -60,9 +56,7 @@ func TestAPipeIsReadToItsEnd(t *testing.T) {
 	read := func(waits time.Duration, write func(w *os.File)) (string, error) {
 		patience = waits
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		defer r.Close()
 		go write(w)
 		text, err := ReadText(fmt.Sprintf("/dev/fd/%d", r.Fd()), most)

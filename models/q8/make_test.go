@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // opened is a checkpoint in the folder root.
@@ -21,10 +22,7 @@ func opened(t *testing.T) (found checkpoint.Found, ckpt *checkpoint.Checkpoint, 
 	t.Helper()
 	root = t.TempDir()
 	found = placed(t, filepath.Join(root, "it"))
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt = hosttest.Must(found.Open())(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return found, ckpt, root
 }
@@ -92,9 +90,7 @@ func TestMakeTwice(t *testing.T) {
 func TestMakeRefused(t *testing.T) {
 	_, ckpt, root := opened(t)
 	file := filepath.Join(root, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(file, nil, 0o644))
 	if err := Make(ckpt, filepath.Join(file, "dense"), always); err == nil {
 		t.Error("a copy was made inside a file")
 	}
@@ -105,23 +101,14 @@ func TestMakeRefused(t *testing.T) {
 		t.Errorf("a disk without room: %v", err)
 	}
 	cache := filepath.Join(root, "dense")
-	if err := os.Mkdir(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Mkdir(cache, 0o755))
 	live, dead := filepath.Join(cache, making+"live"), filepath.Join(cache, making+"dead")
 	for _, path := range []string{live, dead} {
-		if err := os.WriteFile(path, []byte("half"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte("half"), 0o644))
 	}
-	mark, err := store.Use(live)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := hosttest.Must(store.Use(live))(t)
 	defer mark.Close()
-	if err := Make(ckpt, cache, always); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, Make(ckpt, cache, always))
 	if left, _ := filepath.Glob(filepath.Join(cache, making+"*")); len(left) != 1 ||
 		left[0] != live {
 		t.Errorf("of %s and %s there is %v", live, dead, left)
@@ -133,14 +120,9 @@ func TestMakeRefused(t *testing.T) {
 func TestCheck(t *testing.T) {
 	found, ckpt, root := opened(t)
 	cache := filepath.Join(root, "dense")
-	if err := Make(ckpt, cache, always); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, Make(ckpt, cache, always))
 	path := Ready(found, cache)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := hosttest.Must(os.ReadFile(path))(t)
 	why := errors.New("a turn has begun")
 	if err := Check(path, func() error { return why }); !errors.Is(err, why) {
 		t.Error(err)
@@ -155,9 +137,7 @@ func TestCheck(t *testing.T) {
 	for _, at := range []int64{0, size / 2, size - 1, size} {
 		bad := bytes.Clone(whole)
 		bad[at] ^= 1
-		if err := os.WriteFile(path, bad, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, bad, 0o644))
 		if ready := Ready(found, cache); ready != path {
 			t.Fatalf("byte %d: a start looks at weights, %q", at, ready)
 		}
@@ -169,9 +149,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("byte %d: %s is used again", at, ready)
 		}
 	}
-	if err := Make(ckpt, cache, always); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, Make(ckpt, cache, always))
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
 		t.Errorf("the copy that is made again is another: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // at reads one weight back out of a copy.
@@ -86,20 +87,14 @@ func synthetic(t *testing.T, seed uint64) *checkpoint.Checkpoint {
 	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 32, writeRows+100, 4
-	ckpt, err := checkpoint.Synthetic(s, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Synthetic(s, seed))(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return ckpt
 }
 
 func open(t *testing.T, ckpt *checkpoint.Checkpoint, folder string) *Copy {
 	t.Helper()
-	c, err := Open(ckpt, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(Open(ckpt, folder))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -125,10 +120,7 @@ func TestFile(t *testing.T) {
 		t.Fatalf("the folder holds %v, %v", files, err)
 	}
 	path := filepath.Join(folder, files[0].Name())
-	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := hosttest.Must(os.Stat(path))(t)
 	open(t, ckpt, folder)
 	if after, err := os.Stat(path); err != nil || after.ModTime() != before.ModTime() {
 		t.Error("an existing copy was made again")
@@ -138,26 +130,19 @@ func TestFile(t *testing.T) {
 		t.Errorf("other weights gave %d files, %v", len(files), err)
 	}
 	stale := filepath.Join(folder, making+"left")
-	if err := os.WriteFile(stale, []byte("half"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(stale, []byte("half"), 0o644))
 	open(t, synthetic(t, 3), folder)
 	if _, err := os.Stat(stale); err == nil {
 		t.Error("what a dead process left is still there")
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))(t)
 	for _, broken := range [][]byte{data[:len(data)-1], append(bytes.Clone(data[:len(data)-1]),
 		'x')} {
 		if err := os.WriteFile(path+".new", broken, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		// in its place: the old mapping keeps the old file
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Rename(path+".new", path))
 		open(t, ckpt, folder)
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {
 			t.Errorf("a file of %d bytes of %d was taken: %v", len(broken), len(data), err)

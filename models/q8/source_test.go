@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // placed writes a small checkpoint and gives it as a start finds it. For this test files count as
@@ -18,13 +19,8 @@ import (
 func placed(t *testing.T, folder string) checkpoint.Found {
 	t.Helper()
 	s := modeltest.Tiny()
-	if err := modeltest.New(s, 2).Write(folder); err != nil {
-		t.Fatal(err)
-	}
-	found, err := checkpoint.Resolve(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(s, 2).Write(folder))
+	found := hosttest.Must(checkpoint.Resolve(folder))(t)
 	if found.FileStates().Files == nil {
 		t.Skip("this system does not tell when a file was changed")
 	}
@@ -37,34 +33,22 @@ func placed(t *testing.T, folder string) checkpoint.Found {
 // start opens a model and its copy as a start does and closes both.
 func start(t *testing.T, found checkpoint.Found, cache string) (content []byte) {
 	t.Helper()
-	ckpt, err := found.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(found.Open())(t)
 	defer ckpt.Close()
-	c, err := Open(ckpt, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(Open(ckpt, cache))(t)
 	content = bytes.Clone(c.Tensor("lm_head.weight"))
 	want := make([]byte, len(content))
 	Quantize(want, ckpt.Tensor("lm_head.weight").Data, ckpt.Spec.Vocab, ckpt.Spec.Hidden)
 	if !bytes.Equal(content, want) {
 		t.Error("the copy is not of these weights")
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.Close())
 	return content
 }
 
 func copies(t *testing.T, cache string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(cache, "*"+Suffix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
+	return hosttest.Must(filepath.Glob(filepath.Join(cache, "*"+Suffix)))(t)
 }
 
 // change makes change until the system tells the file from what it was: within one step of its
@@ -86,22 +70,12 @@ func scribble(t *testing.T, found checkpoint.Found) {
 	t.Helper()
 	files := found.FileStates().Files
 	last := files[len(files)-1]
-	data, err := os.ReadFile(last.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stat, err := os.Stat(last.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(last.Path))(t)
+	stat := hosttest.Must(os.Stat(last.Path))(t)
 	data[len(data)-1] ^= 0x80 // its sign
 	change(t, found, func() {
-		if err := os.WriteFile(last.Path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(last.Path, stat.ModTime(), stat.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(last.Path, data, 0o644))
+		hosttest.Check(t, os.Chtimes(last.Path, stat.ModTime(), stat.ModTime()))
 	})
 }
 
@@ -122,31 +96,20 @@ func TestReady(t *testing.T) {
 	// A copy of another name that the record names is taken: the weights were not asked.
 	other := filepath.Join(cache, strings.Repeat("ab", 16)+Suffix)
 	path := recordPath(cache, found.FileStates().Files)
-	record, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := hosttest.Must(os.ReadFile(path))(t)
 	name := strings.TrimSuffix(filepath.Base(made[0]), Suffix)
-	if err := os.Rename(made[0], other); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Rename(made[0], other))
 	if got := Ready(found, cache); got != "" {
 		t.Errorf("%s is ready, which is not there", got)
 	}
-	if err := os.WriteFile(path, bytes.Replace(record, []byte(name),
-		[]byte(strings.Repeat("ab", 16)), 1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, bytes.Replace(record, []byte(name),
+		[]byte(strings.Repeat("ab", 16)), 1), 0o644))
 	start(t, found, cache)
 	if got := copies(t, cache); len(got) != 1 || got[0] != other {
 		t.Errorf("with a record of another name there are %v", got)
 	}
-	if err := os.Rename(other, made[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, record, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Rename(other, made[0]))
+	hosttest.Check(t, os.WriteFile(path, record, 0o644))
 	scribble(t, found)
 	if got := Ready(found, cache); got != "" {
 		t.Errorf("%s is ready for weights that were changed", got)
@@ -161,9 +124,7 @@ func TestReady(t *testing.T) {
 	for _, text := range []string{"", "nonsense", string(record[:len(record)/2]),
 		strings.Replace(string(record), name, "../../x", 1), strings.Replace(string(record), "2",
 			"1", 1)} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o644))
 		if got := Ready(found, cache); got != "" {
 			t.Errorf("by a record %q, %s is ready", text, got)
 		}
@@ -178,14 +139,9 @@ func TestTouched(t *testing.T) {
 	one, two := placed(t, filepath.Join(root, "one")), placed(t, filepath.Join(root, "two"))
 	start(t, one, cache)
 	made := copies(t, cache)
-	stat, err := os.Stat(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := hosttest.Must(os.Stat(made[0]))(t)
 	change(t, one, func() {
-		if err := os.Chtimes(one.FileStates().Files[0].Path, time.Now(), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Chtimes(one.FileStates().Files[0].Path, time.Now(), time.Now()))
 	})
 	if got := Ready(one, cache); got != "" {
 		t.Errorf("%s is ready for a file that was touched", got)
@@ -214,9 +170,7 @@ func TestTouched(t *testing.T) {
 		t.Errorf("after both were changed there are %v", got)
 	}
 	for i, folder := range []string{"one", "two"} {
-		if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.RemoveAll(filepath.Join(root, folder)))
 		Forget(cache)
 		if got := copies(t, cache); len(got) != 1-i {
 			t.Errorf("with %s deleted there are %v", folder, got)
@@ -231,17 +185,13 @@ func TestOlder(t *testing.T) {
 	cache := filepath.Join(root, "dense")
 	found := placed(t, filepath.Join(root, "it"))
 	settled = time.Hour
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.MkdirAll(cache, 0o755))
 	var stay []string
 	for name, text := range map[string]string{"old": "weights" + formatName +
 		"1: 97 matrices, 7 bytes\n", "new": "weights" + formatName + "99: 97 matrices, 7 bytes\n",
 		"none": "weights", "half": formatName + "1: 9", "empty": ""} {
 		path := filepath.Join(cache, name+Suffix)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o644))
 		if name != "old" {
 			stay = append(stay, path)
 		}

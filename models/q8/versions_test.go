@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What an earlier release left: the copy of the weights that placed writes, and its record.
@@ -24,13 +25,8 @@ const (
 func TestEarlierRelease(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
-	if err := os.CopyFS(cache, os.DirFS(earlierFolder)); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Stat(filepath.Join(cache, earlierCopy+Suffix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(cache, os.DirFS(earlierFolder)))
+	before := hosttest.Must(os.Stat(filepath.Join(cache, earlierCopy+Suffix)))(t)
 	start(t, placed(t, filepath.Join(root, "it")), cache)
 	after, err := os.Stat(filepath.Join(cache, earlierCopy+Suffix))
 	if got := copies(t, cache); err != nil || len(got) != 1 ||
@@ -54,9 +50,7 @@ func TestEarlierRelease(t *testing.T) {
 func TestOlderRelease(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
-	if err := os.CopyFS(cache, os.DirFS(olderFolder)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(cache, os.DirFS(olderFolder)))
 	found := placed(t, filepath.Join(root, "it"))
 	if Ready(found, cache) != "" {
 		t.Error("the older copy is ready")
@@ -78,13 +72,9 @@ func TestNewerRelease(t *testing.T) {
 		record: "ossrun q8 5\n" + strings.Repeat("cd", 20) + "\nin another form\n",
 		filepath.Join(cache, strings.Repeat("cd", 20)+Suffix): "weightsossrun q8 5: 97 matrices, " +
 			"7 bytes\n"}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.MkdirAll(cache, 0o755))
 	for name, text := range newer {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	first := start(t, found, cache)
 	ready := Ready(found, cache)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // file puts a length in front of a header and data bytes after it.
@@ -23,10 +25,7 @@ func file(header string, data int) []byte {
 func TestHeader(t *testing.T) {
 	text := `{"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4],"note":{"x":[1]}},"none":{"dtype":"F32","shape":[7,0],"data_offsets":[4,4]},"one":{"dtype":"F64","shape":[],"data_offsets":[16,24]},"half":{"dtype":"F4","shape":[3,2],"data_offsets":[24,27]}}   `
 	all := file(text, 27)
-	h, err := ReadHeader("x", bytes.NewReader(all), int64(len(all)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(ReadHeader("x", bytes.NewReader(all), int64(len(all))))(t)
 	base := int64(8 + len(text))
 	want := []Info{
 		{"a", U8, []int{4}, base, base + 4},
@@ -177,13 +176,8 @@ func TestOpenFile(t *testing.T) {
 	all := file(text, 5)
 	copy(all[len(all)-5:], "abcde")
 	path := filepath.Join(t.TempDir(), "m.safetensors")
-	if err := os.WriteFile(path, all, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(path, all, 0o644))
+	f := hosttest.Must(Open(path))(t)
 	if got := f.Tensor(0); string(got.Data) != "abcd" || got.Name != "a" ||
 		got.File != "m.safetensors" || cap(got.Data) != 4 {
 		t.Errorf("tensor is %+v", got)

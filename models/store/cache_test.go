@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestRoot(t *testing.T) {
@@ -102,25 +104,15 @@ func TestSnapshots(t *testing.T) {
 	commits := []string{strings.Repeat("a", 40), strings.Repeat("b", 40), strings.Repeat("c", 40)}
 	for i, commit := range commits {
 		path := filepath.Join(folder, "snapshots", commit)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(path, 0o755))
 		day := time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
-		if err := os.Chtimes(path, day, day); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Chtimes(path, day, day))
 	}
-	if err := os.WriteFile(filepath.Join(folder, "snapshots", "stray"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(filepath.Join(folder, "snapshots", "stray"), nil, 0o644))
 	for ref, commit := range map[string]string{"main": commits[1] + "\n", "pr/4": commits[0]} {
 		path := filepath.Join(folder, "refs", ref)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(commit), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.Check(t, os.WriteFile(path, []byte(commit), 0o644))
 	}
 	for _, test := range []struct{ revision, want string }{
 		{"", "b* c a"}, // main first, then the newest
@@ -155,9 +147,7 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("revision %q gives %v", revision, list)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(root, "models--a--b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.MkdirAll(filepath.Join(root, "models--a--b"), 0o755))
 	repos, err := Repos(root)
 	if got := fmt.Sprint(repos); err != nil || got != "[{a b} {openai gpt-oss-20b}]" {
 		t.Errorf("repositories are %s, %v", got, err)
