@@ -5,35 +5,25 @@ import (
 	"os"
 	"reflect"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestBuiltinTools(t *testing.T) {
-	raw, err := os.ReadFile("../testdata/harmony/meta.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := hosttest.Must(os.ReadFile("../testdata/harmony/meta.json"))(t)
 	var meta struct {
 		Browser json.RawMessage `json:"browser_tool"`
 		Python  json.RawMessage `json:"python_tool"`
 	}
-	if err := json.Unmarshal(raw, &meta); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(raw, &meta))
 	for _, c := range []struct {
 		got  ToolNamespace
 		want json.RawMessage
 	}{{BuiltinBrowser(), meta.Browser}, {BuiltinPython(), meta.Python}} {
-		text, err := json.Marshal(c.got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(json.Marshal(c.got))(t)
 		var got, want any
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(c.want, &want); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal(text, &got))
+		hosttest.Check(t, json.Unmarshal(c.want, &want))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %s, want %s", c.got.Name, text, c.want)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const goldens = "../testdata/harmony/"
@@ -74,10 +75,7 @@ func TestMessageJSONRoundTrip(t *testing.T) {
 		if json.Unmarshal(c.Messages, &messages) != nil {
 			return
 		}
-		text, err := json.Marshal(messages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(json.Marshal(messages))(t)
 		if err := json.Unmarshal(text, &again); err != nil {
 			t.Fatalf("%s: %v in %s", c.ID, err, text)
 		}
@@ -172,19 +170,12 @@ func TestParseGolden(t *testing.T) {
 
 func sameMessages(t testing.TB, got []Message, want []json.RawMessage) bool {
 	t.Helper()
-	text, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(json.Marshal(got))(t)
 	var a, b []any
-	if err := json.Unmarshal(text, &a); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(text, &a))
 	for _, m := range want {
 		var v any
-		if err := json.Unmarshal(m, &v); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal(m, &v))
 		b = append(b, v)
 	}
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))

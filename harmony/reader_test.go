@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/internal/goldentest"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that
@@ -150,16 +151,11 @@ func FuzzReader(f *testing.F) {
 
 // The headers of the issues, cut and put together in every way, lose nothing either.
 func TestNothingIsLostOfPieces(t *testing.T) {
-	raw, err := os.ReadFile("testdata/headers.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := hosttest.Must(os.ReadFile("testdata/headers.jsonl"))(t)
 	var all []int32
 	for line := range strings.Lines(string(raw)) {
 		var c headerCase
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal([]byte(line), &c))
 		ids := token.Get().EncodeSpecial(nil, c.Text, nil)
 		for n := range ids {
 			got, _ := ReadAll(ids[:n], RoleAssistant)

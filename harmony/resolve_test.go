@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/schemas/rendered.txt anew")
@@ -19,11 +21,8 @@ var update = flag.Bool("update", false, "write testdata/schemas/rendered.txt ane
 // shown is a function's signature as the model reads it.
 func shown(t testing.TB, schema string) string {
 	t.Helper()
-	text, err := toolsText(Functions([]ToolDescription{{Name: "f",
-		Parameters: json.RawMessage(schema)}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(toolsText(Functions([]ToolDescription{{Name: "f",
+		Parameters: json.RawMessage(schema)}})))(t)
 	_, text, _ = strings.Cut(text, "type f = (_: ")
 	text, _, _ = strings.Cut(text, ") => any;\n")
 	return text
@@ -67,10 +66,7 @@ func TestSchemasOfPydanticAndZod(t *testing.T) {
 	const folder = "testdata/schemas/"
 	var all bytes.Buffer
 	for _, file := range []string{"pydantic.jsonl", "zod.jsonl"} {
-		text, err := os.ReadFile(folder + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(os.ReadFile(folder + file))(t)
 		lines := 0
 		for in := bufio.NewScanner(bytes.NewReader(text)); in.Scan(); lines++ {
 			var c struct {
@@ -78,12 +74,8 @@ func TestSchemasOfPydanticAndZod(t *testing.T) {
 				Schema   json.RawMessage
 			}
 			var schema any
-			if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(c.Schema, &schema); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, json.Unmarshal(in.Bytes(), &c))
+			hosttest.Check(t, json.Unmarshal(c.Schema, &schema))
 			got := shown(t, string(c.Schema))
 			told(schema, func(what string) {
 				if !strings.Contains(got, what) {
@@ -98,14 +90,9 @@ func TestSchemasOfPydanticAndZod(t *testing.T) {
 	}
 	path := folder + "rendered.txt"
 	if *update {
-		if err := os.WriteFile(path, all.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, all.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := hosttest.Must(os.ReadFile(path))(t)
 	if !bytes.Equal(all.Bytes(), want) {
 		t.Errorf("not as in %s (-update writes it):\n%s", path, all.Bytes())
 	}
@@ -194,9 +181,7 @@ func TestNothingToResolve(t *testing.T) {
 	} {
 		tools := []ToolDescription{{Name: "f", Parameters: json.RawMessage(schema)}}
 		want, err := toolsText(map[string]ToolNamespace{"functions": {Name: "functions", Tools: tools}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		if got, err := toolsText(Functions(tools)); err != nil || got != want {
 			t.Errorf("%s, %v:\n%s\nOpenAI's:\n%s", schema, err, got, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A prompt put together from its pieces is the prompt rendered as one.
@@ -27,9 +28,7 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 			Channel: ChannelCommentary, Content: []Content{{Type: KindText, Text: "rain"}}},
 	}
 	want, err := RenderCompletion(messages, RoleAssistant, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	options := RenderOptions{FunctionTools: OffersFunctions(messages)}
 	if !options.FunctionTools {
 		t.Fatal("the functions are not seen")
@@ -50,10 +49,7 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 		t.Errorf("pieces %v, whole %v", got, want)
 	}
 	// And the reader reads back what was said, with the same tokens.
-	read, err := ReadLegal(got[:len(got)-2], "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := hosttest.Must(ReadLegal(got[:len(got)-2], ""))(t)
 	for i, m := range read[3:] {
 		m.Name = messages[i+3].Name
 		again, err := RenderMessage(nil, m, options)

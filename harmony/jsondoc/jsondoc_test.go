@@ -58,9 +58,7 @@ func FuzzLenient(f *testing.F) {
 		if json.Unmarshal(text, &want) != nil {
 			return // a number beyond float64
 		}
-		if err := json.Unmarshal(v.Append(nil, Spelling{}), &got); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal(v.Append(nil, Spelling{}), &got))
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
@@ -77,10 +75,7 @@ func TestLargeObjects(t *testing.T) {
 		}
 		text := []byte("{" + b.String()[1:] + "}")
 		begun := hosttest.ProcessTime()
-		v, err := Parse(text, Lenient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := hosttest.Must(Parse(text, Lenient))(t)
 		for i := range n {
 			if v.Get(fmt.Sprint("member", i)).Text != fmt.Sprint(i) {
 				t.Fatal("another member was found")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // splitAgrees holds one level of a valid text, and all below it, to encoding/json.
@@ -59,9 +61,7 @@ func splitAgrees(t *testing.T, raw json.RawMessage) {
 		}
 	case String:
 		var want string
-		if err := json.Unmarshal(raw, &want); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, json.Unmarshal(raw, &want))
 		if got, err := f.Text(); err != nil || got != want {
 			t.Fatalf("%s: %q, %v, want %q", raw, got, err, want)
 		}
@@ -96,10 +96,7 @@ func FuzzSplit(f *testing.F) {
 // A value is a part of the text, and cannot be appended to over what follows.
 func TestSplitCopiesNothing(t *testing.T) {
 	raw := json.RawMessage(`{"a":[1,2],"b":3}`)
-	parts, err := Field{Raw: raw}.Parts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := hosttest.Must(Field{Raw: raw}.Parts(2))(t)
 	if a := parts.Get("a"); &a[0] != &raw[5] || cap(a) != len(a) {
 		t.Errorf("%s of %s", a, raw)
 	}

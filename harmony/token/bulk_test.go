@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 type bulk struct {
@@ -43,9 +45,7 @@ func loadBulk(t *testing.T) (b bulk) {
 	if err == nil {
 		err = json.Unmarshal(raw, &b)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	return b
 }
 
@@ -157,14 +157,9 @@ func TestBulkGlue(t *testing.T) {
 
 // The embedded classes are those of the published table.
 func TestUnicodeClasses(t *testing.T) {
-	raw, err := os.ReadFile(goldens + "unicode_classes.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := hosttest.Must(os.ReadFile(goldens + "unicode_classes.json"))(t)
 	var table struct{ Ranges [][3]int }
-	if err := json.Unmarshal(raw, &table); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(raw, &table))
 	var want [codePoints]class
 	for _, r := range table.Ranges {
 		for c := r[0]; c <= r[1]; c++ {

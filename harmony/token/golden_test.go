@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/internal/goldentest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const goldens = "../../testdata/tokenizer/"
@@ -77,10 +78,7 @@ func TestEncodeBytesGolden(t *testing.T) {
 		Replaced []int32 `json:"ids_replaced"`
 		Exact    []int32 `json:"ids_bytes"`
 	}) {
-		b, err := base64.StdEncoding.DecodeString(c.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := hosttest.Must(base64.StdEncoding.DecodeString(c.Bytes))(t)
 		if got := Text(b); got != c.Text {
 			t.Errorf("%s: text %q, want %q", c.ID, got, c.Text)
 		}
@@ -104,10 +102,7 @@ func TestDecodeGolden(t *testing.T) {
 		Bytes string  `json:"bytes_b64"`
 		Text  string  `json:"text_replaced"`
 	}) {
-		want, err := base64.StdEncoding.DecodeString(c.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := hosttest.Must(base64.StdEncoding.DecodeString(c.Bytes))(t)
 		got := tok.Decode(nil, c.IDs)
 		if !bytes.Equal(got, want) || Text(got) != c.Text {
 			t.Errorf("%s: %q %q, want %q %q", c.ID, got, Text(got), want, c.Text)

@@ -26,10 +26,7 @@ var textFile = flag.String("text", "",
 func mixedText(tb testing.TB, n int) string {
 	tb.Helper()
 	if *textFile != "" {
-		text, err := os.ReadFile(*textFile)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		text := hosttest.Must(os.ReadFile(*textFile))(tb)
 		return string(text)
 	}
 	var sample strings.Builder
@@ -179,9 +176,7 @@ func BenchmarkDecode(b *testing.B) {
 
 func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
-		if _, err := load(); err != nil {
-			b.Fatal(err)
-		}
+		hosttest.Must(load())(b)
 	}
 }
 
