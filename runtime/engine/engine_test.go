@@ -109,9 +109,7 @@ func TestLoadTellsHowFar(t *testing.T) {
 			}
 			last, total, calls = done, of, calls+1
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer e.Close()
 	if want := e.Plan().Weights; last != want || total != want || calls < ckpt.Spec.Layers {
 		t.Errorf("%d of %d in %d calls, the weights have %d", last, total, calls, want)

@@ -88,10 +88,8 @@ func TestRecordInt8(t *testing.T) {
 }
 
 func TestRecordTaps(t *testing.T) {
-	p, err := Record(tiny(), Settings{Taps: []string{"layer1.experts", "embedding"}}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Record(tiny(), Settings{Taps: []string{"layer1.experts", "embedding"}},
+		4))(t)
 	var taps []string
 	for _, op := range p.Ops {
 		if op.Kind == Tap {

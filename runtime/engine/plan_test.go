@@ -12,10 +12,8 @@ import (
 
 func TestPlanOfPublishedModels(t *testing.T) {
 	for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
-		plan, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10, MaxNumBatchedTokens: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := hosttest.Must(PlanFor(s,
+			Settings{KVCacheDtype: "bf16", Pages: 10, MaxNumBatchedTokens: 100}))(t)
 		if plan.Weights != s.WeightBytes() {
 			t.Errorf("%s: weights of %d bytes are planned, the checkpoint has %d", s.Name,
 				plan.Weights, s.WeightBytes())

@@ -87,9 +87,7 @@ func TestSurfaceIsAsRecorded(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(surfaceFile, packed.Bytes(), 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 	}
 	file := hosttest.Must(os.Open(surfaceFile))(t)
 	defer file.Close()

@@ -166,10 +166,8 @@ func TestAdapterSharesExperts(t *testing.T) {
 	if got := tuned.shares(base); got != want-want/4 {
 		t.Errorf("%d bytes of experts in memory are shared", got)
 	}
-	file, err := modeltest.WriteGGUF(base.ckpt, t.TempDir(), "t1", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := hosttest.Must(modeltest.WriteGGUF(base.ckpt, t.TempDir(), "t1", modeltest.LlamaBF16,
+		1))(t)
 	own := open(file)
 	if tuned.shares(open("../../testdata/model/T2/checkpoint")) != 0 || own.shares(own) != 0 {
 		t.Error("memory of another model is shared")

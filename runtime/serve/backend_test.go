@@ -258,7 +258,7 @@ func TestDeviceComputes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
 	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
 	logits := func(args ...string) (all []float32) {
-		_, err := openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
+		hosttest.Must(openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
 			ckpt, err := checkpoint.Open(dir)
 			if err != nil {
 				return err
@@ -274,10 +274,7 @@ func TestDeviceComputes(t *testing.T) {
 			batch := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1},
 				Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
 			return eng.Step(t.Context(), batch, all)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return all
 	}
 	gpu, cpu := logits("--device", "gpu"), logits("--device", "cpu")
@@ -303,10 +300,8 @@ func TestFailedDeviceIsSaid(t *testing.T) {
 	o.Notify = func(line string) { said += line }
 	m := hosttest.Must(New(t.Context(), o))(t)
 	defer m.Close()
-	dev, err := m.reopen(stuckDevice{}, modeltest.Tiny(), SettingsFor(m.spare, m.options))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(m.reopen(stuckDevice{}, modeltest.Tiny(),
+		SettingsFor(m.spare, m.options)))(t)
 	defer dev.Close()
 	if !strings.Contains(said, "was not closed: the card is gone") {
 		t.Errorf("said was %q", said)

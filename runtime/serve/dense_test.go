@@ -215,9 +215,7 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 	}
 	whole := hosttest.Must(os.ReadFile(made[0]))(t)
 	f := hosttest.Must(os.OpenFile(made[0], os.O_WRONLY, 0))(t)
-	if _, err := f.WriteAt([]byte{^whole[1000]}, 1000); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(f.WriteAt([]byte{^whole[1000]}, 1000))(t)
 	hosttest.Check(t, f.Close())
 	heard(t, said, "is made again: "+made[0]+" is damaged in its bytes 0 to")
 	heard(t, said, "has 8-bit dense weights now")
@@ -234,9 +232,7 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 // only the copy has room, it is not waited for.
 func TestDenseFor(t *testing.T) {
 	b, _, err := Open(t.Context(), engine.Settings{Device: "cpu"}, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer b.Close()
 	gpu := b.Caps()
 	gpu.Discrete = true

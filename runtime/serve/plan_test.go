@@ -184,9 +184,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		fitted++
 		o.Pages = p.Pages
 		exact, err := engine.PlanFor(spec, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		may := in.Free - reserve(in.Free)
 		if in.GPUMemoryUtilization > 0 {
 			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.GPUMemoryUtilization))

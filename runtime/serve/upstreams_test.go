@@ -72,9 +72,7 @@ func TestElsewhere(t *testing.T) {
 	form, err := schema.Compile(t.Context(), []byte(`{"type":"object","properties":{"answer":{"type":"string",`+
 		`"maxLength":40},"sure":{"type":"boolean"}},"required":["answer","sure"],`+
 		`"additionalProperties":false}`), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	weather := harmony.ToolDescription{Name: "get_weather", Description: "Tells the weather.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},` +
 			`"days":{"type":"integer"}},"required":["city","days"],"additionalProperties":false}`)}

@@ -4,14 +4,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What one owner puts no other finds, by any way to find it, in memory or in a file.
 func TestOwnersHaveTheirOwn(t *testing.T) {
 	disk, err := OpenStore(StoreOptions{File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer disk.Close()
 	for name, s := range map[string]Store{"memory": NewStore(), "file": disk} {
 		t.Run(name, func(t *testing.T) {
@@ -21,9 +21,7 @@ func TestOwnersHaveTheirOwn(t *testing.T) {
 					return c.Put(Record{Kind: KindResponse, Key: "id", Also: []string{"item"},
 						Value: []byte(`"` + owner + `"`)})
 				}
-				if err := own.Change(put); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, own.Change(put))
 			}
 			for owner, own := range views {
 				for _, key := range []string{"id", "item"} {

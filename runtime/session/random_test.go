@@ -69,8 +69,7 @@ type randomCase struct {
 
 func randomMix(t testing.TB) []randomCase {
 	final := func(raw string) *grammar.Grammar {
-		c := hosttest.Must(schema.Compile(t.Context(), []byte(raw), false))(t)
-		return c
+		return hosttest.Must(schema.Compile(t.Context(), []byte(raw), false))(t)
 	}
 	expression := `(yes|no), [0-9]{1,3} (cats|dogs)`
 	regex := hosttest.Must(grammar.Regex(expression))(t)
@@ -130,9 +129,7 @@ func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 	pages := 4 * kv.PagesOf(longest, rows, ckpt.Spec.Window, 1)
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows,
 		MaxNumSeqs: seqs, MaxLogits: seqs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Settings: engine.Settings{
 		Pages: pages, MaxModelLen: longest}}})
 	t.Cleanup(func() {

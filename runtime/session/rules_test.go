@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -79,10 +80,7 @@ func TestTurnsAreMasked(t *testing.T) {
 			true},
 		{Request{MaxReasoning: -1}, "<|channel|>analysis", false},
 	} {
-		q, err := submitted(t, c.r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := hosttest.Must(submitted(t, c.r))(t)
 		if n, whole := legalSoFar(q, c.text); whole != c.legal {
 			t.Errorf("%s: allowed to token %d", c.text, n)
 		}
@@ -92,9 +90,7 @@ func TestTurnsAreMasked(t *testing.T) {
 func TestParametersThatCannotBeHeld(t *testing.T) {
 	odd := `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 	q, err := submitted(t, Request{Functions: weatherTool(odd)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if _, whole := legalSoFar(q,
 		`<|channel|>commentary to=functions.get_weather<|message|>{"any":[1]}<|call|>`); !whole {
 		t.Error("a function that is not strict is not held to JSON")

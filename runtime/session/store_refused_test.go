@@ -27,9 +27,7 @@ func TestWhatIsAcknowledgedIsKeptOnAFullDisk(t *testing.T) {
 		if random.IntN(4) == 0 {
 			most = 1 // the file must not grow: SQLITE_FULL
 		}
-		if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", most)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", most)))(t)
 		before := s.Refused()
 		put(id)
 		if s.Refused() == before {
@@ -57,9 +55,7 @@ func TestWhatIsLostAtTheEndIsSaid(t *testing.T) {
 	for _, room := range []int{1, 1 << 30} {
 		s, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), nil)
 		limit := func(pages int) {
-			if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)))(t)
 		}
 		limit(1)
 		for id := range 3 {
@@ -82,9 +78,7 @@ func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
 	other, _ := openFile(t, file, nil)
 	room := func(pages int) {
 		t.Helper()
-		if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)))(t)
 	}
 	put := func(s Store, key, value string) {
 		s.Put(Record{Kind: KindResponse, Key: key, Also: []string{"item of " + key},
@@ -144,9 +138,7 @@ func TestTwoProcessesAddOnAFullDisk(t *testing.T) {
 			})
 		}
 		room := func(s *diskStore, pages int) {
-			if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)))(t)
 		}
 		hosttest.Check(t, add(a, "first "))
 		room(a, 1)

@@ -166,9 +166,7 @@ func TestCallsOfTheCaller(t *testing.T) {
 		m, _ := scripted(says)
 		turn, err := StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}}, tools,
 			ToolLimits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		got, done := kinds(t, turn)
 		if done.Finish != FinishToolCalls || len(turn.Result().Calls) != 1 {
 			t.Errorf("%q", got)

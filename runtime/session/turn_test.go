@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -85,10 +86,7 @@ func run(t *testing.T, m *Model, r Request) (string, Result) {
 	if r.Params.Temperature == 0 {
 		r.Params = sample.Defaults()
 	}
-	turn, err := m.Start(context.Background(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(m.Start(context.Background(), r))(t)
 	var b strings.Builder
 	dones := 0
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
@@ -305,10 +303,8 @@ func TestLogprobsComeOneAToken(t *testing.T) {
 	m, _ := scripted("<|channel|>final<|message|>a \U0001F9D1\u200D\U0001F680 b<|return|>")
 	p := sample.Defaults()
 	p.Logprobs = 0
-	turn, err := m.Start(context.Background(), Request{Messages: []Message{User("x")}, Params: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(m.Start(context.Background(),
+		Request{Messages: []Message{User("x")}, Params: p}))(t)
 	var bytes []byte
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
 		if a, is := e.(Answer); is {
@@ -370,10 +366,8 @@ func TestCutAnswerKeepsWhatWasSaid(t *testing.T) {
 func TestCancelledTurn(t *testing.T) {
 	m, _ := scripted("<|channel|>final<|message|>a b c d e f<|return|>")
 	ctx, cancel := context.WithCancel(context.Background())
-	turn, err := m.Start(ctx, Request{Messages: []Message{User("x")}, Params: sample.Defaults()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := hosttest.Must(m.Start(ctx,
+		Request{Messages: []Message{User("x")}, Params: sample.Defaults()}))(t)
 	turn.Next()
 	cancel()
 	for _, ok := turn.Next(); ok; _, ok = turn.Next() {

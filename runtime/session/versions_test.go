@@ -38,9 +38,7 @@ func earlier(t *testing.T, name string) (file string) {
 		if err == nil {
 			err = os.WriteFile(file+suffix, b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 	}
 	return file
 }
@@ -62,9 +60,7 @@ func openAs(t *testing.T, file string, steps []string) (s *diskStore, notes *[]s
 func holding(t *testing.T, file string, steps []string, calls ...int) *diskStore {
 	t.Helper()
 	s, notes, err := openAs(t, file, steps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	for _, id := range calls {
 		if !known(t, s, id) {
 			t.Errorf("call %d is forgotten", id)
@@ -120,9 +116,7 @@ func asRelease0(t *testing.T, file string, id int) {
 	var is, want, verdict string
 	const statements = "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_schema ORDER BY name)"
 	for db, text := range map[*sql.DB]*string{db: &is, memory: &want} {
-		if _, err := db.Exec(steps[0]); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(db.Exec(steps[0]))(t)
 		hosttest.Check(t, db.QueryRow(statements).Scan(text))
 	}
 	if err := db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil ||
@@ -131,9 +125,7 @@ func asRelease0(t *testing.T, file string, id int) {
 	}
 	rows := hosttest.Must(db.Query("SELECT kind, key, also, used, sum, value FROM record"))(t)
 	for rows.Next() {
-		if _, err := scan(rows); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(scan(rows))(t)
 	}
 	hosttest.Check(t, errors.Join(rows.Err(), rows.Close()))
 	key, turn := call(id)
@@ -275,9 +267,7 @@ func TestANewerFileIsLeftAlone(t *testing.T) {
 	if err == nil {
 		_, err = upgrade(db, next)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	refused(log)
 	hosttest.Check(t, db.Close())
 }
@@ -324,9 +314,7 @@ func TestUpgradeIsKilled(t *testing.T) {
 		if err == nil {
 			err = child.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err := errors.Join(err, child.Process.Kill()); err != nil || line != "in the middle\n" {
 			t.Fatalf("%q, %v", line, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 const peft = "../../../models/lora/testdata/"
@@ -28,10 +29,7 @@ func TestAdaptersArePEFTs(t *testing.T) {
 			link(t, filepath.Join(peft, name, "golden"), filepath.Join(dir, "golden"))
 			o := golden.Options{}
 			for _, a := range adapters {
-				ref, err := lora.Find(peft + a)
-				if err != nil {
-					t.Fatal(err)
-				}
+				ref := hosttest.Must(lora.Find(peft + a))(t)
 				o.Lora = append(o.Lora, ref)
 			}
 			seen := 0
@@ -50,21 +48,17 @@ func TestAdaptersArePEFTs(t *testing.T) {
 				}
 			}
 			b := engine.On(device(t))
-			if _, err := o.Run(t.Context(), dir, b, []string{engine.Exact}, report); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(o.Run(t.Context(), dir, b, []string{engine.Exact}, report))(t)
 			if seen != 2 {
 				t.Errorf("%d cases were compared", seen)
 			}
 			o.Lora = nil // the goldens notice a missing adapter
-			if _, err := o.Run(t.Context(), dir, b, []string{engine.Exact},
+			hosttest.Must(o.Run(t.Context(), dir, b, []string{engine.Exact},
 				func(r golden.CaseResult) {
 					if r.Case == "unmerged" && !(r.KLMax > 5e-3) {
 						t.Errorf("without the adapter KL is %.3g", r.KLMax)
 					}
-				}); err != nil {
-				t.Fatal(err)
-			}
+				}))(t)
 		})
 	}
 }
@@ -75,7 +69,5 @@ func link(t *testing.T, to, at string) {
 	if err == nil {
 		err = os.Symlink(to, at)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 }

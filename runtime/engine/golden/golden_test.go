@@ -43,9 +43,7 @@ func run(t *testing.T, dir string, modes ...string) (ok bool, misses string) {
 			misses += r.Mode + " " + r.Case + ": " + m + "\n"
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	return ok, misses
 }
 

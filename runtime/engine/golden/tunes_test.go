@@ -28,9 +28,7 @@ func adapted(t *testing.T, refs ...lora.Ref) *checkpoint.Checkpoint {
 	if err == nil {
 		err = c.Adapt(refs)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -305,7 +305,7 @@ func (c *Grammar) text(at int32) []uint64 {
 		switch f := c.m.frames[id]; {
 		case id == ended:
 		case f.kind == readLiteral:
-			c.spell(&words().all, words().all.roots, id, mask)
+			c.spell(allTokens(), allTokens().roots, id, mask)
 		case f.kind == readString && f.b&15 == escNone:
 			c.allowString(mask, f)
 		case f.kind == readDFA && c.m.numbers[f.of].number:
@@ -329,7 +329,7 @@ func (c *Grammar) text(at int32) []uint64 {
 // a walk, it walks only the trie of the others.
 func (c *Grammar) walk(from int32, mask []uint64) {
 	w := words()
-	trie := &w.all
+	trie := allTokens()
 	if plain, ok := c.plainMask(from); ok {
 		allowAll(mask, plain)
 		trie = &w.marked

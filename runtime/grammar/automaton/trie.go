@@ -97,8 +97,7 @@ const ragged = 1 << 63
 
 // vocabulary is the tokens in the forms that masks are made from.
 type vocabulary struct {
-	all    trie // every token
-	marked trie // those that are not plain
+	marked trie // the tokens that are not plain
 	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the
 	// tokens that have others.
 	wordy [][]uint64
@@ -126,8 +125,11 @@ func plainText(b []byte) bool {
 // wordBytes are letters, digits and the space: half of the tokens have no other bytes.
 const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
 
-// words is the vocabulary, made once.
-var words = sync.OnceValue(newVocabulary)
+// words is the vocabulary and allTokens the trie of every token, each made once.
+var (
+	words     = sync.OnceValue(newVocabulary)
+	allTokens = sync.OnceValue(func() *trie { t := newTrie(token.Get().Sorted()); return &t })
+)
 
 // Edge is the way of a graph over a byte or over a special token, whose ids are all above the bytes.
 type Edge struct{ Over, To int32 }
@@ -138,7 +140,7 @@ func (e Edge) Special() bool { return e.Over > 0xff }
 // AllowSpelled adds to mask the tokens whose bytes lead from a node of a graph to another; edges are
 // those of a node.
 func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
-	t := &words().all
+	t := allTokens()
 	var walk func(node int32, k kids)
 	walk = func(node int32, k kids) {
 		for _, e := range edges(node) {
@@ -162,6 +164,7 @@ func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 // Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
 // called any number of times.
 func Prepare() {
+	allTokens()
 	words()
 	enders()
 }
@@ -186,7 +189,7 @@ func newVocabulary() *vocabulary {
 			rest = append(rest, id)
 		}
 	}
-	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest),
+	return &vocabulary{marked: newTrie(marked), rest: newTrie(rest),
 		wordy: upTo(wordyBy), plain: upTo(plainBy),
 		alphabet: newAlphabet(plain), strings: newStringVocabulary(ids)}
 }

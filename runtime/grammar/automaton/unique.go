@@ -363,7 +363,7 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 
 // addBeginnings adds to mask the tokens that a text begins with.
 func addBeginnings(text string, mask []uint64) {
-	t := &words().all
+	t := allTokens()
 	part := t.roots
 	for i := range len(text) {
 		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])

@@ -352,9 +352,7 @@ func TestAlternativesTakeTooLong(t *testing.T) {
 	}
 	schema := fmt.Sprintf(`{"$defs":{%s},"$ref":"#/$defs/0"}`, strings.Join(levels, ","))
 	d, err := jsondoc.Parse([]byte(schema), jsondoc.Lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	known := newRounds()
 	_, err = compileRounds(t.Context(), d, false, nil, known)
 	if err == nil || !strings.Contains(err.Error(), "take too long to tell apart") {

@@ -147,9 +147,7 @@ func TestWalksValidate(t *testing.T) {
 	f := hosttest.Must(os.Create(path))(t)
 	w := bufio.NewWriter(f)
 	held := hosttest.Must(json.Marshal(slices.Sorted(maps.Keys(formats))))(t)
-	if _, err := w.Write(append(held, '\n')); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(w.Write(append(held, '\n')))(t)
 	rng := rand.New(rand.NewPCG(7, 7))
 	used := 0
 	for i, raw := range schemas {
@@ -176,12 +174,8 @@ func TestWalksValidate(t *testing.T) {
 		}
 		used++
 		line, err := json.Marshal(map[string]any{"schema": json.RawMessage(raw), "texts": texts})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
+		hosttest.Must(w.Write(append(line, '\n')))(t)
 	}
 	hosttest.Check(t, w.Flush())
 	hosttest.Check(t, f.Close())
@@ -272,9 +266,7 @@ func BenchmarkCompile300Tools(b *testing.B) {
 	begin := hosttest.ProcessTime()
 	for b.Loop() {
 		for _, raw := range tools {
-			if _, err := Compile(b.Context(), raw, true); err != nil {
-				b.Fatal(err)
-			}
+			hosttest.Must(Compile(b.Context(), raw, true))(b)
 		}
 	}
 	b.ReportMetric(float64((hosttest.ProcessTime()-begin).Milliseconds())/float64(b.N), "cpu-ms/op")

@@ -24,9 +24,7 @@ func speak(t *testing.T, url, request string) speaker {
 	t.Helper()
 	conn := hosttest.Must(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
 	t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(io.WriteString(conn, request))(t)
 	return speaker{conn.(*net.TCPConn)}
 }
 
@@ -63,9 +61,7 @@ func TestClosedClientHasLeft(t *testing.T) {
 		srv, f := porttest.Server(t, twoWords(goOn))
 		s := speak(t, srv.URL, byHand("/v1/responses", "1.1", `{"input":"x","stream":true}`))
 		goOn <- struct{}{}
-		if _, err := io.ReadFull(s, make([]byte, 400)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(io.ReadFull(s, make([]byte, 400)))(t)
 		hosttest.Check(t, leave(s))
 		porttest.Eventually(t, func() (any, bool) { return f.Active(), f.Active() == 0 })
 	}

@@ -51,9 +51,7 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 			return append(list, answertest.Done(session.FinishStop)), nil
 		}}
 		turn, err := f.Start(t.Context(), session.Request{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		batches, text := 0, ""
 		err = follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Minute,
 			batch: func(b []arrival) error {

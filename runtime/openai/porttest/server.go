@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // WantFault checks an error's body against OpenAI's schema and the given words.
@@ -58,10 +59,7 @@ func Server(t *testing.T, s answertest.Script, change ...func(*openai.Options)) 
 // ReadUntil reads a stream, calls then when mark has come n times, and reads on to the end.
 func ReadUntil(t *testing.T, url, body, mark string, n int, then func()) string {
 	t.Helper()
-	resp, err := http.Post(url, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := hosttest.Must(http.Post(url, "application/json", strings.NewReader(body)))(t)
 	defer resp.Body.Close()
 	var all strings.Builder
 	buf := make([]byte, 4096)
@@ -91,22 +89,14 @@ type Reply struct {
 // Ask sends a request; header are names and values.
 func Ask(t *testing.T, method, url, body string, header ...string) Reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := hosttest.Must(http.NewRequestWithContext(t.Context(), method, url,
+		strings.NewReader(body)))(t)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := hosttest.Must(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(io.ReadAll(resp.Body))(t)
 	return Reply{resp.StatusCode, resp.Header, string(b)}
 }
 
@@ -131,11 +121,7 @@ type Event struct {
 // or a comment.
 func Events(t *testing.T, body string) []Event {
 	t.Helper()
-	list, err := ParseEvents(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
+	return hosttest.Must(ParseEvents(body))(t)
 }
 
 // ParseEvents is Events for those who may get something else.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 type openedStream struct{ lines *bufio.Reader }
@@ -20,14 +22,8 @@ func OpenStream(t *testing.T, ctx context.Context, url, body string) *openedStre
 	if body == "" {
 		method = "GET"
 	}
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := hosttest.Must(http.NewRequestWithContext(ctx, method, url, strings.NewReader(body)))(t)
+	resp := hosttest.Must(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(resp.Body)
@@ -47,10 +43,7 @@ func (s *openedStream) Next(t *testing.T) Event {
 		if block += line; line != "\n" {
 			continue
 		}
-		list, err := ParseEvents(block)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := hosttest.Must(ParseEvents(block))(t)
 		if len(list) == 1 {
 			return list[0]
 		}

@@ -45,13 +45,9 @@ func otherServer(t *testing.T, file string) (url string) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	url, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	t.Cleanup(func() {
 		in.Close()
 		_ = cmd.Wait() // it was killed, or its server's clients are gone

@@ -124,10 +124,8 @@ func TestSlowReaders(t *testing.T) {
 	for range 64 {
 		conn := hosttest.Must(net.Dial("tcp", address))(t)
 		slow = append(slow, conn)
-		if _, err := fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"+
-			"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"+
+			"Content-Length: %d\r\n\r\n%s", len(body), body))(t)
 	}
 	for range 20 {
 		if content, _, _ := said(t, srv, "[[say Still here.]]", ""); content != "Still here." {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -17,11 +18,8 @@ import (
 func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 	folder := t.TempDir()
 	open := func() session.Store {
-		store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
-			File: filepath.Join(folder, "kept.db")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+			File: filepath.Join(folder, "kept.db")}))(t)
 		t.Cleanup(func() { store.Close() })
 		return store
 	}
@@ -29,10 +27,8 @@ func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 	srv := serveWith(t, own)
 	post := func(path, body string) {
 		t.Helper()
-		resp, err := http.Post(srv.URL+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := hosttest.Must(http.Post(srv.URL+path, "application/json",
+			strings.NewReader(body)))(t)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", path, resp.Status)

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -68,11 +69,8 @@ func serveWith(t *testing.T, store session.Store) *httptest.Server {
 
 func ask(t *testing.T, srv *httptest.Server, body string) (c chat) {
 	t.Helper()
-	resp, err := http.Post(srv.URL+"/v1/chat/completions", "application/json",
-		strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := hosttest.Must(http.Post(srv.URL+"/v1/chat/completions", "application/json",
+		strings.NewReader(body)))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil {
@@ -155,9 +153,7 @@ func TestTurns(t *testing.T) {
 	srv := serve(t)
 	first, err := json.Marshal(`[[think One.]] [[call weather {"city":"Bonn","unit":"c"}]] ` +
 		`[[call weather {"city":"Rome","unit":"c"}]] [[say Warm.]]`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	messages := `{"role":"user","content":` + string(first) + `}`
 	var seen []string
 	for range 3 {

@@ -10,15 +10,13 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // What doctor says of a mode's quality is what docs/performance.md has measured.
 func TestModesAreThoseOfTheResults(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../../docs/performance.md"))(t)
 	rows := []string{"int8 and `--dense q8`", "int8-fast and `--dense q8`",
 		"int8 into the experts", "exact, 1 to 5,000 tokens"}
 	for i, m := range measured {
@@ -35,9 +33,7 @@ func TestModesAreThoseOfTheResults(t *testing.T) {
 // dense weights and 3.7 with the released ones.
 func TestModes(t *testing.T) {
 	b, _, err := serve.Open(t.Context(), engine.Settings{Device: "cpu"}, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer b.Close()
 	big := models.Spec20B()
 	list, err := modesOf(serve.DefaultsFor(b, checkpoint.Found{}, big), big, 30e9)

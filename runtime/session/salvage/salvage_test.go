@@ -25,9 +25,7 @@ func write(t testing.TB) (path string) {
 		"INSERT INTO a(v) VALUES (NULL),(0),(1),(-2),(300),(-70000),(1099511627776),(2.5)",
 		"INSERT INTO a(v) VALUES ('text'),(x'00ff'),('" + long + "')", "PRAGMA wal_checkpoint",
 		"INSERT INTO a(v) VALUES ('log')"} {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(db.Exec(statement))(t)
 	}
 	for _, suffix := range []string{"", "-wal"} {
 		b := hosttest.Must(os.ReadFile(path + suffix))(t)

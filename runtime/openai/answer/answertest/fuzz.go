@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -42,15 +43,9 @@ func SeedBodies(f *testing.F, recorded string) {
 		`{"input":"hi","guided_regex":"a+","max_reasoning_tokens":0}`} {
 		f.Add([]byte(s))
 	}
-	files, err := filepath.Glob(filepath.Join(recorded, "*.jsonl"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := hosttest.Must(filepath.Glob(filepath.Join(recorded, "*.jsonl")))(f)
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := hosttest.Must(os.ReadFile(file))(f)
 		for line := range strings.SplitSeq(string(b), "\n") {
 			var q RecordedRequest
 			if json.Unmarshal([]byte(line), &q) == nil && len(q.Body) > 4 && len(q.Body) < 8<<10 {
