@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The script for a card's first minutes is rehearsed whole on the fake driver, in tiny form: on a
@@ -18,10 +19,7 @@ import (
 // well; the others compute too long by emulation, and show that a step's limit ends it.
 func TestFirstCard(t *testing.T) {
 	drivertest.Long(t)
-	library, err := drivertest.Build(driver.CUDA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	library := hosttest.Must(drivertest.Build(driver.CUDA))(t)
 	end := []string{"environment", "doctor", "bench20", "serve"}
 	folder := t.TempDir()
 	out := filepath.Join(folder, "out")
@@ -38,10 +36,7 @@ func TestFirstCard(t *testing.T) {
 	}
 	script("prepare")
 	t.Log(script("1200"))
-	table, err := os.ReadFile(filepath.Join(out, "table.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := hosttest.Must(os.ReadFile(filepath.Join(out, "table.txt")))(t)
 	results := map[string]string{}
 	for line := range strings.Lines(string(table)) {
 		if f := strings.Fields(line); len(f) == 3 {

@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestMain(m *testing.M) {
@@ -72,9 +73,7 @@ func TestRoom(t *testing.T) {
 			machine(t, x.cards, x.memory)
 			var told []string
 			b, err := Open(t.Context(), settings, func(line string) { told = append(told, line) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			spec, s := small(), settings
 			if s.CPUExperts = x.experts; x.change != nil {
 				x.change(&spec)
@@ -118,13 +117,8 @@ func TestIsolated(t *testing.T) {
 	}
 	machine(t, 1, 1<<30)
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
+	ckpt := hosttest.Must(checkpoint.Open(dir))(t)
 	defer ckpt.Close()
 	settings := engine.Settings{MaxNumBatchedTokens: 8, MaxNumSeqs: 4, Pages: 8}
 	var first []float32
@@ -132,9 +126,7 @@ func TestIsolated(t *testing.T) {
 		s := settings
 		s.Isolate = isolate
 		b, err := Open(t.Context(), s, func(line string) { t.Log(line) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		if (b.Traffic() != nil) != isolate || b.Several() || b.Caps().Arch != "sm_90" {
 			t.Errorf("traffic: %v, %+v", b.Traffic(), b.Caps())
 		}
@@ -142,16 +134,11 @@ func TestIsolated(t *testing.T) {
 		if err != nil || room.Need.Weights == 0 || room.Total == 0 || room.Reserve == 0 {
 			t.Errorf("%+v, %v", room, err)
 		}
-		eng, err := b.Load(t.Context(), ckpt, s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		eng := hosttest.Must(b.Load(t.Context(), ckpt, s, nil))(t)
 		logits := make([]float32, ckpt.Spec.Vocab)
 		batch := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
 			Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
-		if err := errors.Join(eng.Step(t.Context(), batch, logits), eng.Close()); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(eng.Step(t.Context(), batch, logits), eng.Close()))
 		if first == nil {
 			first = logits
 		} else if !slices.Equal(first, logits) {

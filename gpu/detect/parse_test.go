@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 func TestModuleVersion(t *testing.T) {
@@ -53,16 +55,11 @@ func TestNames(t *testing.T) {
 
 // The list of chips says what the recorded figures say, and nothing is lost on the way.
 func TestChipsAgreeWithTheirSource(t *testing.T) {
-	b, err := os.ReadFile("testdata/gpus.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(os.ReadFile("testdata/gpus.json"))(t)
 	var source struct {
 		GPUs []map[string]json.RawMessage `json:"gpus"`
 	}
-	if err := json.Unmarshal(b, &source); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(b, &source))
 	if len(source.GPUs) != len(Chips()) {
 		t.Fatalf("%d chips, the source has %d", len(Chips()), len(source.GPUs))
 	}

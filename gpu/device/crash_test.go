@@ -9,15 +9,13 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestCrashedVariant: a kernel that loses the card is named, everything is given back, and the card
 // can be opened again.
 func TestCrashedVariant(t *testing.T) {
-	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
 	for kernel, want := range map[string][]Variant{"decode_qkv_f32_4": {DecodeQKV},
 		"matrix_proof_wgmma": variantsOf(kernels.WGMMA)} {
 		dev, err := Open(f.Driver, Options{Arch: "sm_90"})
@@ -43,14 +41,8 @@ func TestCrashedVariant(t *testing.T) {
 		}
 		f.Break("")
 	}
-	dev, err := Open(f.Driver, Options{Arch: "sm_90"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := dev.Alloc(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(Open(f.Driver, Options{Arch: "sm_90"}))(t)
+	r := hosttest.Must(dev.Alloc(1))(t)
 	if err := errors.Join(r.Free(), dev.Close(), f.Close()); err != nil {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What is the GPU's own: regions, uploads in pieces, refusals, profiles, and what becomes of an
@@ -23,10 +24,7 @@ func TestRegions(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			r, err := dev.Alloc(100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := hosttest.Must(dev.Alloc(100))(t)
 			got := bytes.Repeat([]byte{1}, 100)
 			if err := r.Read(0, got); err != nil || !slices.Equal(got, make([]byte, 100)) {
 				t.Errorf("new memory holds %v, %v", got, err)
@@ -58,23 +56,14 @@ func TestRegions(t *testing.T) {
 
 // TestUpload: more than the ring of pieces holds, from an odd address.
 func TestUpload(t *testing.T) {
-	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
 	defer f.Close()
-	dev, err := Open(f.Driver, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(Open(f.Driver, Options{}))(t)
 	data := make([]byte, (pieces+1)*pieceBytes+12345)
 	for i := 0; i < len(data); i += 997 {
 		data[i] = byte(i)
 	}
-	r, err := dev.Upload(data[1:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(dev.Upload(data[1:]))(t)
 	got := make([]byte, len(data)-1)
 	if err := r.Read(0, got); err != nil || !bytes.Equal(got, data[1:]) {
 		t.Errorf("other bytes arrived, %v", err)
@@ -91,16 +80,10 @@ func TestUpload(t *testing.T) {
 }
 
 func TestNameAndMemory(t *testing.T) {
-	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 2, Name: "Fake RTX",
-		Major: 8, Minor: 9, Memory: 24 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 2, Name: "Fake RTX",
+		Major: 8, Minor: 9, Memory: 24 << 30}))(t)
 	defer f.Close()
-	dev, err := Open(f.Driver, Options{Index: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(Open(f.Driver, Options{Index: 1}))(t)
 	if want := "gpu 1, Fake RTX, sm_89"; dev.Name() != want {
 		t.Errorf("%q, not %q", dev.Name(), want)
 	}
@@ -120,13 +103,8 @@ func TestNameAndMemory(t *testing.T) {
 func tiny(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
+	ckpt := hosttest.Must(checkpoint.Open(dir))(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return ckpt
 }
@@ -165,10 +143,7 @@ func TestRefusals(t *testing.T) {
 // TestBuffersOfAnotherDevice: a program whose memory lies elsewhere is not compiled.
 func TestBuffersOfAnotherDevice(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	p, err := engine.Record(modeltest.Tiny(), engine.Settings{Pages: 4}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(engine.Record(modeltest.Tiny(), engine.Settings{Pages: 4}, 1))(t)
 	if _, err := dev.Compile(p); err == nil ||
 		!strings.Contains(err.Error(), "does not lie in the memory of this device") {
 		t.Errorf("%v", err)
@@ -180,14 +155,10 @@ func TestBuffersOfAnotherDevice(t *testing.T) {
 func TestProfile(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt,
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	whole, timed := make([]float32, ckpt.Spec.Vocab), make([]float32, ckpt.Spec.Vocab)
-	if err := eng.Step(t.Context(), prompt(), whole); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), prompt(), whole))
 	times, err := eng.Measure(t.Context(), prompt(), timed)
 	if err != nil || !slices.Equal(whole, timed) {
 		t.Errorf("other logits under the clock, %v", err)
@@ -211,15 +182,11 @@ func TestProfile(t *testing.T) {
 // TestStepCalls: a step is a copy in, a graph and a copy out, however many operations it has.
 func TestStepCalls(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	logits := make([]float32, eng.Spec().Vocab)
 	before := len(f.Trace())
-	if err := eng.Step(t.Context(), prompt(), logits); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), prompt(), logits))
 	calls := slices.DeleteFunc(f.Trace()[before:],
 		func(name string) bool { return name == "cuCtxSetCurrent" })
 	if want := []string{"cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord",
@@ -237,11 +204,8 @@ func TestStepCalls(t *testing.T) {
 func TestFewLogits(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8,
-		MaxLogits: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8,
+		MaxLogits: 1}))(t)
 	if got, want := dev.shared[logitsMemory].of().size, int64(4*ckpt.Spec.Vocab); got != want {
 		t.Errorf("%d bytes of logits, not %d", got, want)
 	}

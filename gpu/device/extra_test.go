@@ -7,6 +7,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and
@@ -33,29 +34,17 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	}) {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
-			ckpt, err := checkpoint.Open(testdata + x.model + "/checkpoint")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ckpt := hosttest.Must(checkpoint.Open(testdata + x.model + "/checkpoint"))(t)
 			t.Cleanup(func() { ckpt.Close() })
 			x.o.Pages = 3
 			var twins []int32
 			if x.o.KVCacheDtype == engine.KVFP8 {
 				x.o.Pages, twins = 5, []int32{3, -1, 4, -1, -1}
 			}
-			plan, err := engine.PlanFor(ckpt.Spec, x.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			beside, err := Extra(ckpt.Spec, x.o, dev.Unit())
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := hosttest.Must(engine.PlanFor(ckpt.Spec, x.o))(t)
+			beside := hosttest.Must(Extra(ckpt.Spec, x.o, dev.Unit()))(t)
 			before := taken(t, dev)
-			eng, err := engine.New(dev, ckpt, x.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			eng := hosttest.Must(engine.New(dev, ckpt, x.o))(t)
 			if got := taken(t, dev) - before; got > plan.Total()+beside {
 				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+
 					beside)
@@ -67,9 +56,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins,
 					Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1},
 						Window: []int32{2, 0}}}}
-				if err := eng.Step(t.Context(), b, nil); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, eng.Step(t.Context(), b, nil))
 			}
 			if got := taken(t, dev) - before; got != plan.Total()+beside {
 				t.Errorf("%d bytes are taken, %d weights, cache and scratch and %d beside were "+
@@ -89,8 +76,6 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 func taken(t *testing.T, dev *Device) int64 {
 	t.Helper()
 	total, free, err := dev.ctx.Memory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	return total - free
 }

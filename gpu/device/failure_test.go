@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
@@ -85,14 +86,9 @@ func everyCallFails(t *testing.T, some func(calls []int) []int) {
 	ckpt := tiny(t)
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
-			f, err := drivertest.Open(api, drivertest.Machine{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := hosttest.Must(drivertest.Open(api, drivertest.Machine{}))(t)
 			defer f.Close()
-			if err := life(t, f, ckpt); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, life(t, f, ckpt))
 			trace := f.Trace()
 			at := map[string][]int{}
 			for i, name := range trace {
@@ -126,14 +122,10 @@ func everyCallFails(t *testing.T, some func(calls []int) []int) {
 // TestGoesOn: after a refused call in the middle of a step the next step is as if nothing had been.
 func TestGoesOn(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	want, got := make([]float32, eng.Spec().Vocab), make([]float32, eng.Spec().Vocab)
-	if err := eng.Step(t.Context(), prompt(), want); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), prompt(), want))
 	for _, name := range []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2",
 		"cuStreamSynchronize"} {
 		f.FailCall(name, 1, 1)
@@ -153,9 +145,7 @@ func TestGoesOn(t *testing.T) {
 func TestMemoryFull(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Small Card",
 		Major: 9, Memory: 100 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer f.Close()
 	err = life(t, f, tiny(t))
 	if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "Small Card") {

@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A cache of 8 bits: its pages are the CPU engine's, and the kernels of each layer are those of its
@@ -19,10 +20,7 @@ import (
 // TestFP8PagesAreTheCPUs: the same keys and values leave the same bytes in every page, twins too,
 // whatever the numbers are.
 func TestFP8PagesAreTheCPUs(t *testing.T) {
-	host, err := cpu.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(cpu.New(1))(t)
 	defer host.Close()
 	want := pagesOf(t, host)
 	for _, api := range apis {
@@ -44,10 +42,8 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 	spec := proofSpec()
 	spec.Layers = 6 // of the three windowed ones the third lies in the twins
 	const pages = 13
-	p, err := engine.NewProgram(spec, engine.Settings{KVCacheDtype: engine.KVFP8, Pages: pages}, 40)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(engine.NewProgram(spec,
+		engine.Settings{KVCacheDtype: engine.KVFP8, Pages: pages}, 40))(t)
 	width := (spec.Heads + 2*spec.KVHeads) * spec.HeadDim
 	var qkv []*engine.Buffer
 	for layer := range spec.Layers {
@@ -57,33 +53,21 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 	}
 	arena, err1 := dev.Alloc(p.Layout())
 	pool, err2 := dev.Alloc(p.BytesOf(p.KV()))
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(err1, err2))
 	for _, b := range qkv {
 		b.Region = arena
 	}
 	p.KV().Region = pool
-	step, err := dev.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := hosttest.Must(dev.Compile(p))(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, b := range fp8Steps(pages) {
 		for _, x := range qkv {
-			if err := x.Region.Write(x.Offset,
-				anyNumbers(random, len(b.Tokens)*width)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, x.Region.Write(x.Offset, anyNumbers(random, len(b.Tokens)*width)))
 		}
-		if err := step.Forward(b, nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, step.Forward(b, nil, nil))
 	}
 	data := make([]byte, pool.Bytes())
-	if err := errors.Join(pool.Read(0, data), step.Close(), arena.Free(), pool.Free()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(pool.Read(0, data), step.Close(), arena.Free(), pool.Free()))
 	return data
 }
 

@@ -10,20 +10,16 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestBandwidth: on a small card, since the copy grows with the card.
 func TestBandwidth(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 32 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer f.Close()
-	dev, err := Open(f.Driver, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(Open(f.Driver, Options{}))(t)
 	rate, err := dev.Bandwidth()
 	if err != nil || rate <= 0 {
 		t.Errorf("%v, %v", rate, err)
@@ -45,27 +41,17 @@ func TestBandwidth(t *testing.T) {
 func TestWhole(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer f.Close()
-	dev, err := Open(f.Driver, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(Open(f.Driver, Options{}))(t)
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
-	ckpt, err := checkpoint.Synthetic(spec, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Synthetic(spec, 1))(t)
 	defer ckpt.Close()
 	points := []Point{{1, 2, 0}, {1, 1, 100}, {2, 1, 0}, {16, 1, 3500}, {1, 1, 5000}}
 	var got []Speed
-	if err := MeasureModel(t.Context(), dev, ckpt, engine.Settings{}, points, 1,
-		func(s Speed) { got = append(got, s) }); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, MeasureModel(t.Context(), dev, ckpt, engine.Settings{}, points, 1,
+		func(s Speed) { got = append(got, s) }))
 	for i, s := range got {
 		ran := i < 3
 		if s.Point != points[i] || (s.TokensPerSecond > 0) != ran || (s.GBs > 0) != ran ||
@@ -101,9 +87,7 @@ func TestMatrixRates(t *testing.T) {
 	for arch, want := range map[string]int{"sm_80": 3, "sm_90": 4, "sm_120": 4} {
 		t.Run(arch, func(t *testing.T) {
 			dev, f, err := openCard(t, arch, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			rates, err := dev.MatrixRates()
 			if err != nil || len(rates) != want {
 				t.Fatalf("%v, %v", rates, err)

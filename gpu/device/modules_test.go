@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // openCard opens a fake card of an architecture; prepare may tell the fake to fail.
@@ -19,9 +20,7 @@ func openCard(t *testing.T, arch string, prepare func(*drivertest.Fake)) (*Devic
 	card := smOf(arch)
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake " + arch,
 		Major: card / 10, Minor: card % 10, Memory: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if prepare != nil {
 		prepare(f)
 	}
@@ -67,9 +66,7 @@ func TestRefusedMachineCode(t *testing.T) {
 		f.FailCall("cuModuleLoadDataEx",
 			1, noBinary)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if !strings.HasPrefix(dev.Kernels(),
 		"PTX sm_80, compiled by the driver (it refused the machine code for sm_90a: "+
 			"cuModuleLoadDataEx") || dev.target.Unit != kernels.MMA {
@@ -78,10 +75,8 @@ func TestRefusedMachineCode(t *testing.T) {
 	if got := f.Calls("cuModuleLoadDataEx"); got != 2 {
 		t.Errorf("%d modules were loaded before anything is compiled", got)
 	}
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	loaded := f.Calls("cuModuleLoadDataEx")
 	if loaded < 8 || loaded > 20 {
 		t.Errorf("%d modules for the kernels of a step", loaded)

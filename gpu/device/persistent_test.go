@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The decode step in one launch, beside the graph that it stands for.
@@ -34,15 +35,10 @@ func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.S
 	batches []*engine.Batch) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxNumBatchedTokens = 4, 2
-	eng, err := engine.New(dev, ckpt, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, o))(t)
 	for _, b := range batches {
 		logits := make([]float32, len(b.LogitRows)*ckpt.Spec.Vocab)
-		if err := eng.Step(t.Context(), b, logits); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Step(t.Context(), b, logits))
 		all = append(all, logits...)
 	}
 	if err := eng.Close(); err != nil {
@@ -77,9 +73,7 @@ func TestPersistentIsTheGraph(t *testing.T) {
 			dev, f := open(t, x.api)
 			f.Multiprocessors(x.units)
 			ckpt, err := checkpoint.Open(filepath.Join(testdata, x.model, "checkpoint"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			defer ckpt.Close()
 			o := engine.Settings{KVCacheDtype: x.kv}
 			want := logitsOf(t, dev, ckpt, o, steps())
@@ -186,13 +180,8 @@ func TestPersistentProof(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dev, f := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
 			f.Multiprocessors(3)
-			if err := x.breaks(dev, f); err != nil {
-				t.Fatal(err)
-			}
-			p, err := dev.proveStep(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, x.breaks(dev, f))
+			p := hosttest.Must(dev.proveStep(t.Context()))(t)
 			if p.Variant != DecodeStep || p.OK != (x.why == "") || !strings.Contains(p.Why, x.why) {
 				t.Errorf("%+v", p)
 			}
@@ -210,14 +199,8 @@ func TestPersistentFailures(t *testing.T) {
 	ckpt := tiny(t)
 	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor",
 		"cuLaunchCooperativeKernel"} {
-		f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dev, err := Open(f.Driver, Options{DecodeKernel: DecodePersistent})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
+		dev := hosttest.Must(Open(f.Driver, Options{DecodeKernel: DecodePersistent}))(t)
 		f.FailCall(call, 1, 2)
 		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 		if err == nil {

@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The table of docs/gpu.md says for each kernel variant on which card it ran and when.
 
 // TestWhatDoctorSaysRan: the page and doctor know of the same image, and doctor says it of others.
 func TestWhatDoctorSaysRan(t *testing.T) {
-	text, err := os.ReadFile("../../docs/gpu.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../docs/gpu.md"))(t)
 	arch := strings.TrimPrefix(ranOn, "machine code ")
 	if !strings.Contains(string(text), " ran NVIDIA's "+arch+" on ") {
 		t.Errorf("docs/gpu.md does not say that %s ran", arch)
@@ -40,10 +38,7 @@ func TestWhatDoctorSaysRan(t *testing.T) {
 // TestVariantsHaveARow: each variant has its row, in their order, and no other has one; a row names
 // cards with a date, or says that there was none.
 func TestVariantsHaveARow(t *testing.T) {
-	text, err := os.ReadFile("../../docs/gpu.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../docs/gpu.md"))(t)
 	_, table, found := strings.Cut(string(text), "| kernel | what | on which card, when |\n|---|---|---|\n")
 	if !found {
 		t.Fatal("docs/gpu.md has no table of what ran")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -18,10 +19,8 @@ import (
 func tinyEngine(t *testing.T, api driver.API) *engine.InProcess {
 	t.Helper()
 	dev, _ := open(t, api)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	t.Cleanup(func() {
 		if err := eng.Close(); err != nil {
 			t.Error(err)
@@ -58,9 +57,7 @@ func TestSampleAsTheHost(t *testing.T) {
 			eng := tinyEngine(t, api)
 			vocab := eng.Spec().Vocab
 			logits := make([]float32, vocab)
-			if err := eng.Step(t.Context(), prompt(), logits); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, eng.Step(t.Context(), prompt(), logits))
 			odd := []int{}
 			for i := 1; i < vocab; i += 2 {
 				odd = append(odd, i)
@@ -80,10 +77,8 @@ func TestSampleAsTheHost(t *testing.T) {
 					only(vocab, odd...)},
 				{sample.Params{Temperature: 0, Logprobs: 0}, only(vocab, 17)},
 			} {
-				want, err := sample.New(x.p, vocab, nil).Next(slices.Clone(logits), 2, x.mask)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := hosttest.Must(sample.New(x.p, vocab, nil).Next(slices.Clone(logits), 2,
+					x.mask))(t)
 				topP := x.p.TopP
 				if x.p.Temperature == 0 {
 					topP = 1
@@ -173,33 +168,23 @@ func TestOneStepAhead(t *testing.T) {
 	token := int32(5)
 	for i := range steps {
 		var chosen [1]engine.SampledToken
-		if err := errors.Join(eng.Queue(t.Context(), decode(token, i), nil),
-			eng.Sample(choice(i+1, without(token))), eng.Wait(chosen[:])); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(eng.Queue(t.Context(), decode(token, i), nil),
+			eng.Sample(choice(i+1, without(token))), eng.Wait(chosen[:])))
 		token = chosen[0].ID
 		waiting = append(waiting, token)
 	}
 	var ahead []int32
-	if err := errors.Join(eng.Queue(t.Context(), decode(5, 0), nil),
-		eng.Sample(choice(1, without(5)))); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(eng.Queue(t.Context(), decode(5, 0), nil),
+		eng.Sample(choice(1, without(5)))))
 	for i := 1; i <= steps; i++ {
 		var chosen [1]engine.SampledToken
 		if i < steps {
-			if err := eng.Queue(t.Context(), decode(0, i), []int32{0}); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, eng.Queue(t.Context(), decode(0, i), []int32{0}))
 		}
-		if err := eng.Wait(chosen[:]); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Wait(chosen[:]))
 		ahead = append(ahead, chosen[0].ID)
 		if i < steps {
-			if err := eng.Sample(choice(i+1, without(chosen[0].ID))); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, eng.Sample(choice(i+1, without(chosen[0].ID))))
 		}
 	}
 	if !slices.Equal(waiting, ahead) || slices.Max(waiting) == slices.Min(waiting) {
@@ -219,9 +204,7 @@ func TestSamplingRefusals(t *testing.T) {
 	if eng.Queue(t.Context(), next(), []int32{0}) == nil {
 		t.Error("a token of a sample that was not: accepted")
 	}
-	if err := eng.Queue(t.Context(), next(), nil); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Queue(t.Context(), next(), nil))
 	for what, choices := range map[string][]engine.SamplingParams{
 		"none": nil, "two": {{}, {}},
 		"a token beyond the vocabulary": {{Edits: []engine.Edit{{ID: 96}}}},
@@ -231,13 +214,9 @@ func TestSamplingRefusals(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := errors.Join(eng.Queue(t.Context(), next(), nil), eng.Sample(one)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(eng.Queue(t.Context(), next(), nil), eng.Sample(one)))
 	}
-	if err := eng.Queue(t.Context(), next(), nil); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Queue(t.Context(), next(), nil))
 	if eng.Sample(one) == nil {
 		t.Error("a third sample under way: accepted")
 	}
@@ -259,11 +238,8 @@ func (d waitingDevice) Compile(p *engine.Program) (engine.Step, error) {
 // TestNoSampling: a device that does not choose tokens says so.
 func TestNoSampling(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(waitingDevice{dev}, tiny(t),
-		engine.Settings{Pages: 4, MaxNumBatchedTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(waitingDevice{dev}, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 1}))(t)
 	defer eng.Close()
 	if err := eng.Queue(t.Context(), next(), nil); !errors.Is(err, engine.ErrNoSampling) {
 		t.Errorf("%v", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
@@ -47,10 +48,7 @@ func texts(t *testing.T, eng sched.StepEngine, vocab int) (all [][]sched.Token) 
 	defer s.Close()
 	var streams []*sched.Stream
 	for _, r := range turns(vocab) {
-		st, err := s.Submit(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := hosttest.Must(s.Submit(t.Context(), r))(t)
 		streams = append(streams, st)
 	}
 	for _, st := range streams {
@@ -74,11 +72,8 @@ func TestSchedulerOnDevice(t *testing.T) {
 
 func schedulerOnDevice(t *testing.T, kv string) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8,
-		KVCacheDtype: kv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8,
+		KVCacheDtype: kv}))(t)
 	defer eng.Close()
 	vocab := eng.Spec().Vocab
 	before := len(f.Trace())
@@ -108,19 +103,15 @@ func schedulerOnDevice(t *testing.T, kv string) {
 // of this one are waited for.
 func TestSchedulerIsAStepAhead(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 16, MaxNumBatchedTokens: 8}))(t)
 	defer eng.Close()
 	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
 	defer s.Close()
 	st, err := s.Submit(t.Context(), sched.TokenRequest{Prompt: []int32{5, 6}, MaxTokens: 5,
 		Params: sample.Params{Logprobs: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	for _, ok := st.Next(t.Context()); ok; _, ok = st.Next(t.Context()) {
 	}
 	var order strings.Builder

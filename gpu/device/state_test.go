@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What a step's state says, that its room is enough, and that steps which have it in one place keep
@@ -86,9 +87,7 @@ func TestStepsShareTheirState(t *testing.T) {
 			dev, _ := open(t, api)
 			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 5,
 				MaxLogits: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			defer eng.Close()
 			rebuild := &engine.Batch{Tokens: []int32{1, 2, 3}, Rebuild: true,
 				Seqs: []engine.SeqRows{{Rows: 3, Full: []int32{0}, Window: []int32{3}}}}
@@ -97,12 +96,9 @@ func TestStepsShareTheirState(t *testing.T) {
 			run := func(between func() error) engine.SampledToken {
 				t.Helper()
 				var chosen [1]engine.SampledToken
-				err := errors.Join(eng.Step(t.Context(), prompt(),
+				hosttest.Check(t, errors.Join(eng.Step(t.Context(), prompt(),
 					make([]float32, eng.Spec().Vocab)), eng.Queue(t.Context(), next(), nil),
-					between(), eng.Sample(choice), eng.Wait(chosen[:]))
-				if err != nil {
-					t.Fatal(err)
-				}
+					between(), eng.Sample(choice), eng.Wait(chosen[:])))
 				return chosen[0]
 			}
 			alone := run(func() error { return nil })
@@ -119,11 +115,8 @@ func TestStepsShareTheirState(t *testing.T) {
 // else.
 func TestMoreSequencesThanRoom(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4,
-		MaxNumSeqs: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4,
+		MaxNumSeqs: 2}))(t)
 	defer eng.Close()
 	one := func(page int32) engine.SeqRows {
 		return engine.SeqRows{Rows: 1, Full: []int32{page}, Window: []int32{page}}
@@ -151,10 +144,8 @@ func TestCloseUnderWork(t *testing.T) {
 			dev, f := open(t, api)
 			s := compiled(t, dev, engine.Settings{Pages: 4}, 1)
 			choice := []engine.SamplingParams{{Draw: engine.Draw{TopP: 1}, Logprobs: -1}}
-			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice),
-				s.Queue(next(), []int32{0})); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, errors.Join(s.Queue(next(), nil), s.Sample(choice),
+				s.Queue(next(), []int32{0})))
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {

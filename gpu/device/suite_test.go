@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What the tests of this folder share: a device whose driver is the fake, and the check that
@@ -38,14 +39,8 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *drivertest.Fak
 		m = drivertest.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10,
 			Minor: card % 10, Memory: 64 << 30}
 	}
-	f, err := drivertest.Open(api, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := Open(f.Driver, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(api, m))(t)
+	dev := hosttest.Must(Open(f.Driver, o))(t)
 	t.Cleanup(func() {
 		if err := dev.Close(); err != nil {
 			t.Error(err)

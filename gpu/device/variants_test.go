@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Which kernels a step launches, and that every one of them can be replaced by the reference ones.
@@ -17,16 +18,10 @@ import (
 // compiled is a program of the tiny model on a device, with memory that the test gives back.
 func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 	t.Helper()
-	p, err := engine.Record(modeltest.Tiny(), o, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(engine.Record(modeltest.Tiny(), o, rows))(t)
 	var regions []engine.Region
 	alloc := func(bytes int64) engine.Region {
-		r, err := dev.Alloc(bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(dev.Alloc(bytes))(t)
 		regions = append(regions, r)
 		return r
 	}
@@ -39,10 +34,7 @@ func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 			b.Region = alloc(p.BytesOf(b))
 		}
 	}
-	s, err := dev.compile(&step{p: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(dev.compile(&step{p: p}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -154,10 +146,8 @@ func TestDisable(t *testing.T) {
 	run := func(t *testing.T, disabled []Variant, logits []float32) *Device {
 		dev, _ := open(t, driver.CUDA)
 		dev.Disable(disabled...)
-		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		eng := hosttest.Must(engine.New(dev, ckpt,
+			engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 		if err := eng.Step(t.Context(), prompt(), logits); err != nil {
 			t.Error(err)
 		}
@@ -201,9 +191,7 @@ func TestProve(t *testing.T) {
 	dev, f := openWith(t, driver.HIP, Options{Arch: "gfx950", DecodeKernel: DecodePersistent})
 	f.Multiprocessors(3)
 	proofs, err := dev.Prove(t.Context(), func(x Trial) { t.Logf("%+v", x) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	var have []Variant
 	for _, p := range proofs {
 		t.Logf("%-24s %.1e", p.Variant, p.Error)
@@ -238,16 +226,11 @@ func TestWrongKernels(t *testing.T) {
 		"prefill_linear_3": "prefill_linear_1", "prefill_gate_up_wgmma": "prefill_gate_up_1",
 		// of the same arguments, and no more shared memory
 		"decode_linear_q8_4": "decode_linear_q8_1"} {
-		f, err := dev.function(is)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(dev.function(is))(t)
 		dev.kernels.functions[as] = f
 	}
 	proofs, err := dev.Prove(t.Context(), func(Trial) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_gate_up_wgmma"}
 	// nor a step in one launch, which nobody chose
 	if len(proofs) != len(variantsWithout("_mx"))-1 {

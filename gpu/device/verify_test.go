@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // scripted is a device whose proofs are given.
@@ -72,15 +73,10 @@ func TestRecord(t *testing.T) {
 // for, and stays as it is beside one of another program.
 func TestEarlierRelease(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("../../testdata/versions/gpu")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.CopyFS(folder, os.DirFS("../../testdata/versions/gpu")))
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080",
 		Kernels: "machine code sm_90a", Program: "1"}
-	before, err := os.ReadFile(about.file(folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := hosttest.Must(os.ReadFile(about.file(folder)))(t)
 	s := &scripted{proofs: outcome}
 	if got := establish(t.Context(), folder, about, s); s.proved != 0 || !got.recorded ||
 		!slices.Equal(s.disabled, []Variant{DecodeDown}) {
@@ -185,28 +181,17 @@ func (*forgetful) Disable(...Variant) {}
 // TestReopen: a card that a kernel has lost is opened again in this process, unless something is on
 // it.
 func TestReopen(t *testing.T) {
-	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "/nowhere/lib.so")
-	c, err := OpenCard(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(OpenCard(nil))(t)
 	f.Break("matrix_proof")
 	if _, err := c.Device.Prove(t.Context(), func(Trial) {}); !errors.Is(err, driver.ErrLost) {
 		t.Fatal(err)
 	}
 	f.Break("")
-	if err := c.reopen(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, c.reopen())
+	r := hosttest.Must(c.Alloc(64))(t)
 	if err := c.reopen(); err == nil ||
 		!strings.Contains(err.Error(), "1 regions and steps in use") {
 		t.Errorf("opened again under a region: %v", err)
@@ -222,9 +207,7 @@ func TestDamagedRecord(t *testing.T) {
 	about := Verification{Card: "card"}
 	for _, text := range []string{"", "{", "null",
 		`{"card":"another","proofs":[{"variant":"decode_down","ok":true}]}`, `{"card":"card"}`} {
-		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(about.file(folder), []byte(text), 0o666))
 		s := &scripted{proofs: outcome}
 		if establish(t.Context(), folder, about, s); s.proved != 1 {
 			t.Errorf("%q is taken", text)
@@ -255,9 +238,7 @@ func TestProofThatDoesNotRun(t *testing.T) {
 // TestNoPlaceForRecords: a folder that cannot be made is no reason not to compute.
 func TestNoPlaceForRecords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(file, nil, 0o666))
 	s := &scripted{proofs: outcome[:1]}
 	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
 	if summary, wrong := got.summarise("k"); summary != "k; 1 of 1 fast kernels right on this GPU, "+
@@ -268,18 +249,12 @@ func TestNoPlaceForRecords(t *testing.T) {
 
 // TestAbout: a record is for a card, a driver, what is loaded and a build.
 func TestAbout(t *testing.T) {
-	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake RTX",
-		Major: 8, Minor: 9, Memory: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake RTX",
+		Major: 8, Minor: 9, Memory: 1 << 30}))(t)
 	defer f.Close()
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	c, err := OpenCard(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(OpenCard(nil))(t)
 	about := c.about()
 	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") ||
 		about.Kernels != "machine code sm_89" || len(about.Program) != 16 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What the tests of this folder share: an opened context on the fake of either vendor.
@@ -21,10 +22,7 @@ func each(t *testing.T, m drivertest.Machine, test func(t *testing.T, f *drivert
 	c *driver.Context)) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 		t.Run(string(api), func(t *testing.T) {
-			f, err := drivertest.Open(api, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := hosttest.Must(drivertest.Open(api, m))(t)
 			c := context(t, f, 0)
 			test(t, f, c)
 			if err := c.Close(); err != nil {
@@ -42,23 +40,14 @@ func each(t *testing.T, m drivertest.Machine, test func(t *testing.T, f *drivert
 
 func context(t *testing.T, f *drivertest.Fake, index int) *driver.Context {
 	t.Helper()
-	g, err := f.Device(index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := g.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	g := hosttest.Must(f.Device(index))(t)
+	return hosttest.Must(g.Open())(t)
 }
 
 // must ends a test at an error.
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 }
 
 // code is the driver's number of an error, 0 for none.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // stepOf is a step of one layer, of rows rows, with pointers that can be told apart.
@@ -31,10 +33,7 @@ func stepOf(t Target, rows int, elements Element) []Launch {
 
 // The numbers of the phases and the shape of a record are those of the source.
 func TestStepHasTheNumbersOfItsSource(t *testing.T) {
-	source, err := os.ReadFile("decode_step.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := hosttest.Must(os.ReadFile("decode_step.cu"))(t)
 	for _, line := range []string{"constexpr int kRecord = 24;", "constexpr int kArguments = 2;"} {
 		if !strings.Contains(string(source), line) {
 			t.Errorf("the source has no %q", line)
@@ -65,10 +64,7 @@ func TestStepHasTheNumbersOfItsSource(t *testing.T) {
 func TestStepTable(t *testing.T) {
 	for rows, elements := range map[int]Element{1: F32, 4: BF16} {
 		launches := stepOf(Target{Warp: 32}, rows, elements)
-		s, err := NewStep(launches)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(NewStep(launches))(t)
 		if want := map[int]string{1: "decode_step_f32",
 			4: "decode_step_bf16"}[rows]; s.Kernel() != want {
 			t.Errorf("%d rows on %s, not %s", rows, s.Kernel(), want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What a step of many rows launches on every architecture, and the instruction of the matrix unit
@@ -250,20 +251,14 @@ func machine(t *testing.T, a Arch, kernels []string) map[string]string {
 		}
 	} else {
 		ptx, err := Only(cubin, kernels...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(from, ptx, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
+		hosttest.Check(t, os.WriteFile(from, ptx, 0o644))
 		output(t, ptxas, "-arch="+a.Name, from, "-o", from)
 		if cubin, err = os.ReadFile(from); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(from, cubin, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.WriteFile(from, cubin, 0o644))
 	text := map[string]string{}
 	for section := range strings.SplitSeq(output(t, nvdisasm, "-c", from),
 		"//---------------------") {

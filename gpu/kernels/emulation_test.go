@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Every kernel runs by emulation against the reference of kerneltest, in both sizes of warp and in
@@ -44,9 +45,7 @@ func TestPTXComputesWhatTheSourcesDo(t *testing.T) {
 		}
 		t.Run(a.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), a.Text())
-			if err := os.WriteFile(path, image(t, a), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(path, image(t, a), 0o644))
 			said := kernelCases(t, []string{"OSSRUN_PTX=" + path},
 				append([]string{"nv"}, someCases...))
 			if len(said) != 1 || strings.Contains(said[0], "; not") {
@@ -64,9 +63,7 @@ func TestAMDImagesComputeWhatTheSourcesDo(t *testing.T) {
 	for name, layout := range map[string]string{"gfx942": "cdna", "gfx1201": "gfx12"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(path, []byte(readImage(t, name)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, os.WriteFile(path, []byte(readImage(t, name)), 0o644))
 			said := kernelCases(t, []string{"KERNELS=norm.cu", "OSSRUN_AMD=" + path},
 				append([]string{layout}, someCases...))
 			if len(said) != 1 || strings.Contains(said[0], "; not") {
@@ -103,9 +100,7 @@ func TestAMDInterpreterNotices(t *testing.T) {
 		}
 		text := strings.ReplaceAll(texts[c.image], "\t"+c.without+" ", "\t"+c.instead+" ")
 		path := filepath.Join(t.TempDir(), c.image)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o644))
 		command := exec.Command("kerneltest/run.sh", c.layout, c.cases)
 		command.Env = append(os.Environ(), "KERNELS=norm.cu", "OSSRUN_AMD="+path)
 		out, err := command.CombinedOutput()

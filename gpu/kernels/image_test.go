@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // image is what is shipped for an architecture: its code object, its text or its cubin.
@@ -41,15 +42,9 @@ func TestImagesHaveWhatTheirTargetsLaunch(t *testing.T) {
 
 func TestOnlyKeepsWhatIsAskedFor(t *testing.T) {
 	ptx := image(t, Archs[0])
-	all, err := Names(ptx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := hosttest.Must(Names(ptx))(t)
 	want := []string{all[0], "sample", all[len(all)-1]}
-	part, err := Only(ptx, want...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := hosttest.Must(Only(ptx, want...))(t)
 	have, err := Names(part)
 	slices.Sort(want)
 	slices.Sort(have)

@@ -6,26 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Every mutation of kerneltest/mutations.txt still has its place in the sources, names cases that
 // exist, and there are enough of them. mutate.sh runs them; this only keeps the list true when the
 // sources change.
 func TestMutationsHaveTheirPlaces(t *testing.T) {
-	text, err := os.ReadFile("kerneltest/mutations.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("kerneltest/*_test.cpp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("kerneltest/mutations.txt"))(t)
+	files := hosttest.Must(filepath.Glob("kerneltest/*_test.cpp"))(t)
 	var cases []byte
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(file))(t)
 		cases = append(cases, data...)
 	}
 	count := 0

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The artefacts that the binary embeds are those of the sources beside this test: same digest, same
@@ -25,13 +26,8 @@ func TestArtefactsAreNotStale(t *testing.T) {
 		return data
 	}
 	var m Manifest
-	if err := json.Unmarshal(read("manifest.json"), &m); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := Digest(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, json.Unmarshal(read("manifest.json"), &m))
+	digest := hosttest.Must(Digest("."))(t)
 	built := map[string]bool{"manifest.json": true}
 	entry := func(file string, flags []string) Artefact {
 		a, ok := m.Artefacts[file]
@@ -76,10 +72,7 @@ func TestArtefactsAreNotStale(t *testing.T) {
 				c.File(), a.Compiler)
 		}
 	}
-	entries, err := assets.Kernels.ReadDir("kernels")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := hosttest.Must(assets.Kernels.ReadDir("kernels"))(t)
 	for _, e := range entries {
 		if !built[e.Name()] {
 			t.Errorf("assets/kernels/%s is not built", e.Name())
@@ -88,10 +81,7 @@ func TestArtefactsAreNotStale(t *testing.T) {
 }
 
 func TestKernelTableIsNotStale(t *testing.T) {
-	signatures, err := Signatures(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signatures := hosttest.Must(Signatures("."))(t)
 	want := Table(signatures)
 	if have, err := os.ReadFile("kernels.md"); err != nil || string(have) != want {
 		t.Errorf("kernels.md is not what the sources say (%v): run go generate ./gpu/...", err)
@@ -100,10 +90,7 @@ func TestKernelTableIsNotStale(t *testing.T) {
 
 // Every kernel stands in the translation unit that the device compilers build.
 func TestEveryFileIsBuilt(t *testing.T) {
-	unit, err := os.ReadFile("kernels.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	unit := hosttest.Must(os.ReadFile("kernels.cu"))(t)
 	files, err := filepath.Glob("*.cu")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d sources, %v", len(files), err)

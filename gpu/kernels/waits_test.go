@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // noticedWaits is how many percent of the waits of an image must be noticed where they are taken
@@ -31,13 +32,8 @@ func TestDisassemblyWaits(t *testing.T) {
 			t.Parallel()
 			all, err := flows(a, output(t, objdump, "-d", filepath.Join("..", "..", "assets",
 				"kernels", a.File())))
-			if err != nil {
-				t.Fatal(err)
-			}
-			image, err := assets.Kernels.ReadFile("kernels/" + a.File())
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
+			image := hosttest.Must(assets.Kernels.ReadFile("kernels/" + a.File()))(t)
 			names, err := Names(image)
 			if err != nil || len(names) == 0 || len(names) != len(all) {
 				t.Fatalf("%d kernels were read, the image has %d (%v)", len(all), len(names), err)
@@ -167,10 +163,8 @@ func TestFlowRefusesWhatItDoesNotKnow(t *testing.T) {
 			t.Errorf("%s is known", line)
 		}
 	}
-	all, err := flows(Arch{Name: "gfx942"}, disassembled("s_branch @2; v_mov_b32 v1, v2; s_endpgm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := hosttest.Must(flows(Arch{Name: "gfx942"},
+		disassembled("s_branch @2; v_mov_b32 v1, v2; s_endpgm")))(t)
 	f := all["kernel"]
 	if f.faults(); f.unread() == "" {
 		t.Error("a path comes to what is jumped over")

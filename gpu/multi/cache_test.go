@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The pool over several cards is one pool to whoever reads and writes its pages.
@@ -21,11 +22,8 @@ func TestPoolBytes(t *testing.T) {
 }
 
 func poolBytes(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, nil, ends), opened(t, testdata+"T1/checkpoint"),
-		engine.Settings{Pages: 5, MaxNumBatchedTokens: 1, KVCacheDtype: kv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(hosts(t, nil, ends), opened(t, testdata+"T1/checkpoint"),
+		engine.Settings{Pages: 5, MaxNumBatchedTokens: 1, KVCacheDtype: kv}))(t)
 	r := rand.New(rand.NewPCG(3, uint64(len(ends))))
 	pool := eng.Cache()
 	want := make([]byte, pool.Bytes())
@@ -35,9 +33,7 @@ func poolBytes(t *testing.T, ends []int, kv string) {
 		for i := range part {
 			part[i] = byte(r.Uint32())
 		}
-		if err := pool.Write(int64(at), part); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, pool.Write(int64(at), part))
 		copy(want[at:], part)
 	}
 	got := make([]byte, len(want))
@@ -67,11 +63,8 @@ func TestSwappedPages(t *testing.T) {
 }
 
 func swappedPages(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, nil, ends, 2), opened(t, testdata+"T1/checkpoint"),
-		engine.Settings{Pages: 8, MaxNumBatchedTokens: 64, KVCacheDtype: kv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(hosts(t, nil, ends, 2), opened(t, testdata+"T1/checkpoint"),
+		engine.Settings{Pages: 8, MaxNumBatchedTokens: 64, KVCacheDtype: kv}))(t)
 	full, window := []int32{1, 3}, []int32{2, 4}
 	var twins []int32
 	pair := func(of ...int32) { // the twins of pages 1 to 4
@@ -87,9 +80,7 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 			b.Tokens = append(b.Tokens, (start+int32(i)*5)%900)
 		}
 		logits := make([]float32, eng.Spec().Vocab)
-		if err := eng.Step(t.Context(), b, logits); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Step(t.Context(), b, logits))
 		return logits
 	}
 	step(0, 40)
@@ -100,9 +91,7 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 	kept := map[int32][]byte{}
 	for id := int32(1); id <= 6; id++ {
 		kept[id] = make([]byte, page)
-		if err := eng.Cache().Read(int64(id)*page, kept[id]); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Cache().Read(int64(id)*page, kept[id]))
 	}
 	nan := bytes.Repeat([]byte{0xff}, int(eng.Cache().Bytes()))
 	if err := eng.Cache().Write(0, nan); err != nil {
@@ -110,9 +99,7 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 	}
 	// full pages 2 and 7, window pages 1 and 3, their twins 0 and 4
 	for from, to := range map[int32]int32{1: 2, 2: 1, 3: 7, 4: 3, 5: 0, 6: 4} {
-		if err := eng.Cache().Write(int64(to)*page, kept[from]); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Cache().Write(int64(to)*page, kept[from]))
 		again := make([]byte, page)
 		if err := eng.Cache().Read(int64(to)*page, again); err != nil ||
 			!bytes.Equal(again, kept[from]) {

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Several cards behind the fake driver, their kernels emulated.
@@ -21,10 +22,7 @@ import (
 // fake opens a machine with several cards, each with so many bytes; 0 for plenty.
 func fake(t testing.TB, api driver.API, cards int, memory int64) *drivertest.Fake {
 	t.Helper()
-	f, err := drivertest.Open(api, machine(cards, memory))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(api, machine(cards, memory)))(t)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -60,14 +58,8 @@ func cardsOf(f *drivertest.Fake, n int, plain bool) (list []engine.Device, err e
 func overCards(t testing.TB, f *drivertest.Fake, plain bool, streams func(rows int) bool,
 	w way) *multi.Device {
 	t.Helper()
-	cards, err := cardsOf(f, len(w.ends), plain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := multi.New(planned(w.ends, w.hosted...), cards, host(t), streams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cards := hosttest.Must(cardsOf(f, len(w.ends), plain))(t)
+	dev := hosttest.Must(multi.New(planned(w.ends, w.hosted...), cards, host(t), streams))(t)
 	t.Cleanup(func() {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -150,14 +142,9 @@ func TestCardsLong(t *testing.T) {
 func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.Settings) {
 	ckpt := opened(t, testdata+model+"/checkpoint")
 	f := fake(t, api, 3, 0)
-	one, err := cardsOf(f, 1, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := hosttest.Must(cardsOf(f, 1, false))(t)
 	want, err := run(t, one[0], ckpt, o)
-	if err := errors.Join(err, one[0].Close()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(err, one[0].Close()))
 	for _, w := range list {
 		for _, streamed := range []bool{false, true} {
 			if streamed && len(w.hosted) == 0 {
@@ -190,14 +177,10 @@ func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.
 func TestCrossings(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	dev := overCards(t, f, false, nil, way{ends: []int{1, 2}})
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 4}))(t)
 	before := len(f.Trace())
-	if err := eng.Step(t.Context(), steps()[0], make([]float32, eng.Spec().Vocab)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), steps()[0], make([]float32, eng.Spec().Vocab)))
 	var calls []string
 	for _, name := range f.Trace()[before:] {
 		if strings.Contains(name, "Memcpy") || name == "cuGraphLaunch" {
@@ -223,17 +206,13 @@ func TestSmallCards(t *testing.T) {
 	room := ckpt.Bytes() * 9 / 10
 	f := fake(t, driver.CUDA, 2, room)
 	one, err := cardsOf(f, 1, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	o := engine.Settings{MaxLogits: 1}
 	_, err = run(t, one[0], ckpt, o)
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Fatalf("one card of %d bytes: %v", room, err)
 	}
-	if err := one[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, one[0].Close())
 	if left := f.Leaks(); left != "" {
 		t.Fatal(left)
 	}
@@ -283,9 +262,7 @@ func cardFails(t *testing.T, some func(name string, calls []int) []int) {
 		_, err = run(t, dev, ckpt, engine.Settings{})
 		return err
 	}
-	if err := life(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, life())
 	at := map[string][]int{}
 	trace := f.Trace()
 	for i, name := range trace {
@@ -317,14 +294,10 @@ func cardFails(t *testing.T, some func(name string, calls []int) []int) {
 // stepped is an engine over a device, and the logits of its first step.
 func stepped(t *testing.T, dev engine.Device) (*engine.InProcess, []float32) {
 	t.Helper()
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 4}))(t)
 	logits := make([]float32, eng.Spec().Vocab)
-	if err := eng.Step(t.Context(), steps()[0], logits); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), steps()[0], logits))
 	return eng, logits
 }
 

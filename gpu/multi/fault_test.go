@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What goes wrong beside a card's calls: the host's half of a step, and a card that is gone for
@@ -48,15 +49,10 @@ func (s brittleStep) Forward(b *engine.Batch, logits []float32, times []int64) e
 // had been.
 func TestHostFails(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
-	cards, err := cardsOf(f, 2, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cards := hosttest.Must(cardsOf(f, 2, false))(t)
 	var broken atomic.Bool
-	dev, err := multi.New(planned([]int{1, 2}, 0, 1), cards, brittle{host(t), &broken}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(multi.New(planned([]int{1, 2}, 0, 1), cards, brittle{host(t), &broken},
+		nil))(t)
 	eng, want := stepped(t, dev)
 	got := make([]float32, len(want))
 	for range 2 {
@@ -95,10 +91,8 @@ func TestCardIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) { // one fake machine at a time
 			f := fake(t, driver.CUDA, 2, 0)
 			dev := overCards(t, f, true, nil, way{ends: []int{1, 2}, hosted: []int{0}})
-			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
+			eng := hosttest.Must(engine.New(dev, tiny(t),
+				engine.Settings{Pages: 4, MaxNumBatchedTokens: 4}))(t)
 			f.FailCall(name, 1, lost)
 			if err := eng.Step(t.Context(), steps()[0],
 				make([]float32, eng.Spec().Vocab)); !errors.Is(err, driver.ErrLost) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Every mode of one card is there over several, and with experts on the host.
@@ -22,10 +23,7 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 	o engine.Settings) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxNumBatchedTokens = 4, 20
-	eng, err := engine.New(dev, ckpt, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, o))(t)
 	for _, rows := range []int{20, 1} {
 		b := &engine.Batch{LogitRows: []int32{int32(rows - 1)},
 			Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1}, Window: []int32{2}}}}
@@ -39,9 +37,7 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 			b.Tokens = append(b.Tokens, int32((7*i+rows)%eng.Spec().Vocab))
 		}
 		logits := make([]float32, eng.Spec().Vocab)
-		if err := eng.Step(t.Context(), b, logits); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Step(t.Context(), b, logits))
 		all = append(all, logits...)
 	}
 	if err := eng.Close(); err != nil {
@@ -56,15 +52,10 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 func TestModes(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 2, Name: "Fake 5090",
 		Major: 12, Memory: 1 << 34})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	cards := func(n int) (list []engine.Device) {
 		for i := range n {
-			dev, err := device.Open(f.Driver, device.Options{Index: i})
-			if err != nil {
-				t.Fatal(err)
-			}
+			dev := hosttest.Must(device.Open(f.Driver, device.Options{Index: i}))(t)
 			list = append(list, dev)
 		}
 		return list
@@ -84,9 +75,7 @@ func TestModes(t *testing.T) {
 	const fp8 = "with pages of 8 bits"
 	eight := engine.Settings{Compute: engine.Rounded, KVCacheDtype: engine.KVFP8}
 	want[fp8] = prefilled(t, one, ckpt, eight)
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, one.Close())
 	if slices.Equal(want[fp8], want[engine.Rounded+engine.DenseBF16]) {
 		t.Error("pages of 8 bits give the logits of bf16")
 	}
@@ -95,10 +84,7 @@ func TestModes(t *testing.T) {
 		t.Error("the modes do not differ: nothing was rounded")
 	}
 	for _, w := range []way{{ends: []int{1, 2}}, {ends: []int{1, 2}, hosted: []int{1}}} {
-		dev, err := multi.New(planned(w.ends, w.hosted...), cards(2), host(t), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := hosttest.Must(multi.New(planned(w.ends, w.hosted...), cards(2), host(t), nil))(t)
 		if got := dev.Caps().Computes; !slices.Equal(got, modes) {
 			t.Errorf("%v has the modes %v, one card %v", w, got, modes)
 		}
@@ -143,11 +129,7 @@ func (fewer) Caps() engine.Caps { return engine.Caps{Computes: []string{engine.E
 // where it has experts.
 func TestModesOfAll(t *testing.T) {
 	open := func() engine.Device {
-		dev, err := cpu.New(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return dev
+		return hosttest.Must(cpu.New(1))(t)
 	}
 	for what, x := range map[string]struct {
 		cards  []engine.Device
@@ -167,10 +149,7 @@ func TestModesOfAll(t *testing.T) {
 		"there is no host": {[]engine.Device{open(), open()}, nil, nil,
 			[]string{engine.Exact, engine.Int8, engine.Int8Fast}, true},
 	} {
-		dev, err := multi.New(planned([]int{1, 2}, x.hosted...), x.cards, x.host, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := hosttest.Must(multi.New(planned([]int{1, 2}, x.hosted...), x.cards, x.host, nil))(t)
 		if got := dev.Caps(); !slices.Equal(got.Computes, x.modes) || got.DenseQ8 != x.q8 {
 			t.Errorf("%s: %+v", what, got)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Opening several cards behind the fake driver. What they then compute is held by the other tests
@@ -94,21 +95,12 @@ func TestNotPersistentIsTold(t *testing.T) {
 	r.Settings.Dense = engine.DenseQ8
 	var told []string
 	r.Settings.GPUs = []int{0, 1}
-	dev, err := open(t.Context(), r.Spec, r.Settings, "",
-		func(line string) { told = append(told, line) }, h.parts())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Synthetic(r.Spec, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(open(t.Context(), r.Spec, r.Settings, "",
+		func(line string) { told = append(told, line) }, h.parts()))(t)
+	ckpt := hosttest.Must(checkpoint.Synthetic(r.Spec, 1))(t)
 	defer ckpt.Close()
-	eng, err := engine.New(dev, ckpt, engine.Settings{Dense: engine.DenseQ8, Pages: 4,
-		MaxNumBatchedTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Dense: engine.DenseQ8, Pages: 4,
+		MaxNumBatchedTokens: 1}))(t)
 	if err := errors.Join(eng.Close(), dev.Close()); err != nil {
 		t.Error(err)
 	}
@@ -223,14 +215,9 @@ func TestPlanIsSaid(t *testing.T) {
 	machine(t, 3, 100<<20)
 	h := &hosts{}
 	r := small()
-	taken, err := device.OpenCard([]int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := hosttest.Must(device.OpenCard([]int{0}))(t)
 	region, err := taken.Alloc(60 << 20) // somebody else's
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	for _, x := range []struct {
 		gpus    []int
 		experts int
@@ -244,9 +231,7 @@ func TestPlanIsSaid(t *testing.T) {
 	} {
 		r.Settings.CPUExperts = x.experts
 		dev, notes, err := r.open(t, x.gpus, h.parts())
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		for _, part := range x.want {
 			if len(notes) != 1 || !strings.Contains(notes[0], part) {
 				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, notes,
@@ -289,9 +274,7 @@ func TestStreaming(t *testing.T) {
 			h, r := &hosts{rates: x.rates}, small()
 			r.Settings.CPUExperts = x.experts
 			dev, notes, err := r.open(t, nil, h.parts())
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			if told := strings.Contains(notes[0], "streamed for long prompts"); told != x.streams ||
 				h.asked != x.asked {
 				t.Errorf("%q, measured %d times", notes, h.asked)
@@ -307,14 +290,8 @@ func TestStreaming(t *testing.T) {
 // that cannot be measured is not known.
 func TestRates(t *testing.T) {
 	f := machine(t, 1, 1<<30)
-	c, err := device.OpenCard(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := cpu.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := hosttest.Must(device.OpenCard(nil))(t)
+	host := hosttest.Must(cpu.New(1))(t)
 	if r := ratesOf(c, host); r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 ||
 		math.IsInf(r.Link, 0) {
 		t.Errorf("%+v", r)

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/plans.txt anew")
@@ -113,14 +114,9 @@ func TestSeveralTable(t *testing.T) {
 func compare(t *testing.T, path string, lines []string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.Open(path))(t)
 	defer f.Close()
 	var want []string
 	for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -143,9 +139,7 @@ func TestFiguresByHand(t *testing.T) {
 	s := models.Spec20B()
 	p, err := PlanFor(s, []CardMemory{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{},
 		engine.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if len(p.Shares) != 1 || p.Shares[0].Weights != s.WeightBytes() || p.Context != 131072 ||
 		p.CPUExpertLayers() != 0 {
 		t.Errorf("%+v", p)
@@ -163,11 +157,8 @@ func TestFiguresByHand(t *testing.T) {
 
 func TestTwoCardsBeforeTheCPU(t *testing.T) {
 	card := CardMemory{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
-	p, err := PlanFor(models.Spec120B(), []CardMemory{card, card, card, card}, desktop,
-		engine.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(PlanFor(models.Spec120B(), []CardMemory{card, card, card, card}, desktop,
+		engine.Settings{}))(t)
 	if p.CPUExpertLayers() != 0 || len(p.Shares) != 4 {
 		t.Errorf("%s", describe(p, nil))
 	}
@@ -283,18 +274,12 @@ func TestOneCardIsEnough(t *testing.T) {
 				MaxNumSeqs: logits, Compute: engine.Rounded, Dense: form}
 			eo := engine.Settings{Compute: engine.Rounded, Dense: form, MaxNumBatchedTokens: rows,
 				MaxLogits: logits, MaxNumSeqs: logits}
-			plan, err := engine.PlanFor(s, eo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := hosttest.Must(engine.PlanFor(s, eo))(t)
 			if plan.Weights != weights {
 				t.Errorf("%s %s: %d bytes of weights, by hand %d", s.Name, form, plan.Weights,
 					weights)
 			}
-			beside, err := device.Extra(s, eo, kernels.WGMMA)
-			if err != nil {
-				t.Fatal(err)
-			}
+			beside := hosttest.Must(device.Extra(s, eo, kernels.WGMMA))(t)
 			// A page of 32 positions has K and V of 8 heads of 64 in bf16, of half the layers; all
 			// of the context in the full layers, and in the others the same, since a step is as
 			// long as it.
@@ -328,14 +313,10 @@ func TestPagesOf8Bits(t *testing.T) {
 	card := CardMemory{Free: 15 << 30}
 	half, err := PlanFor(s, []CardMemory{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
 		KVCacheDtype: "bf16"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	eight, err := PlanFor(s, []CardMemory{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512,
 		KVCacheDtype: engine.KVFP8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if len(half.Shares) != 1 || half.Context == maxContext || eight.Context < half.Context*3/2 {
 		t.Errorf("in 8 bits a context of %d, in bf16 %d", eight.Context, half.Context)
 	}
@@ -348,10 +329,8 @@ func TestPagesOf8Bits(t *testing.T) {
 		free  int64
 		cards int
 	}{{40 << 30, 1}, {10 << 30, 2}} {
-		p, err := makePlan(s, []CardMemory{{Free: x.free}, {Free: x.free}}, Host{}, o, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(makePlan(s, []CardMemory{{Free: x.free}, {Free: x.free}}, Host{}, o,
+			false))(t)
 		for i, share := range p.Shares {
 			full, window := share.To/2-share.From/2, (share.To+1)/2-(share.From+1)/2
 			if want := int64(max(full, (window+1)/2*2)); share.KV != pages*slot*want ||

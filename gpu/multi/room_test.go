@@ -8,6 +8,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // TestMostPagesIsRoom: with as many pages as cards say they have room for, nothing that an engine
@@ -28,15 +29,9 @@ func TestMostPagesIsRoom(t *testing.T) {
 			ckpt := opened(t, testdata+"T2/checkpoint")
 			const memory = 32 << 20
 			f := fake(t, driver.CUDA, 2, memory)
-			cards, err := cardsOf(f, 2, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dev, err := multi.New(planned(x.w.ends, x.w.hosted...), cards, host(t),
-				func(rows int) bool { return x.streams && rows > 16 })
-			if err != nil {
-				t.Fatal(err)
-			}
+			cards := hosttest.Must(cardsOf(f, 2, false))(t)
+			dev := hosttest.Must(multi.New(planned(x.w.ends, x.w.hosted...), cards, host(t),
+				func(rows int) bool { return x.streams && rows > 16 }))(t)
 			pages, err := dev.MostPages(ckpt.Spec, x.o, 1)
 			if err != nil || pages < 100 {
 				t.Fatal(pages, err)
@@ -45,10 +40,7 @@ func TestMostPagesIsRoom(t *testing.T) {
 			var kept []engine.Region
 			for _, c := range cards {
 				_, free := c.Memory()
-				r, err := c.Alloc(memory - free)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := hosttest.Must(c.Alloc(memory - free))(t)
 				kept = append(kept, r)
 			}
 			x.o.Pages = pages

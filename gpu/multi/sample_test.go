@@ -7,6 +7,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
@@ -46,10 +47,7 @@ func texts(t *testing.T, eng sched.StepEngine, vocab int) (all [][]int32, err er
 		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1,
 			Seed: 3, Logprobs: -1}, Constraint: &simtest.Constraint{Allow: only}},
 	} {
-		st, err := s.Submit(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := hosttest.Must(s.Submit(t.Context(), r))(t)
 		streams = append(streams, st)
 	}
 	for _, st := range streams {
@@ -66,10 +64,8 @@ func texts(t *testing.T, eng sched.StepEngine, vocab int) (all [][]int32, err er
 func TestSampling(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	dev := overCards(t, f, false, nil, way{ends: []int{1, 2}, hosted: []int{1}})
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 16, MaxNumBatchedTokens: 8}))(t)
 	if !eng.Caps().Samples {
 		t.Error("the last card samples, the split does not")
 	}
@@ -105,10 +101,8 @@ func TestSampling(t *testing.T) {
 // TestQueueNeedsASample: the calls out of their order.
 func TestQueueNeedsASample(t *testing.T) {
 	dev := overCards(t, fake(t, driver.CUDA, 2, 0), true, nil, way{ends: []int{1, 2}})
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 4}))(t)
 	if err := eng.Queue(t.Context(), steps()[0], []int32{0, -1, -1}); err == nil {
 		t.Error("a token of no sample: accepted")
 	}

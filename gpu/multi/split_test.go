@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The same device in every place computes the same bits, wherever the tape is cut.
@@ -20,10 +21,7 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 	t.Helper()
 	ckpt := opened(t, dir+"/checkpoint")
 	o.Pages, o.MaxNumBatchedTokens = 32, 64
-	eng, err := engine.New(dev, ckpt, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, ckpt, o))(t)
 	defer func() {
 		if err := eng.Close(); err != nil {
 			t.Error(err)
@@ -32,10 +30,7 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 	pages := enginetest.NewPages(32).WithTwins(o.KVCacheDtype)
 	q := pages.NewSequence(eng.Spec())
 	for i, rows := range []int{50, 64, 1, 1, 40, 1} {
-		seq, err := q.Extend(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seq := hosttest.Must(q.Extend(rows))(t)
 		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0},
 			Twins: q.Twins()}
 		if rows == 1 {
@@ -45,9 +40,7 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 			b.Tokens = append(b.Tokens, int32((7*i+13*j)%eng.Spec().Vocab))
 		}
 		logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
-		if err := eng.Step(t.Context(), b, logits); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Step(t.Context(), b, logits))
 		all = append(all, logits...)
 	}
 	return all
@@ -78,9 +71,7 @@ func holdCuts(t *testing.T, model string, list []way, how engine.Settings) {
 	t.Helper()
 	one := host(t)
 	want := logitsOf(t, one, testdata+model, how)
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, one.Close())
 	for _, w := range list {
 		for i, o := range []func(rows int) bool{nil, always,
 			func(rows int) bool { return rows >= 32 }} {
@@ -149,16 +140,11 @@ func TestOps(t *testing.T) {
 // TestProfile: a time for each operation, wherever it ran.
 func TestProfile(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 2}, 1)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
 	b := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
 		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
-	times, err := eng.Measure(t.Context(), b, make([]float32, eng.Spec().Vocab))
-	if err != nil {
-		t.Fatal(err)
-	}
+	times := hosttest.Must(eng.Measure(t.Context(), b, make([]float32, eng.Spec().Vocab)))(t)
 	for _, x := range times {
 		if x.Nanoseconds < 0 || x.Label == "" {
 			t.Errorf("%+v", x)
@@ -201,10 +187,7 @@ func TestRefusals(t *testing.T) {
 		t.Error("a model of other layers: accepted")
 	}
 	two := hosts(t, nil, []int{1, 2})
-	r, err := two.Alloc(10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(two.Alloc(10))(t)
 	if err := errors.Join(r.Free(), r.Free()); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What the tests of this folder share. Most of them split over CPU devices, which cuts and moves as
@@ -41,11 +42,7 @@ func planned(ends []int, hosted ...int) multi.Plan {
 // host is a CPU device of one thread.
 func host(t testing.TB) engine.Device {
 	t.Helper()
-	dev, err := cpu.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dev
+	return hosttest.Must(cpu.New(1))(t)
 }
 
 // hosts is a split over CPU devices, as many as there are ends, and one more for the experts. The
@@ -56,10 +53,7 @@ func hosts(t testing.TB, streams func(rows int) bool, ends []int, hosted ...int)
 	for range ends {
 		cards = append(cards, host(t))
 	}
-	dev, err := multi.New(planned(ends, hosted...), cards, host(t), streams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(multi.New(planned(ends, hosted...), cards, host(t), streams))(t)
 	t.Cleanup(func() {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -75,18 +69,13 @@ func always(int) bool { return true }
 func tiny(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
 	return opened(t, dir)
 }
 
 func opened(t testing.TB, dir string) *checkpoint.Checkpoint {
 	t.Helper()
-	ckpt, err := checkpoint.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ckpt := hosttest.Must(checkpoint.Open(dir))(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return ckpt
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A worker that is carried inside the program: this test's own binary, started from memory and from
@@ -20,23 +22,14 @@ import (
 func packed(t testing.TB) (compressed, image []byte) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	if image, err = os.ReadFile(self); err != nil {
 		t.Fatal(err)
 	}
 	var to bytes.Buffer
-	z, err := gzip.NewWriterLevel(&to, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := z.Write(image); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	z := hosttest.Must(gzip.NewWriterLevel(&to, gzip.NoCompression))(t)
+	hosttest.Must(z.Write(image))(t)
+	hosttest.Check(t, z.Close())
 	return to.Bytes(), image
 }
 
@@ -45,11 +38,8 @@ func TestStartEmbedded(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compressed, _ := packed(t)
-	dev, err := StartEmbedded(compressed, []byte("demo"),
-		Options{Program: []string{"", asWorker, "cpu"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(StartEmbedded(compressed, []byte("demo"),
+		Options{Program: []string{"", asWorker, "cpu"}}))(t)
 	running, err := os.Readlink("/proc/" + strconv.Itoa(dev.c.p.os.Pid) + "/exe")
 	if err != nil || !strings.Contains(running, "memfd:ossrun-gpu-worker") {
 		t.Errorf("the worker runs from %s, %v", running, err)
@@ -77,12 +67,8 @@ func gzipped(t testing.TB, text string) []byte {
 	t.Helper()
 	var to bytes.Buffer
 	z := gzip.NewWriter(&to)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(z.Write([]byte(text)))(t)
+	hosttest.Check(t, z.Close())
 	return to.Bytes()
 }
 
@@ -96,16 +82,9 @@ func TestNoLoader(t *testing.T) {
 	elsewhere := bytes.ReplaceAll(image, []byte(loader), []byte(strings.Repeat("/", len(loader)-1)+
 		"x"))
 	var to bytes.Buffer
-	z, err := gzip.NewWriterLevel(&to, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := z.Write(elsewhere); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	z := hosttest.Must(gzip.NewWriterLevel(&to, gzip.NoCompression))(t)
+	hosttest.Must(z.Write(elsewhere))(t)
+	hosttest.Check(t, z.Close())
 	if _, err := StartEmbedded(to.Bytes(), nil, Options{}); err == nil ||
 		!strings.HasPrefix(err.Error(), "GPUs need the C library glibc on this machine") {
 		t.Error(err)
@@ -120,14 +99,8 @@ func TestNoLoader(t *testing.T) {
 func TestWriteProgram(t *testing.T) {
 	_, image := packed(t)
 	folder := filepath.Join(t.TempDir(), "run", "ossrun")
-	path, err := writeProgram(folder, image)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := Options{Program: []string{"", asWorker, "cpu"}}.startAt(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := hosttest.Must(writeProgram(folder, image))(t)
+	dev := hosttest.Must(Options{Program: []string{"", asWorker, "cpu"}}.startAt(path))(t)
 	if err := dev.Close(); err != nil {
 		t.Error(err)
 	}
@@ -135,15 +108,9 @@ func TestWriteProgram(t *testing.T) {
 		func() error { return os.WriteFile(path, []byte("#!/bin/sh\nexit 1\n"), 0o700) },
 		func() error { return os.Chmod(path, 0o400) },
 	} {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := writeProgram(folder, image); err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Remove(path))
+		hosttest.Must(writeProgram(folder, image))(t)
+		hosttest.Check(t, spoil())
 		again, err := writeProgram(folder, image)
 		if err != nil || again != path {
 			t.Fatalf("%s, %v", again, err)
@@ -157,9 +124,7 @@ func TestWriteProgram(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Error(info, err)
 	}
-	if err := os.Chmod(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Chmod(folder, 0o777))
 	if _, err := writeProgram(folder, image); err == nil {
 		t.Error("a folder that others write to is used")
 	}
@@ -167,16 +132,12 @@ func TestWriteProgram(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 	link := filepath.Join(t.TempDir(), "ossrun")
-	if err := errors.Join(os.Chmod(folder, 0o700), os.Symlink(folder, link)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, errors.Join(os.Chmod(folder, 0o700), os.Symlink(folder, link)))
 	if _, err := writeProgram(link, image); err == nil {
 		t.Error("a program is written behind a link")
 	}
 	if os.Getuid() == 0 {
-		if err := os.Chown(folder, 12345, 12345); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, os.Chown(folder, 12345, 12345))
 		if _, err := writeProgram(folder, image); err == nil {
 			t.Error("a program is written into another user's folder")
 		}

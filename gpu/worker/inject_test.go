@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // A worker that goes wrong at its nth answer, and a parent that does at its nth request.
@@ -133,15 +134,10 @@ func TestCrookedWorker(t *testing.T) {
 // TestSharedMemory: a worker maps what its parent made and nothing else.
 func TestSharedMemory(t *testing.T) {
 	s, file, err := newShared(4096)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer file.Close()
 	defer s.close()
-	again, err := openShared(file, slotsBytes+4096)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := hosttest.Must(openShared(file, slotsBytes+4096))(t)
 	s.slot(7)[5] = 'x'
 	if again.slot(7)[5] != 'x' || again.slot(6)[5] == 'x' {
 		t.Error("not the same memory")
@@ -156,13 +152,9 @@ func TestSharedMemory(t *testing.T) {
 		t.Error("shared memory shrinks under its users")
 	}
 	loose, err := os.Create(filepath.Join(t.TempDir(), "memory"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	defer loose.Close()
-	if err := loose.Truncate(slotsBytes + 4096); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, loose.Truncate(slotsBytes+4096))
 	for what, err := range map[string]error{
 		"too short":      second(openShared(file, 4096)),
 		"too long":       second(openShared(file, slotsBytes+logitsBytes+1)),
@@ -218,12 +210,8 @@ func TestCrookedParent(t *testing.T) {
 		message{kind: test, text: []byte(`{}`)}, message{kind: done}, message{kind: failed},
 		message{kind: proceed}, message{kind: part})
 	ckpt, adapter := tiny(t), filepath.Join(t.TempDir(), "style")
-	if err := modeltest.NewAdapter(ckpt.Spec, "q_proj.weight").Write(adapter); err != nil {
-		t.Fatal(err)
-	}
-	if err := ckpt.Adapt([]lora.Ref{{Name: "style", Path: adapter, Scale: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.NewAdapter(ckpt.Spec, "q_proj.weight").Write(adapter))
+	hosttest.Check(t, ckpt.Adapt([]lora.Ref{{Name: "style", Path: adapter, Scale: 1}}))
 	good := loadText{Path: ckpt.Path, Lora: ckpt.Lora, AdapterIDs: ckpt.AdapterIDs,
 		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: small}
 	for what, change := range map[string]func(*loadText){
@@ -243,9 +231,7 @@ func TestCrookedParent(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := s.answer(jsonMessage(t, load, good)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(s.answer(jsonMessage(t, load, good)))(t)
 	refused(*jsonMessage(t, load, good), message{kind: step},
 		message{kind: step, shared: slotBytes}, message{kind: measure},
 		message{kind: tap, text: []byte(`{"Name":"final","Rows":1}`)}, message{kind: tap,
@@ -264,10 +250,7 @@ func TestCrookedParent(t *testing.T) {
 
 func jsonMessage(t testing.TB, k kind, v any) *message {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(json.Marshal(v))(t)
 	return &message{kind: k, text: text}
 }
 
@@ -285,18 +268,13 @@ func (a *agreeable) Write(p []byte) (int, error) {
 func crookedServer(t testing.TB) *server {
 	t.Helper()
 	sh, file, err := newShared(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(sh.close(), file.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	local, err := opener("cpu")(engine.Settings{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := hosttest.Must(opener("cpu")(engine.Settings{}, nil))(t)
 	return &server{id: ThisBuild(), memory: file, shared: sh, local: local, socket: &agreeable{},
 		open: func(engine.Settings, func(string)) (Local, error) { return nil, unix.ENODEV }}
 }
@@ -319,9 +297,7 @@ func FuzzServer(f *testing.F) {
 			return // a path of the fuzzer's is nobody's, and it counts far
 		}
 		if s.eng == nil {
-			if _, err := s.answer(good); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(s.answer(good))(t)
 		}
 		copy(s.shared.slot(0), text)
 		if a, err := s.answer(&m); err == nil && a == nil && m.kind != advance {

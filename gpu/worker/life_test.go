@@ -35,13 +35,8 @@ func tinyOf(t testing.TB, layers int) *checkpoint.Checkpoint {
 	dir := filepath.Join(t.TempDir(), "tiny")
 	spec := modeltest.Tiny()
 	spec.Layers = layers
-	if err := modeltest.New(spec, 1).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	ckpt, err := checkpoint.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, modeltest.New(spec, 1).Write(dir))
+	ckpt := hosttest.Must(checkpoint.Open(dir))(t)
 	t.Cleanup(func() { ckpt.Close() })
 	return ckpt
 }
@@ -59,10 +54,7 @@ var small = engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}
 func loadedOn(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint,
 	s engine.Settings) engine.Engine {
 	t.Helper()
-	eng, err := b.Load(t.Context(), ckpt, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(b.Load(t.Context(), ckpt, s, nil))(t)
 	t.Cleanup(func() {
 		if err := eng.Close(); err != nil {
 			t.Error(err)
@@ -90,10 +82,7 @@ func life(ctx context.Context, b engine.Backend, ckpt *checkpoint.Checkpoint) (l
 // process does; the end of a context ends the load, and another one goes well.
 func TestLoad(t *testing.T) {
 	ckpt := tiny(t)
-	dev, err := cpu.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(cpu.New(1))(t)
 	want, err := life(t.Context(), engine.On(dev), ckpt)
 	if err = errors.Join(err, dev.Close()); err != nil {
 		t.Fatal(err)
@@ -130,28 +119,18 @@ func TestLoad(t *testing.T) {
 func TestFileThatWentAway(t *testing.T) {
 	ckpt, b := tiny(t), opened(t, "cpu", Options{})
 	path := filepath.Join(ckpt.Path, "model.safetensors")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(path+".new", data, 0o600),
-		os.Rename(path+".new", path)); err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))(t)
+	hosttest.Check(t, errors.Join(os.WriteFile(path+".new", data, 0o600),
+		os.Rename(path+".new", path)))
 	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil ||
 		!strings.Contains(err.Error(), "have changed since they were opened") {
 		t.Error(err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, os.Remove(path))
 	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil || errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
-	made, err := checkpoint.Synthetic(modeltest.Tiny(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := hosttest.Must(checkpoint.Synthetic(modeltest.Tiny(), 1))(t)
 	defer made.Close()
 	if _, err := b.Load(t.Context(), made, small, nil); err == nil ||
 		!strings.Contains(err.Error(), "is not a file") {
@@ -161,10 +140,7 @@ func TestFileThatWentAway(t *testing.T) {
 
 // TestDemo: the embedded demo is in the worker's program as well.
 func TestDemo(t *testing.T) {
-	demo, err := checkpoint.OpenDemo()
-	if err != nil {
-		t.Fatal(err)
-	}
+	demo := hosttest.Must(checkpoint.OpenDemo())(t)
 	defer demo.Close()
 	eng := loadedOn(t, opened(t, "cpu", Options{}), demo, small)
 	if err := eng.Step(t.Context(), rows(0, 15, 16), make([]float32, demo.Spec.Vocab)); err != nil {
@@ -250,9 +226,7 @@ func TestFaultsOfSteps(t *testing.T) {
 			dev.c.deadlines.Step = time.Minute
 		}
 		eng, err := dev.Load(t.Context(), ckpt, small, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 		logits := make([]float32, ckpt.Spec.Vocab)
 		err = eng.Step(t.Context(), rows(0, token), logits)
 		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), want) {
@@ -286,9 +260,7 @@ func TestErrorOfAStep(t *testing.T) {
 	ckpt := tiny(t)
 	dev := opened(t, "faulty", Options{})
 	eng, err := dev.Load(t.Context(), ckpt, small, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, err)
 	logits := make([]float32, ckpt.Spec.Vocab)
 	err = eng.Step(t.Context(), rows(0, 5), logits)
 	var e *driver.Error
@@ -305,9 +277,7 @@ func TestErrorOfAStep(t *testing.T) {
 // TestKilled: kill -9, while nothing runs, is seen at once.
 func TestKilled(t *testing.T) {
 	dev := opened(t, "cpu", Options{})
-	if err := syscall.Kill(dev.c.p.os.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, syscall.Kill(dev.c.p.os.Pid, syscall.SIGKILL))
 	<-dev.c.p.ended
 	if _, err := dev.Room(modeltest.Tiny(), small); err == nil ||
 		err.Error() != "the GPU worker ended: signal: killed" {
@@ -319,9 +289,7 @@ func TestKilled(t *testing.T) {
 func TestSignalsForTheParent(t *testing.T) {
 	dev := opened(t, "cpu", Options{})
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if err := syscall.Kill(dev.c.p.os.Pid, s); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, syscall.Kill(dev.c.p.os.Pid, s))
 	}
 	if _, free := dev.Memory(); free == 0 {
 		t.Error("the worker is gone")
@@ -334,10 +302,7 @@ func TestSignalsForTheParent(t *testing.T) {
 // TestClosedInUse: a backend is not closed under its model, and a model is closed once.
 func TestClosedInUse(t *testing.T) {
 	b := opened(t, "cpu", Options{})
-	eng, err := b.Load(t.Context(), tiny(t), small, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(b.Load(t.Context(), tiny(t), small, nil))(t)
 	if b.Close() == nil {
 		t.Error("closed with a model in use")
 	}
@@ -358,18 +323,10 @@ func TestClosedInUse(t *testing.T) {
 
 // TestParentDies: a worker ends with its parent, though it is busy and hears nothing.
 func TestParentDies(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())(t)
 	parent := exec.Command(self, asParent, "mute")
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := hosttest.Must(parent.StdoutPipe())(t)
+	hosttest.Check(t, parent.Start())
 	lines := bufio.NewScanner(out)
 	pid := 0
 	for pid == 0 && lines.Scan() {
@@ -378,9 +335,7 @@ func TestParentDies(t *testing.T) {
 	if pid == 0 {
 		t.Fatal("no worker was started")
 	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Check(t, parent.Process.Kill())
 	_ = parent.Wait() // killed
 	hosttest.Until(t, "the worker ends", func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Several devices in one worker, and the CPU that computes experts among them.
@@ -31,10 +32,7 @@ type cutAt struct {
 // kind is a worker with that.
 func (c cutAt) kind(t testing.TB, of string) string {
 	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(json.Marshal(c))(t)
 	return "placed:" + of + ":" + string(text)
 }
 
@@ -132,10 +130,7 @@ func TestPlaced(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			x.o.Pages, x.o.MaxNumBatchedTokens = 4, 2
-			here, err := x.cut.open(x.kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			here := hosttest.Must(x.cut.open(x.kind))(t)
 			want, err := stepsOf(t, engine.On(here), ckpt, x.o)
 			if err = errors.Join(err, here.Close()); err != nil {
 				t.Fatal(err)
@@ -195,11 +190,8 @@ func TestPlacedSuite(t *testing.T) {
 		func(string, float64) { taps++ }); err != nil || taps == 0 {
 		t.Errorf("%d taps: %v", taps, err)
 	}
-	eng, err := dev.Load(t.Context(), tinyOf(t, 3),
-		engine.Settings{Pages: 3, MaxNumBatchedTokens: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(dev.Load(t.Context(), tinyOf(t, 3),
+		engine.Settings{Pages: 3, MaxNumBatchedTokens: 1}, nil))(t)
 	want := make([]byte, eng.Cache().Bytes())
 	for i := range want {
 		want[i] = byte(i * i >> 5)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -23,9 +24,7 @@ func TestKilledWhileServing(t *testing.T) {
 			options := engine.Settings{Pages: 16, MaxNumBatchedTokens: 8}
 			dev := opened(t, kind, Options{})
 			eng, err := dev.Load(t.Context(), ckpt, options, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, err)
 			var faults []error
 			s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
 				MaxNumBatchedTokens: 8, MaxNumSeqs: 2, MaxModelLen: 256},
@@ -44,9 +43,7 @@ func TestKilledWhileServing(t *testing.T) {
 				st, err := s.Submit(t.Context(), sched.TokenRequest{Prompt: []int32{5, 6, 7},
 					Params:    p,
 					MaxTokens: tokens})
-				if err != nil {
-					t.Fatal(err)
-				}
+				hosttest.Check(t, err)
 				return st
 			}
 			read := func(st *sched.Stream) (ids []int32) {
@@ -64,9 +61,7 @@ func TestKilledWhileServing(t *testing.T) {
 			if _, more := st.Next(t.Context()); !more {
 				t.Fatal(st.Err())
 			}
-			if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Check(t, syscall.Kill(first, syscall.SIGKILL))
 			read(st)
 			var fault *sched.EngineError
 			if !errors.As(st.Err(), &fault) || !errors.Is(st.Err(), ErrLost) ||

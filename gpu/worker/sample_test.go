@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -19,10 +20,7 @@ import (
 func TestSampleThere(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
-	eng, err := dev.Load(t.Context(), ckpt, small, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(dev.Load(t.Context(), ckpt, small, nil))(t)
 	defer func() {
 		if err := eng.Close(); err != nil {
 			t.Error(err)
@@ -47,9 +45,7 @@ func TestSampleThere(t *testing.T) {
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, err)
 	}
 	before := dev.Traffic()
 	var tokens []int32
@@ -100,10 +96,7 @@ func TestSampleThere(t *testing.T) {
 func TestSampleRefusals(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
-	eng, err := dev.Load(t.Context(), ckpt, small, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := hosttest.Must(dev.Load(t.Context(), ckpt, small, nil))(t)
 	var got [1]engine.SampledToken
 	if err := eng.Wait(got[:]); err == nil {
 		t.Error("nothing was sampled, and it was waited for")
@@ -137,9 +130,7 @@ func TestSampleRefusals(t *testing.T) {
 		}
 	}
 	for range 3 * slots { // batches that nobody chooses from use up no slot
-		if err := eng.Queue(t.Context(), rows(0, 5), nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, eng.Queue(t.Context(), rows(0, 5), nil))
 	}
 	// a read between comes to no harm
 	if err := errors.Join(eng.Sample(one), eng.Cache().Read(0, make([]byte, 4)),

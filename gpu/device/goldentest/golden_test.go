@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // to700 are the prompts but T1's one of 5,000 tokens, which takes as long as all others together.
@@ -56,10 +57,7 @@ const coarsest = "coarsest"
 func hold(t *testing.T, o golden.Options, how device.Options, model string, modes []string) {
 	t.Helper()
 	f := open(t, how.Arch)
-	dev, err := device.Open(f.Driver, how)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := hosttest.Must(device.Open(f.Driver, how))(t)
 	if slices.Equal(modes, []string{coarsest}) {
 		modes = []string{engine.Rounded}
 		if dev.Caps().Has(engine.MX) {
@@ -91,17 +89,11 @@ func open(t *testing.T, arch string) *drivertest.Fake {
 	t.Helper()
 	api, m := driver.HIP, drivertest.Machine{}
 	if digits, nvidia := strings.CutPrefix(arch, "sm_"); nvidia {
-		card, err := strconv.Atoi(digits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		card := hosttest.Must(strconv.Atoi(digits))(t)
 		api, m = driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10,
 			Minor: card % 10, Memory: 64 << 30}
 	}
-	f, err := drivertest.Open(api, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(drivertest.Open(api, m))(t)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
