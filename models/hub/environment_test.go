@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
-	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
@@ -69,9 +68,7 @@ func TestFromEnvironment(t *testing.T) {
 // proxy variables once.
 func TestProxy(t *testing.T) {
 	r := sample(300_000)
-	server := hubtest.New()
-	defer server.Close()
-	server.Add(tune.ID(), r)
+	server := hubWith(t, r)
 	var through atomic.Int64
 	forward := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request,
@@ -124,9 +121,7 @@ func TestProxy(t *testing.T) {
 // the mirror's token, nor the user that the mirror names there.
 func TestMirror(t *testing.T) {
 	r := sample(300_000)
-	server := hubtest.New()
-	defer server.Close()
-	server.Add(tune.ID(), r)
+	server, client, o := serve(t, r)
 	var leaked atomic.Bool
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Header.Get("Authorization") != "" {
@@ -140,10 +135,7 @@ func TestMirror(t *testing.T) {
 		http.Redirect(w, q, planted+q.URL.RequestURI(), http.StatusTemporaryRedirect)
 	}))
 	defer mirror.Close()
-	client := quick(server)
-	defer client.Close()
 	client.Endpoint, client.Token, client.TokenFrom = mirror.URL, "of-the-mirror", "HF_TOKEN"
-	o := hub.Options{Root: t.TempDir(), Repo: tune}
 	hosttest.Must(client.Pull(t.Context(), o))(t)
 	whole(t, o, r)
 	if leaked.Load() || server.Leaked() {

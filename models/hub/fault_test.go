@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -20,14 +19,6 @@ import (
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const shard = "model-00000-of-00001.safetensors"
-	first := func(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
-		return func(r hubtest.Request) hubtest.Fault {
-			if r.Kind == k && r.N == 0 {
-				return f
-			}
-			return hubtest.Fault{}
-		}
-	}
 	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
 		"list 429 with Retry-After": first(hubtest.Info,
 			hubtest.Fault{Status: 429, RetryAfter: "1"}),
@@ -37,14 +28,9 @@ func TestFaults(t *testing.T) {
 		"get 429":            first(hubtest.Get, hubtest.Fault{Status: 429}),
 		"store 503":          first(hubtest.CDN, hubtest.Fault{Status: 503}),
 		"store refuses once": first(hubtest.CDN, hubtest.Fault{Status: 403}),
-		"cut": func(r hubtest.Request) hubtest.Fault {
-			if r.Kind == hubtest.CDN && r.N%2 == 0 {
-				return hubtest.Fault{Cut: 1000 + int64(r.N)*100}
-			}
-			return hubtest.Fault{}
-		},
-		"stalled": first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
-		"slow":    func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
+		"cut":                everySecondCut,
+		"stalled":            first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
+		"slow":               func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
 		"corrupt once": func(r hubtest.Request) hubtest.Fault {
 			return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
 		},
@@ -65,16 +51,11 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := sample(1 << 20)
-			server := hubtest.New()
-			defer server.Close()
-			server.Add(tune.ID(), r)
+			server, client, o := serve(t, r)
 			server.Fault = fault
-			client := quick(server)
-			defer client.Close()
 			if name == "stalled" {
 				client.Stall = 2 * time.Second // more than a busy machine lets a connection wait
 			}
-			o := hub.Options{Root: t.TempDir(), Repo: tune}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			hosttest.Must(client.Pull(ctx, o))(t)
@@ -84,6 +65,24 @@ func TestFaults(t *testing.T) {
 }
 
 type kind = hubtest.Kind
+
+// first is a fault of the first request of a kind.
+func first(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
+	return func(r hubtest.Request) hubtest.Fault {
+		if r.Kind == k && r.N == 0 {
+			return f
+		}
+		return hubtest.Fault{}
+	}
+}
+
+// everySecondCut cuts every second answer of the store, further in each time.
+func everySecondCut(r hubtest.Request) hubtest.Fault {
+	if r.Kind == hubtest.CDN && r.N%2 == 0 {
+		return hubtest.Fault{Cut: 1000 + int64(r.N)*100}
+	}
+	return hubtest.Fault{}
+}
 
 func noRangesCut(r hubtest.Request) hubtest.Fault {
 	if r.Kind != hubtest.CDN {

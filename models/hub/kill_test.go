@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
-	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
@@ -45,9 +44,7 @@ func TestKill(t *testing.T) {
 		kills, size = 50, 4<<30/3 // 2 GB
 	}
 	r := sample(size)
-	server := hubtest.New()
-	defer server.Close()
-	server.Add(tune.ID(), r)
+	server := hubWith(t, r)
 	var total int64
 	for _, name := range fetched {
 		total += r.Files[name].Size

@@ -61,28 +61,15 @@ func readRemote(ctx context.Context, client *hub.Client, r *hubtest.Repo, betwee
 // TestRemote: faults that go away are not seen, and hardly a byte is sent twice.
 func TestRemote(t *testing.T) {
 	t.Parallel()
-	once := func(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
-		return func(r hubtest.Request) hubtest.Fault {
-			if r.Kind == k && r.N == 0 {
-				return f
-			}
-			return hubtest.Fault{}
-		}
-	}
 	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
 		"none":         nil,
-		"store 429":    once(hubtest.CDN, hubtest.Fault{Status: 429, RetryAfter: "1"}),
-		"store 403":    once(hubtest.CDN, hubtest.Fault{Status: 403}),
-		"head 503":     once(hubtest.Head, hubtest.Fault{Status: 503}),
-		"small is cut": once(hubtest.Get, hubtest.Fault{Cut: 10, NoRanges: true}),
-		"stalled":      once(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
-		"wrong length": once(hubtest.Get, hubtest.Fault{NoRanges: true, Length: 7}),
-		"cut": func(r hubtest.Request) hubtest.Fault {
-			if r.Kind == hubtest.CDN && r.N%2 == 0 {
-				return hubtest.Fault{Cut: 1000 + int64(r.N)*100}
-			}
-			return hubtest.Fault{}
-		},
+		"store 429":    first(hubtest.CDN, hubtest.Fault{Status: 429, RetryAfter: "1"}),
+		"store 403":    first(hubtest.CDN, hubtest.Fault{Status: 403}),
+		"head 503":     first(hubtest.Head, hubtest.Fault{Status: 503}),
+		"small is cut": first(hubtest.Get, hubtest.Fault{Cut: 10, NoRanges: true}),
+		"stalled":      first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
+		"wrong length": first(hubtest.Get, hubtest.Fault{NoRanges: true, Length: 7}),
+		"cut":          everySecondCut,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,14 +62,19 @@ func TestMain(m *testing.M) {
 // serve starts a hub with one repository and gives a client for it whose waits are short.
 func serve(t *testing.T, r *hubtest.Repo) (*hubtest.Server, *hub.Client, hub.Options) {
 	t.Helper()
-	server := hubtest.New()
-	server.Add(tune.ID(), r)
+	server := hubWith(t, r)
 	client := quick(server)
-	t.Cleanup(func() {
-		client.Close()
-		server.Close()
-	})
+	t.Cleanup(client.Close)
 	return server, client, hub.Options{Root: t.TempDir(), Repo: tune}
+}
+
+// hubWith is a hub that has the repository, until the test ends.
+func hubWith(t *testing.T, r *hubtest.Repo) *hubtest.Server {
+	t.Helper()
+	server := hubtest.New()
+	t.Cleanup(server.Close)
+	server.Add(tune.ID(), r)
+	return server
 }
 
 func quick(server *hubtest.Server) *hub.Client {

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
-	"github.com/ossrun/ossrun/models/hub/hubtest"
 )
 
 // TestTLSProxy pulls from an https hub that only a proxy reaches, through its CONNECT, with a
@@ -27,9 +26,7 @@ func TestTLSProxy(t *testing.T) {
 	}
 	const name = "example.com" // what httptest's certificate is for
 	r := sample(300_000)
-	server := hubtest.New()
-	defer server.Close()
-	server.Add(tune.ID(), r)
+	server := hubWith(t, r)
 	secure := httptest.NewUnstartedServer(server.Hub.Config.Handler)
 	store := httptest.NewUnstartedServer(server.Store.Config.Handler)
 	for _, s := range []*httptest.Server{secure, store} {
