@@ -115,6 +115,17 @@ func heard(t *testing.T, said chan string, words string) {
 	}
 }
 
+// readCopy is the one copy in a cache, and its bytes, once it has taken over.
+func readCopy(t *testing.T, said chan string, cache string) (file string, content []byte) {
+	t.Helper()
+	heard(t, said, "has 8-bit dense weights now")
+	made, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
+	if len(made) != 1 {
+		t.Fatalf("%q", made)
+	}
+	return made[0], hosttest.Must(os.ReadFile(made[0]))(t)
+}
+
 // A first start answers with the released weights, has the copy made, and answers with it from then
 // on, as a later start does at once. Each turn is that of one of the two types.
 func TestDenseTakenOver(t *testing.T) {
@@ -181,21 +192,15 @@ func TestDenseNoCopy(t *testing.T) {
 	cache := filepath.Join(root, "dense")
 	m, said = denseModels(t, found, "", cache)
 	denseOf(t, m)
-	heard(t, said, "has 8-bit dense weights now")
-	made, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
-	if len(made) != 1 {
-		t.Fatalf("%q", made)
-	}
-	whole := hosttest.Must(os.ReadFile(made[0]))(t)
-	hosttest.Check(t, os.WriteFile(made[0]+".cut", whole[:len(whole)/2], 0o644))
-	hosttest.Check(t, os.Rename(made[0]+".cut", made[0]))
+	made, whole := readCopy(t, said, cache)
+	hosttest.Check(t, os.WriteFile(made+".cut", whole[:len(whole)/2], 0o644))
+	hosttest.Check(t, os.Rename(made+".cut", made))
 	m, said = denseModels(t, found, "", cache)
 	if got := denseOf(t, m); got != engine.DenseBF16 {
 		t.Errorf("with half a copy: %s", got)
 	}
-	heard(t, said, "has 8-bit dense weights now")
-	if now, err := os.ReadFile(made[0]); err != nil || !slices.Equal(now, whole) {
-		t.Errorf("%d bytes, not %d: %v", len(now), len(whole), err)
+	if _, now := readCopy(t, said, cache); !slices.Equal(now, whole) {
+		t.Errorf("%d bytes, not %d", len(now), len(whole))
 	}
 }
 
@@ -207,20 +212,14 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 	found, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
 	m, said := denseModels(t, found, "", cache)
 	denseOf(t, m)
-	heard(t, said, "has 8-bit dense weights now")
+	made, whole := readCopy(t, said, cache)
 	want := answered(t, m)
-	made, _ := filepath.Glob(filepath.Join(cache, "*.q8"))
-	if len(made) != 1 {
-		t.Fatalf("%q", made)
-	}
-	whole := hosttest.Must(os.ReadFile(made[0]))(t)
-	f := hosttest.Must(os.OpenFile(made[0], os.O_WRONLY, 0))(t)
+	f := hosttest.Must(os.OpenFile(made, os.O_WRONLY, 0))(t)
 	hosttest.Must(f.WriteAt([]byte{^whole[1000]}, 1000))(t)
 	hosttest.Check(t, f.Close())
-	heard(t, said, "is made again: "+made[0]+" is damaged in its bytes 0 to")
-	heard(t, said, "has 8-bit dense weights now")
-	if now, err := os.ReadFile(made[0]); err != nil || !slices.Equal(now, whole) {
-		t.Errorf("%d bytes, not %d: %v", len(now), len(whole), err)
+	heard(t, said, "is made again: "+made+" is damaged in its bytes 0 to")
+	if _, now := readCopy(t, said, cache); !slices.Equal(now, whole) {
+		t.Errorf("%d bytes, not %d", len(now), len(whole))
 	}
 	if got := answered(t, m); !slices.Equal(got, want) {
 		t.Error("a turn behind the repair is another")

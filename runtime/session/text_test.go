@@ -5,6 +5,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -31,15 +32,11 @@ func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
 	if err != nil || q.Constraint != nil {
 		t.Fatalf("%v %+v", err, q)
 	}
-	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}); err != nil {
-		t.Fatal(err)
-	}
+	q = hosttest.Must(submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}))(t)
 	if n, whole := legalSoFar(q, `{"a":1}<|return|>`); !whole {
 		t.Errorf("JSON is refused at token %d", n)
 	}
-	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}); err != nil {
-		t.Fatal(err)
-	}
+	q = hosttest.Must(submitted(t, Request{Prompt: []int32{1}, Final: schema.AnyObject()}))(t)
 	for _, id := range token.Get().Encode(nil, `{"a":1}`) {
 		q.Constraint.Accept(id)
 	}

@@ -39,6 +39,16 @@ func smallDisk(t *testing.T) string {
 	return disk
 }
 
+// fill leaves no room on a small disk but that of the file it returns.
+func fill(t *testing.T, disk string) (filler string) {
+	t.Helper()
+	filler = filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	return filler
+}
+
 // Every request is answered, every answer is found again by this process, and the next process
 // finds them all, since what the disk refused is written when it has room again.
 func TestFullDiskUnderTheStore(t *testing.T) {
@@ -72,10 +82,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	if n := store.Refused(); n > 0 {
 		t.Fatalf("%d were refused before the disk was full", n)
 	}
-	filler := filepath.Join(disk, "filler")
-	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
+	filler := fill(t, disk)
 	during := respond(after(before))
 	refused := store.Refused()
 	if refused == 0 {
@@ -122,10 +129,7 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 	}
 	paths := []string{"/v1/responses/" + id("/v1/responses", `{"input":"x"}`),
 		"/v1/conversations/" + id("/v1/conversations", `{}`)}
-	filler := filepath.Join(disk, "filler")
-	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
+	filler := fill(t, disk)
 	for store.Refused() == 0 { // until the log has no page left either
 		porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`)
 	}
@@ -161,7 +165,6 @@ func TestAddingOnAFullDisk(t *testing.T) {
 	}
 	path := "/v1/conversations/" + porttest.Decode(t, porttest.Ask(t, "POST",
 		servers[0]+"/v1/conversations", `{}`).Body)["id"].(string) + "/items"
-	filler := filepath.Join(disk, "filler")
 	acknowledged, refused := 0, 0
 	add := func(i int) {
 		t.Helper()
@@ -177,9 +180,7 @@ func TestAddingOnAFullDisk(t *testing.T) {
 	for i := range 10 {
 		add(i)
 	}
-	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
+	filler := fill(t, disk)
 	for i := range 10 {
 		add(i)
 	}
