@@ -22,8 +22,10 @@ func TestFaults(t *testing.T) {
 	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
 		"list 429 with Retry-After": first(hubtest.Info,
 			hubtest.Fault{Status: 429, RetryAfter: "1"}),
-		"list 503":           first(hubtest.Info, hubtest.Fault{Status: 503}),
-		"list without sizes": func(hubtest.Request) hubtest.Fault { return hubtest.Fault{BareList: true} },
+		"list 503": first(hubtest.Info, hubtest.Fault{Status: 503}),
+		"list without sizes": func(hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{BareList: true}
+		},
 		"head 500":           first(hubtest.Head, hubtest.Fault{Status: 500}),
 		"get 429":            first(hubtest.Get, hubtest.Fault{Status: 429}),
 		"store 503":          first(hubtest.CDN, hubtest.Fault{Status: 503}),
