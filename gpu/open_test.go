@@ -102,9 +102,7 @@ func TestRoom(t *testing.T) {
 					t.Errorf("%+v, %v", room, err)
 				}
 			}
-			if err := b.Close(); err != nil {
-				t.Error(err)
-			}
+			hosttest.Check(t, b.Close())
 		})
 	}
 }

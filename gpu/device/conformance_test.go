@@ -8,6 +8,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The suite that every Device passes, with the real kernels run by emulation.
@@ -69,9 +70,7 @@ func TestUnits(t *testing.T) {
 			dev, _ := open(t, api)
 			for _, check := range enginetest.Units(dev, engine.Settings{}, testdata+"units") {
 				t.Run(check.Name, func(t *testing.T) {
-					if err := check.Run(t.Context()); err != nil {
-						t.Error(err)
-					}
+					hosttest.Check(t, check.Run(t.Context()))
 				})
 			}
 		})
@@ -99,9 +98,7 @@ func TestPrograms(t *testing.T) {
 		}
 		ran++
 		t.Run(check.Name, func(t *testing.T) {
-			if err := check.Run(t.Context()); err != nil {
-				t.Error(err)
-			}
+			hosttest.Check(t, check.Run(t.Context()))
 		})
 	}
 	if ran != len(quick) {
@@ -117,9 +114,7 @@ func TestProgramsFP8(t *testing.T) {
 		Tolerance: betweenKernels}) {
 		if check.Name == quick[0] || check.Name == quick[3] {
 			t.Run(check.Name, func(t *testing.T) {
-				if err := check.Run(t.Context()); err != nil {
-					t.Error(err)
-				}
+				hosttest.Check(t, check.Run(t.Context()))
 			})
 		}
 	}
@@ -145,9 +140,7 @@ func TestProgramsLong(t *testing.T) {
 				Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {
 				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
-					if err := check.Run(t.Context()); err != nil {
-						t.Error(err)
-					}
+					hosttest.Check(t, check.Run(t.Context()))
 				})
 			}
 		}

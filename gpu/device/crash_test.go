@@ -43,7 +43,5 @@ func TestCrashedVariant(t *testing.T) {
 	}
 	dev := hosttest.Must(Open(f.Driver, Options{Arch: "sm_90"}))(t)
 	r := hosttest.Must(dev.Alloc(1))(t)
-	if err := errors.Join(r.Free(), dev.Close(), f.Close()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(r.Free(), dev.Close(), f.Close()))
 }

@@ -174,9 +174,7 @@ func TestProfile(t *testing.T) {
 		f.Calls("cuLaunchKernel") != launches {
 		t.Errorf("a whole step launches kernels one by one, %v", err)
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestStepCalls: a step is a copy in, a graph and a copy out, however many operations it has.
@@ -194,9 +192,7 @@ func TestStepCalls(t *testing.T) {
 		want) {
 		t.Errorf("%v, not %v", calls, want)
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestFewLogits: a step of many rows that may ask for few logits takes room for those alone, and
@@ -221,7 +217,5 @@ func TestFewLogits(t *testing.T) {
 	if err := eng.Queue(t.Context(), two, nil); err == nil {
 		t.Error("two rows of logits to sample from: accepted")
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }

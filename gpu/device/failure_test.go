@@ -136,9 +136,7 @@ func TestGoesOn(t *testing.T) {
 			t.Errorf("after %s: %v, the same logits: %v", name, err, slices.Equal(want, got))
 		}
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestMemoryFull: a card too small says so, by its name, and keeps nothing.

@@ -18,8 +18,8 @@ func TestBandwidth(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 32 << 20})
 	hosttest.Check(t, err)
-	defer f.Close()
 	dev := hosttest.Must(Open(f.Driver, Options{}))(t)
+	defer closeAll(t, dev, f)
 	rate, err := dev.Bandwidth()
 	if err != nil || rate <= 0 {
 		t.Errorf("%v, %v", rate, err)
@@ -29,12 +29,6 @@ func TestBandwidth(t *testing.T) {
 		!strings.Contains(err.Error(), "measure the bandwidth: cuMemcpyDtoDAsync_v2") {
 		t.Errorf("%v", err)
 	}
-	if err := dev.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := f.Leaks(); left != "" {
-		t.Error(left)
-	}
 }
 
 // TestWhole: every point is run or says why not, on a card with room for some of them.
@@ -42,8 +36,8 @@ func TestWhole(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake", Major: 9,
 		Memory: 8 << 20})
 	hosttest.Check(t, err)
-	defer f.Close()
 	dev := hosttest.Must(Open(f.Driver, Options{}))(t)
+	defer closeAll(t, dev, f)
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
 	ckpt := hosttest.Must(checkpoint.Synthetic(spec, 1))(t)
@@ -61,12 +55,6 @@ func TestWhole(t *testing.T) {
 	}
 	if len(got) != len(points) || got[3].Skipped != "its KV cache does not fit" {
 		t.Errorf("%+v", got)
-	}
-	if err := dev.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := f.Leaks(); left != "" {
-		t.Error(left)
 	}
 	if points := Points(); len(points) != 11 {
 		t.Errorf("%d points", len(points))

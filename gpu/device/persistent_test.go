@@ -199,6 +199,7 @@ func TestPersistentFailures(t *testing.T) {
 	ckpt := tiny(t)
 	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor",
 		"cuLaunchCooperativeKernel"} {
+		t.Log(call)
 		f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
 		dev := hosttest.Must(Open(f.Driver, Options{DecodeKernel: DecodePersistent}))(t)
 		f.FailCall(call, 1, 2)
@@ -212,13 +213,7 @@ func TestPersistentFailures(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), call) {
 			t.Errorf("%s fails: %v", call, err)
 		}
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-		if left := f.Leaks(); left != "" {
-			t.Errorf("%s fails, not given back: %s", call, left)
-		}
-		f.Close()
+		closeAll(t, dev, f)
 	}
 }
 

@@ -41,18 +41,22 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *drivertest.Fak
 	}
 	f := hosttest.Must(drivertest.Open(api, m))(t)
 	dev := hosttest.Must(Open(f.Driver, o))(t)
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-		if left := f.Leaks(); left != "" {
-			t.Errorf("not given back: %s", left)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeAll(t, dev, f) })
 	return dev, f
+}
+
+// closeAll closes a device and its fake; what is left of them fails the test.
+func closeAll(t testing.TB, dev *Device, f *drivertest.Fake) {
+	t.Helper()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Errorf("not given back: %s", left)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // smOf is 90 of "sm_90", 0 of an AMD architecture.

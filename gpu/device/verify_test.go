@@ -196,9 +196,7 @@ func TestReopen(t *testing.T) {
 		!strings.Contains(err.Error(), "1 regions and steps in use") {
 		t.Errorf("opened again under a region: %v", err)
 	}
-	if err := errors.Join(r.Free(), c.Close()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(r.Free(), c.Close()))
 }
 
 // TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.

@@ -31,9 +31,7 @@ func each(t *testing.T, m drivertest.Machine, test func(t *testing.T, f *drivert
 			if left := f.Leaks(); left != "" {
 				t.Errorf("not given back: %s", left)
 			}
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
+			hosttest.Check(t, f.Close())
 		})
 	}
 }

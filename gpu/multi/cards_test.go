@@ -194,9 +194,7 @@ func TestCrossings(t *testing.T) {
 	if !slices.Equal(calls, want) {
 		t.Errorf("%v", calls)
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestSmallCards: a model that one card has no room for runs on two, and each holds no more than
@@ -218,9 +216,7 @@ func TestSmallCards(t *testing.T) {
 	}
 	for _, w := range []way{{ends: []int{2, 3}}, {ends: []int{3}, hosted: []int{0, 1, 2}}} {
 		t.Run(w.String(), func(t *testing.T) {
-			if _, err := run(t, overCards(t, f, false, nil, w), ckpt, o); err != nil {
-				t.Error(err)
-			}
+			hosttest.Must(run(t, overCards(t, f, false, nil, w), ckpt, o))(t)
 		})
 	}
 }
@@ -318,7 +314,5 @@ func TestGoesOn(t *testing.T) {
 			t.Errorf("after %s: %v, the same logits: %v", name, err, slices.Equal(want, got))
 		}
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }

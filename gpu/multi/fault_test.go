@@ -98,9 +98,7 @@ func TestCardIsLost(t *testing.T) {
 				make([]float32, eng.Spec().Vocab)); !errors.Is(err, driver.ErrLost) {
 				t.Error(err)
 			}
-			if err := eng.Close(); err != nil {
-				t.Error(err)
-			}
+			hosttest.Check(t, eng.Close())
 		})
 	}
 }

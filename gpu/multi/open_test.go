@@ -245,9 +245,7 @@ func TestPlanIsSaid(t *testing.T) {
 			t.Errorf("%v, %d hosts are open", err, h.open)
 		}
 	}
-	if err := errors.Join(region.Free(), taken.Close()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(region.Free(), taken.Close()))
 }
 
 // TestStreaming: experts of the CPU's are streamed to the card from the step on for which that is
@@ -303,9 +301,7 @@ func TestRates(t *testing.T) {
 	if r := ReadRate(c); r != 0 {
 		t.Errorf("the memory of a host that is none reads %v", r)
 	}
-	if err := errors.Join(c.Close(), host.Close()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(c.Close(), host.Close()))
 }
 
 type wrongCard struct{}

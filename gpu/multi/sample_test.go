@@ -93,9 +93,7 @@ func TestSampling(t *testing.T) {
 		!slices.EqualFunc(again, got, slices.Equal) {
 		t.Errorf("after failures: %v, %v", again, err)
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestQueueNeedsASample: the calls out of their order.

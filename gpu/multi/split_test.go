@@ -94,9 +94,7 @@ func TestConformance(t *testing.T) {
 		for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev),
 			Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
 			t.Run(kv+"/"+check.Name, func(t *testing.T) {
-				if err := check.Run(t.Context()); err != nil {
-					t.Error(err)
-				}
+				hosttest.Check(t, check.Run(t.Context()))
 			})
 		}
 	}
@@ -150,9 +148,7 @@ func TestProfile(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
 
 // TestRefusals: plans and models that do not fit each other.
@@ -188,7 +184,5 @@ func TestRefusals(t *testing.T) {
 	}
 	two := hosts(t, nil, []int{1, 2})
 	r := hosttest.Must(two.Alloc(10))(t)
-	if err := errors.Join(r.Free(), r.Free()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(r.Free(), r.Free()))
 }

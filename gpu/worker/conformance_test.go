@@ -8,6 +8,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // The suite that every Backend passes, through a worker: with the CPU inside all of it, with a GPU
@@ -27,9 +28,7 @@ func TestPrograms(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+check.Name, func(t *testing.T) {
-				if err := check.Run(t.Context()); err != nil {
-					t.Error(err)
-				}
+				hosttest.Check(t, check.Run(t.Context()))
 			})
 		}
 	}
@@ -49,9 +48,7 @@ func TestProgramsFP8(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+check.Name, func(t *testing.T) {
-				if err := check.Run(t.Context()); err != nil {
-					t.Error(err)
-				}
+				hosttest.Check(t, check.Run(t.Context()))
 			})
 		}
 	}

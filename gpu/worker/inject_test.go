@@ -183,9 +183,7 @@ func TestFewLogits(t *testing.T) {
 	if err := eng.Step(t.Context(), b, logits); err == nil {
 		t.Error("no room is enough")
 	}
-	if err := eng.Step(t.Context(), rows(0, 15), logits); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), rows(0, 15), logits))
 }
 
 // TestCrookedParent: requests that no honest parent sends are refused, and the worker goes on.
@@ -243,9 +241,7 @@ func TestCrookedParent(t *testing.T) {
 		}
 	}
 	refused(message{kind: writeCache, text: []byte(`{"Bytes":8}`), shared: 4})
-	if _, err := s.answer(&message{kind: goodbye}); err != nil {
-		t.Error(err)
-	}
+	hosttest.Must(s.answer(&message{kind: goodbye}))(t)
 }
 
 func jsonMessage(t testing.TB, k kind, v any) *message {

@@ -143,9 +143,7 @@ func TestDemo(t *testing.T) {
 	demo := hosttest.Must(checkpoint.OpenDemo())(t)
 	defer demo.Close()
 	eng := loadedOn(t, opened(t, "cpu", Options{}), demo, small)
-	if err := eng.Step(t.Context(), rows(0, 15, 16), make([]float32, demo.Spec.Vocab)); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Step(t.Context(), rows(0, 15, 16), make([]float32, demo.Spec.Vocab)))
 }
 
 // TestNoDevice: why there is no device comes through, typed.
@@ -269,9 +267,7 @@ func TestErrorOfAStep(t *testing.T) {
 			"(CUDA_ERROR_ILLEGAL_ADDRESS, 700)" || errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
-	if err := errors.Join(eng.Step(t.Context(), rows(0, 9), logits), eng.Close()); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, errors.Join(eng.Step(t.Context(), rows(0, 9), logits), eng.Close()))
 }
 
 // TestKilled: kill -9, while nothing runs, is seen at once.

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // What crosses the boundary comes out as it went in, and what no honest side sends is refused.
@@ -192,9 +193,7 @@ func TestBounds(t *testing.T) {
 		"sequences below one": func(_ *models.Spec, s *engine.Settings) { s.MaxNumSeqs = -1 },
 	} {
 		m, s := modeltest.Tiny(), engine.Settings{}
-		if err := errors.Join(checkSpec(m), checkSettings(s)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Check(t, errors.Join(checkSpec(m), checkSettings(s)))
 		change(&m, &s)
 		if errors.Join(checkSpec(m), checkSettings(s)) == nil {
 			t.Errorf("%s: accepted", what)
@@ -232,7 +231,5 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%+v is this build", other)
 		}
 	}
-	if err := here.match(here); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, here.match(here))
 }

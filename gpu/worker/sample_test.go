@@ -137,7 +137,5 @@ func TestSampleRefusals(t *testing.T) {
 		eng.Wait(got[:])); err != nil {
 		t.Error(err)
 	}
-	if err := eng.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, eng.Close())
 }
