@@ -314,8 +314,7 @@ func testNorm(r *rig) (float64, error) {
 }
 
 // matrix is a random Linear part.
-func (r *rig) matrix(name string, n, k int, bias bool) (engine.Matrix,
-	func(x []float64, row int) (sum, size float64)) {
+func (r *rig) matrix(name string, n, k int, bias bool) (engine.Matrix, reference) {
 	w, wv := r.weight(name, n, k)
 	m := engine.Matrix{Weight: w}
 	add := make([]float64, n)
@@ -340,7 +339,7 @@ func (r *rig) linear(add bool, sizes ...int) (float64, error) {
 	s := r.p.Spec
 	n := 0
 	var parts []engine.Matrix
-	var refs []func([]float64, int) (float64, float64)
+	var refs []reference
 	for i, size := range sizes {
 		m, ref := r.matrix(fmt.Sprintf("w%d", i), size, s.Hidden, i != 1)
 		parts, refs, n = append(parts, m), append(refs, ref), n+size
@@ -355,13 +354,24 @@ func (r *rig) linear(add bool, sizes ...int) (float64, error) {
 	} else {
 		r.p.Linear("plain", y, x, parts...)
 	}
+	return r.compareSums(y, before, in, wide, sizes, refs)
+}
+
+// reference is what a matrix's row makes of an input, and the size of what is added up.
+type reference = func(x []float64, row int) (sum, size float64)
+
+// compareSums runs the program and compares y with the matrices' references, added to what was
+// there before. The references are given what the device sees of the input.
+func (r *rig) compareSums(y *engine.Buffer, before, in []float32, seen func([]float32) []float64,
+	sizes []int, refs []reference) (float64, error) {
 	got, err := r.after(r.plainBatch(), y, r.rows)
 	if err != nil {
 		return 0, err
 	}
 	var e worst
+	column, hidden := 0, r.p.Spec.Hidden
 	for row := range r.rows {
-		xs, column := wide(in[row*s.Hidden:][:s.Hidden]), row*n
+		xs := seen(in[row*hidden:][:hidden])
 		for i, ref := range refs {
 			for j := range sizes[i] {
 				want, size := ref(xs, j)
@@ -381,12 +391,19 @@ func testUnembed(r *rig) (float64, error) {
 	in := r.normal(len(b.LogitRows) * s.Hidden)
 	x := r.fill("x", engine.PerLogit, s.Hidden, in)
 	r.p.Linear("unembed", r.p.Logits(), x, m)
+	return r.compareLogits(b, in, wide, ref)
+}
+
+// compareLogits runs the program and compares its logits with the reference.
+func (r *rig) compareLogits(b *engine.Batch, in []float32, seen func([]float32) []float64,
+	ref reference) (float64, error) {
 	if err := r.run(b); err != nil {
 		return 0, err
 	}
 	var e worst
+	s := r.p.Spec
 	for i := range b.LogitRows {
-		xs := wide(in[i*s.Hidden:][:s.Hidden])
+		xs := seen(in[i*s.Hidden:][:s.Hidden])
 		for v := range s.Vocab {
 			want, size := ref(xs, v)
 			e.add(r.logits[i*s.Vocab+v], want, size)

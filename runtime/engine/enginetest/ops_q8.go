@@ -3,7 +3,6 @@ package enginetest
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -113,7 +112,7 @@ func testLinearQ8Parts(r *rig) (float64, error) {
 func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 	s, seen, n := r.p.Spec, r.dense8(), 0
 	var parts []engine.Matrix
-	var refs []func([]float64, int) (float64, float64)
+	var refs []reference
 	for i, size := range sizes {
 		m, ref := r.matrixQ8(fmt.Sprintf("w%d", i), size, s.Hidden, true)
 		parts, refs, n = append(parts, m), append(refs, ref), n+size
@@ -127,23 +126,7 @@ func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 		r.set(y, before)
 	}
 	r.p.Dense("dense", y, x, add, parts...)
-	got, err := r.after(r.plainBatch(), y, r.rows)
-	if err != nil {
-		return 0, err
-	}
-	var e worst
-	for row := range r.rows {
-		xs, column := seen(in[row*s.Hidden:][:s.Hidden]), row*n
-		for i, ref := range refs {
-			for j := range sizes[i] {
-				want, size := ref(xs, j)
-				e.add(got[column], want+float64(before[column]), size+
-					math.Abs(float64(before[column])))
-				column++
-			}
-		}
-	}
-	return float64(e), nil
+	return r.compareSums(y, before, in, seen, sizes, refs)
 }
 
 func testUnembedQ8In8(r *rig) (float64, error) {
@@ -157,16 +140,5 @@ func testUnembedQ8(r *rig) (float64, error) {
 	b := r.plainBatch()
 	in := r.quantisable(len(b.LogitRows) * s.Hidden)
 	r.p.Dense("unembed", r.p.Logits(), r.fill("x", engine.PerLogit, s.Hidden, in), false, m)
-	if err := r.run(b); err != nil {
-		return 0, err
-	}
-	var e worst
-	for i := range b.LogitRows {
-		xs := seen(in[i*s.Hidden:][:s.Hidden])
-		for v := range s.Vocab {
-			want, size := ref(xs, v)
-			e.add(r.logits[i*s.Vocab+v], want, size)
-		}
-	}
-	return float64(e), nil
+	return r.compareLogits(b, in, seen, ref)
 }
