@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -188,9 +189,7 @@ func TestTwoStayWhereTheyFit(t *testing.T) {
 	m.want(t, "load a", "load bb")
 	start(t, s, "ccc").Next() // never three: the least recently used goes
 	m.want(t, "load a", "load bb", "close bb", "load ccc")
-	if err := s.close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, s.close())
 }
 
 func TestSwapWaitsForTheTurns(t *testing.T) {
@@ -261,9 +260,7 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 		}
 		m.after(t, time.Minute, "load aa") // the load goes on: the next one will want it
 		gone, leave := context.WithCancel(t.Context())
-		if _, err := s.start(gone, "aa", 0, session.Request{}); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(s.start(gone, "aa", 0, session.Request{}))(t)
 		leave() // and never calls Next
 		m.after(t, 2*time.Hour, "load aa", "cut aa", "close aa")
 		if s.size() != 0 {

@@ -112,9 +112,7 @@ func TestFaultRestartsTheEngine(t *testing.T) {
 	if !errors.Is(err, sched.ErrClosed) {
 		t.Errorf("a broken device's model still takes turns: %v, %v", err, failed.Done.Err)
 	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, m.Close())
 }
 
 // With pages in 8 bits the model answers, a prefix is reused, and a context takes fewer bytes.

@@ -105,9 +105,7 @@ func TestSchemaStore(t *testing.T) {
 	hosttest.Check(t, os.WriteFile(list, in.Bytes(), 0o600))
 	out, err := exec.Command(python, "testdata/verify_walks.py", list).CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Error(err)
-	}
+	hosttest.Check(t, err)
 }
 
 func duration(line string) time.Duration {
