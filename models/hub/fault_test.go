@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 		"store refuses once": first(hubtest.CDN, hubtest.Fault{Status: 403}),
 		"cut":                everySecondCut,
 		"stalled":            first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
-		"slow":               func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
+		"slow":               func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
 		"corrupt once": func(r hubtest.Request) hubtest.Fault {
 			return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
 		},
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 		"no ranges": func(r hubtest.Request) hubtest.Fault {
 			return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN}
 		},
-		"no ranges, cut":  func(r hubtest.Request) hubtest.Fault { return noRangesCut(r) },
+		"no ranges, cut":  noRangesCut,
 		"total lies once": first(hubtest.CDN, hubtest.Fault{Total: 5}),
 		"length lies once": first(hubtest.CDN,
 			hubtest.Fault{NoRanges: true, Length: 1 << 40}),
