@@ -32,7 +32,9 @@ func TestFaults(t *testing.T) {
 		"store refuses once": first(hubtest.CDN, hubtest.Fault{Status: 403}),
 		"cut":                everySecondCut,
 		"stalled":            first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
-		"slow":               func(hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
+		"slow": func(hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{Rate: 2 << 20}
+		},
 		"corrupt once": func(r hubtest.Request) hubtest.Fault {
 			return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
 		},
