@@ -57,10 +57,9 @@ func Text(ctx context.Context, document []byte) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, mostTime,
-		fmt.Errorf("the PDF document took longer than %v to read", mostTime))
-	defer cancel()
-	text, err := read(ctx, document)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	text, err := read(ctx, cancel, document)
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -72,7 +71,11 @@ func Text(ctx context.Context, document []byte) (string, error) {
 	return text, nil
 }
 
-func read(ctx context.Context, document []byte) (_ string, err error) {
+var initPDFium = webassembly.Init // tests replace it
+
+// read cancels ctx when the document takes too long; PDFium's compilation does not count.
+func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) (_ string,
+	err error) {
 	defer func() { // a copy that was stopped in the middle
 		if x := recover(); x != nil {
 			err = fmt.Errorf("the reader stopped: %v", x)
@@ -84,7 +87,7 @@ func read(ctx context.Context, document []byte) (_ string, err error) {
 		cache = wazero.NewCompilationCache()
 	}
 	defer cache.Close(context.WithoutCancel(ctx))
-	pool, err := webassembly.Init(webassembly.Config{
+	pool, err := initPDFium(webassembly.Config{
 		Context: experimental.WithCompilationWorkers(ctx, 2), MaxTotal: 1,
 		RuntimeConfig: wazero.NewRuntimeConfig().WithCompilationCache(cache).
 			WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
@@ -96,6 +99,9 @@ func read(ctx context.Context, document []byte) (_ string, err error) {
 		return "", err
 	}
 	defer pool.Close()
+	defer time.AfterFunc(mostTime, func() {
+		cancel(fmt.Errorf("the PDF document took longer than %v to read", mostTime))
+	}).Stop()
 	reader, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
 		return "", err
@@ -129,8 +135,7 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 	if err != nil {
 		return "", err
 	}
-	count, err := reader.FPDF_GetPageCount(
-		&requests.FPDF_GetPageCount{Document: opened.Document})
+	count, err := reader.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: opened.Document})
 	if err != nil {
 		return "", err
 	}

@@ -7,8 +7,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/webassembly"
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
@@ -88,6 +91,58 @@ func TestCancelled(t *testing.T) {
 	}
 	if _, err := Text(t.Context(), pdftest.Document("x")); err != nil {
 		t.Errorf("the next document: %v", err)
+	}
+}
+
+// hung is a PDFium that is initialised and never reads.
+type hung struct{ pdfium.Pool }
+
+func (hung) Close() error { return nil }
+func (hung) GetInstanceWithContext(ctx context.Context) (pdfium.Pdfium, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Compiling PDFium for an hour costs a document nothing of its time, which begins after it. The
+// caller's context ends both.
+func TestTimeBeginsAfterTheInitialisation(t *testing.T) {
+	defer func(before func(webassembly.Config) (pdfium.Pool, error)) {
+		initPDFium = before
+	}(initPDFium)
+	for name, c := range map[string]struct {
+		patience, took time.Duration // of the caller, of the document
+		pool           func(webassembly.Config) (pdfium.Pool, error)
+		fault          string
+	}{
+		"reads": {2 * time.Hour, time.Hour, initPDFium, ""},
+		"hangs": {2 * time.Hour, time.Hour + mostTime,
+			func(webassembly.Config) (pdfium.Pool, error) { return hung{}, nil },
+			"the PDF document took longer than 30s to read"},
+		"is not awaited": {time.Minute, time.Minute, initPDFium, "context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				initPDFium = func(config webassembly.Config) (pdfium.Pool, error) {
+					select {
+					case <-time.After(time.Hour):
+						return c.pool(config)
+					case <-config.Context.Done():
+						return nil, config.Context.Err()
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), c.patience)
+				defer cancel()
+				began := time.Now()
+				text, err := Text(ctx, pdftest.Document("x"))
+				if took := time.Since(began); took != c.took {
+					t.Errorf("it took %v, not %v", took, c.took)
+				}
+				if c.fault == "" && (err != nil || text != "[page 1]\nx") ||
+					c.fault != "" && (err == nil || err.Error() != c.fault) {
+					t.Errorf("%q, %v", text, err)
+				}
+			})
+		})
 	}
 }
 
