@@ -16,12 +16,10 @@ import (
 func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, one := range t.tools {
-		if t.permits(one) {
-			d := one.description
-			d.Name = one.name
-			list = append(list, d)
-		}
+	for _, one := range t.permitted(t.tools) {
+		d := one.description
+		d.Name = one.name
+		list = append(list, d)
 	}
 	return list
 }
@@ -53,7 +51,11 @@ func (t *Tool) Trusted() bool {
 	})
 }
 
-func (t *Tool) permits(one *tool) bool { return t.only == nil || slices.Contains(t.only, one.name) }
+func (t *Tool) permitted(list []*tool) []*tool {
+	return slices.DeleteFunc(slices.Clone(list), func(one *tool) bool {
+		return t.only != nil && !slices.Contains(t.only, one.name)
+	})
+}
 
 // apart names servers by their addresses that say of themselves the name that another has: one of
 // the configuration, or one that came first.

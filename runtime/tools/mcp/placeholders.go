@@ -19,22 +19,16 @@ import (
 )
 
 // Strings are matched so that what is in them is left alone.
+const quoted = `("(?:[^"\\]|\\.)*")`
+
 var (
-	comments = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)`)
-	commas   = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,\s*[\]}]`)
+	comments = regexp.MustCompile(quoted + `|//[^\n]*|(?s:/\*.*?\*/)`)
+	commas   = regexp.MustCompile(quoted + `|,(\s*[\]}])`)
 )
 
 // withoutComments is a text of JSON without comments and without commas behind the last member.
 func withoutComments(text []byte) []byte {
-	text = comments.ReplaceAllFunc(text, func(b []byte) []byte {
-		if b[0] == '/' {
-			return []byte(" ")
-		}
-		return b
-	})
-	return commas.ReplaceAllFunc(text, func(b []byte) []byte {
-		return bytes.TrimPrefix(b, []byte(","))
-	})
+	return commas.ReplaceAll(comments.ReplaceAll(text, []byte("$1 ")), []byte("$1$2"))
 }
 
 // place is where a value is put in: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and $NAME

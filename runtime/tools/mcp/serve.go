@@ -6,6 +6,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,10 +147,7 @@ func (m *hosted) close() {
 // Stdio serves one client over its pipes, until it leaves or ctx ends.
 func (h *Host) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: noClose{out}})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+	return cmp.Or(ctx.Err(), err)
 }
 
 type noClose struct{ io.Writer }

@@ -92,10 +92,8 @@ func (t *Tool) chooseLazy() {
 		return
 	}
 	var all []harmony.ToolDescription
-	for _, one := range t.tools {
-		if t.permits(one) {
-			all = append(all, one.description)
-		}
+	for _, one := range t.permitted(t.tools) {
+		all = append(all, one.description)
 	}
 	context := t.servers.o.Context()
 	n, _ := tokens(all) // each can be shown
@@ -126,10 +124,9 @@ func (t *Tool) renew() {
 		ctx, cancel := context.WithTimeout(context.Background(), relisting)
 		list, err := listTools(ctx, c)
 		cancel()
-		if err != nil {
-			continue
+		if err == nil {
+			t.replace(from, list)
 		}
-		t.replace(from, list)
 	}
 }
 
@@ -179,8 +176,8 @@ func (t *Tool) Offer(r *session.Request) {
 			return f.Name == name
 		})
 	}
-	for _, one := range list {
-		if t.permits(one) && !taken(one.description.Name) {
+	for _, one := range t.permitted(list) {
+		if !taken(one.description.Name) {
 			r.Functions = append(r.Functions, one.description)
 			t.offered[one.description.Name] = one
 		}
@@ -195,10 +192,7 @@ func (t *Tool) Offer(r *session.Request) {
 func (t *Tool) directory() harmony.ToolDescription {
 	var text strings.Builder
 	text.WriteString("Makes one of these functions callable and shows its parameters:")
-	for _, one := range t.tools {
-		if !t.permits(one) {
-			continue
-		}
+	for _, one := range t.permitted(t.tools) {
 		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
 		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, cut(line, 80, "..."))
 	}
@@ -275,9 +269,8 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	_ = json.Unmarshal([]byte(arguments), &asked) // without a name no tool is found
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, one := range t.tools {
-		if !t.permits(one) ||
-			one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
+	for _, one := range t.permitted(t.tools) {
+		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
 			continue
 		}
 		if !slices.Contains(t.described, one) {

@@ -154,7 +154,7 @@ func newLines(r io.Reader) *bufio.Scanner {
 }
 
 // notNumbers are the numbers that JSON does not have, and strings, which are left alone.
-var notNumbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b`)
+var notNumbers = regexp.MustCompile(quoted + `|-?\b(?:NaN|Infinity)\b`)
 
 // objectsIn are the objects of a line that may be messages, those of a batch each.
 func objectsIn(line []byte) (list []json.RawMessage) {
