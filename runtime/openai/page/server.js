@@ -18,12 +18,14 @@ const later = (seconds, signal) => new Promise((go, fail) => {
 });
 
 async function ask(path, init = {}) {
-  for (;;) {
+  for (let healthy = 0; ;) {
     const headers = { "Content-Type": "application/json" };
     if (key) headers.Authorization = "Bearer " + key;
     const r = await fetch(path, { ...init, headers });
     if (r.status === 401) await unlock();
-    else if (r.status !== 503 || !(await loads(init.signal))) return r;
+    else if (r.status !== 503) return r;
+    // The model may have loaded after this answer, so a healthy server is asked once more.
+    else if (!(await loads(init.signal)) && ++healthy > 1) return r;
   }
 }
 // loads tells whether the server loads its model, after waiting for it a while.

@@ -352,6 +352,16 @@ def test_a_message_waits_for_the_model(page):
     page.wrong[:] = [w for w in page.wrong if "503" not in w]
 
 
+def test_a_model_that_has_loaded_since_is_asked_again(page):
+    """The model loads between a 503 and the look at the server's health, which is fine then."""
+    page.route("**/v1/responses", lambda r: r.fulfill(status=503, json={"error": {"message": "loading"}}), times=1)
+    page.locator("#text").fill("hello")
+    page.locator("#text").press("Enter")
+    expect(page.locator(".model .text")).to_contain_text(re.compile(r"\w{3}"))
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.wrong[:] = [w for w in page.wrong if "503" not in w]
+
+
 FORMULAS = r"""The roots are $x = \frac{-b \pm \sqrt{b^2 - 4ac}}{2a}$, and it costs $5 or $6.
 
 \[
@@ -414,11 +424,28 @@ def test_colours_are_the_terminals(page):
         assert got.split("\n") == want.split("\n"), path.stem
 
 
+# The stream of an answer stops after its third line x := 2 until release is called.
+HELD = """() => {
+  const ask = fetch, released = new Promise((go) => { window.release = go; });
+  window.fetch = async (path, init) => {
+    const r = await ask(path, init);
+    if (path !== "v1/responses") return r;
+    let seen = 0;
+    const hold = new TransformStream({ async transform(event, to) {
+      to.enqueue(event);
+      if ((seen += event.split(":=").length - 1) > 2) await released;
+    } });
+    return new Response(r.body.pipeThrough(new TextDecoderStream()).pipeThrough(hold).pipeThrough(new TextEncoderStream()), r);
+  };
+}"""
+
+
 def test_what_has_been_shown_stays(browser):
-    """A scripted answer, since it must be slow: its first block, a selection and an opened card stay while more comes."""
+    """A scripted answer: its first block, a selection and an opened card stay while more comes."""
     page = visit(browser, SCRIPTED)
     page.wrong = []
     unlock(page)
+    page.evaluate(HELD)
     page.locator("#text").fill("[[slow 20ms]] [[think A thought.]] [[say First paragraph.\n\n```go\nvar a = 1\n" + "x := 2\n" * 40 + "```\n\nLast words.]]")
     page.locator("#text").press("Enter")
     expect(page.locator(".model pre")).to_contain_text("x := 2")  # the first line is finished: it stays
@@ -429,6 +456,8 @@ def test_what_has_been_shown_stays(browser):
       getSelection().selectAllChildren(first);
     }""")
     state(page, "streaming")
+    expect(page.locator("#send")).to_have_text("Stop")
+    page.evaluate("release()")
     expect(page.locator(".model")).to_contain_text("Last words.")
     expect(page.locator("#send")).to_have_text("Send")
     held = page.evaluate("[first.isConnected, line.isConnected, String(getSelection()).trim(), line.textContent]")
