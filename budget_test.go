@@ -107,7 +107,7 @@ func TestRoomsKeepTheirBudgets(t *testing.T) {
 
 // sleeps is how many calls of time.Sleep the tests have: in loops that ask, in fake peers and in
 // bubbles of testing/synctest. It may only shrink: a test that sleeps judges by the clock.
-const sleeps = 35
+const sleeps = 34
 
 func TestSleepsOnlyShrink(t *testing.T) {
 	var places []string

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/browser"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 	"github.com/ossrun/ossrun/runtime/tools/python"
+	"github.com/ossrun/ossrun/ui/chat/screentest"
 )
 
 // badServer is testdata/mcp_server.py, over its pipes or at a port.
@@ -190,8 +192,7 @@ func (c backEnd) hold(t *testing.T) {
 		w.until("wants to run")
 		w.answers("any") // letters that would answer, were they not of a text
 		w.typing("\x15")
-		hosttest.Until(t, "the text is erased", func() bool { return !strings.Contains(w.text(), "❯ any") })
-		time.Sleep(settles) // since that key
+		hosttest.Until(t, "y answers", w.answerable)
 		w.typing("y")
 	}
 	w.until(c.says)
@@ -221,6 +222,15 @@ func (w *window) answers(word string) {
 		w.typing(word[n : n+1])
 		w.until("❯ " + word[:n+1])
 	}
+}
+
+// answerable tells that the open question shows its keys, bold since one would answer it.
+func (w *window) answerable() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.screen.Rows(), func(row []screentest.Cell) bool {
+		return len(row) > 4 && row[1].Text == "╰" && row[3].Text == "y" && row[3].Style.Bold
+	})
 }
 
 // Another process has the store's file locked: a message waits for it no longer than its patience,
