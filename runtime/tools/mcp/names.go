@@ -26,9 +26,7 @@ func (t *Tool) Tools() (list []harmony.ToolDescription) {
 
 // Own is the server's own name of the tool that a function calls; "": it calls none.
 func (t *Tool) Own(function string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if one := t.offered[function]; one != nil {
+	if one, _ := t.function(function); one != nil {
 		return one.name
 	}
 	return ""
