@@ -145,7 +145,7 @@ func TestFirstRunOffer(t *testing.T) {
 	term.send("21\r")
 	term.wait(`"21" is none of them: type 1 or 2, or nothing for 2`)
 	term.send("1\r")
-	term.wait("gpt-oss-20b is ready")
+	term.printed("gpt-oss-20b is ready")
 	term.wait("Ask something", "gpt-oss-20b · CPU")
 	if server.Sent("model.safetensors") == 0 {
 		t.Error("nothing was fetched")

@@ -243,6 +243,7 @@ type terminal struct {
 	pty    *os.File
 	mu     sync.Mutex
 	screen *screentest.Screen
+	all    heard         // what the program wrote, escape sequences too
 	over   chan struct{} // closed when all that the program wrote is on the screen
 }
 
@@ -268,6 +269,7 @@ func runInTerminal(t *testing.T, width, height uint16, cmd *exec.Cmd) (*terminal
 			term.mu.Lock()
 			_, _ = term.screen.Write(buf[:n])
 			term.mu.Unlock()
+			_, _ = term.all.Write(buf[:n])
 			if err != nil {
 				return
 			}
@@ -303,6 +305,14 @@ func (term *terminal) wait(want ...string) string {
 		}
 		return true
 	})
+}
+
+// printed waits for a line that the program's next screen may cover before anyone looks.
+func (term *terminal) printed(line string) {
+	term.t.Helper()
+	if !happens(func() bool { return strings.Contains(term.all.String(), line) }) {
+		term.t.Fatalf("%s was never printed; the screen is:\n%s", line, term.text())
+	}
 }
 
 func (term *terminal) send(keys string) {
