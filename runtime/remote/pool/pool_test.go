@@ -179,6 +179,9 @@ func TestAsHere(t *testing.T) {
 			t.Errorf("%d tokens are asked for among %d", q.Max, len(q.Only))
 		}
 	}
+	if n := len(fresh.requests()); n != 251 { // 277 if forced tokens are asked for
+		t.Errorf("%d requests for all turns", n)
+	}
 	if named == 0 || banned == 0 {
 		t.Errorf("%d places were sampled again among named tokens, %d without some", named, banned)
 	}
