@@ -34,7 +34,7 @@ func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctor.Report) {
 	t.Helper()
 	code, stdout, stderr := runDoctor(t, append([]string{"--json"}, args...)...)
 	if code != wantCode {
-		t.Fatalf("exit code %d, not %d: %s", code, wantCode, stderr)
+		t.Fatalf("exit code %d, not %d: %s\n%s", code, wantCode, stderr, stdout)
 	}
 	d := json.NewDecoder(strings.NewReader(stdout))
 	if err := d.Decode(&r); err != nil {

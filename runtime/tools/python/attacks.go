@@ -117,6 +117,7 @@ type secrets struct {
 	Name   string `json:"name"`
 	Memory int64  `json:"memory"`
 	Disk   int64  `json:"disk"`
+	Wait   int    `json:"wait"` // seconds
 }
 
 // leaked looks at pictures as a program does that shows them.
@@ -144,7 +145,7 @@ func plant() (s secrets, remove func(), err error) {
 		return s, nil, fmt.Errorf("plant a secret: %w", err)
 	}
 	s.Secret, s.Home = filepath.Base(folder), filepath.Join(folder, "secret")
-	s.PID, s.Memory, s.Disk = os.Getpid(), attackMemory, mostFolder
+	s.PID, s.Memory, s.Disk, s.Wait = os.Getpid(), attackMemory, mostFolder, 5
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		err = errors.Join(os.WriteFile(s.Home, []byte(s.Secret), 0o600),

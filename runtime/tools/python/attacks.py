@@ -4,8 +4,8 @@ An attack returns what it has reached, or None. An OSError or a MemoryError is t
 holds. What must stay true: an attack that gets out does no harm: it looks, and gives back.
 PLANTED is what the other side has put in its way: home, a file with a secret in the home; port, of
 this machine's loopback; pid and name of a process outside; secret; memory and disk, the limits.
-A bomb takes something until it has a quarter more than its limit; that its interpreter is ended
-before is the sandbox that holds. What an attack leaves for the next cell is looked at by AFTER.
+A bomb takes a quarter more than its limit and waits some seconds; that its interpreter is ended
+before is the sandbox that holds: without a cgroup memory is measured a few times a second. What an attack leaves for the next cell is looked at by AFTER.
 """
 import ctypes
 import os
@@ -244,6 +244,7 @@ def take(steps, limit=None):
     for step in steps:
         total += step
         if total > limit:
+            time.sleep(PLANTED["wait"])
             return f"{total >> 20} MB of {limit * 4 // 5 >> 20}"
 
 
@@ -366,6 +367,7 @@ def _():
         if not os.fork():
             time.sleep(60)
             os._exit(0)
+    time.sleep(PLANTED["wait"])
     return f"{n} processes"
 
 

@@ -79,7 +79,7 @@ func TestBombsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remove()
-	planted.Memory, planted.Disk = 32<<20, 32<<20
+	planted.Memory, planted.Disk, planted.Wait = 32<<20, 32<<20, 0
 	for _, name := range []string{"memory: the heaps of many processes", "disk",
 		"memory: file systems in memory", "memory: unlinked files"} {
 		tool := open(t, Options{Time: 20 * time.Second})
