@@ -122,6 +122,8 @@ func TestRemoteRefuses(t *testing.T) {
 			want: "config.json arrived damaged"},
 		"never there": {fault: hubtest.Fault{Status: http.StatusBadGateway}, of: hubtest.CDN,
 			want: "cannot be reached: status 502 (8 tries)"},
+		"always cut": {fault: hubtest.Fault{Cut: -1}, of: hubtest.CDN,
+			want: "the connection was cut (8 tries)"},
 		"offline": {breaks: func(_ *hubtest.Server, _ *hubtest.Repo, c *hub.Client) {
 			c.Offline = true
 		}, want: "offline"},

@@ -51,7 +51,7 @@ type Request struct {
 type Fault struct {
 	Status     int           // this status and no content
 	RetryAfter string        // with Status
-	Cut        int64         // close the connection after so many bytes, if > 0
+	Cut        int64         // close the connection after so many bytes, if > 0; before the first, if < 0
 	Stall      time.Duration // wait so long before the body's second half
 	Corrupt    bool          // flip a bit of the first byte that is sent
 	NoRanges   bool          // send the whole file whatever was asked for
@@ -476,8 +476,8 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *Fi
 	buffer := make([]byte, piece)
 	corrupt, stall, half := fault.Corrupt, fault.Stall, from+(to-from)/2
 	left := int64(-1)
-	if fault.Cut > 0 {
-		left = fault.Cut
+	if fault.Cut != 0 {
+		left = max(fault.Cut, 0)
 	}
 	for from < to && s.goesOn(r) {
 		if stall > 0 && from >= half {
@@ -496,6 +496,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *Fi
 			n = min(n, left)
 		}
 		if n == 0 {
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler) // the connection ends here
 		}
 		if _, err := f.ReadAt(buffer[:n], from); err != nil && err != io.EOF {
