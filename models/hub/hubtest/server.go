@@ -51,7 +51,7 @@ type Request struct {
 type Fault struct {
 	Status     int           // this status and no content
 	RetryAfter string        // with Status
-	Cut        int64         // close the connection after so many bytes, if > 0; before the first, if < 0
+	Cut        int64         // close the connection after so many bytes; before the first, if < 0
 	Stall      time.Duration // wait so long before the body's second half
 	Corrupt    bool          // flip a bit of the first byte that is sent
 	NoRanges   bool          // send the whole file whatever was asked for

@@ -4,8 +4,8 @@ package responses
 
 import "testing"
 
-// An event of a background response is shown only once it is stored, so that a reader who comes back
-// after kill -9 finds what he has seen.
+// An event of a background response is shown once it is stored, so that a reader who returns after
+// kill -9 finds what was shown.
 func TestEventsAreHeldUntilTheyAreStored(t *testing.T) {
 	l := newEventLog()
 	l.hold()
