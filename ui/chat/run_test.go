@@ -113,6 +113,7 @@ func (w *window) wait() error {
 	w.t.Helper()
 	select {
 	case err := <-w.ended:
+		w.reader.Wait() // Run has closed the terminal: what it wrote is read, then that ends
 		return err
 	case <-time.After(2 * time.Minute):
 		w.t.Fatalf("the chat does not end:\n%s", w.text())
@@ -151,7 +152,6 @@ func TestInATerminal(t *testing.T) {
 	if err := w.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	w.reader.Wait() // Run has closed the terminal: what it wrote is read, then that ends
 	if w.screen.Mode("1049") || w.screen.Mode("1002") || w.screen.Mode("2004") ||
 		!w.screen.Mode("25") {
 		t.Error("the terminal is not put back as it was")
