@@ -21,8 +21,9 @@ func TestNoVerbAsksTheTerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	<-term.over
 	term.wait("ossrun ")
-	if asked := term.screen.String(); strings.ContainsAny(asked, "\x1b]") {
+	if asked := term.all.String(); strings.Contains(asked, "\x1b") {
 		t.Errorf("the terminal is asked: %q", asked)
 	}
 }
