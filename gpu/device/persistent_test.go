@@ -165,8 +165,8 @@ func TestPersistentProof(t *testing.T) {
 	}{
 		"right": {func(*Device, *drivertest.Fake) error { return nil }, ""},
 		"wrong": {func(d *Device, _ *drivertest.Fake) (err error) {
-			// of the same arguments
-			d.kernels.functions["decode_step_bf16"], err = d.function("decode_step_f32")
+			// of the same arguments, and within the same memory: a smaller cache
+			d.kernels.functions["decode_step_f32"], err = d.function("decode_step_bf16")
 			return err
 		}, "differ"},
 		"refused": {func(_ *Device,
