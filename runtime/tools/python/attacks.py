@@ -4,8 +4,9 @@ An attack returns what it has reached, or None. An OSError or a MemoryError is t
 holds. What must stay true: an attack that gets out does no harm: it looks, and gives back.
 PLANTED is what the other side has put in its way: home, a file with a secret in the home; port, of
 this machine's loopback; pid and name of a process outside; secret; memory and disk, the limits.
-A bomb takes a quarter more than its limit and waits some seconds; that its interpreter is ended
-before is the sandbox that holds: without a cgroup memory is measured a few times a second. What an attack leaves for the next cell is looked at by AFTER.
+A bomb takes a quarter more than its limit, waits and reports. The sandbox holds if it ends the
+interpreter before: without a cgroup it measures memory only a few times a second. AFTER looks at
+what an attack leaves for the next cell.
 """
 import ctypes
 import os
