@@ -1,8 +1,8 @@
-// Where a model computes: on GPUs when they work and have room for it, else on the CPU, with one
+// Choice of the backend: GPUs if they work and have room for the model, else the CPU, with one
 // sentence that says why.
 //
-// What must stay true: who asks for a GPU by name gets it or an error; a backend that is not used
-// is closed.
+// What must stay true: a GPU asked for by name is used, or the load fails; an unused backend is
+// closed.
 
 package serve
 
@@ -19,8 +19,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Open opens what the settings ask for. why is the reason for it; of the CPU where no GPU was asked
-// for, it is what keeps a GPU from being used, "" on a machine without a GPU driver.
+// Open opens the backend that the settings ask for. why is the reason for the choice; for an
+// unrequested CPU it says what rules out the GPUs, "" without a GPU driver.
 func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine.Backend,
 	why string, err error) {
 	if s.Device == "cpu" {
@@ -44,7 +44,7 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 	return b, why, err
 }
 
-// Hardware is the first usable GPU's name, how many have it, and the version of AMD's MEC firmware.
+// Hardware returns the first usable GPU's name, how many have it, and its AMD MEC firmware version.
 func Hardware(ctx context.Context) (name string, gpus, firmware int) {
 	for _, g := range gpu.Detect(ctx).GPUs {
 		switch {
@@ -75,7 +75,7 @@ type host struct {
 	device engine.Device
 }
 
-// HostDevice is the CPU of a backend, for checks and measurements; nil where GPUs compute.
+// HostDevice returns a backend's CPU device, for checks and measurements; nil on GPUs.
 func HostDevice(b engine.Backend) engine.Device {
 	if h, ok := b.(*host); ok {
 		return h.device
@@ -86,12 +86,12 @@ func HostDevice(b engine.Backend) engine.Device {
 // Gauge measures what the hardware can do.
 type Gauge interface {
 	Bandwidth(data []byte) float64 // bytes a second of plain reads, all threads
-	// 8-bit operations a second, all threads; 0 where that is not measured
+	// 8-bit operations a second, all threads; 0 if not measured
 	MultiplyPeak(spend time.Duration) float64
 	MultiplyUnit() string // the instruction it counts
 }
 
-// GaugeOf is the gauge of a backend on which nothing is loaded yet: of a GPU it is read now.
+// GaugeOf returns the gauge of a backend without a loaded model; a GPU is measured now.
 func GaugeOf(ctx context.Context, b engine.Backend) (Gauge, error) {
 	switch b := b.(type) {
 	case *host:
@@ -105,8 +105,8 @@ func GaugeOf(ctx context.Context, b engine.Backend) (Gauge, error) {
 	return nil, fmt.Errorf("%s cannot measure its own limits", b.Name())
 }
 
-// cardGauge is what a copy inside a card's memory reached, in bytes a second: nothing else uses the
-// card, so once is enough. Its products are not measured.
+// cardGauge is the copy bandwidth of a card's memory in bytes a second. One measurement is enough,
+// since nothing else uses the card. Products are not measured.
 type cardGauge float64
 
 func (g cardGauge) Bandwidth([]byte) float64         { return float64(g) }
@@ -115,10 +115,10 @@ func (cardGauge) MultiplyUnit() string               { return "" }
 
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
 
-// SettingsFor is what options come to on a backend.
+// SettingsFor returns the settings of o with the defaults for a backend.
 func SettingsFor(b engine.Backend, o Options) engine.Settings { return settledFor(b, o).Settings }
 
-// SettingsOnGPU is what options come to on a GPU with so much memory.
+// SettingsOnGPU returns the settings of o with the defaults for a GPU with so much memory.
 func SettingsOnGPU(memory int64, o Options) engine.Settings {
 	return o.settle(true, memory).Settings
 }
@@ -142,7 +142,7 @@ func (m *Models) open() (engine.Backend, error) {
 
 func (m *Models) sayCPU(why string) { m.options.Notify("the CPU computes: " + why) }
 
-// take gives the backend that was opened to look at the machine, or a new one.
+// takeBackend returns the backend opened by New if it is still unused, or opens a new one.
 func (m *Models) take() (engine.Backend, error) {
 	m.mu.Lock()
 	b := m.spare
@@ -154,9 +154,8 @@ func (m *Models) take() (engine.Backend, error) {
 	return m.open()
 }
 
-// fit gives the backend that a model is loaded on, what it has room for, and the settings for it:
-// b, or the CPU where auto may choose and the GPUs have no room. It closes b where it does not
-// return it.
+// fitBackend returns the backend to load the model on, its room and the settings: b, or the CPU if
+// the choice is automatic and the GPUs have no room. It closes b unless it returns it.
 func (m *Models) fit(b engine.Backend, found checkpoint.Found, ckpt *checkpoint.Checkpoint) (
 	engine.Backend, engine.Settings, engine.Room, error) {
 	spec := ckpt.Spec
@@ -182,7 +181,7 @@ func (m *Models) fit(b engine.Backend, found checkpoint.Found, ckpt *checkpoint.
 	return b, s, r, err
 }
 
-// settingsOf are the settings with what depends on the model.
+// modelSettings adds to s the settings that depend on the model.
 func settingsOf(b engine.Backend, found checkpoint.Found, spec models.Spec,
 	s engine.Settings) engine.Settings {
 	if found.Demo && s.MaxModelLen == 0 {
@@ -199,7 +198,7 @@ func settingsOf(b engine.Backend, found checkpoint.Found, spec models.Spec,
 	return s
 }
 
-// roomHere is the room on what is open already.
+// currentRoom returns the room on the open devices, without opening others.
 func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
 	if g, ok := b.(*gpu.Backend); ok {
 		return g.RoomHere(spec, s)
@@ -207,7 +206,7 @@ func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Roo
 	return b.Room(spec, s)
 }
 
-// PlanOn is the plan of a load on what is open, or why there is none. Nothing is taken.
+// PlanOn plans loading a model on an open backend. No memory is allocated.
 func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
 	error) {
 	s = settingsOf(b, found, spec, s)
@@ -218,7 +217,7 @@ func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine
 	return makePlan(spec, s, r)
 }
 
-// Needs is what a model of shape spec takes with one sequence of s.MaxModelLen tokens, bytes.
+// Needs returns the bytes for a model of shape spec and one sequence of s.MaxModelLen tokens.
 func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
 	error) {
 	s = settingsOf(b, found, spec, s)

@@ -1,10 +1,9 @@
-// The type of a model's dense weights (attention and unembedding) where nobody says it: 8 bits on a
-// CPU where that saves enough, from a copy that is made behind the first turns. Until it is there
-// the released weights answer.
+// Default type of a model's dense weights (attention and unembedding): 8 bits on a CPU if that
+// saves enough, from a copy made in the background. Until the copy is complete the released weights
+// are used.
 //
-// What must stay true: a turn has one type of weights from its first token to its last; the copy is
-// made only while nothing runs; a copy that cannot be made or taken costs nothing but speed, and is
-// told once.
+// What must stay true: a turn uses one type of weights from start to end; the copy is made only
+// while no turn runs; without a copy the model is only slower, and one notice says so.
 
 package serve
 
@@ -25,24 +24,24 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// worthACopy is the least that a copy must save of every token's reads. Tests change it.
+// minCopySaving is the least a copy must save of every token's reads, in bytes. Tests change it.
 var worthACopy int64 = 256 << 20
 
-// checkEvery is how often a copy that is in use is compared with its checksums. Tests change it.
+// checkInterval is how often a copy in use is compared with its checksums. Tests change it.
 var checkEvery = 24 * time.Hour
 
 const (
-	// lightWork is how many tokens a model may have computed that is loaded again for its copy:
-	// what it remembers of prompts is lost with it.
+	// maxReloadTokens is how many tokens a model may have computed to be reloaded at once for its
+	// copy: its prefix cache is lost.
 	lightWork = 2048
-	// restBefore is how long any other model must have been without a turn.
+	// minIdle is how long any other model must have had no turn.
 	restBefore = 10 * time.Minute
 )
 
-// DenseFolder is where copies are kept where nobody says it.
+// DenseFolder is the default folder of 8-bit copies.
 func DenseFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "dense") }
 
-// DenseFor is their type for a shape. Who asks for exact products keeps the released weights.
+// DenseFor returns the dense type for a shape. Exact products keep the released weights.
 func DenseFor(spec models.Spec, s engine.Settings, caps engine.Caps) string {
 	_, saves := q8.Size(spec)
 	switch {
@@ -54,14 +53,13 @@ func DenseFor(spec models.Spec, s engine.Settings, caps engine.Caps) string {
 	return engine.DenseQ8
 }
 
-// DefaultsFor are the settings that a model of shape spec comes to where nobody says anything.
+// DefaultsFor returns the default settings for a model of shape spec.
 func DefaultsFor(b engine.Backend, found checkpoint.Found, spec models.Spec) engine.Settings {
 	return settingsOf(b, found, spec, SettingsFor(b, DefaultOptions()))
 }
 
-// denseNow gives the settings and the room that a model is loaded with now: those of the released
-// weights where the copy was not asked for, is not there yet, and they have room. copyable tells
-// whether the copy can be made behind it.
+// initialDense returns the settings and room to load a model with now. An unrequested, missing copy
+// means the released weights, if they have room; copyable reports whether it can be made later.
 func denseNow(b engine.Backend, list []copied, asked, s engine.Settings,
 	r engine.Room) (_ engine.Settings, _ engine.Room, copyable bool) {
 	if asked.Dense != "" || s.Dense != engine.DenseQ8 || readyCopies(list, s.DenseCache) {
@@ -77,22 +75,22 @@ func denseNow(b engine.Backend, list []copied, asked, s engine.Settings,
 	if p, err := makePlan(spec, released, room); err != nil || p.OnDisk > 0 {
 		return s, r, false // only the copy has room: it is made now
 	}
-	// where the system does not tell when a file was changed, no start finds a copy
+	// without file change times, no later start would recognise the copy
 	return released, room, !slices.ContainsFunc(list,
 		func(c copied) bool { return len(c.FileStates().Files) == 0 })
 }
 
-// behind is what is done for a loaded model while nothing runs.
+// background is the work for later starts that is done for a loaded model while no turn runs.
 type behind struct {
-	copies string // where its 8-bit copy is made; "" where none is
+	copies string // folder of the 8-bit copy in the making; "" if none is made
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-// workBehind is one work; rest waits until no turn runs, and its error ends the work.
+// backgroundTask is one such work; waitIdle waits until no turn runs, and its error ends the task.
 type workBehind func(ctx context.Context, rest func() error)
 
-// end ends it and waits; nil: there is none.
+// end cancels the work and waits for it; b may be nil.
 func (b *behind) end() {
 	if b != nil {
 		b.stop()
@@ -100,7 +98,7 @@ func (b *behind) end() {
 	}
 }
 
-// copyDense makes the copy of a loaded model, and has the model loaded again with it.
+// copyDense makes the copy of a loaded model, then reloads the model with it.
 func (m *Models) copyDense(model *Model, list []copied, folder string) workBehind {
 	later, found := m.options.Later, list[0].Found
 	return func(ctx context.Context, rest func() error) {
@@ -116,8 +114,8 @@ func (m *Models) copyDense(model *Model, list []copied, folder string) workBehin
 			later(fmt.Sprintf("%s keeps its released dense weights, since their 8-bit copy "+
 				"cannot be made: %s; --dense bf16 asks for no copy", found.Name, err))
 		case !readyCopies(list, folder) || !model.ckpt.Mapped():
-			// files that were just written have no record yet; those of a GGUF file are read for
-			// half a minute: the next load takes the copy
+			// files just written have no record yet, and reading those of a GGUF file takes half a
+			// minute: the next load uses the copy
 			later(fmt.Sprintf("the 8-bit copy of %s is made; the next start uses it", found.Name))
 		default:
 			m.loaded.renew(ctx, keyOf(found), model,
@@ -137,12 +135,12 @@ func (m *Models) copyDense(model *Model, list []copied, folder string) workBehin
 	}
 }
 
-// order writes a GGUF model's weights in the released order.
+// orderWeights writes a GGUF model's weights in the released order.
 func (m *Models) order(model *Model, found checkpoint.Found) workBehind {
 	later := m.options.Later
 	return func(ctx context.Context, rest func() error) {
 		if found.Ordered() != "" {
-			return // beside an adapter's model, which has written it
+			return // the load of another adapter has written them
 		}
 		switch err := model.ckpt.Order(rest); {
 		case ctx.Err() != nil:
@@ -157,8 +155,8 @@ func (m *Models) order(model *Model, found checkpoint.Found) workBehind {
 	}
 }
 
-// checkDense reads the copy of a loaded model once a day. A damaged one is named, and the model is
-// loaded again without it, which makes another.
+// checkDense verifies the copy of a loaded model once a day. A damaged one is reported, and the
+// model is reloaded without it, which makes a new copy.
 func (m *Models) checkDense(model *Model, list []copied, folder string) workBehind {
 	later, found := m.options.Later, list[0].Found
 	return func(ctx context.Context, rest func() error) {
@@ -189,7 +187,7 @@ func (m *Models) checkDense(model *Model, list []copied, folder string) workBehi
 	}
 }
 
-// doBehind does works for a loaded model, one after the other, until the model is closed.
+// startBackground runs tasks for a loaded model, one after the other, until the model is closed.
 func (m *Models) doBehind(model *Model, copies string, works []workBehind) {
 	ctx, stop := context.WithCancel(m.ctx)
 	model.behind = &behind{copies, stop, make(chan struct{})}
@@ -207,10 +205,10 @@ func (m *Models) doBehind(model *Model, copies string, works []workBehind) {
 	}()
 }
 
-// Dense is the type of a loaded model's dense weights, "" where they are not here.
+// Dense is the type of a loaded model's dense weights, "" if servers compute it.
 func (m *Model) Dense() string { return m.dense }
 
-// denseLine says it for people; "" where it is what was released.
+// denseLine describes the dense type for people; "" for the released weights.
 func (m *Model) denseLine() string {
 	switch {
 	case m.dense == engine.DenseQ8:
@@ -224,8 +222,8 @@ func (m *Model) denseLine() string {
 	return ""
 }
 
-// renew loads a model again at a moment when it has no turn, and light allows it or it has had none
-// for a time of rest. ctx ends the waiting. told gets the load's error.
+// reload reloads a model once it has no turn and isLight allows it, or it was idle for minIdle. ctx
+// ends the waiting. done gets the load's error.
 func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, light func() bool,
 	rest time.Duration, told func(error)) {
 	s.mu.Lock()
@@ -245,7 +243,7 @@ func (s *loadedSet) renew(ctx context.Context, key string, model loadedModel, li
 			})
 			return
 		}
-		wait := rest // for the end of a turn, which is told
+		wait := rest // the end of a turn wakes waitFor earlier
 		if e.turns == 0 {
 			wait -= rested
 		}

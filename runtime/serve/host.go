@@ -1,5 +1,5 @@
-// What is known of the machine and of this build without loading a model, and what a model of the
-// catalogue would do here, told before it is downloaded.
+// Facts about the machine and this build that need no loaded model, and a preview of a catalogue
+// model before its download.
 
 package serve
 
@@ -22,7 +22,7 @@ import (
 // Cores is how many cores this process may use.
 func Cores() int { return cpu.Cores() }
 
-// ISAs are the instruction sets that the CPU engine has kernels for here, the best one last.
+// ISAs are the instruction sets with CPU kernels on this machine, the best one last.
 func ISAs() []string { return cpu.ISAs() }
 
 // HostMemory is the host's memory, whatever device computes, in bytes.
@@ -35,8 +35,8 @@ func HostMemory() (total, free int64, err error) {
 	return total, free, dev.Close()
 }
 
-// CPUKernelHash is the first 12 digits of the SHA-256 over names and contents of the CPU engine's
-// sources: two builds that compute the same way have the same.
+// CPUKernelHash returns the first 12 digits of the SHA-256 over names and contents of the CPU
+// engine's sources. Builds that compute the same way share it.
 func CPUKernelHash() (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(cpu.Sources, ".", func(path string, e fs.DirEntry, err error) error {
@@ -57,16 +57,16 @@ func CPUKernelHash() (string, error) {
 // HostReadRate measures how fast the host's memory is read, in bytes a second.
 func HostReadRate(host engine.Backend) float64 { return gpu.HostRate(HostDevice(host)) }
 
-// Static tells an executable without a dynamic loader, which has GPU drivers only through a worker.
+// Static reports an executable without a dynamic loader: GPU drivers are reached only by a worker.
 const Static = gpu.Static
 
-// WorkerVerb is how this program is told to be the worker.
+// WorkerVerb is the argument that makes this program the worker.
 const WorkerVerb = gpu.WorkerVerb
 
-// RunWorker serves the program that started it, until that ends or says goodbye.
+// RunWorker serves the parent process until it ends or says goodbye.
 func RunWorker() error { return gpu.RunWorker() }
 
-// GPUNote is what a static executable without a worker says of the GPU.
+// GPUNote is the notice of a static executable without a GPU worker, else "".
 func GPUNote() string {
 	if Static && len(assets.GPUWorker) == 0 {
 		return "; " + gpu.NoWorker
@@ -74,21 +74,21 @@ func GPUNote() string {
 	return ""
 }
 
-// Preview is a model on what is open. Nothing of it has been tried.
+// Preview describes a model on the open device. Nothing has been loaded.
 type Preview struct {
 	Device string
 	OnGPU  bool
 	GPUs   detect.Result // of this machine, used or not
 	Total  int64         // bytes of the device's memory
-	Free   int64         // of it
-	Needs  int64         // of it, with a context of gpu.UsableContext tokens
+	Free   int64         // of Total
+	Needs  int64         // of Total, with a context of gpu.UsableContext tokens
 	Plan   Plan
-	None   error // why there is no plan
-	// tokens a second of one answer, at most, by the speed of the memory; 0: not known
+	None   error // if Plan is empty
+	// upper bound on tokens a second of one answer, from the memory's speed; 0: unknown
 	Rate float64
 }
 
-// Preview looks without taking memory for a model; it measures the CPU's memory for a moment.
+// Preview allocates nothing for a model; it measures the CPU's memory for a moment.
 func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err error) {
 	b := m.spare
 	p.Device = b.Name()
@@ -102,7 +102,7 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 		return p, err
 	}
 	if p.Plan.OnDisk > 0 {
-		return p, nil // it goes by the disk, which nobody has measured
+		return p, nil // the disk decides, and its speed was not measured
 	}
 	bandwidth := 0.0
 	if !p.OnGPU {
@@ -114,8 +114,8 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	return p, err
 }
 
-// ReadBound is how many tokens a second one answer can have, at most, where memory is read at
-// bandwidth bytes a second.
+// ReadBound is the upper bound on tokens a second of one answer, if memory is read at bandwidth
+// bytes a second.
 func ReadBound(spec models.Spec, s engine.Settings, bandwidth float64) (float64, error) {
 	moved, err := tokenBytes(spec, s)
 	if err != nil {
@@ -124,7 +124,7 @@ func ReadBound(spec models.Spec, s engine.Settings, bandwidth float64) (float64,
 	return bandwidth / float64(moved), nil
 }
 
-// tokenBytes is what a step of one token reads and writes at the beginning of a context.
+// tokenBytes is how much a step of one token reads and writes at the beginning of a context.
 func tokenBytes(spec models.Spec, s engine.Settings) (n int64, err error) {
 	program, err := engine.Record(spec, s, 1)
 	if err != nil {

@@ -1,12 +1,11 @@
-// The models that are loaded: each is loaded when the first request asks for it, unloaded when
-// nobody has asked for a while, and makes room for another one when both do not fit.
+// The loaded models: each is loaded by the first request for it, unloaded after an idle time, and
+// evicted for another one if both do not fit.
 //
 //	absent -> loading -> ready -> leaving -> absent
 //
-// What must stay true: a turn never loses its model, so a model that leaves is closed only after
-// its last turn; models are loaded and closed one after the other, so each load sees the memory as
-// it is; requests for a model that is loading or leaving wait, and no request waits for another
-// client's turns longer than it takes to make room.
+// What must stay true: a turn never loses its model, so a leaving model is closed only after its
+// last turn; loads and closes are serial, so each load sees the real free memory; requests for a
+// loading or leaving model wait, but never longer than another client's turns take to make room.
 
 package serve
 
@@ -21,50 +20,49 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// loadedModel is a *Model; tests have scripts in its place.
+// loadedModel is a *Model; tests use scripted ones.
 type loadedModel interface {
 	Start(ctx context.Context, r session.Request) (session.Turn, error)
 	Close() error
 }
 
-// errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit beside the
+// errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit next to the
 // others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
-// mostLoaded is how many models stay loaded, beside adapters with names of their own.
+// maxLoadedModels is how many models stay loaded, besides adapters with names of their own.
 const mostLoaded = 2
 
 // loadedSet is the models of one process. It is safe for concurrent use.
 type loadedSet struct {
-	// load loads the model that key names beside others, which stay loaded. It is called for one
-	// model at a time.
+	// load loads the model of key while others stay loaded. Calls are serial.
 	load      func(key string, others []loadedModel) (loadedModel, error)
-	keepAlive time.Duration // how long a model without a turn stays loaded; below 0: for ever
-	most      int           // models that are loaded at once
+	keepAlive time.Duration // idle time before unloading; below 0: for ever
+	most      int           // models loaded at once
 
-	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can
-	// run on a clock of their own.
+	// loading is a semaphore for one load or close. A mutex would not work with the fake clock of
+	// tests.
 	loading chan struct{}
-	work    sync.WaitGroup // loads and closes under way
+	work    sync.WaitGroup // running loads and closes
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	closed  bool          // no new turn
-	ended   bool          // whoever waits goes
-	changed chan struct{} // closed and made anew when anything changes that somebody waits for
+	closed  bool          // new turns are refused
+	ended   bool          // all waiters return
+	changed chan struct{} // closed and replaced after each change of entries
 }
 
-// entry is one model that is not absent. Its fields are under loadedSet.mu.
+// entry is a model that is not absent. loadedSet.mu guards its fields.
 type entry struct {
 	key     string
-	model   loadedModel // nil: it is loading, or err says why it cannot be
+	model   loadedModel // nil: loading, or failed with err
 	err     error
 	leaving bool
-	turns   int // that run
-	waiting int // requests that wait for it to be loaded; each becomes a turn when it is
+	turns   int // running
+	waiting int // requests waiting for the load; they become turns with it
 	used    time.Time
 	idle    *time.Timer // nil: not running
-	until   time.Time   // when idle ends
+	until   time.Time   // end of idle
 }
 
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
@@ -73,8 +71,8 @@ func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
 		loading: make(chan struct{}, 1), entries: map[string]*entry{}, changed: make(chan struct{})}
 }
 
-// await waits until is says yes, ctx ends or the set does; of the two it returns ctx's error or
-// sched.ErrClosed. s.mu is held, but not while it waits.
+// waitFor waits until cond holds, ctx ends (its error) or the set stops (sched.ErrClosed). s.mu is
+// held, but not while it waits.
 func (s *loadedSet) await(ctx context.Context, is func() bool) error {
 	for !is() {
 		switch {
@@ -94,15 +92,14 @@ func (s *loadedSet) await(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-// wakeWaiters wakes those who wait; s.mu is held.
+// wakeWaiters wakes all waitFor calls; s.mu is held.
 func (s *loadedSet) wakeWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// start starts a turn of the model that key names, or of one of its tunes, counted from 1. It loads
-// the model first where it is not loaded. The error is that of the load, of Model.Start,
-// sched.ErrClosed, or ctx's.
+// start starts a turn of the model of key, or of its adapter (from 1), loading it if necessary. The
+// error is that of the load, of Model.Start, sched.ErrClosed, or ctx's.
 func (s *loadedSet) start(ctx context.Context, key string, tune int, r session.Request) (
 	session.Turn, error) {
 	for again := true; ; again = false {
@@ -121,7 +118,7 @@ func (s *loadedSet) start(ctx context.Context, key string, tune int, r session.R
 		s.mu.Lock()
 		broken := errors.Is(err, sched.ErrClosed) && !s.closed
 		if broken {
-			s.unloadAfterTurns(e) // its engine could not be started again
+			s.unloadAfterTurns(e) // its engine could not be restarted
 		}
 		s.mu.Unlock()
 		s.release(e)
@@ -139,9 +136,8 @@ func (s *loadedSet) ensure(ctx context.Context, key string) error {
 	return err
 }
 
-// acquire waits until the model is there and holds it until release. Whoever waits for a load holds
-// the model from the moment it is there (bring), so that it cannot leave for another before they
-// have been served.
+// acquire waits until the model is loaded and holds it until release. Waiters for a load hold the
+// model from the start (loadEntry), so that it cannot be evicted before they are served.
 func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +180,7 @@ func (s *loadedSet) release(e *entry) {
 	s.wakeWaiters()
 }
 
-// startIdleTimer starts the clock of a model that nobody uses; s.mu is held.
+// startIdleTimer starts the idle timer of an unused model; s.mu is held.
 func (s *loadedSet) startIdleTimer(e *entry) {
 	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.keepAlive < 0 || s.closed {
 		return
@@ -194,7 +190,7 @@ func (s *loadedSet) startIdleTimer(e *entry) {
 	clock = time.AfterFunc(s.keepAlive, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if e.idle == clock && !s.closed { // nobody has stopped it meanwhile
+		if e.idle == clock && !s.closed { // not stopped meanwhile
 			e.idle = nil
 			s.unloadAfterTurns(e)
 		}
@@ -202,7 +198,6 @@ func (s *loadedSet) startIdleTimer(e *entry) {
 	e.idle = clock
 }
 
-// stopIdleTimer stops that clock; s.mu is held.
 func (s *loadedSet) stopIdleTimer(e *entry) {
 	if e.idle != nil {
 		e.idle.Stop()
@@ -210,7 +205,7 @@ func (s *loadedSet) stopIdleTimer(e *entry) {
 	}
 }
 
-// unloadAfterTurns makes a model unloadAfterTurns after its last turn; s.mu is held.
+// unloadAfterTurns closes a model after its last turn, in the background; s.mu is held.
 func (s *loadedSet) unloadAfterTurns(e *entry) {
 	if e.leaving {
 		return
@@ -227,14 +222,14 @@ func (s *loadedSet) unloadAfterTurns(e *entry) {
 	})
 }
 
-// awaitTurns waits until e has no turn; its error says that the set ended before.
+// waitTurns waits until e has no turn; its error means that the set ended first.
 func (s *loadedSet) awaitTurns(e *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.await(context.Background(), func() bool { return e.turns == 0 })
 }
 
-// remove closes a model and takes it out; s.loading is held.
+// remove closes a model and deletes its entry; s.loading is held.
 func (s *loadedSet) remove(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,13 +237,13 @@ func (s *loadedSet) remove(e *entry) {
 		return
 	}
 	s.mu.Unlock()
-	_ = e.model.Close() // what could not be freed cannot be freed by trying again
+	_ = e.model.Close() // a retry would free no more
 	s.mu.Lock()
 	delete(s.entries, e.key)
 	s.wakeWaiters()
 }
 
-// bring loads a model, and makes room for it where it has to.
+// loadEntry loads a model, evicting others if necessary.
 func (s *loadedSet) bring(e *entry) {
 	s.loading <- struct{}{}
 	defer func() { <-s.loading }()
@@ -264,7 +259,7 @@ func (s *loadedSet) bring(e *entry) {
 	s.wakeWaiters()
 }
 
-// makeRoomFor loads a model. While it has no room, the model that was used least recently leaves.
+// loadWithRoom loads a model. While there is no room, it evicts the least recently used one.
 func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 	for {
 		others, oldest, closed := s.others(e)
@@ -292,7 +287,7 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 	}
 }
 
-// others lists the other models that are loaded, and the one of them that was used least recently.
+// otherModels lists the other loaded models, and the least recently used one of them.
 func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,8 +309,8 @@ func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry, close
 	return models, oldest, s.closed
 }
 
-// drain lets no new turn in (start returns sched.ErrClosed), waits for the running ones until ctx
-// ends, ends what is left then, and closes every model. It returns how many turns it had to end.
+// drain refuses new turns (start returns sched.ErrClosed) and waits for the running ones until ctx
+// ends. Then it ends them and closes every model. It returns how many turns it had to end.
 func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	s.mu.Lock()
 	if s.closed {
@@ -341,9 +336,9 @@ func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	return cut, err
 }
 
-// awaitAll waits until no turn runs, or ctx ends, and returns how many do then; s.mu is held.
+// waitAllTurns waits until no turn runs or ctx ends, and returns how many still run; s.mu is held.
 func (s *loadedSet) awaitAll(ctx context.Context) (turns int) {
-	_ = s.await(ctx, func() bool { // its error leaves turns
+	_ = s.await(ctx, func() bool { // turns says enough
 		turns = 0
 		for _, e := range s.entries {
 			turns += e.turns
@@ -379,18 +374,17 @@ const (
 	Loading  State = "loading"
 	Ready    State = "ready"
 	Leaving  State = "leaving" // no new turn; it is closed after the last one
-	// Unreachable: of the servers that make its tokens none answers
+	// Unreachable: none of the servers that generate its tokens answers
 	Unreachable State = "unreachable"
 )
 
-// loadedState is one model of the set, or one that is not in it.
+// loadedState is the state of a model, loaded or not.
 type loadedState struct {
 	state State
-	model loadedModel // nil where it is not loaded
-	until time.Time   // when it is unloaded if nobody asks for it; zero: not planned
+	model loadedModel // nil if not loaded
+	until time.Time   // when it is unloaded if it stays idle; zero: not planned
 }
 
-// now is how the model of a key is.
 func (s *loadedSet) now(key string) loadedState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -408,8 +402,7 @@ func (s *loadedSet) now(key string) loadedState {
 	}
 }
 
-// follow holds the model of a turn until it has ended, or until its client is gone and reads no
-// further.
+// holdModel holds the model of a turn until the turn has ended or its client is gone.
 func (s *loadedSet) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
 	once := sync.OnceFunc(func() { s.release(e) })
 	stop := context.AfterFunc(ctx, once)

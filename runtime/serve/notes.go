@@ -1,7 +1,7 @@
 package serve
 
-// What a model's own files ask for and is done otherwise: their chat template, their defaults of
-// sampling. A line each, where a model is loaded and in ossrun show.
+// Settings in a model's own files that ossrun does not follow: chat template, sampling defaults.
+// One line each, shown when a model is loaded and in ossrun show.
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Notes are such lines.
+// Notes returns such lines.
 func Notes(w checkpoint.Words) (notes []string) {
 	if differs := harmony.TemplateDiffers(w.Template); len(differs) > 0 {
 		notes = append(notes, "Harmony is used in place of its own chat template, which "+
@@ -25,7 +25,7 @@ func Notes(w checkpoint.Words) (notes []string) {
 		EOS any `json:"eos_token_id"`
 	}
 	var numbers map[string]json.RawMessage
-	// what cannot be read says nothing here: the reader of the model refuses it
+	// an unreadable config adds nothing here: opening the model refuses it
 	if json.Unmarshal(w.Generation, &numbers) != nil ||
 		json.Unmarshal(w.Generation, &generation) != nil {
 		return notes

@@ -1,9 +1,8 @@
 // The memory plan of one loaded model: how long the context may be and how many KV pages the pool
 // gets.
 //
-// What must stay true: weights + pool + scratch never exceed the memory that may be taken, and the
-// pool always holds at least one sequence of the stated context length, so an admitted request can
-// always end.
+// What must stay true: weights + pool + scratch never exceed the usable memory, and the pool always
+// holds at least one sequence of the stated context length, so an admitted request can always end.
 
 package serve
 
@@ -17,20 +16,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// Plan is what comes of it.
+// Plan is how a loaded model's memory is divided.
 type Plan struct {
 	Context     int   `json:"context"`     // longest sequence, prompt and answer together
-	MaxPosition int   `json:"max_context"` // what the checkpoint was made for
+	MaxPosition int   `json:"max_context"` // that the checkpoint was trained for
 	Weights     int64 `json:"weights"`
 	KV          int64 `json:"kv"` // bytes of the pool
 	Scratch     int64 `json:"scratch"`
 	Free        int64 `json:"free"`              // before loading
-	Left        int64 `json:"left"`              // of Free, untouched by the plan
-	OnDisk      int64 `json:"on_disk,omitempty"` // of Weights, what has no room in memory
-	// what Free would have to be for a context of MaxPosition
+	Left        int64 `json:"left"`              // of Free, not planned
+	OnDisk      int64 `json:"on_disk,omitempty"` // of Weights, without room in memory
+	// the value of Free for a context of MaxPosition
 	FullContext int64 `json:"free_for_max_context"`
 
-	// beside that: pages that are pushed out, the program and its requests, and what comes of all
+	// in addition: evicted pages, the program and its requests, and the sum
 	Swap     int64 `json:"swap,omitempty"`
 	Requests int64 `json:"requests,omitempty"`
 	Tools    int64 `json:"tools,omitempty"` // programs that tools start
@@ -39,28 +38,28 @@ type Plan struct {
 	Pages     int   `json:"-"`
 	PageBytes int64 `json:"-"`
 	Total     int64 `json:"-"` // weights + KV + scratch
-	Spare     int64 `json:"-"` // of Left, beyond what is reserved for the rest of the machine
-	Sequences int   `json:"-"` // of the whole context that Pages hold
-	Bounded   bool  `json:"-"` // Context was asked for: more memory would not make it longer
-	discrete  bool  // the device has a memory of its own
-	logits    int64 // of Scratch, what the scheduler has for them in Go's memory
+	Spare     int64 `json:"-"` // of Remaining, beyond the machine's reserve
+	Sequences int   `json:"-"` // of the full context that Pages hold
+	Bounded   bool  `json:"-"` // Context was asked for: more memory would not extend it
+	discrete  bool  // the device has its own memory
+	logits    int64 // of Scratch, the scheduler's in Go's memory
 }
 
-// reserve is left to the machine: a tenth of what is free, 256 MiB at least and 4 GiB at most.
+// reserve is memory for the rest of the machine: a tenth of free, from 256 MiB to 4 GiB.
 func reserve(free int64) int64 {
 	return min(max(free/10, 256<<20), 4<<30)
 }
 
-// usable is what a plan may take; share is the user's, 0: all but a reserve.
+// usable is how much a plan may take; share is the user's, 0: all except a reserve.
 func usable(r engine.Room, share float64) int64 {
 	if share > 0 {
-		// As vLLM counts: a share of the whole card, of which others may have taken some.
+		// As in vLLM: a share of the full card, of which other programs may have taken some.
 		return min(r.Free, int64(float64(cmp.Or(r.Total, r.Free))*min(share, 1)))
 	}
 	return r.Free - cmp.Or(r.Reserve, reserve(r.Free))
 }
 
-// freeFor is the least free memory of which so many bytes are usable; of a card, of an empty one.
+// freeFor is the least free memory with so many usable bytes; on a card, of an empty one.
 func freeFor(bytes int64, r engine.Room, share float64) int64 {
 	return int64(sort.Search(1<<24, func(mib int) bool { // 16 TiB
 		r.Free = int64(mib) << 20
@@ -71,7 +70,7 @@ func freeFor(bytes int64, r engine.Room, share float64) int64 {
 	})) << 20
 }
 
-// pagesFor is the pages that a sequence of n tokens can hold at once.
+// pagesFor is how many pages a sequence of n tokens can hold at once.
 func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 	return kv.PagesOf(n, s.MaxNumBatchedTokens, spec.Window, engine.WindowPages(s.KVCacheDtype))
 }
@@ -79,9 +78,9 @@ func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 // LeastContext is the shortest context, in tokens, that a model is loaded with.
 const LeastContext = 8 * engine.PageTokens
 
-// makePlan chooses the longest context that fits, or the one that was asked for, then room for more
-// sequences of it: up to four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says
-// what the memory is there for, all of it is taken that MaxNumSeqs sequences could use.
+// makePlan chooses the longest context that fits, or the requested one, then room for more
+// sequences of it: up to four, or MaxNumSeqs if less. With GPUMemoryUtilization set, the pool takes
+// what MaxNumSeqs full sequences need.
 func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) {
 	pages := func(n int) int { return pagesFor(n, spec, s) }
 	share := s.GPUMemoryUtilization
@@ -132,12 +131,12 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 // One page of the engine is one of the pool.
 var _ [engine.PageTokens]struct{} = [kv.PageTokens]struct{}{}
 
-// diskContext is the context of a model whose experts do not all have room in memory, where nobody
-// asks for another one: what conversations take is not there for experts.
+// diskContext is the default context of a model with experts on the disk: memory for conversations
+// is lost to experts.
 const diskContext = 8192
 
-// onDisk is the plan with as many experts in memory as have room beside one conversation; false
-// where not even those of two tokens have.
+// onDisk plans as many experts in memory as fit next to one conversation; false if not even those
+// of two tokens fit.
 func (p Plan) onDisk(spec models.Spec, s engine.Settings, r engine.Room, usable int64) (Plan,
 	bool) {
 	p.Context = min(cmp.Or(s.MaxModelLen, diskContext), spec.MaxPosition)
@@ -149,7 +148,7 @@ func (p Plan) onDisk(spec models.Spec, s engine.Settings, r engine.Room, usable 
 	return p, p.OnDisk > 0 && p.OnDisk <= r.OnDisk-two
 }
 
-// Lines says what the plan is, and what would make the context longer, for people.
+// Lines describes the plan for people, and how to get a longer context.
 func (p Plan) Lines() []string {
 	several := ""
 	if p.Sequences > 1 {
@@ -182,7 +181,7 @@ func (p Plan) Lines() []string {
 	return lines
 }
 
-// Slow says what it means that experts stay on the disk; "" where all are in memory.
+// Slow warns about experts on the disk; "" if all are in memory.
 func (p Plan) Slow() string {
 	if p.OnDisk == 0 {
 		return ""

@@ -1,10 +1,10 @@
-// What this process may take of the host's memory beside a model: the program, connections, and
-// the text of the requests that are here at once, whether they run, wait or are being read.
+// Host memory of this process besides a model: the program, connections, and the text of all
+// requests, whether they run, wait or are being read.
 //
-// What must stay true: weights, conversations, working room, what is pushed out of it and this are
-// never exceeded together. The port holds it by refusing what would hold more text than planned;
-// the collector of Go's memory is told where it must work harder. What ended requests have left is
-// given back to the system soon after the last of them, and never while one runs.
+// What must stay true: weights, conversations, working room, evicted pages and this together never
+// exceed the plan. The port enforces it by refusing requests whose text would exceed it; the limit
+// makes Go's collector work harder in time. Memory of ended requests is released soon after the
+// last of them, and never while one runs.
 
 package serve
 
@@ -20,32 +20,31 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// StandardBody is the largest body of a request where nobody says otherwise, bytes.
+// StandardBody is the default maximum size of a request body, bytes.
 const StandardBody = 16 << 20
 
 const (
-	// programMemory is the executable, its tables (tokens, grammar) and what serving costs at rest.
+	// programMemory is the executable, its tables (tokens, grammar) and an idle server's memory.
 	programMemory = 256 << 20
 	// requestMemory is a request without its text: connection, goroutines, stream, sampler.
 	requestMemory = 128 << 10
 	// textMemory is bytes for each byte of a request's body: parsed, compiled, encoded.
 	textMemory = 8
-	// textShare of the machine's memory may be the text of requests.
+	// textShare is the share of the machine's memory for the text of requests.
 	textShare = 1.0 / 128
-	// leastTexts is how many of the largest bodies are held at once on any machine.
+	// minTexts is how many of the largest bodies fit at once on any machine.
 	leastTexts = 4
 )
 
-// Requests is the plan for them, in bytes.
+// Requests is the plan for requests, in bytes.
 type Requests struct {
 	AtOnce  int   `json:"at_once"` // requests that run or wait
 	Texts   int64 `json:"texts"`   // of their bodies
-	Ceiling int64 `json:"ceiling"` // of all that this file's head names
-	// of the programs that tools start, beside Ceiling: they are no memory of this process
+	Ceiling int64 `json:"ceiling"` // of program, connections and texts
+	// of the programs that tools start, not in Ceiling: they are not this process's memory
 	Tools int64 `json:"tools,omitempty"`
 }
 
-// PlanRequests is the plan of a server on this machine.
 func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
 	total, _, err := HostMemory()
 	r.AtOnce = s.MaxNumSeqs + s.MaxWaiting
@@ -63,7 +62,7 @@ func (r Requests) String() string {
 	return line
 }
 
-// Beside adds requests and pushed-out pages (below 0: as many as where nobody says otherwise).
+// WithRequests adds requests and evicted pages (swap below 0: the default).
 func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 	if p.discrete = onGPU(b); swap < 0 {
 		swap = p.spareSwap()
@@ -78,16 +77,16 @@ func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 	return p
 }
 
-// spareSwap is the host memory for pages where nothing was asked for.
+// defaultSwap is the default host memory for pages.
 func (p Plan) spareSwap() int64 { return min(p.Spare, mostSpareSwap) }
 
-// Requests is the plan of a server; nothing where Options.MaxBody is 0.
+// Requests is the plan of a server; zero if Options.MaxBody is 0.
 func (m *Models) Requests() Requests { return m.requests }
 
-// CountTools adds what the tools of a server may use to the plans of models that are loaded later.
+// SetToolMemory adds the memory of a server's tools to the plans of later loads.
 func (m *Models) CountTools(bytes int64) { m.requests.Tools = bytes }
 
-// limit tells the collector what Go's memory may be with these models, where the user has not.
+// setMemoryLimit sets the limit of Go's memory with these models, unless the user has set one.
 func (m *Models) limit(model *Model, others []loadedModel) {
 	if m.requests.Ceiling == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -103,14 +102,14 @@ func (m *Models) limit(model *Model, others []loadedModel) {
 
 const (
 	lookEvery = 2 * time.Second
-	// restLooks is how many looks in a row see nothing run before memory is given back.
+	// idleChecks is how many idle checks in a row precede a release.
 	restLooks = 3
-	// worthIt is how much must have been allocated since the last time.
+	// minAllocated is how much must have been allocated since the last release.
 	worthIt = 8 << 20
 )
 
-// GiveBack returns the memory that requests have left behind to the system whenever nothing has
-// run for a while. It ends with ctx. preparing is how many requests are read and have no turn yet.
+// ReleaseMemory returns memory of ended requests to the system after some idle time, until ctx
+// ends. preparing is how many requests are read and have no turn yet.
 func (m *Models) GiveBack(ctx context.Context, preparing func() int64) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -127,13 +126,13 @@ func (m *Models) GiveBack(ctx context.Context, preparing func() int64) {
 		if quiet < restLooks || allocated() < given+worthIt {
 			continue
 		}
-		runtime.GC() // pools let go what they hold at the second collection
+		runtime.GC() // pools are emptied at the second collection
 		debug.FreeOSMemory()
 		given = allocated()
 	}
 }
 
-// allocated is how much Go's memory was ever allocated.
+// allocated is the total of Go's heap allocations so far, freed or not.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

@@ -1,10 +1,10 @@
-// Package serve decides which model runs where. One Models is what a verb holds: it finds the
-// model, opens the device, plans the memory, loads, keeps models ready, opens anew what failed, and
-// closes everything.
+// Package serve decides which model runs where. A verb holds one Models: it finds the model, opens
+// the device, plans the memory, loads, keeps models ready, reopens failed devices, and closes
+// everything.
 //
-// What must stay true: a client can name what this machine has already and nothing else, neither a
-// folder nor a download; a model is loaded beside another one only where both have a context that
-// agents can work with. Only this package opens devices (imports_test.go).
+// What must stay true: clients can name only models already on this machine, neither a folder nor a
+// download; two models are loaded only if both have a context that agents can work with. Only this
+// package opens devices (imports_test.go).
 package serve
 
 import (
@@ -24,34 +24,33 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// started is when this process began.
 var started = time.Now()
 
-// Models are those that this process answers with, safe for concurrent use once Choose returned.
+// Models are the models of this process, safe for concurrent use once Choose returned.
 type Models struct {
-	ctx     context.Context // ends the loads
+	ctx     context.Context // cancels loads
 	options Options
-	settled Settled // for the device that was opened first
-	// what a server's requests may take; nothing where there is no server
+	settled Settled // for the device opened first
+	// memory plan of a server's requests; zero without a server
 	requests Requests
 	loaded   *loadedSet
 	kept     *kept
-	first    checkpoint.Found // answers where a client names no model
-	// tunes are the first model with an adapter each, which clients know by the adapter's name
+	first    checkpoint.Found // the default for requests without a model
+	// adapters are the first model with an adapter each, served under the adapter's name
 	tunes    []checkpoint.Found
-	together bool // one engine has the first model and its tunes
+	together bool // first and adapters share one engine
 
 	damaged   chan error // see Damaged
-	upstreams *Upstreams // nil: models are loaded here
+	upstreams *Upstreams // nil: models are loaded by this process
 
 	mu sync.Mutex
-	// was opened to look at the machine and waits for the first load
+	// spare is the backend opened by New for the first load
 	spare    engine.Backend
 	found    map[string]checkpoint.Found // by key
-	contexts map[string]int              // context lengths that are known, by key
+	contexts map[string]int              // known context lengths, by key
 }
 
-// New opens the backend. ctx ends what is loaded later, too. Choose must follow before any turn.
+// New opens the backend. ctx also ends later loads. Choose must follow before any turn.
 func New(ctx context.Context, o Options) (*Models, error) {
 	o.Settings.DenseCache = cmp.Or(o.Settings.DenseCache, DenseFolder())
 	m := newModels(ctx, o)
@@ -79,17 +78,17 @@ func newModels(ctx context.Context, o Options) *Models {
 	return m
 }
 
-// Settled are the options with what was left open filled in for the device.
+// Effective returns the options with the device's defaults filled in.
 func (m *Models) Settled() Settled { return m.settled }
 
-// Backend is the one that was opened, until the first load takes it.
+// Backend is the backend opened by New, until the first load takes it.
 func (m *Models) Backend() engine.Backend { return m.spare }
 
-// OnGPU tells whether that is a GPU.
+// OnGPU reports whether Backend is a GPU.
 func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
-// Find finds the model of the options, else the best that is here and fits, else what absent says;
-// with the adapters of the options.
+// Find finds the model of the options, else the best cached one that fits, else calls absent. The
+// adapters of the options are added.
 func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	found, err := m.find(absent)
 	if err != nil {
@@ -116,7 +115,7 @@ func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 	return absent(m)
 }
 
-// Open opens the files of what was found, for work on Backend.
+// Open opens the files of a model, for work on Backend.
 func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 	ckpt, err := found.Open()
 	if err != nil {
@@ -129,7 +128,7 @@ func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 	return ckpt, nil
 }
 
-// Choose makes found the model that answers by default, and opens what the models share.
+// Choose makes source the default model, and opens what the models share.
 func (m *Models) Choose(found checkpoint.Found) {
 	m.choose(found)
 	keep := m.options.Keep
@@ -137,10 +136,10 @@ func (m *Models) Choose(found checkpoint.Found) {
 	m.kept = openKept(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
 }
 
-// Store has the sampled turns, and has room for stored responses.
+// Store holds sampled turns and stored responses.
 func (m *Models) Store() session.Store { return m.kept.store }
 
-// Ensure loads the model that answers by default.
+// Ensure loads the default model.
 func (m *Models) Ensure(ctx context.Context) error {
 	err := m.loaded.ensure(ctx, keyOf(m.first))
 	if u, ok := errors.AsType[*unavailable](err); ok {
@@ -149,7 +148,7 @@ func (m *Models) Ensure(ctx context.Context) error {
 	return err
 }
 
-// unavailable is the error of a load as a client's request gets it.
+// unavailable is a load error as a client's request gets it.
 type unavailable struct{ error }
 
 func (u *unavailable) Error() string {
@@ -157,10 +156,10 @@ func (u *unavailable) Error() string {
 }
 func (u *unavailable) Unwrap() []error { return []error{session.ErrUnavailable, u.error} }
 
-// First is the model that answers by default.
+// First is the default model.
 func (m *Models) First() session.Runner { return &runner{m, m.first} }
 
-// Lines say what was planned for the model that answers by default; none while it is not loaded.
+// Lines describe the plan of the default model; none while it is not loaded.
 func (m *Models) Lines() []string {
 	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
 	if !ok {
@@ -178,8 +177,8 @@ func (m *Models) Lines() []string {
 	return append(lines, m.kept.lines()...)
 }
 
-// Plan is that of the model that answers by default, and what comes beside it; false while it is
-// not loaded, and where other servers have it.
+// Plan is the default model's plan with memory used outside the engine; false while it is not
+// loaded, or if other servers run it.
 func (m *Models) Plan() (Plan, bool) {
 	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
 	if !ok || m.upstreams != nil {
@@ -191,11 +190,11 @@ func (m *Models) Plan() (Plan, bool) {
 	return model.Plan(), true
 }
 
-// Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.
-// It returns how many turns it had to end. Close must follow.
+// Drain refuses new turns, waits for the running ones until ctx ends, then ends them. It returns
+// how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
 
-// Ready tells why the model that answers by default cannot answer, though it is loaded.
+// Ready returns why a loaded default model cannot answer, or nil.
 func (m *Models) Ready() error {
 	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
 	if !ok || model.servers == nil {
@@ -204,11 +203,11 @@ func (m *Models) Ready() error {
 	return model.servers.Ready()
 }
 
-// Damaged yields a *ModelError when the files of a loaded model became shorter than they were, or
-// the servers behind it ended. Its turns have failed, and the process should end.
+// Damaged yields a *ModelError if files of a loaded model were truncated, or its upstream servers
+// exited. Its turns have failed, and the process should end.
 func (m *Models) Damaged() <-chan error { return m.damaged }
 
-// Close ends everything at once. lost says what could not be kept for the next start.
+// Close ends everything at once. lost says what could not be saved for the next start.
 func (m *Models) Close() (err, lost error) {
 	err = m.loaded.close()
 	if m.spare != nil {
@@ -221,7 +220,7 @@ func (m *Models) Close() (err, lost error) {
 	return err, lost
 }
 
-// loadKey is the set's load. Its error is *unavailable, or wraps errNoRoom.
+// loadKey is loadedSet.load. Its error is *unavailable, or wraps errNoRoom.
 func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) {
 	m.mu.Lock()
 	found := m.found[key]
@@ -246,7 +245,7 @@ func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) 
 	return model, nil
 }
 
-// names are what clients know a model by; the first is shown in answers, metrics and lists.
+// names are what clients call a model; the first is shown in answers, metrics and lists.
 func (m *Models) names(f checkpoint.Found) []string {
 	if len(m.options.ServedNames) > 0 && keyOf(f) == keyOf(m.first) {
 		return m.options.ServedNames
@@ -260,10 +259,10 @@ func (m *Models) names(f checkpoint.Found) []string {
 	return append([]string{f.Name}, slices.Compact(aliases)...)
 }
 
-// alone tells that no other model than the first is served.
+// servesOne reports whether only the first model is served.
 func (m *Models) alone() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
-// all are the first model, those with adapters, and the catalogue's others that are here.
+// all are the first model, those with adapters, and the other cached models of the catalogue.
 func (m *Models) all() []checkpoint.Found {
 	list := append([]checkpoint.Found{m.first}, m.tunes...)
 	if m.alone() {
@@ -271,7 +270,7 @@ func (m *Models) all() []checkpoint.Found {
 	}
 	cached, err := checkpoint.Cached()
 	if err != nil {
-		return list // a cache that cannot be read has nothing to offer
+		return list // an unreadable cache adds no models
 	}
 	for _, f := range cached {
 		if f.Complete && keyOf(f) != keyOf(m.first) {
@@ -281,7 +280,7 @@ func (m *Models) all() []checkpoint.Found {
 	return list
 }
 
-// List is the model that is served by default, then those that a request can switch to.
+// List is the default model, then those that a request can switch to.
 func (m *Models) List() []session.ModelInfo {
 	var list []session.ModelInfo
 	for _, st := range m.Status() {
@@ -290,7 +289,7 @@ func (m *Models) List() []session.ModelInfo {
 	return list
 }
 
-// Get finds a model by what a client calls it.
+// Get finds a model by a client's name for it.
 func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
 	same := func(n string) bool { return strings.EqualFold(n, name) }
 	if name == "" || slices.ContainsFunc(m.names(m.first), same) {
@@ -326,15 +325,15 @@ func (m *Models) Stats() map[string]sched.Stats {
 	return all
 }
 
-// Status is one model as it is now.
+// Status is the current state of one model.
 type Status struct {
 	session.ModelInfo
 	State   State
-	Model   *Model    // nil where it is not loaded
+	Model   *Model    // nil if not loaded
 	Unloads time.Time // zero: not planned
 }
 
-// Status is what List lists, with what is loaded of it.
+// Status returns the state of every model in List.
 func (m *Models) Status() []Status {
 	var list []Status
 	for _, f := range m.all() {
@@ -352,7 +351,7 @@ func (m *Models) Status() []Status {
 	return list
 }
 
-// runner is a model that is loaded for the first turn that asks for it.
+// runner is a model, loaded by its first turn.
 type runner struct {
 	models *Models
 	found  checkpoint.Found
@@ -369,8 +368,8 @@ func (r *runner) Device() string {
 	return ""
 }
 
-// ContextLength is that of the last load; before the first one it is what was asked for, or what
-// the model was made for.
+// ContextLength is that of the last load; before the first one the requested one, or the model's
+// maximum.
 func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()

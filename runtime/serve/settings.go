@@ -1,8 +1,7 @@
-// What a user leaves open, filled in with what suits the device: presets, and the defaults of a CPU
-// and of a GPU.
+// Defaults for options that the user left open: presets, and the defaults of a CPU and of a GPU.
 //
-// What must stay true: a value that the user gave wins over the preset's, and the preset's over the
-// device's; what is asked for and cannot be had here is told in a note, never dropped in silence.
+// What must stay true: the user's value wins over the preset's, and the preset's over the device's;
+// a request that cannot be met is reported in a note, never dropped silently.
 
 package serve
 
@@ -15,48 +14,47 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
-// Options are what a verb asks for.
+// Options are the options of a verb.
 type Options struct {
-	Model       string   // "": the best that is here and fits
-	Lora        []string // adapters that are added to it, as lora.Find reads them
-	ServedNames []string // with them the process serves one model, under these names
+	Model       string   // "": the best cached one that fits
+	Lora        []string // to add to it, as lora.Find reads them
+	ServedNames []string // set: the process serves one model, under these names
 	Settings    engine.Settings
 	Preset      string // "" or one of Presets
-	Speculate   bool   // drafts were asked for; without it they are made where they can be
-	AnyOrder    bool   // Settings.Deterministic was refused, and not left open
+	Speculate   bool   // drafts were requested; otherwise on where they pay
+	AnyOrder    bool   // Settings.Deterministic was set to false, not left open
 
 	StreamInterval int // tokens in an event of a stream; 0: by the load
-	// how long a model that nobody asks for stays loaded; below 0: for ever
+	// idle time before a model is unloaded; below 0: never
 	KeepAlive time.Duration
 	Keep      KeepOptions
-	MaxBody   int64 // of a server's requests, bytes; 0: there is no server
+	MaxBody   int64 // limit of a server's requests, bytes; 0: no server
 	Tools     int64 // of the programs that a server's tools start, bytes
 
-	Notify func(line string) // is told what the user should know
-	Later  func(line string) // likewise, while turns may run; nil: Notify is
-	// Progress shows a long work until it is done; nil: nobody is shown it.
+	Notify func(line string) // notices for the user
+	Later  func(line string) // likewise, while turns may run; nil: Notify
+	// Progress shows a long work until it is done; may be nil.
 	Progress func(what string) (show func(done, total int64), done func())
 }
 
-// DefaultOptions are the options where nobody says otherwise.
 func DefaultOptions() Options {
 	return Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
 		Drafts: draft.Most},
 		Keep: KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
 }
 
-// Settled is Options with nothing left open.
+// EffectiveOptions is Options with all defaults filled in.
 type Settled struct {
 	Options
-	Notes      []string // what is done otherwise than it was asked for
-	FromPreset []string // flags whose value is the preset's
+	Notes      []string // on requests that were not met
+	FromPreset []string // flags set by the preset
 }
 
 // A preset is a point between throughput and latency, with the values of vLLM's guide for gpt-oss.
 type preset struct {
 	maxNumSeqs int
-	devices    string // the guide's number of GPUs for it
-	// streamInterval: a person reads token by token, a batch job takes them in bulk.
+	devices    string // the guide's number of GPUs
+	// streamInterval: people read token by token, batch jobs in bulk.
 	streamInterval int
 }
 
@@ -72,10 +70,10 @@ var Presets = []string{"latency", "balanced", "throughput"}
 // guideTokens is the guide's --max-num-batched-tokens.
 const guideTokens = 8192
 
-// deviceDefaults are what suits a device. On a GPU it is what OpenAI's and vLLM's guides say, but
-// on a small one, where steps of 8192 tokens would take the memory that a context needs (2 GiB of
-// 16; gpt-oss-20b's weights are 12.8). The CPU's steps are short, because a decode waits for the
-// prefill beside it.
+// deviceDefaults returns a device's defaults. A GPU has those of OpenAI's and vLLM's guides, except
+// small ones: steps of 8192 tokens would take memory that a context needs (2 GiB of 16;
+// gpt-oss-20b's weights are 12.8). The CPU's steps are short, because decodes wait for the prefill
+// in the same step.
 func deviceDefaults(onGPU bool, memory int64) (maxNumBatchedTokens, maxNumSeqs int) {
 	switch {
 	case !onGPU:
@@ -90,7 +88,7 @@ func deviceDefaults(onGPU bool, memory int64) (maxNumBatchedTokens, maxNumSeqs i
 
 const defaultMaxWaiting = 2048
 
-// settle fills what was left open for a device.
+// withDefaults fills open settings with the device's defaults.
 func (o Options) settle(onGPU bool, memory int64) Settled {
 	out := Settled{Options: o}
 	note := func(format string, args ...any) {
@@ -113,7 +111,7 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 			tokens = guideTokens
 			take("max-num-batched-tokens", s.MaxNumBatchedTokens)
 		} else {
-			if seqs > tokens { // each sequence that decodes is a token of the step
+			if seqs > tokens { // each decoding sequence is a token of the step
 				tokens = seqs
 				take("max-num-batched-tokens", s.MaxNumBatchedTokens)
 			}
@@ -149,7 +147,7 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	} else {
 		s.Compute = cmp.Or(s.Compute, engine.Rounded)
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
-		if !o.Speculate { // no card has shown that they pay there
+		if !o.Speculate { // no measurement shows that they pay there
 			s.Drafts = 0
 		}
 	}

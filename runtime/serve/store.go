@@ -1,11 +1,10 @@
-// What a server keeps beside its models, so that it outlives them: KV pages that were pushed out of
-// a pool, and the turns that were sampled.
+// State of a server that outlives its models: KV pages evicted from a pool, and the sampled turns.
 //
-// Pages go to host memory and, if wanted, to a folder of the cache. A model that is loaded again,
-// or a server that is started again, finds its prefixes there. Sampled turns go to the XDG state
-// folder, so that a tool loop goes on with the model's reasoning after a restart. What must stay
-// true: nothing here keeps a server from starting; host memory is what the plan leaves over, or
-// what was asked for, and in the second case the plan knows.
+// Pages are stored in host memory and, if configured, in a folder of the cache, where a reloaded
+// model or restarted server finds its prefixes. Sampled turns are stored in the XDG state folder,
+// so that a tool loop resumes with the model's reasoning after a restart. What must stay true: a
+// failure here never prevents a start; host memory is the plan's surplus, or a requested size that
+// the plan includes.
 
 package serve
 
@@ -23,19 +22,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// mostSpareSwap is the most of spare host memory for pages where nothing was asked for.
+// maxSpareSwap is the maximum default host memory for pages.
 const mostSpareSwap = 4 << 30
 
-// KeepOptions say what outlives a model. The zero value keeps nothing beyond the process.
+// KeepOptions say what outlives a model. The zero value persists nothing.
 type KeepOptions struct {
-	SwapSpace int64 // bytes of host memory for KV pages; below 0: what the first plan leaves over
-	SwapDisk  int64 // bytes of disk behind that
+	SwapSpace int64 // bytes of host memory for KV pages; below 0: the first plan's surplus
+	SwapDisk  int64 // bytes of disk for further pages
 
-	Remember       time.Duration // how long sampled turns are kept after they were last used
+	Remember       time.Duration // how long sampled turns are kept after their last use
 	RememberOnDisk bool
 }
 
-// kept is what the models of one process share. It is safe for concurrent use.
+// sharedState is shared by the models of one process. It is safe for concurrent use.
 type kept struct {
 	store session.Store // of sampled turns and stored responses
 
@@ -44,8 +43,8 @@ type kept struct {
 	lock   *store.Lock // of the folder; nil without a disk
 
 	mu      sync.Mutex
-	space   int64     // bytes of host memory; below 0: what the first plan leaves over
-	pages   *kv.Spill // nil before the first plan, and where there is no room for pages
+	space   int64     // bytes of host memory; below 0: the first plan's surplus
+	pages   *kv.Spill // nil before the first plan, and without room for pages
 	planned bool
 }
 
@@ -83,7 +82,7 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 	return k
 }
 
-// spill is where a model's pages go, nil for nowhere. What the first plan leaves over is for all.
+// spill is the store of a model's evicted pages, or nil. All share the first plan's surplus.
 func (k *kept) spill(p Plan) *kv.Spill {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +106,7 @@ func (k *kept) spill(p Plan) *kv.Spill {
 	return k.pages
 }
 
-// untouched is host memory that pages may still fill, so a plan must leave it.
+// untouched is host memory that pages may still fill, so plans must leave it free.
 func (k *kept) untouched() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +117,7 @@ func (k *kept) untouched() int64 {
 	return max(0, k.space-host)
 }
 
-// hostSpace is the host memory that pages may fill in all.
+// hostSpace is the total host memory for pages.
 func (k *kept) hostSpace() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +127,7 @@ func (k *kept) hostSpace() int64 {
 	return k.space
 }
 
-// lines says what pages may fill; none for nothing.
+// lines describe the space for pages; none without any.
 func (k *kept) lines() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,7 +141,7 @@ func (k *kept) lines() []string {
 	return []string{line}
 }
 
-// close writes what is to outlive the process. The models must be closed.
+// close writes pages and turns for the next start. The models must be closed.
 func (k *kept) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,8 +1,7 @@
-// Models that share all but a few of their weights: the first one, and its tunes, which have an
-// adapter each. Where the device can, one engine has them all, and a step has rows of each. On a
-// GPU each is loaded beside the others.
+// Models that share all except a few weights: the first one, and its adapters. One engine runs them
+// all if the device can, and a step has rows of each. On a GPU each is loaded separately.
 //
-// What must stay true: what answers under a name is that model, whatever runs beside it.
+// What must stay true: a name always answers with its own model, whatever runs in the same step.
 
 package serve
 
@@ -17,8 +16,8 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// adapt adds the adapters of the options to a model: those with a name of their own to a model of
-// that name, which has the others too.
+// adapt adds the adapters of the options to a model. A named one becomes a model of its own, with
+// the unnamed ones too.
 func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
 	var plain, named []string
 	for _, text := range m.options.Lora {
@@ -52,7 +51,7 @@ func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
 	return found, nil
 }
 
-// choose makes found the first model, with its tunes in one engine where the device can.
+// choose makes source the first model, with its adapters in one engine if the device can.
 func (m *Models) choose(found checkpoint.Found) {
 	m.together = m.spare != nil && m.spare.Caps().Tunes && len(m.tunes) > 0
 	if m.together {
@@ -67,7 +66,7 @@ func (m *Models) choose(found checkpoint.Found) {
 	m.found[keyOf(found)] = found
 }
 
-// keyOf is what a model is kept under: where it lies, and its adapters.
+// keyOf identifies a model: its path and its adapters.
 func keyOf(f checkpoint.Found) string {
 	key := f.Path
 	if f.Demo {
@@ -79,8 +78,7 @@ func keyOf(f checkpoint.Found) string {
 	return key
 }
 
-// place returns the key under which a model is loaded, and which of the models there it is: 0, or
-// a tune.
+// locate returns the engine's key and the adapter's index in it (0: base).
 func (m *Models) place(f checkpoint.Found) (key string, tune int) {
 	key = keyOf(f)
 	for i, t := range m.first.Tunes {
@@ -91,7 +89,7 @@ func (m *Models) place(f checkpoint.Found) (key string, tune int) {
 	return key, 0
 }
 
-// of returns one of the models that were loaded together; nil where nothing is loaded.
+// adapterModel returns one of the models of an engine; nil if m is nil.
 func (m *Model) of(tune int) *Model {
 	if m == nil || tune == 0 {
 		return m
@@ -99,7 +97,7 @@ func (m *Model) of(tune int) *Model {
 	return m.tunes[tune-1]
 }
 
-// addTunes makes a model of each tune of the engine. Their memory is in the first model's plan.
+// addAdapters makes a model for each adapter. The first model's plan has their memory.
 func (m *Model) addTunes(found checkpoint.Found) {
 	for i, tune := range found.Tunes {
 		m.tunes = append(m.tunes, &Model{Model: m.Model.Tune(i+1, tune.Name), ckpt: m.ckpt.Tunes[i],
@@ -107,7 +105,7 @@ func (m *Model) addTunes(found checkpoint.Found) {
 	}
 }
 
-// pagesOf names the pages of each tune: the base's name, and what the adapters say.
+// pagesOf names the pages of each adapter: the base's name plus the adapter IDs.
 func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
 	for _, tune := range ckpt.Tunes {
 		names = append(names, base+" "+tune.AdapterIDs)
@@ -115,13 +113,13 @@ func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
 	return names
 }
 
-// copied is a model whose dense weights are copied in 8 bits.
+// copySource is a model whose dense weights are copied in 8 bits.
 type copied struct {
 	checkpoint.Found
 	ckpt *checkpoint.Checkpoint
 }
 
-// copiedOf are a model and those of its tunes that change what is in the copy.
+// copySources returns a model, and its adapters that change weights in the copy.
 func copiedOf(found checkpoint.Found, ckpt *checkpoint.Checkpoint) []copied {
 	list := []copied{{found, ckpt}}
 	for i, names := range ckpt.Changed() {
@@ -132,7 +130,7 @@ func copiedOf(found checkpoint.Found, ckpt *checkpoint.Checkpoint) []copied {
 	return list
 }
 
-// readyCopies tells whether all their copies are in the folder.
+// hasCopies reports whether all copies are in the folder.
 func readyCopies(list []copied, folder string) bool {
 	return !slices.ContainsFunc(list,
 		func(c copied) bool { return q8.Ready(c.Found, folder) == "" })

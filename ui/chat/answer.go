@@ -1,7 +1,7 @@
-// One turn of the model as it is shown: reasoning, text, and calls of tools with what they say.
-// Parts are only ever added; a part that has ended does not change any more, but for the marks of
-// sources that it names: they become numbered footnotes, [1], and under the answer stands the title
-// as a link that terminals open (OSC 8).
+// One turn of the model on the screen: reasoning, text, and tool calls with their output. Parts are
+// only appended, and an ended part does not change, except for the marks of cited sources. They
+// become numbered footnotes, [1]; under the answer each source's title is a link that terminals
+// open (OSC 8).
 
 package chat
 
@@ -18,16 +18,16 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// An answer is one turn of the model: reasoning, text and calls in the order in which they came.
+// An answer is one turn of the model: reasoning, text and calls in order of arrival.
 type answer struct {
 	palette term.Palette
 	parts   []part
 	before  int // code blocks of the conversation before this answer
 	started time.Time
 	live    bool
-	tools   bool     // its calls are run
-	sources []source // what its citations name
-	ending  string   // one line under what was said, where it did not end by itself
+	tools   bool     // this process runs its calls
+	sources []source // of its citations
+	ending  string   // one line under an answer that was cut short
 	tone    term.Style
 }
 
@@ -42,7 +42,6 @@ func newAnswer(p term.Palette, at time.Time, before int) *answer {
 	return &answer{palette: p, started: at, live: true, before: before}
 }
 
-// code is the code blocks of the answer.
 func (a *answer) code() (all []string) {
 	for _, p := range a.parts {
 		if s, ok := p.(*answerText); ok {
@@ -92,7 +91,7 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 	return true
 }
 
-// call is the call with this index; where there is none, one that nobody sees.
+// call is the call with this index, or a throwaway.
 func (a *answer) call(index int) *call {
 	for _, p := range a.parts {
 		if c, ok := p.(*call); ok && c.index == index {
@@ -102,13 +101,13 @@ func (a *answer) call(index int) *call {
 	return &call{}
 }
 
-// calls tells whether a call runs, or waits to be allowed.
+// hasRunningCall reports whether a call runs or waits for approval.
 func (a *answer) calls() bool {
 	c, ok := a.last().(*call)
 	return ok && c.running
 }
 
-// allowed begins the time of a call that has waited for the person.
+// callAllowed restarts the time of a call that has waited for approval.
 func (a *answer) allowed(at time.Time) {
 	if c, ok := a.last().(*call); ok && c.running {
 		c.started = at
@@ -139,7 +138,7 @@ func (a *answer) answering(aside bool, at time.Time) *answerText {
 	return s
 }
 
-// finish ends the turn; ending is shown under it.
+// finish ends the turn with a line under it, if ending is set.
 func (a *answer) finish(at time.Time, ending string, tone term.Style) {
 	if l := a.last(); l != nil {
 		l.end(at)
@@ -152,7 +151,7 @@ func (a *answer) finish(at time.Time, ending string, tone term.Style) {
 	a.live, a.ending, a.tone = false, ending, tone
 }
 
-// spinner turns while nothing has come yet.
+// spinner is shown until the first event.
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
 func (a *answer) runs(l layout) []run {
@@ -190,7 +189,7 @@ func (a *answer) runs(l layout) []run {
 	return out
 }
 
-// text is the text of the answer, for the clipboard and for files.
+// text is the answer's text, for the clipboard and for files.
 func (a *answer) text() string {
 	var parts []string
 	for _, p := range a.parts {
@@ -236,7 +235,7 @@ func (t *reasoningText) runs(l layout, live bool) []run {
 	}
 	bar := l.dim("│ ", 2)
 	stable, tail := t.text.rows(max(l.width-2, 1))
-	if !l.unfolded { // a window on the end, so that the question stays in sight
+	if !l.unfolded { // only the last rows, so that the question stays visible
 		window := max(min(l.height/2, 12), 2)
 		if skip := len(stable) + len(tail) - window; skip > 0 {
 			cut := min(skip, len(stable))
@@ -246,10 +245,10 @@ func (t *reasoningText) runs(l layout, live bool) []run {
 	return append(out, run{bar, stable}, run{bar, tail})
 }
 
-// A answerText is markdown for the person: the answer, or a word before a call.
+// An answerText is markdown for the person: the answer, or a remark before a call.
 type answerText struct {
 	text   *markdown.Stream
-	before int // code blocks before it
+	before int // code blocks of the conversation before it
 	clean  term.Cleaner
 	aside  bool
 }
@@ -269,7 +268,7 @@ func (s *answerText) runs(l layout, _ bool) []run {
 	return []run{{rows: stable}, {rows: tail}}
 }
 
-// seconds writes a duration for people: 0.4 s, 12 s, 2 min 5 s.
+// seconds formats a duration: 0.4 s, 12 s, 2 min 5 s.
 func seconds(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case s < 10:
@@ -285,11 +284,11 @@ func seconds(d time.Duration) string {
 type source struct {
 	URL   string `json:"url"`
 	Title string `json:"title"`
-	Mark  string `json:"mark"` // what stands in the answer that the model gave
+	Mark  string `json:"mark"` // the model's mark in the answer
 }
 
-// cite puts numbers where the answer has marks, and the sources under it. The offsets of citations
-// are those of the whole answer; its parts are searched for the marks' text.
+// cite replaces the answer's marks by numbers and adds the sources as footnotes. Citation offsets
+// refer to the full answer; its parts are searched for the marks' text.
 func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
 	text := []rune(whole)
 	numbers := map[string]int{} // by address
@@ -304,14 +303,14 @@ func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
 			n = len(a.sources)
 			numbers[c.URL] = n
 		}
-		if marks { // they have been printed
+		if marks { // already printed
 			continue
 		}
 		a.replace(mark, fmt.Sprintf("[%d]", n))
 	}
 }
 
-// replace puts one text in the place of the first other one in the answer.
+// replace replaces the first occurrence of a mark in the answer.
 func (a *answer) replace(mark, by string) {
 	for _, p := range a.parts {
 		s, ok := p.(*answerText)
@@ -326,7 +325,6 @@ func (a *answer) replace(mark, by string) {
 	}
 }
 
-// footnotes are the rows of the sources.
 func (a *answer) footnotes(l layout) []string {
 	var rows []string
 	for i, s := range a.sources {
@@ -346,7 +344,7 @@ func (a *answer) footnotes(l layout) []string {
 	return rows
 }
 
-// link makes painted text a link, if the address is one of the web.
+// link makes painted text a link if address is a web address.
 func link(address, painted string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -358,14 +356,14 @@ func link(address, painted string) string {
 	return "\x1b]8;;" + address + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
 }
 
-// How many rows of a call are shown while reasoning is folded.
+// Rows of a call that are shown while reasoning is folded.
 const (
 	argumentRows = 6
 	outputRows   = 6
 )
 
-// keptOutput is how many bytes of a call's output are kept with the conversation, for the screen;
-// what the model read is kept whole.
+// maxSavedOutput is how many bytes of a call's output are saved with the conversation for the
+// screen; the model's history has all of it.
 const keptOutput = 32 << 10
 
 // A call is the model asking for a tool.
@@ -375,21 +373,21 @@ type call struct {
 	arguments string
 	clean     term.Cleaner
 
-	output  string // what it said, or its result
+	output  string // printed so far, or its result
 	said    term.Cleaner
-	files   []string // that it wrote
-	failed  string   // what the model was told went wrong
+	files   []string // written by it
+	failed  string   // the error that the model was told
 	started time.Time
-	ended   time.Time // zero: it runs, or nobody runs it
+	ended   time.Time // zero: running, or not run here
 	running bool
 }
 
 func (c *call) end(time.Time) {}
 
-// returned takes the end of a call that this process ran.
+// returned records the result of a call that this process ran.
 func (c *call) returned(e session.ToolEnd, at time.Time) {
 	c.running, c.ended = false, at
-	if began := at.Add(-e.Took); began.After(c.started) { // else it waited
+	if began := at.Add(-e.Took); began.After(c.started) { // otherwise it waited first
 		c.started = began
 	}
 	switch {
@@ -414,7 +412,7 @@ func (c *call) keep() keptPart {
 		Files: c.files, Failed: c.failed, Seconds: c.ended.Sub(c.started).Seconds()}
 }
 
-// state is how the call stands.
+// state describes the call's progress.
 func (c *call) state(l layout) string {
 	switch {
 	case c.running && l.asking:
@@ -457,7 +455,7 @@ func (c *call) runs(l layout, _ bool) []run {
 	return out
 }
 
-// language is what the arguments are code of, "" where they are none.
+// language is the language of the arguments, "" unless they are code.
 func (c *call) language() string {
 	if c.name == "python" {
 		return c.name
@@ -465,10 +463,10 @@ func (c *call) language() string {
 	return ""
 }
 
-// rows are the first or the last rows of a text, or all of them while nothing is folded; code names
-// the language that it is written in, if any.
+// rows are the first or last rows of a text, or all while nothing is folded. code is its language,
+// or "".
 func (c *call) rows(l layout, code, text string, style term.Style, most int, last bool) []string {
-	whole := strings.Count(text, "\n") + 1 // of which not all is wrapped
+	whole := strings.Count(text, "\n") + 1 // counted before cutting
 	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most {
 		if last {
 			text = strings.Join(lines[len(lines)-4*most:], "\n")

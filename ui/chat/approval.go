@@ -1,7 +1,7 @@
-// The question whether a tool may run, which the tool asks and the person answers.
+// Approval of a tool call: the tool asks, the person answers.
 //
-// What must stay true: what is asked is shown whole before it can be answered, and nothing in it
-// can hide or look like a part of the question; letters of a text that is typed answer nothing.
+// What must stay true: the full call is shown before it can be answered, and nothing in it can hide
+// or imitate a part of the question; letters typed into a text never answer it.
 
 package chat
 
@@ -21,8 +21,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// An Approval carries questions of tools to the chat that is given it. It remembers what the person
-// allowed or forbade for as long as it lives.
+// An Approval carries questions of tools to its chat. It remembers decisions made for the whole
+// chat.
 type Approval struct {
 	asks chan approvalAsk
 
@@ -30,25 +30,24 @@ type Approval struct {
 	decided map[string]bool // by server and tool
 }
 
-// approvalAsk is one question. reply has room for the answer.
+// approvalAsk is one question. reply is buffered for the answer.
 type approvalAsk struct {
 	server, tool, arguments string
 	reply                   chan bool
-	above                   bool      // long arguments are in the transcript
-	still                   time.Time // since then it stands and no key was pressed
+	above                   bool      // long arguments are shown there
+	still                   time.Time // when it appeared or the last key was pressed
 }
 
-// settles is how long a question stands without a key before one answers it: whoever types a
-// sentence as it appears has not read it.
+// settleTime is how long a question must be visible without a keypress before a key answers it: a
+// person who is typing has not read it.
 const settles = 400 * time.Millisecond
 
-// NewApproval returns one on which nothing was decided.
 func NewApproval() *Approval {
 	return &Approval{asks: make(chan approvalAsk), decided: map[string]bool{}}
 }
 
-// Ask asks the person whether a tool of a server may run with these arguments, and waits for the
-// answer or the end of ctx.
+// Ask asks the person whether a tool of a server may run with these arguments. It returns the
+// answer, or an error at the end of ctx.
 func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (bool, error) {
 	ask := approvalAsk{server: server, tool: tool, arguments: arguments, reply: make(chan bool, 1)}
 	a.mu.Lock()
@@ -80,17 +79,16 @@ func (m *Model) nextAsk() tea.Cmd {
 	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
 }
 
-// answerable reports whether a key would answer the open question: a letter of a text that is being
-// typed does not.
+// answerable reports whether a key would answer the open question. Keys typed into a text do not.
 func (m *Model) answerable() bool {
 	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.still) >= settles
 }
 
-// decisions are the keys that answer.
+// approvalKeys are the keys that answer.
 var decisions = []struct {
 	key, does       string
 	allowed, always bool
-	done            string // with the tool's name
+	done            string // format for the tool's name
 }{
 	{"y", "allow", true, false, "%s was allowed once."},
 	{"a", "allow in this chat", true, true, "%s is allowed in this chat."},
@@ -98,7 +96,7 @@ var decisions = []struct {
 	{"d", "refuse in this chat", false, true, "%s is refused in this chat."},
 }
 
-// approve takes a key as the answer to the open question, and reports whether it is one.
+// approve handles a key as an answer to the open question, and reports whether it is one.
 func (m *Model) approve(key string) bool {
 	for _, d := range decisions {
 		if d.key != key {
@@ -121,8 +119,8 @@ func (m *Model) approve(key string) bool {
 	return false
 }
 
-// openAsk opens a question. Arguments that take more than a third of the screen are put into the
-// transcript, where they can be scrolled, for as long as the question stands.
+// openAsk opens a question. Arguments taller than a third of the screen are shown in the
+// transcript, where they scroll, while the question is open.
 func (m *Model) openAsk(a approvalAsk) {
 	m.asking = &a
 	a.still = m.clock()
@@ -132,7 +130,7 @@ func (m *Model) openAsk(a approvalAsk) {
 	}
 }
 
-// askedWhole are long arguments in the transcript.
+// fullArguments are long arguments in the transcript.
 type askedWhole struct {
 	model *Model
 	ask   *approvalAsk
@@ -155,7 +153,7 @@ func (a approvalAsk) head() string {
 
 func (m *Model) askWidth() int { return max(m.width-2*m.margin()-2, 1) }
 
-// askRows are the question over the editor.
+// askRows are the question above the editor.
 func (m *Model) askRows() []term.Row {
 	if m.asking == nil {
 		return nil
@@ -186,8 +184,8 @@ func (m *Model) askRows() []term.Row {
 	return append(rows, term.Prefix(term.Wrap(how, width), edge("╰ "), edge("  "))...)
 }
 
-// askedArguments are the arguments of a call, whole: a name and its value in a row where they are
-// an object, else as the model wrote them.
+// formatArguments returns the full arguments of a call: a row for each member of an object, other
+// text as the model wrote it.
 func askedArguments(arguments string, width int) (rows []term.Row) {
 	all, ok := members(arguments)
 	if !ok {
@@ -214,7 +212,7 @@ func askedArguments(arguments string, width int) (rows []term.Row) {
 	return rows
 }
 
-// members are those of a JSON object as they stand in it: two of one name are two.
+// members returns the members of a JSON object in order, duplicates included.
 func members(text string) (all []line, ok bool) {
 	d := json.NewDecoder(strings.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -240,7 +238,7 @@ func members(text string) (all []line, ok bool) {
 	return all, errors.Is(err, io.EOF)
 }
 
-// shownWhole is a text with everything in it that a terminal would not show.
+// escapeHidden returns text with everything quoted that a terminal would not show.
 func shownWhole(text string) string {
 	if term.Clean(text) == text {
 		return text

@@ -1,5 +1,5 @@
-// What goes to the model beside the typed words: files that are named as @path, and long pastes,
-// which stand in the editor as a chip.
+// Attachments to a typed message: files named as @path, and long pastes, which the editor shows as
+// a chip.
 
 package chat
 
@@ -18,7 +18,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// What of a paste becomes a chip, and how large a file may be.
+// Limits of pastes and files.
 const (
 	chipLines    = 15
 	chipBytes    = 2000
@@ -38,11 +38,11 @@ func (m *Model) paste(text string) {
 }
 
 func chip(n int, text string) string {
-	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n, // kept with what is unsent
+	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n, // saved with unsent text
 		thousands(strings.Count(text, "\n")+1), thousands(utf8.RuneCountInString(text)))
 }
 
-// prepare keeps a message and reads what it names, and asks it then.
+// prepare saves a message, reads its attachments, then asks it.
 func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	sent := text
 	for i, p := range m.pastes {
@@ -58,7 +58,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 		files, attached, missing, err := attachments(text)
 		return func(m *Model) tea.Cmd {
 			if m.preparing != text || m.id != id {
-				return nil // it was given back, or another conversation is on the screen
+				return nil // given back to the editor, or another conversation is open
 			}
 			m.preparing = ""
 			if err != nil {
@@ -79,7 +79,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	})
 }
 
-// attachments are the files that a message names, a few words on each, and what is no file.
+// attachments returns the files named in a message, a line about each, and paths that are no file.
 func attachments(text string) (files string, attached, missing []string, err error) {
 	for at, c := range text {
 		if c != '@' || at > 0 && !strings.ContainsRune(" \t\n", rune(text[at-1])) {
@@ -104,11 +104,11 @@ func attachments(text string) (files string, attached, missing []string, err err
 	return files, attached, missing, nil
 }
 
-// mostBlanks is how many blanks a name may have.
+// maxBlanks is how many blanks a file name may have.
 const mostBlanks = 20
 
-// pathIn is the path at the beginning of a text: the longest that is a file's, with the blanks in
-// its name and without the punctuation behind it, or else the first word.
+// pathIn is the path at the beginning of text: the longest prefix that names a file, blanks
+// included and trailing punctuation excluded, or else the first word.
 func pathIn(text string) string {
 	if end := strings.IndexAny(text, "\n\r\t"); end >= 0 {
 		text = text[:end]
@@ -133,7 +133,6 @@ func pathIn(text string) string {
 
 const punctuation = ".,;:!?)]}>'\"`"
 
-// attachment reads a text file.
 func attachment(path string) (string, error) {
 	info, err := os.Stat(fromHome(path))
 	switch {
@@ -167,8 +166,7 @@ func fromHome(path string) string {
 	return path
 }
 
-// pathAt is where the @path begins that the text ends with, -1: it ends with none. The path may
-// have blanks in it.
+// pathStart is the index of the @path at the end of text, or -1. The path may contain blanks.
 func pathAt(text string) int {
 	line := strings.LastIndexByte(text, '\n') + 1
 	at := strings.LastIndexByte(text[line:], '@')
@@ -178,10 +176,10 @@ func pathAt(text string) int {
 	return line + at
 }
 
-// literal are the characters of a path that Glob would take for its own.
+// globEscaper escapes the characters of a path that are special to Glob.
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// completePath completes the @path that begins at a place and ends the text.
+// completePath completes the @path that starts at index and ends the text.
 func (m *Model) completePath(at int) tea.Cmd {
 	text := m.editor.text
 	path := text[at+1:]
@@ -215,7 +213,7 @@ func (m *Model) completePath(at int) tea.Cmd {
 	})
 }
 
-// compose opens the text in the person's own editor.
+// compose opens the text in $EDITOR.
 func (m *Model) compose() tea.Cmd {
 	program := os.Getenv("VISUAL")
 	if program == "" {
@@ -244,7 +242,7 @@ func (m *Model) compose() tea.Cmd {
 	})
 }
 
-// composed takes what the person's editor has left, or tells why it failed.
+// composed reads the edited text back, or reports why editing failed.
 func (m *Model) composed(path string, why error) tea.Cmd {
 	return m.do(func() outcome {
 		text, err := os.ReadFile(path)

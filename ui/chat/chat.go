@@ -1,18 +1,18 @@
 // Package chat is the conversation in a terminal that `ossrun chat` opens.
 //
-// There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live
-// turn) are plain structs with methods. What must stay true:
+// There is one Bubble Tea model, Model; its pieces (transcript, editor, history, the live turn) are
+// plain structs with methods. What must stay true:
 //
-//   - Update and View wait for nothing: no file, no store, no tool, no lock that is held for long.
-//     The turn, files and the clipboard are worked on by goroutines that answer with messages, and
-//     Run does not return before the last of them has ended;
-//   - View is a function of the Model's state, the clock included; what it keeps are caches;
-//   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a
-//     frame renders only what is still being written;
-//   - text of a model or a person is cleaned before it is kept (package term) and so cannot
+//   - Update and View never block: no file, no store, no tool, no lock that is held for long.
+//     Goroutines work on the turn, files and the clipboard and answer with messages, and Run
+//     returns only after the last of them has ended;
+//   - View is a function of the Model's state, the clock included; its fields are only caches;
+//   - tokens of a turn are batched and shown at most framesPerSecond times a second, and a frame
+//     renders only the unfinished text;
+//   - text of a model or a person is cleaned before it is stored (package term), so that it cannot
 //     command the terminal.
 //
-// Pieces: term (safe text, width, styles) and markdown (a streaming renderer).
+// Packages: term (safe text, width, styles) and markdown (a streaming renderer).
 package chat
 
 import (
@@ -33,47 +33,47 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Bubble Tea has been initialised here, without asking the terminal.
+// Bubble Tea is initialised here, without querying the terminal.
 func init() { quiet.Restore() }
 
-// Options are what a chat starts with. Model, In and Out are needed.
+// Options are the options of a chat. Model, In and Out are required.
 type Options struct {
 	Model   session.Runner
-	Request session.Request // every turn's, with Messages; an Effort that is none is medium
-	Format  string          // how the model is told of Request's Final or Schema
+	Request session.Request // of every turn, with Messages; an unknown Effort means medium
+	Format  string          // how the prompt states Request's Final or Schema
 	Loading *Loading        // of Model; nil: it is loaded
-	// Switch finds another model for /model; nil: there is only one.
+	// Switch opens another model for /model; nil: there is only one.
 	Switch func(ctx context.Context, name string) (session.Runner, error)
-	// Models are those that Switch can find; nil: nobody knows.
+	// Models lists the models that Switch can open; nil: unknown.
 	Models func(ctx context.Context) []session.ModelInfo
-	Tools  []session.Tool // what the model may call; the caller closes them after Run
-	// Renew closes the tools and makes others, for another conversation; nil: they keep no state.
+	Tools  []session.Tool // the model's; the caller closes them after Run
+	// Renew replaces the tools for another conversation; nil: they have no state.
 	Renew    func() ([]session.Tool, error)
-	Pictures string    // the folder for pictures that tools make; "": they stay theirs
-	Graphics Graphics  // how the terminal shows them
-	Approval *Approval // where tools ask whether they may run; nil: none asks
+	Pictures string    // folder for pictures of tools; "": not copied
+	Graphics Graphics  // of the terminal
+	Approval *Approval // for tools that need approval; nil: none do
 
 	In          io.Reader     // a terminal
 	Out         io.Writer     // a terminal
-	HistoryPath string        // where questions are kept for Up and Down; "": nowhere
-	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
+	HistoryPath string        // file of earlier questions for Up and Down; "": none
+	NoColor     bool          // set by NO_COLOR: attributes such as bold stay
 	NoMouse     bool          // the mouse stays the terminal's
-	Theme       term.Theme    // other colours
-	Notice      string        // one line under the greeting, such as what the demo model is
-	Store       session.Store // where conversations are kept; nil: nowhere
-	Resume      string        // a kept conversation, as Find takes it; "": a new one
-	// Claim keeps other chats from writing a conversation until release; ok is false where another
-	// one does. It is safe for concurrent use. nil: there is no other.
+	Theme       term.Theme    // colours
+	Notice      string        // one line under the greeting, such as about the demo model
+	Store       session.Store // of conversations; nil: not saved
+	Resume      string        // a saved conversation, as Find takes it; "": a new one
+	// Claim locks a conversation against other chats until release; ok is false if another one has
+	// it. It is safe for concurrent use. nil: there are no others.
 	Claim   func(id string) (release func(), ok bool)
-	Notices <-chan string // lines for the person that come later
+	Notices <-chan string // for the person, during the chat
 }
 
-// Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.
+// Run shows the chat until the person leaves it (nil) or ctx ends (its error).
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	out := &terminal{w: o.Out}
 	out.File, _ = o.Out.(*os.File)
-	if os.Getenv("TERM") != "linux" { // a console, which would show it
+	if os.Getenv("TERM") != "linux" { // a console would print it
 		out.ask, out.asked = askKeys, oldKeys
 	}
 	m := newModel(ctx, o)
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	program := tea.NewProgram(m,
 		tea.WithInput(input(o.In)), tea.WithOutput(out), tea.WithAltScreen(), mouse,
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
-	// Not tea.WithContext: a program that is killed leaves its reader behind.
+	// Not tea.WithContext: a killed program leaves its reader running.
 	stop := context.AfterFunc(ctx, program.Quit)
 	defer stop()
 	if _, err := program.Run(); err != nil {
@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// farewell is what stays on the terminal: the last question and its answer, and how to go on.
+// farewell is printed at the end: the last question and answer, and how to resume.
 func (m *Model) farewell() string {
 	e := m.conversation.at
 	if e == nil || m.width == 0 {
@@ -132,25 +132,25 @@ func (m *Model) farewell() string {
 	return b.String()
 }
 
-// A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside
-// a frame. Bubble Tea asks the file for its size; where the output is none, it is nil.
+// A terminal makes writes atomic, so that a clipboard sequence never lands inside a frame. Bubble
+// Tea asks File for the terminal's size; File is nil for other outputs.
 //
-// On the other screen, the terminal's own cursor, which is hidden, stands at the caret after each
-// frame: input methods write there. A frame begins at the top, wherever the cursor is.
+// On the alternate screen the hidden cursor is put at the caret after each frame, because input
+// methods write there. A frame starts at the top, wherever the cursor is.
 type terminal struct {
 	*os.File
 	mu    sync.Mutex
 	w     io.Writer
-	ask   string // for more keys when the other screen comes, and no more when it goes
+	ask   string // written after entering the alternate screen: extended keys on
 	asked string
-	other bool // the other screen is shown
+	other bool // the alternate screen is shown
 	caret atomic.Pointer[place]
 }
 
-// place is a row and a column of the screen, from 1.
+// position is a row and a column of the screen, from 1.
 type place struct{ row, column int }
 
-// WriteString is not the file's.
+// WriteString overrides the file's.
 func (t *terminal) WriteString(s string) (int, error) { return t.Write([]byte(s)) }
 
 func (t *terminal) Write(b []byte) (int, error) {

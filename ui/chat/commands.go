@@ -1,4 +1,4 @@
-// The lines that begin with "/", those about kept conversations too.
+// Commands: lines that begin with "/".
 
 package chat
 
@@ -15,22 +15,22 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// A command is a line that begins with "/". run is given what follows the name.
+// A command is a line that begins with "/". run gets the text after the name.
 type command struct {
 	name, argument, does string
 	run                  func(m *Model, argument string) tea.Cmd
 
-	// what the argument may be: known, or read by what read returns, outside Update
+	// possible arguments: known at once, or loaded outside Update
 	values func(m *Model) []choice
 	read   func(m *Model) func() []choice
-	picks  bool // the first of them is taken where none was chosen
+	picks  bool // Enter without a choice takes the first value
 }
 
-// otherNames are not listed.
+// aliases are not listed.
 var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit",
 	"save": "export"}
 
-// commands are in the order in which they are listed.
+// commands in the order in which they are listed
 var commands []command
 
 func init() {
@@ -75,8 +75,8 @@ func init() {
 
 var efforts = []string{"low", "medium", "high"}
 
-// parseCommand splits a line into the command's name and its argument. A path such as /usr/bin is
-// no command.
+// parseCommand splits a line into a command's name and argument. A path such as /usr/bin is no
+// command.
 func parseCommand(text string) (name, argument string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok || strings.Contains(text, "\n") && !strings.HasPrefix(rest, "system ") {
@@ -89,8 +89,8 @@ func parseCommand(text string) (name, argument string, ok bool) {
 	return name, strings.TrimSpace(argument), true
 }
 
-// matching are the commands whose name begins with a prefix; one that is the prefix itself stands
-// alone.
+// matchCommands returns the commands whose name begins with a prefix, or the one with exactly that
+// name.
 func matching(prefix string) []command {
 	var found []command
 	for _, c := range commands {
@@ -104,7 +104,7 @@ func matching(prefix string) []command {
 	return found
 }
 
-// nth is the number from 1 to count that was typed; where none was, it is otherwise.
+// nth is the typed number from 1 to count, or fallback.
 func nth(number string, count, otherwise int) (n int, ok bool) {
 	var err error
 	if n = otherwise; number != "" {
@@ -113,7 +113,7 @@ func nth(number string, count, otherwise int) (n int, ok bool) {
 	return n, err == nil && n >= 1 && n <= count
 }
 
-// typed is the command as it begins to be typed, usage as it is listed.
+// typed is the command as inserted by completion; usage adds its argument.
 func (c command) typed() string {
 	if c.argument != "" {
 		return "/" + c.name + " "
@@ -154,7 +154,6 @@ func (m *Model) help() tea.Cmd {
 	return m.showPage(rows)
 }
 
-// keysHelp are the keys as /help lists them.
 var keysHelp = [][2]string{
 	{"Enter", "send"},
 	{"Shift/Alt+Enter, Ctrl+J", "new line"},
@@ -171,7 +170,7 @@ var keysHelp = [][2]string{
 	{"?", "this page, where nothing is typed"},
 }
 
-// reset begins another conversation; the effort and the instructions stay.
+// reset starts another conversation; the effort and the instructions stay.
 func (m *Model) reset() tea.Cmd {
 	m.abandon()
 	m.keep()
@@ -179,7 +178,7 @@ func (m *Model) reset() tea.Cmd {
 	return nil
 }
 
-// begin puts an empty conversation on the screen.
+// begin shows an empty conversation.
 func (m *Model) begin() {
 	m.abandon()
 	m.tools.markStale()
@@ -252,7 +251,7 @@ func (m *Model) regenerate() tea.Cmd {
 	return m.ask(last.question, last.messages[0].Text(), last)
 }
 
-// copy writes the last answer, or one code block, to the terminal's clipboard (OSC 52).
+// copy copies the last answer, or one code block, to the terminal's clipboard (OSC 52).
 func (m *Model) copy(number string) tea.Cmd {
 	text := m.conversation.lastAnswer()
 	if number != "" {

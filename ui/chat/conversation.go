@@ -1,6 +1,5 @@
-// What was said, as the model is given it again with every turn, and going back in it: a question
-// is edited and sent again, which begins a branch; the branches that were left stay and can be gone
-// to; a long conversation goes on from its summary.
+// The conversation as a tree, from which each turn's history is taken. Editing a question begins a
+// branch; the other branches stay reachable. A long conversation continues from its summary.
 
 package chat
 
@@ -15,28 +14,28 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A conversation is a tree: an answer that is asked for again, and a question that is edited, begin
-// a branch beside the old one, which stays. at is the end of the branch on the screen.
+// A conversation is a tree: regenerating an answer or editing a question begins a branch, and the
+// old one stays. current is the end of the visible branch.
 type conversation struct {
 	first []*exchange
-	at    *exchange // nil: nothing was said yet
+	at    *exchange // nil: empty
 }
 
-// An exchange is one question with what the model said to it.
+// An exchange is one question with the model's answer.
 type exchange struct {
 	question string
-	entry    int // the question's place in the transcript
+	entry    int // index of the question in the transcript
 	answer   *answer
 	messages []session.Message
-	// summary stands for everything before this exchange, which has no question of its own
+	// summary replaces all earlier exchanges; an exchange with one has no question
 	summary string
-	context int // tokens that were in use behind it
+	context int // tokens in use after it
 
-	before *exchange // nil: it begins the conversation
+	before *exchange // nil: the first of the conversation
 	after  []*exchange
 }
 
-// ask opens an exchange behind the last one.
+// ask adds an exchange after the last one.
 func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 	e := &exchange{question: question, entry: entry, answer: a,
 		messages: []session.Message{session.User(question)}}
@@ -47,7 +46,7 @@ func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 	return e
 }
 
-// add puts e behind another exchange, or at the beginning, and goes there.
+// add adds e after another exchange, or as a first one, and moves there.
 func (c *conversation) add(e, before *exchange) {
 	e.before = before
 	list := c.siblings(e)
@@ -55,7 +54,7 @@ func (c *conversation) add(e, before *exchange) {
 	c.at = e
 }
 
-// siblings are the branches that begin where e begins, e among them.
+// siblings are the branches from the same point as e, including e.
 func (c *conversation) siblings(e *exchange) *[]*exchange {
 	if e.before == nil {
 		return &c.first
@@ -63,14 +62,14 @@ func (c *conversation) siblings(e *exchange) *[]*exchange {
 	return &e.before.after
 }
 
-// drop removes the last exchange, of which nothing came, and goes to another one.
+// drop removes the last exchange, which got no answer, and moves to another one.
 func (c *conversation) drop(to *exchange) {
 	list := c.siblings(c.at)
 	*list = (*list)[:len(*list)-1]
 	c.at = to
 }
 
-// path is the branch on the screen, from its beginning.
+// path is the visible branch, from its first exchange.
 func (c *conversation) path() []*exchange {
 	var path []*exchange
 	for e := c.at; e != nil; e = e.before {
@@ -80,7 +79,7 @@ func (c *conversation) path() []*exchange {
 	return path
 }
 
-// asked are the exchanges of the branch on the screen that have a question.
+// questions are the exchanges of the visible branch that have a question.
 func (c *conversation) asked() (all []*exchange) {
 	for _, e := range c.path() {
 		if e.answer != nil {
@@ -90,7 +89,7 @@ func (c *conversation) asked() (all []*exchange) {
 	return all
 }
 
-// fork is where the branch on the screen last divided, nil if nowhere.
+// fork is the last exchange of the visible branch with siblings, or nil.
 func (c *conversation) fork() *exchange {
 	e := c.at
 	for e != nil && len(*c.siblings(e)) < 2 {
@@ -99,7 +98,6 @@ func (c *conversation) fork() *exchange {
 	return e
 }
 
-// messages is the history, oldest first, from the latest summary on.
 func (c *conversation) messages() []session.Message {
 	var all []session.Message
 	for _, e := range c.path() {
@@ -111,7 +109,7 @@ func (c *conversation) messages() []session.Message {
 	return all
 }
 
-// code is the code blocks of the branch on the screen up to an exchange and with it.
+// code is the code blocks of the branch up to and including e.
 func (e *exchange) code() []string {
 	if e == nil {
 		return nil
@@ -123,7 +121,7 @@ func (e *exchange) code() []string {
 	return all
 }
 
-// lastAnswer is what /copy copies.
+// lastAnswer is the text that /copy copies.
 func (c *conversation) lastAnswer() string {
 	for e := c.at; e != nil; e = e.before {
 		if e.answer != nil {
@@ -135,7 +133,7 @@ func (c *conversation) lastAnswer() string {
 	return ""
 }
 
-// document is the branch on the screen as markdown, for /save and /export.
+// document is the visible branch as markdown, for /export.
 func (c *conversation) document(model, system string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Chat with %s\n", model)
@@ -172,7 +170,7 @@ func (c *conversation) document(model, system string) string {
 	return b.String()
 }
 
-// edit puts a question into the editor; what is sent then begins a branch in its place.
+// edit puts a question into the editor; sending it begins a branch in its place.
 func (m *Model) edit(number string) tea.Cmd {
 	if m.busy() {
 		return nil
@@ -189,7 +187,7 @@ func (m *Model) edit(number string) tea.Cmd {
 		n, len(asked)))
 }
 
-// branch goes to another branch where the conversation on the screen last divided.
+// branch shows another branch of the last fork.
 func (m *Model) branch(number string) tea.Cmd {
 	if m.busy() {
 		return nil
@@ -212,7 +210,7 @@ func (m *Model) branch(number string) tea.Cmd {
 	return m.note(fmt.Sprintf("Branch %d of %d. /branch shows the next.", n, len(list)))
 }
 
-// end is the latest exchange behind e, and how many there are on the way, both among them.
+// end is the latest exchange after e, and the number of exchanges up to it, both included.
 func (e *exchange) end() (latest *exchange, length int) {
 	for length = 1; len(e.after) > 0; length++ {
 		e = e.after[len(e.after)-1]
@@ -220,7 +218,7 @@ func (e *exchange) end() (latest *exchange, length int) {
 	return e, length
 }
 
-// busy tells the person where the conversation cannot be changed now.
+// busy reports, with a note for the person, that the conversation cannot change now.
 func (m *Model) busy() bool {
 	switch {
 	case m.live != nil:
@@ -235,7 +233,7 @@ func (m *Model) busy() bool {
 	return true
 }
 
-// compact asks the model for a summary, from which the conversation goes on.
+// compact asks the model for a summary, with which the conversation continues.
 func (m *Model) compact() tea.Cmd {
 	messages := m.conversation.messages()
 	if m.busy() {
@@ -264,7 +262,7 @@ func (m *Model) compact() tea.Cmd {
 	})
 }
 
-// summarised puts the summary of so many messages where the conversation goes on.
+// summarised continues the conversation from a summary of count messages.
 func (m *Model) summarised(s session.Summary, of int) {
 	m.context = s.Usage.Completion
 	e := &exchange{summary: s.Text, entry: len(m.transcript.entries), context: m.context,

@@ -1,7 +1,7 @@
-// Keys that Bubble Tea does not know: those that a terminal writes as CSI u (kitty, tmux, iTerm2)
-// or as xterm's modifyOtherKeys does, because no older form tells Shift+Enter from Enter.
+// Keys unknown to Bubble Tea: CSI u (kitty, tmux, iTerm2) and xterm's modifyOtherKeys, needed
+// because the legacy form cannot tell Shift+Enter from Enter.
 //
-// What must stay true: such a key does what the same key does in its older form.
+// What must stay true: such a key does the same as in its legacy form.
 
 package chat
 
@@ -16,25 +16,25 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// askKeys asks the terminal for such keys, kitty's way and xterm's, and oldKeys ends that; to a
-// terminal that has none both are nothing, or colours, which end at once. They are written as the
-// chat's screen comes and goes.
+// enableKeys turns these keys on, kitty's way and xterm's, and disableKeys off. Other terminals
+// ignore both, or take them for colours, which are reset at once. They are sent on entering and
+// leaving the chat's screen.
 const (
 	askKeys = "\x1b[>1u\x1b[>4;1m\x1b[m"
 	oldKeys = "\x1b[<u\x1b[>4m\x1b[m"
 )
 
-// input gives the keys of a terminal in their older form: what Bubble Tea does not know it would
-// pass on as a part of its buffer, which its next read overwrites.
+// input translates keys to their legacy form. Bubble Tea would pass an unknown sequence on as a
+// slice of its buffer, which its next read overwrites.
 func input(from io.Reader) io.Reader {
 	k := &keys{from: from}
-	if f, ok := from.(*os.File); ok { // Bubble Tea stops waiting for a file when it is told to
+	if f, ok := from.(*os.File); ok { // Bubble Tea can cancel reads of a file only
 		return keysOfFile{f, k}
 	}
 	return k
 }
 
-// keysOfFile is such a reader that is a terminal.
+// fileKeys is a keyReader on a terminal.
 type keysOfFile struct {
 	*os.File
 	keys *keys
@@ -42,10 +42,9 @@ type keysOfFile struct {
 
 func (f keysOfFile) Read(p []byte) (int, error) { return f.keys.Read(p) }
 
-// keys is such a reader.
 type keys struct {
 	from  io.Reader
-	paste bool // inside a pasted text, which stays as it is
+	paste bool // inside a pasted text, which is not translated
 }
 
 var newer = regexp.MustCompile(`\x1b\[[0-9:;]*[u~]`)
@@ -55,7 +54,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	return copy(p, newer.ReplaceAllFunc(p[:n], k.older)), err
 }
 
-// older is a sequence's older form, or itself; neither is longer.
+// legacy returns a sequence's legacy form, or the sequence; neither is longer.
 func (k *keys) older(sequence []byte) []byte {
 	switch text := string(sequence); text {
 	case "\x1b[200~", "\x1b[201~":
@@ -68,10 +67,10 @@ func (k *keys) older(sequence []byte) []byte {
 	return sequence
 }
 
-// escape is F20's sequence, which stands for Esc: Esc's own older form makes Alt of the next key.
+// escape is F20's sequence, sent for Esc: Esc's legacy form would turn the next key into Alt.
 const escape = "\x1b[34~"
 
-// typed is what a terminal of the older form sends for a key.
+// legacySequence is what a legacy terminal sends for a key.
 func typed(k tea.KeyMsg) (text string) {
 	switch k.Type {
 	case tea.KeyRunes, tea.KeySpace:
@@ -89,7 +88,7 @@ func typed(k tea.KeyMsg) (text string) {
 	return text
 }
 
-// keyIn is the key of a sequence.
+// parseKey parses a key's sequence.
 func keyIn(sequence string) (k tea.KeyMsg, ok bool) {
 	body := strings.TrimPrefix(sequence, "\x1b[")
 	fields := strings.Split(strings.TrimRight(body, "u~"), ";")
@@ -108,20 +107,20 @@ func keyIn(sequence string) (k tea.KeyMsg, ok bool) {
 		return n
 	}
 	if len(fields) > 1 && strings.HasSuffix(fields[1], ":3") {
-		return k, false // it was let go
+		return k, false // a key release
 	}
 	return keyOf(rune(number(0)), max(number(1)-1, 0))
 }
 
-// The bits of modifiers.
+// Bits of modifiers.
 const (
 	shift = 1 << iota
 	alt
 	ctrl
-	most // above: other modifiers, which have no meaning here, and the locks
+	most // above: modifiers without a meaning here, and locks
 )
 
-// keyOf is the key of a character with modifiers, as Bubble Tea has it.
+// newKey is the key of a character with modifiers, as Bubble Tea represents it.
 func keyOf(char rune, with int) (k tea.KeyMsg, ok bool) {
 	k.Alt = with&alt != 0
 	switch char {

@@ -1,4 +1,4 @@
-// The text that is being typed.
+// The editor of the message.
 
 package chat
 
@@ -12,18 +12,18 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// An editor holds the text that is being typed. Places are byte offsets at the borders of grapheme
-// clusters, so an emoji or an accented letter is one step. The text is cleaned when it comes in;
-// rows are computed once per text and width.
+// An editor holds the message in progress. Positions are byte offsets at borders of grapheme
+// clusters, so an emoji or an accented letter is one step. Text is cleaned on insertion; rows are
+// computed once per text and width.
 type editor struct {
 	text   string
 	cursor int
-	column int // the column that Up and Down aim at, -1: the cursor's
+	column int // the target column of Up and Down, -1: the cursor's
 
 	cached editorRows
 }
 
-// editorRows are the borders of the rows of text at width.
+// editorRows are the wrapped rows of text at width.
 type editorRows struct {
 	text  string
 	width int
@@ -37,7 +37,7 @@ func (e *editor) set(text string) {
 	e.move(len(text))
 }
 
-// insert puts typed or pasted text at the cursor. Escape sequences of a pasted screen are left out.
+// insert inserts typed or pasted text at the cursor, without escape sequences.
 func (e *editor) insert(text string) {
 	text = term.Clean(ansi.Strip(strings.ReplaceAll(text, "\r\n", "\n")))
 	e.text = e.text[:e.cursor] + text + e.text[e.cursor:]
@@ -64,7 +64,7 @@ func (e *editor) deleteWordLeft()   { e.remove(e.wordBefore(), e.cursor) }
 func (e *editor) deleteWordRight()  { e.remove(e.cursor, e.wordAfter()) }
 func (e *editor) deleteToLineHome() { e.remove(e.lineStart(), e.cursor) }
 
-// deleteToLineEnd deletes the line's rest, and at its end the line end.
+// deleteToLineEnd deletes to the line's end, or the line break if already there.
 func (e *editor) deleteToLineEnd() {
 	end := e.lineEnd()
 	if end == e.cursor {
@@ -82,7 +82,7 @@ func (e *editor) lineEnd() int {
 	return len(e.text)
 }
 
-// after is the end of the cluster that begins at a place.
+// nextCluster is the end of the cluster that begins at pos.
 func (e *editor) after(at int) int {
 	if at == len(e.text) {
 		return at
@@ -91,7 +91,7 @@ func (e *editor) after(at int) int {
 	return at + n
 }
 
-// before is the beginning of the cluster that ends at a place.
+// prevCluster is the beginning of the cluster that ends at pos.
 func (e *editor) before(at int) int {
 	if at == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (e *editor) before(at int) int {
 	}
 }
 
-// wordBefore and wordAfter are the borders of the word before and behind the cursor.
+// prevWord and nextWord are the borders of the words around the cursor.
 func (e *editor) wordBefore() int {
 	before := strings.TrimRightFunc(e.text[:e.cursor], notWord)
 	return len(strings.TrimRightFunc(before, inWord))
@@ -126,8 +126,8 @@ func inWord(r rune) bool {
 
 func notWord(r rune) bool { return !inWord(r) }
 
-// up and down move by a row of the screen; they report false at the first and the last, where the
-// history takes over.
+// up and down move by a screen row; they return false on the first and last row, where the history
+// takes over.
 func (e *editor) up(width int) bool   { return e.vertical(width, -1) }
 func (e *editor) down(width int) bool { return e.vertical(width, 1) }
 
@@ -158,8 +158,7 @@ func (e *editor) vertical(width, by int) bool {
 	return true
 }
 
-// rows breaks the text into rows of the screen: at line ends and blanks, and where a word is longer
-// than a row.
+// rows wraps the text into screen rows, at line ends and blanks, or inside words longer than a row.
 func (e *editor) rows(width int) []span {
 	width = max(width, 1)
 	if e.cached.rows != nil && e.cached.text == e.text && e.cached.width == width {
@@ -179,7 +178,7 @@ func (e *editor) rows(width int) []span {
 		}
 		n, w := cell(e.text[at:])
 		if used+w > width && at > start {
-			if e.text[at] == ' ' { // a blank at the border needs no place
+			if e.text[at] == ' ' { // a blank at the border takes no column
 				at++
 				end(at, at)
 				continue
@@ -201,7 +200,7 @@ func (e *editor) rows(width int) []span {
 	return rows
 }
 
-// row is the row on which the cursor stands.
+// row is the row of the cursor.
 func (e *editor) row(rows []span) int {
 	at := 0
 	for at+1 < len(rows) && rows[at+1].start <= e.cursor {
@@ -210,7 +209,7 @@ func (e *editor) row(rows []span) int {
 	return at
 }
 
-// cell is Cluster for text with tabs and line ends in it.
+// cell is Cluster with tabs and line ends.
 func cell(s string) (size, width int) {
 	switch s[0] {
 	case '\t':
@@ -231,10 +230,10 @@ func cells(s string) int {
 	return total
 }
 
-// view returns the rows around the cursor, at most height, with the cursor drawn in them, and its
-// row and column there.
+// view returns at most height rows around the cursor, with the cursor drawn, and its row and column
+// in them.
 func (e *editor) view(width, height int) (out []term.Row, row, column int) {
-	rows := e.rows(width - 1) // the cursor needs a column behind the last character
+	rows := e.rows(width - 1) // the cursor needs a column after the last character
 	at := e.row(rows)
 	first := min(max(at-height/2, 0), max(len(rows)-height, 0))
 	for i := first; i < min(first+height, len(rows)); i++ {

@@ -1,8 +1,8 @@
-// Deleting a kept conversation: its record, what the model sampled in it, what was typed in it, and
-// the pictures that its tools made.
+// Deleting a saved conversation: its record, the sampled turns, the typed lines, and the pictures
+// made by tools.
 //
-// What must stay true: nothing of it can be read in those files afterwards, and a snapshot that was
-// still to be written does not bring it back; a conversation that another chat has open stays.
+// What must stay true: none of it can be read in those files afterwards, and a pending snapshot
+// does not restore it; a conversation open in another chat is not deleted.
 
 package chat
 
@@ -19,7 +19,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Places are where conversations leave something; the options of a chat name the same.
+// Places are the stores of conversations, as in a chat's options.
 type Places struct {
 	Store    session.Store
 	History  string // HistoryPath
@@ -32,7 +32,7 @@ func (m *Model) places() Places {
 	return Places{m.keeper.store, o.HistoryPath, o.Pictures, o.Claim}
 }
 
-// erase deletes a conversation that nobody else has open.
+// erase deletes a conversation that no other chat has open.
 func (p Places) erase(k *savedChat) error {
 	typed := map[string]bool{}
 	for _, text := range k.Queued {
@@ -65,12 +65,12 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// eraseClosed is erase for one that a chat may have open.
+// eraseClosed is erase, or an error if another chat has the conversation open.
 func (p Places) eraseClosed(k *savedChat) error {
 	return p.whileClosed(k, func() error { return p.erase(k) })
 }
 
-// whileClosed works on a conversation that no other chat has open, and none can open meanwhile.
+// whileClosed runs work while no chat has the conversation open or can open it.
 func (p Places) whileClosed(k *savedChat, work func() error) error {
 	if p.Claim != nil {
 		release, ok := p.Claim(k.ID)
@@ -82,7 +82,7 @@ func (p Places) whileClosed(k *savedChat, work func() error) error {
 	return work()
 }
 
-// forget takes lines out of the file, with what is still to be written.
+// forget removes lines from the file and from the pending writes.
 func (f *historyFile) forget(lines map[string]bool) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -106,7 +106,7 @@ func without(all []string, lines map[string]bool) (rest []string) {
 	return rest
 }
 
-// forget deletes a conversation with work, which nothing that is still to be written follows.
+// forget runs work, which deletes a conversation, and drops its pending snapshot.
 func (k *saver) forget(id string, work func() error) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
@@ -116,7 +116,7 @@ func (k *saver) forget(id string, work func() error) error {
 	return work()
 }
 
-// A confirmation is a question over the editor that y answers; any other key is no.
+// A confirmation is a question above the editor: y is yes, any other key no.
 type confirmation struct {
 	text string
 	yes  func(m *Model) tea.Cmd
@@ -127,7 +127,7 @@ func (m *Model) confirm(text string, yes func(m *Model) tea.Cmd) tea.Cmd {
 	return nil
 }
 
-// confirmed takes the key that answers.
+// confirmed handles the answering key.
 func (m *Model) confirmed(key string) tea.Cmd {
 	c := m.confirming
 	if m.confirming = nil; key != "y" {
@@ -181,7 +181,7 @@ func (m *Model) removeOther(k *savedChat) tea.Cmd {
 	return m.confirm(text, func(m *Model) tea.Cmd { return m.erased(k, Places.eraseClosed) })
 }
 
-// erased deletes a conversation outside Update, and shows the list anew where it is open.
+// erased deletes a conversation outside Update, and refreshes an open list.
 func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.Cmd {
 	typed := map[string]bool{}
 	for _, e := range k.Exchanges {

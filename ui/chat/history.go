@@ -1,5 +1,4 @@
-// The questions of earlier chats, for Up and Down, and for Ctrl+R, which searches them as shells
-// do.
+// Earlier questions, for Up and Down and for Ctrl+R, which searches them as shells do.
 
 package chat
 
@@ -18,17 +17,17 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// The history file holds its version and then one JSON string a line, oldest first. It is bounded,
-// replaced as a whole so that it is never half written, readable by its owner only, and a line that
-// cannot be read is left out. One of a newer version is neither read nor replaced.
+// The history file has its version, then one JSON string a line, oldest first. It is bounded,
+// readable by its owner only, and replaced atomically. Unreadable lines are skipped. A file of a
+// newer version is neither read nor replaced.
 const (
 	historyVersion = 1
 	historyEntries = 1000
 	historyBytes   = 1 << 20
-	historyEntry   = 64 << 10 // longer questions are not kept
+	historyEntry   = 64 << 10 // longer questions are not stored
 )
 
-// A history is what Up and Down walk through.
+// A history is the list that Up and Down go through.
 type history struct {
 	entries []string // oldest first
 	at      int      // len(entries): the draft
@@ -43,12 +42,12 @@ func newHistory(path string) *history {
 	return h
 }
 
-// walking tells whether what is shown is an earlier question.
+// walking reports whether the shown text is an earlier question.
 func (h *history) walking(shown string) bool {
 	return h.at < len(h.entries) && h.entries[h.at] == shown
 }
 
-// older and newer return what to show instead of text; ok is false at either end.
+// older and newer return the text to show instead; ok is false at either end.
 func (h *history) older(text string) (string, bool) {
 	if h.at == 0 {
 		return "", false
@@ -71,7 +70,7 @@ func (h *history) newer() (string, bool) {
 	return h.entries[h.at], true
 }
 
-// add takes a question and goes back to the draft. It reports whether the file should be told.
+// add appends a question and returns to the draft. It reports whether the file needs it.
 func (h *history) add(text string) bool {
 	h.draft = ""
 	fresh := len(h.entries) == 0 || h.entries[len(h.entries)-1] != text
@@ -82,7 +81,7 @@ func (h *history) add(text string) bool {
 	return fresh && h.file.path != ""
 }
 
-// bound drops the oldest entries beyond what is kept.
+// bound drops the oldest entries beyond the limits.
 func bound(entries []string) []string {
 	size, from := 0, len(entries)
 	for from > 0 && len(entries)-from < historyEntries {
@@ -95,18 +94,17 @@ func bound(entries []string) []string {
 	return entries[from:]
 }
 
-// A historyFile may be written by several chats at once; each reads it again before it adds its
-// line.
+// A historyFile may be shared by several chats; each reads it again before it adds a line.
 type historyFile struct {
 	path  string
-	newer error // a sentence where a newer ossrun wrote it
+	newer error // set if a newer ossrun wrote the file
 
 	mu      sync.Mutex
 	pending []string // to be written, oldest first
 	writing sync.Mutex
 }
 
-// historyHead is the first line; a file of the releases before versions has none.
+// historyHead is the first line; files without one are older than versions.
 type historyHead struct {
 	Version int `json:"ossrun history"`
 }
@@ -136,7 +134,7 @@ func (f *historyFile) read() []string {
 	return bound(entries)
 }
 
-// queue takes a question that flush will write. It does not wait for the disk.
+// queue adds a question for flush, without waiting for the disk.
 func (f *historyFile) queue(text string) {
 	if len(text) > historyEntry {
 		return
@@ -146,7 +144,7 @@ func (f *historyFile) queue(text string) {
 	f.pending = append(f.pending, text)
 }
 
-// flush writes what is queued.
+// flush writes the queued questions.
 func (f *historyFile) flush() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -160,7 +158,6 @@ func (f *historyFile) flush() error {
 	return f.write(bound(append(f.read(), pending...)))
 }
 
-// write replaces the file.
 func (f *historyFile) write(entries []string) error {
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
@@ -178,7 +175,7 @@ func (f *historyFile) write(entries []string) error {
 	return writeFile(f.path, b.Bytes(), 0o600)
 }
 
-// writeFile replaces a file in one step.
+// writeFile replaces a file atomically.
 func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -202,15 +199,15 @@ func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// A search is under way: the editor shows the entry that was found.
+// A search is in progress: the editor shows the matching entry.
 type search struct {
 	query string
 	at    int    // of the entry; len(entries): none yet
-	none  bool   // the last step found nothing
-	draft string // what was typed before
+	none  bool   // the last step had no match
+	draft string // the text before the search
 }
 
-// match is the latest entry before one that has the words, -1 for none.
+// match is the latest entry before end that contains query, or -1.
 func (h *history) match(query string, before int) int {
 	for i := min(before, len(h.entries)) - 1; i >= 0; i-- {
 		if strings.Contains(strings.ToLower(h.entries[i]), strings.ToLower(query)) {
@@ -220,7 +217,7 @@ func (h *history) match(query string, before int) int {
 	return -1
 }
 
-// find begins a search, or goes to the next older entry.
+// startSearch begins a search, or continues with the next older entry.
 func (m *Model) find() {
 	if m.searching == nil {
 		m.searching = &search{at: len(m.history.entries), draft: m.editor.text}
@@ -246,7 +243,7 @@ func (m *Model) sayFound() {
 	m.note("history: " + m.searching.query + "▏ " + keys)
 }
 
-// searchKey takes a key while a search is under way, and reports whether it belongs to it.
+// searchKey handles a key during a search, and reports whether it did.
 func (m *Model) searchKey(k tea.KeyMsg, name string) bool {
 	s := m.searching
 	switch {

@@ -1,4 +1,4 @@
-// What each key does. The names are Bubble Tea's.
+// Key bindings. The names are Bubble Tea's.
 
 package chat
 
@@ -10,14 +10,14 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// twice is how soon a second Ctrl+C leaves whatever is going on.
+// doublePress is how soon a second Ctrl+C quits in any state.
 const twice = time.Second
 
-// lineEnds makes those of a paste ours: most terminals send CR for them.
+// lineEnds converts a paste's line ends: most terminals send CR.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// key takes one key, or a paste. Letters that come at once are text, also where they are the name
-// of a key, as "delete" is.
+// key handles one key, or a paste. Several letters at once are text, even if they spell the name of
+// a key, such as "delete".
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	name := k.String()
 	if len(k.Runes) > 1 {
@@ -85,7 +85,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return m.compose()
 	case "ctrl+s":
 		if c, _ := wanted(e.text); c == nil && e.text != "" {
-			m.remember(e.text) // Up brings it back
+			m.remember(e.text) // Up restores it
 		}
 		return m.sessions("")
 	case "?":
@@ -136,7 +136,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// editing are the keys that move the cursor or take text out.
+// editing maps the keys that move the cursor or delete text.
 var editing = map[string]func(*editor){
 	"left": (*editor).left, "ctrl+b": (*editor).left,
 	"right": (*editor).right, "ctrl+f": (*editor).right,
@@ -153,8 +153,8 @@ var editing = map[string]func(*editor){
 	"ctrl+k": (*editor).deleteToLineEnd,
 }
 
-// interrupt is Ctrl+C: it stops an answer, puts away what is being typed, and leaves where there is
-// neither or where it is pressed twice.
+// interrupt is Ctrl+C: it stops an answer or clears the text. It quits without either, or if
+// pressed twice.
 func (m *Model) interrupt() tea.Cmd {
 	again := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < twice
 	m.interrupted = m.now

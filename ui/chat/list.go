@@ -1,8 +1,8 @@
-// The list of kept conversations: it is searched by typing, and a chosen one is opened, renamed,
-// deleted or written to a file.
+// The list of saved conversations: typing searches it, and a chosen one is opened, renamed, deleted
+// or exported.
 //
-// What must stay true: a letter is one of the search until a row was chosen with Up or Down; what
-// another chat has open is not changed; every file and record is worked on outside Update.
+// What must stay true: letters belong to the search until Up or Down chose a row; a conversation
+// open in another chat is not changed; files and records are accessed outside Update only.
 
 package chat
 
@@ -22,11 +22,10 @@ import (
 
 const nothingKept = "This chat keeps nothing (--no-history)."
 
-// sessionsShown is how many conversations /sessions lists.
 const sessionsShown = 30
 
-// sessions lists the kept conversations that have all words somewhere: in the menu, where one can
-// be chosen, or as lines.
+// sessions lists the saved conversations that contain all words: in the menu, or as lines in plain
+// mode.
 func (m *Model) sessions(words string) tea.Cmd {
 	if m.keeper.store == nil {
 		return m.showNotice(nothingKept)
@@ -34,7 +33,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 	if !m.plain {
 		m.editor.set("/sessions " + words)
 		switch {
-		case !m.menu.read: // they are about to be
+		case !m.menu.read: // not loaded yet
 		case len(m.menu.values) == 0:
 			m.note("No other conversation is saved yet.")
 		case len(m.choices()) == 0:
@@ -56,7 +55,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 	})
 }
 
-// resume goes on with a kept conversation; "" is the latest other one.
+// resume continues a saved conversation.
 func (m *Model) resume(name string) tea.Cmd {
 	if m.keeper.store == nil {
 		return m.showNotice(nothingKept)
@@ -68,7 +67,7 @@ func (m *Model) resume(name string) tea.Cmd {
 	own, claimed := m.id, m.claiming
 	return m.do(func() outcome {
 		m.keeper.flush()
-		<-claimed // what was on the screen before may be this one
+		<-claimed // the previous one may be the same
 		k, err := find(m.keeper.store, name)
 		if err != nil {
 			return failed(err)
@@ -91,20 +90,20 @@ func (m *Model) rename(name string) tea.Cmd {
 	return m.note("This conversation is called " + m.name + " now.")
 }
 
-// A prompted text is asked for in the editor, in the place of what stood there.
+// A textPrompt asks for a text in the editor and keeps its previous content.
 type prompted struct {
 	label, before string
 	take          func(m *Model, text string) tea.Cmd
 }
 
-// askFor asks for a text, which Enter takes and Esc does not.
+// askFor asks for a text; Enter accepts it, Esc cancels.
 func (m *Model) askFor(label, text string, take func(m *Model, text string) tea.Cmd) tea.Cmd {
 	m.prompted = &prompted{label, m.editor.text, take}
 	m.editor.set(text)
 	return nil
 }
 
-// answerPrompt ends the question for a text.
+// answerPrompt ends the prompt.
 func (m *Model) answerPrompt(taken bool) tea.Cmd {
 	p, text := m.prompted, strings.TrimSpace(m.editor.text)
 	m.prompted = nil
@@ -115,7 +114,7 @@ func (m *Model) answerPrompt(taken bool) tea.Cmd {
 	return p.take(m, text)
 }
 
-// listKey takes a key for the chosen conversation, and reports whether it was one.
+// listKey handles a key for the chosen conversation, and reports whether it did.
 func (m *Model) listKey(name string) (tea.Cmd, bool) {
 	id := m.listed()
 	if id == "" {
@@ -164,7 +163,7 @@ func (m *Model) renameOther(id, name string) tea.Cmd {
 	})
 }
 
-// listAgain reads what lists show, after a change of it.
+// refreshList reloads the shown lists after a change.
 func (m *Model) listAgain() tea.Cmd {
 	m.menu.asked = ""
 	if m.recent == nil {
@@ -173,7 +172,7 @@ func (m *Model) listAgain() tea.Cmd {
 	return tea.Batch(m.offer(), m.readRecent())
 }
 
-// ExportName refuses a file's name that promises another form than there is.
+// ExportName refuses a file name with an unsupported extension.
 func ExportName(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
 	if slices.Contains([]string{"", ".md", ".markdown", ".txt", ".json"}, ext) {
@@ -182,7 +181,7 @@ func ExportName(path string) error {
 	return fmt.Errorf("%s files cannot be written. Use .md, .txt or .json", ext)
 }
 
-// export writes the conversation on the screen to a file.
+// export writes the visible conversation to a file.
 func (m *Model) export(path string) tea.Cmd {
 	if path == "" {
 		return m.showError("/export needs a file. Type /export chat.md or /export chat.json.")
@@ -191,8 +190,8 @@ func (m *Model) export(path string) tea.Cmd {
 	return m.exportTo(path, func() (*savedChat, error) { return k, nil })
 }
 
-// exportTo writes a conversation to a file, which must be new or one that this chat has written: as
-// JSON where its name ends so, with every branch, else the branch on the screen as markdown.
+// exportTo writes a conversation to a file, which must be new or written by this chat before: every
+// branch as JSON if the name ends in .json, else the visible branch as markdown.
 func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
 	if err := ExportName(path); err != nil {
 		return m.showError(sentence(err.Error()))

@@ -1,6 +1,6 @@
-// The turn that is being written: a goroutine reads its events into a queue, a command takes them
-// out frame by frame. No event is lost or reordered, and what the Model does not want any more is
-// read to its end all the same. Every ending tells the person what to do next.
+// The running turn: a goroutine reads its events into a queue, and a command takes them out frame
+// by frame. Events are neither lost nor reordered, and an abandoned turn is still read to its end.
+// Every ending tells the person what to do next.
 
 package chat
 
@@ -21,33 +21,33 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// framesPerSecond is how often new tokens reach the screen at most. The model may be computed by
-// the same cores that draw the screen, so it is no more than the eye asks for.
+// framesPerSecond limits how often new tokens are drawn. The same cores may compute the model, so
+// it is no more than eyes need.
 const framesPerSecond = 30
 
-// A live is the turn that is being written, as the Model sees it.
+// A live is the running turn, as the Model sees it.
 type live struct {
-	number   int // of the turn, so that frames of one that was given up are known
+	number   int // of the turn; frames of an abandoned one are ignored
 	cancel   context.CancelFunc
 	box      *eventQueue
 	answer   *answer
 	question *markedText
 	exchange *exchange
-	before   *exchange // the end of the branch that was on the screen
-	replaced *exchange // what leaves the screen when begun; nil: nothing
-	begun    bool      // something has come
+	before   *exchange // the previous end of the branch
+	replaced *exchange // leaves the screen on the first output; nil: none
+	begun    bool      // something has arrived
 	finish   session.Finish
-	lost     bool // the process that wrote it is gone
+	lost     bool // the process that generated it is gone
 
 	started  time.Time
-	first    time.Time // when the first and the latest token came
+	first    time.Time // when the first and the latest token arrived
 	latest   time.Time
 	tokens   int
 	stopping bool
 }
 
-// failure is why a turn ended of which nothing came, if it can be taken back: one that failed, or
-// one that was stopped and would replace an answer.
+// failure is why a turn without output ended, if it can be undone: it failed, or it was stopped and
+// would have replaced an answer.
 func (l *live) failure(d session.Done) error {
 	switch {
 	case l.begun:
@@ -59,7 +59,6 @@ func (l *live) failure(d session.Done) error {
 	return nil
 }
 
-// rate is the tokens a second since the first.
 func (l *live) rate() float64 {
 	if d := l.latest.Sub(l.first).Seconds(); l.tokens > 1 && d > 0 {
 		return float64(l.tokens-1) / d
@@ -67,13 +66,13 @@ func (l *live) rate() float64 {
 	return 0
 }
 
-// A stamped event knows when it came.
+// A stamped event has its time of arrival.
 type stamped struct {
 	event session.Event
 	at    time.Time
 }
 
-// A frame is everything that came since the last one.
+// A frame is all events since the last one.
 type frame struct {
 	number int
 	at     time.Time
@@ -82,17 +81,17 @@ type frame struct {
 
 type batch struct {
 	events []stamped
-	over   bool           // nothing follows
-	result session.Result // set with over, unless err is
+	over   bool           // no more events
+	result session.Result // set with done, unless err is
 	err    error          // the turn could not be started
 }
 
-// An eventQueue gathers the events of one turn between frames. One goroutine puts, one command
+// An eventQueue collects the events of one turn between frames. One goroutine puts, one command
 // takes.
 type eventQueue struct {
 	mu sync.Mutex
 	batch
-	ready chan struct{} // holds one token while there is something to take
+	ready chan struct{} // holds a token while events are queued
 }
 
 func newMailbox() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
@@ -118,8 +117,8 @@ func (b *eventQueue) wake() {
 	}
 }
 
-// run reads a turn from its start to its end.
-// What tools have drawn is copied into the folder pictures; "": nowhere.
+// run reads a turn from start to end. Pictures drawn by tools are copied into the folder pictures,
+// unless it is "".
 func (b *eventQueue) run(start func() (session.Turn, error), clock func() time.Time,
 	pictures string) {
 	turn, err := start()
@@ -140,8 +139,8 @@ func (b *eventQueue) run(start func() (session.Turn, error), clock func() time.T
 	b.end(turn.Result(), nil)
 }
 
-// next waits for something to show, but not less than a frame's time since the last frame. The
-// first token after a pause is shown at once.
+// next waits for events, and for the end of the last frame's time. The first token after a pause is
+// shown at once.
 func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 	clock func() time.Time) tea.Cmd {
 	return func() tea.Msg {
@@ -167,13 +166,13 @@ func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 	}
 }
 
-// ended takes the last event of a turn.
+// finishTurn handles the last event of a turn.
 func (m *Model) ended(d session.Done) {
 	l := m.live
 	l.finish = d.Finish
 	last := cmp.Or(d.Last, d.Usage) // with tools it is several turns of the model
 	m.cached = last.Cached
-	if last.Prompt > 0 { // a turn that broke off does not know it
+	if last.Prompt > 0 { // an interrupted turn does not know it
 		m.context = last.Prompt + last.Completion
 	}
 	l.exchange.context = m.context
@@ -214,8 +213,8 @@ func (m *Model) ended(d session.Done) {
 	l.answer.finish(m.now, term.Clean(ending), tone)
 }
 
-// goesOn asks a question again whose answer was lost with the process that wrote it, where no tool
-// has done anything for it yet.
+// shouldRetry reports whether to ask again: the process that generated the answer is gone, and no
+// tool has run for it yet.
 func (l *live) goesOn() bool {
 	for _, p := range l.answer.parts {
 		if _, ok := p.(*call); ok {
@@ -225,8 +224,8 @@ func (l *live) goesOn() bool {
 	return l.lost && !l.stopping
 }
 
-// refused takes back a question of which nothing came and puts it into the editor again; what it
-// would have replaced is still there.
+// undoQuestion returns a question without output to the editor; the answer it would have replaced
+// stays.
 func (m *Model) refused(err error) {
 	l := m.live
 	m.live = nil
@@ -255,7 +254,7 @@ func (m *Model) refused(err error) {
 	show(what + "\nYour message is back in the editor." + next)
 }
 
-// sentence is an error as people write it. An address or a name at its beginning stays as it is.
+// sentence formats an error for people. An address or a name at its start is unchanged.
 func sentence(text string) string {
 	word, rest, _ := strings.Cut(text, " ")
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" && word != "" {
@@ -271,7 +270,7 @@ func reason(err error) string {
 	case err == nil:
 		return "the engine stopped unexpectedly"
 	case errors.As(err, &full):
-		what := err.Error() // of a server that counts by itself
+		what := err.Error() // of a server that counts itself
 		if full.Asked > 0 {
 			what = fmt.Sprintf("%s do not fit the context of %s", counted(full.Asked, "token"),
 				thousands(full.Max))

@@ -1,5 +1,5 @@
-// A model that is loaded while the chat is open: how far it is, and what became of it. Whoever
-// loads it writes here from its own goroutine; the chat looks whenever its clock ticks.
+// Progress of loading a model while the chat is open. The loader writes it from its own goroutine;
+// the chat reads it at each tick of its clock.
 
 package chat
 
@@ -11,7 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// A Loading is shared between the chat and what loads its model. The zero value is ready.
+// A Loading is shared by the chat and the loader of its model. The zero value is ready.
 type Loading struct {
 	mu    sync.Mutex
 	state loadState
@@ -22,7 +22,7 @@ type loadState struct {
 	busy        bool
 	began       time.Time
 	done, total int64 // bytes
-	err         error // of a load that is over
+	err         error // of a finished load
 }
 
 func (l *Loading) set(change func(s *loadState)) {
@@ -36,12 +36,12 @@ func (l *Loading) now() (now loadState) {
 	return now
 }
 
-// Begin says that a model is being loaded.
+// Begin marks the start of a load.
 func (l *Loading) Begin(what string) {
 	l.set(func(s *loadState) { *s = loadState{what: what, busy: true} })
 }
 
-// Progress shows how much of the work is done; the work itself ends with End.
+// Progress returns functions that show and end one stage of the load; End ends the load.
 func (l *Loading) Progress(what string) (show func(done, total int64), done func()) {
 	l.set(func(s *loadState) { s.what, s.began = what, time.Now() })
 	show = func(done, total int64) {
@@ -50,13 +50,13 @@ func (l *Loading) Progress(what string) (show func(done, total int64), done func
 	return show, func() { show(0, 0) }
 }
 
-// End says that it is loaded, or why it cannot be.
+// End marks the end of the load, with its error.
 func (l *Loading) End(err error) { l.set(func(s *loadState) { *s = loadState{err: err} }) }
 
-// Busy tells whether a model is being loaded.
+// Busy reports whether a model is being loaded.
 func (l *Loading) Busy() bool { return l != nil && l.now().busy }
 
-// text is how far it is, "" where nothing is loaded.
+// text describes the progress, "" without a load.
 func (l *Loading) text(now time.Time) string {
 	if !l.Busy() {
 		return ""
@@ -73,10 +73,10 @@ func (l *Loading) text(now time.Time) string {
 	return text
 }
 
-// waits tells whether something on the screen changes with the clock.
+// isAnimated reports whether something on the screen changes with the clock.
 func (m *Model) waits() bool { return m.live != nil || m.loading }
 
-// ticks keeps the clock going while something waits.
+// scheduleTick keeps the clock ticking while it does.
 func (m *Model) ticks() tea.Cmd {
 	if m.ticking || !m.waits() {
 		return nil
@@ -85,7 +85,7 @@ func (m *Model) ticks() tea.Cmd {
 	return tea.Tick(100*time.Millisecond, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// tick moves the clock, and sees whether the model has been loaded.
+// tick advances the clock and checks for the end of a load.
 func (m *Model) tick(now time.Time) tea.Cmd {
 	m.ticking = false
 	if !m.waits() {

@@ -1,8 +1,8 @@
-// The menu under a command that is typed: the commands that begin so, then the values that one can
-// take, such as kept conversations. Up and Down choose, Enter takes, Tab completes.
+// The menu under a typed command: matching commands, then possible values, such as saved
+// conversations. Up and Down choose, Enter takes, Tab completes.
 //
-// What must stay true: the menu follows from the text of the editor; a row is only taken when it
-// was on the screen.
+// What must stay true: the editor's text determines the menu; a row is only taken if it was on the
+// screen.
 
 package chat
 
@@ -20,25 +20,24 @@ import (
 
 // A choice is one row of the menu.
 type choice struct {
-	text    string // what the editor holds when it is taken
+	text    string // the editor's text once taken
 	name    string
-	columns []string // behind the name; the first is cut to its place, others are shown whole
-	session string   // the ID of the conversation that it is
+	columns []string // after the name; the first may be cut, others are shown in full or not
+	session string   // the ID of its conversation
 	finds   func(word string) bool
 }
 
-// A menu is where the person is in it.
+// A menu is the state of the menu.
 type menu struct {
-	of     string   // the text of the editor for which at was chosen
+	of     string   // the editor's text when index was chosen
 	at     int      // the chosen row; -1: none
-	asked  string   // the command whose values were asked for when its name was typed
-	values []choice // what was read of them
-	read   bool     // it was
-	reads  int      // begun so far: only the latest counts
+	asked  string   // the command with loaded values
+	values []choice // loaded values
+	read   bool     // values are complete
+	reads  int      // number of loads; only the latest counts
 }
 
-// wanted is the command whose values the text asks for, nil if there is none, and the words by
-// which they are searched.
+// valueCommand is the command in text whose values are needed, or nil, and the search words.
 func wanted(text string) (*command, string) {
 	name, words, ok := parseCommand(text)
 	if !ok || !strings.Contains(text, " ") {
@@ -51,7 +50,7 @@ func wanted(text string) (*command, string) {
 	return &found[0], words
 }
 
-// choices are the rows of the menu for what is typed.
+// choices are the menu's rows for the current text.
 func (m *Model) choices() []choice {
 	text := m.editor.text
 	if m.prompted != nil {
@@ -80,7 +79,7 @@ func (m *Model) choices() []choice {
 	return having(all, words)
 }
 
-// having are the choices that all words find.
+// filterChoices returns the choices that match all words.
 func having(all []choice, words string) (rows []choice) {
 	wanted := strings.Fields(strings.ToLower(words))
 	for _, row := range all {
@@ -91,7 +90,7 @@ func having(all []choice, words string) (rows []choice) {
 	return rows
 }
 
-// offer reads the values of a command when its name has been typed.
+// loadMenu loads the values of a command once its name is typed.
 func (m *Model) offer() tea.Cmd {
 	c, _ := wanted(m.editor.text)
 	if c == nil || c.read == nil || m.plain {
@@ -115,11 +114,11 @@ func (m *Model) offer() tea.Cmd {
 	})
 }
 
-// chosen is the row that Enter takes, nil for none.
+// chosen is the row that Enter takes, or nil.
 func (m *Model) chosen() *choice {
 	rows := m.choices()
 	at := m.menu.at
-	if m.menu.of != m.editor.text { // something was typed since
+	if m.menu.of != m.editor.text { // the text has changed since
 		at = -1
 		if c, _ := wanted(m.editor.text); c != nil && c.picks || m.editor.text == "" {
 			at = 0
@@ -131,7 +130,7 @@ func (m *Model) chosen() *choice {
 	return &rows[at]
 }
 
-// move goes through the menu, and reports whether there is one.
+// moveChoice moves through the menu, and reports whether there is one.
 func (m *Model) move(by int) bool {
 	rows := m.choices()
 	if len(rows) == 0 || m.plain || m.history.walking(m.editor.text) {
@@ -144,7 +143,7 @@ func (m *Model) move(by int) bool {
 		at = 0
 	}
 	switch at += by; {
-	case m.editor.text == "" && (at < 0 || at >= len(rows)): // earlier questions are over these
+	case m.editor.text == "" && (at < 0 || at >= len(rows)): // earlier questions are above these
 		return false
 	case at < 0:
 		at = len(rows) - 1
@@ -155,13 +154,13 @@ func (m *Model) move(by int) bool {
 	return true
 }
 
-// take runs or completes the chosen row.
+// takeChoice runs or completes the chosen row.
 func (m *Model) take(c choice) tea.Cmd {
 	m.editor.set(c.text)
-	if strings.HasSuffix(c.text, " ") { // its argument is to come
+	if strings.HasSuffix(c.text, " ") { // an argument follows
 		return nil
 	}
-	if c.session == "" { // nobody types the ID of one
+	if c.session == "" { // IDs of conversations are not worth a history entry
 		m.remember(c.text)
 	}
 	name, argument, _ := parseCommand(c.text)
@@ -179,9 +178,9 @@ func (m *Model) complete() {
 	m.editor.set(text)
 }
 
-// hintRows is the menu on at most so many rows, the chosen one among them.
+// hintRows is the menu in at most limit rows, including the chosen one.
 func (m *Model) hintRows(most int) []term.Row {
-	if m.editor.text == "" { // what a chat begins with is in the transcript
+	if m.editor.text == "" { // the transcript shows a new chat's choices
 		return nil
 	}
 	rows := m.choices()
@@ -219,7 +218,7 @@ func (m *Model) hintRows(most int) []term.Row {
 	return append(shown, keys...)
 }
 
-// choiceRows are choices in columns, of which those are shown for which the name leaves a place.
+// choiceRows lays out choices in columns; columns without room are left out.
 func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
 	name, wide := 0, []int{}
 	for _, c := range all {
@@ -258,7 +257,7 @@ func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-term.Width(text), 0))
 }
 
-// starting finds a row by how it begins.
+// starting matches a row by prefix.
 func starting(value string) func(string) bool {
 	return func(word string) bool { return strings.HasPrefix(strings.ToLower(value), word) }
 }
@@ -306,7 +305,7 @@ func branchValues(m *Model) []choice {
 	return numbered("branch", texts)
 }
 
-// modelValues are the models that /model can go to.
+// modelValues are the models for /model.
 func modelValues(m *Model) func() []choice {
 	list := m.options.Models
 	return func() (all []choice) {
@@ -323,7 +322,7 @@ func modelValues(m *Model) func() []choice {
 	}
 }
 
-// sessionsFor are the kept conversations that a command can take, without that on the screen.
+// sessionsFor are the saved conversations for a command, except the visible one.
 func sessionsFor(command string) func(m *Model) func() []choice {
 	return func(m *Model) func() []choice {
 		store, own, clock := m.keeper.store, m.id, m.clock
@@ -331,7 +330,7 @@ func sessionsFor(command string) func(m *Model) func() []choice {
 	}
 }
 
-// listed is the conversation that was chosen with Up or Down in a list of them, "" for none.
+// chosenSession is the conversation chosen with Up or Down in a list, or "".
 func (m *Model) listed() (id string) {
 	if c, _ := wanted(m.editor.text); c == nil || c.name != "sessions" && c.name != "resume" ||
 		m.menu.of != m.editor.text || m.chosen() == nil {
@@ -340,7 +339,7 @@ func (m *Model) listed() (id string) {
 	return m.chosen().session
 }
 
-// sessionChoices are all kept conversations but one, for a command.
+// sessionChoices are all saved conversations except one, for a command.
 func sessionChoices(store session.Store, but, command string, now time.Time) []choice {
 	var all []choice
 	for _, k := range keptChats(store) {

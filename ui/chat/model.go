@@ -1,5 +1,5 @@
-// The state of the chat and what changes it. Every message ends here; what takes time is handed to
-// a goroutine that answers with another message.
+// The state of the chat and its changes. Every message is handled here; slow work runs in a
+// goroutine that answers with another message.
 
 package chat
 
@@ -18,65 +18,65 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// A Model is the whole state of the chat.
+// A Model is the complete state of the chat.
 type Model struct {
 	options    Options
 	palette    term.Palette
 	ctx        context.Context
 	clock      func() time.Time
-	background sync.WaitGroup // everything that works outside Update
+	background sync.WaitGroup // all work outside Update
 	clipboard  io.Writer
-	caret      *atomic.Pointer[place] // where input methods write; nil: it is shown nowhere
-	saved      map[string]bool        // files that /save has written
+	caret      *atomic.Pointer[place] // where input methods write; nil: unused
+	saved      map[string]bool        // files written by /export
 
-	now           time.Time // as of the last message that told it
+	now           time.Time // as of the last message that set it
 	width, height int
-	// the width for which the transcript is laid out; behind width while a long one is resized
+	// width of the transcript's layout; differs from width while a long transcript is resized
 	laidOut int
 
 	transcript   transcript
-	page         *transcript // such as /help, in the place of the transcript; nil: none
-	loading      bool        // the model is still being loaded
-	ticking      bool        // a tick is on its way
+	page         *transcript // such as /help, shown instead of the transcript; nil: none
+	loading      bool        // the model is being loaded
+	ticking      bool        // a tick is scheduled
 	conversation conversation
 	editor       editor
 	history      *history
 	asking       *approvalAsk // a tool's open question
 	confirming   *confirmation
-	prompted     *prompted // a text that is asked for
-	live         *live     // nil: nothing is being written
-	turns        int       // turns begun so far
+	prompted     *prompted // a text to be entered
+	live         *live     // nil: no turn is running
+	turns        int       // started so far
 
 	tools    toolbox
 	keeper   saver
-	id, name string // of the conversation; name is "" until it is given one
-	held     func() // lets other chats have the conversation; only claiming's work touches it
+	id, name string // of the conversation; name is "" until it is set
+	held     func() // unlocks the conversation; only the work of claiming accesses it
 	claiming <-chan struct{}
 	began    time.Time
-	changed  time.Time // when something was last said in the conversation
-	keptAt   time.Time // when the conversation was last kept
+	changed  time.Time // when the conversation last got a message or token
+	keptAt   time.Time // when the conversation was last saved
 
 	effort, system string
 	unfolded       bool
-	cached         int                // tokens of the last prompt that were not computed again
-	queued         []string           // messages that are sent when the answer ends
-	unkept         int                // the last of them that are not in the store yet
-	preparing      string             // a message that was sent, and is kept before it is asked
-	returned       string             // what the editor was given back, as it was then
-	editing        *exchange          // what the next message takes the place of
-	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
+	cached         int                // tokens of the last prompt that came from the cache
+	queued         []string           // messages to send when the answer ends
+	unkept         int                // how many of the last of them are not in the store yet
+	preparing      string             // a sent message that is saved before it is asked
+	returned       string             // text given back to the editor, as it was then
+	editing        *exchange          // replaced by the next message
+	compacting     context.CancelFunc // cancels the running summary; nil: none
 	searching      *search
 	menu           menu
-	recent         []choice // conversations to open at the start; nil: they were not read
-	pastes         []string // long ones of this conversation, which stand as chips
-	plain          bool     // lines are printed, and stay as they are
-	context        int      // tokens of the context in use, as of the last turn
+	recent         []choice // conversations offered at the start; nil: not read
+	pastes         []string // long pastes of this conversation, shown as chips
+	plain          bool     // line mode: printed lines never change
+	context        int      // tokens in use after the last turn
 	rate           float64  // tokens a second of the last turn
-	message        string   // a few words over the editor, until the next key
-	typed          int      // keys so far, and as of the last notice
+	message        string   // a short note above the editor, until the next key
+	typed          int      // keys so far; noticed: as of the last notice
 	noticed        int
-	notices        int            // of which those are on the screen that have this number
-	passing        chan time.Time // when the next one goes
+	notices        int            // notices with this number are visible
+	passing        chan time.Time // expiry of the latest notice
 	interrupted    time.Time
 	leaving        bool
 }
@@ -85,10 +85,10 @@ type Model struct {
 type (
 	tick    time.Time
 	notice  string
-	settled int // the width that the terminal had a moment ago
+	settled int // the terminal's width a moment ago
 	passed  struct{}
 
-	// outcome is what work outside Update has come to, to be carried out by it
+	// outcome is the result of work outside Update: a change for Update to make
 	outcome func(m *Model) tea.Cmd
 )
 
@@ -96,8 +96,8 @@ func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.showEr
 
 func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
 
-// A transcript of many rows is not laid out anew for every step of a resize, but once the terminal
-// has kept its size for a moment; until then its rows are cut.
+// A transcript of many rows is not laid out again for every step of a resize, but once the size has
+// been stable for a moment; until then its rows are cut.
 const (
 	manyRows = 1000
 	moment   = 120 * time.Millisecond
@@ -133,8 +133,8 @@ func newModel(ctx context.Context, o Options) *Model {
 	return m
 }
 
-// Init waits for notices and for questions of tools, and looks at the tools; the terminal sends its
-// size by itself.
+// Init waits for notices and questions of tools, and inspects the tools; the terminal sends its
+// size unasked.
 func (m *Model) Init() tea.Cmd {
 	look := m.do(func() outcome {
 		m.tools.look()
@@ -143,7 +143,7 @@ func (m *Model) Init() tea.Cmd {
 	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), m.nextPassed(), look, m.readRecent())
 }
 
-// await waits for the next message of a channel; nil: there is none.
+// await waits for the next message of a channel, which may be nil.
 func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) tea.Cmd {
 	if from == nil {
 		return nil
@@ -158,7 +158,6 @@ func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) t
 	}
 }
 
-// Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if k, ok := msg.(tea.KeyMsg); ok && k.Type == tea.KeyF20 { // see escape
 		msg = tea.KeyMsg{Type: tea.KeyEsc}
@@ -194,14 +193,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case outcome:
 		return m, msg(m)
 	case notice:
-		m.noticed = m.typed // nothing goes for it
+		m.noticed = m.typed // it replaces no other notice
 		m.passingEntry(newNotice(m.palette, "·", term.Dim, string(msg)), time.Time{})
 		return m, m.nextNotice()
 	case passed:
 		m.now = m.clock()
 		return m, m.nextPassed()
 	case approvalAsk:
-		if m.live != nil { // else it is of a turn that was given up
+		if m.live != nil { // otherwise its turn was abandoned
 			m.openAsk(msg)
 		}
 		return m, m.nextAsk()
@@ -209,14 +208,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// do runs work outside Update, which carries out what it returns. Run waits for it.
+// do runs work outside Update, which applies the outcome. Run waits for it.
 func (m *Model) do(work func() outcome) tea.Cmd {
 	done := make(chan outcome, 1)
 	m.background.Go(func() { done <- work() })
 	return func() tea.Msg { return <-done }
 }
 
-// send takes what the editor holds.
+// send handles Enter: the editor's text is a command or a message.
 func (m *Model) send() tea.Cmd {
 	text := m.editor.text
 	if strings.TrimSpace(text) == "" {
@@ -252,20 +251,19 @@ func (m *Model) send() tea.Cmd {
 	return m.prepare(strings.TrimSpace(text), replaced)
 }
 
-// remember puts a line into the history.
+// remember adds a line to the history.
 func (m *Model) remember(text string) {
 	if m.history.add(text) {
 		m.history.file.queue(text)
 		m.background.Go(func() {
-			// a history that cannot be kept is no reason to disturb a conversation
+			// an unwritable history is no reason to interrupt a conversation
 			_ = m.history.file.flush()
 		})
 	}
 }
 
-// ask begins a turn behind the last exchange, or a branch beside the exchange that it replaces.
-// What stands on the screen from that one on stays until something of the new answer has come. sent
-// is text with what it names.
+// ask begins a turn after the last exchange, or a branch next to the exchange that it replaces. The
+// replaced part stays on the screen until the new answer begins. sent is text with its attachments.
 func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
 	m.changed = m.now
@@ -305,7 +303,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), m.ticks())
 }
 
-// request asks for the answer to the last question.
+// request is the request for the answer to the last question.
 func (m *Model) request() session.Request {
 	req := m.options.Request
 	req.Messages, req.Effort, req.Instructions = m.conversation.messages(), m.effort, m.system
@@ -315,7 +313,7 @@ func (m *Model) request() session.Request {
 	return req
 }
 
-// begun takes what the answer replaces from the screen.
+// begun removes the replaced part from the screen.
 func (m *Model) begun() {
 	l := m.live
 	l.begun = true
@@ -327,11 +325,11 @@ func (m *Model) begun() {
 		l.question, l.answer)
 }
 
-// frame takes what came since the last one.
+// frame handles the events since the last frame.
 func (m *Model) frame(f frame) tea.Cmd {
 	l := m.live
 	if l == nil || f.number != l.number {
-		return nil // of a turn that was given up
+		return nil // of an abandoned turn
 	}
 	m.now, m.changed = f.at, f.at
 	var done *session.Done
@@ -367,7 +365,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 	if f.over {
 		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
 		l.answer.cite(f.result.Answer, f.result.Citations, m.plain)
-		if l.answer.live { // a runner that ended without Done
+		if l.answer.live { // the runner ended without Done
 			l.answer.finish(m.now, "The engine stopped unexpectedly. Type /regenerate to retry.",
 				term.Red)
 		}
@@ -385,8 +383,8 @@ func (m *Model) frame(f frame) tea.Cmd {
 	return l.box.next(m.ctx, l.number, f.at, m.clock)
 }
 
-// nextQueued sends what was typed while the answer was written, or gives it back to the editor
-// where the answer did not end by itself.
+// nextQueued sends the next queued message, or returns all to the editor unless the answer ended
+// well.
 func (m *Model) nextQueued(well bool) tea.Cmd {
 	if len(m.queued) == 0 {
 		return nil
@@ -401,7 +399,7 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 	return nil
 }
 
-// unqueue puts what waits back into the editor.
+// unqueue returns the queued messages to the editor.
 func (m *Model) unqueue() {
 	text := append(m.queued, m.editor.text)
 	m.queued, m.unkept = nil, 0
@@ -409,7 +407,7 @@ func (m *Model) unqueue() {
 	m.returned = m.editor.text
 }
 
-// giveBack puts a message that was not asked yet into the editor again.
+// giveBack returns a message that was not asked yet to the editor.
 func (m *Model) giveBack() {
 	if m.preparing != "" {
 		m.queued = append([]string{m.preparing}, m.queued...)
@@ -418,7 +416,7 @@ func (m *Model) giveBack() {
 	}
 }
 
-// stop ends the answer or the summary that is being written.
+// stop cancels the running answer or summary.
 func (m *Model) stop() {
 	if m.compacting != nil {
 		m.compacting()
@@ -429,7 +427,7 @@ func (m *Model) stop() {
 	}
 }
 
-// abandon stops a turn whose end nobody waits for.
+// abandon cancels a turn and ignores its end.
 func (m *Model) abandon() {
 	m.stop()
 	m.live, m.asking = nil, nil
@@ -442,7 +440,7 @@ func (m *Model) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// appendEntry puts an entry at the transcript's end, which comes into sight.
+// appendEntry adds an entry to the transcript and scrolls to it.
 func (m *Model) appendEntry(e entry) tea.Cmd {
 	m.transcript.add(e)
 	m.transcript.follow = true

@@ -1,7 +1,7 @@
-// What the chat itself says: notices, errors, and a few words over the editor.
+// Messages of the chat itself: notices, errors, and notes above the editor.
 //
-// What must stay true: none of it stays for ever. It goes with the next thing that the chat says,
-// with the next message, and a notice after a time too.
+// What must stay true: none of them stays for ever. The chat's next message or the person's
+// replaces them, and a notice also expires.
 
 package chat
 
@@ -13,15 +13,14 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// noticeStays is how long a notice is shown where nothing takes its place; an error stays until
-// something does.
+// noticeStays is how long a notice is visible unless it is replaced; an error does not expire.
 const noticeStays = 15 * time.Second
 
-// A passingNotice is on the screen until others take its place, or for a time.
+// A passingNotice is visible until others replace it or it expires.
 type passingNotice struct {
 	*markedText
 	number int
-	until  time.Time // zero: for any time
+	until  time.Time // zero: does not expire
 }
 
 func (n *passingNotice) runs(l layout) []run {
@@ -36,17 +35,17 @@ func newNotice(p term.Palette, mark string, tone term.Style, text string) *marke
 		newProse(p, tone, term.Clean(text)), false}
 }
 
-// nextNotice waits for the next line that the program has for the person.
+// nextNotice waits for the program's next notice.
 func (m *Model) nextNotice() tea.Cmd {
 	return await(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
 }
 
-// showNotice, showError and note tell the person something: in the transcript, there as an error,
-// or over the editor. A command may end with any of them: nothing follows.
+// showNotice, showError and note show the person something: in the transcript, there as an error,
+// or above the editor. They return nil, so that a command may end with a call.
 func (m *Model) showNotice(text string) tea.Cmd {
 	until := m.clock().Add(noticeStays)
 	select {
-	case <-m.passing: // with it goes the one before
+	case <-m.passing: // the earlier one expires with it
 	default:
 	}
 	m.passing <- until
@@ -57,7 +56,7 @@ func (m *Model) showError(text string) tea.Cmd {
 	return m.passingEntry(newNotice(m.palette, "✗", term.Red, text), time.Time{})
 }
 
-// passingEntry shows a notice in the place of those that came before the last key.
+// passingEntry shows a notice and hides those from before the last key.
 func (m *Model) passingEntry(text *markedText, until time.Time) tea.Cmd {
 	if m.noticed != m.typed {
 		m.noticed = m.typed
@@ -66,7 +65,7 @@ func (m *Model) passingEntry(text *markedText, until time.Time) tea.Cmd {
 	return m.appendEntry(&passingNotice{text, m.notices, until})
 }
 
-// nextPassed waits until a notice is to go.
+// nextPassed waits until a notice expires.
 func (m *Model) nextPassed() tea.Cmd {
 	return func() tea.Msg {
 		select {

@@ -1,8 +1,8 @@
-// One question outside the screen, as `ossrun chat PROMPT` asks it: it goes on with a kept
-// conversation or begins one, and is kept with its answer, which a terminal is shown as Markdown.
+// One question without the screen, for `ossrun chat PROMPT`: it continues a saved conversation or
+// begins one, and is saved with its answer. A terminal shows the answer as Markdown.
 //
-// What must stay true: a question of which nothing came leaves the conversation as it was; a Page
-// never writes above its first row.
+// What must stay true: a question without an answer leaves the conversation unchanged; a Page never
+// writes above its first row.
 
 package chat
 
@@ -18,11 +18,10 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// A Question is one that is asked outside the screen.
+// A Question is asked without the screen.
 type Question struct{ model *Model }
 
-// Ask puts a question behind the conversation that o.Resume names, or begins one. Close must
-// follow.
+// Ask adds a question to the conversation o.Resume, or begins one. Close must follow.
 func Ask(ctx context.Context, o Options, text string) (*Question, session.Request) {
 	m := newModel(ctx, o)
 	m.now = m.clock()
@@ -34,7 +33,6 @@ func Ask(ctx context.Context, o Options, text string) (*Question, session.Reques
 	return &Question{m}, m.request()
 }
 
-// Take adds an event of the answer.
 func (q *Question) Take(e session.Event) {
 	m := q.model
 	m.now = m.clock()
@@ -45,7 +43,7 @@ func (q *Question) Take(e session.Event) {
 	m.live.answer.take(e, m.now)
 }
 
-// Keep keeps the question with its answer, and tells why it cannot.
+// Keep saves the question with its answer, or returns why it cannot.
 func (q *Question) Keep(r session.Result) error {
 	m, l := q.model, q.model.live
 	if m.keeper.store == nil || len(l.answer.parts) == 0 {
@@ -59,24 +57,24 @@ func (q *Question) Keep(r session.Result) error {
 	return m.keeper.store.Unsaved(session.KindChat, m.id)
 }
 
-// Close lets other chats have the conversation.
+// Close unlocks the conversation for other chats.
 func (q *Question) Close() {
 	q.model.background.Wait()
 	q.model.letGo()
 }
 
-// A Page is Markdown on a terminal while it is written. What is finished stays; the rows of the
-// block that is being written stand under it, and are written again in their place.
+// A Page is Markdown on a terminal while it is written. Finished rows stay; the rows of the
+// unfinished block below them are redrawn.
 type Page struct {
 	out           io.Writer
 	text          *markdown.Stream
 	clean         term.Cleaner
 	width, height int
-	stable, tail  int // rows that are written
+	stable, tail  int // rows already written
 	over          bool
 }
 
-// NewPage begins a page at the beginning of a row of a terminal of width x height.
+// NewPage begins a page at the start of a row on a terminal of width x height.
 func NewPage(out io.Writer, p term.Palette, width, height int) *Page {
 	return &Page{out: out, text: markdown.New(p, 0), width: width, height: height}
 }
@@ -96,7 +94,7 @@ func (p *Page) End() error {
 func (p *Page) draw() error {
 	stable, tail := p.text.Rows(min(p.width, widest), p.width)
 	if cut := len(tail) - max(p.height-1, 1); cut > 0 && !p.over {
-		tail = tail[cut:] // what has left the screen cannot be written again
+		tail = tail[cut:] // rows that scrolled off the screen cannot be redrawn
 	}
 	var b strings.Builder
 	if p.tail > 0 {

@@ -1,9 +1,9 @@
-// Pictures that tools make: each is copied to a folder that stays, numbered in its card, and shown
-// where the terminal has a way for it.
+// Pictures made by tools: each is copied to a permanent folder, numbered in its call, and shown if
+// the terminal can.
 //
-// What must stay true: a tool's own folder may go with its conversation, the copy does not; a file
-// is read only where its name and its first bytes are a picture's, and up to a size; what cannot be
-// copied stays named where the tool wrote it.
+// What must stay true: the copy outlives the tool's own folder; a file is read only if its name and
+// first bytes are a picture's, and up to a size; a picture that cannot be copied keeps the tool's
+// path.
 
 package chat
 
@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // what tools write beside PNG
+	_ "image/gif" // formats of tools, besides PNG
 	_ "image/jpeg"
 	"image/png"
 	"io"
@@ -32,20 +32,19 @@ import (
 
 const (
 	longestPicture = 20 << 20
-	widestPicture  = 10_000 // and highest, in pixels
+	widestPicture  = 10_000 // width and height, in pixels
 )
 
-// A Graphics is the way in which a terminal takes pictures.
+// A Graphics is a terminal's protocol for pictures.
 type Graphics string
 
-// The ways. NoGraphics is none.
 const (
 	NoGraphics Graphics = ""
 	Kitty      Graphics = "kitty"
 	ITerm      Graphics = "iterm"
 )
 
-// GraphicsOf tells by TERM and TERM_PROGRAM. Inside of tmux, which has its own of both, it is none.
+// GraphicsOf chooses by TERM and TERM_PROGRAM. tmux sets both to its own names, which have none.
 func GraphicsOf(termName, program string) Graphics {
 	termName, program = strings.ToLower(termName), strings.ToLower(program)
 	switch {
@@ -62,7 +61,7 @@ func isPicture(path string) bool {
 	return slices.Contains(known, strings.ToLower(filepath.Ext(path)))
 }
 
-// keepPictures copies the pictures of a call into a folder and names the copies instead.
+// keepPictures copies a call's pictures into a folder and replaces their paths.
 func keepPictures(folder string, e session.ToolEnd) session.ToolEnd {
 	if folder == "" {
 		return e
@@ -77,7 +76,7 @@ func keepPictures(folder string, e session.ToolEnd) session.ToolEnd {
 	return e
 }
 
-// copyPicture writes a copy under a name that is not taken.
+// copyPicture writes a copy under an unused name.
 func copyPicture(folder, path string) (string, error) {
 	text, _, err := readPicture(path)
 	if err != nil {
@@ -140,7 +139,7 @@ func draw(w io.Writer, how Graphics, path string) error {
 		}
 		text = b.Bytes()
 	}
-	const piece = 4096 // of base64, as the protocol asks
+	const piece = 4096 // of base64, by the protocol
 	code := base64.StdEncoding.EncodeToString(text)
 	for first := "a=T,f=100,"; code != ""; first = "" {
 		part := code[:min(piece, len(code))]
@@ -153,7 +152,7 @@ func draw(w io.Writer, how Graphics, path string) error {
 	return nil
 }
 
-// pictures are those of the branch on the screen, in the order of their numbers.
+// pictures are the files of the visible branch, in the order of their numbers.
 func (c *conversation) pictures() (all []string) {
 	for _, e := range c.asked() {
 		for _, p := range e.answer.parts {
@@ -168,7 +167,7 @@ func (c *conversation) pictures() (all []string) {
 
 func pictureValues(m *Model) []choice { return numbered("show", m.conversation.pictures()) }
 
-// showPicture shows picture N, or the last, until Enter is pressed.
+// showPicture shows picture N, or the last, until Enter.
 func (m *Model) showPicture(number string) tea.Cmd {
 	all := m.conversation.pictures()
 	n, ok := nth(number, len(all), len(all))
@@ -199,10 +198,10 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	})
 }
 
-// shown is a picture that has the terminal for itself.
+// shown draws a picture on the released terminal.
 type shown struct {
 	path  string
-	drawn bytes.Buffer // as the terminal takes it
+	drawn bytes.Buffer // escape sequences for the terminal
 	in    io.Reader
 	out   io.Writer
 }

@@ -1,7 +1,7 @@
 // The chat for terminals that can only print lines (TERM=dumb, an editor's shell, a screen reader).
 //
-// The same Model does the work: lines are typed into its editor, and what comes into its transcript
-// is printed as it comes. So a command or a tool exists once.
+// It drives the same Model: lines are typed into its editor, and new transcript entries are
+// printed. So a command or a tool exists once.
 
 package chat
 
@@ -19,8 +19,7 @@ import (
 
 const plainWidth = 80
 
-// RunPlain is Run line by line, without a screen. It ends with the end of o.In, with /quit, or with
-// ctx.
+// RunPlain is Run line by line, without a screen. It ends with the end of o.In, /quit, or ctx.
 func RunPlain(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	o.NoColor = true
@@ -58,7 +57,7 @@ func RunPlain(ctx context.Context, o Options) error {
 				if !m.answers() {
 					return ctx.Err()
 				}
-				lines = nil // the answer is waited for
+				lines = nil // only the answer is awaited
 				continue
 			}
 			p.line(line)
@@ -77,24 +76,23 @@ func RunPlain(ctx context.Context, o Options) error {
 	return p.flush()
 }
 
-// answers tells whether a message is with the model, or on its way there.
+// answers reports whether a message is being answered or about to be.
 func (m *Model) answers() bool { return m.live != nil || m.preparing != "" }
 
-// plain prints a Model's transcript.
 type plain struct {
 	model    *Model
 	out      *bufio.Writer
 	messages chan tea.Msg
 
-	done   map[entry]bool // what was printed
+	done   map[entry]bool // already printed
 	part   int            // of the answer being written
-	offset int            // bytes of that part that were printed
-	asked  bool           // the prompt stands on the last line
-	typed  string         // lines that go on
-	sent   string         // the last line, where it is asked as soon as it is kept
+	offset int            // printed bytes of that part
+	asked  bool           // the prompt is on the last line
+	typed  string         // continued lines
+	sent   string         // the last line, if it is asked once saved
 }
 
-// start runs a command of the Model, whose message comes back.
+// start runs a command of the Model and passes its message on.
 func (p *plain) start(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -118,7 +116,7 @@ func (p *plain) start(cmd tea.Cmd) {
 	}()
 }
 
-// line takes one typed line. One that ends in a backslash goes on.
+// line handles one typed line. A backslash at its end continues it.
 func (p *plain) line(text string) {
 	m, asked := p.model, p.asked
 	p.asked = false
@@ -126,7 +124,7 @@ func (p *plain) line(text string) {
 		p.start(m.confirmed(strings.TrimSpace(text)))
 		return
 	}
-	if m.asking != nil && asked { // another line has it asked again
+	if m.asking != nil && asked { // otherwise the question is printed again
 		m.approve(strings.TrimSpace(text))
 		return
 	}
@@ -149,14 +147,14 @@ func (p *plain) line(text string) {
 	m.editor.set("")
 }
 
-// seen leaves out the question that was typed on the last line.
+// seen skips the question just typed on the last line.
 func (p *plain) seen() {
 	if l := p.model.live; l != nil && l.exchange.question == p.sent {
 		p.done[l.question], p.sent = true, ""
 	}
 }
 
-// flush prints what is new, and the prompt where an answer to it is waited for.
+// flush prints new entries, and the prompt if input is expected.
 func (p *plain) flush() error {
 	m := p.model
 	for _, e := range m.transcript.entries {
@@ -165,7 +163,7 @@ func (p *plain) flush() error {
 		}
 		if a, ok := e.(*answer); ok {
 			if !p.answer(a) {
-				break // what stands behind it waits
+				break // later entries wait
 			}
 		} else {
 			p.rows(e)
@@ -204,7 +202,7 @@ func (p *plain) rows(e entry) {
 	}
 }
 
-// answer prints what came of an answer, and reports whether that was all.
+// answer prints the new text of an answer, and reports whether it is complete.
 func (p *plain) answer(a *answer) bool {
 	for ; p.part < len(a.parts); p.part++ {
 		over := !a.live || p.part < len(a.parts)-1
@@ -243,7 +241,7 @@ func (p *plain) print(of part, over bool) {
 		p.text(t.text.Text())
 	case *call:
 		if t.started.IsZero() && !over {
-			return // its arguments are still coming
+			return // its arguments are incomplete
 		}
 		p.text("-> " + t.name + " " + strings.TrimSpace(t.arguments) + "\n" + t.output)
 		if over && t.failed != "" {
@@ -259,7 +257,7 @@ func (p *plain) print(of part, over bool) {
 
 func (p *plain) text(all string) {
 	if p.offset < len(all) {
-		_, _ = io.WriteString(p.out, all[p.offset:]) // flush reports what cannot be written
+		_, _ = io.WriteString(p.out, all[p.offset:]) // flush reports write errors
 		p.offset = len(all)
 	}
 }

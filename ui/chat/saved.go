@@ -1,5 +1,4 @@
-// Kept conversations for whoever does not chat: `ossrun sessions` lists, shows, exports and deletes
-// them.
+// Saved conversations outside the chat: `ossrun sessions` lists, shows, exports and deletes them.
 
 package chat
 
@@ -11,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// A Saved is a kept conversation.
+// A Saved is a saved conversation.
 type Saved struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -34,7 +33,7 @@ func (k *savedChat) saved() Saved {
 	return s
 }
 
-// List is every conversation of a store, the latest first.
+// List returns all conversations of a store, latest first.
 func List(store session.Store) []Saved {
 	all := []Saved{}
 	for _, k := range keptChats(store) {
@@ -43,7 +42,7 @@ func List(store session.Store) []Saved {
 	return all
 }
 
-// Find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
+// Find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
 func Find(store session.Store, name string) (Saved, error) {
 	k, err := find(store, name)
 	if err != nil {
@@ -52,15 +51,15 @@ func Find(store session.Store, name string) (Saved, error) {
 	return k.saved(), nil
 }
 
-// Markdown is the branch that was on the screen, as /export writes it.
+// Markdown is the visible branch, as /export writes it.
 func (s Saved) Markdown() string {
 	m := &Model{}
 	m.rebuild(s.kept)
 	return m.conversation.document(s.Model, s.kept.System)
 }
 
-// Document is all of it, with every branch, as /export writes it to a file that ends in .json.
+// Document is the conversation with every branch, as /export writes it to a .json file.
 func (s Saved) Document() ([]byte, error) { return json.MarshalIndent(s.kept, "", "  ") }
 
-// Delete deletes it, with everything that it has left in places, unless a chat has it open.
+// Delete deletes the conversation and its traces in p, unless a chat has it open.
 func (p Places) Delete(s Saved) error { return p.eraseClosed(s.kept) }

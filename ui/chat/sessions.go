@@ -1,10 +1,9 @@
-// Conversations kept in a session.Store, so that a chat can be left, killed and gone on with.
+// Conversations saved in a session.Store, so that a chat can be closed, killed and resumed.
 //
 // A conversation is one record, written as a whole: after every question and answer, at every
-// change of name or branch, and at most once a second while an answer is written. What must stay
-// true: a message that was sent is in the store before the screen shows it as sent, and what else
-// was on the screen a second before a kill -9 is there too; only the question to the model waits
-// for the disk, and that for keepPatience at most.
+// change of name or branch, and at most once a second during an answer. What must stay true: a
+// message is in the store before the screen shows it as sent, and a kill -9 loses at most the last
+// second; only the question to the model waits for the disk, and at most keepPatience.
 
 package chat
 
@@ -24,13 +23,13 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// keepEvery is how often a conversation is kept while an answer is written.
+// keepEvery is how often a conversation is saved during an answer.
 const keepEvery = time.Second
 
-// keepPatience bounds what a message waits for the store, which may lie on a disk that hangs.
+// keepPatience bounds the wait for the store, whose disk may hang.
 const keepPatience = 2 * time.Second
 
-// A savedChat conversation is the value of a record.
+// A savedChat is the value of a conversation's record.
 type savedChat struct {
 	ID        string         `json:"id"`
 	Name      string         `json:"name"`
@@ -39,25 +38,25 @@ type savedChat struct {
 	System    string         `json:"system,omitempty"`
 	Began     time.Time      `json:"began"`
 	Changed   time.Time      `json:"changed"`
-	At        int            `json:"at"` // the exchange at the end of the branch on the screen
+	At        int            `json:"at"` // the exchange at the end of the visible branch
 	Exchanges []keptExchange `json:"exchanges"`
-	Queued    []string       `json:"queued,omitempty"` // sent, and waiting for an answer's end
-	Pastes    []string       `json:"pastes,omitempty"` // what chips stand for
+	Queued    []string       `json:"queued,omitempty"` // sent, waiting for an answer's end
+	Pastes    []string       `json:"pastes,omitempty"` // the texts of chips
 }
 
 type keptExchange struct {
-	Before   int               `json:"before"` // its place in the list; -1: none
+	Before   int               `json:"before"` // its index in the list; -1: none
 	Question string            `json:"question"`
 	Summary  string            `json:"summary,omitempty"`
-	Context  int               `json:"context"` // tokens in use behind it
+	Context  int               `json:"context"` // tokens in use after it
 	Messages []session.Message `json:"messages"`
 	Parts    []keptPart        `json:"parts"`
 	Sources  []source          `json:"sources,omitempty"`
 	Ending   string            `json:"ending,omitempty"`
-	Live     bool              `json:"live,omitempty"` // it was still being written
+	Live     bool              `json:"live,omitempty"` // the answer was unfinished
 }
 
-// A keptPart is reasoning, answer text, an aside or a call.
+// A savedPart is reasoning, answer text, an aside or a call.
 type keptPart struct {
 	Kind    string   `json:"kind"`
 	Text    string   `json:"text"` // of a call: its arguments
@@ -71,14 +70,13 @@ type keptPart struct {
 
 func newID() string {
 	b := make([]byte, 4)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
 }
 
-// title is a conversation's name until it is given one: how its first question begins.
+// title is a conversation's default name: the beginning of its first question.
 func title(question string) string { return term.Cut(firstLine(question), 50) }
 
-// snapshot is the conversation as it is now.
 func (m *Model) snapshot() *savedChat {
 	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
 		System: m.system, Began: m.began, Changed: m.changed, At: -1,
@@ -103,8 +101,8 @@ func (m *Model) snapshot() *savedChat {
 	return k
 }
 
-// unsent is what the person has sent and the model was not asked, oldest first: it waits, or came
-// back to the editor.
+// unsent are the messages that were sent but never asked, oldest first: queued, or given back to
+// the editor.
 func (m *Model) unsent() (all []string) {
 	if m.preparing != "" {
 		all = append(all, m.preparing)
@@ -149,20 +147,20 @@ func (s *answerText) keep() keptPart {
 	return keptPart{Kind: kind, Text: s.text.Text()}
 }
 
-// A resumed conversation is one that this chat owns.
+// A resumed conversation is locked by this chat.
 type resumed struct {
 	kept    *savedChat
-	of      *savedChat // what it is a copy of; nil: it is none
+	of      *savedChat // the original of a copy; nil: it is no copy
 	release func()
 }
 
-// isNow gives the conversation on the screen a new ID, which nobody else has.
+// setID gives the visible conversation a new, unique ID.
 func (m *Model) isNow(id string) {
 	m.owns(id, func() func() { return m.claim(&savedChat{ID: id}, "").release })
 }
 
-// owns lets the conversation go that was on the screen, and takes another. Claims are files, and
-// are worked on one after the other.
+// owns releases the previous conversation's lock and takes another. Claims are files, so they are
+// handled one after the other in the background.
 func (m *Model) owns(id string, take func() (release func())) {
 	before, done := m.claiming, make(chan struct{})
 	m.id, m.claiming = id, done
@@ -176,7 +174,7 @@ func (m *Model) owns(id string, take func() (release func())) {
 	})
 }
 
-// letGo lets other chats have the conversation.
+// releaseLock unlocks the conversation for other chats.
 func (m *Model) letGo() {
 	if m.held != nil {
 		m.held()
@@ -184,9 +182,8 @@ func (m *Model) letGo() {
 	}
 }
 
-// claim takes a conversation for this chat, or a copy of it where another chat has it open: two
-// that write one would lose each other's words.
-// own is the conversation that it has.
+// claim locks a conversation for this chat, or a copy of it if another chat has it open: two
+// writers would lose each other's messages. currentID is the conversation that this chat has.
 func (m *Model) claim(k *savedChat, own string) resumed {
 	if m.options.Claim == nil || k.ID == own {
 		return resumed{kept: k}
@@ -201,7 +198,7 @@ func (m *Model) claim(k *savedChat, own string) resumed {
 	return resumed{kept: k, of: &from, release: release}
 }
 
-// restore shows a kept conversation and goes on with it.
+// restore shows a saved conversation and continues it.
 func (m *Model) restore(r resumed) {
 	k := r.kept
 	m.abandon()
@@ -227,7 +224,7 @@ func (m *Model) restore(r resumed) {
 	}
 }
 
-// rebuild makes the conversation that was kept.
+// rebuild restores the conversation tree.
 func (m *Model) rebuild(k *savedChat) {
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
@@ -250,7 +247,7 @@ func (m *Model) rebuild(k *savedChat) {
 	}
 }
 
-// answerOf is an answer as it was when it was kept.
+// answerOf restores a saved answer.
 func (m *Model) answerOf(k keptExchange, before int) *answer {
 	a := newAnswer(m.palette, time.Time{}, before)
 	a.sources = k.Sources
@@ -283,8 +280,8 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 	return a
 }
 
-// show puts the branch that ends in the conversation's at on the screen. What stands before and
-// with the exchange that is given stays as it is; nil: only the greeting.
+// show puts the current branch on the screen. Entries up to and including the exchange from are
+// kept; nil: only the greeting.
 func (m *Model) show(from *exchange) {
 	path := m.conversation.path()
 	if from == nil {
@@ -309,8 +306,7 @@ func (m *Model) show(from *exchange) {
 	m.transcript.follow = true
 }
 
-// keep puts the conversation into the store, without waiting for it; kept is closed when it is
-// there.
+// keep saves the conversation in the background; done is closed once it is stored.
 func (m *Model) keep() (kept <-chan struct{}) {
 	done := make(chan struct{})
 	if m.keeper.store == nil || len(m.conversation.first) == 0 && len(m.unsent()) == 0 {
@@ -326,8 +322,8 @@ func (m *Model) keep() (kept <-chan struct{}) {
 	return done
 }
 
-// kept keeps what the person has just sent. What it returns waits, outside Update, until it is
-// there, and tells whether it is.
+// kept saves what the person has just sent. The returned function waits, outside Update, until it
+// is stored, and reports whether it is.
 func (m *Model) kept() (wait func() bool) {
 	kept := m.keep()
 	return func() bool {
@@ -342,7 +338,7 @@ func (m *Model) kept() (wait func() bool) {
 	}
 }
 
-// howToContinue is what the person reads behind the last frame of a kept conversation.
+// howToContinue is the line after the last frame of a saved conversation.
 func (m *Model) howToContinue() string {
 	why := errors.New("the disk did not answer")
 	if m.kept()() {
@@ -354,8 +350,8 @@ func (m *Model) howToContinue() string {
 	return "To continue: ossrun chat --resume " + m.id
 }
 
-// A saver writes the latest snapshot of each conversation; one that is overtaken before it is
-// written is left out.
+// A saver writes the latest snapshot of each conversation; a snapshot replaced before it was
+// written is skipped.
 type saver struct {
 	store session.Store
 
@@ -382,13 +378,13 @@ func (k *saver) flush() {
 	k.mu.Unlock()
 	for _, s := range all {
 		if value, err := json.Marshal(s); err == nil { // texts and numbers
-			// what is not stored Unsaved tells of
+			// Unsaved reports what is not stored
 			_ = k.store.Put(session.Record{Kind: session.KindChat, Key: s.ID, Value: value})
 		}
 	}
 }
 
-// keptChats are the conversations of a store that can be read, the latest first.
+// savedChats returns the readable conversations of a store, latest first.
 func keptChats(store session.Store) (all []*savedChat) {
 	if store == nil {
 		return nil
@@ -403,7 +399,7 @@ func keptChats(store session.Store) (all []*savedChat) {
 	return all
 }
 
-// find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
+// find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
 func find(store session.Store, name string) (*savedChat, error) {
 	var found []*savedChat
 	for _, k := range keptChats(store) {
@@ -426,7 +422,7 @@ func find(store session.Store, name string) (*savedChat, error) {
 	return nil, fmt.Errorf("no conversation is called %q. /sessions in a chat lists them", name)
 }
 
-// words is all text of a conversation in small letters, to search in.
+// words is all text of a conversation in lower case, for searching.
 func (k *savedChat) words() string {
 	var b strings.Builder
 	for _, text := range []string{k.Name, k.ID, k.Model} {

@@ -1,7 +1,7 @@
-// How a chat begins: what answers here, and the latest conversations, of which one can be opened.
+// The start of a chat: model, device, and the latest conversations, one of which can be opened.
 //
-// What must stay true: the conversations are read outside Update; they are there before anything is
-// said, and a key opens only what is on the screen.
+// What must stay true: conversations are read outside Update; they are listed only before the first
+// message, and a key opens only a visible one.
 
 package chat
 
@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// mostRecent is how many conversations a chat begins with; a small screen has fewer.
+// maxRecent is how many conversations the start lists; a small screen lists fewer.
 const mostRecent = 8
 
 // A greeting is the first entry of a transcript.
@@ -59,7 +59,7 @@ func (g *greeting) runs(l layout) []run {
 	return []run{{rows: l.palette.PaintAll(rows)}}
 }
 
-// device is where the model runs, as people write it.
+// device is the model's device, as people write it.
 func (m *Model) device() string {
 	name := term.Clean(m.options.Model.Device())
 	if rest, ok := strings.CutPrefix(name, "cpu"); ok {
@@ -68,7 +68,7 @@ func (m *Model) device() string {
 	return name
 }
 
-// readRecent reads the latest conversations, of which the start shows some.
+// readRecent reads the latest conversations for the start.
 func (m *Model) readRecent() tea.Cmd {
 	if m.keeper.store == nil || m.plain || len(m.conversation.first) > 0 {
 		return nil
@@ -76,7 +76,7 @@ func (m *Model) readRecent() tea.Cmd {
 	read := sessionsFor("/resume ")(m)
 	return m.do(func() outcome {
 		all := read()
-		all = slices.Clone(all[:min(len(all), mostRecent)]) // the texts of the others can go
+		all = slices.Clone(all[:min(len(all), mostRecent)]) // the texts of the others can be freed
 		for i := range all {
 			all[i].columns = all[i].columns[:2]
 		}
@@ -87,7 +87,7 @@ func (m *Model) readRecent() tea.Cmd {
 	})
 }
 
-// recentChoices are those that are on the screen.
+// recentChoices are the visible ones.
 func (m *Model) recentChoices() []choice {
 	if m.plain || m.editor.text != "" || len(m.conversation.first) > 0 || m.answers() {
 		return nil
@@ -95,7 +95,7 @@ func (m *Model) recentChoices() []choice {
 	return m.recent[:min(len(m.recent), max(m.height/4, 1))]
 }
 
-// ago says when something was: 5 minutes ago, yesterday, 3 Nov.
+// ago formats a time: 5 minutes ago, yesterday, 3 Nov.
 func ago(then, now time.Time) string {
 	then, now = then.Local(), now.Local()
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }

@@ -1,8 +1,8 @@
-// The tools of the conversation on the screen.
+// The tools of the visible conversation.
 //
 // Tools keep a conversation's state, such as python's variables, so another conversation gets new
-// ones: before its first turn, outside Update. No method of a tool is called in Update or View,
-// since a tool may wait for a server: what they show is what the model was last offered.
+// ones: before its first turn, outside Update. Update and View call no method of a tool, since a
+// tool may wait for a server: they show the model's last offer.
 
 package chat
 
@@ -34,18 +34,18 @@ func (m *Model) listTools() tea.Cmd {
 }
 
 type toolbox struct {
-	renew func() ([]session.Tool, error) // nil: the tools keep no state
+	renew func() ([]session.Tool, error) // nil: the tools have no state
 
 	making sync.Mutex // held while new ones are made
 	tools  atomic.Pointer[[]session.Tool]
-	stale  atomic.Bool // they are another conversation's
+	stale  atomic.Bool // they have another conversation's state
 	shown  atomic.Pointer[[]offer]
 }
 
-// now are the tools there are.
+// current returns the present tools.
 func (b *toolbox) now() []session.Tool { return *b.tools.Load() }
 
-// offers are what the model was last offered.
+// offers is the last offer to the model.
 func (b *toolbox) offers() []offer {
 	if all := b.shown.Load(); all != nil {
 		return *all
@@ -53,7 +53,7 @@ func (b *toolbox) offers() []offer {
 	return nil
 }
 
-// look asks the tools what they offer. That may take what it takes to ask a server.
+// inspect asks the tools what they offer, which may wait for a server.
 func (b *toolbox) look() []offer {
 	var r session.Request
 	for _, t := range b.now() {
@@ -68,7 +68,7 @@ func (b *toolbox) show(r session.Request) []offer {
 	return all
 }
 
-// watched is a model of which each turn shows what it is offered.
+// watched wraps a model so that each turn records its offer.
 func (b *toolbox) watched(model session.Runner) session.Runner {
 	return session.Starts(model, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
@@ -77,10 +77,10 @@ func (b *toolbox) watched(model session.Runner) session.Runner {
 	})
 }
 
-// markStale says that another conversation has begun.
+// markStale marks the start of another conversation.
 func (b *toolbox) markStale() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
 
-// ready are the tools for a turn.
+// ready returns the tools for a turn, replacing stale ones.
 func (b *toolbox) ready() ([]session.Tool, error) {
 	b.making.Lock()
 	defer b.making.Unlock()
@@ -99,7 +99,7 @@ func (b *toolbox) ready() ([]session.Tool, error) {
 // An offer is a tool as /tools lists it.
 type offer struct{ name, does string }
 
-// offered are the names under which tools are offered in a request.
+// offered lists the tools offered in a request.
 func offered(r session.Request) (all []offer) {
 	if r.Browser {
 		all = append(all, offer{"browser", "searches the web, opens pages, finds text in them"})

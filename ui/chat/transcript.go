@@ -1,4 +1,4 @@
-// What was said, from the greeting to the last answer, and which part of it is on the screen.
+// The transcript: all entries from the greeting to the last answer, and the scroll position.
 
 package chat
 
@@ -12,33 +12,32 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// widest is the column beyond which text is not set on wide screens.
+// widest is the maximum width of text on wide screens.
 const widest = 104
 
-// foldQuestion is how many rows of a question are shown; of a longer one its beginning.
+// foldQuestion is how many rows of a long question are shown.
 const foldQuestion = 16
 
-// A layout is what entries need to know of the screen.
+// A layout is the screen's properties for entries.
 type layout struct {
 	palette  term.Palette
 	width    int       // columns for an entry
 	wide     int       // columns for code
-	height   int       // rows of the transcript on the screen
+	height   int       // visible rows of the transcript
 	plain    bool      // without escape sequences
-	unfolded bool      // reasoning and long questions are shown whole
-	now      time.Time // for what is still going on
-	asking   bool      // the call that runs waits for the person
-	notices  int       // the number of those that are shown
-	loading  string    // what a turn without a token waits for; "": its prompt
+	unfolded bool      // reasoning and long questions are shown in full
+	now      time.Time // for running times
+	asking   bool      // the running call waits for approval
+	notices  int       // number of the visible notices
+	loading  string    // why a turn has no token yet; "": prompt processing
 }
 
-// dim is one dimmed row of at most width columns.
 func (l layout) dim(text string, width int) string {
 	return l.palette.Paint(term.Row{{Text: term.Cut(text, width), Style: term.Dim}})
 }
 
-// An entry is one piece of the transcript. Its rows come in runs, so that a long answer is not
-// copied for every frame; prefix stands before every row of a run.
+// An entry is one piece of the transcript. Its rows are in runs, so that a long answer is not
+// copied for every frame; prefix precedes every row of a run.
 type entry interface {
 	runs(l layout) []run
 }
@@ -48,18 +47,18 @@ type run struct {
 	rows   []string
 }
 
-// A transcript is what was said, and which part of it is on the screen.
+// A transcript is a list of entries and a scroll position.
 type transcript struct {
 	entries []entry
-	top     int  // first row on the screen, unless following
-	follow  bool // the end stays in sight
-	total   int  // rows of everything, and of the screen, at the last view
+	top     int  // first visible row, unless following
+	follow  bool // the end stays visible
+	total   int  // rows in all, and on the screen, at the last view
 	height  int
 }
 
 func (t *transcript) add(e entry) { t.entries = append(t.entries, e) }
 
-// scroll moves by rows, up where negative. At the end it follows again.
+// scroll moves by rows, up if negative. At the end it follows again.
 func (t *transcript) scroll(rows int) {
 	last := max(t.total-t.height, 0)
 	if t.follow {
@@ -69,7 +68,7 @@ func (t *transcript) scroll(rows int) {
 	t.follow = t.top == last
 }
 
-// front is what is on the screen.
+// front is the transcript or page on the screen.
 func (m *Model) front() *transcript {
 	if m.page != nil {
 		return m.page
@@ -77,7 +76,7 @@ func (m *Model) front() *transcript {
 	return &m.transcript
 }
 
-// showPage shows rows from their beginning, until they are closed.
+// showPage shows rows from the top, until closed.
 func (m *Model) showPage(rows []line) tea.Cmd {
 	if m.plain {
 		return m.appendEntry(&block{lines: rows})
@@ -86,8 +85,8 @@ func (m *Model) showPage(rows []line) tea.Cmd {
 	return nil
 }
 
-// pageKey takes a key while a page is open, and reports whether it was one of the page. Any key but
-// those that scroll closes it.
+// pageKey handles a key while a page is open, and reports whether it did. Any key except the
+// scrolling ones closes the page.
 func (m *Model) pageKey(name string) bool {
 	switch name {
 	case "pgup", "pgdown", "shift+up", "shift+down", "ctrl+home", "ctrl+end":
@@ -102,7 +101,7 @@ func (m *Model) pageKey(name string) bool {
 	return name == "esc" || m.editor.text == "" && (name == "enter" || name == "?")
 }
 
-// below is the number of rows that are out of sight under the screen.
+// below is the number of rows below the visible ones.
 func (t *transcript) below() int {
 	if t.follow {
 		return 0
@@ -155,12 +154,12 @@ func (t *transcript) view(l layout) []string {
 
 var blankRow = []string{""}
 
-// A markedText is text behind a mark: what the person said, or a line of the chat itself, such as
-// an error and what to do about it.
+// A markedText is text after a mark: the person's message, or one of the chat itself, such as an
+// error and its remedy.
 type markedText struct {
 	mark  term.Span
 	text  *prose
-	folds bool // a long one is shown by its beginning
+	folds bool // only the beginning of a long text is shown
 }
 
 func newQuestion(p term.Palette, text string) *markedText {
@@ -168,7 +167,7 @@ func newQuestion(p term.Palette, text string) *markedText {
 		newProse(p, term.Plain, text), true}
 }
 
-// newSummary is what stands for the conversation before it.
+// newSummary is the summary that replaces earlier messages.
 func newSummary(p term.Palette, text string) *markedText {
 	return &markedText{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
 		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}
@@ -200,7 +199,7 @@ type block struct {
 	rows  []string
 }
 
-// A line of a block may have a name, behind which its text stands in a column of its own.
+// A line of a block may have a name, followed by its text in a second column.
 type line struct {
 	name string
 	text term.Row
@@ -212,7 +211,7 @@ func styledLine(s term.Style, text string) line {
 	return line{text: term.Row{{Text: text, Style: s}}}
 }
 
-// nameWidth is the column of the text behind a name; on narrow screens the text goes under it.
+// nameWidth is the column of the text after a name; on narrow screens the text is below it.
 const nameWidth = 27
 
 func (b *block) runs(l layout) []run {
@@ -240,7 +239,7 @@ func (n line) wrap(width int) []term.Row {
 		term.Span{Text: strings.Repeat(" ", nameWidth)})
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	if n/1000 == 0 {
 		return fmt.Sprint(n)
@@ -248,7 +247,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), max(n%1000, -(n%1000)))
 }
 
-// counted is a number of things: "1 question", "1,024 branches".
+// counted formats a count: "1 question", "1,024 branches".
 func counted(n int, thing string) string {
 	switch {
 	case n == 1:
@@ -260,11 +259,11 @@ func counted(n int, thing string) string {
 	return thousands(n) + " " + thing
 }
 
-// longestLine is where a line that does not end is cut, so that a frame stays cheap.
+// longestLine is where an endless line is cut, so that frames stay cheap.
 const longestLine = 4 << 10
 
-// A prose is plain text in one style that may still be growing: reasoning, a question, a notice.
-// Lines that have ended are wrapped once per width; only the last is wrapped again.
+// A prose is plain text in one style that may still grow: reasoning, a question, a notice. Complete
+// lines are wrapped once per width; only the last line is wrapped again.
 type prose struct {
 	style   term.Style
 	palette term.Palette
@@ -286,7 +285,7 @@ func newProse(p term.Palette, s term.Style, text string) *prose {
 // push adds cleaned text.
 func (p *prose) push(text string) { p.text.WriteString(text) }
 
-// rows returns the rows of ended lines and those of the last.
+// rows returns the rows of complete lines and those of the last.
 func (p *prose) rows(width int) (stable, tail []string) {
 	if width != p.width {
 		p.width, p.done, p.stable, p.tailAt = width, 0, nil, -1

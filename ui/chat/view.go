@@ -1,12 +1,11 @@
-// From the Model to the screen. Nothing here changes what is shown next, but for caches and the
-// size that scrolling needs.
+// View: the Model drawn on the screen. It changes only caches and the sizes needed for scrolling.
 //
-// The screen, from top to bottom: the transcript, a line that carries notes, hints while a command
-// is typed, the editor, the status. Every row is at most as wide as the screen and there are
-// exactly as many as it has, so the terminal never scrolls by itself.
+// The screen, from top to bottom: the transcript, a rule with notes, hints during a command, the
+// editor, the status. There are exactly as many rows as the screen has, and none is wider, so the
+// terminal never scrolls by itself.
 //
-// The status has model, device, effort and tools on the left, cached tokens, speed and context on
-// the right, each with what it is. On a narrow screen some are left out, and the context stays.
+// The status has labelled values: model, device, effort and tools on the left, cached tokens, speed
+// and context on the right. A narrow screen drops some, never the context.
 
 package chat
 
@@ -20,13 +19,13 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// prompt stands before the first row of the editor.
+// prompt precedes the first row of the editor.
 const prompt = "❯ "
 
-// keyHints stand in an empty editor that has a place for them.
+// keyHints are shown in an empty editor if there is room.
 const keyHints = "      / commands   @ file   Shift+Tab effort   ? help"
 
-// margin is the blank column on either side; narrow screens have none.
+// margin is the blank columns on either side; narrow screens have none.
 func (m *Model) margin() int {
 	if m.width < 50 {
 		return 0
@@ -44,7 +43,7 @@ func (m *Model) View() string {
 		m.hintRows(max(m.height/3, 1)))
 	editor, caret := m.editorRows(max(min(m.height/3, 10), 1))
 	bottom := append(append(append([]term.Row{nil}, hints...), editor...), m.statusRow())
-	// a screen of a few rows: the editor is what matters
+	// on a screen of a few rows the editor matters most
 	spare := len(bottom) + 1 - m.height
 	if spare > 0 {
 		bottom = bottom[min(spare, len(bottom)-1):]
@@ -53,7 +52,7 @@ func (m *Model) View() string {
 		}
 	}
 	if m.caret != nil {
-		caret.row += m.height - 1 - len(editor) // over the status
+		caret.row += m.height - 1 - len(editor) // above the status
 		m.caret.Store(&caret)
 	}
 	margin := m.margin()
@@ -65,7 +64,7 @@ func (m *Model) View() string {
 		loading: m.options.Loading.text(m.now),
 	})
 	if spare <= 0 {
-		bottom[0] = m.ruleRow() // which knows how much of the body is out of sight
+		bottom[0] = m.ruleRow() // it shows how much of the body is below the screen
 	}
 	var b strings.Builder
 	for _, row := range body {
@@ -82,8 +81,8 @@ func (m *Model) View() string {
 	return b.String()
 }
 
-// clip cuts what has no room: on a screen of a few columns, where marks and indents alone may be
-// too wide, and while a resize goes on.
+// clip cuts a row that is too wide: during a resize, or on a screen of a few columns, where marks
+// and indents alone do not fit.
 func (m *Model) clip(row string) string {
 	if m.width >= 16 && m.laidOut <= m.width {
 		return row
@@ -91,8 +90,7 @@ func (m *Model) clip(row string) string {
 	return ansi.Truncate(row, m.width, "")
 }
 
-// ruleRow is the line over the editor. It carries notes, and while the end of the transcript is out
-// of sight how far.
+// ruleRow is the line above the editor. It has notes, or how many rows are below the screen.
 func (m *Model) ruleRow() term.Row {
 	note := m.message
 	if m.prompted != nil {
@@ -131,8 +129,8 @@ func (m *Model) queuedRows() []term.Row {
 	return rows
 }
 
-// unkeptText is what was sent last, on one line, until it is in the store: it stays in the editor,
-// and a kill before then loses nothing that seemed to be on its way.
+// unsavedText is the last sent message, on one line, until it is stored: it stays in the editor, so
+// that a kill before then loses no message that looked sent.
 func (m *Model) unkeptText() string {
 	text := m.preparing
 	if m.unkept > 0 {
@@ -141,7 +139,7 @@ func (m *Model) unkeptText() string {
 	return strings.Join(strings.Fields(term.Clean(text)), " ")
 }
 
-// editorRows are the editor, and the place of the caret in it.
+// editorRows returns the editor's rows and the caret's position in them.
 func (m *Model) editorRows(most int) ([]term.Row, place) {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
@@ -163,7 +161,7 @@ func (m *Model) editorRows(most int) ([]term.Row, place) {
 		place{1 + row, 1 + term.Width(first.Text) + column}
 }
 
-// A field is one piece of the status. Where they do not all fit, the highest rank goes first.
+// A field is one piece of the status. If they do not all fit, the highest rank is dropped first.
 type field struct {
 	text  string
 	style term.Style
@@ -228,7 +226,7 @@ func (m *Model) statusFields() []field {
 			right: true})
 	}
 	length := m.options.Model.ContextLength()
-	if length == 0 { // a server that does not say
+	if length == 0 { // the server does not report it
 		return append(fields, field{text: "context " + counted(used, "token"), style: term.Dim,
 			rank: 1, right: true})
 	}

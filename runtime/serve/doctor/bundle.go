@@ -1,7 +1,7 @@
-// What a bug report needs, in one archive that shows no secret.
+// The archive for a bug report.
 //
-// What must stay true: nothing is in it that names the user, his machine, his files or a key; what
-// is taken out is marked, so that a reader knows that there was something.
+// What must stay true: it contains nothing that identifies the user, the machine, files or keys;
+// every removal is marked, so that a reader sees that there was something.
 
 package doctor
 
@@ -20,12 +20,11 @@ import (
 	"time"
 )
 
-// Bundle is the archive's content.
 type Bundle struct {
 	Version string
 	Report  *Report
 	Config  []byte   // of the config file, empty if there is none
-	Names   []string // of environment variables that have a say, secret or not
+	Names   []string // of environment variables that have an effect, secret or not
 	Time    time.Time
 }
 
@@ -53,7 +52,7 @@ func (b *Bundle) Write(w io.Writer) error {
 	return errors.Join(t.Close(), z.Close())
 }
 
-// environment lists which variables are set. Values that are no secret by their kind are shown.
+// environment lists which of the variables are set, with values unless the name suggests a secret.
 func environment(names []string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -73,7 +72,7 @@ const hidden = "[taken out]"
 
 var (
 	secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|credential|auth)`)
-	// a member of the config file or of JSON whose name says that its value is a secret
+	// a member of the config file or of JSON with a name that suggests a secret value
 	secretLine = regexp.MustCompile(`(?im)^(\s*"?[\w.-]*(?:key|token|secret|password|auth)[\w.-]*"?` +
 		`\s*[:=]\s*)\S.*$`)
 	// keys by their form: Hugging Face's, OpenAI's, GitHub's, Brave's, Bearer's
@@ -102,7 +101,7 @@ func newRedactor() *redactor {
 		add(u.HomeDir, "~")
 		add(u.Username, "[user]")
 	}
-	// the longest first, so that a home folder goes before the name in it
+	// longest first, so that a home folder is replaced before the user name in it
 	slices.SortFunc(r.words, func(a, b [2]string) int { return len(b[0]) - len(a[0]) })
 	return r
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// The ways to compute a model: how fast each is, and how close to the exact model. What must stay
+// Modes of computing a model: how fast each is, and how close to the exact model. What must stay
 // true: the figures are those of docs/performance.md.
 
 // Mode is one way to compute a model.
 type Mode struct {
 	Compute string `json:"compute"`
 	Dense   string `json:"dense"`
-	// tokens a second of one answer, at most, by the speed at which the CPU reads now
+	// upper bound on tokens a second of one answer, from the CPU's read rate
 	ReadBound float64 `json:"tok_s_at_most"`
 	// median, in nats, to exact logits at 7,200 positions of three test models; --golden measures
 	// it on any model
 	KL float64 `json:"kl_median"`
 }
 
-// measured are the modes with their figures in docs/performance.md, which modes_test.go compares.
+// measuredModes have the figures of docs/performance.md; modes_test.go compares them.
 var measured = []Mode{
 	{Compute: engine.Int8, Dense: engine.DenseQ8, KL: 2.0e-3},
 	{Compute: engine.Int8Fast, Dense: engine.DenseQ8, KL: 2.6e-3},
@@ -30,7 +30,7 @@ var measured = []Mode{
 	{Compute: engine.Exact, Dense: engine.DenseBF16, KL: 5.0e-12},
 }
 
-// Closeness is the KL of a mode on the CPU; 0: not measured.
+// Closeness returns the KL of a mode on the CPU; 0: not measured.
 func Closeness(compute, dense string) float64 {
 	for _, m := range measured {
 		if m.Compute == compute && m.Dense == dense {
@@ -40,8 +40,8 @@ func Closeness(compute, dense string) float64 {
 	return 0
 }
 
-// modesOf are the modes for a model of shape spec where the CPU reads so many bytes a second: that
-// of its settings first.
+// modesOf returns the modes for a model of shape spec if the CPU reads rate bytes a second, the one
+// in s first.
 func modesOf(s engine.Settings, spec models.Spec, rate float64) (list []Mode, err error) {
 	for _, m := range measured {
 		first := m.Compute == s.Compute && m.Dense == s.Dense

@@ -1,11 +1,10 @@
-// Package highlight tells the parts of source code apart, line by line, for the code blocks of a
-// chat: comments, strings, numbers, keywords, names of types and functions, tags, keys of data.
-// assets/languages.txt says how each language writes them; one scanner reads them all.
+// Package highlight tokenises source code line by line for code blocks: comments, strings, numbers,
+// keywords, names of types and functions, tags, keys of data. assets/languages.txt describes each
+// language; one scanner reads them all.
 //
-// What must stay true: the texts of a line's tokens, one after the other, are the line; no input
-// makes it fail; the time is linear in the length of the line; a line is coloured by its text and
-// the State before it alone, so that a block that grows is read on from where it was. Nothing is
-// prepared before a language is first asked for.
+// What must stay true: the tokens' texts concatenate to the line; no input fails; time is linear in
+// the line's length; a line's colours depend on its text and the State before it only, so a growing
+// block is scanned incrementally. Tables are built when a language is first used.
 package highlight
 
 import (
@@ -13,10 +12,9 @@ import (
 	"strings"
 )
 
-// A Kind is what a token is.
+// A Kind is the kind of a token.
 type Kind uint8
 
-// The kinds of tokens.
 const (
 	Text     Kind = iota
 	Comment       // comments
@@ -24,12 +22,12 @@ const (
 	Type          // types, builtins and constants
 	String        // strings, characters, regular expressions
 	Number        // numbers
-	Function      // functions where they are called or defined, types where they are defined
+	Function      // functions in calls and definitions, types in definitions
 	Tag           // tags of markup, selectors
 	Key           // attributes of tags, keys of data, properties
 	Variable      // variables of shells and templates
-	Inserted      // lines that a patch adds
-	Deleted       // lines that a patch takes away
+	Inserted      // added lines of a patch
+	Deleted       // removed lines of a patch
 	Heading       // headings, sections
 )
 
@@ -39,27 +37,27 @@ type Token struct {
 	Text string
 }
 
-// A State is what a line inherits from those before it. The zero State is that of the first line.
-// States may be compared.
+// A State is carried from line to line; the zero State is that of the first line. States are
+// comparable.
 type State struct {
-	frames    [maxDepth]frame // what is open, outermost first
+	frames    [maxDepth]frame // open regions, outermost first
 	depth     int8
-	arguments bool // the line before ended in a backslash among the arguments of a command
+	arguments bool // the previous line ended in a backslash among a command's arguments
 }
 
-// maxDepth is how deep strings stand in strings, as `a${f("b")}` does. What is deeper is read as
-// the string around it.
+// maxDepth bounds strings nested in strings, as in `a${f("b")}`. Deeper ones count as text of the
+// string around them.
 const maxDepth = 8
 
-// A frame is a region that is open, or code inside of one.
+// A frame is an open region, or code inside one.
 type frame struct {
 	region *region
-	code   *Language // the inside is code of this language; nil: text
-	nested int32     // how deep comments or brackets are nested
+	code   *Language // language of the inside; nil: text
+	nested int32     // depth of nested comments or brackets
 }
 
-// Find returns the language of that name or alias in either case, as it stands behind the fence of
-// a code block; nil if it is not known.
+// Find returns a language by its name or alias in either case, as written after the fence of a code
+// block; nil if unknown.
 func Find(name string) *Language {
 	name = strings.ToLower(strings.Trim(name, "{}. \t"))
 	if i := strings.IndexAny(name, " \t,{:;("); i >= 0 {
@@ -73,7 +71,7 @@ func Find(name string) *Language {
 	return nil
 }
 
-// Line appends the tokens of one line, given without its end, and returns the State for the next.
+// Line appends the tokens of one line, without its line end, and returns the State for the next.
 func (l *Language) Line(tokens []Token, before State, line string) ([]Token, State) {
 	s := scanner{State: before, tokens: tokens, mine: len(tokens), line: line, base: l}
 	s.read()

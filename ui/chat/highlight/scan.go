@@ -1,7 +1,7 @@
 package highlight
 
-// The scanner: a line, the place in it, and what was said of it so far. It knows no language: every
-// step asks the table, takes at least one byte, and looks ahead over no byte again and again.
+// The scanner: a line, the position in it, and the tokens so far. It knows no language: each step
+// asks the table, takes at least one byte, and never looks ahead over the same byte repeatedly.
 
 import (
 	"cmp"
@@ -11,17 +11,17 @@ import (
 
 type scanner struct {
 	State
-	base, lang *Language // of the line; of the code at this place
+	base, lang *Language // of the line; of the code at pos
 	tokens     []Token
-	mine       int // tokens that were there before
+	mine       int // tokens of earlier lines
 	line       string
-	at, from   int // what is before at stands in tokens; the last one begins at from
-	first      int // where the text begins, behind blanks and the marks of lists
-	looked     int // bytes in loops that may look ahead; tests hold it to the line's length
+	at, from   int // tokens cover the line up to pos; the last one begins at start
+	first      int // start of the text after blanks and list marks
+	looked     int // bytes in loops that look ahead; tests bound it by the line's length
 
-	value   bool // what stands before is a value, so that / divides and < compares
-	command bool // in a shell: a command may stand here
-	expect  Kind // of the next word, because of the keyword before it
+	value   bool // a value precedes, so that / divides and < compares
+	command bool // in a shell: a command may begin here
+	expect  Kind // of the next word, set by the keyword before it
 }
 
 func (s *scanner) read() {
@@ -44,14 +44,14 @@ func (s *scanner) read() {
 	s.arguments = carried && !s.command
 	for i, f := range s.frames[:s.depth] {
 		if !f.region.is('L') && !(carried && f.region.is('E')) {
-			clear(s.frames[i:]) // States of one meaning are equal
+			clear(s.frames[i:]) // equal states must compare equal
 			s.depth = int8(i)
 			break
 		}
 	}
 }
 
-// take says of the line up to end that it is of this kind.
+// take makes the line up to end a token of this kind.
 func (s *scanner) take(kind Kind, end int) {
 	if end = min(end, len(s.line)); end <= s.at {
 		return
@@ -64,7 +64,7 @@ func (s *scanner) take(kind Kind, end int) {
 	s.at = end
 }
 
-// byteAt is the byte at i, 0 outside of the line.
+// byteAt is the byte at i, or 0 outside the line.
 func (s *scanner) byteAt(i int) byte {
 	if i < 0 || i >= len(s.line) {
 		return 0
@@ -72,7 +72,7 @@ func (s *scanner) byteAt(i int) byte {
 	return s.line[i]
 }
 
-// skip is where the blanks end that begin at i.
+// skip is the end of the blanks at i.
 func (s *scanner) skip(i int) int {
 	for ; i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t'); i++ {
 		s.looked++
@@ -87,7 +87,7 @@ func (s *scanner) wordEnd(i int) int {
 	return i
 }
 
-// top is what is open here; its region is nil if nothing is.
+// top is the innermost frame; its region is nil if none is open.
 func (s *scanner) top() *frame { return &s.frames[max(0, s.depth-1)] }
 
 func (s *scanner) push(r *region, code *Language) {
@@ -97,10 +97,10 @@ func (s *scanner) push(r *region, code *Language) {
 
 func (s *scanner) pop() {
 	s.depth--
-	s.frames[s.depth] = frame{} // States of one meaning are equal
+	s.frames[s.depth] = frame{} // equal states must compare equal
 }
 
-// begins reports that a region begins here.
+// begins reports whether region r begins here.
 func (s *scanner) begins(r *region) bool {
 	end := s.at + len(r.open)
 	behind := s.byteAt(end)
@@ -114,13 +114,13 @@ func (s *scanner) begins(r *region) bool {
 		(!r.is('H') || behind == '\\' || behind != '\'' && s.charEnds(end))
 }
 
-// charEnds reports that a quote stands behind the character at i.
+// charEnds reports whether a quote follows the character at i.
 func (s *scanner) charEnds(i int) bool {
 	_, size := utf8.DecodeRuneInString(s.line[i:])
 	return s.byteAt(i+size) == '\''
 }
 
-// open takes what opens a region, if one begins here.
+// open takes the opening of a region, if one begins here.
 func (s *scanner) open() bool {
 	for _, r := range s.lang.opens[s.line[s.at]] {
 		if !s.begins(r) || s.depth == maxDepth {
@@ -145,7 +145,7 @@ func (s *scanner) open() bool {
 	return false
 }
 
-// text takes the region that is open up to its end, its next hole, or the end of the line.
+// text takes an open region up to its end, its next hole, or the end of the line.
 func (s *scanner) text(f *frame) {
 	r := f.region
 	end, closed, hole := s.inside(f, s.at)
@@ -163,7 +163,7 @@ func (s *scanner) text(f *frame) {
 	}
 }
 
-// inside finds where the text of a region that is open at i ends, for which reason.
+// inside finds where the text of an open region ends after i, and why.
 func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 	r := f.region
 	for ; i < len(s.line); i++ {
@@ -219,7 +219,7 @@ func (s *scanner) step() {
 	}
 }
 
-// bracket takes a byte that is no part of a word; one that closes a hole is its end.
+// bracket takes a byte outside words; it may close a hole.
 func (s *scanner) bracket(c byte) {
 	s.command = strings.IndexByte("|&;({`!@", c) >= 0 || s.command && c == '\\'
 	s.value = c == ')' || c == ']'
@@ -239,8 +239,8 @@ func (s *scanner) bracket(c byte) {
 	s.take(kind, s.at+1)
 }
 
-// key is the kind of a key that ends there, Text if none does. Unless the key is quoted, its colon
-// needs a blank behind it.
+// key is the kind of the key that ends at end, or Text. The colon of an unquoted key must be
+// followed by a blank.
 func (s *scanner) key(l *Language, end int, quoted bool) Kind {
 	end = s.skip(end)
 	c, next := s.byteAt(end), s.byteAt(end+1)

@@ -1,7 +1,7 @@
 package highlight
 
-// How languages.txt, which explains itself, is read. What the scanner asks for at every byte is
-// prepared here as an array by byte.
+// Reading languages.txt, which describes its own form. What the scanner looks up at every byte
+// becomes an array indexed by byte.
 
 import (
 	"maps"
@@ -12,25 +12,25 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// A Language is what the table says of one.
+// A Language is the table's entry for one.
 type Language struct {
 	names       []string
 	regions     []region
-	opens       [256][]*region // those that begin with a byte, in the table's order
+	opens       [256][]*region // regions by first byte, in the table's order
 	words       map[string]word
-	starts      [256]bool // bytes that a word may begin with
-	holds       [256]bool // and hold
+	starts      [256]bool // bytes that may begin a word
+	holds       [256]bool // bytes inside a word
 	marks, keys [256]Kind
 	forms
 }
 
 type word struct {
-	kind, next Kind // its own, and that of the name behind it
+	kind, next Kind // its own, and that of the next name
 	operand    bool // no command follows
 }
 
-// forms are what is special about a language or a region: a bit for each letter from A, which
-// languages.txt explains.
+// forms are the special rules of a language or region: a bit for each letter from A, see
+// languages.txt.
 type forms uint32
 
 func (f forms) is(letter byte) bool { return f>>(letter-'A')&1 == 1 }
@@ -46,16 +46,16 @@ type region struct {
 	forms
 	kind             Kind
 	open, shut, hole string
-	nest             string    // what opens it once more within itself
-	bracket          string    // the pair that the hole stands in
+	nest             string    // opens it again inside itself
+	bracket          string    // the bracket pair around a hole
 	stops            [256]bool // bytes that may end the text inside
-	lang             *Language // whose region it is
-	code             *Language // the language of the inside, nil for text
+	lang             *Language // the language that has it
+	code             *Language // language of the inside, nil for text
 }
 
 func kindOf(letter byte) Kind { return Kind(max(0, strings.IndexByte("xcktsnfgyvidh", letter))) }
 
-// languages reads the table once, when a language is first asked for.
+// languages reads the table once, when a language is first used.
 var languages = sync.OnceValue(func() (all []*Language) {
 	byName := map[string]*Language{}
 	find := func(name string) *Language {
@@ -141,7 +141,7 @@ func newRegion(f []string, find func(string) *Language) region {
 	return r
 }
 
-// prepare makes what is looked up at every byte.
+// prepare fills the arrays by byte.
 func (l *Language) prepare() {
 	for c := range 256 {
 		word := wordByte(byte(c))

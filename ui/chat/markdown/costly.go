@@ -1,5 +1,5 @@
-// What is shown as it was written: text in which marks lie so close together that reading them
-// costs more than a frame may. The parser takes the square of their number.
+// Text shown unparsed: so many marks that parsing would take longer than a frame. The parser's time
+// is quadratic in their number.
 
 package markdown
 
@@ -9,10 +9,10 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// mostMarks are of a block, far above what people and models write into 16 KiB.
+// maxMarks are limits for a block, far above real texts of 16 KiB.
 var mostMarks = map[string]int{"[": 300, "*": 800, "_": 800, "`": 800, "$": 800, `\`: 800}
 
-// mostNested is how many lists and quotes may begin in one line.
+// maxNesting is how many lists and quotes may begin in one line.
 const mostNested = 24
 
 func costly(source string) bool {
@@ -42,7 +42,7 @@ func costly(source string) bool {
 	return false
 }
 
-// plain lays a text out by its lines alone.
+// plain wraps each line of a text.
 func plain(source string, width int) (rows []term.Row) {
 	for line := range strings.Lines(source) {
 		rows = append(rows, term.Wrap([]term.Span{{Text: strings.TrimRight(line, "\n")}}, width)...)

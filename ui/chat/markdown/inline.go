@@ -1,4 +1,4 @@
-// Layout of what stands inside a line: emphasis, code, links, formulas.
+// Layout of inline elements: emphasis, code, links, formulas.
 
 package markdown
 
@@ -16,7 +16,7 @@ import (
 )
 
 // inline appends the text inside n as spans. Line ends of the source are kept: a model does not
-// break its lines to fit a page, so where it does it means it.
+// wrap its lines, so each one is intended.
 func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.Span {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c := c.(type) {
@@ -61,8 +61,7 @@ func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.
 	return dst
 }
 
-// span is text that came out of the parser: an entity such as &#27; may have put a control
-// character into it.
+// span cleans parsed text: an entity such as &#27; may have added a control character.
 func span(s string, style term.Style) term.Span {
 	return term.Span{Text: strings.ReplaceAll(term.Clean(s), "\n", " "), Style: style}
 }
@@ -70,13 +69,13 @@ func span(s string, style term.Style) term.Span {
 // text resolves backslashes and entities.
 func (r *renderer) text(dst []term.Span, b []byte, style term.Style) []term.Span {
 	b = util.UnescapePunctuations(b)
-	if bytes.IndexByte(b, '&') >= 0 { // these two look at every byte slowly
+	if bytes.IndexByte(b, '&') >= 0 { // these two are slow for every byte
 		b = util.ResolveEntityNames(util.ResolveNumericReferences(b))
 	}
 	return append(dst, span(string(b), style))
 }
 
-// codeSpan keeps its backticks where there is no colour to tell it by.
+// codeSpan keeps the backticks if there are no colours.
 func (r *renderer) codeSpan(dst []term.Span, n ast.Node, style term.Style) []term.Span {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -91,7 +90,7 @@ func (r *renderer) codeSpan(dst []term.Span, n ast.Node, style term.Style) []ter
 	return append(dst, span(code, style|term.Cyan))
 }
 
-// link shows the text and, where it differs, the address: what cannot be clicked must be readable.
+// link appends the address to a different text: an address that cannot be clicked must be readable.
 func (r *renderer) link(dst []term.Span, n ast.Node, address string, style term.Style) []term.Span {
 	from := len(dst)
 	dst = r.inline(dst, n, style|term.Underline)
@@ -105,7 +104,7 @@ func (r *renderer) link(dst []term.Span, n ast.Node, address string, style term.
 	return append(dst, span(" ("+address+")", style|term.Dim))
 }
 
-// html shows tags as text, but for the line break.
+// html shows tags as text, except the line break.
 func (r *renderer) html(dst []term.Span, n *ast.RawHTML, style term.Style) []term.Span {
 	var b strings.Builder
 	for i := 0; i < n.Segments.Len(); i++ {
@@ -119,8 +118,8 @@ func (r *renderer) html(dst []term.Span, n *ast.RawHTML, style term.Style) []ter
 	return append(dst, span(b.String(), style))
 }
 
-// A formulaNode is LaTeX inside a line, between \( and \) or \[ and \]. Its backslashes and
-// underscores are no markdown.
+// A formulaNode is inline LaTeX between \( and \) or \[ and \]. Its backslashes and underscores are
+// not markdown.
 type formulaNode struct {
 	ast.BaseInline
 	text string
@@ -153,8 +152,7 @@ func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.
 	return &formulaNode{text: inner}
 }
 
-// formulaEnd is what ends the formula with which text begins, "" where none does so with a
-// backslash.
+// formulaEnd is the closing mark of the formula at the start of text, "" if no \( or \[ opens one.
 func formulaEnd(text string) string {
 	switch {
 	case strings.HasPrefix(text, `\(`):
@@ -165,9 +163,9 @@ func formulaEnd(text string) string {
 	return ""
 }
 
-// dollars is the formula with which a line begins between $ or $$, and the bytes that it takes with
-// them, 0 for none. Prices and names of variables are none: there is no blank behind the first
-// mark or before the second, no letter or digit around them, and words need a sign of mathematics.
+// dollars is the formula between $ or $$ at the start of a line, and its size with the marks, or 0.
+// It rejects prices and variables: no blanks inside the marks, no letters or digits around them,
+// and several words need a mathematical sign.
 func dollars(line string, before rune) (inner string, size int) {
 	mark := line[:min(run(line), 2)]
 	rest := line[len(mark):]

@@ -1,9 +1,8 @@
-// Formulas as text: a table of LaTeX's commands and Unicode's characters.
+// Formulas as text, by a table of LaTeX's commands and Unicode's characters.
 //
-// A terminal has one line a row, so what is set in two dimensions is written in one: a/b, √x, xⁿ.
-// What must stay true: a formula that has anything outside the table, or that is no whole formula,
-// is shown as it was written, every character of it; nothing that was written is left out of one
-// that is converted, but the commands that the table replaces and the braces that only group.
+// A terminal has one line a row, so two-dimensional layout is flattened: a/b, √x, xⁿ. What must
+// stay true: a formula with anything outside the table, or an incomplete one, is shown unchanged; a
+// converted one loses nothing except replaced commands and grouping braces.
 
 package markdown
 
@@ -15,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// Math is a formula as text, or as it is where it cannot be written so.
+// Math converts a formula to text, or returns it unchanged if it cannot.
 func Math(latex string) string {
 	m := mathReader{rest: latex}
 	text := m.list(0)
@@ -25,13 +24,13 @@ func Math(latex string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// deepest bounds nesting.
+// maxNesting bounds the depth of groups.
 const deepest = 30
 
 type mathReader struct {
 	rest   string
 	deep   int
-	failed bool // it has met what cannot be written; nothing is left to be read then
+	failed bool // cannot be converted; input is empty then
 }
 
 func (m *mathReader) fail() string {
@@ -39,7 +38,7 @@ func (m *mathReader) fail() string {
 	return ""
 }
 
-// list reads atoms up to a closing mark, which stays; 0 is the formula's end.
+// list reads atoms up to a closing mark, which is not consumed; 0 is the formula's end.
 func (m *mathReader) list(end byte) string {
 	if m.deep++; m.deep > deepest {
 		return m.fail()
@@ -60,7 +59,7 @@ func (m *mathReader) list(end byte) string {
 	return b.String()
 }
 
-// group reads what stands between a mark and its end.
+// group reads the text between a mark and its end.
 func (m *mathReader) group(open, end byte) string {
 	m.blanks()
 	if m.rest == "" || m.rest[0] != open {
@@ -76,7 +75,7 @@ func (m *mathReader) group(open, end byte) string {
 
 func (m *mathReader) blanks() { m.rest = strings.TrimLeft(m.rest, " \t\n") }
 
-// filled is text without the blanks around it, of which something must be left.
+// nonEmpty trims text and fails if it is empty.
 func (m *mathReader) filled(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return m.fail()
@@ -84,7 +83,7 @@ func (m *mathReader) filled(text string) string {
 	return text
 }
 
-// atom reads a character, a command with what it takes, or a group.
+// atom reads a character, a command with its arguments, or a group.
 func (m *mathReader) atom() string {
 	if m.rest == "" {
 		return m.fail()
@@ -166,13 +165,13 @@ func (m *mathReader) command() string {
 	return m.fail()
 }
 
-// argument is what a command takes: a group or one atom.
+// argument reads a command's argument: a group or one atom.
 func (m *mathReader) argument() string {
 	m.blanks()
 	return m.filled(m.atom())
 }
 
-// root is the sign of a root, with its index.
+// root reads the sign of a root, with its index.
 func (m *mathReader) root() string {
 	if m.blanks(); !strings.HasPrefix(m.rest, "[") {
 		return "√"
@@ -191,7 +190,7 @@ func (m *mathReader) root() string {
 	}
 }
 
-// words are a group that is no formula.
+// words reads a group of plain text.
 func (m *mathReader) words() string {
 	m.blanks()
 	inner, rest, ok := strings.Cut(strings.TrimPrefix(m.rest, "{"), "}")
@@ -202,7 +201,7 @@ func (m *mathReader) words() string {
 	return inner
 }
 
-// compound puts parentheses around what is more than one thing.
+// compound adds parentheses to text of more than one term.
 func compound(text string) string {
 	depth := 0
 	if strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
@@ -225,7 +224,7 @@ func compound(text string) string {
 	return text
 }
 
-// script is a sub- or superscript: in small characters where each has one.
+// script is a sub- or superscript, in small characters if all exist.
 func script(mark byte, text string) string {
 	table := mathUp
 	if mark == '_' {
@@ -246,7 +245,7 @@ func script(mark byte, text string) string {
 	return string(mark) + "(" + text + ")"
 }
 
-// mapped is text in the characters of a table, if it has them all.
+// mapped translates text by a table, if it has all characters.
 func mapped(text string, table map[rune]rune) (string, bool) {
 	var b strings.Builder
 	for _, r := range text {
@@ -261,8 +260,8 @@ func mapped(text string, table map[rune]rune) (string, bool) {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// formulas are the tables of formulas.txt by their names. Each has characters by the names of
-// commands; a function is written as its name.
+// formulas are the tables of formulas.txt by name, from a command's name to its characters. A
+// function is written as its name.
 var formulas = func() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for line := range strings.Lines(strings.ReplaceAll(assets.Formulas, "\n  ", " ")) {
@@ -279,7 +278,7 @@ var formulas = func() map[string]map[string]string {
 	return all
 }()
 
-// smalls pairs the characters of two texts.
+// smalls maps the characters of one text to those of another.
 func smalls(from, to string) map[rune]rune {
 	table, small := map[rune]rune{}, []rune(to)
 	for i, r := range []rune(from) {
@@ -288,7 +287,7 @@ func smalls(from, to string) map[rune]rune {
 	return table
 }
 
-// Small characters above and below the line.
+// Superscript and subscript characters.
 var (
 	mathUp = smalls("0123456789+-=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWαβγδθφχ",
 		"⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵅᵝᵞᵟᶿᵠᵡ")

@@ -1,4 +1,4 @@
-// Layout of the blocks of a parsed text: headings, lists, quotes, code and its colours.
+// Layout of parsed blocks: headings, lists, quotes, code and its colours.
 
 package markdown
 
@@ -19,9 +19,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes
-// under a paragraph is a rule and not a heading, "[1]: address" is text and not a hidden
-// definition, and HTML is text.
+// grammar is GitHub's markdown with three exceptions, which models do not mean: dashes under a
+// paragraph are a rule, not a heading; "[1]: address" is text, not a hidden definition; HTML is
+// text.
 var grammar = sync.OnceValue(func() parser.Parser {
 	p := parser.NewParser(
 		parser.WithBlockParsers(
@@ -49,19 +49,19 @@ type renderer struct {
 	palette term.Palette
 	code    *highlighter
 	source  []byte
-	// what is open where the next code block begins, and after it, where it ended
+	// highlighting state at the start of the next code block, then at its end
 	within highlight.State
-	extra  int      // columns that code may be wider than text
-	number int      // of the code block before the next one
+	extra  int      // columns that code may exceed the text by
+	number int      // of the last code block so far
 	codes  []string // the code blocks
-	cut    bool     // the first of them goes on from the block before
+	cut    bool     // the first of them continues the previous block
 }
 
 func (r *renderer) document(width int) []term.Row {
 	return r.children(grammar().Parse(text.NewReader(r.source)), width, true)
 }
 
-// children lays out the blocks inside n, with a blank row between them where loose.
+// children lays out the blocks inside n, separated by blank rows if loose.
 func (r *renderer) children(n ast.Node, width int, loose bool) []term.Row {
 	var rows []term.Row
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -110,7 +110,7 @@ func (r *renderer) block(n ast.Node, width int) []term.Row {
 	return r.children(n, width, true)
 }
 
-// list lays out items behind their marks; the rows of an item stand under its first word.
+// list lays out items after their marks, indented to the first word.
 func (r *renderer) list(n *ast.List, width int) []term.Row {
 	var rows []term.Row
 	number := n.Start
@@ -134,8 +134,8 @@ func (r *renderer) list(n *ast.List, width int) []term.Row {
 	return rows
 }
 
-// codeBlock shows code two columns in, so that it can be told from text without colours and copied
-// without marks, under a label with the language and the number by which /copy knows it.
+// codeBlock indents code by two columns, so that it can be told from text without colours and
+// copied without marks. Its label has the language and its number for /copy.
 func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 	width += r.extra
 	var lines []string
@@ -163,7 +163,7 @@ func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 	return term.Prefix(rows, indent, indent)
 }
 
-// formula shows LaTeX without its delimiters, as text where it can be written so.
+// formula shows LaTeX without delimiters, as text if possible.
 func (r *renderer) formula(source string, width int) []term.Row {
 	source = strings.TrimSpace(source)
 	for _, d := range [][2]string{{`\[`, `\]`}, {"$$", "$$"}} {
@@ -185,7 +185,6 @@ func (r *renderer) formula(source string, width int) []term.Row {
 	return term.Prefix(rows, indent, indent)
 }
 
-// expand replaces tabs by blanks up to the next multiple of four columns.
 func expand(line string) string {
 	if strings.IndexByte(line, '\t') < 0 {
 		return line
@@ -208,17 +207,17 @@ func expand(line string) string {
 	return b.String()
 }
 
-// Code is coloured in pieces of a few dozen lines, and each whole piece is remembered with what was
-// open where it began: while a long listing is being written only its last piece is read again.
+// Code is coloured in pieces of a few dozen lines, cached with the State before them: while a long
+// listing is written, only its last piece is scanned again.
 const (
 	pieceLines = 48
 	remembered = 512 // pieces
 )
 
-// A highlighter colours code and remembers what it has coloured.
+// A highlighter colours code, with a cache.
 type highlighter struct {
 	pieces map[piece]coloured
-	tokens []highlight.Token // room for those of a line
+	tokens []highlight.Token // buffer for one line
 }
 
 type piece struct {
@@ -234,8 +233,7 @@ type coloured struct {
 
 func newHighlighter() *highlighter { return &highlighter{pieces: map[piece]coloured{}} }
 
-// lines returns one row for each line of code that begins within a comment or string, or none, and
-// what it ends within.
+// lines returns one row for each line of code that begins in a State, and the State after it.
 func (h *highlighter) lines(name string, within highlight.State, lines []string) ([]term.Row,
 	highlight.State) {
 	rows := make([]term.Row, 0, len(lines))
@@ -248,7 +246,7 @@ func (h *highlighter) lines(name string, within highlight.State, lines []string)
 	}
 	for len(lines) > 0 {
 		n := min(len(lines), pieceLines)
-		if n < pieceLines { // it will grow
+		if n < pieceLines { // incomplete, so not cached
 			last := h.colour(lang, within, lines)
 			return append(rows, last.rows...), last.within
 		}
@@ -267,7 +265,7 @@ func (h *highlighter) lines(name string, within highlight.State, lines []string)
 	return rows, within
 }
 
-// Code is lines of code in colours, for what is code and stands in no Markdown.
+// Code colours code outside Markdown.
 func Code(lang, text string) []term.Row {
 	rows, _ := newHighlighter().lines(lang, highlight.State{}, strings.Split(text, "\n"))
 	return rows
@@ -287,7 +285,7 @@ func (h *highlighter) colour(lang *highlight.Language, within highlight.State,
 	return coloured{rows, within}
 }
 
-// theme has few colours, all of them readable on light and dark.
+// theme has few colours, all readable on light and dark backgrounds.
 var theme = [...]term.Style{
 	highlight.Text:     term.Plain,
 	highlight.Comment:  term.Dim | term.Italic,

@@ -1,14 +1,13 @@
-// Package markdown turns the markdown of a language model into terminal rows while it is still
-// being written.
+// Package markdown turns a language model's markdown into terminal rows while it is being written.
 //
-// The text is cut into top-level blocks: a paragraph, a heading, one item of a list, a code block,
-// a table. A block is finished when the line after it has begun; it is then rendered once per width
-// and never again. Only the last block, the tail, is rendered again for every frame, so a frame
-// costs the same at the start and at the end of a long answer.
+// The text is cut into top-level blocks: a paragraph, a heading, one list item, a code block, a
+// table. A block is finished once a later line begins outside it; then it is rendered once per
+// width. Only the last block, the tail, is rendered for every frame, so frames cost the same
+// throughout a long answer.
 //
-// What must stay true: the rows of finished blocks never change while text is added; a text gives
-// the same rows however it was cut into pieces; no row is wider than asked; nothing in the text
-// reaches the terminal as a control sequence.
+// What must stay true: rows of finished blocks never change while text is added; the rows do not
+// depend on how the text was split; no row is wider than asked; no text reaches the terminal as a
+// control sequence.
 package markdown
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// longest is the length in bytes at which a line, and then a block, is cut although it has not
-// ended: a paragraph that never ends must not make every frame dearer than the one before.
+// maxLine and maxBlock are the lengths in bytes at which a line or block is cut: an endless
+// paragraph must not make each frame slower than the last.
 const (
 	longestLine  = 8 << 10
 	longestBlock = 16 << 10
@@ -31,13 +30,13 @@ const (
 type Stream struct {
 	palette term.Palette
 	code    *highlighter
-	within  highlight.State // what is open at the end of the last finished code block
+	within  highlight.State // state after the last finished code block
 
 	text   strings.Builder // everything so far
 	blocks []block         // finished ones
 	open   block           // the tail's kind and gap
-	start  int             // where the tail begins
-	line   int             // where the line being read begins
+	start  int             // start of the tail
+	line   int             // start of the line being read
 	blank  bool            // the line before was empty
 	ended  bool
 
@@ -46,7 +45,7 @@ type Stream struct {
 	stable []string // rows of blocks[:done], painted
 	done   int
 	tail   []string
-	tailAt int // length of the text that tail shows, -1: none
+	tailAt int // length of the text that tail renders, -1: none
 
 	before    int      // code blocks of the conversation before this text
 	codes     []string // of blocks[:done]
@@ -56,10 +55,10 @@ type Stream struct {
 // A block is a piece of text that is parsed on its own.
 type block struct {
 	kind   kind
-	gap    bool   // a blank row stands before it
-	fence  string // what closes a code block or a formula
-	nested bool   // of an item: a code block inside it is open
-	// what has to be repeated where the block is cut: a table's first two lines, a fence
+	gap    bool   // a blank row precedes it
+	fence  string // the end of a code block or formula
+	nested bool   // of an item: inside a code block
+	// repeated where the block is cut: a table's first two lines, a fence
 	header string
 	cut    bool   // the header is not in the source
 	source string // set when it is finished
@@ -79,13 +78,13 @@ const (
 	rule
 )
 
-// New returns an empty Stream. before is how many code blocks the conversation had, for their
-// numbers.
+// New returns an empty Stream. codeOffset is how many code blocks the conversation had, for
+// numbering.
 func New(p term.Palette, before int) *Stream {
 	return &Stream{palette: p, code: newHighlighter(), tailAt: -1, before: before}
 }
 
-// Push adds text, which has been cleaned.
+// Push adds cleaned text.
 func (s *Stream) Push(text string) {
 	if text == "" || s.ended {
 		return
@@ -105,7 +104,7 @@ func (s *Stream) Push(text string) {
 	}
 }
 
-// End says that nothing will follow: what was held back as unfinished is shown as it is.
+// End marks the end of the text: withheld unfinished marks are shown.
 func (s *Stream) End() {
 	s.ended = true
 	s.tailAt = -1
@@ -113,8 +112,8 @@ func (s *Stream) End() {
 
 func (s *Stream) Text() string { return s.text.String() }
 
-// take reads one whole line, which takes size bytes with its end, and decides whether it goes on
-// with the open block or begins the next.
+// take reads one complete line of size bytes including its end, and decides whether it continues
+// the open block or begins the next.
 func (s *Stream) take(all, line string, size int) {
 	trimmed := strings.TrimSpace(line)
 	if s.open.fence != "" && (s.open.kind == fenced || trimmed != "") {
@@ -126,7 +125,7 @@ func (s *Stream) take(all, line string, size int) {
 	if trimmed == "" {
 		s.blank = true
 		switch s.open.kind {
-		case formula: // a formula has no empty lines: this one was not meant as one
+		case formula: // formulas have no empty lines, so it was none
 			s.finish(all, s.line)
 		case none:
 			s.start = s.line + size
@@ -174,7 +173,7 @@ func (s *Stream) take(all, line string, size int) {
 	}
 }
 
-// continues reports that a line of this kind and indent belongs to the open block.
+// continues reports whether a line of this kind and indent belongs to the open block.
 func (s *Stream) continues(next kind, indent int) bool {
 	switch s.open.kind {
 	case item:
@@ -200,8 +199,7 @@ func (s *Stream) last() kind {
 	return s.blocks[len(s.blocks)-1].kind
 }
 
-// gap says whether a blank row goes before the next block: where the text has one, and around what
-// needs room.
+// gap decides on a blank row before the next block: if the text has one, and around some kinds.
 func (s *Stream) gap(before, next kind, blank bool) bool {
 	return before != none && (blank || roomy(before) || roomy(next))
 }
@@ -219,7 +217,7 @@ func (s *Stream) finish(all string, end int) {
 	s.start, s.open = end, block{}
 }
 
-// cut closes a block that has grown too long and opens one of the same kind behind it.
+// cut closes a block that is too long and opens one of the same kind.
 func (s *Stream) cut(all string) {
 	b := s.open
 	if b.kind == none {
@@ -232,7 +230,7 @@ func (s *Stream) cut(all string) {
 	}
 }
 
-// kindOf tells what a line would begin. The line is trimmed and not empty.
+// kindOf is the kind of block that a line begins. The line is trimmed and not empty.
 func kindOf(line string) kind {
 	switch c := line[0]; {
 	case c == '#' && strings.HasPrefix(strings.TrimLeft(line, "#")+" ", " ") &&
@@ -256,8 +254,7 @@ func kindOf(line string) kind {
 	return paragraph
 }
 
-// isRule reports a thematic break: three or more of one of -*_ with nothing but blanks between
-// them.
+// isRule reports a thematic break: three or more of one of -*_ and otherwise only blanks.
 func isRule(line string) bool {
 	if c := line[0]; c != '-' && c != '*' && c != '_' {
 		return false
@@ -266,7 +263,7 @@ func isRule(line string) bool {
 	return n >= 3 && n+strings.Count(line, " ") == len(line)
 }
 
-// marker returns the length of the list marker with which line begins, 0 if there is none.
+// marker returns the length of the list marker at the start of line, or 0.
 func marker(line string) int {
 	n := 0
 	for n < len(line) && n < 9 && line[n] >= '0' && line[n] <= '9' {
@@ -286,7 +283,7 @@ func marker(line string) int {
 	return 0
 }
 
-// closes reports that a line ends a code block or a formula.
+// closes reports whether a line ends a code block or a formula.
 func closes(b block, line string) bool {
 	if b.kind == formula {
 		return strings.HasSuffix(line, b.fence)
@@ -294,13 +291,12 @@ func closes(b block, line string) bool {
 	return strings.HasPrefix(line, b.fence) && strings.Trim(line, b.fence[:1]) == ""
 }
 
-// fenceOnly reports a line of nothing but backticks. Where an item has a code block it belongs to
-// the item, although a model that forgot to indent it has, strictly, opened another.
+// fenceOnly reports a line of only backticks. In an item with a code block it belongs to the item,
+// although strictly an unindented one opens another block.
 func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "`") == "" }
 
-// Rows returns the painted rows at this width, in which code may be wide columns wide: those of
-// finished blocks, then those of the tail. Both slices belong to the Stream and hold until the next
-// call.
+// Rows returns the painted rows at this width, with code up to wide columns: those of finished
+// blocks, then of the tail. The Stream owns both slices; they are valid until the next call.
 func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	wide = max(wide, width)
 	if width != s.width || wide != s.wide {
@@ -319,13 +315,13 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	return s.stable, s.tail
 }
 
-// Code is the code blocks so far, in their order.
+// Code is the code blocks so far.
 func (s *Stream) Code() []string {
-	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.wide, 80)) // 80 where it was not shown yet
+	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.wide, 80)) // 80 before the first Rows
 	return joined(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
 }
 
-// joined adds the code blocks of another block, of which the first goes on where it was cut.
+// joined appends a block's code blocks; the first one may continue a cut one.
 func joined(codes, more []string, cut bool) []string {
 	if cut && len(more) > 0 && len(codes) > 0 {
 		codes[len(codes)-1] += more[0]
@@ -334,8 +330,8 @@ func joined(codes, more []string, cut bool) []string {
 	return append(codes, more...)
 }
 
-// renderTail renders the block that is still being written. Its last line may be the first of the
-// next block; it is shown as that, so nothing moves when the line ends.
+// renderTail renders the unfinished block. Its last line may begin the next block and is shown as
+// such, so that nothing moves when the line ends.
 func (s *Stream) renderTail() (rows, codes []string) {
 	all := s.text.String()
 	source := all[s.start:]
@@ -362,7 +358,7 @@ func (s *Stream) renderTail() (rows, codes []string) {
 	return s.render(b, s.closed(b, source), len(s.codes))
 }
 
-// closed is source with what is open in it closed, while more is to come.
+// closed closes the open marks of an unfinished source.
 func (s *Stream) closed(b block, source string) string {
 	if s.ended || b.kind != fenced && costly(source) {
 		return source
@@ -370,14 +366,14 @@ func (s *Stream) closed(b block, source string) string {
 	return unfinished(b.kind, source)
 }
 
-// render paints one block with its gap, and gives the code in it. number is how many code blocks
-// this text has before it.
+// render paints one block with its gap, and returns its code. number is how many code blocks this
+// text has before it.
 func (s *Stream) render(b block, source string, number int) (painted, codes []string) {
 	r := renderer{palette: s.palette, code: s.code, extra: s.wide - s.width,
 		number: s.before + number, cut: b.cut && b.kind == fenced}
 	if b.cut {
 		source = b.header + source
-		r.within = s.within // and the comment that was open at the cut goes on
+		r.within = s.within // the state at the cut continues
 	}
 	r.source = []byte(source)
 	var rows []term.Row

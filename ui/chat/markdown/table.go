@@ -10,11 +10,11 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// narrowest is the width below which a column of a table is not pressed.
+// minColumn is the least width of a narrowed column.
 const narrowest = 5
 
-// table lays out columns as wide as their cells. Where they do not fit the widest are narrowed and
-// their cells wrapped; where even that does not fit each row is shown as a list of "header: cell".
+// table lays out columns as wide as their cells. If they do not fit, the widest are narrowed and
+// wrapped; if that does not fit either, each row becomes a list of "header: cell".
 func (r *renderer) table(n *east.Table, width int) []term.Row {
 	var cells [][][]term.Span // [row][column] spans
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
@@ -58,7 +58,7 @@ func (r *renderer) table(n *east.Table, width int) []term.Row {
 	return rows
 }
 
-// tableRow sets the cells of one row side by side; it is as high as its highest cell.
+// tableRow lays out one row, as high as its highest cell.
 func (r *renderer) tableRow(line [][]term.Span, widths []int, align []east.Alignment) []term.Row {
 	wrapped := make([][]term.Row, len(widths))
 	height := 1
@@ -97,7 +97,7 @@ func (r *renderer) tableRow(line [][]term.Span, widths []int, align []east.Align
 	return rows
 }
 
-// records shows a table that is too wide for the screen.
+// records shows a table that is too wide as lists.
 func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 	var rows []term.Row
 	for i, line := range cells[1:] {
@@ -116,8 +116,8 @@ func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 	return rows
 }
 
-// narrow takes columns from the widest until all fit room: first from those that are wider than
-// their longest word, and where that is not enough from all.
+// narrow shrinks the widest columns until all fit: first those wider than their longest word, then
+// all.
 func narrow(widths, words []int, room int) {
 	for over := sum(widths) - room; over > 0; over-- {
 		at, loose := -1, false

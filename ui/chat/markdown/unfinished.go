@@ -1,4 +1,4 @@
-// The form in which the last block is shown while it is being written.
+// How the last block is shown while it is being written.
 
 package markdown
 
@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// While an answer is being written its last line ends anywhere: inside "**bold", before the second
-// line of a table. Shown as it stands it would flash its marks and then take them back. So marks
-// whose meaning is not known yet are held back, and what is open is closed for the time being.
+// An unfinished answer ends anywhere: inside "**bold", before the second line of a table. Shown
+// unchanged, its marks would appear and vanish again. So undecided marks are withheld, and open
+// ones are closed provisionally.
 
-// undecided reports that the last line consists only of characters that may yet turn out to be a
-// mark.
+// undecided reports whether the last line has only characters that may become a mark.
 func undecided(line string) bool {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -26,8 +25,7 @@ func undecided(line string) bool {
 		strings.Trim(digits, "0123456789") == ""
 }
 
-// unfinished returns the source of a block that is still being written in the form in which it is
-// shown.
+// unfinished returns the provisional source of an unfinished block.
 func unfinished(k kind, source string) string {
 	body, last := "", source
 	if i := strings.LastIndexByte(source, '\n'); i >= 0 {
@@ -42,14 +40,14 @@ func unfinished(k kind, source string) string {
 	switch k {
 	case fenced:
 		if body == "" {
-			return "" // the label waits for the whole name of the language
+			return "" // the label waits for the language's full name
 		}
 		return body + last
 	case formula:
-		return "" // how it reads is known when it is whole
+		return "" // it cannot be converted before its end
 	case table:
 		if strings.Count(body, "\n") < 2 {
-			return "" // not a table until the line under its header is whole
+			return "" // not a table until the line under its header is complete
 		}
 		return body + last
 	}
@@ -64,12 +62,12 @@ func unfinished(k kind, source string) string {
 		from = i + 2
 	}
 	text := body[from:] + last
-	if at := openFormula(text); at >= 0 { // it is in the last line
+	if at := openFormula(text); at >= 0 { // it begins in the last line
 		text, last = text[:at], text[len(body)-from:at]
 	}
 	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text &&
 		!strings.HasSuffix(trimmed, "\\") {
-		// marks at the very end may be the beginning of what closes it
+		// trailing marks may be part of the closing one
 		open := openMarks(trimmed)
 		if open != "" && open[0] == text[len(trimmed)] {
 			return body[:from] + trimmed + open
@@ -82,8 +80,8 @@ func unfinished(k kind, source string) string {
 	return source[:len(body)] + last
 }
 
-// openFormula is where a formula begins that is open at the end of text, below 0 if none is. It is
-// held back: how it reads is known when it is whole.
+// openFormula is the start of an unclosed formula at the end of text, or -1. It is withheld: an
+// incomplete formula cannot be converted.
 func openFormula(text string) int {
 	at := max(strings.LastIndex(text, `\(`), strings.LastIndex(text, `\[`))
 	if at < 0 || at > 0 && text[at-1] == '\\' {
@@ -95,8 +93,7 @@ func openFormula(text string) int {
 	return at
 }
 
-// openMarks returns what would close the code span, the emphasis and the link that are open at the
-// end of text.
+// openMarks returns the marks that close the open code span, emphasis and link at the end of text.
 func openMarks(text string) string {
 	var stack []string
 	for i := 0; i < len(text); {
@@ -139,8 +136,8 @@ func openMarks(text string) string {
 	return closing(stack)
 }
 
-// openLink returns what would close the link at the beginning of s, if it is one that may be open:
-// "[words", "[words]" or "[words](addr" at the end of the text.
+// openLink returns what closes the link at the start of s, if it may be unclosed: "[words",
+// "[words]" or "[words](addr" at the end of the text.
 func openLink(s string) string {
 	if len(s) < 2 {
 		return ""
@@ -159,8 +156,8 @@ func openLink(s string) string {
 	return ""
 }
 
-// emphasis opens or closes marks for the run of n characters at text[i:], by the rules of
-// CommonMark as far as they matter for what is still being written.
+// emphasis opens or closes marks for the run of n characters at text[i:], by CommonMark's rules as
+// far as unfinished text needs them.
 func emphasis(stack []string, text string, i, n int) []string {
 	mark := text[i : i+n]
 	blankBefore := i == 0 || strings.IndexByte(" \n\t", text[i-1]) >= 0
@@ -188,13 +185,13 @@ func emphasis(stack []string, text string, i, n int) []string {
 	return append(stack, mark)
 }
 
-// closing is what closes the marks of a stack, which is of no use then.
+// closing returns the marks that close a stack, which it consumes.
 func closing(stack []string) string {
 	slices.Reverse(stack)
 	return strings.Join(stack, "")
 }
 
-// run is the number of characters equal to the first with which s begins.
+// run is how often s repeats its first character at its start.
 func run(s string) int { return len(s) - len(strings.TrimLeft(s, s[:1])) }
 
 // closingTicks finds the run of exactly n backticks that closes a code span.

@@ -1,10 +1,9 @@
-// Package screentest is a terminal without a window, for tests: it takes what a program writes and
-// keeps the screen that a person would see. The picture in the README is drawn from it too.
+// Package screentest is a terminal without a window, for tests: it interprets a program's output
+// and holds the visible screen. The README's picture is drawn from it too.
 //
-// It understands what Bubble Tea sends: text, SGR styles, cursor moves, erasing, the modes that are
-// switched on and off. A sequence it does not know is skipped. Characters are as wide as an old
-// terminal makes them, one by one, without joining emoji: a screen that holds together here holds
-// together everywhere.
+// It understands what Bubble Tea sends: text, SGR styles, cursor moves, erasing, modes. Unknown
+// sequences are skipped. Characters are as wide as on an old terminal, without joining emoji: a
+// layout that is intact here is intact everywhere.
 package screentest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// A Cell is one place of the screen. The second half of a wide character has no text.
+// A Cell is one position of the screen. The second half of a wide character has no text.
 type Cell struct {
 	Text  string // "" is a blank, or the second half of a wide character
 	Style Style
@@ -34,11 +33,11 @@ type Screen struct {
 	rows          [][]Cell
 	x, y          int // x may be width: the next character goes to the next row
 	style         Style
-	// private modes that are on: "1049" is the alternate screen, "25" the cursor
+	// enabled private modes: "1049" is the alternate screen, "25" the cursor
 	modes map[string]bool
-	// the beginning of a sequence or character whose rest has not come
+	// an incomplete sequence or character
 	held    []byte
-	unknown []string // what was skipped
+	unknown []string // skipped sequences
 }
 
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}
@@ -63,16 +62,16 @@ func (s *Screen) Resize(width, height int) {
 	s.x, s.y = min(s.x, width), min(s.y, height-1)
 }
 
-// Mode tells whether a private mode such as "1049" is on.
+// Mode reports whether a private mode such as "1049" is on.
 func (s *Screen) Mode(name string) bool { return s.modes[name] }
 
 // Unknown lists the sequences that were skipped.
 func (s *Screen) Unknown() []string { return s.unknown }
 
-// Cursor is where the next character comes, from 0.
+// Cursor is the position of the next character, from 0.
 func (s *Screen) Cursor() (x, y int) { return min(s.x, s.width-1), s.y }
 
-// Rows are the cells of the screen. They belong to it.
+// Rows are the cells of the screen, which still owns them.
 func (s *Screen) Rows() [][]Cell { return s.rows }
 
 // String is the text of the screen, without blanks at the ends of rows.
@@ -96,7 +95,7 @@ func (s *Screen) String() string {
 	return b.String()
 }
 
-// Write takes what the program sends. It never fails.
+// Write interprets a program's output. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
 	data := append(s.held, p...)
 	for len(data) > 0 {
@@ -110,7 +109,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// step takes one character or sequence and returns its length, 0 if it is not whole.
+// step interprets one character or sequence and returns its length, 0 if incomplete.
 func (s *Screen) step(data []byte) int {
 	switch c := data[0]; {
 	case c == 0x1b:
@@ -166,7 +165,7 @@ func (s *Screen) lineFeed() {
 	s.rows[s.height-1] = make([]Cell, s.width)
 }
 
-// escape takes a sequence that begins with ESC.
+// escape interprets a sequence that begins with ESC.
 func (s *Screen) escape(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -194,10 +193,9 @@ func (s *Screen) escape(data []byte) int {
 	return 2
 }
 
-// control runs a CSI sequence.
 func (s *Screen) control(params string, final byte) {
 	n := 1
-	if params != "" && strings.Contains("<>", params[:1]) { // how keys are to be written
+	if params != "" && strings.Contains("<>", params[:1]) { // keyboard protocols
 		s.modes[params+string(final)] = true
 		return
 	}

@@ -1,4 +1,4 @@
-// From a terminal's screen to SVG.
+// Rendering a terminal's screen as SVG.
 
 package screentest
 
@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// The size of a cell and of what is around the screen, in SVG units.
+// The size of a cell and of the frame, in SVG units.
 const (
 	cellWidth  = 8.4
 	cellHeight = 18.0
@@ -18,8 +18,8 @@ const (
 	bar        = 30.0
 )
 
-// The colours of the picture: foreground, background, then the terminal's eight and their bright
-// ones.
+// Colours of the picture: foreground, background, then the terminal's eight and their bright
+// variants.
 const (
 	foreground = "#d8dee9"
 	background = "#11151c"
@@ -30,8 +30,8 @@ var theme = [16]string{
 	"#4c566a", "#ff8b92", "#b8e6a8", "#f0d399", "#9ebeff", "#d7b0f5", "#98ece0", "#eceff4",
 }
 
-// SVG draws the screen as a window. Each run of cells in one style is a text of a fixed length, so
-// that the columns stand where they should whatever font the reader has.
+// SVG draws the screen as a window. Each run of cells in one style is a text of fixed length, so
+// that columns align in any font.
 func (s *Screen) SVG(title string) string {
 	rows := s.rows
 	width := 2*padding + cellWidth*float64(len(rows[0]))
@@ -64,7 +64,7 @@ func (s *Screen) SVG(title string) string {
 	return b.String()
 }
 
-// cells draws a run of one style: its background, if it has one, and its words.
+// cells draws a run of one style: its background, if any, and its words.
 func cells(b *strings.Builder, run []Cell, x, y int) {
 	style := run[0].Style
 	ink, paper := colour(style.Foreground, foreground), colour(style.Background, "")
@@ -82,7 +82,7 @@ func cells(b *strings.Builder, run []Cell, x, y int) {
 			from++
 			continue
 		}
-		end := from // words with single blanks between them are one text
+		end := from // words separated by single blanks are one text
 		var text strings.Builder
 		for end < len(run) && !(blank(run, end) && (end+1 == len(run) || blank(run, end+1))) {
 			if blank(run, end) {
@@ -99,8 +99,7 @@ func cells(b *strings.Builder, run []Cell, x, y int) {
 	}
 }
 
-// blank reports a cell without ink. The second half of a wide character has some, though no text of
-// its own.
+// blank reports a cell without ink. The second half of a wide character has ink, though no text.
 func blank(run []Cell, at int) bool {
 	if text := run[at].Text; text != "" {
 		return text == " "

@@ -1,9 +1,8 @@
-// Package term holds what every piece of the chat screen is made of: safe text, its width in
-// columns, styled spans and rows, and the wrapping of spans into rows.
+// Package term has the basics of the chat screen: safe text, its width in columns, styled spans and
+// rows, and wrapping.
 //
 // Two things must stay true. No control character of a model's or a person's text reaches the
-// terminal: text is cleaned when it comes in and again when it is painted. And no row is wider than
-// it was asked to be.
+// terminal: text is cleaned on input and again when painted. No row is wider than asked.
 package term
 
 import (
@@ -12,19 +11,19 @@ import (
 )
 
 // Clean makes text safe to print. Line ends become "\n", tabs stay, other control characters become
-// visible pictures (ESC is "␛"), C1 controls and invalid UTF-8 become U+FFFD, and characters that
-// reorder or hide text are left out.
+// visible pictures (ESC is "␛"), C1 controls and invalid UTF-8 become U+FFFD. Characters that
+// reorder or hide text are removed.
 func Clean(s string) string {
 	var c Cleaner
 	return c.Push(s) + c.Flush()
 }
 
-// A Cleaner is Clean for text that arrives in pieces: a "\r\n" may be cut between two of them.
+// A Cleaner is Clean for text in pieces: a "\r\n" may be split between two of them.
 type Cleaner struct {
-	cr bool // the last piece ended in "\r", whose line end is not yet written
+	cr bool // the last piece ended in "\r", whose line end is not written yet
 }
 
-// Push returns what can be printed of the next piece.
+// Push returns the printable text of the next piece.
 func (c *Cleaner) Push(s string) string {
 	if !c.cr && plain(s) {
 		return s
@@ -62,7 +61,7 @@ func (c *Cleaner) Push(s string) string {
 	return b.String()
 }
 
-// Flush returns what Push still held back.
+// Flush returns the text withheld by Push.
 func (c *Cleaner) Flush() string {
 	if !c.cr {
 		return ""
@@ -71,15 +70,15 @@ func (c *Cleaner) Flush() string {
 	return "\n"
 }
 
-// hidden are the marks, embeddings, overrides and isolates with which text can be shown in another
-// order than it is read, and the byte order mark.
+// isHidden reports marks, embeddings, overrides and isolates, which can reorder the shown text, and
+// the byte order mark.
 func hidden(r rune) bool {
 	return r == 0x061c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e ||
 		r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
 
-// plain reports that s is printable ASCII with line ends and tabs: the common case, which costs no
-// copy.
+// plain reports whether s is printable ASCII with line ends and tabs, the common case, which needs
+// no copy.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {

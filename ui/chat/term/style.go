@@ -1,5 +1,4 @@
-// Styles, rows of styled text, how they are painted, and themes: other colours in the place of
-// those that the chat uses.
+// Styles, styled rows and painting, and themes, which replace the chat's colours.
 
 package term
 
@@ -14,9 +13,9 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A Style is a colour in its low four bits and attributes above them. Only the sixteen colours of
-// the terminal's own theme are used, so the screen is readable on light and on dark ones without
-// asking the terminal what it is.
+// A Style is a colour in the low four bits and attributes above. Only the sixteen colours of the
+// terminal's theme are used, so the screen is readable on light and dark without querying the
+// terminal.
 type Style uint16
 
 // The colours and attributes.
@@ -37,7 +36,7 @@ const (
 	Reverse   Style = 512
 
 	colour Style = 15
-	bright Style = 8 // a colour's brighter one
+	bright Style = 8 // the bright variant of a colour
 )
 
 // A Span is text without line ends in one style.
@@ -49,7 +48,6 @@ type Span struct {
 // A Row is one line of the screen.
 type Row []Span
 
-// Width is the columns the row takes.
 func (r Row) Width() int {
 	w := 0
 	for _, s := range r {
@@ -58,15 +56,14 @@ func (r Row) Width() int {
 	return w
 }
 
-// A Palette turns rows into what the terminal understands. NoColor leaves the colours out and keeps
-// the attributes.
+// A Palette paints rows for the terminal. NoColor drops colours and keeps attributes.
 type Palette struct {
 	NoColor bool
 	Theme   Theme
 }
 
-// Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row
-// ends in the terminal's own style.
+// Paint returns one row with escape sequences. Adjacent spans of one style share a sequence; the
+// row ends in the terminal's own style.
 func (p Palette) Paint(row Row) string {
 	var b, run strings.Builder
 	now := Plain
@@ -106,18 +103,16 @@ func (p Palette) PaintAll(rows []Row) []string {
 	return out
 }
 
-// paints holds the lipgloss style of every Style that was painted so far.
+// paints caches the lipgloss style of every painted Style.
 var paints sync.Map // Style -> lipgloss.Style
 
-// ansi renders in the terminal's sixteen colours wherever it runs: whether colours are wanted is
-// the Palette's business.
+// ansi renders in the terminal's sixteen colours everywhere: the Palette decides about colours.
 var ansi = sync.OnceValue(func() *lipgloss.Renderer {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.ANSI)
 	return r
 })
 
-// paint is s for lipgloss.
 func paint(s Style) lipgloss.Style {
 	if p, ok := paints.Load(s); ok {
 		return p.(lipgloss.Style)
@@ -131,8 +126,8 @@ func paint(s Style) lipgloss.Style {
 	return p
 }
 
-// safe is the last gate before the terminal: cleaned text in which line ends and tabs are blanks,
-// for a row is one line.
+// safe is the last check before the terminal: cleaned text with blanks for line ends and tabs,
+// since a row is one line.
 func safe(s string) string {
 	if plain(s) && strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, '\t') < 0 {
 		return s
@@ -145,23 +140,23 @@ func safe(s string) string {
 	}, Clean(s))
 }
 
-// A Theme has, for each colour from Red to Cyan, the one that stands for it; 0 is itself.
+// A Theme has a replacement for each colour from Red to Cyan; 0 keeps it.
 type Theme [Cyan + 1]Style
 
-// noColour stands for a colour that is left out.
+// noColour is the replacement by no colour.
 const noColour = colour + 1
 
-// Dark is for a dark background, Light for a light one; on either some colours are hard to read.
+// Dark is for a dark background, Light for a light one; each has some hard to read colours.
 var Dark = Theme{Red: Red | bright, Blue: Blue | bright, Magenta: Magenta | bright}
 
 var Light = Theme{Cyan: Blue, Yellow: Magenta, Green: Blue}
 
-// colours are the names of the terminal's sixteen, by their numbers.
+// colours are the names of the terminal's sixteen, by number.
 var colours = []string{"none", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "gray",
 	"bright-red", "bright-green", "bright-yellow", "bright-blue", "bright-magenta", "bright-cyan",
 	"bright-white"}
 
-// ParseTheme reads dark, light, or a theme of one's own such as "light,red=magenta,green=none".
+// ParseTheme parses dark, light, or changes such as "light,red=magenta,green=none".
 func ParseTheme(text string) (t Theme, err error) {
 	t = Dark
 	for i, part := range strings.Split(strings.ToLower(text), ",") {

@@ -1,5 +1,4 @@
-// How many columns text takes, how it is broken into rows, and where the first line of a growing
-// text ends.
+// Column widths of text, wrapping into rows, and the end of the first line of a growing text.
 
 package term
 
@@ -12,8 +11,8 @@ import (
 )
 
 // Wrap breaks spans into rows of at most width columns (and at least one). A "\n" inside a span
-// ends a row. Rows break at blanks, which are left out there, and between wide characters; a word
-// longer than a row is cut. Blanks at the beginning of a line and between words are kept.
+// ends a row. Rows break at blanks, which are dropped there, and between wide characters; longer
+// words are cut. Other blanks are kept.
 func Wrap(spans []Span, width int) []Row {
 	w := wrapper{width: max(width, 1)}
 	for _, s := range spans {
@@ -36,7 +35,7 @@ type wrapper struct {
 	gap      Row // blanks since the last word, written only if a word follows on the same row
 	gapWidth int
 
-	word      Row // the word being read; it may go through several styles
+	word      Row // may have several styles
 	wordWidth int
 	wide      bool // its last character is wide
 }
@@ -88,8 +87,7 @@ func (w *wrapper) span(s Span) {
 	take(len(text))
 }
 
-// endWord puts the word, and the blanks before it, on this row if they fit and on a new one if they
-// do not.
+// endWord adds the word, with the blanks before it if they fit, to this row or else a new one.
 func (w *wrapper) endWord() {
 	if w.wordWidth == 0 && len(w.word) == 0 {
 		return
@@ -113,15 +111,15 @@ func (w *wrapper) endRow() {
 	w.gap, w.gapWidth = w.gap[:0], 0
 }
 
-// trailing reports that s begins with a closing mark that must not begin a row.
+// trailing reports whether s begins with a closing mark that must not begin a row.
 func trailing(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return strings.ContainsRune("、。，．：；！？）」』】〉》〕’”", r)
 }
 
-// Chop cuts a row into pieces of at most width columns, for text whose blanks count: behind a blank
-// of a piece's second half if there is one, else wherever it ends. The pieces after the first begin
-// with lead, which counts towards their width.
+// Chop cuts a row into pieces of at most width columns, for text whose blanks count. It cuts after
+// a blank in a piece's second half if possible. Later pieces begin with lead, included in the
+// width.
 func Chop(row Row, width int, lead Span) []Row {
 	width = max(width, 1)
 	if row.Width() <= width {
@@ -142,7 +140,7 @@ func Chop(row Row, width int, lead Span) []Row {
 	var rows []Row
 	var now Row
 	for len(pieces) > 0 {
-		used, at, blank := now.Width(), 0, 0 // blank: behind the last one of the second half
+		used, at, blank := now.Width(), 0, 0 // index after the last blank of the second half
 		for at < len(pieces) && (at == 0 || used+pieces[at].width <= width) {
 			used += pieces[at].width
 			if at++; pieces[at-1].Text == " " && used > width/2 {
@@ -167,7 +165,7 @@ func Chop(row Row, width int, lead Span) []Row {
 	return rows
 }
 
-// Prefix puts first before the first row and rest before the others.
+// Prefix puts first before the first row and later before the others.
 func Prefix(rows []Row, first, rest Span) []Row {
 	for i, r := range rows {
 		p := rest
@@ -179,10 +177,9 @@ func Prefix(rows []Row, first, rest Span) []Row {
 	return rows
 }
 
-// FirstLine returns the first line of text, without its end, and the bytes that it takes with it;
-// size is 0 while the line has not ended. A line that is longer than longest ends at the next
-// blank, and where none comes it is cut: text that never ends a line must not make each frame
-// dearer than the last. Where a line ends does not depend on how much of what follows has come.
+// FirstLine returns the first line of text without its end, and its size with it; size is 0 for an
+// incomplete line. A line longer than limit ends at the next blank or is cut: endless text must not
+// make each frame slower. The result never depends on how much text follows.
 func FirstLine(text string, longest int) (line string, size int) {
 	window := text[:min(len(text), 2*longest)]
 	end := strings.IndexByte(window, '\n')
@@ -205,12 +202,11 @@ func FirstLine(text string, longest int) (line string, size int) {
 	return text[:cut], cut
 }
 
-// Terminals disagree about the width of joined emoji: newer ones draw a whole grapheme cluster in
-// two columns, older ones draw every character of it. The larger of the two is taken here, so that
-// a row fits on both; a row that turns out narrower does no harm, one that turns out wider would
-// break the screen.
+// Terminals disagree about joined emoji: newer ones draw a grapheme cluster in two columns, older
+// ones draw each of its characters. The larger width is used, so that a row fits on both: a
+// narrower row does no harm, a wider one breaks the screen.
 
-// columns gives the width of single characters, the same in every locale.
+// columns is the width of single characters, the same in every locale.
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // Cluster returns the length in bytes and the width in columns of the first grapheme cluster of s,
@@ -227,7 +223,7 @@ func Cluster(s string) (size, width int) {
 	return len(cluster), max(width, sum)
 }
 
-// Width returns the columns that s takes at most. It has no line ends and no control characters.
+// Width returns the maximum columns of s, which has no line ends or control characters.
 func Width(s string) int {
 	total := 0
 	for len(s) > 0 {
@@ -238,8 +234,7 @@ func Width(s string) int {
 	return total
 }
 
-// Cut returns the longest beginning of s that fits width columns, with "…" at its end where
-// something was left out.
+// Cut returns the longest prefix of s in width columns, with "…" at its end if it is not all of s.
 func Cut(s string, width int) string {
 	if width <= 0 {
 		return ""
