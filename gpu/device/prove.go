@@ -239,7 +239,11 @@ func (v *prover) open(x trial) (err error) {
 			b.Region = v.cache
 		case engine.Weight:
 			b.Region = keep(&v.resources, func() (engine.Region, error) {
-				return v.d.Upload(v.weight(b.Name))
+				data, err := v.weight(b.Name)
+				if err != nil {
+					return nil, err
+				}
+				return v.d.Upload(data)
 			}, engine.Region.Free)
 		}
 	}
@@ -252,16 +256,16 @@ func (v *prover) open(x trial) (err error) {
 }
 
 // weight is a tensor of the model, or its 8-bit copy.
-func (v *prover) weight(name string) []byte {
+func (v *prover) weight(name string) ([]byte, error) {
 	dense, is8 := strings.CutSuffix(name, q8.Suffix)
-	t := v.ckpt.Tensor(dense)
-	if !is8 {
-		return t.Data
+	t, err := v.ckpt.Tensor(dense)
+	if err != nil || !is8 {
+		return t.Data, err
 	}
 	n, k := t.Shape[0], t.Shape[1]
 	data := make([]byte, q8.Groups(n)*q8.GroupBytes(k))
 	q8.Quantize(data, t.Data, n, k)
-	return data
+	return data, nil
 }
 
 // randomCache fills each page with normal values in the page's type. Those of 8 bits are below 2,

@@ -43,7 +43,7 @@ func TestAdapted(t *testing.T) {
 	base, c := golden(t, "T1"), adapted(t, golden(t, "T1"), ref)
 	changed := 0
 	for _, to := range c.Spec.Tensors() {
-		was, is := base.Tensor(to.Name), c.Tensor(to.Name)
+		was, is := hosttest.Must(base.Tensor(to.Name))(t), hosttest.Must(c.Tensor(to.Name))(t)
 		if !strings.HasSuffix(to.Name, "q_proj.weight") &&
 			!strings.HasSuffix(to.Name, "router.weight") {
 			if !bytes.Equal(was.Data, is.Data) || c.Release(to.Name) {
@@ -61,8 +61,8 @@ func TestAdapted(t *testing.T) {
 	}
 	// given back, it is made again
 	const name = "model.layers.0.self_attn.q_proj.weight"
-	first := bytes.Clone(c.Tensor(name).Data)
-	if !c.Release(name) || !bytes.Equal(c.Tensor(name).Data, first) {
+	first := bytes.Clone(dataOf(t, c, name))
+	if !c.Release(name) || !bytes.Equal(dataOf(t, c, name), first) {
 		t.Error("what was given back is not made again")
 	}
 	// all at once, but for what is left out
@@ -76,7 +76,7 @@ func TestAdapted(t *testing.T) {
 	if want := int64(c.Spec.Layers * len(first)); last != want {
 		t.Errorf("%d bytes are made, want %d", last, want)
 	}
-	if !bytes.Equal(all.Tensor(name).Data, first) {
+	if !bytes.Equal(dataOf(t, all, name), first) {
 		t.Error("made all at once it is another")
 	}
 }
@@ -130,7 +130,7 @@ func TestAdaptedLayouts(t *testing.T) {
 		defer c.Close()
 		hosttest.Check(t, c.Load(t.Context(), 0, nil, nil))
 		for _, to := range want.Spec.Tensors() {
-			if !bytes.Equal(c.Tensor(to.Name).Data, want.Tensor(to.Name).Data) {
+			if !bytes.Equal(dataOf(t, c, to.Name), dataOf(t, want, to.Name)) {
 				t.Errorf("%s: %s differs", path, to.Name)
 			}
 		}
@@ -139,9 +139,9 @@ func TestAdaptedLayouts(t *testing.T) {
 	defer demo.Close()
 	folder := t.TempDir()
 	hosttest.Check(t, modeltest.NewAdapter(demo.Spec, "v_proj.weight").Write(folder))
-	before := bytes.Clone(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data)
+	before := bytes.Clone(dataOf(t, demo, "model.layers.0.self_attn.v_proj.weight"))
 	adapted(t, demo, lora.Ref{Name: "x", Path: folder, Scale: 1})
-	if bytes.Equal(demo.Tensor("model.layers.0.self_attn.v_proj.weight").Data, before) {
+	if bytes.Equal(dataOf(t, demo, "model.layers.0.self_attn.v_proj.weight"), before) {
 		t.Error("the demo is not changed")
 	}
 }

@@ -232,14 +232,13 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("%s is missing", e.file)
 }
 
-// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor. It
-// is fetched first if need be; if that fails it has no Data, and Fetch says why.
-func (c *Checkpoint) Tensor(name string) models.Tensor {
-	t := c.tensors[name]
-	if c.Fetch(name) != nil {
-		t.Data = nil
+// Tensor returns a tensor of Spec.Tensors by its name, or the zero Tensor for any other name. It
+// is fetched first if necessary, with the error of Fetch.
+func (c *Checkpoint) Tensor(name string) (models.Tensor, error) {
+	if err := c.Fetch(name); err != nil {
+		return models.Tensor{}, err
 	}
-	return t
+	return c.tensors[name], nil
 }
 
 // Bytes is the size of the weights: all tensors of the Spec, without headers.

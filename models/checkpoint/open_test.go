@@ -41,7 +41,7 @@ func TestOpenGolden(t *testing.T) {
 			var total int64
 			files := map[string]bool{}
 			for _, w := range c.Spec.Tensors() {
-				got := c.Tensor(w.Name)
+				got := hosttest.Must(c.Tensor(w.Name))(t)
 				if got.Name != w.Name || got.DType != w.DType ||
 					!slices.Equal(got.Shape, w.Shape) || int64(len(got.Data)) != w.Bytes() {
 					t.Errorf("tensor %s is %s %v of %d bytes, want %s %v of %d", w.Name, got.DType,
@@ -57,7 +57,7 @@ func TestOpenGolden(t *testing.T) {
 			if len(files) != test.shards {
 				t.Errorf("tensors lie in %d files, want %d", len(files), test.shards)
 			}
-			if got := c.Tensor("no such tensor"); got.Data != nil {
+			if got := hosttest.Must(c.Tensor("no such tensor"))(t); got.Data != nil {
 				t.Errorf("an unknown tensor has %d bytes", len(got.Data))
 			}
 		})
@@ -68,7 +68,7 @@ func TestTensorIsAView(t *testing.T) {
 	folder := filepath.Join("..", "..", "testdata", "model", "T1", "checkpoint")
 	c := hosttest.Must(Open(folder))(t)
 	defer c.Close()
-	got := c.Tensor("model.norm.weight")
+	got := hosttest.Must(c.Tensor("model.norm.weight"))(t)
 	file, err := os.ReadFile(filepath.Join(folder, got.File))
 	if err != nil {
 		t.Fatal(err)

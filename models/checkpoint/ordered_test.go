@@ -86,7 +86,7 @@ func TestOrdered(t *testing.T) {
 			t.Errorf("%+v", again)
 		}
 		for _, tensor := range first.Spec.Tensors() {
-			if !bytes.Equal(first.Tensor(tensor.Name).Data, again.Tensor(tensor.Name).Data) {
+			if !bytes.Equal(dataOf(t, first, tensor.Name), dataOf(t, again, tensor.Name)) {
 				t.Errorf("style %v: tensor %s differs", style, tensor.Name)
 			}
 		}

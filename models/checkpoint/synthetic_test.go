@@ -19,7 +19,7 @@ func TestSynthetic(t *testing.T) {
 	defer b.Close()
 	var sum int64
 	for _, want := range s.Tensors() {
-		x, y := a.Tensor(want.Name), b.Tensor(want.Name)
+		x, y := hosttest.Must(a.Tensor(want.Name))(t), hosttest.Must(b.Tensor(want.Name))(t)
 		if int64(len(x.Data)) != want.Bytes() || string(x.Data) != string(y.Data) {
 			t.Errorf("%s: %d bytes of %d, equal for one seed: %v", want.Name, len(x.Data),
 				want.Bytes(), string(x.Data) == string(y.Data))
@@ -44,7 +44,7 @@ func TestSynthetic(t *testing.T) {
 	apart := map[*byte]bool{}
 	sum = 0
 	for _, want := range s.Tensors() {
-		x := c.Tensor(want.Name)
+		x := hosttest.Must(c.Tensor(want.Name))(t)
 		if x.Name != want.Name || int64(len(x.Data)) != want.Bytes() {
 			t.Errorf("%s: %d bytes of %d", x.Name, len(x.Data), want.Bytes())
 		}

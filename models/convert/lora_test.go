@@ -149,11 +149,11 @@ func TestImportWithAdapters(t *testing.T) {
 	hosttest.Check(t, want.Adapt([]lora.Ref{adapter(t, "patterns")}))
 	changed := 0
 	for _, tensor := range base.Spec.Tensors() {
-		a, b := want.Tensor(tensor.Name).Data, got.Tensor(tensor.Name).Data
+		a, b := dataOf(t, want, tensor.Name), dataOf(t, got, tensor.Name)
 		if tensor.DType == models.BF16 && string(a) != string(b) {
 			t.Errorf("%s differs", tensor.Name)
 		}
-		if string(b) != string(base.Tensor(tensor.Name).Data) {
+		if string(b) != string(dataOf(t, base, tensor.Name)) {
 			changed++
 		}
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/mapping"
@@ -39,9 +38,6 @@ type Result struct {
 	Path   string `json:"path"`
 	Bytes  int64  `json:"bytes"`
 	Layers []Loss `json:"layers"`
-	// KL(experts as they were || as they are written) in nats, the mean over a short text; nil
-	// where an import was begun by an older ossrun, or its files were damaged meanwhile
-	KL *float64 `json:"kl,omitempty"`
 }
 
 // stateName is the file that says what an unfinished folder is made of.
@@ -52,7 +48,6 @@ type state struct {
 	Sources  []sourceFile    `json:"sources"`
 	Adapters []string        `json:"adapters,omitempty"` // with their scales
 	Done     map[string]Loss `json:"done"`               // by file
-	Text     saved           `json:"text"`
 }
 
 // sourceFile tells whether a source is still the one that was begun.
@@ -86,7 +81,6 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.lock.Close()) }()
-	w.compare = newComparison(from.spec, w.state.Text)
 	parts := partsOf(from.spec)
 	var done atomic.Int64
 	var left int64
@@ -116,7 +110,6 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 		}
 	}
 	stop()
-	r.KL = w.state.Text.KL
 	return r, w.end(parts)
 }
 
@@ -154,7 +147,6 @@ type writer struct {
 	workers int
 	lock    *store.Lock
 	state   state
-	compare *comparison
 }
 
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
@@ -233,26 +225,20 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 		return loss, err
 	}
 	var mu sync.Mutex
-	compared := w.compare.next == i
-	w.compare.read = p.reader(f, places)
 	before := done.Load()
-	for stage, jobs := range w.jobs(f, p, places, compared, func(l Loss) {
+	jobs := w.jobs(f, p, places, func(l Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		loss.Add(l)
-	}) {
-		err := mapping.Each(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
-			bytes, err := jobs[i]()
-			wrote()
-			return bytes, err
-		})
-		if err == nil && compared && len(jobs) > 0 {
-			err = w.compare.after(ctx, p, stage)
-		}
-		if err != nil {
-			done.Store(before)
-			return loss, err
-		}
+	})
+	err = mapping.Each(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
+		bytes, err := jobs[i]()
+		wrote()
+		return bytes, err
+	})
+	if err != nil {
+		done.Store(before)
+		return loss, err
 	}
 	if err := f.Sync(); err != nil {
 		return loss, err
@@ -264,27 +250,7 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 		return loss, err
 	}
 	w.state.Done[name] = loss
-	if compared {
-		w.compare.next++
-		w.state.Text = w.compare.save()
-	}
 	return loss, w.keep()
-}
-
-// reader reads steps of a part's tensors along their first dimension from its file.
-func (p part) reader(f *os.File, places map[string]int64) func(name string, first, count int) (
-	[]float32, error) {
-	return func(name string, first, count int) ([]float32, error) {
-		i := slices.IndexFunc(p, func(t models.TensorSpec) bool { return t.Name == name })
-		step := p[i].Bytes() / int64(p[i].Shape[0])
-		data := make([]byte, int64(count)*step)
-		if _, err := f.ReadAt(data, places[name]+int64(first)*step); err != nil {
-			return nil, err
-		}
-		values := make([]float32, len(data)/2)
-		gguf.Floats(values, data, gguf.BF16)
-		return values, nil
-	}
 }
 
 func ignoreClosed(err error) error {
@@ -297,21 +263,21 @@ func ignoreClosed(err error) error {
 // pieceBytes bounds what is made of a plain tensor at once.
 const pieceBytes = 16 << 20
 
-// jobs are a file's pieces of work, by stages; each gives the bytes that it has written.
-func (w *writer) jobs(f *os.File, p part, places map[string]int64, compared bool,
-	lost func(Loss)) (lists [stages][]func() (int64, error)) {
+// jobs are a file's pieces of work; each returns the number of bytes that it has written.
+func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Loss)) (
+	list []func() (int64, error)) {
 	put := func(data []byte, at int64) error {
 		_, err := f.WriteAt(data, at)
 		return err
 	}
 	for _, t := range p {
-		at, list := places[t.Name], &lists[stageOf(t.Name)]
+		at := places[t.Name]
 		matrix, blocks := strings.CutSuffix(t.Name, "_blocks")
 		if blocks {
 			scales := places[matrix+"_scales"]
 			for expert := range t.Shape[0] {
-				*list = append(*list, func() (int64, error) {
-					codes, exponents, loss, err := w.expert(matrix, expert, t.Shape, compared)
+				list = append(list, func() (int64, error) {
+					codes, exponents, loss, err := w.expert(matrix, expert, t.Shape)
 					if err != nil {
 						return 0, err
 					}
@@ -329,7 +295,7 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, compared bool
 		width := int(t.Bytes()) / t.Shape[0]
 		each := max(1, pieceBytes/width)
 		for first := 0; first < t.Shape[0]; first += each {
-			*list = append(*list, func() (int64, error) {
+			list = append(list, func() (int64, error) {
 				data := make([]byte, min(each, t.Shape[0]-first)*width)
 				if err := w.from.Rows(t.Name, first, len(data)/width, data); err != nil {
 					return 0, err
@@ -338,12 +304,12 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, compared bool
 			})
 		}
 	}
-	return lists
+	return list
 }
 
 // expert makes one expert's blocks and scales; shape is [experts, out, in/32, 16].
-func (w *writer) expert(matrix string, expert int, shape []int, compared bool) (codes,
-	scales []byte, loss Loss, err error) {
+func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales []byte, loss Loss,
+	err error) {
 	n := shape[1] * shape[2]
 	values := make([]float32, n*models.BlockSize)
 	if err := w.from.Expert(matrix, expert, values); err != nil {
@@ -359,15 +325,6 @@ func (w *writer) expert(matrix string, expert int, shape []int, compared bool) (
 	if math.IsNaN(loss.Size) || math.IsInf(loss.Size, 0) {
 		return nil, nil, loss, fmt.Errorf("%s of expert %d holds a number that is not finite: the "+
 			"export is damaged", matrix, expert)
-	}
-	if compared {
-		w.compare.multiply(0, expert, values)
-		if w.compare.uses(1, expert) {
-			if loss.Exact < loss.Blocks { // else they are what is written
-				decode(codes, scales, values)
-			}
-			w.compare.multiply(1, expert, values)
-		}
 	}
 	return codes, scales, loss, nil
 }

@@ -24,6 +24,12 @@ func goldenModel(t *testing.T, name string) (*checkpoint.Checkpoint, string) {
 	return c, path
 }
 
+// dataOf returns the bytes of a tensor.
+func dataOf(t *testing.T, c *checkpoint.Checkpoint, name string) []byte {
+	t.Helper()
+	return hosttest.Must(c.Tensor(name))(t).Data
+}
+
 // twin writes a golden checkpoint as a merged export in 16 bits: experts as bfloat16, transposed,
 // no quantization_config.
 func twin(t *testing.T, name string, files int) string {
@@ -35,7 +41,7 @@ func twin(t *testing.T, name string, files int) string {
 		err = json.Unmarshal(text, &config)
 	}
 	hosttest.Check(t, err)
-	w := modeltest.Merged(c, config, files)
+	w := hosttest.Must(modeltest.Merged(c, config, files))(t)
 	folder := filepath.Join(t.TempDir(), name)
 	hosttest.Check(t, w.Write(folder))
 	return folder
@@ -51,14 +57,15 @@ func same(t *testing.T, path, name string) {
 		t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)
 	}
 	for _, tensor := range want.Spec.Tensors() {
-		a, b := want.Tensor(tensor.Name), got.Tensor(tensor.Name)
+		a, b := hosttest.Must(want.Tensor(tensor.Name))(t), hosttest.Must(got.Tensor(tensor.Name))(t)
 		matrix, blocks := strings.CutSuffix(tensor.Name, "_blocks")
 		switch {
 		case strings.HasSuffix(tensor.Name, "_scales"):
 		case !blocks && !bytes.Equal(a.Data, b.Data):
 			t.Errorf("%s: tensor %s differs", name, tensor.Name)
 		case blocks:
-			x, y := want.Tensor(matrix+"_scales"), got.Tensor(matrix+"_scales")
+			x := hosttest.Must(want.Tensor(matrix + "_scales"))(t)
+			y := hosttest.Must(got.Tensor(matrix + "_scales"))(t)
 			if !bytes.Equal(modeltest.Dequantised(a, x), modeltest.Dequantised(b, y)) {
 				t.Errorf("%s: the numbers of %s differ", name, matrix)
 			}

@@ -88,8 +88,12 @@ func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, f
 		architecture = "gptoss"
 	}
 	var list []ggufTensor
+	var err error
 	for _, want := range s.Tensors() {
-		list = append(list, ggufTensors(c.Tensor, want, style)...)
+		list = append(list, ggufTensors(reader(c, &err), want, style)...)
+	}
+	if err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err

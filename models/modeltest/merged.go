@@ -12,7 +12,7 @@ import (
 
 // Merged makes such an export of an open checkpoint with its config.json, in so many files: experts
 // as bfloat16, transposed, no quantization_config.
-func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) *Checkpoint {
+func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) (*Checkpoint, error) {
 	config = maps.Clone(config)
 	delete(config, "quantization_config")
 	w := &Checkpoint{Config: config, Shards: make([][]Tensor, files)}
@@ -20,11 +20,18 @@ func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) *Checkpo
 		if strings.HasSuffix(want.Name, "_scales") {
 			continue
 		}
-		tensor := Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape,
-			Data: c.Tensor(want.Name).Data}
+		t, err := c.Tensor(want.Name)
+		if err != nil {
+			return nil, err
+		}
+		tensor := Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape, Data: t.Data}
 		if matrix, ok := strings.CutSuffix(want.Name, "_blocks"); ok {
 			rows, in := want.Shape[1], want.Shape[2]*models.BlockSize
-			whole := Dequantised(c.Tensor(want.Name), c.Tensor(matrix+"_scales"))
+			scales, err := c.Tensor(matrix + "_scales")
+			if err != nil {
+				return nil, err
+			}
+			whole := Dequantised(t, scales)
 			data := make([]byte, len(whole))
 			for e := range want.Shape[0] {
 				for row := range rows {
@@ -38,5 +45,5 @@ func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) *Checkpo
 		}
 		w.Shards[i%files] = append(w.Shards[i%files], tensor)
 	}
-	return w
+	return w, nil
 }

@@ -26,6 +26,15 @@ func WriteOriginal16(c *checkpoint.Checkpoint, folder string) error {
 	return writeOriginal(c, folder, true)
 }
 
+// reader reads tensors of c, and joins errors to err.
+func reader(c *checkpoint.Checkpoint, err *error) func(name string) models.Tensor {
+	return func(name string) models.Tensor {
+		t, e := c.Tensor(name)
+		*err = errors.Join(*err, e)
+		return t
+	}
+}
+
 func writeOriginal(c *checkpoint.Checkpoint, folder string, wide bool) error {
 	s := c.Spec
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -43,12 +52,14 @@ func writeOriginal(c *checkpoint.Checkpoint, folder string, wide bool) error {
 		return err
 	}
 	var list []Tensor
+	read := reader(c, &err)
 	add := func(name string, from ...string) {
-		t := c.Tensor(from[0])
+		t := read(from[0])
 		out := Tensor{name, string(t.DType), slices.Clone(t.Shape), slices.Clone(t.Data)}
 		for _, more := range from[1:] {
-			out.Shape[0] += c.Tensor(more).Shape[0]
-			out.Data = append(out.Data, c.Tensor(more).Data...)
+			t := read(more)
+			out.Shape[0] += t.Shape[0]
+			out.Data = append(out.Data, t.Data...)
 		}
 		list = append(list, out)
 	}
@@ -66,10 +77,10 @@ func writeOriginal(c *checkpoint.Checkpoint, folder string, wide bool) error {
 		}
 		for _, m := range [][2]string{{"mlp1", "gate_up_proj"}, {"mlp2", "down_proj"}} {
 			blocks, scales := of+"mlp.experts."+m[1]+"_blocks", of+"mlp.experts."+m[1]+"_scales"
-			if shape := c.Tensor(blocks).Shape; wide {
+			if t := read(blocks); wide {
 				list = append(list, Tensor{to + "mlp." + m[0] + "_weight", "BF16",
-					[]int{shape[0], shape[1], shape[2] * models.BlockSize},
-					Dequantised(c.Tensor(blocks), c.Tensor(scales))})
+					[]int{t.Shape[0], t.Shape[1], t.Shape[2] * models.BlockSize},
+					Dequantised(t, read(scales))})
 			} else {
 				add(to+"mlp."+m[0]+"_weight.blocks", blocks)
 				add(to+"mlp."+m[0]+"_weight.scales", scales)
@@ -79,6 +90,9 @@ func writeOriginal(c *checkpoint.Checkpoint, folder string, wide bool) error {
 	}
 	add("norm.scale", "model.norm.weight")
 	add("unembedding.weight", "lm_head.weight")
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(folder, "config.json"), config, 0o644),
 		os.WriteFile(filepath.Join(folder, "dtypes.json"), []byte("{}"), 0o644),

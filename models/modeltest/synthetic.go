@@ -81,7 +81,11 @@ func writeRepeated(path string, part []entry, source *checkpoint.Checkpoint) (er
 		return err
 	}
 	for i, e := range part {
-		pattern := source.Tensor(layerNumber.ReplaceAllString(e.name, ".layers.0.")).Data
+		t, err := source.Tensor(layerNumber.ReplaceAllString(e.name, ".layers.0."))
+		if err != nil {
+			return err
+		}
+		pattern := t.Data
 		if len(pattern) == 0 {
 			return fmt.Errorf("tensor %s has no pattern", e.name)
 		}

@@ -56,7 +56,9 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 			return nil, err
 		}
 		memory.PreferHugePages()
-		fill(memory.Bytes, list, ckpt)
+		if err := fill(memory.Bytes, list, ckpt); err != nil {
+			return nil, errors.Join(err, memory.Free())
+		}
 		return view(memory.Bytes, list, memory.Free), nil
 	}
 	path, err := prepare(ckpt, folder, list, size, pace{runtime.GOMAXPROCS(0), 1, always})
@@ -68,9 +70,14 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 		return nil, err
 	}
 	for _, t := range list {
-		if !ckpt.Release(t.name) {
-			mapping.PageOut(ckpt.Tensor(t.name).Data)
+		if ckpt.Release(t.name) {
+			continue
 		}
+		tensor, err := ckpt.Tensor(t.name)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		mapping.PageOut(tensor.Data)
 	}
 	return c, nil
 }
@@ -169,10 +176,15 @@ func view(data []byte, list []matrix, close func() error) *Copy {
 	return c
 }
 
-func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) {
+func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) error {
 	for _, m := range list {
-		Quantize(data[m.at:m.at+m.length], ckpt.Tensor(m.name).Data, m.n, m.k)
+		tensor, err := ckpt.Tensor(m.name)
+		if err != nil {
+			return err
+		}
+		Quantize(data[m.at:m.at+m.length], tensor.Data, m.n, m.k)
 	}
+	return nil
 }
 
 // hashBytes is a piece of what identity reads.
@@ -183,8 +195,12 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, erro
 	sums := make([][]byte, len(list))
 	err := mapping.Each(context.Background(), at.workers, len(list), new(atomic.Int64),
 		func(i int, _ *[]byte) (int64, error) {
+			tensor, err := ckpt.Tensor(list[i].name)
+			if err != nil {
+				return 0, err
+			}
 			hash := sha256.New()
-			for piece := range slices.Chunk(ckpt.Tensor(list[i].name).Data, hashBytes) {
+			for piece := range slices.Chunk(tensor.Data, hashBytes) {
 				if err := at.rest(); err != nil {
 					return 0, err
 				}
@@ -313,7 +329,10 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, a
 	var buffer []byte
 	var unsynced int
 	for _, m := range list {
-		data := ckpt.Tensor(m.name).Data
+		tensor, err := ckpt.Tensor(m.name)
+		if err != nil {
+			return err
+		}
 		for row := 0; row < m.n; row += writeRows {
 			rows := min(writeRows, m.n-row)
 			length := Groups(rows) * GroupBytes(m.k)
@@ -329,8 +348,8 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, a
 				if err := at.rest(); err != nil {
 					return err
 				}
-				quantize(buffer[i/GroupRows*GroupBytes(m.k):], data[2*(row+i)*m.k:], n, m.k,
-					at.workers)
+				quantize(buffer[i/GroupRows*GroupBytes(m.k):], tensor.Data[2*(row+i)*m.k:], n,
+					m.k, at.workers)
 			}
 			if _, err := f.WriteAt(buffer[:length],
 				m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {

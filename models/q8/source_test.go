@@ -38,7 +38,8 @@ func start(t *testing.T, found checkpoint.Found, cache string) (content []byte) 
 	c := hosttest.Must(Open(ckpt, cache))(t)
 	content = bytes.Clone(c.Tensor("lm_head.weight"))
 	want := make([]byte, len(content))
-	Quantize(want, ckpt.Tensor("lm_head.weight").Data, ckpt.Spec.Vocab, ckpt.Spec.Hidden)
+	head := hosttest.Must(ckpt.Tensor("lm_head.weight"))(t)
+	Quantize(want, head.Data, ckpt.Spec.Vocab, ckpt.Spec.Hidden)
 	if !bytes.Equal(content, want) {
 		t.Error("the copy is not of these weights")
 	}

@@ -111,10 +111,8 @@ func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte
 	if b.Type == U8 && q8.Replaces(name) {
 		return e.dense[b.Tune].Tensor(name), ckpt, nil
 	}
-	if err := ckpt.Fetch(name); err != nil {
-		return nil, nil, err
-	}
-	return ckpt.Tensor(name).Data, ckpt, nil
+	tensor, err := ckpt.Tensor(name)
+	return tensor.Data, ckpt, err
 }
 
 // build begins with the largest bucket, which has every weight and the arena of all.

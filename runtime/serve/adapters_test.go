@@ -222,7 +222,7 @@ func TestAdapterFingerprint(t *testing.T) {
 	of := func(refs ...lora.Ref) string {
 		c := open()
 		hosttest.Check(t, c.Adapt(refs))
-		return fingerprint(c, engine.Settings{}, false)
+		return hosttest.Must(fingerprint(c, engine.Settings{}, false))(t)
 	}
 	one, half := lora.Ref{Name: "a", Path: folder, Scale: 1}, lora.Ref{Path: folder, Scale: 0.5}
 	base, tuned := of(), of(one)

@@ -265,7 +265,10 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	if kept != nil {
 		o.Store = kept.store
 		if o.Scheduler.Spill = kept.spill(m.plan); o.Scheduler.Spill != nil {
-			o.Scheduler.Model = fingerprint(m.ckpt, m.engine.Settings(), onGPU(m.backend))
+			o.Scheduler.Model, err = fingerprint(m.ckpt, m.engine.Settings(), onGPU(m.backend))
+			if err != nil {
+				return fmt.Errorf("%s: %w", found.Name, err)
+			}
 		}
 	}
 	o.Scheduler.Tunes = pagesOf(o.Scheduler.Model, m.ckpt)
@@ -386,7 +389,7 @@ func (m *Model) restart(fault error) (sched.StepEngine, error) {
 // fingerprint names the weights and all else that KV pages depend on. It reads little of a
 // checkpoint, but from tensors that every training changes; where a card has its own copy, these
 // give back what they took.
-func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) string {
+func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v %s %s %s %t%s", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense,
 		s.Deterministic, ckpt.AdapterIDs)
@@ -396,13 +399,16 @@ func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) 
 		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last),
 		fmt.Sprintf("model.layers.%d.mlp.router.weight", last),
 	} {
-		data := ckpt.Tensor(name).Data
-		h.Write(data[:min(len(data), 16<<10)])
+		t, err := ckpt.Tensor(name)
+		if err != nil {
+			return "", err
+		}
+		h.Write(t.Data[:min(len(t.Data), 16<<10)])
 		if discrete {
 			ckpt.Release(name)
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Upstreams are the servers that generate a model's tokens in this program's place.

@@ -85,7 +85,7 @@ func wideDemo() (*hubtest.Repo, error) {
 	if err := json.Unmarshal(assets.DemoConfig, &config); err != nil {
 		return nil, err
 	}
-	wide := modeltest.Merged(demo, config, 1)
+	wide := hosttest.Must(modeltest.Merged(demo, config, 1))(t)
 	text, err := json.Marshal(wide.Config)
 	if err != nil {
 		return nil, err

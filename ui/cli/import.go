@@ -176,10 +176,6 @@ func showImport(t Terminal, r convert.Result) error {
 	if all.Exact == all.Blocks {
 		verdict = "Nothing was lost: all experts came from MXFP4."
 	}
-	if r.KL != nil && all.Exact < all.Blocks {
-		verdict += fmt.Sprintf("\nKL divergence from the unrounded model: %.1e nats per token, "+
-			"over a short text.", *r.KL)
-	}
 	_, err := fmt.Fprintf(cleaned{t.Out}, "%s\nrun it with: ossrun chat --model %s\n", verdict,
 		shellPath(r.Path))
 	return err

@@ -186,7 +186,7 @@ func TestTunesAreRefused(t *testing.T) {
 	}
 	changed := int64(0)
 	for _, name := range base.Changed()[0] {
-		changed += int64(len(base.Tensor(name).Data))
+		changed += int64(len(hosttest.Must(base.Tensor(name))(t).Data))
 	}
 	s = eng.Settings()
 	s.Tunes = nil

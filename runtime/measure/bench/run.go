@@ -28,8 +28,8 @@ type run struct {
 	program *engine.Program
 	// a piece of the model to predict by; nil where nothing is predicted
 	excerpt *run
-	// its steps are serve's, without taps: on a GPU a tap is a launch of its own, and keeps a step
-	// from being one launch (gpu/device/persistent.go). Experts are then those of an even routing.
+	// its steps are serve's, without taps: on a GPU a tap is a launch of its own. Experts are then
+	// those of an even routing.
 	untapped bool
 	random   *rand.Rand
 	logits   []float32
@@ -213,8 +213,9 @@ func (b *run) prompt(n int) (p prompted) {
 
 // sample is a stretch of the weights, larger than the caches.
 func (b *run) sample() []byte {
-	data := b.ckpt.Tensor("lm_head.weight").Data
-	return data[:min(len(data), readSample)]
+	t, err := b.ckpt.Tensor("lm_head.weight")
+	b.err = cmp.Or(b.err, err)
+	return t.Data[:min(len(t.Data), readSample)]
 }
 
 // read measures the bandwidth over the weights: the best of a few passes, the machine's limit.

@@ -104,7 +104,11 @@ func writeProgram(w io.Writer, p *engine.Program, ckpt *checkpoint.Checkpoint) e
 			if name, quantised := strings.CutSuffix(b.Name, q8.Suffix); quantised {
 				w.Write(dense.Tensor(name))
 			} else {
-				w.Write(ckpt.Tensor(b.Name).Data)
+				t, err := ckpt.Tensor(b.Name)
+				if err != nil {
+					return err
+				}
+				w.Write(t.Data)
 			}
 		case engine.Logits:
 			ids[b] = -1
