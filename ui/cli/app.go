@@ -1,9 +1,9 @@
-// Package cli is the command line: one file per verb, each a function that returns its
+// Package cli is the command line: one file per verb, each with a function that returns its
 // *cli.Command.
 //
-// What must stay true: stdout holds only what was asked for, everything else goes to stderr; every
-// error is one line that says what happened and what to do; the exit code is one of those in
-// manual.go; nothing here calls os.Exit, so the tests run verbs in process.
+// What must stay true: stdout has only the requested output, everything else goes to stderr; every
+// error is one line with cause and remedy; the exit code is one of those in manual.go; nothing here
+// calls os.Exit, so the tests run verbs in process.
 package cli
 
 import (
@@ -27,20 +27,20 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Terminal is where a run reads and writes; of files a verb can tell whether a person is there.
+// Terminal is the input and output of a run; of files a verb can tell whether a person is there.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// report writes a line of this program's. Outsiders wrote parts of it: names of files and models,
-// what servers answer, what programs say.
+// report writes a line of this program. Parts of it have foreign origin: names of files and models,
+// replies of servers, output of programs.
 func (t Terminal) report(format string, args ...any) {
 	fmt.Fprintf(cleaned{t.Err}, "ossrun: "+format+"\n", args...)
 }
 
-// cleaned writes text without what a terminal would act on, or would show in another order. Each
-// Write has whole characters.
+// cleanWriter removes from text what a terminal would act on or reorder. Each Write has complete
+// characters.
 type cleaned struct{ to io.Writer }
 
 func (c cleaned) Write(text []byte) (int, error) {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 	return exitCode(err)
 }
 
-// fileError is an error about a file as Go's library writes it; the name and the cause are enough.
+// fileError matches Go's errors about files; the name and the cause are enough.
 var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
 	`file or directory|permission denied|is a directory|not a directory|executable file not found)`)
 
@@ -113,14 +113,14 @@ OpenAI-compatible port.
 		if !cmd.Hidden {
 			verbs = append(verbs, cmd.Name)
 		}
-		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our form
+		for _, verb := range append(cmd.Subcommands, cmd) { // errors and help in our format
 			if verb == cmd || flagNamed(verb, "config") != nil {
 				verb.Before = func(c *cli.Context) error { return applyConfig(app, c) }
 			}
 			verb.Aliases = append(verb.Aliases, otherNames[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
 			verb.CustomHelpTemplate = helpTemplate(verb, nil)
-			verb.UsageText = verb.Description // where the library's manual looks for it
+			verb.UsageText = verb.Description // the library's manual reads it
 			if action := verb.Action; verb.ArgsUsage == "" && action != nil &&
 				len(verb.Subcommands) == 0 {
 				verb.Action = func(c *cli.Context) error {
@@ -144,13 +144,12 @@ OpenAI-compatible port.
 	return app
 }
 
-// isTerminal tells whether a person is at the other end of f.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }
 
-// exitError is an error that knows its exit code.
 type exitError struct {
 	code int
 	text string
@@ -179,7 +178,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// subcommandsOnly is what a verb does that has only subcommands, which are named in words.
+// subcommandsOnly is the action of a verb with only subcommands, listed by words.
 func subcommandsOnly(words string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.NArg() > 0 {
@@ -189,7 +188,6 @@ func subcommandsOnly(words string) cli.ActionFunc {
 	}
 }
 
-// noArguments refuses arguments of a verb that takes flags only.
 func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
@@ -198,7 +196,7 @@ func noArguments(c *cli.Context) error {
 		c.Args().First(), c.Command.HelpName)
 }
 
-// What the parser of flags says.
+// Errors of the flag parser.
 var (
 	undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
 	badValue      = regexp.MustCompile(`^invalid (?:boolean )?value ("(?s:.*)") for (?:flag )?-([^ :]+): `)
@@ -206,7 +204,7 @@ var (
 	noFlag        = regexp.MustCompile(`^bad flag syntax: (.*)$`)
 )
 
-// usageError says in one line what is wrong with the flags.
+// usageError explains an error about flags in one line.
 func usageError(c *cli.Context, err error, _ bool) error {
 	see := "ossrun --help"
 	if c.Command != nil && c.Command.HelpName != "" { // ossrun eval compat
@@ -235,7 +233,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	return fail(exitUsage, "%s. Run %s", err, see)
 }
 
-// unknown says that a name has no meaning, with the nearest one if it is near, else where all are.
+// unknown is the error for an unknown name, with the nearest one if any, else where to look.
 func unknown(kind, name, near, see string) string {
 	if near != "" {
 		return fmt.Sprintf("unknown %s %q. Did you mean \"%s\"?", kind, name, near)

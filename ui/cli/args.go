@@ -1,13 +1,13 @@
-// What people type, put into the form that the parser reads.
+// Command lines rewritten to the form that the parser reads.
 //
-// Flags may stand anywhere after the verb: ossrun chat "hello" --model demo. urfave/cli/v2 stops
-// reading flags at the first argument that is none, so they are put first here. What a vLLM command
-// line writes differently is put into our form: underscores for dashes (--tensor_parallel_size 8),
-// and settings inside a setting (-cc.pass_config.x=True, --compilation-config.level 3). So is what
-// comes out of habit with other programs: help, --version, run, ls, -m, -p.
+// Flags may be anywhere after the verb: ossrun chat "hello" --model demo. urfave/cli/v2 stops
+// reading flags at the first argument, so flags are moved to the front. vLLM's spellings are
+// converted: underscores for dashes (--tensor_parallel_size 8), and settings inside a setting
+// (-cc.pass_config.x=True, --compilation-config.level 3). So are habits from other programs: help,
+// --version, run, ls, -m, -p.
 //
-// What must stay true: nothing behind a lone -- is moved, nor what launch passes on, and an unknown
-// flag stays where the parser will complain about it.
+// What must stay true: nothing after a lone -- is moved, nor launch's arguments for the agent, and
+// an unknown flag is left for the parser to report.
 
 package cli
 
@@ -46,7 +46,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 			break
 		}
 		if !strings.HasPrefix(a, "-") || a == "-" {
-			if cmd.Name == "launch" { // what follows is the agent's
+			if cmd.Name == "launch" { // the rest is the agent's
 				rest = append(rest, args[i:]...)
 				break
 			}
@@ -73,12 +73,12 @@ func flagsFirst(app *cli.App, args []string) []string {
 		if name == "help-all" {
 			cmd.CustomHelpTemplate, name = helpTemplate(cmd, nil), "help"
 		}
-		if name == "help" || name == "h" { // whatever else is asked for
+		if name == "help" || name == "h" { // whatever other flags there are
 			return append(slices.Clone(args[:at]), "--help")
 		}
 		switch {
 		case leftOpen(name, value):
-		case name == "": // not a flag of this verb: the parser says so
+		case name == "": // not a flag of this verb: the parser reports it
 			flags = append(flags, a)
 		case inline:
 			flags = append(flags, "--"+name+"="+value)
@@ -95,8 +95,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 	return append(append(append([]string{}, args[:at]...), flags...), rest...)
 }
 
-// noteSpelling remembers by which of its names a flag was given. Names that are one here may be two
-// flags of vLLM, as --swap-space and --kv-offloading-size are.
+// noteSpelling records the name by which a flag was given. Two flags of vLLM may be one here, as
+// --swap-space and --kv-offloading-size.
 func noteSpelling(app *cli.App, cmd *cli.Command, name string) {
 	if f := flagNamed(cmd, name); f != nil {
 		if app.Metadata == nil {
@@ -106,7 +106,7 @@ func noteSpelling(app *cli.App, cmd *cli.Command, name string) {
 	}
 }
 
-// spelling is that name, but for vLLM's short ones, which are no more than that.
+// spelling is the recorded name, unless it is one of vLLM's short ones.
 func spelling(c *cli.Context, name string) string {
 	if s, ok := c.App.Metadata["spelling of "+name].(string); ok && len(s) > len("-tp") {
 		return s
@@ -114,18 +114,17 @@ func spelling(c *cli.Context, name string) string {
 	return name
 }
 
-// leftOpen tells whether a value leaves it to the machine, in vLLM's words, which is what happens
-// without the flag.
+// isAutomatic reports vLLM's values for an automatic choice, which is also the flag's default.
 func leftOpen(name, value string) bool {
 	return name == "max-model-len" && (value == "auto" || value == "-1")
 }
 
-// severalValues are the flags of vLLM that take all the words behind them.
+// listFlags are the flags of vLLM that take several words.
 var severalValues = []string{"served-model-name", "cuda-graph-sizes", "cudagraph-capture-sizes",
 	"lora-modules"}
 
-// following is how many words are further values of a flag. Where the model is named nowhere else,
-// the last of them names it.
+// countValues is how many words are further values of a flag. Unless the model is named elsewhere,
+// the last word is the model.
 func following(args []string, model bool) (n int) {
 	for n < len(args) && !strings.HasPrefix(args[n], "-") {
 		n++
@@ -143,7 +142,7 @@ func givesModel(args []string) bool {
 	})
 }
 
-// flagSet tells of every name of a verb's flags whether it takes a value.
+// flagSet maps every name of a verb's flags to whether it takes a value.
 type flagSet map[string]bool
 
 func flagNames(cmd *cli.Command) flagSet {
@@ -157,7 +156,7 @@ func flagNames(cmd *cli.Command) flagSet {
 	return known
 }
 
-// canonical is the flag that a written name means, "" for none, and what it names inside its value.
+// canonical is the flag for a written name, or "", and the setting inside its value.
 func (s flagSet) canonical(written string) (name, inner string) {
 	for _, n := range []string{written, strings.ReplaceAll(written, "_", "-")} {
 		if _, ok := s[n]; ok {
@@ -172,11 +171,11 @@ func (s flagSet) canonical(written string) (name, inner string) {
 	return "", ""
 }
 
-// otherNames are further names of our verbs, which other programs have.
+// verbAliases are names of our verbs in other programs.
 var otherNames = map[string][]string{"list": {"ls"}, "rm": {"delete", "remove"},
 	"pull": {"download", "get"}}
 
-// meant are other programs' verbs that an error names ours for.
+// foreignVerbs are verbs of other programs, by the verb to suggest.
 var meant = map[string]string{
 	"serve": "server start up api web", "chat": "ask complete generate talk prompt",
 	"ps": "status", "stop": "kill unload shutdown", "show": "info inspect", "list": "search",
@@ -186,7 +185,7 @@ var meant = map[string]string{
 	"launch codex": "codex", "launch claude": "claude", "launch opencode": "opencode",
 }
 
-// verbMeant is the verb that an unknown one may stand for, "" for none.
+// suggestVerb is the verb to suggest for an unknown one, or "".
 func verbMeant(name string) string {
 	if strings.Contains(strings.TrimSpace(name), " ") {
 		return `chat "..."` // a question
@@ -202,8 +201,8 @@ func verbMeant(name string) string {
 	return ""
 }
 
-// otherSpellings makes `help VERB` to `VERB --help`, `--version` to `version`, and `-p PROMPT` to
-// `chat -p PROMPT`.
+// otherSpellings rewrites `help VERB` to `VERB --help`, `--version` to `version`, and `-p PROMPT`
+// to `chat -p PROMPT`.
 func otherSpellings(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args
@@ -222,8 +221,8 @@ func otherSpellings(app *cli.App, args []string) []string {
 	return args
 }
 
-// runCommand is chat with the model as its first argument, as ollama spells it; flagsFirst makes a
-// flag of that.
+// runCommand is chat with the model as its first argument, as in ollama; flagsFirst turns that into
+// a flag.
 func runCommand(t Terminal) *cli.Command {
 	cmd := chatCommand(t)
 	cmd.Name, cmd.Usage = "run", "chat with MODEL, as ossrun chat --model MODEL"

@@ -1,8 +1,8 @@
-// ossrun batch: OpenAI's batch files on the server of this machine.
+// ossrun batch: OpenAI's batch files on a local server.
 //
-// What must stay true: a line of the output is written when its request has ended, whole or not at
-// all, so that the same command goes on where an interrupted one stopped; what is refused is a line
-// too, as in OpenAI's files.
+// What must stay true: a request's output line is written when it has ended, atomically, so that
+// repeating the command resumes an interrupted batch; a refusal is a line too, as in OpenAI's
+// files.
 
 package cli
 
@@ -28,7 +28,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-// batchRoutes are the urls that a request may have.
+// batchRoutes are the supported urls of requests.
 var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
 
 type batchLine struct {
@@ -107,14 +107,14 @@ type batch struct {
 	model  string
 	atOnce int
 	todo   []batchLine
-	done   int // lines that the output had
+	done   int // lines that the output already had
 	out    *jsonlines.File
 
 	mu             sync.Mutex
 	ended, refused int
 }
 
-// read reads the requests and drops those that the output has.
+// read reads the requests and drops those already in the output.
 func (b *batch) read(input, output string) error {
 	text, err := mapping.ReadText(input, mapping.MostData)
 	if err != nil {
@@ -149,7 +149,7 @@ func (b *batch) read(input, output string) error {
 	return nil
 }
 
-// readBatch reads and checks every line, before anything is sent.
+// readBatch reads and checks every line before anything is sent.
 func readBatch(text []byte) (list []batchLine, err error) {
 	ids, number := map[string]bool{}, 0
 	for text := range bytes.Lines(text) {
@@ -196,7 +196,7 @@ func (b *batch) run() error {
 			r := b.ask(ctx, line)
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			err := b.take(ctx, r) // of the disk, which takes no more
+			err := b.take(ctx, r) // a full disk, for example
 			bar.count(b.ended, all)
 			return err
 		})
@@ -221,7 +221,7 @@ func (b *batch) run() error {
 	return nil
 }
 
-// ask sends a request, again where the server is busy or gone, and makes its line.
+// ask sends a request, with retries if the server is busy or gone, and returns its line.
 func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	r := batchResult{ID: "batch_req_" + line.CustomID, CustomID: line.CustomID}
 	body := line.Body
@@ -236,7 +236,7 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	switch {
 	case err == nil:
 		var named struct{ ID string }
-		_ = json.Unmarshal(answer, &named) // an answer without an id has none
+		_ = json.Unmarshal(answer, &named) // an answer may have no id
 		r.Response = &batchResponse{http.StatusOK, named.ID, answer}
 	case no:
 		text, _ := json.Marshal(map[string]any{"error": map[string]string{
@@ -249,18 +249,18 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	return r
 }
 
-// withModel names the model where a body does not.
+// withModel adds the model to a body without one.
 func withModel(body json.RawMessage, model string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil || members["model"] != nil {
 		return body
 	}
 	members["model"], _ = json.Marshal(model)
-	body, _ = json.Marshal(members) // a text beside what was JSON before
+	body, _ = json.Marshal(members) // valid JSON plus a string
 	return body
 }
 
-// take writes a line. What was interrupted is none. b.mu is held.
+// take writes a line, unless the request was interrupted. b.mu is held.
 func (b *batch) take(ctx context.Context, r batchResult) error {
 	whole := r.Response != nil && r.Response.StatusCode == http.StatusOK
 	if ctx.Err() != nil && !whole {

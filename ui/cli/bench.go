@@ -1,8 +1,8 @@
-// ossrun bench: tokens a second of prefill, decode, batches and long contexts, beside what the
-// machine can read and multiply; bench ops: the same of each operation of a step.
+// ossrun bench: tokens a second of prefill, decode, batches and long contexts, compared with the
+// machine's read and multiply rates; bench ops: the same for each operation of a step.
 //
-// --synthetic makes random weights of a model's size in memory, so speed can be known before 13 GB
-// are downloaded. Progress goes to stderr; stdout holds the table or the JSON alone.
+// --synthetic makes random weights of a model's size in memory, to know the speed before
+// downloading 13 GB. Progress goes to stderr; stdout has only the table or the JSON.
 
 package cli
 
@@ -23,7 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// benchVerb is what the flags of ossrun bench, and of bench ops, say.
+// benchVerb has the flags of ossrun bench and bench ops.
 type benchVerb struct {
 	options   serve.Options
 	bench     bench.Options
@@ -37,7 +37,7 @@ type benchVerb struct {
 	resultDir, resultFile, compare string
 }
 
-// newBench has the measurements that llama-bench shows.
+// newBench has the default measurements, those of llama-bench.
 func newBench() *benchVerb {
 	v := &benchVerb{options: serve.DefaultOptions(), bench: bench.Options{Rounds: 3, Steps: 128,
 		Prefill: []int{512, 2048}, Batches: []int{1, 2, 4, 8, 16, 32, 64},
@@ -158,7 +158,7 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	v.bench.Settings = v.options.Settings
 	if m.OnGPU() && (!c.IsSet("compute") || v.bench.Settings.Compute == "") {
-		v.bench.Settings.Compute = engine.Rounded // what serve comes to on a GPU
+		v.bench.Settings.Compute = engine.Rounded // serve's default on a GPU
 	}
 	if m.OnGPU() {
 		v.bench.Settings.MaxNumBatchedTokens = m.Settled().Settings.MaxNumBatchedTokens
@@ -204,7 +204,7 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 	return v.write(report, t)
 }
 
-// checkpoint opens the model, or makes one of random weights.
+// checkpoint opens the model, or makes one with random weights.
 func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec models.Spec) (
 	*checkpoint.Checkpoint, error) {
 	if v.synthetic == "" {
@@ -217,7 +217,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec
 	s := serve.DefaultsFor(m.Backend(), checkpoint.Found{}, spec)
 	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
 	s.Dense = cmp.Or(v.options.Settings.Dense, s.Dense)
-	if err := bench.Known(spec, s, v.only); err != nil { // before the weights are made
+	if err := bench.Known(spec, s, v.only); err != nil { // before making weights
 		return nil, fail(exitUsage, "%s", err)
 	}
 	_, free := m.Backend().Memory()

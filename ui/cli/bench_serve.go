@@ -1,7 +1,7 @@
-// ossrun bench serve: what a server's clients see, of any OpenAI port: ours, vLLM's, ollama's.
+// ossrun bench serve: clients' latency and throughput on any OpenAI server: ours, vLLM's, ollama's.
 //
-// Its flags are those of vLLM's command of that name and of the script behind the vLLM 0.10.1
-// benchmarks; a line written for either works. stdout holds the tables or the JSON alone.
+// It accepts the flags of vLLM's command of that name and of the script of the vLLM 0.10.1
+// benchmarks. stdout has only the tables or the JSON.
 
 package cli
 
@@ -25,7 +25,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
-// benchServeVerb is what the flags of ossrun bench serve say.
+// benchServeVerb has the flags of ossrun bench serve.
 type benchServeVerb struct {
 	load                              load.Options
 	baseURL, host                     string
@@ -39,9 +39,9 @@ type benchServeVerb struct {
 	resultDir, resultFile, outputFile string
 	rates                             []float64
 	compare, plot                     string
-	silent                            bool // nothing on stdout of a single run
+	silent                            bool // no stdout for a single run
 	backend                           string
-	route                             load.Backend // "": the backend's
+	route                             load.Backend // "": that of backend
 	multiRates                        []float64
 }
 
@@ -153,7 +153,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,
 	"/v1/chat/completions": load.Chat}
 
-// ignoredBenchFlags have nothing to do: gpt-oss's vocabulary counts, every metric is reported.
+// ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
 	return hiddenFlags(switched("trust-remote-code", ""), noted("tokenizer", ""),
 		noted("tokenizer-mode", ""), noted("served-model-name", ""),
@@ -178,7 +178,7 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	plan := v.workloads()
 	requests := make([][]load.Request, len(plan))
 	var err error
-	for i, w := range plan { // before the server is asked
+	for i, w := range plan { // before the server is contacted
 		if requests[i], err = v.requests(c, w); err != nil {
 			return err
 		}
@@ -208,10 +208,10 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	return v.draw(c, saved)
 }
 
-// settle makes one of the flags that depend on one another.
+// complete sets the options that depend on several flags.
 func (v *benchServeVerb) settle(c *cli.Context) error {
 	if v.random.RangeRatio >= 1 {
-		// in the vLLM 0.10.1 benchmarks 1.0 is the exact length, in vLLM's own command it would
+		// in the vLLM 0.10.1 benchmarks 1.0 is the exact length; in vLLM's own command it would
 		// draw from 0 to twice the length
 		return fail(exitUsage, "--random-range-ratio %s must be below 1, as in vLLM; 0 is exact. "+
 			"The script of the vLLM 0.10.1 benchmarks wrote 1.0 for exact: use 0 or --workload",
@@ -220,7 +220,7 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 	v.load.BackendName = v.backend
 	v.load.Backend = either(v.backend == string(load.Chat), load.Chat, load.Completions)
 	v.load.Backend = cmp.Or(v.route, v.load.Backend)
-	if v.workload != "" { // the published runs took every token that they asked for
+	if v.workload != "" { // the published runs generated all tokens
 		v.load.IgnoreEOS = !v.disableIgnoreEOS
 		if !c.IsSet("table") && v.workload != "guide" {
 			v.load.Shape = load.Full
@@ -242,7 +242,7 @@ func (v *benchServeVerb) address() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(v.port))
 }
 
-// workloads are the runs to make; flags that were given win over a published workload's.
+// workloads are the runs to make; given flags override a published workload's.
 func (v *benchServeVerb) workloads() []load.Workload {
 	var list []load.Workload
 	if v.workload == "" {
@@ -257,7 +257,6 @@ func (v *benchServeVerb) workloads() []load.Workload {
 	return list
 }
 
-// requests are those of a run.
 func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Request, error) {
 	if c.IsSet("num-prompts") {
 		w.Prompts = v.prompts
@@ -290,7 +289,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	if err != nil && c.Context.Err() == nil {
 		return none, err
 	}
-	interrupted := c.Context.Err() // the first request's error says it in other words
+	interrupted := c.Context.Err() // the first request's error has less clear words
 	if interrupted != nil && (outcomes == nil || v.silent) {
 		return none, interrupted
 	}
@@ -360,7 +359,7 @@ func (v *benchServeVerb) comparison(c *cli.Context) error {
 	return v.draw(c, runs)
 }
 
-// toCompare reads the files of --compare: the one that it names and the arguments.
+// toCompare reads the files of --compare: its value and the arguments.
 func toCompare[T any](c *cli.Context, first string, read func(string) (T, error)) (files []string,
 	results []T, err error) {
 	files = append([]string{first}, c.Args().Slice()...)
@@ -399,7 +398,7 @@ func (v *benchServeVerb) readRangeRatio(s string) bool {
 	return err == nil && r >= 0
 }
 
-// readRange reads FROM,TO,STEP; TO is left out.
+// readRange reads FROM,TO,STEP; TO is excluded.
 func readRange(s string) (list []float64, err error) {
 	wrong := fail(exitUsage, "--request-rate-range must be FROM,TO,STEP such as 2,34,2, not %q", s)
 	parts := strings.Split(s, ",")
@@ -460,7 +459,7 @@ func (v *benchServeVerb) readMetadata(text string) error {
 	return nil
 }
 
-// readRest takes further arguments of --goodput and --metadata, which vLLM reads as lists.
+// readRest reads further arguments of --goodput and --metadata, lists in vLLM.
 func (v *benchServeVerb) readRest(c *cli.Context) error {
 	for _, a := range c.Args().Slice() {
 		var err error

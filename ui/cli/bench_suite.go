@@ -1,8 +1,8 @@
-// ossrun bench --suite seed: the runs of both documents that this program is held to, one after
-// another, on a server that is found or started, with the published figures beside ours.
+// ossrun bench --suite seed: the runs of two published documents, one after another, on a running
+// or new server, with the published figures for comparison.
 //
-// What must stay true: a published figure is labelled so, with its source; a run that was shortened
-// says so; with --output-file a run that ended is never made twice.
+// What must stay true: a published figure is labelled so, with its source; a shortened run says so;
+// with --output-file a finished run is never repeated.
 
 package cli
 
@@ -24,7 +24,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-// benchSuite is what the flags of the suite say.
+// benchSuite has the flags of the suite.
 type benchSuite struct {
 	name, base, conversations, output string
 	prompts, gpus                     int
@@ -57,7 +57,7 @@ func (b *benchSuite) flags() []cli.Flag {
 
 type suiteRun struct {
 	load.Workload
-	requests string // how many of what: a run is known by its name and this
+	requests string // number and kind; with the name it identifies a run
 	list     []load.Request
 	short    bool
 }
@@ -85,17 +85,17 @@ func (b *benchSuite) runs() (list []suiteRun) {
 	return list
 }
 
-// skips tells whether a run's conversations were not given.
+// skips reports whether a run lacks its conversations.
 func (b *benchSuite) skips(r suiteRun) bool {
 	return r.Dataset == "sharegpt" && b.conversations == ""
 }
 
-// suiteResult is a run with what is published for it, for --json.
+// suiteResult is a run with the published figures, for --json.
 type suiteResult struct {
 	Workload  string             `json:"workload"`
 	Requests  string             `json:"requests"`
 	Shortened bool               `json:"shortened"`
-	Skipped   string             `json:"skipped,omitempty"` // why it was left out
+	Skipped   string             `json:"skipped,omitempty"` // why
 	Ours      map[string]float64 `json:"ours,omitempty"`
 	Published []load.Saved       `json:"published,omitempty"`
 }
@@ -103,11 +103,11 @@ type suiteResult struct {
 // run makes the suite's runs. model is the one to ask for, "" for the server's first.
 func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	v, plan := &benchServeVerb{}, b.runs()
-	v.flags() // their defaults
+	v.flags() // sets defaults
 	v.datasetPath, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
 	v.load.Backend, v.load.IgnoreEOS = load.Completions, true
 	v.prompts = b.prompts
-	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
+	v.load.Warmup, v.load.Seed = true, 1 // like the published runs
 	for i, r := range plan {
 		var err error
 		if b.skips(r) {
@@ -128,7 +128,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	}
 	defer stop()
 	if b.base == "" && len(running) == 0 {
-		model = "" // it was started with it, by whatever name
+		model = "" // the new server has it, under any name
 	}
 	client, err := openPort(c.Context, address, &model)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	return nil
 }
 
-// one makes a run, or takes it from the file, and prints it.
+// runOne makes a run, or takes it from the file, and prints it.
 func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Client,
 	r suiteRun) (result suiteResult, err error) {
 	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
@@ -217,7 +217,7 @@ func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, 
 		}
 		if json.Unmarshal(line, &about) != nil || about.Suite != b.name ||
 			about.Workload != r.Name || about.Requests != r.requests || about.Model != model {
-			continue // a line that was cut off, or of another run
+			continue // truncated, or another run
 		}
 		s, err = load.NewSaved("ours", line)
 		return s, err == nil && s.Figures["completed"] > 0, nil

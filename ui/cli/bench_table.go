@@ -1,4 +1,4 @@
-// What ossrun bench and bench ops print and write.
+// Output of ossrun bench and bench ops.
 
 package cli
 
@@ -124,7 +124,7 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 func aboutBench(b engine.Backend) (bench.About, error) {
 	program, err := wholeBuild()
 	m := doctor.MachineOf(b)
-	total, _, unknown := serve.HostMemory() // b may have another's
+	total, _, unknown := serve.HostMemory() // b may be a GPU
 	return bench.About{Date: time.Now().UTC().Format(time.RFC3339), Version: program.Version,
 			Commit: program.Commit, Kernels: program.Kernels.CPU,
 			Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
@@ -132,7 +132,7 @@ func aboutBench(b engine.Backend) (bench.About, error) {
 		errors.Join(err, unknown)
 }
 
-// notInNames are the letters that file names do without.
+// notInNames matches characters that are left out of file names.
 var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
 
 // write is --save-result.
@@ -155,7 +155,7 @@ func (v *benchVerb) write(r *bench.Report, t Terminal) error {
 	return nil
 }
 
-// writeResult writes a file into a folder, which is made where it is not there; "": here.
+// writeResult writes a file into a folder, creating it if necessary; "": the current one.
 func writeResult(folder, name string, text []byte) (string, error) {
 	if folder != "" {
 		if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -107,7 +107,7 @@ func chatCommand(t Terminal) *cli.Command {
 				}
 				select {
 				case notices <- line:
-				default: // nobody reads any more
+				default: // no reader any more
 				}
 			}
 			kept, resume, err := openChats(c, once && !isTerminal(t.Out), report)
@@ -120,7 +120,7 @@ func chatCommand(t Terminal) *cli.Command {
 				defer kept.Close()
 			}
 			defer func() { restore() }()
-			if kept == nil { // what was sampled would stay for a day
+			if kept == nil { // sampled turns would stay for a day
 				options.Keep.RememberOnDisk = false
 			}
 			pictures := stateFile("pictures")
@@ -133,7 +133,7 @@ func chatCommand(t Terminal) *cli.Command {
 				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
 				Store: kept, Resume: resume, Format: form.told}
 			closeModel, err := chooseModel(c, t, &options, !once, report, func() {
-				if !once && !plain { // lines are the terminal's own work
+				if !once && !plain { // the terminal itself edits lines
 					restore = holdTyping(t.In)
 				}
 			}, &o)
@@ -176,8 +176,8 @@ func stateFile(names ...string) string {
 	return filepath.Join(append([]string{xdg.StateHome, "ossrun"}, names...)...)
 }
 
-// openChats opens where conversations are kept. What a program asks is kept only with a
-// conversation that it goes on with.
+// openChats opens the store of conversations. A scripted question is saved only if it continues a
+// conversation.
 func openChats(c *cli.Context, program bool, report func(string)) (kept session.Store,
 	resume string, err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
@@ -207,14 +207,14 @@ func openChats(c *cli.Context, program bool, report func(string)) (kept session.
 	return kept, found.ID, err
 }
 
-// claimChat keeps a conversation from being written by two chats, until release.
+// claimChat locks a conversation against other chats until release.
 func claimChat(id string) (release func(), ok bool) {
 	path := stateFile("open", id+".lock")
 	lock, err := store.TryLock(path)
 	if errors.Is(err, store.ErrLocked) {
 		return nil, false
 	}
-	if err != nil { // a file system without locks: one chat at a time is the person's care
+	if err != nil { // no locks in this file system: the person must not open it twice
 		return func() {}, true
 	}
 	return func() {
@@ -245,7 +245,7 @@ func promptText(c *cli.Context, t Terminal) (string, error) {
 	return prompt + piece, nil
 }
 
-// piped tells a pipe or a file from a terminal, /dev/null and a closed stdin, which say nothing.
+// piped reports a pipe or a file, in contrast to a terminal, /dev/null and a closed stdin.
 func piped(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -255,7 +255,7 @@ func piped(in io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// printable keeps what a terminal would act on, or would show in another order, away from it.
+// printable removes what a terminal would act on or reorder.
 func printable(s string, terminal bool) string {
 	if !terminal {
 		return s
@@ -263,10 +263,10 @@ func printable(s string, terminal bool) string {
 	return term.Clean(s)
 }
 
-// answerForm is what answers are held to, and how the model is told; the zero value is free text.
+// answerForm is the required form of answers, and its description in the prompt; zero: free text.
 type answerForm struct {
 	final  *grammar.Grammar
-	schema json.RawMessage // for a port, which has its own grammar; nil: for none
+	schema json.RawMessage // for a server, which makes its own grammar
 	told   string
 }
 

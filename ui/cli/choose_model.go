@@ -1,8 +1,7 @@
-// The model that a chat begins with, as its flags say: of the OpenAI port of any server
-// (--endpoint), or one that runtime/remote/local opens.
+// The model of a chat, from its flags: that of any OpenAI server (--endpoint), or one opened by
+// runtime/remote/local.
 //
-// A chat that names a device or a memory setting on its command line gets an engine of its own, and
-// so does --alone.
+// A device or memory setting on the command line, or --alone, loads an engine in this process.
 
 package cli
 
@@ -25,9 +24,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
-// chooseModel opens the model and tells the chat of it. stays is a chat that stays open: a person
-// may be asked, and sees how far a load is. chosen is called between the last question to the
-// person and the long work.
+// chooseModel opens the model for the chat. stays is true for an interactive chat: it may ask the
+// person and shows the load's progress. chosen is called after the last question and before the
+// long work.
 func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, report func(string),
 	chosen func(), talk *chat.Options) (closeIt func(), err error) {
 	if url := c.String("endpoint"); url != "" {
@@ -53,17 +52,17 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, repor
 	return func() { _ = m.Close() }, nil // the process is about to end
 }
 
-// ownEngine are flags that only an engine of one's own can follow.
+// ownEngine are flags that need an engine in this process.
 var ownEngine = []string{"alone", "lora", "device", "gpu", "cpu-experts", "isolate", "threads",
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
 func wantsOwn(c *cli.Context) bool {
-	return typed(c, "schema") || // a grammar is not handed to another process
+	return typed(c, "schema") || // a grammar cannot be passed to another process
 		slices.ContainsFunc(ownEngine, func(name string) bool { return typed(c, name) })
 }
 
-// chooseEndpoint asks the port at url for its models and takes the one that is wanted.
+// chooseEndpoint opens the server at url and chooses a model of it.
 func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.Options) (
 	closeIt func(), err error) {
 	for _, name := range ownEngine {
@@ -92,7 +91,7 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 	return port.Close, nil
 }
 
-// openPort opens the server at base. Its first model is meant where none is named.
+// openPort opens the server at base. An empty model becomes the server's first.
 func openPort(ctx context.Context, base string, model *string) (*client.Client, error) {
 	c, err := client.New(base, portKey(base))
 	if err != nil {
@@ -107,8 +106,8 @@ func openPort(ctx context.Context, base string, model *string) (*client.Client, 
 	return c, nil
 }
 
-// portKey is the key that the server at base is sent. OPENAI_API_KEY may be worth money elsewhere,
-// so it is for the server that OpenAI's own programs would send it to, and for no other.
+// portKey is the key for the server at base. OPENAI_API_KEY may be worth money, so it is sent only
+// to the server that OpenAI's own programs would use.
 func portKey(base string) string {
 	key := cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"))
 	if key == "" && client.OneServer(base, cmp.Or(os.Getenv("OPENAI_BASE_URL"),
@@ -118,7 +117,7 @@ func portKey(base string) string {
 	return key
 }
 
-// wantsKey says what to do where a server refuses err for want of its key.
+// wantsKey explains err if the server refused the request for lack of a key.
 func wantsKey(base string, err error) error {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || refused.Status != http.StatusUnauthorized {

@@ -1,5 +1,5 @@
-// ossrun completion: scripts that teach a shell our verbs, flags and their values. Each asks the
-// program itself, so none goes stale; and the manual page, made of the same flags.
+// ossrun completion: shell scripts that complete verbs, flags and values by asking the program
+// itself, so they are never outdated; and the manual page, generated from the same flags.
 
 package cli
 
@@ -84,11 +84,11 @@ func completionCommand() *cli.Command {
 	}
 }
 
-// asksWords is the last argument of a shell that wants to know what can stand there.
+// asksWords is the last argument of a shell that asks for completions.
 const asksWords = "--generate-bash-completion"
 
-// complete answers a shell: a word a line, with a colon in front of what it means. It tells whether
-// a shell has asked.
+// complete answers a shell: a line for each word, with its meaning after a colon. It reports
+// whether a shell asked.
 func complete(app *cli.App, args []string) bool {
 	last := len(args) - 1
 	if last < 1 || args[last] != asksWords {
@@ -135,7 +135,7 @@ func complete(app *cli.App, args []string) bool {
 
 func lines(words []string) string { return strings.Join(append(words, ""), "\n") }
 
-// argumentsOf are the words that can stand behind a verb: those of browser|python, or models.
+// argumentsOf are the possible arguments of a verb: those of browser|python, or models.
 func argumentsOf(cmd *cli.Command) []string {
 	if strings.Contains(cmd.ArgsUsage, "MODEL") {
 		return modelNames()
@@ -148,7 +148,7 @@ func argumentsOf(cmd *cli.Command) []string {
 	return nil
 }
 
-// valuesOf are the words that a flag can be; nil where it can be anything.
+// valuesOf are the possible values of a flag; nil if unlimited.
 func valuesOf(f cli.Flag) []string {
 	if f, ok := f.(*worded); ok {
 		return f.words
@@ -163,7 +163,7 @@ func modelNames() []string {
 	names := each(models.Catalogue(), func(e models.Entry) string { return e.ID })
 	cached, err := checkpoint.Inventory()
 	if err != nil {
-		return names // completion has no place for errors
+		return names // completion cannot show errors
 	}
 	for _, s := range cached {
 		if s.ID == "" {

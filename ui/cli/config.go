@@ -4,10 +4,10 @@
 //	effort: high
 //	port: 9000
 //
-// It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it
-// is there. A flag on the command line wins. Files made for vLLM are read too (vllm_flags.go has
-// what their keys mean here). What must stay true: a key that is no flag of any verb is an error
-// with the nearest name, and a bad value is reported with the file and the key, never ignored.
+// It is read from --config FILE, or else from ossrun/config.yaml in the XDG configuration folder,
+// if present. A flag on the command line wins. Files for vLLM are read too (see vllm_flags.go for
+// their keys). What must stay true: an unknown key is an error with the nearest name, and a bad
+// value is reported with file and key, never ignored.
 
 package cli
 
@@ -39,7 +39,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	if slices.ContainsFunc(c.Command.Subcommands, func(sub *cli.Command) bool {
 		return sub.HasName(c.Args().First())
 	}) {
-		return nil // that one's flags
+		return nil // the subcommand applies its own
 	}
 	path, asked := defaultConfigPath(), false
 	if c.IsSet("config") {
@@ -52,7 +52,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	if err != nil {
 		return fail(exitUsage, "config file %s: %s", path, err)
 	}
-	mine := map[string]string{} // names of all flags; of this verb's: the flag's first name
+	mine := map[string]string{} // names of all flags; for this verb's flags: the first name
 	for _, cmd := range app.Commands {
 		for _, f := range cmd.Flags {
 			for _, n := range f.Names() {
@@ -70,7 +70,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	}
 	for _, written := range slices.Sorted(maps.Keys(values)) {
 		k := written
-		if _, ok := mine[k]; !ok { // as vLLM's files may write it
+		if _, ok := mine[k]; !ok { // vLLM's spelling
 			k = strings.ReplaceAll(k, "_", "-")
 		}
 		name, ok := mine[k]
@@ -99,7 +99,7 @@ func typed(c *cli.Context, name string) bool {
 
 const commandLine = "command line"
 
-// opposite takes back what a flag says: enable-prefix-caching of no-enable-prefix-caching.
+// opposite negates a flag: enable-prefix-caching for no-enable-prefix-caching.
 func opposite(name string) string {
 	if bare, ok := strings.CutPrefix(name, "no-"); ok {
 		return bare
@@ -107,7 +107,7 @@ func opposite(name string) string {
 	return "no-" + name
 }
 
-// noteOrigin remembers where the value of a flag comes from that was not on the command line.
+// noteOrigin records the origin of a flag's value that is not from the command line.
 func noteOrigin(c *cli.Context, name, where string) {
 	if c.App.Metadata == nil {
 		c.App.Metadata = map[string]any{}
@@ -115,7 +115,7 @@ func noteOrigin(c *cli.Context, name, where string) {
 	c.App.Metadata["origin of "+name] = where
 }
 
-// origin says where the value of a flag comes from, for --print-config.
+// origin is the origin of a flag's value, for --print-config.
 func origin(c *cli.Context, name string) string {
 	if where, ok := c.App.Metadata["origin of "+name].(string); ok {
 		return where
@@ -126,11 +126,11 @@ func origin(c *cli.Context, name string) string {
 	return "default"
 }
 
-// printConfig writes the settings of a verb as a config file, o's as m has filled them in for the
-// device; what is left to the machine is a comment, so that the file can be used on another one.
+// printConfig writes a verb's settings as a config file, with the defaults of m's device. Automatic
+// values are comments, so that the file works on another machine.
 func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
 	settled, device := m.Settled(), "CPU"
-	*o = settled.Options // the flags are bound to it
+	*o = settled.Options // the flags are bound to o
 	if m.OnGPU() {
 		device = "GPU"
 	}
@@ -174,17 +174,17 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 // deviceDefaults are the flags whose default depends on the device.
 var deviceDefaults = []string{"max-num-seqs", "max-num-batched-tokens", "max-waiting"}
 
-// asJSON is a table as vLLM puts it on its command line.
+// asJSON is a table as on vLLM's command line.
 func asJSON(v any) string {
 	text, err := json.Marshal(v)
-	if err != nil { // keys that are no texts
+	if err != nil { // keys that are not strings
 		return fmt.Sprint(v)
 	}
 	return string(text)
 }
 
-// readConfig gives the file's keys with their values as flag texts; a list is joined by commas, a
-// table is JSON.
+// readConfig returns the file's keys with values as flag texts: lists joined by commas, tables as
+// JSON.
 func readConfig(path string) (map[string]string, error) {
 	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {

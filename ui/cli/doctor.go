@@ -1,10 +1,9 @@
 // ossrun doctor: the machine as ossrun sees it, and whether it computes correctly.
 //
-// Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest
-// every operation to plain float64 loops, --sandbox tries to get out of python's sandboxes; a miss
-// of any ends with exit code 1. stdout holds the
-// report alone, as text or as one JSON object, in front of which the self-test writes each of its
-// results in a line when it is known. Package runtime/serve/doctor does the work.
+// Without flags it only inspects. --golden DIR compares every compute mode with golden logits,
+// --selftest every operation with plain float64 loops, --sandbox attacks python's sandboxes; any
+// failure gives exit code 1. stdout has only the report, as text or one JSON object; with
+// --selftest, JSON lines of results precede it. Package runtime/serve/doctor does the work.
 
 package cli
 
@@ -90,8 +89,8 @@ func doctorCommand() *cli.Command {
 	}
 }
 
-// examine prints the report and runs the checks; text comes as it is known, and so do the
-// self-test's lines of JSON; else JSON comes at the end.
+// examine prints the report and runs the checks. Text and JSON lines of the self-test are printed
+// as results arrive, other JSON at the end.
 func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	text := either(c.Bool("json"), io.Discard, c.App.Writer)
 	var shown bytes.Buffer
@@ -153,7 +152,7 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	return nil
 }
 
-// attackSandboxes tries the known ways out of each sandbox of python that works here.
+// attackSandboxes tries the known escapes from each working python sandbox.
 func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error {
 	fmt.Fprintln(out)
 	tried := 0
@@ -205,9 +204,9 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 	return nil
 }
 
-var expectedRates = bench.Expect // a second of measuring, which tests replace
+var expectedRates = bench.Expect // takes a second; tests replace it
 
-// expectSpeeds adds what models that fit can be expected to do on the CPU.
+// expectSpeeds adds the expected CPU speed of models that fit.
 func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	var list []*doctor.Model
 	var specs []models.Spec
@@ -230,9 +229,9 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	return nil
 }
 
-// lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
+// lookAround adds facts outside the engine: running servers, and vLLM's problems here.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
-	list, _ := local.Running(ctx) // a folder that cannot be read has none of ours
+	list, _ := local.Running(ctx) // an unreadable folder has no servers of ours
 	d.Servers = each(list, func(s local.Server) doctor.Server {
 		return doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State),
 			Models: each(s.Models, func(m local.Model) string { return m.Name })}
@@ -243,7 +242,7 @@ func lookAround(ctx context.Context, d *doctor.Doctor) {
 
 const defaultAddress = "127.0.0.1:8000"
 
-// portFor says whether a server could listen at an address now.
+// portFor reports whether a server could listen at an address now.
 func portFor(address string, running []doctor.Server) doctor.Port {
 	p := doctor.Port{Address: address}
 	l, err := net.Listen("tcp", address)
@@ -265,7 +264,7 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 }
 
 func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
-	config, _ := os.ReadFile(d.Config.Path) // it need not be there
+	config, _ := os.ReadFile(d.Config.Path) // may be missing
 	info, err := wholeBuild()
 	if err != nil {
 		return err

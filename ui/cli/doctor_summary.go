@@ -1,5 +1,5 @@
-// What ossrun doctor prints: a mark and a line for each part of the machine, a table of the models,
-// and what to do next.
+// Output of ossrun doctor: a mark and a line for each part of the machine, a table of the models,
+// and the next step.
 
 package cli
 
@@ -14,8 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
-// printSummary marks what works with ✓, what something can be done about with !, and what is not
-// there with –.
+// printSummary marks working parts with ✓, fixable ones with !, and missing ones with –.
 func printSummary(out io.Writer, r *doctor.Report) error {
 	w, m := columns(out), r.Machine
 	row := func(mark, label, format string, args ...any) {
@@ -79,7 +78,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 	return w.Flush()
 }
 
-// expected is the speed of one answer.
+// expected is the expected speed of one answer.
 func expected(x doctor.Model) string {
 	if !x.Fits || x.Expected == 0 {
 		return "-"

@@ -1,5 +1,4 @@
-// ossrun eval: questions with known answers, calls of tools, and what no client should see, asked
-// of any OpenAI port.
+// ossrun eval: questions with known answers, tool calls, and harmony faults, on any OpenAI server.
 
 package cli
 
@@ -21,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// evalVerb is what the flags of ossrun eval say.
+// evalVerb has the flags of ossrun eval.
 type evalVerb struct {
 	baseURL, api string
 	sampler      eval.Sampler
@@ -175,7 +174,7 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	return list, nil
 }
 
-// print is the table, with the guide's figures beside ours where the model is one of the two.
+// print prints the table, with the guide's figures if the model is one of its two.
 func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 	model := ""
 	for _, name := range []string{"120b", "20b"} {
@@ -194,7 +193,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 		fmt.Fprintf(t, "%s\t%.1f\t±%.1f\t%s\t%d\t%d\t%d\t%.0f\t%.0f\n", s.Effort, s.Percent,
 			s.HalfWidth, guide, s.Attempts, s.NoAnswer, s.Failed, s.OutputTokens, s.ReasoningTokens)
 	}
-	_ = t.Flush() // of a writer that has no error of its own
+	_ = t.Flush() // the writer itself never fails
 	if model != "" {
 		fmt.Fprintln(c.App.Writer, "guide: published in the gpt-oss guide for vLLM, without tools")
 	}

@@ -1,5 +1,5 @@
-// The kinds of flags. What is outside the bounds of one is an error of usage that names the flag;
-// what is not given stays as the field is.
+// Kinds of flags. A value out of bounds is a usage error that names the flag; the default is the
+// bound field's value.
 
 package cli
 
@@ -17,7 +17,6 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// group is a heading of flags in --help.
 type group string
 
 const (
@@ -41,12 +40,12 @@ const (
 	groupBenchFile = group("A file of the result")
 )
 
-// short are further names of flags, which people know from other programs.
+// short are short names of flags, known from other programs.
 var short = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
 	"max-tokens": "n", "temperature": "temp", "verbose": "v"}
 
-// flagTable makes a verb's flags of a table: a group's name in front of its flags, and lists of
-// flags that have their groups.
+// flagTable makes a verb's flags from a table: a group before its flags, and lists of flags with
+// groups of their own.
 func flagTable(table ...any) (flags []cli.Flag) {
 	heading := group("")
 	for _, row := range table {
@@ -67,7 +66,7 @@ func flagTable(table ...any) (flags []cli.Flag) {
 	return flags
 }
 
-// mark is a flag that its verb asks for by name.
+// boolFlag is a flag that its verb reads by name.
 func mark(name, usage string) cli.Flag { return &cli.BoolFlag{Name: name, Usage: usage} }
 
 func toggle(to *bool, name, usage string) cli.Flag {
@@ -78,7 +77,7 @@ func text(to *string, name, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to}
 }
 
-// serverAt is the address of a server, and serversAt are what list finds in one value.
+// serverFlag is a server's address; serversFlag has several in one value, split by list.
 func serverAt(to *string, name, usage string) cli.Flag {
 	return serversAt(to, name, usage, func(v string) []string { return []string{v} })
 }
@@ -102,7 +101,7 @@ func integer(to *int, name, usage string) *cli.IntFlag {
 	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: *to}
 }
 
-// atLeast is a whole number from least on.
+// minFlag is a whole number of at least least.
 func atLeast(to *int, name string, least int, usage string) cli.Flag {
 	f := integer(to, name, usage)
 	f.Action = func(_ *cli.Context, n int) error {
@@ -114,13 +113,13 @@ func atLeast(to *int, name string, least int, usage string) cli.Flag {
 	return f
 }
 
-// bounded is a number whose bounds are said wherever it is refused.
+// boundedFloat is a number with bounds for error messages.
 type bounded struct {
 	*cli.Float64Flag
 	bounds string
 }
 
-// between is a number; bounds says which, for people.
+// boundedFlag is a number; bounds describes the valid ones.
 func between[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
 	usage string) cli.Flag {
 	return &bounded{&cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
@@ -141,10 +140,10 @@ func flagNamed(cmd *cli.Command, name string) cli.Flag {
 	return nil
 }
 
-// units are what a whole number may end in, as for vLLM.
+// units are suffixes of whole numbers, as in vLLM.
 var units = map[byte]float64{'k': 1e3, 'm': 1e6, 'g': 1e9, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 
-// plain is a value as the parser reads it: 32000 for 32k where a whole number is wanted.
+// expandUnits is a value as the parser reads it: 32000 for 32k if the flag is a whole number.
 func plain(f cli.Flag, value string) string {
 	if _, whole := f.(*cli.IntFlag); whole && len(value) > 1 {
 		last := len(value) - 1
@@ -156,7 +155,7 @@ func plain(f cli.Flag, value string) string {
 	return value
 }
 
-// misread says what a flag needs whose value the parser could not read.
+// misread is the error for a value that the parser could not read.
 func misread(f cli.Flag, name, value string) string {
 	must := "be a whole number"
 	switch f := f.(type) {
@@ -175,13 +174,13 @@ func misread(f cli.Flag, name, value string) string {
 // dashed is a flag as it is written.
 func dashed(name string) string { return either(len(name) == 1, "-", "--") + name }
 
-// read is a text that take takes where it is given.
+// funcFlag is a text that is passed to set.
 func read(name, standard, usage string, take func(string) error) *cli.StringFlag {
 	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
 		Action: func(_ *cli.Context, v string) error { return take(v) }}
 }
 
-// source is a file or folder that a verb reads: one that is not there is refused before any work.
+// inputFlag is an input file or folder: a missing one is an error before any work.
 func source(to *string, name, usage string) *cli.StringFlag {
 	return read(name, "", usage, func(v string) error {
 		*to = v
@@ -189,7 +188,7 @@ func source(to *string, name, usage string) *cli.StringFlag {
 	})
 }
 
-// target is a file that a verb writes: into a folder that must be there.
+// outputFlag is an output file; its folder must exist.
 func target(to *string, name, usage string) *cli.StringFlag {
 	return read(name, "", usage, func(v string) error {
 		*to = v
@@ -207,7 +206,7 @@ func there(name, path string) error {
 	return nil
 }
 
-// parsed is one that may be refused; must says for people what it is to be.
+// checkedFlag is a text that set may refuse; must describes valid ones.
 func parsed(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
 	return read(name, standard, usage, func(v string) error {
 		if !take(v) {
@@ -217,7 +216,7 @@ func parsed(name, standard, usage, must string, take func(string) bool) *cli.Str
 	})
 }
 
-// several is a text that may be given several times.
+// repeatedFlag is a text that may be given several times.
 func several(name, usage string, take func(string) error) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: usage,
 		Action: func(_ *cli.Context, list []string) (err error) {
@@ -228,7 +227,7 @@ func several(name, usage string, take func(string) error) cli.Flag {
 		}}
 }
 
-// worded is a text that is mostly one of some words, which completion offers.
+// wordFlag is a text, usually one of words, which completion offers.
 type worded struct {
 	*cli.StringFlag
 	words []string
@@ -242,7 +241,7 @@ func oneOfWords(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// choice is one of some words, in small letters.
+// choiceFlag is one of words, in lower case.
 func choice(name, standard, usage string, take func(word string), words ...string) cli.Flag {
 	return &worded{parsed(name, standard, usage, "must be "+oneOfWords(words), func(v string) bool {
 		v = strings.ToLower(v)
@@ -258,7 +257,7 @@ func oneOf(to *string, name, usage string, words ...string) cli.Flag {
 	return choice(name, *to, usage, func(word string) { *to = word }, words...)
 }
 
-// listOf reads a list with commas, or the JSON list of vLLM's command line.
+// splitList splits a list at commas, or vLLM's JSON list.
 func listOf(s string) (list []string) {
 	for o := range strings.SplitSeq(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
 		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
@@ -268,7 +267,7 @@ func listOf(s string) (list []string) {
 	return list
 }
 
-// wholeNumbers is whole numbers from least on, with commas between.
+// intsFlag is whole numbers of at least least, separated by commas.
 func wholeNumbers(to *[]int, name, standard string, least int, example, usage string) cli.Flag {
 	return parsed(name, standard, usage, "needs numbers such as "+example, func(v string) bool {
 		*to = []int{}

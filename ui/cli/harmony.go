@@ -1,8 +1,8 @@
-// ossrun harmony: the tokenizer, the renderer and the parser as JSON lines, for scripts, for other
-// tools, and for checking this program against others.
+// ossrun harmony: tokenizer, renderer and parser as JSON lines, for scripts, other tools, and
+// comparison with other implementations.
 //
-// What must stay true: one line out for every line in, in order and at once, so that it can be the
-// other end of a pipe; a line that cannot be read does not stop the rest.
+// What must stay true: one output line for each input line, in order and without delay, so that it
+// can serve a pipe; an invalid line does not stop the rest.
 
 package cli
 
@@ -67,7 +67,7 @@ func harmonyCommand() *cli.Command {
 	}
 }
 
-// answerLines reads the verb's input line by line and writes answer's answers.
+// answerLines answers the verb's input line by line.
 func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	in := c.App.Reader
 	if c.Args().Len() > 1 {
@@ -120,7 +120,7 @@ func answerEach(ctx context.Context, in io.Reader, out io.Writer,
 	return nil
 }
 
-// object is an answer whose names are in the order of the alphabet.
+// object is an answer with keys in alphabetical order.
 type object = map[string]any
 
 const encodeHelp = `
@@ -132,7 +132,7 @@ and gives {"ids": [...]}. Names of special tokens are plain text. With
 "special": true beside "text" all of them become tokens, with
 "special": ["<|end|>", ...] those.`
 
-// maxRepeat is the most bytes that unit and count may make.
+// maxRepeat is how many bytes unit and count may make.
 const maxRepeat = 1 << 28
 
 func encodeLine(line []byte) (any, error) {
@@ -178,7 +178,7 @@ func encodeLine(line []byte) (any, error) {
 	return object{"ids": t.Encode(ids, *text)}, nil
 }
 
-// allowedSpecials reads true, false or a list of names. A nil allowed is all of them.
+// allowedSpecials reads true, false or a list of names. A nil allowed means all.
 func allowedSpecials(raw json.RawMessage) (special bool, allowed func(string) bool, err error) {
 	if raw == nil || json.Unmarshal(raw, &special) == nil {
 		return special, nil, nil
@@ -290,7 +290,7 @@ func parseLine(line []byte) (any, error) {
 			return object{"error": fmt.Sprintf("unknown role: %q", role)}, nil
 		}
 	}
-	// a case of testdata/harmony may be given as it is: its strict is an object, the result
+	// a case of testdata/harmony may be used unchanged: its strict is an object, the result
 	if in.Strict != nil && in.Strict[0] != '{' {
 		if err := json.Unmarshal(in.Strict, &strict); err != nil {
 			return nil, errors.New("strict is neither true nor false")

@@ -1,9 +1,9 @@
-// The --help of a verb: its flags in groups, in the order they are defined in, in two columns that
-// fit a terminal of 80. Of a verb with many flags it has the common ones, and --help-all the rest.
+// The --help of a verb: its flags in groups, in order of definition, in two columns that fit a
+// terminal of 80. For verbs with many flags it has the common ones, and --help-all has all.
 //
-// A group is a flag's Category; flags without one come first. What must stay true: --help-all shows
-// every flag that is not hidden, with its default, and the text does not depend on the terminal, so
-// that it can be piped and compared.
+// A group is a flag's Category; flags without one are first. What must stay true: --help-all shows
+// every visible flag with its default, and the text does not depend on the terminal, so that it can
+// be piped and compared.
 
 package cli
 
@@ -41,7 +41,7 @@ const (
 	flagColumn = 28 // where the descriptions start
 )
 
-// common are the flags that --help shows of verbs with many; run has chat's.
+// common are the flags in --help of verbs with many; run has chat's.
 var common = map[string][]string{
 	"chat": {"model", "device", "max-model-len", "endpoint", "tools", "continue", "resume",
 		"no-history", "effort", "system", "temperature", "max-tokens"},
@@ -55,7 +55,7 @@ type shownFlag interface {
 	cli.CategorizableFlag
 }
 
-// helpTemplate is commandHelp with a verb's flags in it, or with few of them.
+// helpTemplate is commandHelp with a verb's flags, or only the few named ones.
 func helpTemplate(cmd *cli.Command, few []string) string {
 	var groups []string
 	of := map[string]*strings.Builder{}
@@ -79,7 +79,7 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 		}
 		writeFlag(of[group], f)
 	}
-	const last = string(groupSettings) // the config file
+	const last = string(groupSettings) // has the config file
 	if i := slices.Index(groups, last); i >= 0 {
 		groups = append(slices.Delete(groups, i, i+1), last)
 	}
@@ -88,7 +88,7 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 		b.WriteString(of[g].String())
 	}
 	literally := func(text string) string {
-		return strings.ReplaceAll(text, "{{", `{{"{{"}}`) // what prints them
+		return strings.ReplaceAll(text, "{{", `{{"{{"}}`) // which prints {{
 	}
 	more := ""
 	if few != nil {
@@ -99,7 +99,7 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 		"FLAGS", literally(b.String())+more).Replace(commandHelp)
 }
 
-// wrapped is what a verb does, in lines that fit; examples and tables keep their own.
+// wrapped fills a description's lines; examples and tables stay as they are.
 func wrapped(description string) string {
 	var b strings.Builder
 	for paragraph := range strings.SplitSeq(description, "\n\n") {
@@ -133,8 +133,8 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
 
-// described is a flag's usage, and what it is where it is not given: in the words that end the
-// usage, else its value; "" for nothing.
+// described returns a flag's usage and default: the words at the end of the usage, else its value;
+// "" for none.
 func described(f cli.DocGenerationFlag) (usage, standard string) {
 	usage = f.GetUsage()
 	if text, words, ok := strings.Cut(usage, " (default: "); ok && strings.HasSuffix(words, ")") {
@@ -147,7 +147,7 @@ func described(f cli.DocGenerationFlag) (usage, standard string) {
 	return usage, standard
 }
 
-// unquote takes the name of the value, which stands in backquotes, out of a usage.
+// unquote removes the backquotes around a value's name in a usage.
 func unquote(usage string) (placeholder, text string) {
 	before, rest, ok := strings.Cut(usage, "`")
 	if !ok {

@@ -1,5 +1,5 @@
-// ossrun import: a checkpoint in the released layout of a fine-tune in 16 bits, or of a GGUF file
-// whose experts are not MXFP4.
+// ossrun import: a checkpoint in the released layout from a fine-tune in 16 bits, or from a GGUF
+// file whose experts are not MXFP4.
 
 package cli
 
@@ -96,7 +96,7 @@ func importCommand(t Terminal) *cli.Command {
 	}
 }
 
-// importSource is the folder or file that is read, or a repository that is not downloaded.
+// importSource is the source's folder or file, or a repository that is not downloaded.
 func importSource(ctx context.Context, t Terminal, name string, client *hub.Client) (string,
 	*hub.Remote, error) {
 	if _, err := os.Stat(name); err == nil {
@@ -136,7 +136,7 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 	return name, remote, err
 }
 
-// importName is what a source is called.
+// importName is the name of a source.
 func importName(path, given string) string {
 	if e, ok := models.Lookup(given); ok {
 		return e.Spec.Name
@@ -155,7 +155,7 @@ func importName(path, given string) string {
 	return filepath.Base(absolute)
 }
 
-// showImport is the table of what each layer lost, and what to run.
+// showImport prints the loss of each layer, and the command to run.
 func showImport(t Terminal, r convert.Result) error {
 	var all convert.Loss
 	w := columns(t.Out)
@@ -181,7 +181,7 @@ func showImport(t Terminal, r convert.Result) error {
 	return err
 }
 
-// shellPath is a folder as --model takes it: not a name of the catalogue.
+// shellPath is a folder for --model, unlike any name of the catalogue.
 func shellPath(path string) string {
 	if !strings.ContainsAny(path, `/\`) {
 		return "." + string(filepath.Separator) + path

@@ -1,8 +1,8 @@
-// ossrun keys: the named keys of ossrun serve, made, listed, renewed and removed, and what each has
-// used.
+// ossrun keys: adds, lists, replaces and removes the named keys of ossrun serve, and shows their
+// usage.
 //
-// What must stay true: a key is printed once, to stdout, where a program can take it; a running
-// server obeys a change at once.
+// What must stay true: a key is printed once, to stdout, for programs to read; a running server
+// applies a change at once.
 
 package cli
 
@@ -91,7 +91,7 @@ func keysCommand(t Terminal) *cli.Command {
 	}
 }
 
-// bound is a number of something in a time, which may be said: 60 or 60/min.
+// boundFlag is a number per period, with or without its unit: 60 or 60/min.
 func bound(to *int, name, time, usage string) cli.Flag {
 	return parsed(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or 2m",
 		func(text string) bool {
@@ -132,7 +132,7 @@ func printKey(c *cli.Context, t Terminal, name, key string) error {
 	return err
 }
 
-// changeKey changes the key whose name is the argument.
+// changeKey changes the key with the argument's name.
 func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, error),
 	done func(name string) error) error {
 	if c.NArg() != 1 {
@@ -182,9 +182,8 @@ func listKeys(c *cli.Context) error {
 
 func unbounded(n int) string { return either(n == 0, "any", digits(n)) }
 
-// usedInDay is a row of ossrun keys usage.
 type usedInDay struct {
-	Name string `json:"name"` // "": the key is gone
+	Name string `json:"name"` // "": the key was removed
 	Day  string `json:"day"`
 	keys.Usage
 }

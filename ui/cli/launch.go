@@ -1,10 +1,9 @@
-// ossrun launch: a coding agent that talks to the server of this machine.
+// ossrun launch: a coding agent that uses a local server.
 //
-// Each agent is told where the port is, which model it serves and how long its context is, by
-// arguments, variables and files of ours for that one run: no file of the agent's is changed. Where
-// no server runs, one is started for as long as the agent runs. What must stay true: what stands
-// behind the agent's name is the agent's own and is passed on as it is; the agent's exit code is
-// ours.
+// Each agent gets the address, model and context length by arguments, variables and temporary
+// files: none of the agent's own files is changed. Without a running server, one is started for the
+// agent's lifetime. What must stay true: arguments after the agent's name are passed on unchanged;
+// the agent's exit code is ours.
 
 package cli
 
@@ -31,15 +30,15 @@ import (
 
 type agent struct {
 	name, install string
-	// settings are what the program is started with for a server.
+	// settings returns the program's arguments and variables for a server.
 	settings func(s agentPort) (arguments, environment []string, err error)
 }
 
 type agentPort struct {
 	URL     string // without /v1
-	Key     string // never empty: agents ask for one where they have none
+	Key     string // never empty: agents ask the person otherwise
 	Model   string
-	Context int // tokens; 0: the server does not say
+	Context int // tokens; 0: unknown
 }
 
 var agents = []agent{
@@ -48,9 +47,9 @@ var agents = []agent{
 	{"opencode", "opencode-ai", opencodeSettings},
 }
 
-// claudeSettings name one model for all uses, sub-agents too. It takes a model that it does not
-// know for one of 1,000,000 tokens, and would never compact. The attribution header is a line in
-// front of every prompt; it and other traffic have no use here.
+// claudeSettings set one model for all uses, sub-agents too. The agent assumes 1,000,000 tokens for
+// an unknown model and would never compact. Its attribution header, a line before every prompt, and
+// its other traffic are turned off.
 func claudeSettings(s agentPort) (arguments, environment []string, err error) {
 	environment = []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_AUTH_TOKEN=" + s.Key,
 		"ANTHROPIC_API_KEY=", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
@@ -68,7 +67,7 @@ func claudeSettings(s agentPort) (arguments, environment []string, err error) {
 	return nil, environment, nil
 }
 
-// opencodeSettings are a config of its own, which it merges with the user's.
+// opencodeSettings are a separate config, which it merges with the user's.
 func opencodeSettings(s agentPort) (arguments, environment []string, err error) {
 	model := map[string]any{"name": s.Model, "reasoning": true, "tool_call": true}
 	if s.Context > 0 {
@@ -123,7 +122,7 @@ func launchCommand(t Terminal) *cli.Command {
 	}
 }
 
-// launch starts an agent, or prints how; agents take the settings of this run, so that can be kept.
+// launch starts an agent, or prints the command.
 func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error {
 	program, missing := exec.LookPath(a.name)
 	show := c.Bool("print")
@@ -159,14 +158,14 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.In, t.Out, t.Err
-	err = cmd.Run() // Ctrl-C is the agent's: it has the terminal
+	err = cmd.Run() // Ctrl-C is for the agent, which has the terminal
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &exitError{failed.ExitCode(), ""}
 	}
 	return err
 }
 
-// probe asks the server at base for its models and takes the one that is named, or its first.
+// probe lists the models of the server at base and chooses the named or first one.
 func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 	base, err := reachable(base)
 	if err != nil {
@@ -204,7 +203,7 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 		strings.Join(names, ", "))
 }
 
-// reachable is a server's address as a client on this machine can use it.
+// reachable is a server's address for clients on this machine.
 func reachable(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {

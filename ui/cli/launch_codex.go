@@ -1,9 +1,9 @@
-// What Codex must know of a model that is not OpenAI's: overrides of its config.toml for one run,
-// and a catalogue of that one model in our state folder.
+// What Codex needs to know about a foreign model: overrides of its config.toml for one run, and a
+// catalogue of that one model in our state folder.
 //
-// Codex offers its edit tool only to models whose catalogue says so, and orders all others to use
-// it all the same, in 4,000 tokens of instructions. What must stay true: the catalogue says nothing
-// but what its name does, so that two runs write the same and a printed command continues to work.
+// Codex offers its edit tool only to models whose catalogue says so, yet orders all others to use
+// it, in 4,000 tokens of instructions. What must stay true: the catalogue depends only on its name,
+// so that two runs write the same and a printed command keeps working.
 
 package cli
 
@@ -24,8 +24,8 @@ const codexInstructions = "You are Codex, a coding agent in a terminal. You work
 	"- Follow AGENTS.md if there is one. Change nothing that the user did not ask for.\n" +
 	"- Continue until the task is done. Then say in a few lines what you changed and saw."
 
-// codexCatalog writes the catalogue and returns its path. Codex refuses an entry that lacks any of
-// the first eleven keys.
+// codexCatalog writes the catalogue and returns its path. Codex refuses an entry without any of the
+// first eleven keys.
 func codexCatalog(model string) (string, error) {
 	type dict = map[string]any
 	var efforts []dict
@@ -59,15 +59,15 @@ func codexCatalog(model string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	part := fmt.Sprint(path, ".", os.Getpid()) // another run may read the file now
+	part := fmt.Sprint(path, ".", os.Getpid()) // another run may be reading the file
 	if err := os.WriteFile(part, text, 0o600); err != nil {
 		return "", err
 	}
 	return path, os.Rename(part, path)
 }
 
-// codexSettings leave out what costs a local model thousands of tokens and is of no use to it. The
-// user's own -c comes after them and wins.
+// codexSettings turn off features that cost a local model thousands of tokens and do not help it.
+// The user's own -c follows them and wins.
 func codexSettings(s agentPort) (arguments, environment []string, err error) {
 	catalog, err := codexCatalog(s.Model)
 	if err != nil {

@@ -1,5 +1,5 @@
-// ossrun list: every gpt-oss in the Hugging Face cache and in the folders of other programs,
-// whether it is complete, and whether it fits this machine; ossrun show: what is known of one.
+// ossrun list: every gpt-oss in the Hugging Face cache and in other programs' folders, complete or
+// not, and whether it fits this machine; ossrun show: details of one.
 
 package cli
 
@@ -21,27 +21,27 @@ import (
 )
 
 type listedModel struct {
-	Name     string `json:"name"`       // what --model takes
-	Repo     string `json:"repository"` // "" for what is built in
+	Name     string `json:"name"`       // for --model
+	Repo     string `json:"repository"` // "": built in
 	Revision string `json:"revision"`   // the commit
-	// it is what the repository's main was when it was last fetched
+	// the repository's main pointed to it at the last fetch
 	Main     bool   `json:"main"`
 	Where    string `json:"where"`    // a folder
-	Bytes    int64  `json:"bytes"`    // size of the weights that are there
+	Bytes    int64  `json:"bytes"`    // size of the stored weights
 	Complete bool   `json:"complete"` // by the weights' headers
-	Fits     bool   `json:"fits"`     // weights against the memory that is free now
-	// who vouches for the weights: verified, pulled, other or unverified
+	Fits     bool   `json:"fits"`     // whether they fit the free memory
+	// whose release they are: verified, pulled, other or unverified
 	Weights checkpoint.Vouched `json:"weights,omitempty"`
 	// size of the whole, where the catalogue knows it and it is not complete
 	Download int64  `json:"download,omitempty"`
-	Program  string `json:"program,omitempty"` // which other program keeps it, as a GGUF file
+	Program  string `json:"program,omitempty"` // the other program that has it, as a GGUF file
 	Note     string `json:"note,omitempty"`
-	// what its files say that it is, and what they ask for and is done otherwise
+	// description from its files, and their settings that are not followed
 	About string   `json:"about,omitempty"`
 	Asks  []string `json:"asks,omitempty"`
 }
 
-// look adds what the files at Where say.
+// inspect adds the description of the files at Where.
 func (r *listedModel) look() {
 	if about, err := checkpoint.LookAt(r.Where); err == nil {
 		r.About, r.Asks = about.String(), serve.Notes(about.Words)
@@ -80,7 +80,7 @@ func listCommand() *cli.Command {
 				return err
 			}
 			for _, r := range rows {
-				_, known := models.Lookup(r.Name) // of which everybody knows what it is
+				_, known := models.Lookup(r.Name) // catalogue models need no description
 				for _, line := range []string{r.Note, either(known && !long, "", r.About)} {
 					if line != "" {
 						fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, line)
@@ -92,7 +92,7 @@ func listCommand() *cli.Command {
 	}
 }
 
-// listAvailable shows the models of the catalogue that are not here, with what fetches them.
+// listAvailable shows the catalogue's other models, with the command that downloads each.
 func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
 	fmt.Fprint(w, "\nNot installed:\n")
 	for _, e := range models.Catalogue() {
@@ -103,7 +103,7 @@ func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
 	return w.Flush()
 }
 
-// listed gathers the rows: the cache's snapshots, what other programs keep, then the demo.
+// listed collects the rows: snapshots of the cache, models of other programs, then the demo.
 func listed() ([]listedModel, error) {
 	stored, err := checkpoint.Inventory()
 	if err != nil {
@@ -133,12 +133,12 @@ func listed() ([]listedModel, error) {
 			row.Weights = s.Vouched()
 			row.look()
 		}
-		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // what rm would give back
+		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // the size that rm would free
 			partial, err := store.PlanRemoval(root, repo, s.Commit)
 			if err != nil {
 				return nil, err
 			}
-			if partial != nil { // else it has just been deleted
+			if partial != nil { // nil: just deleted
 				row.Bytes = partial.Bytes
 			}
 		}
@@ -161,7 +161,7 @@ func listed() ([]listedModel, error) {
 		Complete: true, Fits: true}), nil
 }
 
-// state is for people, with what to do about it.
+// state is the model's state for people, with the remedy.
 func (r listedModel) state() string {
 	switch {
 	case r.Program != "":
@@ -210,7 +210,6 @@ type shownModel struct {
 	Here    []listedModel `json:"here"`
 }
 
-// shownFiles is a folder or a GGUF file.
 type shownFiles struct {
 	Name string `json:"name"`
 	Path string `json:"path"`

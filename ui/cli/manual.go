@@ -1,7 +1,7 @@
-// The manual page, and the tables of variables and exit codes: it, doctor's bundle and
-// docs/reference.md are made of them.
+// The manual page, and the tables of variables and exit codes for it, doctor's bundle and
+// docs/reference.md.
 //
-// What must stay true: a variable that the program reads has its line in variables.txt.
+// What must stay true: every variable that the program reads has its line in variables.txt.
 
 package cli
 
@@ -22,7 +22,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitCodes are listed in the manual and on docs/reference.md.
+// exitCodes are listed in the manual and in docs/reference.md.
 var exitCodes = []struct {
 	code  int
 	means string
@@ -35,8 +35,8 @@ var exitCodes = []struct {
 	{exitInterrupted, "interrupted (Ctrl-C)"},
 }
 
-// variable is one of the environment, or several with one meaning; a test holds that there is no
-// other.
+// variable is an environment variable, or several with one meaning; a test checks that the list is
+// complete.
 type variable struct {
 	names []string
 	does  string
@@ -53,7 +53,7 @@ func variables() (list []variable) {
 	return list
 }
 
-// manual is ossrun(1), made from the same commands and flags as --help.
+// manual is ossrun(1), generated from the same commands and flags as --help.
 func manual(app *cli.App) (string, error) {
 	page, err := app.ToManWithSection(1)
 	b := strings.Builder{}

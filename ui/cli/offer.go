@@ -1,10 +1,9 @@
-// The first run, in which no gpt-oss is in the cache: a person decides. What the models of a verb
-// have to say goes to stderr.
+// The first run without a gpt-oss in the cache: a person decides. Notices of the models go to
+// stderr.
 //
-// It says what this machine is, where a model would run on it, how fast, and what it
-// takes. What other programs on this machine have is offered before anything is fetched; the demo
-// is what Enter takes. What must stay true: it is one screen, of 40 columns and 12 rows too, and
-// words that need no knowledge of engines.
+// The screen describes this machine, where a model would run, how fast, and what it takes. Models
+// of other programs on this machine are offered before a download; Enter takes the demo. What must
+// stay true: it fits one screen, even of 40 columns and 12 rows, and needs no knowledge of engines.
 
 package cli
 
@@ -30,19 +29,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
-// modelOptions are the options with what they leave to the terminal.
+// modelOptions are the options with notices and progress on the terminal.
 func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
 	o.Notify, o.Progress = notify(t), showProgress(t)
 	o.AnyOrder = c.IsSet("deterministic") && !o.Settings.Deterministic
 	return *o
 }
 
-// notify tells the user what runtime/serve has to say.
+// notify reports notices of runtime/serve.
 func notify(t Terminal) func(string) {
 	return func(line string) { t.report("%s", line) }
 }
 
-// absentModel asks a person where ask is set; anybody else gets the demo and a line that says so.
+// absentModel asks a person if ask is set; otherwise it chooses the demo, with a notice.
 func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (checkpoint.Found,
 	error) {
 	return func(m *serve.Models) (checkpoint.Found, error) {
@@ -59,7 +58,7 @@ func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (chec
 	}
 }
 
-// offer says what this machine is and would do, asks a person, and downloads what is wanted.
+// offer describes this machine, asks the person, and downloads the chosen model.
 func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Found) (
 	checkpoint.Found, error) {
 	client := hub.FromEnvironment()
@@ -121,7 +120,7 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	}
 }
 
-// freeOnDisk is the bytes free where downloads go, -1 where nobody knows.
+// freeOnDisk is the free space for downloads, -1 if unknown.
 func freeOnDisk() int64 {
 	if root, err := store.Root(); err == nil {
 		if free, err := store.Free(root); err == nil {
@@ -131,7 +130,7 @@ func freeOnDisk() int64 {
 	return -1
 }
 
-// readAnswer reads the line of a person's answer and nothing behind it; at the end of input "".
+// readAnswer reads one line and nothing after it; "" at the end of input.
 func readAnswer(t Terminal) (string, error) {
 	var line []byte
 	for one := make([]byte, 1); ; {
@@ -146,7 +145,7 @@ func readAnswer(t Terminal) (string, error) {
 	}
 }
 
-// yes asks a person; standard is what Enter means.
+// askYes asks a person; standard is the meaning of Enter.
 func yes(t Terminal, question string, standard bool) (bool, error) {
 	fmt.Fprint(cleaned{t.Err}, question)
 	answer, err := readAnswer(t)
@@ -154,21 +153,21 @@ func yes(t Terminal, question string, standard bool) (bool, error) {
 	return answer == "y" || answer == "yes" || answer == "" && standard, err
 }
 
-// elsewhereUsable is what other programs have here that can be used.
+// foreignModels are the usable models of other programs.
 func elsewhereUsable() []checkpoint.Foreign {
 	return slices.DeleteFunc(checkpoint.ListForeign(),
 		func(e checkpoint.Foreign) bool { return e.Model == nil })
 }
 
-// instead offers, before a download, the same model that another program has here. It gives true
-// when that is taken, which only a person can.
+// offerForeign offers the same model of another program before a download. It returns true if the
+// person accepts.
 func instead(t Terminal, target models.Target) (bool, error) {
 	entry, ok := models.Lookup(target.Repo.ID())
 	if !ok || target.Revision != "" || entry.Special != "" {
 		return false, nil
 	}
 	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
-		return false, nil // it is here: asking for something newer
+		return false, nil // already cached: the pull asks for a newer one
 	}
 	for _, e := range elsewhereUsable() {
 		if !e.SameShape(entry) {
@@ -190,17 +189,17 @@ func instead(t Terminal, target models.Target) (bool, error) {
 	return false, nil
 }
 
-// firstRun is what is known before a model is here.
+// firstRun is what is known before the first model is downloaded.
 type firstRun struct {
 	cpu     string
 	cores   int
 	gpus    detect.Result
-	disk    int64 // bytes free where models go; negative: nobody knows
+	disk    int64 // free space for models; negative: unknown
 	model   models.Entry
 	preview serve.Preview
 }
 
-// narrow is a screen that has no place for details.
+// narrow is the width below which details are left out.
 const narrow = 60
 
 // text is the screen with the choices, up to the question.
@@ -230,7 +229,7 @@ func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 	writeWords(b, text, column, indent, width)
 }
 
-// machine says what was found, and what of it is free.
+// machine describes the hardware, and how much of it is free.
 func (f firstRun) machine(width int) string {
 	what := either(width >= narrow, f.cpu+", ", "") + count(f.cores, "core")
 	memory := fmt.Sprintf("%.1f GB of memory", gb(f.preview.Free))
@@ -245,7 +244,7 @@ func (f firstRun) machine(width int) string {
 	return what + ", " + f.cards() + "; " + memory + " are free"
 }
 
-// cards are the GPUs by name, and whether one is used.
+// cards are the names of the GPUs, and whether one is used.
 func (f firstRun) cards() string {
 	if len(f.gpus.GPUs) == 0 {
 		return "no GPU"
@@ -270,7 +269,7 @@ func (f firstRun) cards() string {
 	return all
 }
 
-// promise says where the model would run, how fast at most, and what it would take.
+// promise is where the model would run, its speed limit, and its needs.
 func (f firstRun) promise(width int) string {
 	p := f.preview
 	if p.None != nil {
@@ -291,7 +290,6 @@ func (f firstRun) promise(width int) string {
 	return where + needs
 }
 
-// speed is tokens a second in words.
 func speed(rate float64) string {
 	if rate < 0.95 {
 		return fmt.Sprintf("%.1f tokens a second", rate)
@@ -299,7 +297,7 @@ func speed(rate float64) string {
 	return count(int(rate+0.5), "token") + " a second"
 }
 
-// ofDownload is the choice to fetch the model.
+// downloadChoice is the choice to download the model.
 func (f firstRun) ofDownload() string {
 	e := f.model
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
@@ -310,7 +308,7 @@ func (f firstRun) ofDownload() string {
 	return text
 }
 
-// tooLarge is a warning where so many bytes are not free.
+// tooLarge is a warning if so many bytes are not free.
 func (f firstRun) tooLarge(bytes int64) string {
 	if f.preview.Free >= bytes {
 		return ""
@@ -318,7 +316,7 @@ func (f firstRun) tooLarge(bytes int64) string {
 	return fmt.Sprintf(" (it will not fit: %.1f GB of memory are free)", gb(f.preview.Free))
 }
 
-// whichOf asks for one of n choices, of which Enter takes the last.
+// whichOf asks for one of n choices; Enter takes the last.
 func whichOf(n int) string { return fmt.Sprintf("Choose %s [%d]: ", inRange(n), n) }
 
 func inRange(n int) string {
@@ -331,11 +329,11 @@ func inRange(n int) string {
 	return fmt.Sprintf("1 to %d", n)
 }
 
-// widthOf is how many columns a terminal has, as far as lines are easy to read.
+// widthOf is a terminal's width, limited to readable lines.
 func widthOf(out io.Writer) int {
 	width := 0
 	if f, ok := out.(interface{ Fd() uintptr }); ok {
-		width, _, _ = term.GetSize(f.Fd()) // 0 where it is none
+		width, _, _ = term.GetSize(f.Fd()) // 0 without a terminal
 	}
 	return min(cmp.Or(width, reportWidth), 100)
 }

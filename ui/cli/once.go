@@ -1,7 +1,7 @@
-// ossrun chat PROMPT: one answer on stdout, as it is written.
+// ossrun chat PROMPT: one answer on stdout, as it is generated.
 //
-// What must stay true: stdout has the answer and nothing else, in a pipe as the model wrote it;
-// what the answer waits for is said on a terminal's stderr only, in a line that goes.
+// What must stay true: stdout has only the answer, in a pipe as the model wrote it; the progress
+// line is shown only on a terminal's stderr, and vanishes.
 
 package cli
 
@@ -25,7 +25,6 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// onceResult is what --json prints.
 type onceResult struct {
 	Model     string             `json:"model"`
 	Answer    string             `json:"answer"`
@@ -41,7 +40,6 @@ type onceUsage struct {
 	Reasoning  int `json:"reasoning_tokens"`
 }
 
-// answerOnce asks prompt and writes the answer.
 func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error {
 	o.Request.Params.Logprobs = -1
 	asked, r := chat.Ask(c.Context, o, prompt)
@@ -123,23 +121,23 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 	return nil
 }
 
-// screenOf is the size of a terminal on which rows can be written again.
+// screenOf is the size of a terminal that can redraw rows.
 func screenOf(out io.Writer) (width, height int, ok bool) {
 	f, isFile := out.(*os.File)
 	if !isFile || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
 		return 0, 0, false
 	}
 	width, height, err := xterm.GetSize(f.Fd())
-	if err == nil { // a console of Windows is told to obey
+	if err == nil { // Windows consoles need this for escape sequences
 		_, err = termenv.EnableVirtualTerminalProcessing(termenv.NewOutput(f))
 	}
 	return width, height, err == nil && width > 0
 }
 
-// waitShown is how often what is waited for is shown anew, and the shortest wait that is.
+// waitShown is the interval of the progress line, and the shortest wait with one.
 const waitShown = 400 * time.Millisecond
 
-// startWaiting says on a terminal what an answer waits for, until end.
+// startWaiting shows on a terminal what an answer waits for, until end.
 func startWaiting(out io.Writer) (on func(what string), end func()) {
 	if _, _, ok := screenOf(out); !ok {
 		return func(string) {}, func() {}

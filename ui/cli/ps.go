@@ -46,7 +46,7 @@ func printServers(c *cli.Context, list []local.Server) error {
 	for _, s := range list {
 		for i, m := range s.Models {
 			if i > 0 && m.State == string(serve.Unloaded) {
-				continue // what it could load is in ossrun list
+				continue // ossrun list has the models it could load
 			}
 			state := either(s.State == local.Draining, string(s.State), m.State)
 			memory, kv := "-", "-"
@@ -122,7 +122,7 @@ func stopServer(ctx context.Context, s local.Server, now bool) error {
 	return nil
 }
 
-// chosenServers are those that a PID or a port means. A chat is left by its person.
+// chosenServers are the servers with a PID or port. Chats are not stopped by others.
 func chosenServers(list []local.Server, which string, all bool) ([]local.Server, error) {
 	var servers []local.Server
 	for _, s := range list {

@@ -1,5 +1,5 @@
-// ossrun pull: fetching a model into the Hugging Face cache, with one progress bar. The first-run
-// offer of chat comes through here too.
+// ossrun pull: downloads a model into the Hugging Face cache, with one progress bar. The first-run
+// offer of chat uses it too.
 
 package cli
 
@@ -86,8 +86,8 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
 		}
 	}
-	// Hardly anything of a pull stays in memory, so collecting often costs nothing and keeps the
-	// process small; what the start of the program left is given back first.
+	// A pull needs little memory, so frequent collections are cheap and keep the process small;
+	// memory from the program's start is released first.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	debug.FreeOSMemory()
 	show.start = time.Now()
@@ -114,7 +114,7 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 			fmt.Fprintf(show.terminal.Err, "ossrun: interrupted%s\n", cmp.Or(show.kept(),
 				" before anything was downloaded"))
 		}
-		// however the context ended, the exit code is that of an interruption
+		// an interruption's exit code, however the context ended
 		return context.Canceled
 	}
 	if e, ok := errors.AsType[*hub.UnreachableError](err); ok {
@@ -125,21 +125,21 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	return err
 }
 
-// pullScreen shows a pull: a bar for a person, JSON lines for a program, or only the end.
+// pullScreen shows a pull: a bar for a person, JSON lines for a program, or only the result.
 type pullScreen struct {
 	name      string
 	terminal  Terminal
 	bar, json bool
-	path      string // what was pulled
+	path      string // of the pulled model
 
 	start   time.Time
 	last    time.Time
-	retried time.Time // when a retry was last told of
+	retried time.Time // when a retry was last reported
 	got     hub.Progress
 	drawing
 }
 
-// kept is what of a pull that ended early is on the disk; "" for nothing that this one knows of.
+// stored describes what an interrupted pull has on the disk; "" if nothing is known.
 func (s *pullScreen) kept() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ type pullEvent struct {
 	Event       string  `json:"event"` // progress, note, done
 	Model       string  `json:"model"`
 	Bytes       int64   `json:"bytes,omitempty"`   // of all files
-	Done        int64   `json:"done,omitempty"`    // of those, on the disk
-	Fetched     int64   `json:"fetched,omitempty"` // of those, received by this pull
+	Done        int64   `json:"done,omitempty"`    // on the disk
+	Fetched     int64   `json:"fetched,omitempty"` // received by this pull
 	Rate        float64 `json:"bytes_per_second,omitempty"`
 	SecondsLeft float64 `json:"seconds_left,omitempty"`
 	Files       int     `json:"files,omitempty"`
@@ -164,7 +164,7 @@ type pullEvent struct {
 	Path        string  `json:"path,omitempty"`
 	Seconds     float64 `json:"seconds,omitempty"`
 
-	Weights checkpoint.Vouched `json:"weights,omitempty"` // as list has it
+	Weights checkpoint.Vouched `json:"weights,omitempty"` // as in list
 }
 
 func (s *pullScreen) emit(e pullEvent) error {
@@ -182,7 +182,7 @@ func (s *pullScreen) progress(p hub.Progress) {
 			s.last = time.Now()
 			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done,
 				Fetched: p.Fetched, Rate: p.Rate,
-				// a reader that went away is told of at the end
+				// a write error is reported at the end
 				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
 		}
 	case s.bar:
@@ -198,7 +198,7 @@ func howMuch(p hub.Progress) string {
 	return fmt.Sprintf("%.2f of %.2f GB", gb(p.Done), gb(p.Bytes))
 }
 
-// pace is the rate and the time left, or what is being done instead.
+// pace is the rate and the time left, or another activity.
 func pace(p hub.Progress) string {
 	switch {
 	case p.Done >= p.Bytes:
@@ -220,7 +220,7 @@ func (s *pullScreen) note(text string) {
 	s.terminal.report("%s", text)
 }
 
-// retrying tells of a client's tries that failed.
+// retrying returns the client's callback for failed attempts.
 func (s *pullScreen) retrying(client *hub.Client) func(error, int, time.Duration) {
 	return func(err error, tries int, wait time.Duration) {
 		s.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
@@ -228,7 +228,7 @@ func (s *pullScreen) retrying(client *hub.Client) func(error, int, time.Duration
 	}
 }
 
-// retry tells of a try that failed: one line where all connections fail at once.
+// retry reports a failed attempt, once if all connections fail together.
 func (s *pullScreen) retry(text string) {
 	s.mu.Lock()
 	again := time.Since(s.retried) < 200*time.Millisecond
@@ -243,7 +243,7 @@ func (s *pullScreen) retry(text string) {
 
 func (s *pullScreen) done(r hub.Result) error {
 	s.path = r.Path
-	found, _ := checkpoint.Resolve(r.Path) // what was deleted meanwhile is not verified
+	found, _ := checkpoint.Resolve(r.Path) // deleted meanwhile: not verified
 	vouched := found.Vouched()
 	seconds := either(s.start.IsZero(), 0, time.Since(s.start).Seconds())
 	if s.json {

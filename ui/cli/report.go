@@ -1,5 +1,5 @@
-// What is said to people: rows in columns, lines broken between words, numbers with their units.
-// In a pipe or a file a fact of a report is one line, however long.
+// Output for people: rows in columns, wrapped lines, numbers with units. In a pipe or a file each
+// fact of a report is one line, however long.
 
 package cli
 
@@ -18,25 +18,25 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// columns writes what has tabs between as columns, when it is flushed.
+// columns aligns tab-separated text into columns on Flush.
 func columns(w io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(cleaned{w}, 0, 4, 2, ' ', 0)
 }
 
-// report is rows of a label and a fact, with a tab between.
+// report is rows of a label and a fact, separated by a tab.
 type report struct {
 	io.Writer
-	label string // of the row above
+	label string // of the previous row
 }
 
-// row writes a fact; a label that stands above already is not repeated.
+// row writes a fact; a repeated label is left out.
 func (r *report) row(label, format string, args ...any) {
 	shown := either(r.label == label, "", label)
 	r.label = label
 	fmt.Fprintf(r, "%s\t%s\n", shown, fmt.Sprintf(format, args...))
 }
 
-// writeJSON writes a report as one JSON object that a person can read too.
+// writeJSON writes a report as one indented JSON object.
 func writeJSON(w io.Writer, report any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -45,12 +45,12 @@ func writeJSON(w io.Writer, report any) error {
 
 func writeJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
-// count is a number of things, in words: "1 core", "2 cores".
+// count formats a count: "1 core", "2 cores".
 func count(n int, what string) string {
 	return fmt.Sprintf("%d %s%s", n, what, either(n == 1, "", "s"))
 }
 
-// either is yes or no: the words of a line by what is so.
+// either returns yes if cond is true, else no.
 func either[T any](so bool, yes, no T) T {
 	if so {
 		return yes
@@ -58,7 +58,7 @@ func either[T any](so bool, yes, no T) T {
 	return no
 }
 
-// each is what to makes of each of a list.
+// each maps a list through a function.
 func each[T, U any](list []T, to func(T) U) []U {
 	made := make([]U, len(list))
 	for i, one := range list {
@@ -77,7 +77,7 @@ func digits(n int) string {
 
 func gb(n int64) float64 { return float64(n) / 1e9 }
 
-// gigabytes is a number of bytes, as much of it as a plan needs; size is one digit more.
+// gigabytes formats a number of bytes; size has one more digit.
 func gigabytes(n int64) string { return inUnits(n, 0) }
 func size(n int64) string      { return inUnits(n, 1) }
 
@@ -102,11 +102,11 @@ func brief(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// reportWidth is that of the narrowest usual terminal, in columns.
+// reportWidth is the width of the narrowest usual terminal.
 const reportWidth = 80
 
-// folded breaks each line of a text before it is wider than width. The rest of a line stands under
-// its second column, or under its words where it has no first column.
+// folded wraps each line of text at width. Continuation lines are indented to the second column, or
+// to the text if there is none.
 func folded(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -126,8 +126,8 @@ func folded(text string, width int) string {
 	return b.String()
 }
 
-// writeWords ends a line with the words of text: from column on, and from indent on in each further
-// line, of which none is wider than width.
+// writeWords writes the words of text from column on, and in further lines from indent on, all
+// within width.
 func writeWords(b *strings.Builder, text string, column, indent, width int) {
 	for i, word := range strings.Fields(text) {
 		n := utf8.RuneCountInString(word)
@@ -146,14 +146,14 @@ func writeWords(b *strings.Builder, text string, column, indent, width int) {
 	b.WriteByte('\n')
 }
 
-// drawing is a bar that appears with the first draw. mu is held, but by clear.
+// drawing is a progress bar, created by the first draw. Callers hold mu, except for clear.
 type drawing struct {
 	mu    sync.Mutex
 	shown *progressbar.ProgressBar
 }
 
-// draw shows the bar at done of total, with text behind it. Rate and time left are in the text: the
-// library would count what was done before the start as if it had been done since.
+// draw shows the bar at done of total, followed by text. The text has rate and remaining time,
+// since the library would count earlier work too.
 func (d *drawing) draw(w io.Writer, text string, done, total int64) {
 	if d.shown == nil {
 		d.shown = progressbar.NewOptions64(total,
@@ -166,10 +166,10 @@ func (d *drawing) draw(w io.Writer, text string, done, total int64) {
 			progressbar.OptionSetTheme(progressbar.ThemeASCII))
 	}
 	d.shown.Describe(text)
-	_ = d.shown.Set64(min(done, total)) // work goes on even if the bar cannot be drawn
+	_ = d.shown.Set64(min(done, total)) // a bar that cannot be drawn must not stop the work
 }
 
-// erase clears the bar's line; the next draw shows the bar again.
+// erase clears the bar's line until the next draw.
 func (d *drawing) erase() {
 	if d.shown != nil {
 		_ = d.shown.Clear()
@@ -183,7 +183,7 @@ func (d *drawing) clear() {
 	d.shown = nil
 }
 
-// barAfter is how long work has to take before a bar is worth drawing.
+// barAfter is the shortest work with a bar.
 const barAfter = time.Second
 
 func showProgress(t Terminal) func(what string) (show func(done, total int64), done func()) {
@@ -197,7 +197,7 @@ type countBar struct {
 	drawing
 	c     *cli.Context
 	what  string
-	note  string // stands behind the count
+	note  string // follows the count
 	off   bool
 	since time.Time
 	last  time.Time
@@ -226,7 +226,7 @@ type workScreen struct {
 	what     string
 	start    time.Time
 	told     bool
-	before   int64 // done when it was first told: an earlier run's
+	before   int64 // done at the first report: an earlier run's
 }
 
 func (s *workScreen) progress(done, total int64) {
@@ -241,7 +241,7 @@ func (s *workScreen) progress(done, total int64) {
 	s.draw(s.terminal.Err, s.line(done, total), done, total)
 }
 
-// line says how far the work is, its rate, and how long it would go on at that.
+// line describes the work so far, its rate, and the remaining time.
 func (s *workScreen) line(done, total int64) string {
 	seconds := max(time.Since(s.start).Seconds(), 1e-3)
 	made := done - s.before

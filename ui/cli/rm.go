@@ -1,4 +1,4 @@
-// ossrun rm: a model leaves Hugging Face's cache, or what was made of a GGUF file leaves ossrun's.
+// ossrun rm: deletes a model from the cache, or a GGUF file's ordered copy.
 
 package cli
 
@@ -53,7 +53,7 @@ func rmCommand(t Terminal) *cli.Command {
 				if !unknown || related.Is == "" || !ok {
 					return &exitError{exitModel, err.Error()}
 				}
-				// what cannot be run can still be deleted
+				// a model that cannot run can still be deleted
 				target = models.Target{Repo: repo, Name: repo.ID()}
 			}
 			root, err := store.Root()
@@ -75,7 +75,7 @@ func rmCommand(t Terminal) *cli.Command {
 			if err := removal.Run(); err != nil {
 				return fail(exitFailure, "deleting %s: %s", target.Name, err)
 			}
-			q8.Forget(serve.DenseFolder()) // its weights in 8 bits
+			q8.Forget(serve.DenseFolder()) // its 8-bit copy
 			checkpoint.ForgetOrdered(checkpoint.MostOrdered)
 			_, err = fmt.Fprintf(cleaned{t.Out}, "deleted %s\n", what)
 			return err
@@ -83,7 +83,7 @@ func rmCommand(t Terminal) *cli.Command {
 	}
 }
 
-// agreedTo asks before rm deletes, unless --yes was given.
+// confirmRemoval asks before rm deletes, unless --yes was given.
 func agreedTo(t Terminal, given bool, what, where string) error {
 	if given {
 		return nil
@@ -99,7 +99,7 @@ func agreedTo(t Terminal, given bool, what, where string) error {
 	return err
 }
 
-// removeOrdered deletes what a GGUF file has in the cache; the file is its owner's.
+// removeOrdered deletes the ordered copy of a GGUF file; the file itself stays.
 func removeOrdered(t Terminal, name string, found checkpoint.Found, given bool) error {
 	what := fmt.Sprintf("the ordered weights of %s (%s)", name, size(found.Bytes))
 	path := found.Ordered()

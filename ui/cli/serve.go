@@ -2,10 +2,9 @@
 //
 //	loading -> ready -> draining -> gone
 //
-// The port is taken before the weights are loaded, so that a port in use is said at once, and
-// answers from then on: /health says 503 until the model is there, and requests wait for it.
-// SIGINT, SIGTERM or ossrun stop let the running requests end for up to 30 s, while new ones get
-// 503; a second signal ends at once.
+// The port is opened before the weights are loaded, so that a port in use is reported at once.
+// Until the model is loaded, /health returns 503 and requests wait. SIGINT, SIGTERM or ossrun stop
+// give running requests up to 30 s, while new ones get 503; a second signal ends them at once.
 
 package cli
 
@@ -36,7 +35,7 @@ import (
 
 const (
 	drainTime = 30 * time.Second
-	// lastWords is how long answers that were cut may take to say so.
+	// closeTime is how long interrupted answers may take to send their error.
 	lastWords = 5 * time.Second
 )
 
@@ -63,7 +62,7 @@ func serveCommand(t Terminal) *cli.Command {
 	}
 }
 
-// serveVerb is what the flags of ossrun serve say.
+// serveVerb has the flags of ossrun serve.
 type serveVerb struct {
 	c     *cli.Context
 	t     Terminal
@@ -77,8 +76,8 @@ type serveVerb struct {
 	speculative   string // --speculative-config
 	prefixCaching bool   // --enable-prefix-caching
 	vllm          vllmSettings
-	notes         []string     // on what was asked for and is done otherwise
-	read          atomic.Value // how much of a model that loads, as text
+	notes         []string     // on settings that are not met exactly
+	read          atomic.Value // progress of loading, as text
 }
 
 func (v *serveVerb) run() (err error) {
@@ -152,7 +151,7 @@ func (v *serveVerb) run() (err error) {
 	return errors.Join(err, given.Close())
 }
 
-// openTools opens what requests may name: by default what is here, nothing for other machines.
+// openTools opens the tools for requests: by default the available ones, none for other machines.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
 	o, report := v.chosen, v.options.Notify
 	o.Context = func() int { return m.First().ContextLength() }
@@ -161,13 +160,13 @@ func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.To
 			o.Names = nil
 		}
 		if len(o.Servers) == 0 && !v.c.IsSet("mcp-config") {
-			report = func(string) {} // nobody has asked for what is missing
+			report = func(string) {} // the defaults need no notice of missing tools
 		}
 	}
 	return openTools(v.c.Context, o, report)
 }
 
-// modelArgument takes the model as vLLM does: ossrun serve MODEL.
+// modelArgument accepts the model as in vLLM: ossrun serve MODEL.
 func modelArgument(c *cli.Context) error {
 	switch {
 	case c.NArg() == 0:
@@ -191,7 +190,7 @@ type server struct {
 	listener net.Listener
 	secure   bool         // TLS
 	state    atomic.Value // local.State
-	stop     chan bool    // ossrun stop; true: at once
+	stop     chan bool    // from ossrun stop; true: at once
 	tools    *tools.Tools
 }
 
@@ -209,7 +208,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		Version: build().Version, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
 		Tools: given.Of, Offers: given.Offers, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
-		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
+		ReadHeaderTimeout: 30 * time.Second, // runtime/openai bounds body and answer
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	if !v.asksForKey() && !v.anyUser {
@@ -229,7 +228,7 @@ func (s *server) ready() error {
 	return s.Models.Ready()
 }
 
-// besideReading shows how far a model is read to those who ask whether the server is ready too.
+// withReadiness also shows the load's progress in the readiness status.
 func (v *serveVerb) besideReading(shown func(string) (func(done, total int64), func())) func(
 	string) (func(done, total int64), func()) {
 	return func(what string) (func(done, total int64), func()) {
@@ -243,7 +242,7 @@ func (v *serveVerb) besideReading(shown func(string) (func(done, total int64), f
 
 func (s *server) url() string { return s.urls()[0] }
 
-// urls are those that reach the server, this machine's first.
+// urls are the server's addresses, this machine's first.
 func (s *server) urls() []string {
 	if s.uds != "" {
 		return []string{"unix:" + s.uds}
@@ -302,8 +301,8 @@ func (s *server) run(ctx context.Context) (err error) {
 	return err
 }
 
-// drain ends the server: new requests are refused, the running ones have drainTime, unless a second
-// signal comes or now is set.
+// drain ends the server: new requests are refused, and running ones have drainTime, or until a
+// second signal. With now set they end at once.
 func (s *server) drain(now bool) error {
 	s.state.Store(local.Draining)
 	limit, cancel := context.WithTimeout(context.Background(), drainTime)
@@ -333,7 +332,7 @@ func (s *server) drain(now bool) error {
 	last, end := context.WithTimeout(context.Background(), lastWords)
 	defer end()
 	if shut := s.http.Shutdown(last); shut != nil {
-		_ = s.http.Close() // connections that would not end; the process is about to
+		_ = s.http.Close() // connections that would not end
 	}
 	s.port.Await(last)
 	if err != nil {
@@ -344,18 +343,18 @@ func (s *server) drain(now bool) error {
 			count(cut, "request"))
 	}
 	if second {
-		return context.Canceled // exit code 130 where a signal began it
+		return context.Canceled // exit code 130 after a signal
 	}
 	return nil
 }
 
-// shortKey is how many characters make a key that nobody finds by trying.
+// shortKey is the length of a key that cannot be guessed.
 const shortKey = 20
 
 func (s *server) announce() {
 	lines := s.Models.Lines()
 	if lines == nil {
-		return // unloaded again already
+		return // already unloaded
 	}
 	person := isTerminal(s.t.Err)
 	if person {
@@ -389,11 +388,11 @@ func (s *server) announce() {
 		s.showReady()
 		return
 	}
-	// scripts that start vLLM wait for these words
+	// scripts for vLLM wait for these words
 	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")
 }
 
-// beyond tells whether other machines reach the server.
+// isPublic reports whether other machines can reach the server.
 func (s *server) beyond() bool {
 	ip, tcp := s.listener.Addr().(*net.TCPAddr)
 	return tcp && !ip.IP.IsLoopback()

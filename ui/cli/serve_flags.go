@@ -1,4 +1,4 @@
-// The flags of ossrun serve, and what some of them mean together.
+// The flags of ossrun serve, and settings made of several flags.
 
 package cli
 
@@ -53,7 +53,7 @@ func (v *serveVerb) flags() []cli.Flag {
 		parsed("preset", "", "`P` is latency (8 sequences at once), balanced (128) or throughput "+
 			"(1024); the flags below win", "must be latency, balanced or throughput",
 			func(name string) bool {
-				o.Preset = strings.ToLower(name) // run looks again, with the engine in hand
+				o.Preset = strings.ToLower(name) // run checks again for the engine
 				return name == "" || slices.Contains(vllm.Presets(), o.Preset)
 			}),
 		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, "compute at most `N` requests at once "+
@@ -92,7 +92,7 @@ func (v *serveVerb) flags() []cli.Flag {
 		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
 
-// keepAlive reads Ollama's durations: 5m, seconds, 0 for at once, anything below 0 for ever.
+// keepAlive parses Ollama's durations: 5m, seconds, 0 for at once, below 0 for ever.
 func keepAlive(s string) (d time.Duration, ok bool) {
 	if s = strings.ToLower(s); s == "never" || s == "forever" || s == "" {
 		return -1, true
@@ -104,7 +104,7 @@ func keepAlive(s string) (d time.Duration, ok bool) {
 	return max(d, -1), err == nil
 }
 
-// prefixCachingFlags makes one setting of its two flags.
+// prefixCachingFlags combines the two flags of prefix caching.
 func (v *serveVerb) prefixCachingFlags() error {
 	off := &v.options.Settings.NoPrefixCaching
 	if *off && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {

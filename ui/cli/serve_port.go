@@ -1,8 +1,8 @@
-// Where ossrun serve listens, and who may use it: an address or a Unix socket, TLS, the key, the
-// names and the web pages that the port answers to.
+// The listener of ossrun serve and its access: an address or a Unix socket, TLS, the key, the
+// accepted host names and web origins.
 //
-// What must stay true: what is opened beyond this machine without a key is said; a key need not
-// stand in the command line, which every process of this machine can read.
+// What must stay true: a port open to other machines without a key is reported; a key need not be
+// on the command line, which every process of this machine can read.
 
 package cli
 
@@ -83,8 +83,8 @@ func anyUserFlag(any *bool) cli.Flag {
 		"and without a key, a loopback address and a Unix socket serve those of yours alone")
 }
 
-// ownUserOnly keeps other users' programs from a server without a key that only this machine
-// reaches. Where the system does not tell whose they are they are served, and doctor says so.
+// ownUserOnly refuses other users' programs on a local server without a key. If the system does not
+// report owners, they are served, and doctor says so.
 func ownUserOnly(s *http.Server, l net.Listener) {
 	if at, tcp := l.Addr().(*net.TCPAddr); !tcp || at.IP.IsLoopback() {
 		_ = process.NoteStrangers(s)
@@ -103,7 +103,7 @@ func (p *portFlags) log(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, o))
 }
 
-// key is what clients must send, "" if they need none.
+// key is the key that clients must send, or "".
 func (p *portFlags) key() (string, error) {
 	if p.apiKeyFile == "" {
 		return cmp.Or(p.apiKey, os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY")), nil
@@ -122,7 +122,7 @@ func (p *portFlags) key() (string, error) {
 	return key, nil
 }
 
-// asksForKey tells whether clients need a key.
+// asksForKey reports whether clients need a key.
 func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.Asks() }
 
 func (p *portFlags) allowedHosts() []string {
@@ -135,15 +135,15 @@ func (p *portFlags) allowedHosts() []string {
 	return names
 }
 
-// addresses are those that reach a listener: at every address, this machine's own, its loopback
-// first.
+// addresses are the addresses that reach a listener; for a wildcard, all of this machine's,
+// loopback first.
 func addresses(l net.Listener) []string {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok || !at.IP.IsUnspecified() {
 		return []string{l.Addr().String()}
 	}
 	list := []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))}
-	own, _ := net.InterfaceAddrs() // without them the loopback is told
+	own, _ := net.InterfaceAddrs() // on an error only the loopback
 	for _, a := range own {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
 			list = append(list, net.JoinHostPort(n.IP.String(), strconv.Itoa(at.Port)))
@@ -159,7 +159,7 @@ func (p *portFlags) listen() (net.Listener, error) {
 	return listen(p.host, p.port)
 }
 
-// tls is nil where the port speaks plain HTTP.
+// tls is nil for plain HTTP.
 func (p *portFlags) tls() (*tls.Config, error) {
 	if p.certFile == "" && p.keyFile == "" {
 		return nil, nil
@@ -183,7 +183,7 @@ func (p *portFlags) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// listenUnix makes the socket anew where an earlier server has left its own.
+// listenUnix creates the socket, replacing one that an earlier server left.
 func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -196,7 +196,7 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 			l, err = net.Listen("unix", path)
 		}
 	}
-	if err == nil { // whatever the umask: on some systems who may write may connect
+	if err == nil { // regardless of umask: on some systems write permission allows connecting
 		if err = os.Chmod(path, mode); err != nil {
 			err = errors.Join(err, l.Close())
 		}
@@ -228,7 +228,7 @@ func listen(host string, port int) (net.Listener, error) {
 	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
 }
 
-// rootCause strips the wrappers of net errors, which repeat the address.
+// rootCause unwraps net errors, whose wrappers repeat the address.
 func rootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -242,7 +242,7 @@ func rootCause(err error) error {
 	}
 }
 
-// openSocket makes it and returns what closes it. A server without one serves all the same.
+// openSocket creates the socket for other processes and returns its closer; it is optional.
 func (s *server) openSocket() (closeIt func()) {
 	s.sayOthers()
 	folder, err := local.Folder()
@@ -257,9 +257,9 @@ func (s *server) openSocket() (closeIt func()) {
 	return local.Background(l, s)
 }
 
-// sayOthers tells that the weights are in memory already.
+// reportOthers reports that another process has the weights in memory.
 func (s *server) sayOthers() {
-	list, _ := local.Running(s.c.Context) // none that can be asked
+	list, _ := local.Running(s.c.Context) // on an error none
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
@@ -271,11 +271,11 @@ func (s *server) sayOthers() {
 	}
 }
 
-// whoListens names the server of this user that has a port.
+// whoListens names this user's server on a port, if any.
 func whoListens(port int) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	list, _ := local.Running(ctx) // none that can be asked
+	list, _ := local.Running(ctx) // on an error none
 	for _, s := range list {
 		if strings.HasSuffix(s.URL, ":"+strconv.Itoa(port)) {
 			return fmt.Sprintf(" (ossrun stop %d does)", s.PID)
@@ -284,7 +284,7 @@ func whoListens(port int) string {
 	return ""
 }
 
-// Status is what ossrun ps shows.
+// Status is the answer to ossrun ps.
 func (s *server) Status() local.Status {
 	st := local.StatusOf(s.Models, build().Version)
 	st.URL, st.State = s.url(), s.state.Load().(local.State)
@@ -294,10 +294,10 @@ func (s *server) Status() local.Status {
 	return st
 }
 
-// Stop is ossrun stop.
+// Stop handles ossrun stop.
 func (s *server) Stop(now bool) {
 	select {
 	case s.stop <- now:
-	default: // it was said twice already
+	default: // two requests are enough
 	}
 }

@@ -1,5 +1,5 @@
-// What ossrun serve shows on a terminal: where it answers and what it has, in a block, then a short
-// line for each request. Pipes and files have whole sentences, the log and vLLM's words instead.
+// Output of ossrun serve on a terminal: a block with address and capabilities, then a short line
+// for each request. Pipes and files get full sentences, the log and vLLM's words instead.
 
 package cli
 
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// showBlock says where the server answers and what it has.
+// showBlock prints the server's address and capabilities.
 func (s *server) showBlock(lines []string) {
 	var b strings.Builder
 	m, w := s.Models.First(), columns(&b)
@@ -35,7 +35,7 @@ func (s *server) showBlock(lines []string) {
 	_, _ = io.WriteString(s.t.Err, folded(b.String(), widthOf(s.t.Err)))
 }
 
-// showReady ends the block with what to paste.
+// showReady ends the block with lines to paste.
 func (s *server) showReady() {
 	if base, err := reachable(s.url()); err == nil && s.uds == "" {
 		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
@@ -45,14 +45,14 @@ func (s *server) showReady() {
 	fmt.Fprintf(s.t.Err, "\nReady in %.1f s. Ctrl+C stops.\n\n", time.Since(s.began).Seconds())
 }
 
-// requestLines is the log on a terminal: requests in short, other records with what they name.
+// requestLines is the log on a terminal: short lines for requests, all attributes for others.
 type requestLines struct {
 	to io.Writer
 	slog.Level
 }
 
 func (h requestLines) Enabled(_ context.Context, l slog.Level) bool { return l >= h.Level }
-func (h requestLines) WithAttrs([]slog.Attr) slog.Handler           { return h } // there are none
+func (h requestLines) WithAttrs([]slog.Attr) slog.Handler           { return h } // none are used
 func (h requestLines) WithGroup(string) slog.Handler                { return h }
 
 func (h requestLines) Handle(_ context.Context, r slog.Record) error {
@@ -77,7 +77,7 @@ func (h requestLines) Handle(_ context.Context, r slog.Record) error {
 			line += "  " + key.String()
 		}
 	}
-	line = strings.NewReplacer("\n", " ", "\r", " ").Replace(line) // of a path, or what it asks
+	line = strings.NewReplacer("\n", " ", "\r", " ").Replace(line) // from paths or prompts
 	_, err := fmt.Fprintf(cleaned{h.to}, "%s  %s\n", r.Time.Format(time.TimeOnly), line)
 	return err
 }

@@ -1,8 +1,8 @@
-// ossrun service: a server that starts when the user logs in and again when it fails: a systemd
-// unit of the user, a launchd agent, or a task of Windows.
+// ossrun service: a server that starts at login and restarts on failure: a systemd user unit, a
+// launchd agent, or a Windows task.
 //
-// What must stay true: nothing needs an administrator; what install writes is what print shows;
-// remove leaves nothing behind but the server's own files.
+// What must stay true: nothing needs an administrator; install writes exactly what print shows;
+// remove leaves only the server's own files.
 
 package cli
 
@@ -28,10 +28,10 @@ const (
 )
 
 type service struct {
-	file    string     // where the definition stands
+	file    string     // of the definition
 	text    string     // the definition
-	install [][]string // commands behind the writing
-	remove  [][]string // and before the removal
+	install [][]string // commands after writing it
+	remove  [][]string // and before deleting it
 	status  []string
 }
 
@@ -103,8 +103,8 @@ func serviceFor(system string, words []string) (service, error) {
 	return service{}, fail(exitFailure, "service knows Linux, macOS and Windows, not %s", system)
 }
 
-// systemdUnit restarts a server that fails, and gives running answers the time that serve takes to
-// end them. Exit codes of wrong usage and missing models would only fail again.
+// systemdUnit restarts a failed server, and allows running answers as much time as serve does.
+// Wrong usage and missing models would only fail again.
 func systemdUnit(words []string) string {
 	special := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%")
 	quoted := each(words, func(w string) string { return `"` + special.Replace(w) + `"` })
@@ -160,7 +160,7 @@ func windowsTask(words []string) string {
 `
 }
 
-// windowsWord quotes as Windows reads it: a backslash counts only in front of a quote.
+// windowsWord quotes for Windows, where a backslash is special only before a quote.
 func windowsWord(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t\"") {
 		return w

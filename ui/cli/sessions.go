@@ -1,4 +1,4 @@
-// ossrun sessions: the conversations that the chat has kept, listed, shown, exported and deleted.
+// ossrun sessions: lists, shows, exports and deletes saved conversations.
 
 package cli
 
@@ -69,13 +69,13 @@ func sessionsCommand(t Terminal) *cli.Command {
 	}
 }
 
-// withSessions opens the file of conversations, if there is one.
+// withSessions opens the store of conversations, if it exists.
 func withSessions(c *cli.Context, work func(chat.Places) error) error {
 	file := stateFile("kept.db")
 	o := session.StoreOptions{TTL: session.RememberedFor, File: file,
 		Notify: func(line string) { fmt.Fprintf(c.App.ErrWriter, "ossrun: %s\n", line) }}
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		o.File = "" // none is made to look into it
+		o.File = "" // reading creates no file
 	}
 	store, err := session.OpenStore(o)
 	if err != nil {
@@ -106,7 +106,7 @@ func listSessions(c *cli.Context) error {
 	})
 }
 
-// oneSession finds the conversation that the first of n arguments names.
+// oneSession finds the conversation named by the first of n arguments.
 func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) error) error {
 	if c.NArg() != n {
 		return fail(exitUsage, "%s needs %s. Run ossrun sessions list to see the IDs",
@@ -165,7 +165,6 @@ func exportSession(t Terminal, s chat.Saved, path string) error {
 
 var daysAgo = regexp.MustCompile(`^(\d{1,5})d$`)
 
-// beforeTime reads --before.
 func beforeTime(text string) (time.Time, error) {
 	if m := daysAgo.FindStringSubmatch(text); m != nil {
 		days, _ := strconv.Atoi(m[1])
@@ -251,8 +250,7 @@ func sessionsToRemove(c *cli.Context, p chat.Places, before string) (chosen []ch
 	return chosen, nil
 }
 
-// damagedCopies deletes the files that were put aside as damaged, or names them: what was deleted
-// may be in them.
+// damagedCopies deletes or names copies of a damaged store: deleted conversations may be in them.
 func damagedCopies(t Terminal, remove bool) (err error) {
 	files, _ := filepath.Glob(stateFile("kept.db.damaged-*"))
 	for _, f := range files {

@@ -1,8 +1,7 @@
-// The flags that several verbs share: each is bound to the one field that it sets, with its bounds,
-// its group and its usage.
+// Flags shared by several verbs: each is bound to one field, with its bounds, group and usage.
 //
-// Values come from the command line, the config file (config.go), a preset, and what suits the
-// device (runtime/serve). In that order the first that says something wins.
+// A value comes from the command line, the config file (config.go), a preset, or the device's
+// defaults (runtime/serve), in this order.
 
 package cli
 
@@ -37,7 +36,7 @@ func printConfigFlag() []cli.Flag {
 		"from, as a config file, and exit"))
 }
 
-// deviceFlags say what computes: common to chat, serve, bench and doctor.
+// deviceFlags choose the device: for chat, serve, bench and doctor.
 func deviceFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupModel,
@@ -47,7 +46,7 @@ func deviceFlags(o *serve.Options) []cli.Flag {
 			"driver that crashes or hangs ends the running requests only"))
 }
 
-// engineFlags say which model runs where: common to chat, serve and bench.
+// engineFlags choose model and device: for chat, serve and bench.
 func engineFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupModel,
@@ -69,7 +68,7 @@ func engineFlags(o *serve.Options) []cli.Flag {
 		configFlag())
 }
 
-// loraFlag adds adapters to the model: common to chat and serve.
+// loraFlag adds adapters to the model: for chat and serve.
 func loraFlag(o *serve.Options) cli.Flag {
 	return several("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name to the "+
 		"model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be given "+
@@ -86,7 +85,7 @@ func loraFlag(o *serve.Options) cli.Flag {
 		})
 }
 
-// memoryFlags say how numbers are kept and how much memory they take: common to chat and serve.
+// memoryFlags are number formats and memory limits: for chat and serve.
 func memoryFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupMemory,
@@ -120,11 +119,11 @@ func cacheFlag(s *engine.Settings) cli.Flag {
 		})
 }
 
-// kvCacheDtypes are vLLM's names for what the engine's field holds.
+// kvCacheDtypes maps vLLM's names to the engine's.
 var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "bf16", "f32": "f32",
 	"float32": "f32", "float": "f32", "fp8": engine.KVFP8, "fp8_e4m3": engine.KVFP8}
 
-// computeFlag chooses what the engine computes with. Auto leaves it to the device.
+// computeFlag chooses the compute mode. Auto is the device's default.
 func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
 	return parsed("compute", standard, usage, "must be auto, exact, bf16, mx, int8 or int8-fast",
 		func(v string) bool {
@@ -135,14 +134,14 @@ func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
 		})
 }
 
-// denseFlag chooses the type of the dense weights. Auto leaves it to the model and the device.
+// denseFlag chooses the dense type. Auto depends on model and device.
 func denseFlag(s *engine.Settings, usage string) cli.Flag {
 	return choice("dense", "auto", usage, func(word string) {
 		s.Dense = strings.TrimPrefix(word, "auto")
 	}, "auto", engine.DenseBF16, engine.DenseQ8)
 }
 
-// samplingFlags say what every turn of a chat asks for. A seed that is not given is drawn anew.
+// samplingFlags are settings of every turn of a chat. Without a seed each turn draws one.
 func samplingFlags(a *session.Request) []cli.Flag {
 	*a = session.Request{Effort: "medium", Params: sample.Defaults()}
 	return flagTable(groupSampling,
@@ -173,8 +172,8 @@ func seedFlag(to *uint64, usage string) cli.Flag {
 	return &cli.Uint64Flag{Name: "seed", Usage: usage, Action: take}
 }
 
-// maxReasoningFlag bounds a chat's reasoning, or that of requests that do not bound it themselves.
-// In session.Request's words 0 is no bound, and below it no reasoning.
+// maxReasoningFlag bounds the reasoning of a chat, or of requests without a bound of their own. In
+// session.Request, 0 means no bound and -1 no reasoning.
 func maxReasoningFlag(to *int) cli.Flag {
 	return &cli.IntFlag{Name: "max-reasoning-tokens", Value: -1, Usage: "let the model reason " +
 		"for at most `N` tokens, then it must answer; 0 is no reasoning, -1 no bound",
@@ -186,7 +185,7 @@ func maxReasoningFlag(to *int) cli.Flag {
 		}}
 }
 
-// toolFlags bind tools.Options. standard is what --tools says where it is not given.
+// toolFlags bind tools.Options. standard is the default of --tools.
 func toolFlags(o *tools.Options, standard string) []cli.Flag {
 	*o = tools.Options{Names: listOf(standard)}
 	about := either(standard == "", "(default: none)", "(default: auto on 127.0.0.1, else none)")
@@ -223,7 +222,7 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 		backendFlags(o))
 }
 
-// backendFlags say what the built-in tools run on.
+// backendFlags choose what the built-in tools run on.
 func backendFlags(o *tools.Options) []cli.Flag {
 	return flagTable(groupTools,
 		parsed("python-tool", "", "run the model's python in `SANDBOX`: bwrap, podman, docker, or "+
@@ -252,7 +251,7 @@ func backendFlags(o *tools.Options) []cli.Flag {
 			}))
 }
 
-// openTools finds what the tools need and tells what is missing.
+// openTools opens the tools and reports missing ones.
 func openTools(ctx context.Context, o tools.Options, report func(string)) (*tools.Tools, error) {
 	t, err := tools.Open(ctx, o)
 	if err != nil {
@@ -278,7 +277,7 @@ func toolLine(e session.ToolEnd, so session.Result) string {
 	return fmt.Sprintf("[%s, %.1f s]", line, e.Took.Seconds())
 }
 
-// printSources says on stderr what the marks of an answer stand for.
+// printSources lists an answer's sources on stderr.
 func printSources(t Terminal, res session.Result) {
 	answer, told := []rune(res.Answer), map[string]bool{}
 	for _, x := range res.Citations {

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-// Where a console has no such driver, nothing needs to be held; see typing_unix.go.
+// Other consoles need no such change; see typing_unix.go.
 
 package cli
 

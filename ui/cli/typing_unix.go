@@ -1,10 +1,10 @@
 //go:build linux || darwin
 
-// Keys typed while a model loads belong to the chat that comes.
+// Keys typed while a model loads are for the chat that follows.
 //
-// Until the chat takes the terminal, the terminal's driver would echo them and turn Enter into a
-// line feed, which the chat reads as Ctrl+J. So echo and that translation are switched off from the
-// moment loading begins. Ctrl-C still interrupts.
+// Until the chat takes over, the terminal driver would echo them and turn Enter into a line feed,
+// which the chat reads as Ctrl+J. So echo and that translation are turned off when loading begins.
+// Ctrl-C still interrupts.
 
 package cli
 
@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdTyping returns a function that puts the terminal back as it was.
+// holdTyping returns a function that restores the terminal.
 func holdTyping(in io.Reader) (restore func()) {
 	f, ok := in.(*os.File)
 	if !ok {
 		return func() {}
 	}
 	before, err := term.GetState(f.Fd())
-	if err != nil { // it is no terminal
+	if err != nil { // not a terminal
 		return func() {}
 	}
 	held := *before
 	held.Iflag &^= unix.ICRNL
 	held.Lflag &^= unix.ECHO
-	_ = term.SetState(f.Fd(), &held) // where it cannot, keys are shown
+	_ = term.SetState(f.Fd(), &held) // on failure keys are echoed
 	return func() { _ = term.Restore(f.Fd(), before) }
 }

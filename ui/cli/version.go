@@ -15,13 +15,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// Version is set by the release build; a plain go build takes what the module records.
+// Version is set by the release build; other builds use the module's version.
 var Version = ""
 
-// kernelHashes say which kernels a build has: two builds that compute the same way have the same.
+// kernelHashes identify a build's kernels: builds that compute the same way have equal hashes.
 type kernelHashes struct {
 	CPU string `json:"cpu"` // of the CPU engine's sources
-	GPU string `json:"gpu"` // of the manifest of the compiled GPU kernels; "" without
+	GPU string `json:"gpu"` // of the manifest of the compiled GPU kernels; "" if none
 }
 
 type buildInfo struct {
@@ -33,7 +33,7 @@ type buildInfo struct {
 
 	Kernels kernelHashes `json:"kernels"`
 	Static  bool         `json:"static"` // no dynamic loader: GPU drivers only through a worker
-	Worker  bool         `json:"worker"` // a GPU worker is inside
+	Worker  bool         `json:"worker"` // a GPU worker is embedded
 
 	Verified string `json:"verified,omitempty"` // with --verify: the executable's SHA-256
 }
@@ -54,7 +54,7 @@ func build() buildInfo {
 	return b
 }
 
-// wholeBuild says which kernels there are, too, which takes a moment.
+// fullBuild adds the kernel hashes, which takes a moment.
 func wholeBuild() (b buildInfo, err error) {
 	b = build()
 	if b.Kernels.CPU, err = serve.CPUKernelHash(); err != nil {

@@ -1,7 +1,7 @@
 // ossrun version --verify: this executable against the signed checksums of its release.
 //
 // What must stay true: a build without a key, or a release without a signature, is never verified;
-// what comes from elsewhere is read within bounds of size and time.
+// downloads are bounded in size and time.
 
 package cli
 
@@ -23,19 +23,19 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// releases is where the project publishes them.
+// releases is the address of published releases.
 const releases = "https://github.com/ossrun/ossrun/releases/download"
 
 const mostChecksums = 1 << 20 // bytes
 
-// Tests have a key of their own, and less patience.
+// Tests replace these.
 var (
 	releaseKey  = checksums.Key
 	releaseWait = 30 * time.Second
 )
 
-// verify finds the SHA-256 of this executable in the signed checksums of its release, which are at
-// an address or in a folder.
+// verify returns this executable's SHA-256 if the signed checksums of its release, at an address or
+// in a folder, have the same.
 func (b buildInfo) verify(ctx context.Context, from string) (sum string, err error) {
 	release := strings.TrimSuffix(cmp.Or(from, releases+"/v"+b.Version), "/")
 	if !checksums.HasKey(releaseKey) {
@@ -70,7 +70,6 @@ func (b buildInfo) verify(ctx context.Context, from string) (sum string, err err
 	return sum, nil
 }
 
-// fetch reads a file of a release.
 func fetch(ctx context.Context, release, name string) ([]byte, error) {
 	if !strings.Contains(release, "://") {
 		text, err := mapping.ReadText(filepath.Join(release, name), mostChecksums)
@@ -104,7 +103,7 @@ func fetch(ctx context.Context, release, name string) ([]byte, error) {
 	return text, nil
 }
 
-// ownSum is the SHA-256 of the file that this process runs.
+// executableSum is the SHA-256 of the running executable.
 func ownSum() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -1,5 +1,5 @@
-// `ossrun serve --engine vllm`: a plan for vLLM by the recipes for this hardware, printed or run
-// behind this program's port.
+// `ossrun serve --engine vllm`: a plan for vLLM by the recipes for this hardware, printed, or run
+// as this port's upstream.
 
 package cli
 
@@ -31,7 +31,7 @@ type vllmSettings struct {
 	dryRun  bool
 	print   string
 
-	upstream      string // addresses with commas between
+	upstream      string // addresses separated by commas
 	upstreamModel string
 }
 
@@ -70,7 +70,7 @@ func (s *vllmSettings) unused(c *cli.Context) error {
 	return nil
 }
 
-// native checks what only this program's own engine looks at.
+// native checks the settings that only this program's engine uses.
 func (v *serveVerb) native() (err error) {
 	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
 		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
@@ -90,8 +90,8 @@ func (v *serveVerb) native() (err error) {
 	return v.prefixCachingFlags()
 }
 
-// upstreams is the model behind --engine vllm: of servers that run already, or of vLLM by the
-// recipes for this hardware. shown tells that the plan was only to be printed, and was.
+// upstreams returns the servers for --engine vllm: running ones, or vLLM by the recipes for this
+// hardware. shown reports that the plan was only printed.
 func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
@@ -144,7 +144,7 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
 	manifest := s.print == "k8s" || s.print == "compose"
-	r.Behind = manifest || !show // this program's port is in front
+	r.Behind = manifest || !show // vLLM runs as an upstream of this port
 	if manifest {
 		r.Host, r.Port = "", vllm.SecondPort(v.port)
 	}
@@ -166,7 +166,7 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 		return nil, true, s.show(v.t, p, r.Model, v.port)
 	}
 	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
-	// others on this machine can reach its port too
+	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
 	e.Servers.Key = p.Key
 	e.Start = func(ctx context.Context, ended func(error)) (func() error, error) {
@@ -183,7 +183,7 @@ func freePort() (host string, port int, err error) {
 	return "127.0.0.1", l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// startVLLM starts vLLM. ended is told when it ends before stop is called.
+// startVLLM starts vLLM. ended is called if it exits before stop is called.
 func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	ended func(error)) (stop func() error, err error) {
 	if err := vllm.WriteVocabulary(folder); err != nil {
@@ -202,7 +202,7 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 			}})
 		if ctx.Err() == nil {
 			ended(cmp.Or(err, errors.New("vLLM ended")))
-			err = nil // it is told
+			err = nil // already reported
 		}
 		over <- err
 	}()
@@ -226,12 +226,12 @@ func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) err
 	return nil
 }
 
-// vllmWords are the flags for vLLM that the plan does not know by itself, in vLLM's words.
+// vllmWords are the flags to pass on to vLLM, in its spelling, that the plan does not set itself.
 func vllmWords(c *cli.Context) (list []string) {
 	for _, f := range c.Command.Flags {
 		name, own := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
 		if !c.IsSet(name) || own && !slices.Contains(shared, name) ||
-			name == "tensor-parallel-size" { // which the plan knows by itself
+			name == "tensor-parallel-size" { // the plan sets it itself
 			continue
 		}
 		flag := "--" + spelling(c, name)
@@ -256,12 +256,12 @@ func vllmWords(c *cli.Context) (list []string) {
 	return list
 }
 
-// shared are the flags of serve that vLLM is handed too, beside the hidden ones, its own.
+// shared are the flags of serve that are passed to vLLM, in addition to the hidden ones.
 var shared = []string{"max-model-len", "kv-cache-dtype", "swap-space", "max-num-batched-tokens",
 	"enable-prefix-caching", "no-enable-prefix-caching", "speculative-config", "stream-interval",
 	"served-model-name"}
 
-// vllmModel is a model's name as the plan knows it: 20b, 120b or a repository.
+// vllmModel is a model's name in plans: 20b, 120b or a repository.
 func vllmModel(name string) string {
 	e, ok := models.Lookup(name)
 	if !ok || e.HF == "" {

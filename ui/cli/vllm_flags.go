@@ -1,11 +1,10 @@
-// The flags and config keys of `vllm serve` that this engine has no switch for.
+// The flags and config keys of `vllm serve` without an equivalent switch here.
 //
-// People come with a command line or a YAML file that works for vLLM. What it asks for is honoured
-// by a flag of the same name, or listed here. Where this engine always does it, or does something
-// else with the same result, the server says so in one line when it starts. A flag that would
-// change the result is refused, with what to do instead. What must stay true: no flag is ignored
-// silently, nor what a configuration of drafts asks for beyond what is here, and an unknown one is
-// an error that names the nearest.
+// A command line or YAML file for vLLM must work. Its settings have a flag of the same name, or are
+// listed here. If this engine always does the same, or reaches the same result otherwise, the
+// server says so in one line at start. A flag that would change the result is refused, with an
+// alternative. What must stay true: no flag and no key of --speculative-config is ignored silently,
+// and an unknown flag is an error with the nearest name.
 
 package cli
 
@@ -26,11 +25,11 @@ import (
 )
 
 type vllmFlag struct {
-	names   string // the first is vLLM's own; of several flags with a bar between
+	names   string // separated by blanks, vLLM's own first
 	boolean bool
 	many    bool                      // may be given several times
-	here    string                    // what this engine does instead
-	refuse  func(value string) string // why it cannot be had, "" if here answers it; nil: never
+	here    string                    // equivalent in this engine
+	refuse  func(value string) string // why a value is refused, or ""; nil: never
 }
 
 const (
@@ -38,7 +37,6 @@ const (
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
-// only accepts some values.
 func only(accepted ...string) func(string) string {
 	return func(v string) string {
 		given := strings.TrimSpace(v)
@@ -50,7 +48,6 @@ func only(accepted ...string) func(string) string {
 	}
 }
 
-// oneDevice refuses parallelism over several devices.
 func oneDevice(v string) string {
 	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
 		return fmt.Sprintf("must be a number from 1 up, not %q", v)
@@ -62,7 +59,6 @@ func oneDevice(v string) string {
 	return ""
 }
 
-// named accepts adapters with names.
 func named(v string) string {
 	for _, adapter := range listOf(v) {
 		if _, _, ok := lora.Named(adapter); !ok {
@@ -90,8 +86,8 @@ func atMost20Logprobs(v string) string {
 	return ""
 }
 
-// noted is a flag with a value, valued one that is not had with every value, switched one without,
-// refused one that is never had.
+// noted is a flag with a value, valued one with a check of its value, switched one without a value,
+// refused one that is always an error.
 func noted(names, here string) vllmFlag { return vllmFlag{names: names, here: here} }
 
 func valued(names, here string, refuse func(string) string) vllmFlag {
@@ -169,7 +165,7 @@ var vllmFlags = []vllmFlag{
 	refused("root-path", "the API is under /v1: let the proxy strip the prefix"),
 }
 
-// hiddenFlags are vLLM's flags as flags that --help does not show.
+// hiddenFlags are vLLM's flags, not shown by --help.
 func hiddenFlags(list ...vllmFlag) (flags []cli.Flag) {
 	for _, w := range list {
 		names := strings.Fields(w.names)
@@ -186,7 +182,7 @@ func hiddenFlags(list ...vllmFlag) (flags []cli.Flag) {
 	return flags
 }
 
-// vllmNotes says in a line for each of vLLM's flags what is done, or fails with the first refused.
+// vllmNotes returns a notice for each of vLLM's given flags, or an error for the first refused one.
 func vllmNotes(c *cli.Context) ([]string, error) {
 	var notes []string
 	for _, w := range vllmFlags {
@@ -205,7 +201,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 	return notes, nil
 }
 
-// written is a setting as it was given.
+// written is a setting as the user gave it.
 func written(c *cli.Context, name string) string {
 	if from := origin(c, name); from != commandLine {
 		return from + ": " + name
@@ -213,7 +209,7 @@ func written(c *cli.Context, name string) string {
 	return "--" + name
 }
 
-// shellWord quotes a word for a shell where it has to be.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	if s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == "" {
@@ -234,7 +230,7 @@ func noSpeculationFlag(s *engine.Settings) cli.Flag {
 		}}
 }
 
-// speculation reads --speculative-config and says what of it is done otherwise.
+// speculation reads --speculative-config and returns notices on what is handled differently.
 func speculation(c *cli.Context, config string, o *serve.Options) (notes []string, err error) {
 	if config == "" || c.Bool("no-speculation") {
 		return nil, nil
