@@ -2,5 +2,5 @@
 
 package assets
 
-// DemoPack is empty until the program that carries this worker hands its own over: it is large.
+// DemoPack is empty until the parent program sends its own to this worker, because it is large.
 var DemoPack []byte

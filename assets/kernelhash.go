@@ -1,8 +1,8 @@
 package assets
 
-// Which GPU kernels a build has. The executable that leaves them to its worker says the same as the
-// worker does, so this is told by the manifest, which every build has: it holds the digest of each
-// of them, and a test of gpu/kernels holds it to their bytes.
+// The GPU kernels of a build. An executable that leaves them to its worker reports the same hash as
+// the worker, so the hash is of the manifest, which every build has. The manifest holds the
+// kernels' digests, which a test of gpu/kernels compares with their bytes.
 
 import (
 	"crypto/sha256"

@@ -1,16 +1,15 @@
 package assets
 
-// The tables by which the chat in the terminal and the chat page, which reads them in the browser,
-// lay out code and formulas alike.
+// The tables for code and formulas of the chat in the terminal and of the chat page in the browser.
 
 import _ "embed"
 
-// Languages is how each language writes comments, strings, numbers and words; it explains itself.
+// Languages describes each language's comments, strings, numbers and words; it documents itself.
 //
 //go:embed languages.txt
 var Languages string
 
-// Formulas is LaTeX's commands and Unicode's characters; it explains itself.
+// Formulas maps LaTeX's commands to Unicode's characters; the file has its own documentation.
 //
 //go:embed formulas.txt
 var Formulas string

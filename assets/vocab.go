@@ -1,10 +1,8 @@
-// Package assets holds what the binary carries in itself, so that nothing is fetched and nothing is
-// installed.
+// Package assets holds the data that the binary embeds, so that nothing is downloaded or installed.
 //
-// This file carries the o200k_harmony vocabulary. What must stay true: Merges expands to the
-// published o200k_base ranks byte for byte (package harmony/token compares the hash in its tests),
-// and Classes is Unicode 16.0.0, the version of the tokenizer that the models were trained with,
-// whatever Go's own tables are.
+// This file has the o200k_harmony vocabulary. What must stay true: Merges expands to the published
+// o200k_base ranks byte for byte (package harmony/token compares the hash in its tests). Classes is
+// Unicode 16.0.0, the version of the models' tokenizer, independent of Go's own tables.
 package assets
 
 import _ "embed"

@@ -2,8 +2,8 @@ package models
 
 // PEFT's adapter_config.json: how the numbers of a LoRA adapter are scaled, module by module.
 //
-// What must stay true: a field that changes what is computed, and that nothing here follows, is
-// refused by its name; so is one that this version does not know, unless it says nothing.
+// What must stay true: an unsupported field that changes the result is refused by its name. So is
+// an unknown field, unless its value is empty.
 
 import (
 	"maps"
@@ -19,10 +19,10 @@ import (
 // LoRAConfig is the name of that file.
 const LoRAConfig = "adapter_config.json"
 
-// MergeElsewhere is what to do with an adapter that cannot be added here.
+// MergeElsewhere is the advice for an adapter that cannot be added here.
 const MergeElsewhere = "merge it with PEFT's merge_and_unload, then run ossrun import on the result"
 
-// LoRA is what the file says.
+// LoRA is the content of adapter_config.json.
 type LoRA struct {
 	Base string // the model that it was trained on: a repository or a folder, "" if unknown
 
@@ -32,14 +32,14 @@ type LoRA struct {
 	ranks, alphas []perModule
 }
 
-// perModule is a value for the modules that a pattern names.
+// perModule is a value for the modules that a pattern matches.
 type perModule struct {
 	modules *regexp.Regexp
 	value   float64
 }
 
-// followed are the fields that are read here, or that say how an adapter was trained and nothing
-// of what it computes. What an adapter changes is told by its tensors, not by target_modules.
+// supported are the fields that are read here, or that describe the training only. The tensors tell
+// which modules an adapter changes, not target_modules.
 var followed = strings.Fields("peft_type base_model_name_or_path r lora_alpha use_rslora " +
 	"rank_pattern alpha_pattern init_lora_weights target_modules target_parameters " +
 	"exclude_modules modules_to_save bias layers_to_transform layers_pattern lora_dropout " +
@@ -47,7 +47,7 @@ var followed = strings.Fields("peft_type base_model_name_or_path r lora_alpha us
 	"loftq_config eva_config corda_config lora_ga_config runtime_config qalora_group_size " +
 	"ensure_weight_tying")
 
-// beginnings are the values of init_lora_weights that leave the base model as it was.
+// harmlessInits are the values of init_lora_weights that leave the base model unchanged.
 var beginnings = strings.Fields(`null true false "gaussian" "eva" "orthogonal"`)
 
 const (
@@ -91,13 +91,13 @@ func ParseLoRA(text []byte) (LoRA, error) {
 	return l, *f.err
 }
 
-// says tells whether a field holds anything but nothing: null, false, 0 and what is empty.
+// isSet reports whether a field has a value other than null, false, 0 or an empty one.
 func (f fields) says(field string) bool {
 	raw := f.raw(field)
 	return !slices.Contains([]string{"null", "false", "0", "0.0", `""`, "[]", "{}"}, raw)
 }
 
-// patterns reads an object of patterns of modules' names, each with a number up to most.
+// patterns reads an object from patterns of module names to numbers up to most.
 func (f fields) patterns(field string, most float64, whole bool) (list []perModule) {
 	if !f.has(field) {
 		return nil
@@ -124,7 +124,7 @@ func (f fields) patterns(field string, most float64, whole bool) (list []perModu
 	return list
 }
 
-// of is the value for a module: that of the first pattern which names it, else standard.
+// valueFor returns the value of the first pattern that matches the module, or standard.
 func of(list []perModule, module string, standard float64) float64 {
 	for _, p := range list {
 		if p.modules.MatchString(module) {
@@ -134,7 +134,7 @@ func of(list []perModule, module string, standard float64) float64 {
 	return standard
 }
 
-// Rank is what the file says of a module's rank.
+// Rank is a module's rank.
 func (l LoRA) Rank(module string) int { return int(of(l.ranks, module, float64(l.rank))) }
 
 // Scale is the factor of a module's product.

@@ -15,12 +15,12 @@ import (
 
 // Entry is a model of the catalogue.
 type Entry struct {
-	ID            string   // what a person types: "20b"
+	ID            string   // the name to type: "20b"
 	HF            string   // the repository, "" for the demo
 	Aliases       []string // further names, in lower case
 	Spec          Spec
 	DownloadBytes int64 // what ossrun pull fetches, 0 for the demo
-	// what it is for, where it is not a general chat model; "" for the others
+	// its purpose if it is not a general chat model, otherwise ""
 	Special string
 }
 
@@ -34,7 +34,7 @@ const Demo = "demo"
 func Catalogue() []Entry { return slices.Clone(catalogue()) }
 
 var catalogue = sync.OnceValue(func() []Entry {
-	// A demo whose config.json is broken cannot be opened either, and OpenDemo says why.
+	// A demo with an invalid config.json cannot be opened either; OpenDemo reports the error.
 	demo, _ := ParseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
 	demo.Name = Demo
 	list := []Entry{
@@ -67,7 +67,7 @@ func safeguard(size string, shape Spec) Entry {
 	}
 }
 
-// Related is a repository that people know beside the models and that this version cannot run.
+// Related is a repository that is known next to the models and that this version cannot run.
 type Related struct{ HF, Does string } // Does ends the sentence "HF is ..."
 
 var related = []Related{
@@ -90,8 +90,8 @@ func draft(repository, of string) Related {
 		of + " without it"}
 }
 
-// LookupRelated finds a related repository by its name. Whatever else calls itself EAGLE-3 and
-// gpt-oss is taken for a draft too.
+// LookupRelated finds a related repository by its name. Any other name with EAGLE-3 and gpt-oss is
+// also taken for a draft.
 func LookupRelated(name string) (Related, bool) {
 	name = bare(strings.TrimSpace(name))
 	lower := strings.ToLower(name)
@@ -123,8 +123,8 @@ func bare(name string) string {
 	return name
 }
 
-// Lookup finds a model of the catalogue by any of its names, whatever their case. hf: and Hugging
-// Face's address in front of a repository are accepted.
+// Lookup finds a model of the catalogue by any of its names, ignoring case. A prefix hf: or Hugging
+// Face's address is accepted.
 func Lookup(name string) (Entry, bool) {
 	name = strings.ToLower(bare(strings.TrimSpace(name)))
 	for _, e := range catalogue() {

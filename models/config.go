@@ -1,9 +1,8 @@
 package models
 
-// config.json to Spec. Shapes are read; everything that the engine computes with as a constant is
-// compared, so that a checkpoint that differs is refused here instead of giving wrong answers.
-// Fields that change nothing at inference (dropout, initializer_range, router_aux_loss_coef,
-// use_cache, output_router_logits) are not looked at.
+// config.json to Spec. Shapes are read; the engine's constants are compared, so that a different
+// checkpoint is refused instead of giving wrong answers. Fields without effect on inference are
+// ignored: dropout, initializer_range, router_aux_loss_coef, use_cache, output_router_logits.
 
 import (
 	"encoding/json"
@@ -15,8 +14,7 @@ import (
 	"slices"
 )
 
-// Bounds of what a Spec may say, far above any model, so that sizes computed from it cannot
-// overflow.
+// Limits for a Spec, far above any model, so that sizes computed from it cannot overflow.
 const (
 	maxLayers   = 1024
 	maxWidth    = 1 << 16
@@ -25,7 +23,7 @@ const (
 	maxPosition = 1 << 24
 )
 
-// ReadSpec reads config.json and, where it is there, generation_config.json in folder.
+// ReadSpec reads config.json and the optional generation_config.json in folder.
 func ReadSpec(folder string) (Spec, error) {
 	config, err := ReadFile(filepath.Join(folder, "config.json"))
 	if err != nil {
@@ -129,7 +127,7 @@ func (f fields) expertsPerToken(s *Spec) {
 func (f fields) layerTypes(s Spec) {
 	const field = "layer_types"
 	if !f.has(field) {
-		return // alternate, as every reader of this layout takes it
+		return // they alternate, as every reader of this layout assumes
 	}
 	var types []string
 	if json.Unmarshal(f.object[field], &types) != nil {
@@ -188,7 +186,7 @@ func (f fields) rope(s *Spec) {
 	}
 }
 
-// withEOS takes eos_token_id, a number or a list, where the file has it.
+// withEOS reads the optional eos_token_id, a number or a list.
 func (s Spec) withEOS(f fields) (Spec, error) {
 	const field = "eos_token_id"
 	if !f.has(field) {

@@ -1,7 +1,7 @@
 package models
 
-// Reading a JSON object field by field, by exact name, so that every complaint names the file and
-// the field.
+// Reading a JSON object field by field, by exact name, so that each error names the file and the
+// field.
 
 import (
 	"bytes"
@@ -21,15 +21,14 @@ import (
 // MaxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
 const MaxConfig = 4 << 20
 
-// fields is one JSON object of a file. Its first failure sticks in err; methods called after it do
-// nothing.
+// fields is one JSON object of a file. The first failure is stored in err; later calls do nothing.
 type fields struct {
 	where  string // the file, with the path of a nested object: "config.json: rope_scaling."
 	object map[string]json.RawMessage
 	err    *error
 }
 
-// ReadFile reads a small file whole.
+// ReadFile reads a small file.
 func ReadFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
 	text, err := mapping.ReadFile(path, MaxConfig)
@@ -64,7 +63,7 @@ func (f fields) fail(field, format string, args ...any) {
 	}
 }
 
-// get is a field's value; one that is absent is null.
+// get returns a field's value, null if it is absent.
 func (f fields) get(field string) jsondoc.Field {
 	return jsondoc.Field{Raw: f.object[field], Path: field}
 }
@@ -72,7 +71,7 @@ func (f fields) get(field string) jsondoc.Field {
 // has tells whether a field is present and not null.
 func (f fields) has(field string) bool { return f.get(field).Kind() != jsondoc.Null }
 
-// raw gives a field's JSON on one line, shortened, in printable ASCII.
+// raw returns a field's JSON on one line, truncated, in printable ASCII.
 func (f fields) raw(field string) string {
 	var line bytes.Buffer
 	if json.Compact(&line, f.object[field]) != nil {
@@ -88,7 +87,7 @@ func (f fields) raw(field string) string {
 	return text
 }
 
-// wrong says what is wrong with a field, if anything is; within are the numbers that it may be.
+// reject records an invalid field and reports whether err is set; within are the allowed numbers.
 func (f fields) wrong(field string, err error, want, within string) bool {
 	var e *jsondoc.FieldError
 	switch {
@@ -102,7 +101,7 @@ func (f fields) wrong(field string, err error, want, within string) bool {
 	return true
 }
 
-// sub gives a nested object; it is empty when the field is absent.
+// sub returns a nested object, empty if the field is absent.
 func (f fields) sub(field string) fields {
 	s := fields{where: f.where + field + ".", err: f.err}
 	if f.has(field) {
@@ -113,7 +112,7 @@ func (f fields) sub(field string) fields {
 	return s
 }
 
-// integer gives a required number between least and most.
+// integer returns a required number between least and most.
 func (f fields) integer(field string, least, most int) int {
 	if !f.has(field) {
 		f.fail(field, "is missing")
@@ -126,7 +125,7 @@ func (f fields) integer(field string, least, most int) int {
 	return n
 }
 
-// number gives a number above zero and at most most, or instead when the field is absent.
+// number returns a number above zero and at most most, or the default if the field is absent.
 func (f fields) number(field string, most, instead float64) float64 {
 	if !f.has(field) {
 		return instead
@@ -138,7 +137,7 @@ func (f fields) number(field string, most, instead float64) float64 {
 	return n
 }
 
-// text gives a string, "" when the field is absent.
+// text returns a string, "" if the field is absent.
 func (f fields) text(field string) string {
 	if !f.has(field) {
 		return ""
@@ -148,8 +147,8 @@ func (f fields) text(field string) string {
 	return s
 }
 
-// must checks that a field has the one value that the engine takes as fixed; whose says what an
-// absent field means.
+// must checks that a field has the one value that the engine supports; whose is the meaning of an
+// absent field.
 func must[T comparable](f fields, field string, value T, whose presence) {
 	if !f.has(field) {
 		if whose == required {
@@ -163,16 +162,16 @@ func must[T comparable](f fields, field string, value T, whose presence) {
 	}
 }
 
-// presence says what an absent field means.
+// presence is the meaning of an absent field.
 type presence bool
 
 const (
 	required presence = false // an error
-	implied  presence = true  // the value that gpt-oss has, as in every reader of this layout
+	implied  presence = true  // the value of gpt-oss, as in every reader of this layout
 )
 
-// TemplateOf is the chat template that a tokenizer_config.json or chat_template.json has, the one
-// for plain chats of several; "" where there is none.
+// TemplateOf returns the chat template of a tokenizer_config.json or chat_template.json, the
+// default one of several, or "".
 func TemplateOf(text []byte) string {
 	var whole struct {
 		Template json.RawMessage `json:"chat_template"`

@@ -1,7 +1,7 @@
 package models
 
-// What to say about a config.json that is not a gpt-oss's, or is that of a gpt-oss in a form that
-// ossrun does not run: what it is and what to do. Order matters: the more telling sign comes first.
+// Errors about a config.json of another model, or of a gpt-oss in a form that ossrun does not run.
+// Order matters: the more specific sign is checked first.
 
 import (
 	"encoding/json"
@@ -15,16 +15,16 @@ import (
 const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune with MXFP4 experts " +
 	"or in 16 bits"
 
-// others ends sentences about models that are no gpt-oss.
+// others ends sentences about models that are not gpt-oss.
 const others = "ossrun runs gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run " +
 	"ossrun pull 20b"
 
-// OtherArchitecture says what a file is whose architecture has another name.
+// OtherArchitecture describes a file with another architecture.
 func OtherArchitecture(name string) string {
 	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Show(name), others)
 }
 
-// OtherBase says the same of the base model of an adapter that does not fit, if its name says so.
+// OtherBase describes an adapter's base model that is not gpt-oss by its name, or returns "".
 func OtherBase(base string) string {
 	lower := strings.ToLower(base)
 	if base == "" || strings.Contains(lower, "gpt-oss") || strings.Contains(lower, "gpt_oss") {
@@ -33,8 +33,8 @@ func OtherBase(base string) string {
 	return "; no gpt-oss by its name, and " + others
 }
 
-// Foreign says what a config.json is that is not of a gpt-oss, or of one that neither runs nor can
-// be imported.
+// Foreign returns an error for a config.json of another model, or of a gpt-oss that neither runs
+// nor can be imported.
 func Foreign(config []byte) error {
 	f, err := parseFields("config.json", config)
 	if err != nil || f.isOriginal() {
@@ -43,12 +43,12 @@ func Foreign(config []byte) error {
 	return foreignConfig(f)
 }
 
-// DequantisedExperts says what a checkpoint without MXFP4 experts is.
+// DequantisedExperts describes a checkpoint without MXFP4 experts.
 const DequantisedExperts = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it " +
 	"that ossrun runs"
 
-// foreignConfig returns an error that says what a config.json is, if it is not a gpt-oss's or is
-// that of a gpt-oss in a form that ossrun does not run.
+// foreignConfig returns an error for a config.json of another model, or of a gpt-oss in a form that
+// ossrun does not run.
 func foreignConfig(f fields) error {
 	name := strings.TrimSuffix(f.where, ": ")
 	architecture := ""

@@ -25,7 +25,7 @@ const (
 // guaranteed alignment, and valid until the Checkpoint is closed.
 type Tensor = safetensors.Tensor
 
-// TensorSpec is what a checkpoint must hold under a name.
+// TensorSpec is a tensor that a checkpoint must have.
 type TensorSpec struct {
 	Name  string
 	DType DType
@@ -41,8 +41,8 @@ func (t TensorSpec) Bytes() int64 {
 	return n
 }
 
-// FileHeader is what stands before these tensors' bytes in a safetensors file, and at which byte of
-// the file each begins.
+// FileHeader returns the header of a safetensors file with these tensors, and the byte of the file
+// at which each begins.
 func FileHeader(list []TensorSpec, metadata map[string]string) (head []byte,
 	places map[string]int64) {
 	type info struct {

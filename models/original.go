@@ -12,9 +12,8 @@ func (f fields) isOriginal() bool {
 	return !f.has("model_type") && f.has("num_experts") && f.has("swiglu_limit")
 }
 
-// originalConfig rewrites a config.json of the original/ layout as one of the Hugging Face layout,
-// which has one reader. What it does not say (the longest context, the tokens that end a turn) is
-// as released.
+// originalConfig rewrites a config.json of the original/ layout in the Hugging Face layout, so that
+// there is one reader. Values that it lacks (longest context, end tokens) are the released ones.
 func originalConfig(f fields) (config, generation []byte, err error) {
 	released := Spec20B()
 	c := map[string]any{
@@ -55,8 +54,8 @@ func originalConfig(f fields) (config, generation []byte, err error) {
 	return config, generation, err
 }
 
-// HuggingFaceConfig is a config.json and what a generation_config.json says beside it, as the
-// Hugging Face layout has them. What is of that layout already stays as it is.
+// HuggingFaceConfig returns config.json and generation_config.json in the Hugging Face layout.
+// Files in that layout are returned unchanged.
 func HuggingFaceConfig(text, generation []byte) ([]byte, []byte, error) {
 	f, err := parseFields("config.json", text)
 	if err != nil || !f.isOriginal() {
@@ -69,8 +68,8 @@ func HuggingFaceConfig(text, generation []byte) ([]byte, []byte, error) {
 	return config, generation, err
 }
 
-// IsOriginal tells whether a folder's config.json is of the original/ layout; false when it has
-// none.
+// IsOriginal reports whether a folder's config.json is of the original/ layout, and whether there
+// is one.
 func IsOriginal(folder string) (is, found bool) {
 	text, err := ReadFile(filepath.Join(folder, "config.json"))
 	if err != nil {

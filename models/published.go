@@ -1,9 +1,9 @@
 package models
 
-// The SHA-256 of the weights' files that OpenAI has published, in the order of their numbers, as
-// they are at the commits 6cee5e81ee83917806bbde320786a8fb61efebee of gpt-oss-20b and
+// The SHA-256 of the weight files that OpenAI has published, in the order of their numbers, at the
+// commits 6cee5e81ee83917806bbde320786a8fb61efebee of gpt-oss-20b and
 // b5c939de8f754692c1647ca79fbf85e8c1e70f8a of gpt-oss-120b. They are the names of the contents in
-// Git LFS, as several people who fetched the files have recorded.
+// Git LFS, as recorded by several people who downloaded the files.
 
 import "fmt"
 
@@ -32,8 +32,8 @@ var published = map[string][]string{
 	},
 }
 
-// Published gives the SHA-256 of a repository's weights' files by their names; nil for a repository
-// whose sums this version does not know.
+// Published returns the SHA-256 of a repository's weight files by name, or nil if this version does
+// not know them.
 func Published(repository string) map[string]string {
 	sums := published[repository]
 	if sums == nil {

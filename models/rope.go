@@ -2,12 +2,12 @@ package models
 
 import "math"
 
-// YaRN rotary frequencies, in the float32 arithmetic of the reference implementation: far out
-// (position 131,071) an angle is position times a rounded frequency, rounded again, and an engine
-// that computes it more exactly is 3e-3 away from every other one. Formula: Peng et al., YaRN,
-// 2023, section 3.2; edges are not truncated to whole dimensions unless the checkpoint says so.
+// YaRN rotary frequencies, in the float32 arithmetic of the reference implementation. At high
+// positions (131,071) an angle is position times a rounded frequency, rounded again; a more exact
+// engine differs by 3e-3 from all others. Formula: Peng et al., YaRN, 2023, section 3.2; edges are
+// truncated to whole dimensions only if the checkpoint says so.
 
-// Frequencies are the D/2 angular frequencies, and scale the factor on cos and sin.
+// Frequencies returns the D/2 angular frequencies, and the factor on cos and sin.
 func Frequencies(s Spec) (frequencies []float32, scale float32) {
 	half := s.HeadDim / 2
 	low, high := yarnEdge(s, s.RopeBetaFast), yarnEdge(s, s.RopeBetaSlow)
@@ -35,8 +35,8 @@ func Frequencies(s Spec) (frequencies []float32, scale float32) {
 	return frequencies, scale
 }
 
-// power is theta^exponent in float32, as the references have it: their power function (Sleef's)
-// rounds two of gpt-oss's 32 the other way, which is an angle of 1e-3 at position 131,071.
+// power is theta^exponent in float32, as in the references: their power function (Sleef's) rounds
+// two of gpt-oss's 32 the other way, an angle of 1e-3 at position 131,071.
 func power(theta float64, exponent float32, headDim int) float32 {
 	p := float32(math.Pow(theta, float64(exponent)))
 	if theta == 150000 && headDim == 64 {
@@ -50,7 +50,7 @@ func power(theta float64, exponent float32, headDim int) float32 {
 	return p
 }
 
-// yarnEdge is the (fractional) dimension whose wave turns so often in the original context.
+// yarnEdge is the (fractional) dimension whose wave turns this often in the original context.
 func yarnEdge(s Spec, rotations float64) float64 {
 	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) /
 		(2 * math.Log(s.RopeTheta))

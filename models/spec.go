@@ -1,17 +1,17 @@
-// Package models knows gpt-oss by its names and its shape: the catalogue, what a name or a target
-// means, and the Spec that config.json gives. It opens no weights: package checkpoint finds and
-// opens them, package gguf reads those of other programs, package hub fetches them.
+// Package models knows gpt-oss by its names and its shape: the catalogue, the meaning of a name or
+// a target, and the Spec from config.json. It opens no weights: package checkpoint finds and opens
+// them, package gguf reads those of other programs, package hub downloads them.
 //
-// What must stay true: a Spec comes from ParseSpec or ReadSpec, which compare everything that the
-// engine takes as fixed, so that a checkpoint that differs is refused instead of giving wrong
+// What must stay true: a Spec comes from ParseSpec or ReadSpec. They compare all values that are
+// constants of the engine, so that a different checkpoint is refused instead of giving wrong
 // answers.
 package models
 
 import "reflect"
 
-// The shape of a model. What gpt-oss varies from checkpoint to checkpoint is a field; what it never
-// varies (the activation, the constant 1.702, biases, untied embeddings, MXFP4 experts in blocks of
-// 32) is the engine's and is checked in config.go.
+// The shape of a model. Values that differ between gpt-oss checkpoints are fields. Constant ones
+// (the activation, 1.702, biases, untied embeddings, MXFP4 experts in blocks of 32) are the
+// engine's; config.go checks them.
 
 // Spec is a model's shape and its constants, as config.json gives them.
 type Spec struct {
@@ -26,7 +26,7 @@ type Spec struct {
 	Experts         int // per layer
 	ExpertsPerToken int
 	Vocab           int
-	Window          int // positions that a sliding layer sees, its own included
+	Window          int // positions that a sliding layer sees, including its own
 	MaxPosition     int // longest context, in tokens
 
 	RopeTheta    float64
@@ -42,7 +42,7 @@ type Spec struct {
 	EOS []int32 // ids that end a generation, as generation_config.json or config.json lists them
 }
 
-// What gpt-oss fixes for every size.
+// The constants of every size of gpt-oss.
 const (
 	headDim     = 64
 	window      = 128
@@ -62,7 +62,7 @@ func (s Spec) SameShape(o Spec) bool {
 	return reflect.DeepEqual(s, o)
 }
 
-// released is what the two published models share.
+// released is the common shape of the two published models.
 func released(name string, layers, experts int) Spec {
 	return Spec{
 		Name: name, Layers: layers, Hidden: 2880, Intermediate: 2880, Heads: 64, KVHeads: 8,

@@ -1,6 +1,6 @@
 package models
 
-// What to download or to remove: a repository and a revision, under the name that people know.
+// A repository and a revision to download or to remove, under the name that people know.
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 // Target is a revision of a repository.
 type Target struct {
 	Repo     store.Repo
-	Revision string // "" for whatever main is
+	Revision string // "" for the current main
 	Name     string // for people: "gpt-oss-20b", "owner/name@revision"
 }
 
-// ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's
-// address in front and @revision behind. *UnknownModelError for anything else, and for the demo,
-// which has no repository.
+// ParseTarget reads a name of the catalogue or owner/name, with optional prefix hf: or Hugging
+// Face's address, and optional suffix @revision. It returns *UnknownModelError for anything else,
+// and for the demo, which has no repository.
 func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
 	if OfProgram(name) {

@@ -13,8 +13,8 @@ import (
 // UnknownModelError says that a name is neither a model nor a folder.
 type UnknownModelError struct {
 	Name    string
-	Nearest string // the known name that looks most like it, "" if none does
-	Is      string // what it is instead, "" if nobody knows
+	Nearest string // the most similar known name, "" if there is none
+	Is      string // what the name refers to instead, "" if unknown
 }
 
 func (e *UnknownModelError) Error() string {
@@ -33,12 +33,12 @@ func (e *UnknownModelError) Error() string {
 		strings.Join(known(), ", "))
 }
 
-// Unknown is the error for a name that nothing has.
+// Unknown is the error for a name without a model.
 func Unknown(name string) *UnknownModelError {
 	return &UnknownModelError{Name: name, Nearest: nearest(name)}
 }
 
-// OfProgram tells whether a name is that of a model which another program keeps.
+// OfProgram reports whether a name is that of another program's model.
 func OfProgram(name string) bool {
 	for _, prefix := range [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"} {
 		if strings.HasPrefix(name, prefix) {
@@ -48,7 +48,7 @@ func OfProgram(name string) bool {
 	return false
 }
 
-// known lists the IDs of the catalogue's models for everything.
+// generalIDs lists the IDs of the catalogue's general chat models.
 func known() []string {
 	var ids []string
 	for _, e := range catalogue() {
@@ -59,8 +59,8 @@ func known() []string {
 	return ids
 }
 
-// nearest gives the name of the catalogue that is nearest to name, "" where none is near or another
-// size is meant ("70b" is not a slip for "20b").
+// nearest returns the most similar name of the catalogue, "" if none is similar or another size is
+// meant ("70b" is not a slip for "20b").
 func nearest(name string) string {
 	var names []string
 	for _, e := range catalogue() {
@@ -69,8 +69,8 @@ func nearest(name string) string {
 	return Nearest(strings.ToLower(name), names)
 }
 
-// Nearest gives the known name that needs the fewest edits to become name, "" when more than a
-// third of it would change.
+// Nearest returns the known name with the fewest edits to name, "" if more than a third of it would
+// change.
 func Nearest(name string, known []string) string {
 	best, fewest := "", len(name)/3+1
 	for _, k := range known {
@@ -85,7 +85,7 @@ func Nearest(name string, known []string) string {
 // (optimal string alignment), in len(a) * len(b) steps.
 func edits(a, b string) int {
 	if len(a) > 200 {
-		return len(a) // no typing error
+		return len(a) // not a typing error
 	}
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

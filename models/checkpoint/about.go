@@ -1,8 +1,8 @@
 package checkpoint
 
-// What the files of a model say of themselves: whose they are, what they were made from, the types
-// of their numbers, what an import has rounded, how their chats are written and sampled. Nothing of
-// it decides what is computed, and nobody vouches for it. Headers are read, no weight is.
+// What a model's files say about themselves: author, base model, number types, the rounding of an
+// import, chat template, sampling. None of it affects the computation or is verified. Only headers
+// are read, no weights.
 
 import (
 	"cmp"
@@ -20,10 +20,10 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// About is what is shown of it.
+// About is the part that is shown.
 type About struct {
 	Format  string `json:"format"`
-	Kind    string `json:"kind,omitempty"` // base model or fine-tune, by what its names say
+	Kind    string `json:"kind,omitempty"` // base model or fine-tune, by its names
 	By      string `json:"made_by,omitempty"`
 	Types   string `json:"types,omitempty"`
 	Rounded string `json:"rounded,omitempty"`
@@ -32,13 +32,13 @@ type About struct {
 	Words `json:"-"`
 }
 
-// Words are how a model's own files have chats written and sampled.
+// Words are the chat template and the sampling defaults in a model's own files.
 type Words struct {
-	Template   string // of chats, in Jinja; "" where the files have none
-	Generation []byte // generation_config.json; nil where the files have none
+	Template   string // of chats, in Jinja; "" if the files have none
+	Generation []byte // generation_config.json; nil if the files have none
 }
 
-// String is one line.
+// String returns one line.
 func (a About) String() string {
 	parts := []string{a.Kind, a.Format + ", " + a.Types, a.Rounded}
 	if a.By != "" {
@@ -47,7 +47,7 @@ func (a About) String() string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// LookAt describes a folder or a GGUF file. The error says what it is where it is no gpt-oss.
+// LookAt describes a folder or a GGUF file. If it is no gpt-oss, the error says what it is.
 func LookAt(path string) (About, error) {
 	stat, err := os.Stat(path)
 	switch {
@@ -84,7 +84,7 @@ func aboutFolder(path string) (a About, err error) {
 		}
 		index, err := shards(path)
 		if err != nil {
-			return a, nil // Trouble says it
+			return a, nil // reported in Trouble
 		}
 		files, a.Kind = under(path, index.Files), kindOf(name, baseIn(path))
 		a.Words, a.Rounded = wordsIn(path), importedIn(path)
@@ -93,7 +93,7 @@ func aboutFolder(path string) (a About, err error) {
 	for _, file := range files {
 		header, err := safetensors.Inspect(file)
 		if err != nil {
-			continue // Trouble says it
+			continue // reported in Trouble
 		}
 		for _, t := range header.Tensors {
 			kind := string(t.DType)
@@ -153,7 +153,7 @@ func (c *census) add(tensor, kind string, bytes int64) {
 	(*of)[kind] += bytes
 }
 
-// String names those that take a hundredth of the bytes or more, the largest first.
+// String lists the types with at least a hundredth of the bytes, the largest first.
 func (c *census) String() string {
 	var lists [2]string
 	for i, of := range c {
@@ -172,13 +172,13 @@ func (c *census) String() string {
 	return fmt.Sprintf("experts %s, the rest %s", lists[0], lists[1])
 }
 
-// plainName is a model's name as the catalogue writes such names.
+// plainName normalises a model's name to the catalogue's form.
 func plainName(name string) string {
 	name = strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name))
 	return strings.TrimPrefix(name[strings.LastIndex(name, "/")+1:], "openai-")
 }
 
-// kindOf tells a base model from a fine-tune by its own name and that of what it was made from.
+// kindOf tells a base model from a fine-tune by its name and that of its base.
 func kindOf(name, base string) string {
 	plain := plainName(name)
 	for _, e := range models.Catalogue() {
@@ -195,7 +195,7 @@ func kindOf(name, base string) string {
 	return "gpt-oss whose files do not name its base"
 }
 
-// baseIn is the model that the one in a folder was made from, as its model card says.
+// baseIn returns the base model that a folder's model card names.
 func baseIn(folder string) string {
 	text, err := models.ReadFile(filepath.Join(folder, "README.md"))
 	_, rest, ok := strings.Cut(string(text), "---\n")
@@ -214,7 +214,7 @@ func baseIn(folder string) string {
 	return strings.Trim(first, ` "'[]`)
 }
 
-// wordsIn reads what lies in a folder. What cannot be read says nothing.
+// wordsIn reads the files in a folder. Unreadable ones count as absent.
 func wordsIn(folder string) (w Words) {
 	read := func(name string) []byte {
 		text, err := models.ReadFile(filepath.Join(folder, name))
@@ -233,7 +233,7 @@ func wordsIn(folder string) (w Words) {
 	return w
 }
 
-// Words are those of a model that was found.
+// Words are the chat template and sampling defaults of a found model.
 func (f Found) Words() (w Words) {
 	switch {
 	case f.GGUF != nil:
@@ -244,10 +244,10 @@ func (f Found) Words() (w Words) {
 	return w
 }
 
-// ImportRecord is the file in which an import leaves what it has rounded.
+// ImportRecord is the file in which an import records its rounding.
 const ImportRecord = "ossrun-rounded.json"
 
-// Imported is that file.
+// Imported is the content of ImportRecord.
 type Imported struct {
 	Source   string  `json:"source"`
 	Exact    float64 `json:"exact"`          // of the experts' blocks, 0..1

@@ -1,11 +1,11 @@
 package checkpoint
 
-// A checkpoint with LoRA adapters: the tensors that they change are copies of its own, made when
-// they are asked for or all at once; every other tensor is the checkpoint's, so that the experts'
-// memory is shared with whoever else maps the files.
+// A checkpoint with LoRA adapters. The changed tensors are private copies, made on request or all
+// at once. All other tensors are the checkpoint's, so that the experts' memory is shared between
+// processes that map the files.
 //
-// What must stay true: nothing that is made of an adapted model, in memory or on the disk, has the
-// same key as what is made of its base, or of another adapter or scale.
+// What must stay true: data derived from an adapted model, in memory or on disk, has another key
+// than that of its base, or of another adapter or scale.
 
 import (
 	"context"
@@ -24,36 +24,36 @@ import (
 
 // adapted is the format of a checkpoint whose tensors adapters change.
 type adapted struct {
-	format // of the checkpoint without them
+	format // of the unadapted checkpoint
 
 	list    []*lora.Adapter
-	base    map[string]models.Tensor // of the checkpoint, all of them
-	tensors map[string]models.Tensor // with the changed ones
+	base    map[string]models.Tensor // of the unadapted checkpoint, all of them
+	tensors map[string]models.Tensor // with the changed ones replaced
 	mapped  bool                     // base is views of mapped files
 	memory  *pack.Memory
-	order   []string // the changed ones, as the Spec lists them
+	order   []string // names of the changed tensors, in the Spec's order
 
-	mu    sync.Mutex // held while tensors are made
+	mu    sync.Mutex // held while tensors are merged
 	there map[string]bool
 }
 
-// With is a model with adapters, each as lora.Find reads it.
+// With returns the model with adapters, each as lora.Find reads it.
 func (f Found) With(adapters []string) (Found, error) {
 	for _, text := range adapters {
 		ref, err := lora.Find(text)
 		if err != nil {
 			return f, err
 		}
-		f.Lora = append(slices.Clip(f.Lora), ref) // several models may begin with the same
+		f.Lora = append(slices.Clip(f.Lora), ref) // several models may share a prefix
 		f.Name += "+" + ref.Name
 	}
 	return f, nil
 }
 
-// pageBytes is what copies are aligned to, so that the memory of one can be given back.
+// pageBytes is the alignment of copies, so that the memory of each can be returned.
 const pageBytes = 4096
 
-// Adapt adds adapters to an open checkpoint, which has none. After an error it is of no use.
+// Adapt adds adapters to an open checkpoint without any. After an error, close the checkpoint.
 func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	if len(refs) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 
 func roundUp(n int64) int64 { return (n + pageBytes - 1) / pageBytes * pageBytes }
 
-// with adds the states of adapters' files.
+// with appends the states of adapters' files.
 func (s FileStates) with(refs []lora.Ref) FileStates {
 	for _, ref := range refs {
 		states := statesOf(ref.Files()).Files
@@ -131,7 +131,7 @@ func (a *adapted) Fetch(name string) error {
 	return a.format.Fetch(name)
 }
 
-// Changed lists, for each of the Tunes, the tensors that differ from this checkpoint's.
+// Changed lists, for each adapted checkpoint, the tensors that differ from this checkpoint's.
 func (c *Checkpoint) Changed() (of [][]string) {
 	for _, tune := range c.Tunes {
 		var names []string
@@ -147,9 +147,9 @@ func (c *Checkpoint) Changed() (of [][]string) {
 	return of
 }
 
-// Merge makes the tensors that adapters change and that are not there yet, but for those that are
-// left out; without and progress may be nil. What the checkpoint holds of them itself leaves
-// memory. The error is ctx's cause where ctx ends first.
+// Merge computes the changed tensors that are not in memory yet, except those that without skips;
+// without and progress may be nil. The checkpoint's own copies leave memory. If ctx ends first, the
+// error is its cause.
 func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool,
 	progress func(done, total int64)) error {
 	a, ok := c.format.(*adapted)
@@ -165,7 +165,7 @@ func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool
 	return a.merge(ctx, wanted, progress)
 }
 
-// mergeValues is about how many values one goroutine makes at once.
+// mergeValues is approximately the number of values that one goroutine computes at once.
 const mergeValues = 1 << 18
 
 func (a *adapted) merge(ctx context.Context, wanted []string,

@@ -1,9 +1,9 @@
 package checkpoint
 
-// The check that every checkpoint passes, from disk or embedded: what the Spec lists must be in the
-// files with exactly that type and shape, and where the index says. A tensor that no gpt-oss has is
-// refused when a forward pass would have to use it (anything under model. or lm_head.), since
-// leaving it out would compute another model.
+// The check for every checkpoint, from disk or embedded. Each tensor of the Spec must be in the
+// file that the index names, with exactly that type and shape. A tensor unknown to gpt-oss is
+// refused if its name says that the forward pass uses it (model. or lm_head.); without it the model
+// would be another one.
 
 import (
 	"fmt"
@@ -14,8 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// check fills c's tensors from files. placed maps names to files as the index does; nil without an
-// index.
+// check fills c's tensors from files. placed is the index from names to files, nil without one.
 func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) error {
 	held := map[string]models.Tensor{}
 	for _, f := range files {
@@ -33,7 +32,7 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 		if held, err = fromOriginal(c.Spec, held); err != nil {
 			return err
 		}
-		placed = nil // it has the names from before the renaming
+		placed = nil // it has the original names
 	}
 	if err := foreignTensors(held); err != nil {
 		return err
@@ -80,8 +79,8 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 	return nil
 }
 
-// foreignTensors names checkpoints whose config.json says gpt-oss but whose tensors are stored in
-// another way.
+// foreignTensors returns an error for a checkpoint with the config.json of a gpt-oss and another
+// storage format.
 func foreignTensors(held map[string]models.Tensor) error {
 	for name, t := range held {
 		shown := safetensors.Show(name)
@@ -106,7 +105,7 @@ func foreignTensors(held map[string]models.Tensor) error {
 	return nil
 }
 
-// partOfModel tells whether a forward pass would use a tensor of this name.
+// partOfModel reports whether a forward pass would use a tensor of this name.
 func partOfModel(name string) bool {
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return false // some tools store RoPE's frequencies, which follow from config.json

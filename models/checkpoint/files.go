@@ -1,8 +1,7 @@
 package checkpoint
 
-// The files that hold a model's weights: which they are, and whether they have changed since
-// something was made from them. What the system says about a file decides that, so that no weight
-// is read for it.
+// The files with a model's weights: their paths, and whether they changed since data was derived
+// from them. File metadata decides that, so that no weights are read.
 
 import (
 	"fmt"
@@ -11,19 +10,19 @@ import (
 	"time"
 )
 
-// FileState is what the system says about a file. While two states are equal, so are the bytes:
-// whoever writes to a file, or puts another in its place, changes its time of change or its number,
-// and no program can set these. (A modification time can be set, and copying tools do set it.)
+// FileState is a file's metadata. Equal states mean equal bytes: a write or a replacement changes
+// the file's change time or its inode number, and no program can set these. (A modification time
+// can be set, and copying tools do set it.)
 type FileState struct {
 	Path          string // absolute
 	Size          int64
 	Modified      int64 // in ns since 1970
 	Changed       int64 // likewise
 	Device, Inode uint64
-	Scale         string // of an adapter's file: how much of it is added
+	Scale         string // of an adapter's file: the factor with which it is added
 }
 
-// String is one line with all of it.
+// String returns one line with all fields.
 func (s FileState) String() string {
 	line := fmt.Sprintf("%q size %d modified %d changed %d device %d inode %d", s.Path, s.Size,
 		s.Modified, s.Changed, s.Device, s.Inode)
@@ -33,15 +32,14 @@ func (s FileState) String() string {
 	return line
 }
 
-// ChangedSince tells whether the file was changed at or after a time.
+// ChangedSince reports whether the file was changed at or after a time.
 func (s FileState) ChangedSince(t time.Time) bool {
 	return max(s.Modified,
 		s.Changed) >= t.UnixNano()
 }
 
 // FileStates are the states of all files of a model's weights, and the time when they were read.
-// Files is empty if not all of them could be described, or if the system does not tell when a file
-// was changed.
+// Files is empty if a file could not be described, or if the system does not record change times.
 type FileStates struct {
 	Files []FileState
 	Seen  time.Time
@@ -67,7 +65,7 @@ func statesOf(paths []string) FileStates {
 	return list
 }
 
-// FileStates describes the weights' files, and the adapters', as they are now.
+// FileStates describes the current state of the weight files and adapters.
 func (f Found) FileStates() FileStates {
 	if f.Demo {
 		return FileStates{}
@@ -79,7 +77,7 @@ func (f Found) FileStates() FileStates {
 	return statesOf(paths).with(f.Lora)
 }
 
-// FileStates describes the weights' files as they were when they were opened.
+// FileStates describes the weight files at the time of opening.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
 
 // files are the paths of the weights.
@@ -95,7 +93,7 @@ func (f Found) files() ([]string, error) {
 	return under(folder, index.Files), nil
 }
 
-// folder is where the weights of a model that is not a GGUF file lie.
+// folder is the folder with the weights of a model that is not a GGUF file.
 func (f Found) folder() string {
 	if inside := OriginalIn(f.Path); inside != "" {
 		return inside

@@ -4,5 +4,5 @@ package checkpoint
 
 import "os"
 
-// describe has nothing to add: programs can set everything that this system tells of a file.
+// describe reports failure: programs can set all file times that this system records.
 func describe(*FileState, os.FileInfo) bool { return false }

@@ -1,8 +1,7 @@
 package checkpoint
 
-// What to say about files and folders that are not a gpt-oss checkpoint in the Hugging Face layout:
-// what each of them is and what to do. Order matters in both lists: the more telling sign comes
-// first.
+// Errors for files and folders that are not a gpt-oss checkpoint in the Hugging Face layout: what
+// each is and what to do. Order matters in both lists: the more specific sign is checked first.
 
 import (
 	"bytes"
@@ -21,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// foreignFile names a file that somebody gave where a folder belongs.
+// foreignFile describes a file that was given instead of a folder.
 func foreignFile(path string) error {
 	name := filepath.Base(path)
 	begin := make([]byte, 8)
@@ -48,7 +47,7 @@ func foreignFile(path string) error {
 		name)
 }
 
-// ForeignFolder says what a folder without config.json is.
+// ForeignFolder describes a folder without config.json.
 func ForeignFolder(path string) error {
 	name, given := filepath.Base(path), path
 	if absolute, err := filepath.Abs(path); err == nil {
@@ -104,7 +103,7 @@ func ForeignFolder(path string) error {
 		"%s has no config.json: point at a folder with config.json and model.safetensors", name)
 }
 
-// exists tells whether a file or folder stands at path, following links.
+// exists reports whether there is a file or folder at path, following links.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil || !errors.Is(err, fs.ErrNotExist)

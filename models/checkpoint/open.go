@@ -1,10 +1,9 @@
 // Package checkpoint finds models on this machine, opens them and checks them.
 //
-// Open and OpenDemo are the only ways to a Checkpoint of real weights, and both end in the same
-// check: its Spec, and the name, type and shape of every tensor that the Spec calls for, have been
-// checked against the files. Whatever else a file says is refused in one sentence. Weights are
-// views of mapped memory; only those of a GGUF file are copied, into the order that the engine
-// reads, until a file in that order is kept, and those that a LoRA adapter changes.
+// Open and OpenDemo are the only ways to a Checkpoint of real weights. Both check its Spec, and the
+// name, type and shape of every tensor of the Spec, against the files. Errors are one sentence.
+// Weights are views of mapped memory, with two exceptions: a GGUF file's are copied into the
+// engine's order until a file in that order exists, and those that a LoRA adapter changes.
 package checkpoint
 
 // Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor
@@ -35,8 +34,8 @@ type Checkpoint struct {
 	Path    string   // the folder or the GGUF file; "" for the embedded demo
 	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
 
-	Lora       []lora.Ref // adapters that change weights, in the order that they were given in
-	AdapterIDs string     // name all that they say, a line each
+	Lora       []lora.Ref // adapters that change weights, in the given order
+	AdapterIDs string     // the IDs of all adapters, one per line
 
 	// Tunes are open checkpoints of the same files with more adapters. Close closes them too.
 	Tunes []*Checkpoint
@@ -48,9 +47,8 @@ type Checkpoint struct {
 	close   []func() error
 }
 
-// format is how tensors come into memory: views of files by themselves, those of a GGUF file in its
-// own order (*gguf.Weights) by being put in order, those that adapters change (*adapted) by being
-// merged. Checkpoint's methods of the same names say what each does.
+// format brings tensors into memory: mapped files need nothing, a GGUF file in its own order is
+// reordered (*gguf.Weights), adapters are merged (*adapted). The methods are those of Checkpoint.
 type format interface {
 	Load(ctx context.Context, free int64, without func(tensor string) bool,
 		progress func(done, total int64)) error
@@ -67,10 +65,9 @@ func (views) Load(context.Context, int64, func(string) bool, func(done, total in
 func (views) Fetch(string) error  { return nil }
 func (views) Release(string) bool { return false }
 
-// Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout:
-// config.json and model.safetensors, or model.safetensors.index.json with its shards; or the GGUF
-// file at path. An error is one sentence that names the file and, where one is at fault, the
-// tensor.
+// Open opens the checkpoint at path: a folder in the Hugging Face layout (config.json and
+// model.safetensors, or model.safetensors.index.json with its shards), or a GGUF file. An error is
+// one sentence that names the file and the tensor, if any.
 func Open(path string) (*Checkpoint, error) {
 	c, err := open(path)
 	if err != nil {
@@ -132,8 +129,8 @@ func open(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// use marks open files as in use, so that ossrun rm leaves them alone. States that were read before
-// hold for the open files if they have not changed.
+// use marks open files as in use, so that ossrun rm keeps them. States that were read earlier are
+// valid for the open files if they have not changed.
 func (c *Checkpoint) use(paths []string) error {
 	if err := c.mark(paths); err != nil {
 		return err
@@ -155,8 +152,8 @@ func (c *Checkpoint) mark(paths []string) error {
 	return nil
 }
 
-// openGGUF maps the weights where an earlier start has left them in the released order, else
-// reserves their memory: they are read when they are asked for, or all at once by Checkpoint.Load.
+// openGGUF maps the weights if an earlier start has stored them in the released order. Otherwise it
+// reserves memory: they are read on request, or all at once by Checkpoint.Load.
 func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 	states := statesOf(m.Files())
 	c := openOrdered(m, states)
@@ -178,7 +175,7 @@ func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 // singleFile holds all weights of a checkpoint that has no index.
 const singleFile = "model.safetensors"
 
-// shards finds a folder's safetensors files. Without an index its Of is nil.
+// shards finds a folder's safetensors files. Without an index, Of is nil.
 func shards(folder string) (*safetensors.Index, error) {
 	index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName))
 	if err == nil {
@@ -209,7 +206,7 @@ func shards(folder string) (*safetensors.Index, error) {
 	return nil, &missingError{file: singleFile}
 }
 
-// glob lists what a pattern matches in a folder; the folder's own name is not part of the pattern.
+// glob lists the matches of a pattern in a folder, whose own name is not part of the pattern.
 func glob(folder, pattern string) []string {
 	var list []string
 	matches, _ := fs.Glob(os.DirFS(folder), pattern) // the patterns are well formed
@@ -219,10 +216,10 @@ func glob(folder, pattern string) []string {
 	return list
 }
 
-// missingError says that a file of a checkpoint is not there.
+// missingError reports a missing file of a checkpoint.
 type missingError struct {
 	file   string
-	listed string // the file that lists it, "" when every checkpoint has it
+	listed string // the file that lists it, "" if every checkpoint has it
 }
 
 func (e *missingError) Error() string {
@@ -256,8 +253,8 @@ func (c *Checkpoint) Close() (err error) {
 	return err
 }
 
-// The demo model: embedded, unpacked into memory, then held to the same checks as a file. It needs
-// no disk and no network.
+// The demo model: embedded, unpacked into memory, then checked as a file is. It needs no disk and
+// no network.
 
 // OpenDemo opens the embedded demo model. Each call unpacks its own copy; Close frees it.
 func OpenDemo() (*Checkpoint, error) {
@@ -291,25 +288,24 @@ func openPacked(config, generation, packed []byte) (*Checkpoint, error) {
 	return c, nil
 }
 
-// When weights come into memory. Those of mapped files come by themselves, page by page; those of a
-// GGUF file have to be put in order first, all at once for an engine that works on them where they
-// lie, or one tensor after the other for a card that takes a copy of each.
+// Loading weights into memory. Pages of mapped files are loaded by the system. A GGUF file's
+// weights are reordered first: all at once for an engine that uses them in place, or tensor by
+// tensor for a card that copies them.
 
-// Load brings into memory all weights that are not there and do not come by themselves. progress is
-// called with the bytes done and the total, several times a second, by one goroutine; it may be
-// nil. free is the memory available for this; if there is room for the files beside the weights,
-// they stay in the page cache for the next time. Tensors that are left out come when they are asked
-// for; without may be nil. The error is ctx's cause where ctx ends first.
+// Load brings all weights into memory that the system does not load by itself. progress gets the
+// bytes done and the total, several times a second, from one goroutine; it may be nil. free is the
+// memory available: if the files fit as well, they stay in the page cache for the next start.
+// Tensors for which without is true are loaded on request; without may be nil. If ctx ends first,
+// the error is its cause.
 func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool,
 	progress func(done, total int64)) error {
 	return c.format.Load(ctx, free, without, progress)
 }
 
-// Fetch brings one tensor into memory as Load and Merge do, and its error says why that failed. It
-// does nothing for a name that is no tensor's.
+// Fetch brings one tensor into memory as Load and Merge do. For an unknown name it does nothing.
 func (c *Checkpoint) Fetch(name string) error { return c.format.Fetch(name) }
 
-// Release gives the memory of a tensor back, if it is the checkpoint's own; it is read again when
-// it is asked for again. Nobody may be using its Data. False when there is nothing to give back:
-// weights of a mapped file are the system's to keep or to drop.
+// Release returns the memory of a tensor that the checkpoint owns; it is read again on the next
+// request. Its Data must not be in use. False if there is nothing to return: the system manages the
+// pages of mapped files.
 func (c *Checkpoint) Release(name string) bool { return c.format.Release(name) }

@@ -1,12 +1,11 @@
 package checkpoint
 
-// A GGUF model's weights in the released order, in a file of the cache: written while nothing else
-// runs, and mapped by later starts as a released checkpoint is.
+// A GGUF model's weights in the released order, in a cache file: written while nothing else runs,
+// and mapped by later starts like a released checkpoint.
 //
-// What must stay true: a file that is there is whole, and made of exactly those GGUF files that its
-// name follows from, by their paths and what the system says of them. It is written under another
-// name and renamed when it is on the disk. One that cannot be used costs nothing but time: the GGUF
-// files are read as if it were not there.
+// What must stay true: an existing file is complete, and was made from exactly the GGUF files,
+// paths and metadata that its name is a hash of. It is written under another name and renamed once
+// it is on disk. An unusable file costs only time: the GGUF files are read as if it did not exist.
 
 import (
 	"cmp"
@@ -32,25 +31,25 @@ const (
 	orderedVersion = 1 // changes with the order of the weights; older files are removed
 	orderedSuffix  = ".safetensors"
 	orderedMaking  = ".making-"
-	// MostOrdered is how many files stay: the one that was written last, and one more.
+	// MostOrdered is the number of files that are kept: the newest and one more.
 	MostOrdered  = 2
-	orderedSync  = 64 << 20 // so that the disk is never far behind
+	orderedSync  = 64 << 20 // so that little unsynced data accumulates
 	metaVersion  = "ossrun"
-	metaGGUF     = "gguf" // the files' paths, a line each
-	orderedSpace = 2      // times its size must be free, since nobody asked for it
+	metaGGUF     = "gguf" // the files' paths, one per line
+	orderedSpace = 2      // times its size must be free, because no user asked for the file
 )
 
-// Settling is longer than the resolution of any file system's times: a file that was changed so
-// shortly before it was read could change again without a new time.
+// Settling exceeds the resolution of any file system's times: a file that was changed within it
+// could change again without a new time.
 const Settling = 2 * time.Second
 
-// settling is changed by tests.
+// settling is a variable for tests.
 var settling = Settling
 
-// OrderedFolder is where these files lie.
+// OrderedFolder is the folder of these files.
 func OrderedFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "gguf") }
 
-// orderedPath is where that of GGUF files in these states is; "" where no change can be seen.
+// orderedPath is the file's path for GGUF files in these states, "" if changes cannot be detected.
 func orderedPath(states FileStates) string {
 	if len(states.Files) == 0 {
 		return ""
@@ -63,7 +62,7 @@ func orderedPath(states FileStates) string {
 	return filepath.Join(OrderedFolder(), hex.EncodeToString(hash.Sum(nil)[:16])+orderedSuffix)
 }
 
-// Ordered is the path of a GGUF model's weights in the released order; "" where there is none.
+// Ordered is the path of a GGUF model's weights in the released order, "" if there is no such file.
 func (f Found) Ordered() string {
 	if f.GGUF == nil {
 		return ""
@@ -71,7 +70,7 @@ func (f Found) Ordered() string {
 	return orderedFor(statesOf(f.GGUF.Files()))
 }
 
-// orderedFor is the path if there is a file.
+// orderedFor is orderedPath if the file exists, or "".
 func orderedFor(states FileStates) string {
 	path := orderedPath(states)
 	if _, err := os.Stat(path); err != nil {
@@ -80,7 +79,7 @@ func orderedFor(states FileStates) string {
 	return path
 }
 
-// openOrdered maps a model's weights in the released order; nil where that cannot be.
+// openOrdered maps a model's weights in the released order, or returns nil.
 func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 	path := orderedFor(states)
 	if path == "" {
@@ -101,15 +100,15 @@ func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 		return nil
 	}
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // it was used last; else it only leaves sooner
+	_ = os.Chtimes(path, now, now) // time of last use; else only removed sooner
 	return c
 }
 
-// Mapped tells whether the weights are views of files. Those of the demo, and of a GGUF file that
-// is not in the released order, are in memory of their own.
+// Mapped reports whether the weights are views of files. The demo's, and a GGUF file's that are not
+// in the released order, are in private memory.
 func (c *Checkpoint) Mapped() bool { return c.unordered() == nil && c.Path != "" }
 
-// unordered are the weights of a GGUF file in its own order; else nil.
+// unordered returns the weights of a GGUF file in its own order, or nil.
 func (c *Checkpoint) unordered() *gguf.Weights {
 	of := c.format
 	if a, ok := of.(*adapted); ok {
@@ -119,8 +118,8 @@ func (c *Checkpoint) unordered() *gguf.Weights {
 	return weights
 }
 
-// Order writes a GGUF model's weights in the released order, a piece at a time, from its files.
-// rest is called before each piece, which takes some milliseconds; its error ends the work.
+// Order writes a GGUF model's weights in the released order, piece by piece. rest is called before
+// each piece, which takes some milliseconds; its error stops the work.
 func (c *Checkpoint) Order(rest func() error) (err error) {
 	weights := c.unordered()
 	files := weights.Files()
@@ -129,8 +128,8 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 	switch {
 	case path == "":
 		return fmt.Errorf("this system does not tell when a file was changed")
-	// what is mapped is the file that was opened, which another may have replaced by now; the
-	// states of adapters' files stand behind
+	// the mapped file is the opened one, which may have been replaced since; the states of
+	// adapters' files follow
 	case len(c.states.Files) < len(files) ||
 		!slices.Equal(states.Files, c.states.Files[:len(files)]):
 		return fmt.Errorf("%s is another file than the one that was loaded", filepath.Base(c.Path))
@@ -194,8 +193,8 @@ func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states File
 	return cmp.Or(err, f.Chmod(0o644), f.Sync(), f.Close())
 }
 
-// ForgetOrdered removes what dead processes left, files whose GGUF files are gone or others now,
-// and all but the most of the rest, those that were used last. What a running ossrun uses stays.
+// ForgetOrdered removes files of dead processes, files whose GGUF files are gone or changed, and
+// all others except the most recently used ones. Files in use by a running ossrun are kept.
 func ForgetOrdered(most int) {
 	left, _ := filepath.Glob(filepath.Join(OrderedFolder(), orderedMaking+"*")) // it is well formed
 	for _, path := range left {

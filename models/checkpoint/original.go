@@ -1,8 +1,8 @@
 package checkpoint
 
-// The original/ layout, which OpenAI ships beside the Hugging Face one: the same bytes under other
-// names, q, k and v in one tensor, and a config.json with other keys. Everything is a view of the
-// mapped file, also the thirds of that tensor; nothing is copied.
+// The original/ layout, which OpenAI ships next to the Hugging Face one: the same bytes under other
+// names, q, k and v in one tensor, and a config.json with other keys. Every tensor, also q, k and
+// v, is a view of the mapped file; nothing is copied.
 
 import (
 	"fmt"
@@ -34,8 +34,8 @@ var originalNames = strings.NewReplacer(
 	"mlp.experts.down_proj_", "mlp.mlp2_weight.",
 )
 
-// OriginalName is where the original/ layout has a tensor of the Hugging Face layout: under another
-// name, and q, k and v together, each from a row first of total rows; else total is 0.
+// OriginalName returns the name of a tensor in the original/ layout. For q, k and v it also returns
+// the first row in the combined tensor and its total rows; otherwise total is 0.
 func OriginalName(s models.Spec, name string) (original string, first, total int) {
 	query, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	switch original = originalNames.Replace(name); {
@@ -49,8 +49,7 @@ func OriginalName(s models.Spec, name string) (original string, first, total int
 	return original, 0, 0
 }
 
-// fromOriginal gives a checkpoint's tensors their names in the Hugging Face layout; held are those
-// of the original/ layout by their names.
+// fromOriginal renames a checkpoint's tensors from the original/ layout to the Hugging Face layout.
 func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]models.Tensor, error) {
 	out := make(map[string]models.Tensor, len(held))
 	used := map[string]bool{}
@@ -87,7 +86,7 @@ func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]mode
 	return out, nil
 }
 
-// part is a view of count rows of a tensor of total rows, from the first on.
+// part is a view of count rows of a tensor of total rows, starting at row first.
 func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 	if len(t.Shape) == 0 || t.Shape[0] != total {
 		return t, fmt.Errorf("%s: tensor %s has shape %v, config.json calls for %d rows", t.File,
@@ -99,8 +98,8 @@ func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 	return t, nil
 }
 
-// OriginalIn returns the folder of the original/ layout: the given folder, or the one that it holds
-// beside nothing else; "" if neither is one.
+// OriginalIn returns the folder with the original/ layout: folder, or original/ in it if folder has
+// no config.json. "" if neither is one.
 func OriginalIn(folder string) string {
 	for _, path := range [...]string{folder, filepath.Join(folder, "original")} {
 		if is, found := models.IsOriginal(path); is {

@@ -1,8 +1,8 @@
 package checkpoint
 
-// gpt-oss weights that other programs on this machine keep: ollama, LM Studio and llama.cpp each
-// have a folder of GGUF files. They are looked for by their headers, so that a fine-tune is found
-// too and another architecture is passed over; nothing is written there.
+// gpt-oss weights of other programs on this machine: ollama, LM Studio and llama.cpp each have a
+// folder of GGUF files. Headers identify them, so that fine-tunes are found and other architectures
+// skipped. Nothing is written there.
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 
 // Foreign is a model in another program's folder.
 type Foreign struct {
-	// what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
+	// the argument of --model: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
 	Name    string
 	Program string // "ollama", "LM Studio", "llama.cpp"
 	Path    string // the GGUF file
@@ -32,23 +32,23 @@ type Foreign struct {
 	Model   *gguf.Model
 	Trouble error // why it cannot be used; Model is nil then
 
-	other bool // it is no gpt-oss, or nobody knows
+	other bool // not a gpt-oss, or unknown
 }
 
-// SameShape tells whether a model of the catalogue has its shape.
+// SameShape reports whether a model of the catalogue has its shape.
 func (e Foreign) SameShape(as models.Entry) bool {
 	return e.Model != nil && e.Model.Spec().SameShape(as.Spec)
 }
 
-// ListForeign looks into the folders of other programs, in the order of their names. Folders that
-// are not there or cannot be read are passed over: they are not ours.
+// ListForeign lists the models in other programs' folders, sorted by name. Missing or unreadable
+// folders are skipped: they are not ours.
 func ListForeign() []Foreign {
 	list := slices.DeleteFunc(allForeign(), func(e Foreign) bool { return e.other })
 	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
-// allForeign lists everything there, other models too.
+// allForeign lists all models there, also those that are not gpt-oss.
 func allForeign() []Foreign {
 	list := append(ollamaModels(), llamaModels()...)
 	for _, root := range lmStudioFolders() {
@@ -57,7 +57,7 @@ func allForeign() []Foreign {
 	return list
 }
 
-// consider looks at one GGUF file.
+// consider reads the header of one GGUF file.
 func consider(program, name, path string) Foreign {
 	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)
@@ -114,8 +114,8 @@ func ollamaModels() (list []Foreign) {
 	return list
 }
 
-// lmStudioFolders are where LM Studio keeps models: in its home, which a file may point to, or
-// where the settings there say.
+// lmStudioFolders are LM Studio's model folders: in its home, which a file may point to, or from
+// its settings.
 func lmStudioFolders() []string {
 	homes := []string{"~/.lmstudio", "~/.cache/lm-studio"}
 	for _, home := range folders("~/") {
@@ -129,15 +129,15 @@ func lmStudioFolders() []string {
 		roots = append(roots, filepath.Join(home, "models"))
 		text, _ := models.ReadFile(filepath.Join(home, "settings.json"))
 		var settings struct{ DownloadsFolder string }
-		if json.Unmarshal(text, &settings) == nil { // settings that cannot be read move nothing
+		if json.Unmarshal(text, &settings) == nil { // unreadable settings are ignored
 			roots = append(roots, settings.DownloadsFolder)
 		}
 	}
 	return folders(roots...)
 }
 
-// llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where
-// its newer versions put them.
+// llamaModels lists GGUF files in llama.cpp's own cache and in the Hugging Face cache, which its
+// newer versions use.
 func llamaModels() (list []Foreign) {
 	own := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
 	switch runtime.GOOS {
@@ -168,8 +168,8 @@ func llamaModels() (list []Foreign) {
 	return list
 }
 
-// considerFiles looks at the GGUF files of a folder that a pattern matches, each named by its path
-// in it.
+// considerFiles reads the GGUF files of a folder that match a pattern. Each is named by its path in
+// the folder.
 func considerFiles(program, prefix, root, pattern string) (list []Foreign) {
 	for _, path := range glob(root, pattern) {
 		within, err := filepath.Rel(root, path)
@@ -181,7 +181,7 @@ func considerFiles(program, prefix, root, pattern string) (list []Foreign) {
 	return list
 }
 
-// folders gives those of the paths that are folders, each once. "~/" is the person's home.
+// folders returns the paths that are folders, without duplicates. "~/" is the user's home.
 func folders(paths ...string) (list []string) {
 	home, err := os.UserHomeDir()
 	for _, path := range paths {
@@ -223,17 +223,17 @@ func findElsewhere(name string) (Found, bool, error) {
 		Is: "not among the weights of other programs here: ossrun list shows them"}
 }
 
-// Everything in the Hugging Face cache that is a gpt-oss or belongs to one, for people to look at.
+// The Hugging Face cache's snapshots that are a gpt-oss or belong to one, for people to see.
 
 // Stored is one snapshot in the cache.
 type Stored struct {
 	Found
-	Main bool   // what the repository's main was when it was last fetched
-	Note string // what this version does with it, when it does not simply run it
+	Main bool   // the repository's main at the time of the last download
+	Note string // how this version uses it, if it does not simply run it
 }
 
-// Inventory lists the snapshots of the catalogue's models, of their relatives and of whatever else
-// says that it is a gpt-oss, by the repository's name and then as store.Snapshots does.
+// Inventory lists the snapshots of the catalogue's models, of related ones and of any other
+// gpt-oss, by the repository's name and then in the order of store.Snapshots.
 func Inventory() ([]Stored, error) {
 	root, err := store.Root()
 	if err != nil {
@@ -271,7 +271,7 @@ func Inventory() ([]Stored, error) {
 	return list, nil
 }
 
-// describesGPTOSS tells whether a config.json says gpt_oss.
+// describesGPTOSS reports whether a config.json is that of a gpt-oss.
 func describesGPTOSS(path string) bool {
 	text, err := models.ReadFile(path)
 	var config struct {

@@ -1,9 +1,8 @@
 package checkpoint
 
-// Reading weights into the page cache before they are used from there. A first forward pass over
-// cold weights faults page by page, in the order of the layers; several readers with large requests
-// keep a disk busy instead. What is in memory already is not read again, and nothing is read if it
-// would only evict itself again.
+// Reading weights into the page cache before their first use. A forward pass over cold weights
+// faults page by page in the order of the layers; several readers with large requests keep a disk
+// busy. Pages in memory are not read again, and nothing is read that would only evict itself.
 
 import (
 	"context"
@@ -23,16 +22,15 @@ const (
 	aheadBytes   = 16 << 20 // of one request
 )
 
-// Replaced says that another file takes the place of some of the weights. The zero value replaces
-// nothing.
+// Replaced says that another file replaces some of the weights. The zero value replaces nothing.
 type Replaced struct {
-	By   string                   // the file; "": nothing is replaced
+	By   string                   // the file; "" for none
 	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
 }
 
-// ReadAhead reads the weights' files if they fit in free bytes, and reports progress as
-// Checkpoint.Load does. It leaves out what is replaced, and reads the file that replaces it. A file
-// that cannot be read is left to Open, which says why.
+// ReadAhead reads the weight files if they fit in free bytes, and reports progress as
+// Checkpoint.Load does. It skips replaced weights and reads their replacement. Unreadable files are
+// skipped: Open reports the error.
 func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	progress func(done, total int64)) error {
 	if f.Demo {
@@ -76,7 +74,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	})
 }
 
-// mapped are the files that a start reads: those of the weights, or one that took their place.
+// mapped are the files that a start reads: those of the weights, or the one in the released order.
 func (f Found) mapped() ([]string, error) {
 	if ordered := f.Ordered(); ordered != "" {
 		return []string{ordered}, nil
@@ -90,7 +88,7 @@ type partOfFile struct {
 	without []mapping.Range
 }
 
-// ahead is what a start needs of which files, and how much memory that takes.
+// ahead returns the parts of files that a start reads, and the memory for them.
 func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
 	paths, err := f.mapped()
 	if err != nil {
@@ -127,8 +125,8 @@ type span struct {
 	data  []byte
 }
 
-// spansOf cuts a mapped file into spans of at most each bytes, without some ranges of it,
-// which are in the order of the file.
+// spansOf cuts a mapped file into spans of at most each bytes, leaving out some ranges, which are
+// sorted.
 func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list []span) {
 	cut := func(from, to int64) {
 		for at := from; at < to; at += int64(each) {
@@ -144,13 +142,12 @@ func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list [
 	return list
 }
 
-// Which bytes of the weights' files hold tensors that are left out, because something else takes
-// their place (a copy of the dense weights in 8 bits): so that they are not read ahead. A tensor
-// that anything else is made from is never among them.
+// The byte ranges of replaced tensors (by a copy of the dense weights in 8 bits), so that they are
+// not read ahead. A tensor that has another use is never among them.
 
-// without gives, for each of the weights' files, the parts that hold left-out tensors, in the order
-// of the file. Names are those of the Hugging Face layout; a tensor of another layout is left out
-// if all tensors made from it are.
+// without returns, for each of the weight files, the ranges of skipped tensors, in the order of the
+// file. Names are those of the Hugging Face layout; a tensor of another layout is skipped if all
+// tensors made from it are.
 func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) {
 	paths, err := f.mapped()
 	if err != nil {
@@ -189,8 +186,7 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 	return list, nil
 }
 
-// leftOut gives the names, as a file has them, of the tensors from which only left-out tensors are
-// made.
+// skipped returns the names, as in the file, of tensors that only skipped tensors are made from.
 func leftOut(s models.Spec, out func(tensor string) bool, original bool) map[string]bool {
 	leave := map[string]bool{}
 	for _, t := range s.Tensors() {

@@ -1,8 +1,8 @@
 package checkpoint
 
-// Linux says which pages of a mapped file are in memory, and reads a stretch of it without a copy.
-// Several read(2) readers of one file share its readahead state, and they fill its page cache at
-// half the speed of one reader, or less; populating the mapping has neither problem.
+// Linux reports which pages of a mapped file are in memory, and reads ranges of it without a copy.
+// Several read(2) readers of one file share its readahead state, and fill its page cache at half
+// the speed of one reader, or less. Populating the mapping has neither problem.
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// missing leaves out what is in memory.
+// missing removes spans that are in memory.
 func missing(list []span) []span {
 	return slices.DeleteFunc(list, func(s span) bool { return mapping.InMemory(s.data) })
 }

@@ -2,8 +2,8 @@
 
 package checkpoint
 
-// Systems where it is not asked which pages are in memory: everything is read, which costs a copy
-// where it was there.
+// Systems without a query for pages in memory: everything is read, which costs a copy if it was
+// there.
 
 func missing(list []span) []span { return list }
 

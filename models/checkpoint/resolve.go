@@ -1,9 +1,8 @@
 package checkpoint
 
-// From what a person typed to where the weights lie: a name of the catalogue or
-// hf:owner/name[@revision] in the Hugging Face cache, a folder, or the embedded demo. Resolving
-// opens no weights and fetches nothing. A catalogue name wins over a folder of that name; "./20b"
-// is the folder.
+// From a typed name to the weights: a name of the catalogue or hf:owner/name[@revision] in the
+// Hugging Face cache, a folder, or the embedded demo. Resolving opens no weights and downloads
+// nothing. A catalogue name wins over a folder of that name; "./20b" is the folder.
 
 import (
 	"errors"
@@ -21,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Found is where a model lies.
+// Found is a model and its place on disk.
 type Found struct {
 	// "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
 	Repo   string
@@ -30,19 +29,19 @@ type Found struct {
 	ID     string // the catalogue's, "" for anything else
 	Path   string // the folder or GGUF file to open, "" for the demo
 	Demo   bool
-	// size of the weight files that are there; of a GGUF model, of the weights in memory
+	// size of the existing weight files; of a GGUF model, of the weights in memory
 	Bytes int64
-	// every weight file is there in full, by its header; the tensors are checked when it is opened
+	// all weight files are complete, by their headers; Open checks the tensors
 	Complete bool
 
-	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
+	GGUF *gguf.Model // a GGUF model, whose first file is Path; else nil
 	Lora []lora.Ref  // adapters that are added to it
 
 	// Tunes are this model with more adapters; Open opens them with it.
 	Tunes []Found
 }
 
-// Open opens what was found, with its adapters and tunes.
+// Open opens the model, with its adapters and adapted models.
 func (f Found) Open() (*Checkpoint, error) {
 	c, err := f.open()
 	if err != nil {
@@ -77,7 +76,7 @@ func (f Found) open() (*Checkpoint, error) {
 // NotCachedError says that a known model's weights are not on this machine.
 type NotCachedError struct {
 	Name  string // the model: "gpt-oss-20b" or "owner/name@revision"
-	Pull  string // what ossrun pull is told to fetch
+	Pull  string // argument of ossrun pull
 	Bytes int64  // size of the download, 0 if unknown
 }
 
@@ -117,8 +116,8 @@ func Resolve(name string) (Found, error) {
 	}
 	if strings.ContainsAny(name, `/\`) {
 		if repo, ok := store.ParseRepo(name); ok {
-			// A repository that is written without "hf:" is taken only if it is here, so that a
-			// mistyped path is not a download.
+			// A repository without "hf:" is accepted only if it is in the cache, so that a mistyped
+			// path does not start a download.
 			found, err := findCached(repo, "")
 			if _, missing := errors.AsType[*NotCachedError](err); !missing {
 				return found, err
@@ -138,8 +137,8 @@ func find(e models.Entry) (Found, error) {
 	return findCached(repo, "")
 }
 
-// findCached finds a repository in the cache: of the snapshots that the revision selects, the first
-// complete one, else the first.
+// findCached finds a repository in the cache: the first complete snapshot of the revision, or the
+// first.
 func findCached(repo store.Repo, revision string) (Found, error) {
 	root, err := store.Root()
 	if err != nil {
@@ -173,7 +172,7 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	return Found{}, missing
 }
 
-// findFile finds a model in one file: GGUF. Anything else is named for what it is.
+// findFile finds a model in a GGUF file. For other files the error says what they are.
 func findFile(path string) (Found, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -194,7 +193,7 @@ func foundGGUF(m *gguf.Model) Found {
 	return Found{Name: m.Name, Path: m.Source, Bytes: m.Bytes, Complete: true, GGUF: m}
 }
 
-// findFolder finds a folder, also when it is a repository's folder in a Hugging Face cache.
+// findFolder finds a folder, also a repository's folder in a Hugging Face cache.
 func findFolder(path string) (Found, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -248,8 +247,8 @@ func inspect(folder string) Found {
 	return found
 }
 
-// Cached lists the catalogue's models that the Hugging Face cache holds, complete or not, the
-// smallest first.
+// Cached lists the catalogue's models in the Hugging Face cache, complete or not, the smallest
+// first.
 func Cached() ([]Found, error) {
 	var list []Found
 	for _, e := range models.Catalogue() {
@@ -269,9 +268,9 @@ func Cached() ([]Found, error) {
 	return list, nil
 }
 
-// BestFit gives the largest complete model for everything of the catalogue in the cache whose
-// weight files take at most freeBytes; false when there is none. KV pages and scratch are the
-// caller's to subtract from freeBytes first.
+// BestFit returns the largest complete general model of the catalogue in the cache whose weight
+// files take at most freeBytes; false if there is none. The caller subtracts KV pages and scratch
+// from freeBytes.
 func BestFit(freeBytes int64) (Found, bool) {
 	cached, err := Cached()
 	if err != nil {
@@ -289,13 +288,12 @@ func BestFit(freeBytes int64) (Found, bool) {
 	return best, best.Complete
 }
 
-// FindTarget finds a target in the cache. *NotCachedError when it is not there.
+// FindTarget finds a target in the cache. *NotCachedError if it is missing.
 func FindTarget(t models.Target) (Found, error) { return findCached(t.Repo, t.Revision) }
 
-// A checkpoint's name, and what to do about a broken one. Both follow from its path.
+// A checkpoint's name, and the remedy for a broken one. Both follow from its path.
 
-// nameOf gives the model's name: the repository's for a snapshot in the Hugging Face cache, else
-// the folder's.
+// nameOf returns the repository's name for a snapshot in the Hugging Face cache, else the folder's.
 func nameOf(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
@@ -309,7 +307,7 @@ func nameOf(path string) string {
 	return filepath.Base(path)
 }
 
-// remedy ends the sentence about a checkpoint whose files are missing or cut: what to run for a
+// remedy ends the sentence about a checkpoint with missing or truncated files: the command for a
 // snapshot in the cache.
 func remedy(err error, path string) string {
 	broken, _ := errors.AsType[*safetensors.Error](err)
@@ -327,7 +325,7 @@ func remedy(err error, path string) string {
 	return ": download it again with ossrun pull " + pullName(repo)
 }
 
-// pullName is the name of a repository for ossrun pull.
+// pullName is the argument of ossrun pull for a repository.
 func pullName(repo store.Repo) string {
 	if e, known := models.Lookup(repo.ID()); known {
 		return e.ID

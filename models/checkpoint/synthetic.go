@@ -1,7 +1,7 @@
 package checkpoint
 
-// A checkpoint of random weights in memory: the right sizes and a sane spread, for measuring speed
-// where no real weights are. What it answers means nothing.
+// A checkpoint of random weights in memory, with the right sizes and a plausible spread, for
+// measuring speed without real weights. Its answers have no meaning.
 
 import (
 	"encoding/binary"
@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// patternBytes is how much of each kind of weight is drawn; larger tensors repeat it from another
-// place on, in memory of their own.
+// patternBytes is the amount of each kind of weight that is drawn; larger tensors repeat it from
+// other offsets, in memory of their own.
 const patternBytes = 8 << 20
 
 // Synthetic makes a checkpoint of shape s with random weights, the same for the same seed: 13.8 GB
@@ -26,19 +26,19 @@ func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
 	return synthetic(s, s.Layers, seed)
 }
 
-// SyntheticUploaded is Synthetic for a device with memory of its own, where each layer's weights
-// lie apart: here all layers are one layer's bytes, SyntheticBytes with the rest.
+// SyntheticUploaded is Synthetic for a device with its own memory, where each layer's weights are
+// separate. Here all layers share one layer's bytes.
 func SyntheticUploaded(s models.Spec, seed uint64) (*Checkpoint, error) {
 	return synthetic(s, 1, seed)
 }
 
-// SyntheticBytes is what SyntheticUploaded takes of the host's memory.
+// SyntheticBytes is the host memory that SyntheticUploaded takes.
 func SyntheticBytes(s models.Spec) int64 {
 	s.Layers = 1
 	return s.WeightBytes()
 }
 
-// synthetic has memory for so many layers, which the others share.
+// synthetic reserves memory for this many layers, which the others share.
 func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 ||
 		s.Experts < s.ExpertsPerToken {
@@ -72,7 +72,7 @@ func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 	return c, nil
 }
 
-// ownerOf is the tensor whose bytes a layer's are, where the first layers have bytes of their own.
+// ownerOf returns the tensor whose bytes a layer's tensor shares, "" if it has its own.
 func ownerOf(name string, own int) string {
 	var layer int
 	if _, err := fmt.Sscanf(name, layerName, &layer); err != nil || layer < own {
@@ -84,7 +84,7 @@ func ownerOf(name string, own int) string {
 
 const layerName = "model.layers.%d."
 
-// patterns are random weights of every kind there is.
+// patterns are random weights of each kind.
 type patterns struct{ matrix, unit, small, blocks, scales []byte }
 
 func newPatterns(random *rand.Rand) patterns {
@@ -98,7 +98,7 @@ func newPatterns(random *rand.Rand) patterns {
 	for i := 0; i < patternBytes; i += 8 {
 		binary.LittleEndian.PutUint64(p.blocks[i:], random.Uint64())
 	}
-	for i := range p.scales { // 2^-9 .. 2^-6, what makes products about as large as their inputs
+	for i := range p.scales { // 2^-9 .. 2^-6, so that products are about as large as their inputs
 		p.scales[i] = 118 + p.blocks[i]&3
 	}
 	return p
@@ -129,7 +129,7 @@ func (p patterns) of(t models.TensorSpec) []byte {
 	return p.matrix
 }
 
-// repeat fills data with a pattern from some place on.
+// repeat fills data with a pattern from a random offset.
 func repeat(data, pattern []byte, random *rand.Rand) {
 	at := random.IntN(len(pattern)/64) * 64
 	for len(data) > 0 {

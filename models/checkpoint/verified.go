@@ -1,7 +1,7 @@
 package checkpoint
 
-// Who vouches for a model's weights: the catalogue, the hub at the time of the pull, or nobody.
-// Nothing is hashed here: what a pull has hashed, and was not written to since, counts.
+// Whether a model's weights are verified: by the catalogue's hashes, by the hub's during the pull,
+// or not. Nothing is hashed here: a pull's hash counts if the file was not written to since.
 
 import (
 	"os"
@@ -12,17 +12,17 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Vouched says who vouches for weights, in one word.
+// Vouched is the verification of weights, in one word.
 type Vouched string
 
 const (
 	Verified   Vouched = "verified"   // every file has the SHA-256 that this version knows
 	Pulled     Vouched = "pulled"     // every file has the SHA-256 that the hub named
-	Other      Vouched = "other"      // so, and this version knows other ones of this model
+	Other      Vouched = "other"      // the same, but this version knows other hashes of this model
 	Unverified Vouched = "unverified" // some file was not hashed, or changed since
 )
 
-// Sentence says it in a sentence without its full stop.
+// Sentence returns a sentence without its full stop.
 func (v Vouched) Sentence() string {
 	return map[Vouched]string{
 		Verified: "Its weights have the published SHA-256",
@@ -33,7 +33,7 @@ func (v Vouched) Sentence() string {
 	}[v]
 }
 
-// Vouched looks at a snapshot of the cache. Anything else is Unverified.
+// Vouched checks a snapshot of the cache. Anything else is Unverified.
 func (f Found) Vouched() Vouched {
 	if f.Repo == "" || !f.Complete {
 		return Unverified

@@ -3,12 +3,12 @@ package convert
 // Numbers to MXFP4 blocks: 32 values of four bits (0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign) under one
 // scale, a power of two.
 //
-// What must stay true: values that an MXFP4 block holds come back as that block, bit for bit: the
-// smallest scale under which the largest is at most 6 holds all of them if any scale does. (A block
-// whose codes are all below 4 has a twin under that scale: the same numbers.) Other blocks get the
-// scale of the least squared error: that one or half of it. A larger scale has no number up to 6
-// that this one lacks. A quarter never beats half: the largest value's squared error grows by 2.25
-// or more, and that of each of the 31 others shrinks by 0.0625 at most.
+// What must stay true: values of an MXFP4 block come back as that block, bit for bit: the smallest
+// scale under which the largest is at most 6 holds all of them if any scale does. (A block whose
+// codes are all below 4 has a twin under that scale: the same numbers.) Other blocks get the scale
+// of the least squared error: that one or half of it. A larger scale has no number up to 6 that
+// this one lacks. A quarter never beats half: the largest value's squared error grows by 2.25 or
+// more, and that of each of the 31 others shrinks by 0.0625 at most.
 
 import (
 	"math"
@@ -16,12 +16,12 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Loss is what rounding cost some blocks.
+// Loss is the rounding error of some blocks.
 type Loss struct {
 	Blocks int64   `json:"blocks"`
-	Exact  int64   `json:"exact"` // came back bit for bit
-	Error  float64 `json:"error"` // sum of squares of the differences
-	Size   float64 `json:"size"`  // sum of squares of the values
+	Exact  int64   `json:"exact"` // unchanged bit for bit
+	Error  float64 `json:"error"` // sum of squared differences
+	Size   float64 `json:"size"`  // sum of squared values
 	Worst  float64 `json:"worst"` // of one block, relative, root mean square
 }
 
@@ -33,19 +33,19 @@ func (l Loss) Relative() float64 {
 	return math.Sqrt(l.Error / l.Size)
 }
 
-// Add takes in another's.
+// Add adds another loss.
 func (l *Loss) Add(o Loss) {
 	l.Blocks, l.Exact = l.Blocks+o.Blocks, l.Exact+o.Exact
 	l.Error, l.Size, l.Worst = l.Error+o.Error, l.Size+o.Size, math.Max(l.Worst, o.Worst)
 }
 
-// steps are the numbers of the codes.
+// steps are the values of the codes.
 var steps = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
 	-2, -3, -4, -6}
 
 // nearest is the code of a magnitude. A cell is all magnitudes with the same exponent and the same
-// two highest bits of the mantissa; it has two entries, for its first number and for the others,
-// since the limits between codes are first numbers. At a limit the even code is taken.
+// two highest bits of the mantissa. It has two entries, for its first number and for the others,
+// because the limits between codes are first numbers. A limit gets the even code.
 var nearest = [64]byte{
 	0, 0, // up to 0.25
 	0, 1, 1, 1, 1, 1, 1, 1, // 0.25
@@ -61,11 +61,11 @@ const (
 	highestCell = 0x40e00000 >> cellBits   // from 7 on
 )
 
-// bias is added to the exponent of a scale that is kept.
+// bias is added to a stored scale's exponent.
 const bias = 127
 
-// under encodes values with one scale, and gives the sum of the squared differences. Beyond most it
-// stops, and the codes are not whole.
+// tryScale encodes values with one scale, and returns the sum of the squared differences. Above
+// most it stops, with incomplete codes.
 func under(values *[models.BlockSize]float32, exponent int, to *[models.BlockBytes]byte,
 	most float64) float64 {
 	down := float32(math.Ldexp(1, -exponent))
@@ -85,7 +85,7 @@ func under(values *[models.BlockSize]float32, exponent int, to *[models.BlockByt
 	return (even + odd) * unit
 }
 
-// code is that of v times down, and how far it is off.
+// code encodes v times down, and returns the difference.
 func code(v, down float32) (c byte, off float64) {
 	v *= down
 	bits := math.Float32bits(v)
@@ -95,10 +95,10 @@ func code(v, down float32) (c byte, off float64) {
 	return c, float64(v - steps[c])
 }
 
-// encode writes the block of 32 values. One that is not finite is in the loss's Size.
+// encode writes a block of 32 values. If one is not finite, so is the loss's Size.
 func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	loss.Blocks = 1
-	most := uint32(0) // the bits of the largest magnitude, which are in its order
+	most := uint32(0) // bits of the largest magnitude; they compare as it does
 	for _, v := range values {
 		most = max(most, math.Float32bits(v)&^(1<<31))
 		loss.Size += float64(v) * float64(v)
@@ -128,7 +128,7 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	return byte(best + bias), loss
 }
 
-// decode gives the values of blocks.
+// decode writes the values of blocks.
 func decode(blocks, scales []byte, to []float32) {
 	for at, scale := range scales {
 		unit := math.Ldexp(1, int(scale)-bias)

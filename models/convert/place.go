@@ -1,7 +1,7 @@
 package convert
 
-// Where the files of a source are: on the disk, or in a repository of which nothing is stored, so
-// that 16 bits of a model need no more disk than its 4 bits.
+// A source's files on disk, or in a repository of which nothing is stored, so that a 16-bit model
+// needs only the disk space of its 4 bits.
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// place has files by their names.
+// place opens files by name.
 type place interface {
-	String() string // as a person names it
-	// read gives a whole file of at most this many bytes; fs.ErrNotExist if there is none.
+	String() string // for messages
+	// read returns a file of at most this many bytes; fs.ErrNotExist if it is missing.
 	read(name string, most int64) ([]byte, error)
 	open(name string) (file, error)
 }
@@ -32,7 +32,7 @@ type file interface {
 	is() sourceFile
 }
 
-// disk is a folder, or a file that is the whole source.
+// disk is a folder, or the single file of a source.
 type disk string
 
 func (d disk) String() string { return string(d) }
@@ -67,7 +67,7 @@ type onDisk struct {
 
 func (f onDisk) is() sourceFile { return f.state }
 
-// stateOf is what tells whether a file is still the same.
+// stateOf returns the metadata that change with a file.
 func stateOf(path string) (sourceFile, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -108,5 +108,5 @@ type onHub struct {
 
 func (f onHub) is() sourceFile { return f.state }
 
-// Close has nothing to give back: connections belong to the client.
+// Close does nothing: connections belong to the client.
 func (f onHub) Close() error { return nil }

@@ -25,46 +25,46 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Options say where a checkpoint goes and who is told.
+// Options say which adapters are added, and where the checkpoint goes.
 type Options struct {
 	Out      string                  // the folder
 	Lora     []lora.Ref              // adapters that are added first
-	Remote   *hub.Remote             // read in the place of a path; else nil
-	Progress func(done, total int64) // bytes of the new files, those of an earlier run with them
+	Remote   *hub.Remote             // read instead of a path; else nil
+	Progress func(done, total int64) // bytes of the new files, including an earlier run's
 }
 
-// Result is a whole checkpoint.
+// Result is a complete checkpoint.
 type Result struct {
 	Path   string `json:"path"`
 	Bytes  int64  `json:"bytes"`
 	Layers []Loss `json:"layers"`
 }
 
-// stateName is the file that says what an unfinished folder is made of.
+// stateName is the file that records the sources of an unfinished folder.
 const stateName = "ossrun-import.json"
 
-// state is that file.
+// state is the content of stateName.
 type state struct {
 	Sources  []sourceFile    `json:"sources"`
 	Adapters []string        `json:"adapters,omitempty"` // with their scales
 	Done     map[string]Loss `json:"done"`               // by file
 }
 
-// sourceFile tells whether a source is still the one that was begun.
+// sourceFile identifies a source's file, to detect changes between runs.
 type sourceFile struct {
 	Path    string `json:"path"`
 	Size    int64  `json:"size"`
-	Changed string `json:"changed"` // when it was, or its ETag
+	Changed string `json:"changed"` // modification time or ETag
 }
 
-// wrote is told of each piece; tests stop there.
+// wrote is called after each piece; tests stop there.
 var wrote = func() {}
 
-// mostWorkers bounds memory: each has an expert's matrix as float32, as it is read, and as blocks,
-// 66 + 66 + 9 MB for the published widths. waitingWorkers keep a network busy while some compute.
+// maxWorkers bounds memory: each has an expert's matrix as float32, as read, and as blocks, 66 + 66
+// + 9 MB for the published widths. minRemoteWorkers keep a network busy while some compute.
 const mostWorkers, waitingWorkers = 8, 4
 
-// Run makes a checkpoint from the folder or file at path, or goes on with one.
+// Run converts the folder or file at path, or resumes an earlier run.
 func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 	at, workers := place(disk(path)), runtime.GOMAXPROCS(0)
 	if o.Remote != nil {
@@ -113,7 +113,7 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 	return r, w.end(parts)
 }
 
-// part is what lies in one file: a layer, or what is before or behind all.
+// part is the content of one file: a layer, or the tensors before or after all layers.
 type part []models.TensorSpec
 
 func (p part) bytes() (n int64) {
@@ -151,7 +151,7 @@ type writer struct {
 
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
 
-// begin takes the folder, and finds what an earlier run has left of the same source.
+// begin locks the folder, and reads the state of an earlier run on the same source.
 func (w *writer) begin(adapters []lora.Ref) (err error) {
 	want := state{Sources: w.from.files, Done: map[string]Loss{}}
 	for _, ref := range adapters {
@@ -185,7 +185,7 @@ func (w *writer) begin(adapters []lora.Ref) (err error) {
 		return fmt.Errorf("%s has an import of something else in it, or of what it was before: "+
 			"delete it, or give another --out", w.out)
 	}
-	for name := range w.state.Done { // what was deleted or cut meanwhile is made again
+	for name := range w.state.Done { // missing or truncated parts are rewritten
 		if _, err := safetensors.Inspect(filepath.Join(w.out, name)); err != nil {
 			delete(w.state.Done, name)
 		}
@@ -204,7 +204,7 @@ func (w *writer) keep() error {
 	return store.WriteFile(filepath.Join(w.out, stateName), text)
 }
 
-// write makes the file of part i; it has its name when it is whole and on the disk.
+// write writes the file of part i; it is renamed once it is complete and on disk.
 func (w *writer) write(ctx context.Context, name string, i int, p part,
 	done *atomic.Int64) (loss Loss, err error) {
 	path := filepath.Join(w.out, name)
@@ -212,7 +212,7 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 	if err != nil {
 		return loss, err
 	}
-	defer func() { // closed already, where all went well
+	defer func() { // already closed on success
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, errors.Join(err, ignoreClosed(f.Close())))
 		}
@@ -260,7 +260,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// pieceBytes bounds what is made of a plain tensor at once.
+// pieceBytes bounds the piece of a plain tensor that one job converts.
 const pieceBytes = 16 << 20
 
 // jobs are a file's pieces of work; each returns the number of bytes that it has written.
@@ -290,7 +290,7 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Los
 			continue
 		}
 		if strings.HasSuffix(t.Name, "_scales") {
-			continue // with its blocks
+			continue // written with its blocks
 		}
 		width := int(t.Bytes()) / t.Shape[0]
 		each := max(1, pieceBytes/width)
@@ -307,7 +307,7 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Los
 	return list
 }
 
-// expert makes one expert's blocks and scales; shape is [experts, out, in/32, 16].
+// expert encodes one expert's blocks and scales; shape is [experts, out, in/32, 16].
 func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales []byte, loss Loss,
 	err error) {
 	n := shape[1] * shape[2]

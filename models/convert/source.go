@@ -1,9 +1,8 @@
-// Package convert makes a checkpoint in the released layout of a gpt-oss whose experts are not
+// Package convert makes a checkpoint in the released layout from a gpt-oss whose experts are not
 // MXFP4: a fine-tune that was exported in 16 bits, or a GGUF file of another type.
 //
-// What must stay true: whenever it is stopped, the next run goes on with the tensors' files that
-// are whole; memory does not grow with the model; numbers that came from MXFP4 come back as they
-// were.
+// What must stay true: an interrupted run is resumed with its complete files; memory does not grow
+// with the model; numbers that came from MXFP4 come back unchanged.
 package convert
 
 import (
@@ -25,20 +24,20 @@ import (
 
 // source is a gpt-oss that is read part by part, by the names of the released layout.
 type source interface {
-	// Rows writes rows of a tensor that is no expert matrix, as bfloat16.
+	// Rows writes rows of a tensor other than an expert matrix, as bfloat16.
 	Rows(name string, first, count int, to []byte) error
 	// Expert writes the values of one expert's matrix, [out, in].
 	Expert(matrix string, expert int, to []float32) error
 	Close() error
 }
 
-// opened is a source with what else is known of it.
+// opened is a source with its place and config.
 type opened struct {
 	source
 	place
 	spec               models.Spec
 	config, generation []byte       // generation may be nil
-	files              []sourceFile // that it is read from
+	files              []sourceFile // all files that are read
 }
 
 // open opens a folder in Hugging Face's layout, or a GGUF file, with adapters.
@@ -64,7 +63,7 @@ func open(at place, adapters ...lora.Ref) (*opened, error) {
 	return o, nil
 }
 
-// record adds files on the disk.
+// record adds files on disk.
 func (o *opened) record(paths []string) error {
 	for _, path := range paths {
 		state, err := stateOf(path)
@@ -85,7 +84,7 @@ func openPlain(at place, packed bool) (*opened, error) {
 		}
 		o, err := openFolder(inside, packed)
 		if err == nil {
-			o.place = at // where its tokenizer may be
+			o.place = at // its tokenizer may be there
 		}
 		return o, err
 	} else if err != nil {
@@ -102,9 +101,9 @@ func openPlain(at place, packed bool) (*opened, error) {
 	return o, o.record(v.Paths)
 }
 
-// folder is Hugging Face's layout with experts in 16 or 32 bits, as transformers, TRL and unsloth
-// export them: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out]; or OpenAI's, with
-// [experts, out, in]; or either with MXFP4 experts, where adapters change it.
+// folder is Hugging Face's layout with experts in 16 or 32 bits, as from transformers, TRL and
+// unsloth: gate_up_proj [experts, in, 2 x out], down_proj [experts, in, out]. Or OpenAI's, with
+// [experts, out, in]; or either with MXFP4 experts that adapters change.
 type folder struct {
 	spec     models.Spec
 	files    []file
@@ -112,7 +111,7 @@ type folder struct {
 	original bool
 }
 
-// held is a tensor in one of the files.
+// located is a tensor in one of the files.
 type held struct {
 	safetensors.Info
 	file file
@@ -123,7 +122,7 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 	switch _, here := at.(disk); {
 	case errors.Is(err, fs.ErrNotExist) && here:
 		return nil, checkpoint.ForeignFolder(at.String())
-	case errors.Is(err, fs.ErrNotExist): // a hub's repository with weights has one or the other
+	case errors.Is(err, fs.ErrNotExist): // a hub's repository with weights has one of the two
 		return nil, fmt.Errorf("%s holds a LoRA adapter, not a model: choose its base model, and "+
 			"add --lora %[1]s", at)
 	case err != nil:
@@ -179,7 +178,7 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 	return o, nil
 }
 
-// asReleased is a config.json with MXFP4 experts and an unembedding of its own.
+// asReleased is a config.json with MXFP4 experts and a separate unembedding.
 func asReleased(text []byte) ([]byte, error) {
 	var config map[string]any
 	if err := json.Unmarshal(text, &config); err != nil {
@@ -206,8 +205,8 @@ func (f *folder) add(name string, file file) error {
 	return nil
 }
 
-// rename gives tensors of OpenAI's layout the names that they have in Hugging Face's. What does not
-// fit there is left out, and check misses it.
+// rename gives tensors of OpenAI's layout the names of Hugging Face's. Tensors that do not fit are
+// dropped, and check reports them as missing.
 func (f *folder) rename() {
 	originals := f.tensors
 	f.tensors = map[string]held{}
@@ -234,11 +233,11 @@ func (f *folder) rename() {
 	}
 }
 
-// kinds are the types that numbers may have.
+// kinds are the supported number types.
 var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
 	"F32": gguf.F32}
 
-// check compares the tensors with what the Spec calls for. Experts may be in MXFP4 if packed.
+// check compares the tensors with the Spec. If packed, experts may be in MXFP4.
 func (f *folder) check(path string, packed bool) error {
 	if _, ok := f.tensors["lm_head.weight"]; !ok { // tied
 		f.tensors["lm_head.weight"] = f.tensors["model.embed_tokens.weight"]
@@ -281,7 +280,7 @@ func (f *folder) check(path string, packed bool) error {
 	return nil
 }
 
-// read gives the bytes of count steps of a tensor along its first dimension.
+// read returns the bytes of count steps of a tensor along its first dimension.
 func (f *folder) read(name string, first, count int) ([]byte, gguf.Type, error) {
 	t := f.tensors[name]
 	stride := (t.End - t.Begin) / int64(t.Shape[0])
@@ -301,7 +300,7 @@ func (f *folder) Rows(name string, first, count int, to []byte) error {
 	return err
 }
 
-// packed tells whether a matrix is in MXFP4.
+// packed reports whether a matrix is in MXFP4.
 func (f *folder) packed(matrix string) bool {
 	_, is := f.tensors[matrix+"_blocks"]
 	return is
@@ -350,7 +349,7 @@ func (f *folder) Close() (err error) {
 	return err
 }
 
-// tuned is a source with what adapters change of it.
+// adapted is a source with adapters added.
 type tuned struct {
 	source
 	spec models.Spec

@@ -1,7 +1,7 @@
 package gguf
 
-// What a GGUF file says of a gpt-oss, written as the config.json of the Hugging Face layout, so
-// that there is one reader and one check of a model's shape.
+// A GGUF file's keys of a gpt-oss, rewritten as the config.json of the Hugging Face layout, so that
+// there is one reader and one check of a model's shape.
 
 import (
 	"encoding/json"
@@ -15,15 +15,15 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// IsGPTOSS tells whether a GGUF file's keys are those of a gpt-oss, by the names that llama.cpp and
-// ollama give the architecture.
+// IsGPTOSS reports whether a GGUF file's keys are those of a gpt-oss, by llama.cpp's and ollama's
+// names of the architecture.
 func IsGPTOSS(keys map[string]any) (architecture string, ok bool) {
 	architecture, _ = keys["general.architecture"].(string)
 	return architecture, architecture == "gpt-oss" || architecture == "gptoss"
 }
 
-// otherModel says what a file is whose keys are not those of a gpt-oss. The later ones of several
-// files have none of these keys.
+// otherModel returns an error that describes a file of another model. In a set of files, only the
+// first has these keys.
 func otherModel(keys map[string]any) error {
 	switch kind, _ := keys["general.type"].(string); kind {
 	case "", "model":
@@ -40,7 +40,7 @@ func otherModel(keys map[string]any) error {
 	return nil
 }
 
-// describe gives the texts of config.json and generation_config.json for a GGUF model.
+// describe returns a GGUF model's config.json and generation_config.json.
 func describe(set *Set) (config, generation []byte, err error) {
 	file := filepath.Base(set.Files[0])
 	architecture, ok := IsGPTOSS(set.Keys)
@@ -62,7 +62,7 @@ func describe(set *Set) (config, generation []byte, err error) {
 	// llama.cpp's own constants for gpt-oss
 	rope := map[string]any{"rope_type": "yarn", "truncate": false, "beta_fast": 32.0,
 		"beta_slow": 1.0}
-	// A key that is absent stays absent: the reader of config.json says what is missing.
+	// Missing keys stay missing: the reader of config.json reports them.
 	take := func(to map[string]any, field string, keys ...string) {
 		for _, key := range keys {
 			if v, ok := set.Keys[architecture+"."+key]; ok {
@@ -115,14 +115,14 @@ func describe(set *Set) (config, generation []byte, err error) {
 }
 
 // endTokens lists the tokens that end a turn: those of the file, and with the published vocabulary
-// all three that OpenAI's generation_config.json has, since llama.cpp's files name only one, and
-// llama.cpp finds the others by their texts.
+// all three of OpenAI's generation_config.json. llama.cpp's files name only one; llama.cpp finds
+// the others by text.
 func endTokens(set *Set, vocab int) []int64 {
 	all, _ := set.Keys["tokenizer.ggml.eos_token_ids"].([]int64)
 	all = slices.Clone(all)
 	for _, kind := range [...]string{"eos", "eot", "eom"} {
 		n, ok := set.Keys["tokenizer.ggml."+kind+"_token_id"].(int64)
-		if ok && (kind == "eos" || n >= 0 && n < int64(vocab)) { // others may have none
+		if ok && (kind == "eos" || n >= 0 && n < int64(vocab)) { // the others are optional
 			all = append(all, n)
 		}
 	}

@@ -1,8 +1,8 @@
 package gguf
 
-// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 values change places but no
-// bits; what was made from bfloat16 comes back as it was; only quantised values and float numbers
-// that bfloat16 cannot hold are rounded, to nearest even.
+// GGUF tensors' bytes in the Hugging Face layout. MXFP4 values change places but no bits, and
+// bfloat16 values in a wider type come back unchanged. Quantised values, and floats that bfloat16
+// cannot represent, are rounded to nearest even.
 
 import (
 	"encoding/binary"
@@ -30,19 +30,19 @@ func unpackBlocks(blocks, scales, from []byte, kind Type) {
 	}
 }
 
-// sorted takes eight bytes that each hold a value of the block's first half in the low nibble and
-// one of its second half in the high one, and gives four bytes with pairs of neighbours of the
+// reorderNibbles takes eight bytes, each with a value of the block's first half in the low nibble
+// and one of its second half in the high one. It returns four bytes with pairs of neighbours of the
 // first half, then four of the second.
 func sorted(x uint64) uint64 {
 	const even, nibble = 0x00ff00ff00ff00ff, 0x000f000f000f000f
 	left, right := x&even, x>>8&even
-	// In 16 bits each: a pair of the first half, and above it a pair of the second.
+	// 16 bits each: a pair of the first half, and above it a pair of the second.
 	x = left&nibble | right&nibble<<4 | (left>>4&nibble|right&(nibble<<4))<<8
 	x = x&0xff0000ffff0000ff | x>>8&0x0000ff000000ff00 | x<<8&0x00ff000000ff0000
 	return x&0xffff00000000ffff | x>>16&0x00000000ffff0000 | x<<16&0x0000ffff00000000
 }
 
-// ToBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
+// ToBF16 writes the values of a source as bfloat16. from has complete blocks of the type.
 func ToBF16(to, from []byte, kind Type) {
 	switch kind {
 	case BF16:
@@ -79,7 +79,7 @@ func ToBF16(to, from []byte, kind Type) {
 	}
 }
 
-// roundBF16 is the nearest bfloat16, the even one of two.
+// roundBF16 is the nearest bfloat16, ties to even.
 func roundBF16(v float32) uint32 {
 	bits := math.Float32bits(v)
 	if v == v { // a NaN keeps its upper half
@@ -90,8 +90,8 @@ func roundBF16(v float32) uint32 {
 
 func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
 
-// half is an IEEE half-precision number. Its exponent is moved to the place of float32's and
-// corrected by a multiplication, which is exact and also right for subnormal numbers.
+// half is an IEEE half-precision number. Its exponent is shifted to float32's and corrected by a
+// multiplication, which is exact and also right for subnormal numbers.
 func half(bits uint16) float32 {
 	const correction = 1 << 112
 	v := math.Float32frombits(uint32(bits&0x7fff)<<13) * correction

@@ -1,15 +1,15 @@
-// Package gguf reads GGUF files, llama.cpp's format: which tensors of a gpt-oss they hold, and the
-// weights in the order that the engine reads.
+// Package gguf reads GGUF files, llama.cpp's format: the tensors of a gpt-oss, and the weights in
+// the engine's order.
 //
 // A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys, the keys, the tensors'
 // infos, padding to the alignment, then the tensors' bytes. Numbers are little-endian, strings have
-// a u64 length and no end. A model may be cut into several files of the same form; OpenSet opens
+// a u64 length and no end. A model may be split into several files of the same form; OpenSet opens
 // them together.
 //
-// Nothing in a file is trusted. What a File says stays true for its users: names are unique, each
-// tensor's bytes lie inside its file and are what type and shape need, no two tensors share a byte,
-// and every number that decides an allocation was checked against the file's size first. The
-// tensors' bytes are read only in weights.go.
+// Nothing in a file is trusted. What must stay true of a File: names are unique, each tensor's
+// bytes are inside its file and match its type and shape, no two tensors share a byte. Numbers are
+// checked against the file's size before they decide an allocation. Tensors' bytes are read only in
+// weights.go.
 package gguf
 
 import (
@@ -34,8 +34,8 @@ const (
 	maxKeys          = 1 << 16
 	maxString        = 1 << 20 // bytes; a chat template has about 16 kB
 	maxDims          = 4
-	// in a file with holes a header of any length, and any number of long texts, take no disk;
-	// those of gpt-oss have 13 MB, nearly all of it vocabulary, which is not kept
+	// in a sparse file, long headers and many long texts take no disk; those of gpt-oss have 13 MB,
+	// nearly all of it vocabulary, which is not stored
 	maxHeader = 256 << 20
 	maxKept   = 16 << 20
 )
@@ -44,10 +44,10 @@ const (
 type TensorInfo struct {
 	Name string
 	Type Type
-	// row-major, as everywhere in this program: the file lists dimensions the other way round
+	// row-major, as everywhere in this program: the file has them in reverse
 	Shape      []int
 	Begin, End int64 // byte positions in the file, End exclusive
-	File       int   // which of a set's files, in the order of Set.Files
+	File       int   // index in Set.Files
 }
 
 // Elements is the number of values.
@@ -59,7 +59,7 @@ func (t TensorInfo) Elements() int64 {
 	return n
 }
 
-// Header is a checked header.
+// Header is the checked header of a file.
 type Header struct {
 	Keys    map[string]any
 	Tensors []TensorInfo // in the order of their bytes
@@ -67,7 +67,7 @@ type Header struct {
 	Bytes   int64        // the header's own length, up to the first tensor
 }
 
-// Error says what is wrong with one file, in one sentence without its full stop.
+// Error describes one file's problem, in one sentence without its full stop.
 type Error struct {
 	File string // base name
 	Cut  bool   // the file ends too early
@@ -115,7 +115,7 @@ func Read(file string, r io.Reader, size int64) (*Header, error) {
 
 func wrong(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
 
-// header reads all of a header.
+// header reads a complete header.
 func (d *decoder) header() (*Header, error) {
 	var begin [len(magic)]byte
 	d.bytes(begin[:])
@@ -144,7 +144,7 @@ func (d *decoder) header() (*Header, error) {
 		}
 		h.Keys[name] = value
 	}
-	if err := otherModel(h.Keys); err != nil { // whose tensors may be of types that are not read
+	if err := otherModel(h.Keys); err != nil { // whose tensors may be of unsupported types
 		return nil, err
 	}
 	seen := map[string]bool{}
@@ -165,8 +165,8 @@ func (d *decoder) header() (*Header, error) {
 	return h, h.place(d.read)
 }
 
-// place turns the tensors' offsets into positions in the file and checks them. read is how long the
-// infos were.
+// place turns the tensors' offsets into positions in the file and checks them. read is the infos'
+// length.
 func (h *Header) place(read int64) error {
 	alignment := int64(defaultAlignment)
 	if v, ok := h.Keys["general.alignment"]; ok {
@@ -210,8 +210,8 @@ func (h *Header) place(read int64) error {
 	return nil
 }
 
-// tensor reads one info; Begin is the offset from the first tensor's place, End follows from type
-// and shape.
+// tensor reads one info. Begin is the offset from the first tensor; End follows from type and
+// shape.
 func (d *decoder) tensor() (TensorInfo, error) {
 	t := TensorInfo{Name: d.text()}
 	dims := d.uint32()
@@ -259,7 +259,7 @@ func (d *decoder) tensor() (TensorInfo, error) {
 	return t, nil
 }
 
-// Is tells whether a file begins like a GGUF file.
+// Is reports whether a file begins like a GGUF file.
 func Is(path string) bool {
 	f, _, err := mapping.OpenRegular(path)
 	if err != nil {

@@ -1,8 +1,8 @@
 package gguf
 
-// GGUF models, opened where they lie. Their blocks lie differently from what the engine reads (a
-// scale between every 16 bytes, gate and up apart, another order of nibbles), so the weights are
-// put in order on their way into memory.
+// GGUF models, opened in place. Their blocks differ from the engine's (a scale between every 16
+// bytes, gate and up separate, another order of nibbles), so the weights are reordered while they
+// are read.
 
 import (
 	"cmp"
@@ -15,10 +15,10 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// Model is a gpt-oss in GGUF files whose headers were read and checked.
+// Model is a gpt-oss in GGUF files with checked headers.
 type Model struct {
 	Source string // the GGUF file, or the first of several
-	Name   string // what the model is called
+	Name   string // of the model, for people
 	Bytes  int64  // of the weights in memory
 	Size   int64  // of the files
 
@@ -27,8 +27,7 @@ type Model struct {
 	rewrites []rewrite
 }
 
-// ReadModel reads a GGUF model's headers and checks that every tensor of a gpt-oss is there. name
-// is what the model will be called.
+// ReadModel reads a GGUF model's headers and checks that it has every tensor of a gpt-oss.
 func ReadModel(path, name string) (*Model, error) {
 	set, err := OpenSet(path)
 	if err != nil {
@@ -57,8 +56,8 @@ func (m *Model) Spec() models.Spec { return m.spec }
 // Files are the paths of its files, in order.
 func (m *Model) Files() []string { return m.set.Files }
 
-// Without gives, for each file and in its order, the parts that hold tensors from which only
-// left-out tensors are made.
+// Without returns, for each file and in its order, the ranges of tensors that only skipped tensors
+// are made from.
 func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	leave := map[string]bool{}
 	for _, w := range m.rewrites {
@@ -80,8 +79,8 @@ func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	return list
 }
 
-// ModelName is the name of a model that came from a file or from ollama: the last part, without the
-// program, the format and the count of files.
+// ModelName is the name of a model from a file or from ollama: the last part, without the program,
+// the format and the file count.
 func ModelName(name string) string {
 	if _, rest, ok := strings.Cut(name, ":"); ok {
 		name = rest

@@ -1,8 +1,8 @@
 package gguf
 
-// Which tensors of a GGUF file make which tensors of the Hugging Face layout. llama.cpp splits gate
-// and up into two tensors, ollama keeps them in one as OpenAI does; ollama, from OpenAI's original/
-// layout, keeps q, k and v in one.
+// The mapping from a GGUF file's tensors to those of the Hugging Face layout. llama.cpp splits gate
+// and up into two tensors; ollama, like OpenAI, has one. ollama's files come from OpenAI's
+// original/ layout, with q, k and v in one.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// rows are rows of a GGUF tensor along its first dimension, from one on.
+// rows are the rows of a GGUF tensor along its first dimension, starting at first.
 type rows struct {
 	tensor TensorInfo
 	first  int64
@@ -23,17 +23,17 @@ type rows struct {
 type rewrite struct {
 	to     models.TensorSpec // of an expert matrix: its _blocks
 	scales string            // the name of the _scales, "" for any other tensor
-	from   []rows            // more than one: their rows take turns
+	from   []rows            // more than one: their rows alternate
 }
 
-// planRewrites finds the source of every tensor of the Spec and checks the sources' shapes and
-// types. Experts are MXFP4 or, where any is true, of any type.
+// planRewrites finds the source of every tensor of the Spec and checks its shape and type. Experts
+// are MXFP4, or of any type if any is true.
 func planRewrites(s models.Spec, set *Set, any bool) ([]rewrite, error) {
 	find := finder{set: set, used: map[string]bool{}}
 	var list []rewrite
 	for _, to := range s.Tensors() {
 		if strings.HasSuffix(to.Name, "_scales") {
-			continue // made with the blocks
+			continue // rewritten with the blocks
 		}
 		r := rewrite{to: to}
 		if matrix, ok := strings.CutSuffix(to.Name, "_blocks"); ok {
@@ -56,13 +56,13 @@ func planRewrites(s models.Spec, set *Set, any bool) ([]rewrite, error) {
 	return list, nil
 }
 
-// finder looks tensors up by the names that different converters give them.
+// finder looks up tensors by different converters' names.
 type finder struct {
 	set  *Set
 	used map[string]bool
 }
 
-// one gives the first of the names that the file has.
+// one returns the first of the names that exists.
 func (f finder) one(names ...string) []rows {
 	for _, name := range names {
 		if t, ok := f.set.Tensors[name]; ok {
@@ -73,8 +73,8 @@ func (f finder) one(names ...string) []rows {
 	return nil
 }
 
-// outsideNames and layerNames are what converters call a tensor of the Hugging Face layout, outside
-// of the layers and in one. Of the latter, weights and biases have .weight and .bias behind them.
+// outsideNames and layerNames are converters' names of a tensor outside of the layers and in one.
+// In a layer, weights and biases also have the suffix .weight or .bias.
 var (
 	outsideNames = map[string]string{"model.embed_tokens.weight": "token_embd.weight",
 		"model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}
@@ -85,10 +85,10 @@ var (
 		"router": {"ffn_gate_inp"}}
 )
 
-// fused is q, k and v together, their rows one behind the other.
+// fused is q, k and v in one tensor, one after the other.
 const fused = "attn_qkv"
 
-// sources finds what a tensor of the Hugging Face layout is made from; nil when it is not there.
+// sources finds the sources of a tensor of the Hugging Face layout; nil if they are missing.
 func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 	if name, ok := outsideNames[to.Name]; ok {
 		return f.one(name)
@@ -134,7 +134,7 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 	return found
 }
 
-// check compares the sources of a rewrite with what it makes.
+// check compares a rewrite's sources with its result.
 func (f finder) check(r rewrite, any bool) error {
 	if r.from == nil {
 		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(TensorInfo{}),

@@ -1,11 +1,11 @@
 package gguf
 
-// The values of quantised blocks, as ggml defines them. Every type is a scale times a small whole
-// number, with a minimum where it has one; the formulas are those of PyPI's gguf package, which the
-// test holds each type to, bit for bit.
+// The values of quantised blocks, as defined by ggml. Every type is a scale times a small integer,
+// some with a minimum. The formulas are those of PyPI's gguf package; the test compares each type
+// with it, bit for bit.
 //
-// What must stay true: each product is rounded to float32 before anything is added. A conversion
-// says so, because the compiler may fuse the two on some processors and round once.
+// What must stay true: each product is rounded to float32 before anything is added. The explicit
+// conversion prevents the compiler from fusing the two and rounding once.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 
 func f16(b []byte) float32 { return half(binary.LittleEndian.Uint16(b)) }
 
-// nibbles writes 32 values: those of the low halves of 16 bytes, then those of the high ones.
+// nibbles writes 32 values: the low halves of 16 bytes, then the high ones.
 func nibbles(to []float32, from []byte, value func(code byte, i int) float32) {
 	for i, b := range from[:16] {
 		to[i], to[i+16] = value(b&15, i), value(b>>4, i+16)
@@ -31,7 +31,7 @@ func decodeQ4_1(to []float32, from []byte) {
 	nibbles(to, from[4:], func(code byte, _ int) float32 { return float32(d*float32(code)) + m })
 }
 
-// fifth is the i-th value's fifth bit, in its place.
+// fifth is the i-th value's fifth bit, shifted into place.
 func fifth(bits uint32, i int) int { return int(bits>>i&1) << 4 }
 
 func decodeQ5_0(to []float32, from []byte) {
@@ -48,7 +48,7 @@ func decodeQ5_1(to []float32, from []byte) {
 	})
 }
 
-// iq4 are the values that IQ4_NL's and IQ4_XS's codes stand for.
+// iq4 are the values of IQ4_NL's and IQ4_XS's codes.
 var iq4 = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 func decodeIQ4NL(to []float32, from []byte) {
@@ -145,7 +145,7 @@ func decodeQ6K(to []float32, from []byte) {
 var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
 	-2, -3, -4, -6}
 
-// e8m0 is half of a scale that is a power of two: the largest is no float32.
+// e8m0 is half of a power-of-two scale, because the largest is not a float32.
 func e8m0(b byte) float32 { return float32(math.Ldexp(1, int(b)-128)) }
 
 func decodeMXFP4(to []float32, from []byte) {
@@ -160,13 +160,13 @@ func decodeMXFP4Ollama(to []float32, from []byte) {
 	}
 }
 
-// decodeNVFP4: four scales without a sign, in four bits of exponent (bias 7) and three of fraction,
-// then 16 values under each: those of the low halves of eight bytes, then those of the high ones.
+// decodeNVFP4: four unsigned scales, with four bits of exponent (bias 7) and three of fraction.
+// Each has 16 values: the low halves of eight bytes, then the high ones.
 func decodeNVFP4(to []float32, from []byte) {
 	for i, b := range from[:4] {
 		d := float32(math.Ldexp(float64(8+b&7), int(b>>3&15)-7-3))
 		switch {
-		case b == 0x7f: // not a number, which ggml takes for none
+		case b == 0x7f: // not a number, which ggml treats as 0
 			d = 0
 		case b>>3&15 == 0:
 			d = float32(math.Ldexp(float64(b&7), -9))
@@ -177,7 +177,7 @@ func decodeNVFP4(to []float32, from []byte) {
 	}
 }
 
-// Floats writes the values of whole blocks.
+// Floats writes the values of complete blocks.
 func Floats(to []float32, from []byte, kind Type) {
 	switch b := blocks[kind]; kind {
 	case F32:

@@ -1,7 +1,7 @@
 package gguf
 
-// A model in several files: NAME-00001-of-00003.gguf and its siblings, each with a header of its
-// own. The keys that describe the model stand in the first.
+// A model in several files: NAME-00001-of-00003.gguf and so on, each with its own header. The first
+// has the keys of the model.
 
 import (
 	"fmt"
@@ -24,16 +24,16 @@ type Set struct {
 
 var part = regexp.MustCompile(`^(.*-)(\d{5})-of-(\d{5})(\.gguf)$`)
 
-// maxFiles is how many files a model may be cut into.
+// maxFiles is the maximum number of a model's files.
 const maxFiles = 1000
 
-// First tells whether a file's name is that of a whole model or of the first of several files.
+// First reports whether a name is that of a single file or of the first of several.
 func First(name string) bool {
 	m := part.FindStringSubmatch(name)
 	return m == nil || m[2] == "00001"
 }
 
-// OpenSet opens the model whose file, or one of whose files, is at path.
+// OpenSet opens the model at path, which may be any of its files.
 func OpenSet(path string) (*Set, error) {
 	s := &Set{Files: []string{path}, Tensors: map[string]TensorInfo{}}
 	if m := part.FindStringSubmatch(filepath.Base(path)); m != nil {
@@ -73,11 +73,11 @@ func OpenSet(path string) (*Set, error) {
 // Names lists the tensors' names, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
 
-// Base is the name of the file that holds a tensor.
+// Base is the name of the file with a tensor.
 func (s *Set) Base(t TensorInfo) string { return filepath.Base(s.Files[t.File]) }
 
-// Words are the file's own template of chats, in Jinja, and what it says of sampling and the end of
-// a turn, as generation_config.json has it; nothing where the header is of no gpt-oss.
+// Words returns the file's chat template, in Jinja, and its sampling and end-of-turn settings as
+// generation_config.json, nil if the header is not of a gpt-oss.
 func (s *Set) Words() (template string, generation []byte) {
 	template, _ = s.Keys["tokenizer.chat_template"].(string)
 	if _, generation, err := describe(s); err == nil {

@@ -1,11 +1,11 @@
 package gguf
 
-// The element types of GGUF files: which of them gpt-oss files use, how many values lie together
-// and in how many bytes, and the names of the others for messages.
+// The element types of GGUF files: the supported ones with their block sizes, and the names of all
+// for messages.
 
 import "fmt"
 
-// Type is an element type as files number it.
+// Type is an element type, by its number in files.
 type Type uint32
 
 const (
@@ -29,15 +29,15 @@ const (
 	// MXFP4 is 32 values as an E8M0 scale and 16 bytes: byte j holds value j in its low nibble and
 	// value j+16 in its high one.
 	MXFP4 Type = 39
-	// MXFP4Ollama is what ollama's first gpt-oss files call MXFP4, under a number that was free
-	// then: the same block, but byte j holds values 2j and 2j+1, as in OpenAI's files.
+	// MXFP4Ollama is the MXFP4 of ollama's first gpt-oss files, under a number that was free then.
+	// It is the same block, but byte j has values 2j and 2j+1, as in OpenAI's files.
 	MXFP4Ollama Type = 4
 )
 
-// block is what a type stores together.
+// block is the unit of storage of a type.
 type block struct {
 	values, bytes int
-	decode        func(to []float32, from []byte) // of one; nil: ToBF16 has its own way
+	decode        func(to []float32, from []byte) // of one block; nil: handled in ToBF16
 }
 
 var blocks = map[Type]block{
@@ -49,17 +49,16 @@ var blocks = map[Type]block{
 	Q5K: {256, 176, decodeQ5K}, Q6K: {256, 210, decodeQ6K}, NVFP4: {64, 36, decodeNVFP4},
 }
 
-// readable names the types that are read, for messages.
+// readable names the supported types, for messages.
 const readable = "F32, F16, BF16, Q2_K to Q8_0, IQ4_NL, IQ4_XS, MXFP4 and NVFP4"
 
-// Block is how many values a type stores together, and in how many bytes; false for a type that is
-// not read.
+// Block returns the values and bytes of a block; false for an unsupported type.
 func (t Type) Block() (elements, bytes int, ok bool) {
 	b, ok := blocks[t]
 	return b.values, b.bytes, ok
 }
 
-// names are llama.cpp's, with types that people meet in files of other models.
+// names are llama.cpp's, including types that other models use.
 var names = map[Type]string{
 	F32: "F32", F16: "F16", Q4_0: "Q4_0", Q4_1: "Q4_1", MXFP4Ollama: "MXFP4 (ollama's)",
 	Q5_0: "Q5_0", Q5_1: "Q5_1", Q8: "Q8_0", 9: "Q8_1", Q2K: "Q2_K", Q3K: "Q3_K", Q4K: "Q4_K",

@@ -1,7 +1,7 @@
 package gguf
 
 // The keys of a header: numbers, flags, texts, and lists of them. Of a list only the first integers
-// are kept, since nothing here reads a vocabulary.
+// are stored, because no caller reads a vocabulary.
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// The kinds of a value, as files number them.
+// The kinds of a value, by their numbers in files.
 const (
 	kindUint8 = iota
 	kindInt8
@@ -29,11 +29,11 @@ const (
 	kindFloat64
 )
 
-// keptNumbers is how many numbers of a list are kept.
+// maxListNumbers is how many numbers of a list are stored.
 const keptNumbers = 64
 
-// decoder reads little-endian values and counts what it read. Its first failure sticks in err; what
-// is read after it is zero.
+// decoder reads little-endian values and counts bytes. The first failure is stored in err; later
+// reads return zero.
 type decoder struct {
 	in   *bufio.Reader
 	read int64
@@ -72,7 +72,7 @@ func (d *decoder) uint64() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// count reads a number of things, each of which takes at least a byte of the rest of the file.
+// count reads a number of items, each of at least one byte of the remaining file.
 func (d *decoder) count() int64 {
 	n := d.uint64()
 	if n > uint64(d.size-d.read) {
@@ -117,7 +117,7 @@ func (d *decoder) pair() (string, any) {
 	return name, d.list(name)
 }
 
-// value reads one value that is no list.
+// value reads one value that is not a list.
 func (d *decoder) value(name string, kind uint32) any {
 	if kind == kindString {
 		return d.text()
@@ -148,7 +148,7 @@ func (d *decoder) value(name string, kind uint32) any {
 var widths = [...]int64{kindUint8: 1, kindInt8: 1, kindBool: 1, kindUint16: 2, kindInt16: 2,
 	kindUint32: 4, kindInt32: 4, kindFloat32: 4, kindUint64: 8, kindInt64: 8, kindFloat64: 8}
 
-// width is the size of a number, in bytes; 0 of what is none.
+// width is the size of a number, in bytes; 0 for other kinds.
 func width(kind uint32) int64 {
 	if kind < uint32(len(widths)) {
 		return widths[kind]
@@ -156,7 +156,7 @@ func width(kind uint32) int64 {
 	return 0
 }
 
-// list passes over a list and keeps its first integers.
+// list skips a list and returns its first integers.
 func (d *decoder) list(name string) (numbers []int64) {
 	kind := d.uint32()
 	count := d.count()

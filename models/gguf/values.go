@@ -1,7 +1,7 @@
 package gguf
 
-// The numbers of a file whose experts are of any type, read part by part for what is made of them
-// (models/convert): nothing is mapped, and nothing stays in memory.
+// The values of a file with experts of any type, read piece by piece by models/convert: nothing is
+// mapped or stays in memory.
 
 import (
 	"errors"
@@ -16,14 +16,14 @@ import (
 // Values are the open files of a model.
 type Values struct {
 	Spec               models.Spec
-	Config, Generation []byte // as the released layout has them
+	Config, Generation []byte // in the released layout
 	Paths              []string
 	set                *Set
 	files              []*os.File
-	rewrites           map[string]rewrite // by what they make, an expert matrix by its bare name
+	rewrites           map[string]rewrite // by the result's name, an expert matrix without _blocks
 }
 
-// OpenValues opens a gpt-oss in GGUF files, its experts of any type that is read.
+// OpenValues opens a gpt-oss in GGUF files, with experts of any supported type.
 func OpenValues(path string) (_ *Values, err error) {
 	set, err := OpenSet(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (v *Values) Close() (err error) {
 	return err
 }
 
-// name is what a rewrite makes: a tensor, or an expert matrix without _blocks.
+// name is the result's name: a tensor, or an expert matrix without _blocks.
 func (r rewrite) name() string {
 	if r.scales != "" {
 		return r.to.Name[:len(r.to.Name)-len("_blocks")]
@@ -69,7 +69,7 @@ func (r rewrite) name() string {
 	return r.to.Name
 }
 
-// read gives the bytes of count steps of a source along its first dimension.
+// read returns the bytes of count steps of a source along its first dimension.
 func (v *Values) read(from rows, first, count int64) ([]byte, error) {
 	t := from.tensor
 	values, size, _ := t.Type.Block()
@@ -86,7 +86,7 @@ func (v *Values) read(from rows, first, count int64) ([]byte, error) {
 	return data, nil
 }
 
-// Rows writes rows of a tensor that is no expert matrix, as bfloat16.
+// Rows writes rows of a tensor other than an expert matrix, as bfloat16.
 func (v *Values) Rows(name string, first, count int, to []byte) error {
 	r := v.rewrites[name]
 	var spare []byte
@@ -114,7 +114,7 @@ func (v *Values) Expert(matrix string, expert int, to []float32) error {
 			one = make([]float32, len(to)/len(r.from))
 		}
 		Floats(one, data, from.tensor.Type)
-		for row := 0; len(r.from) > 1 && row*in < len(one); row++ { // they take turns
+		for row := 0; len(r.from) > 1 && row*in < len(one); row++ { // rows alternate
 			copy(to[(row*len(r.from)+i)*in:], one[row*in:][:in])
 		}
 	}

@@ -1,12 +1,11 @@
 package gguf
 
 // Repacking a GGUF file's weights into the engine's order while they are read. Several goroutines
-// at once repack pieces of tensors, straight from the mapped file to their final places in memory.
-// Reading a piece waits for the disk, so there are more goroutines than processors.
+// repack pieces of tensors, straight from the mapped file to their final place in memory. Reading a
+// piece waits for the disk, so there are more goroutines than processors.
 //
-// What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding
-// what its repacking needs; and only those pieces of the file that are being repacked are in this
-// process's memory.
+// What must stay true: a tensor marked as loaded is complete; no goroutine waits for a tensor while
+// holding what its repacking needs; only pieces being repacked are in this process's memory.
 
 import (
 	"cmp"
@@ -26,17 +25,17 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// Weights fills the memory of a checkpoint's weights from GGUF files.
+// Weights are a checkpoint's weights, read from GGUF files.
 type Weights struct {
 	files    []mappedFile
 	memory   *pack.Memory
 	Tensors  map[string]safetensors.Tensor
 	rewrites []rewrite
-	of       map[string]int // which rewrite makes a tensor
+	of       map[string]int // tensor's name to index in rewrites
 
 	mu    sync.Mutex // held while weights are read
 	there []bool     // by rewrite
-	keep  bool       // what is read of the files may stay in the page cache
+	keep  bool       // the pages of the files may stay in the page cache
 }
 
 // mappedFile is a file whose bytes are read through a mapping.
@@ -47,12 +46,11 @@ type mappedFile struct {
 	unmap func() error
 }
 
-// pageBytes is what tensors are aligned to, so that the memory of one can be given back without its
-// neighbours'.
+// pageBytes is the alignment of tensors, so that the memory of each can be released alone.
 const pageBytes = 4096
 
-// OpenWeights maps the files and reserves the memory of the weights, which are made when they are
-// asked for, or all at once by Load.
+// OpenWeights maps the files and reserves the memory of the weights, which are read on request, or
+// all at once by Load.
 func (m *Model) OpenWeights() (_ *Weights, err error) {
 	r := &Weights{Tensors: map[string]safetensors.Tensor{}, rewrites: m.rewrites,
 		of: map[string]int{}, there: make([]bool, len(m.rewrites))}
@@ -131,7 +129,7 @@ func (r *Weights) keepFor(free int64) {
 	r.keep = need <= free
 }
 
-// fill makes the tensors of the wanted rewrites that are not there already.
+// fill reads the tensors of the wanted rewrites that are not loaded yet.
 func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, total int64)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +141,7 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 			total += r.rewrites[i].bytes()
 		}
 	}
-	// In the order of the disk, as far as tensors that are made from two sources allow.
+	// In disk order, as far as tensors from two sources allow.
 	slices.SortStableFunc(list, func(a, b piece) int {
 		x, y := a.rewrite.from[0].tensor, b.rewrite.from[0].tensor
 		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin),
@@ -165,17 +163,17 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 	return nil
 }
 
-// piece is a part of the work that one goroutine does.
+// piece is the unit of work of one goroutine.
 type piece struct {
 	rewrite rewrite
 	from    int64 // along the tensor's first dimension
 	count   int64
 }
 
-// pieceValues bounds a piece of a tensor that is no expert matrix, in values.
+// pieceValues bounds the values in a piece of a tensor other than an expert matrix.
 const pieceValues = 4 << 20
 
-// pieces cuts a rewrite: expert by expert, other tensors by rows.
+// pieces splits a rewrite: expert by expert, other tensors by rows.
 func (r rewrite) pieces() []piece {
 	first, each := int64(r.to.Shape[0]), int64(1)
 	if r.scales == "" {
@@ -188,7 +186,7 @@ func (r rewrite) pieces() []piece {
 	return list
 }
 
-// bytes is the size of what a rewrite makes.
+// bytes is the size of a rewrite's result.
 func (r rewrite) bytes() int64 {
 	if r.scales != "" {
 		return r.to.Bytes() + r.to.Bytes()/models.BlockBytes
@@ -198,14 +196,14 @@ func (r rewrite) bytes() int64 {
 
 func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Shape[0]) * p.count }
 
-// place is where a piece begins in its tensor, or in an expert matrix's blocks, and how long it is
-// there. In the scales, both are the sixteenth part.
+// place returns a piece's offset and length in its tensor, or in an expert matrix's blocks. In the
+// scales, both are a sixteenth.
 func (p piece) place() (at, length int64) {
 	width := p.rewrite.to.Bytes() / int64(p.rewrite.to.Shape[0])
 	return p.from * width, p.count * width
 }
 
-// do makes one piece where it belongs in memory.
+// do rewrites one piece at its place in memory.
 func (r *Weights) do(p piece, spare *[]byte) error {
 	w := p.rewrite
 	at, length := p.place()
@@ -216,8 +214,8 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 	return r.fetch(p, to, scales, r.keep, spare)
 }
 
-// Write makes all tensors anew from the files, whatever is in memory, and gives them to put, a
-// piece at a time; at counts from the tensor's first byte. rest is called before each piece.
+// Write rewrites all tensors from the files, regardless of memory, and passes them to put piece by
+// piece; at counts from the tensor's first byte. rest is called before each piece.
 func (r *Weights) Write(rest func() error,
 	put func(tensor string, at int64, data []byte) error) error {
 	r.mu.Lock()
@@ -263,7 +261,7 @@ func (r *Weights) Files() (paths []string) {
 	return paths
 }
 
-// fetch reads one piece and puts it in order; what was read stays in the page cache with keep.
+// fetch reads and reorders one piece; with keep its pages stay in the page cache.
 func (r *Weights) fetch(p piece, to, scales []byte, keep bool, spare *[]byte) error {
 	w := p.rewrite
 	for i, from := range w.from {
@@ -287,7 +285,7 @@ func (r *Weights) fetch(p piece, to, scales []byte, keep bool, spare *[]byte) er
 	return nil
 }
 
-// unit is how many bytes of a tensor lie together when two sources take turns along the second
+// unit is the number of adjacent bytes of a tensor when two sources alternate along the second
 // dimension; width is the size of an element.
 func (r rewrite) unit(width int) int {
 	for _, d := range r.to.Shape[min(2, len(r.to.Shape)):] {
@@ -296,7 +294,7 @@ func (r rewrite) unit(width int) int {
 	return width
 }
 
-// unpackRows writes the i-th of n sources of an expert matrix: rows of unit bytes take turns.
+// unpackRows writes the i-th of n sources of an expert matrix: rows of unit bytes alternate.
 func unpackRows(blocks, scales, from []byte, unit, i, n int, kind Type) {
 	if n == 1 {
 		unpackBlocks(blocks, scales, from, kind)
@@ -309,7 +307,7 @@ func unpackRows(blocks, scales, from []byte, unit, i, n int, kind Type) {
 	}
 }
 
-// convertRows writes the i-th of n sources of a bfloat16 tensor: rows of unit bytes take turns.
+// convertRows writes the i-th of n sources of a bfloat16 tensor: rows of unit bytes alternate.
 func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	if n == 1 {
 		ToBF16(to, from, kind)
@@ -325,9 +323,8 @@ func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	}
 }
 
-// Load makes all tensors that are not there yet, except those that are left out, and reports its
-// progress. free is the memory available for this: if the files fit beside the weights, they stay
-// in the page cache for the next time.
+// Load reads all tensors that are not loaded yet, except skipped ones, and reports progress. If the
+// files fit in free bytes next to the weights, they stay in the page cache for the next start.
 func (r *Weights) Load(ctx context.Context, free int64, without func(tensor string) bool,
 	progress func(done, total int64)) error {
 	r.keepFor(free)
@@ -340,7 +337,7 @@ func (r *Weights) Load(ctx context.Context, free int64, without func(tensor stri
 	return r.fill(ctx, all, progress)
 }
 
-// Fetch makes one tensor, if it is the model's and not there yet.
+// Fetch reads one tensor of the model, if it is not loaded yet.
 func (r *Weights) Fetch(name string) error {
 	i, ok := r.of[name]
 	if !ok {
@@ -349,8 +346,8 @@ func (r *Weights) Fetch(name string) error {
 	return r.fill(context.Background(), []int{i}, nil)
 }
 
-// Release gives the memory of a tensor back; it is made again when it is asked for again. Nobody
-// may be using its Data. False when it is no tensor of the model's.
+// Release returns a tensor's memory; it is read again on request. Its Data must not be in use.
+// False if it is not a tensor of the model.
 func (r *Weights) Release(name string) bool {
 	i, ok := r.of[name]
 	if !ok {
@@ -361,7 +358,7 @@ func (r *Weights) Release(name string) bool {
 	w := r.rewrites[i]
 	for _, part := range []string{w.to.Name, w.scales} {
 		if part != "" && !r.memory.GiveBack(r.Tensors[part].Data) {
-			return true // the memory stays as it is, and is right
+			return true // the memory stays valid
 		}
 	}
 	r.there[i] = false

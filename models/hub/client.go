@@ -1,14 +1,13 @@
-// Package hub fetches model repositories over Hugging Face's protocol, plain HTTP, into the cache
+// Package hub downloads model repositories over Hugging Face's protocol, plain HTTP, into the cache
 // of package store.
 //
-// A pull asks the hub which commit a revision is and which files it has (listing.go), asks for each
-// file where its bytes are, how many, and what they hash to (resolve.go), and fetches them in
-// ranges over several connections (pull.go, transfer.go), keeping a journal of what is on disk
-// (journal.go). A file can also be read in place, range by range (remote.go).
+// A pull asks the hub for a revision's commit and its list of files (listing.go), then for each
+// file's address, size and hash (resolve.go). It downloads them in ranges over several connections
+// (pull.go, transfer.go), with a journal of the bytes on disk (journal.go). A file can also be read
+// in place, range by range (remote.go).
 //
-// What must stay true: the token goes to the hub's own origin and nowhere else; a file has its
-// final name only when its hash is right and its bytes are flushed; whatever ends a pull, the next
-// one goes on where it stopped.
+// What must stay true: the token goes only to the hub's own origin. A file gets its final name once
+// its hash is right and its bytes are flushed. An interrupted pull is resumed by the next one.
 package hub
 
 import (
@@ -28,23 +27,23 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Client talks to one hub. Change its fields before the first call only.
+// Client is the client of one hub. Its fields must be set before the first call.
 type Client struct {
-	Endpoint  string // https://huggingface.co, or a mirror; no slash at the end
+	Endpoint  string // https://huggingface.co, or a mirror; without trailing slash
 	Token     string // "" for none
-	TokenFrom string // where the token was found, for messages
+	TokenFrom string // origin of the token, for messages
 	Offline   bool   // use no network
 	UserAgent string
 
-	Connections int           // ranges that are fetched at once
+	Connections int           // ranges in parallel
 	ChunkBytes  int64         // length of a range
-	Stall       time.Duration // a connection that gives no byte for this long is given up
-	Held        time.Duration // a lock is given up whose holder writes nothing for this long
+	Stall       time.Duration // timeout of a connection without a byte
+	Held        time.Duration // timeout of a lock whose holder writes nothing
 	Backoff     time.Duration // wait before the first retry; doubled each time
-	Attempts    int           // tries in a row that bring no byte
+	Attempts    int           // consecutive tries without a byte
 
 	// Retrying is called after every failed try with its error, the number of tries and the wait
-	// until the next one. Any goroutine may call it; it may be nil.
+	// until the next one. It is called from any goroutine and may be nil.
 	Retrying func(err error, tries int, wait time.Duration)
 
 	http *http.Client
@@ -53,7 +52,7 @@ type Client struct {
 // DefaultEndpoint is Hugging Face's own hub.
 const DefaultEndpoint = "https://huggingface.co"
 
-// FromEnvironment makes a client as Hugging Face's own programs are set up: HF_ENDPOINT, HF_TOKEN
+// FromEnvironment makes a client from Hugging Face's variables: HF_ENDPOINT, HF_TOKEN
 // (HUGGING_FACE_HUB_TOKEN in old setups), the token file of hf auth login at HF_TOKEN_PATH or
 // HF_HOME/token, HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE; and the usual proxy variables.
 func FromEnvironment() *Client {
@@ -67,7 +66,7 @@ func FromEnvironment() *Client {
 	return c
 }
 
-// New makes a client of an endpoint without a token.
+// New makes a client for an endpoint, without a token.
 func New(endpoint string) *Client {
 	return &Client{
 		Endpoint: endpoint, UserAgent: "ossrun", Connections: 8, ChunkBytes: 16 << 20,
@@ -76,7 +75,7 @@ func New(endpoint string) *Client {
 	}
 }
 
-// Offline tells whether HF_HUB_OFFLINE, or its name in transformers, forbids the network.
+// Offline reports whether HF_HUB_OFFLINE, or transformers' name of it, forbids the network.
 func Offline() bool {
 	for _, name := range [...]string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
 		switch strings.ToUpper(os.Getenv(name)) {
@@ -108,8 +107,8 @@ func token() (text, from string) {
 	return strings.TrimSpace(string(content)), path
 }
 
-// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges must
-// use eight connections, and follows no redirect by itself.
+// client creates the HTTP client on first use. It only speaks HTTP/1.1, because eight ranges must
+// use eight connections, and follows no redirect.
 func (c *Client) client() *http.Client {
 	if c.http == nil {
 		c.http = &http.Client{
@@ -133,15 +132,15 @@ func (c *Client) client() *http.Client {
 	return c.http
 }
 
-// Close gives idle connections back.
+// Close closes idle connections.
 func (c *Client) Close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
 	}
 }
 
-// send sends one request. The token, and the user of the hub's address, are added when the address
-// is of the hub itself; what a redirect names as its user is sent to nobody.
+// send sends one request. The token, and the user of the hub's address, are added only if the
+// address is the hub's; a redirect's user is dropped.
 func (c *Client) send(ctx context.Context, method, address string,
 	header http.Header) (*http.Response, error) {
 	if c.Offline {
@@ -158,7 +157,7 @@ func (c *Client) send(ctx context.Context, method, address string,
 	}
 	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", c.UserAgent)
-	request.Header.Set("Accept-Encoding", "identity") // sizes and ranges must be those of the file
+	request.Header.Set("Accept-Encoding", "identity") // sizes and ranges must be the file's
 	request.URL.User = nil
 	if hub, ok := c.hub(request.URL); ok {
 		if request.URL.User = hub.User; c.Token != "" {
@@ -168,21 +167,21 @@ func (c *Client) send(ctx context.Context, method, address string,
 	return c.client().Do(request)
 }
 
-// own tells whether an address is of the hub.
+// isHub reports whether an address is the hub's.
 func (c *Client) own(address *url.URL) bool {
 	_, ok := c.hub(address)
 	return ok
 }
 
-// hub is the hub's address, and whether another is of the hub too: same scheme, host and port.
+// hub returns the hub's address, and whether address has the same scheme, host and port.
 func (c *Client) hub(address *url.URL) (hub *url.URL, ok bool) {
 	hub, err := url.Parse(c.Endpoint)
 	return hub, err == nil && strings.EqualFold(hub.Scheme, address.Scheme) &&
 		strings.EqualFold(hub.Host, address.Host)
 }
 
-// follow sends a request and follows redirects by hand, until stop says that one is the answer or
-// there is none. A redirect that leaves https is refused.
+// follow sends a request and follows redirects itself, until stop accepts one or there are no more.
+// A redirect from https to http is refused.
 func (c *Client) follow(ctx context.Context, method, address string, header http.Header,
 	stop func(*http.Response, *url.URL) bool) (*http.Response, error) {
 	for range 6 {
@@ -209,8 +208,8 @@ func (c *Client) follow(ctx context.Context, method, address string, header http
 	return nil, &permanentError{fmt.Errorf("%s redirects in a circle", c.host())}
 }
 
-// ask asks the hub about a repository, with retries, and reads the answer. what names the thing
-// that was asked for, in the error of a refusal.
+// ask asks the hub about a repository, with retries, and reads the answer. what names the request's
+// subject in errors.
 func (c *Client) ask(ctx context.Context, method, address string, repo store.Repo, what string,
 	stop func(*http.Response, *url.URL) bool, read func(*http.Response) error) error {
 	return c.retry(ctx, func() error {

@@ -1,6 +1,6 @@
 package hub
 
-// What can go wrong, in sentences that say what to do about it.
+// Errors, in sentences that include the remedy.
 
 import (
 	"crypto/tls"
@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// AccessError says that the hub does not show a repository to us: it is gated, private, or the
-// token is wrong.
+// AccessError reports a repository that the hub does not show: it is gated, private, or the token
+// is wrong.
 type AccessError struct {
 	Repo, Host string
-	Page       string // where a person can do something about it
+	Page       string // web page with the remedy
 	Gated      bool
-	TokenFrom  string // "" when no token was sent
+	TokenFrom  string // "" if no token was sent
 	BadToken   bool   // the hub does not know the token
 }
 
@@ -46,12 +46,12 @@ func (e *AccessError) Error() string {
 	return fmt.Sprintf("the token of %s may not read %s: look at %s", e.TokenFrom, e.Repo, e.Page)
 }
 
-// NotFoundError says that a repository, a revision or a file is not there.
+// NotFoundError reports a missing repository, revision or file.
 type NotFoundError struct{ What, Host string }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("%s has no %s", e.Host, e.What) }
 
-// OfflineError says that something is missing and must not be fetched.
+// OfflineError reports a missing file that must not be downloaded.
 type OfflineError struct{ Repo, Root string }
 
 func (e *OfflineError) Error() string {
@@ -60,10 +60,10 @@ func (e *OfflineError) Error() string {
 		e.Repo, e.Root)
 }
 
-// SpaceError says that a disk has too little room, before or while something was written.
+// SpaceError reports a full disk, before or during a write.
 type SpaceError struct {
 	Path       string
-	Need, Free int64 // bytes; Need is 0 when the disk filled up on the way
+	Need, Free int64 // bytes; Need is 0 if the disk filled up meanwhile
 }
 
 func (e *SpaceError) Error() string {
@@ -77,7 +77,7 @@ func (e *SpaceError) Error() string {
 		float64(e.Need)/1e9, e.Path, float64(e.Free)/1e9)
 }
 
-// HashError says that what the hub sends is not what it promises, several times in a row.
+// HashError reports bytes that repeatedly differ from the hub's hash.
 type HashError struct{ File, Want, Got string }
 
 func (e *HashError) Error() string {
@@ -85,14 +85,14 @@ func (e *HashError) Error() string {
 		e.Got, e.Want)
 }
 
-// ProtocolError says that a server does not speak the hub's protocol.
+// ProtocolError reports a server that does not speak the hub's protocol.
 type ProtocolError struct{ Host, What string }
 
 func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("%s does not answer as a Hugging Face hub: %s", e.Host, e.What)
 }
 
-// UnreachableError wraps what is left when every retry failed.
+// UnreachableError wraps the last error of all retries.
 type UnreachableError struct {
 	Host  string
 	Tries int
@@ -104,7 +104,7 @@ func (e *UnreachableError) Error() string {
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Cause says in a few words why a request brought nothing.
+// Cause describes in a few words why a request failed.
 func Cause(err error) string {
 	var name *net.DNSError
 	var status *statusError
@@ -140,10 +140,10 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// statusError is an answer that may be a better one later.
+// statusError is a status that may change later.
 type statusError struct {
 	code  int
-	after time.Duration // what Retry-After asks for
+	after time.Duration // from Retry-After
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.code) }
@@ -161,19 +161,18 @@ func later(r *http.Response) error {
 	return e
 }
 
-// busy tells whether a status asks to come back later.
+// busy reports whether a status asks to retry later.
 func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500
 }
 
-// discard reads a little of a body that nobody wants, so that its connection can be used again, and
-// closes it.
+// discard drains a little of an unused body and closes it, so that its connection can be reused.
 func discard(r *http.Response) {
-	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // an error shows at the connection's next use
+	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // errors surface at the connection's next use
 	r.Body.Close()
 }
 
-// refused makes the error of a 4xx answer of the hub about a repository.
+// refused returns the error for a 4xx answer of the hub.
 func (c *Client) refused(r *http.Response, repo, what string) error {
 	defer discard(r)
 	code, message := r.Header.Get("X-Error-Code"), r.Header.Get("X-Error-Message")

@@ -1,7 +1,6 @@
 package hub
 
-// Fetching one range, or a whole file from a server that knows no ranges, onto the disk, with as
-// many tries as it takes.
+// Downloading one range, or a file from a server without ranges, to disk, with retries.
 
 import (
 	"context"
@@ -10,16 +9,16 @@ import (
 	"net/http"
 )
 
-// errNoRanges says that a server answers a range with the whole file.
+// errNoRanges reports a server that answers a range with the full file.
 var errNoRanges = errors.New("the server sends whole files only")
 
-// errCut says that a connection ended before its range did.
+// errCut reports a connection that ended before its range.
 var errCut = errors.New("the connection was cut")
 
-// wholeFile stands for a range that is the whole file.
+// wholeFile is the index of the range that is the full file.
 const wholeFile = -1
 
-// fetch fetches range i, with as many tries as it takes. buffer has pieceBytes.
+// fetch downloads range i with retries. buffer has pieceBytes.
 func (t *transfer) fetch(i int, buffer []byte) error {
 	patient := patience{client: t.client}
 	for {
@@ -53,7 +52,7 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 	}
 }
 
-// missing is what a range still lacks.
+// missing is the number of bytes that a range lacks.
 func (t *transfer) missing(i int) int64 {
 	if i != wholeFile {
 		_, length := t.left(i)
@@ -64,7 +63,7 @@ func (t *transfer) missing(i int) int64 {
 	return t.at.size - t.at.done()
 }
 
-// try fetches the rest of range i, or the whole file in order and skips what is already there.
+// try downloads the rest of range i, or the full file in order, skipping bytes on disk.
 func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error {
 	var from, length int64 // the whole file
 	if i != wholeFile {
@@ -109,7 +108,7 @@ func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error
 	return nil
 }
 
-// receive writes length bytes of a body to range i. What came before an error is kept.
+// receive writes length bytes of a body to range i. Bytes before an error count.
 func (t *transfer) receive(ctx context.Context, body io.Reader, i int, length int64,
 	buffer []byte) error {
 	for length > 0 {
@@ -127,7 +126,7 @@ func (t *transfer) receive(ctx context.Context, body io.Reader, i int, length in
 	return nil
 }
 
-// reason says why a body ended too early.
+// reason converts the error of a truncated body.
 func reason(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errStalled):

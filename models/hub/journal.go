@@ -1,17 +1,17 @@
 package hub
 
-// The journal of an unfinished file: how far each range has come. It lies beside the partial file
-// and has one record of two numbers for each range: the bytes that were written, and of those the
-// bytes that were flushed to the disk.
+// The journal of an unfinished file: the progress of each range. It is stored next to the partial
+// file and has a record of two numbers for each range: bytes written, and of those the bytes
+// flushed to disk.
 //
-// What was written survives the process; what was flushed survives the machine. So a journal names
-// the boot that it was written in: under the same boot the written bytes count, after another one
-// only the flushed. A number is written after the bytes that it counts, so a journal never claims
-// too much, and a file's hash is checked in the end in any case.
+// Written bytes survive the process; flushed bytes survive the machine. So a journal names the boot
+// in which it was written: under the same boot the written bytes count, under another one only the
+// flushed. A number is written after the bytes that it counts, so a journal never overstates, and a
+// file's hash is checked in the end in any case.
 //
-// The partial file is not called ETAG.incomplete, as that of older huggingface_hub is. Those
-// versions take a file of that name for complete if its length is right, and ours has its full
-// length, with holes, from the start.
+// The partial file is not called ETAG.incomplete, as in older huggingface_hub. Those versions treat
+// a file of that name as complete if its length is right, and ours has its full length, with holes,
+// from the start.
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ import (
 const (
 	partialSuffix = ".ossrun.incomplete"
 	journalSuffix = ".ossrun.journal"
-	newSuffix     = journalSuffix + ".new" // while it is written
+	newSuffix     = journalSuffix + ".new" // during a write
 	foreignSuffix = ".incomplete"          // of older huggingface_hub: the file's beginning
 
 	journalHead = 512 // bytes before the first range's record
@@ -50,15 +50,15 @@ const journalVersion = 1
 
 var journalFormat = fmt.Sprint("ossrun journal ", journalVersion)
 
-// notNewer refuses to go on with what a newer ossrun has begun: its parts stay as they are.
+// notNewer refuses to resume a newer ossrun's download.
 func notNewer(blob string) error {
 	text, err := mapping.ReadFile(blob+journalSuffix, 16<<20)
 	if err != nil {
-		return nil // there is none that we could know
+		return nil // no readable journal
 	}
 	var h header
 	var version int
-	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&h) // of another form: what it has of ours
+	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&h) // on error h has the fields read so far
 	_, err = fmt.Sscanf(h.Format, "ossrun journal %d", &version)
 	if err != nil || version <= journalVersion {
 		return nil
@@ -68,14 +68,14 @@ func notNewer(blob string) error {
 		journalVersion, blob)
 }
 
-// bootID names this run of the machine. Without a name, as everywhere but on Linux, only flushed
-// bytes count.
+// bootID identifies this boot. Without an ID, as on all systems except Linux, only flushed bytes
+// count.
 func bootID() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text))
 }
 
-// progress is how far the ranges of a file have come: written[i] bytes of range i.
+// progress is the progress of a file's ranges: written[i] bytes of range i.
 type progress struct {
 	size, chunk int64
 	written     []uint32
@@ -85,13 +85,13 @@ func newProgress(size, chunk int64) progress {
 	return progress{size, chunk, make([]uint32, (size+chunk-1)/chunk)}
 }
 
-// span is where range i begins and how long it is.
+// span returns the start and length of range i.
 func (p progress) span(i int) (start, length int64) {
 	start = int64(i) * p.chunk
 	return start, min(p.chunk, p.size-start)
 }
 
-// done counts the bytes that are there.
+// done counts the bytes on disk.
 func (p progress) done() (n int64) {
 	for _, w := range p.written {
 		n += int64(w)
@@ -99,8 +99,8 @@ func (p progress) done() (n int64) {
 	return n
 }
 
-// readJournal gives the progress that the journal of a blob vouches for; false when there is none
-// for a file of this size.
+// readJournal returns the progress recorded for a blob; false if there is no journal for a file of
+// this size.
 func readJournal(blob string, size int64, boot string) (progress, bool) {
 	partial, err := os.Stat(blob + partialSuffix)
 	if err != nil || partial.Size() != size {
@@ -131,14 +131,13 @@ func readJournal(blob string, size int64, boot string) (progress, bool) {
 	return p, true
 }
 
-// journal records progress on the disk.
+// journal records progress on disk.
 type journal struct {
 	file    *os.File
 	flushed []uint32
 }
 
-// startJournal writes a journal anew that vouches for what p holds, all of which is flushed, and
-// opens it.
+// startJournal rewrites the journal to record p, of which all bytes are flushed, and opens it.
 func startJournal(blob string, p progress, boot string) (*journal, error) {
 	head, err := json.Marshal(header{journalFormat, p.size, p.chunk, boot})
 	if err != nil {
@@ -149,8 +148,8 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 		text = binary.LittleEndian.AppendUint32(text, n)
 		text = binary.LittleEndian.AppendUint32(text, n)
 	}
-	// whoever has the blob's lock writes under one name, so a process that is killed here leaves
-	// nothing that the next one does not take
+	// all holders of the blob's lock use one name, so a killed process leaves no file that the next
+	// one does not overwrite
 	f, err := store.Open(blob+newSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, err
@@ -172,7 +171,7 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 // recordWritten records the bytes of range i that are written.
 func (j *journal) recordWritten(i int, n uint32) error { return j.record(i, 0, n) }
 
-// flush records, after the data was flushed, that this flush covered the byte counts in now.
+// flush records, after a flush of the data, that it covered the byte counts in now.
 func (j *journal) flush(now []uint32) error {
 	for i, n := range now {
 		if n == j.flushed[i] {
@@ -195,8 +194,7 @@ func (j *journal) record(i int, within int64, n uint32) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// adopt takes over the beginning of a file that an older huggingface_hub left, and gives it our
-// name.
+// adopt takes over the partial file of an older huggingface_hub, and renames it to ours.
 func adopt(blob string, size, chunk int64) (progress, bool) {
 	stat, err := os.Lstat(blob + foreignSuffix)
 	if err != nil || !stat.Mode().IsRegular() || stat.Size() == 0 || stat.Size() > size {
@@ -216,12 +214,12 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 }
 
 // sweepJournal deletes the journal of a finished blob, left by a process that was killed right
-// after it gave the file its name. If there is a partial file too, the blob is being fetched again
-// and the journal stays.
+// after renaming the file. If there is also a partial file, the blob is being downloaded again and
+// the journal stays.
 func sweepJournal(blob string) {
 	_, err := os.Lstat(blob + partialSuffix)
 	if errors.Is(err, fs.ErrNotExist) && notNewer(blob) == nil {
-		os.Remove(blob + journalSuffix) // if it cannot be deleted, every reader ignores it
+		os.Remove(blob + journalSuffix) // if that fails, every reader ignores it
 	}
 }
 

@@ -1,6 +1,6 @@
 package hub
 
-// Which files a revision has, and which of them a model needs.
+// The files of a revision, and those that a model needs.
 
 import (
 	"context"
@@ -25,14 +25,14 @@ type Revision struct {
 // Listed is a file of a listing. A mirror may leave out everything but the path.
 type Listed struct {
 	Path   string
-	Size   int64  // -1 if the listing does not say
+	Size   int64  // -1 if unknown
 	SHA256 string // hex, for files in LFS; else ""
 }
 
 // maxListing is the longest listing that is read, in bytes.
 const maxListing = 64 << 20
 
-// Revision asks which commit a branch, tag or commit is and what is in it.
+// Revision asks for the commit of a branch, tag or commit, and its files.
 func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string) (Revision, error) {
 	if !store.ValidRevision(revision) {
 		return Revision{}, fmt.Errorf("%q is not a revision: a branch, a tag or a commit", revision)
@@ -85,16 +85,16 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 	return r, nil
 }
 
-// small are the files besides the weights that ossrun, transformers and vLLM read.
+// small are the files other than the weights that ossrun, transformers and vLLM read.
 var small = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
 	"chat_template.json", "adapter_config.json",
 }
 
-// Needed chooses the files that running a model takes, the small ones first: those of the root, and
-// of the weights either the shards or the single file, or the LoRA adapter's where there are none.
-// What is in folders (original/, metal/) is the same model in another layout.
+// Needed chooses the files that a model needs, the small ones first: those in the root, then the
+// shards or the single weight file, or the LoRA adapter's weights. Folders (original/, metal/) have
+// the same model in another layout.
 func (r Revision) Needed() []Listed {
 	var files, weights, adapter []Listed
 	sharded := slices.ContainsFunc(r.Files,
@@ -120,7 +120,7 @@ func (r Revision) Needed() []Listed {
 	return append(files, weights...)
 }
 
-// usable says in one sentence why a repository cannot be run, if its files' names tell.
+// usable returns an error if the names of the files show that the repository cannot be run.
 func (r Revision) usable(repo string) error {
 	names := make([]string, len(r.Files))
 	for i, f := range r.Files {

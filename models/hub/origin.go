@@ -1,7 +1,7 @@
 package hub
 
-// Asking for the bytes of one file, wherever they are now. Every answer is checked against what the
-// hub said of the file: another range, another length or another content is refused.
+// Requests for one file's bytes, at their current address. Every answer is checked against the
+// hub's description: another range, length or content is refused.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// origin is where a file comes from. It is safe for concurrent use.
+// origin is the source of a file. It is safe for concurrent use.
 type origin struct {
 	client *Client
 	repo   store.Repo
@@ -26,8 +26,8 @@ type origin struct {
 	listed Listed
 
 	addressMu sync.Mutex
-	where     string // where the bytes are now
-	foreign   bool   // on another host than the hub
+	where     string // current address of the bytes
+	foreign   bool   // on a host other than the hub
 }
 
 func (c *Client) origin(repo store.Repo, commit string, f File, listed Listed) *origin {
@@ -35,10 +35,10 @@ func (c *Client) origin(repo store.Repo, commit string, f File, listed Listed) *
 		where: f.address, foreign: f.foreign}
 }
 
-// errExpired says that an address on another host no longer works.
+// errExpired reports that an address on another host no longer works.
 var errExpired = errors.New("the address of the file has ended")
 
-// get asks for the bytes of a file from an offset on; length 0 asks for the whole file.
+// get requests the bytes of a file starting at from; length 0 requests the full file.
 func (o *origin) get(ctx context.Context, address string, foreign bool, from,
 	length int64) (*http.Response, error) {
 	header := http.Header{}
@@ -75,7 +75,7 @@ func (o *origin) get(ctx context.Context, address string, foreign bool, from,
 	return nil, c.refused(response, o.repo.ID(), o.want.Path+" in "+o.repo.ID())
 }
 
-// agrees compares a Content-Range with what was asked for.
+// agrees compares a Content-Range with the request.
 func (o *origin) agrees(header string, from, length int64) error {
 	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
 	first, last, ok2 := strings.Cut(span, "-")
@@ -93,7 +93,7 @@ func (o *origin) agrees(header string, from, length int64) error {
 	return nil
 }
 
-// contradiction makes the error of an answer that contradicts the hub; it causes a retry.
+// contradiction returns the error of an answer that contradicts the hub; it causes a retry.
 func (o *origin) contradiction(format string, args ...any) error {
 	address, _ := o.address()
 	host := ""
@@ -103,14 +103,14 @@ func (o *origin) contradiction(format string, args ...any) error {
 	return fmt.Errorf("%s answers with "+format, append([]any{host}, args...)...)
 }
 
-// address is where the file's bytes are, and whether that is another host than the hub.
+// address returns the address of the file's bytes, and whether its host is not the hub.
 func (o *origin) address() (string, bool) {
 	o.addressMu.Lock()
 	defer o.addressMu.Unlock()
 	return o.where, o.foreign
 }
 
-// renew asks the hub again where the bytes are, unless another worker did since old was given.
+// renew asks the hub for a new address, unless another worker has since old.
 func (o *origin) renew(ctx context.Context, old string) error {
 	o.addressMu.Lock()
 	defer o.addressMu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// How far a pull is, told several times a second.
+// The progress of a pull, reported several times a second.
 
 // rateSamples makes the rate that of the last five seconds.
 const rateSamples = 25
 
-// report starts to report progress; the function that it returns reports once more and stops.
+// report starts to report progress; the returned function reports once more and stops.
 func (p *pull) report(files int, bytes int64) (stop func()) {
 	if p.Progress == nil {
 		return func() {}
@@ -31,7 +31,7 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 // meter is the rate of the last samples.
 type meter struct{ samples []sample }
 
-// sample is how much had come at a time.
+// sample is the number of bytes received at a time.
 type sample struct {
 	at      time.Time
 	fetched int64
@@ -44,7 +44,7 @@ func (m *meter) add(at time.Time, fetched int64) {
 	}
 }
 
-// rate is in bytes a second; 0 while it is unknown.
+// rate is in bytes a second; 0 if unknown.
 func (m *meter) rate() float64 {
 	first, last := m.samples[0], m.samples[len(m.samples)-1]
 	if d := last.at.Sub(first.at).Seconds(); d > 0 {
@@ -53,7 +53,7 @@ func (m *meter) rate() float64 {
 	return 0
 }
 
-// timeLeft is how long the rest takes at a rate; 0 where nothing comes.
+// timeLeft is the time for the rest at a rate; 0 without a rate.
 func timeLeft(rest int64, rate float64) time.Duration {
 	if rate <= 0 {
 		return 0

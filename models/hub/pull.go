@@ -1,10 +1,9 @@
 package hub
 
 // A pull: all needed files of a revision, over a fixed number of connections. Each file has a
-// goroutine, which takes a connection for each of its ranges; when it has given out its last range
-// the next file begins, so connections stay busy while a finished file is still being hashed. A
-// file that another process fetches is left to it and taken from the cache afterwards: two pulls
-// share the work.
+// goroutine, which takes a connection for each of its ranges. When its last range has one, the next
+// file begins, so connections stay busy while a finished file is still being hashed. A file that
+// another process downloads is taken from the cache afterwards: two pulls share the work.
 
 import (
 	"cmp"
@@ -27,31 +26,31 @@ type Options struct {
 	Root     string // the cache
 	Repo     store.Repo
 	Revision string // "" is main
-	Verify   bool   // hash files again that are there and were hashed before
+	Verify   bool   // hash existing files again
 
-	// Check reads config.json before anything else is fetched; its error ends the pull. May be nil.
+	// Check reads config.json before other files are downloaded; its error ends the pull. May be nil
 	Check func(config []byte) error
 
-	// called several times a second and at the end, by one goroutine; may be nil
+	// called several times a second and at the end, from one goroutine; may be nil
 	Progress func(Progress)
-	Note     func(string) // a line about something unusual; called by any goroutine; may be nil
+	Note     func(string) // logs an unusual event; called from any goroutine; may be nil
 }
 
-// Progress is how far a pull is.
+// Progress is the progress of a pull.
 type Progress struct {
 	Files, FilesDone int
-	Bytes, Done      int64         // Done counts what was there before
+	Bytes, Done      int64         // Done includes earlier pulls
 	Fetched          int64         // bytes that this pull received
-	Rate             float64       // bytes a second, lately
-	Left             time.Duration // 0 when it cannot be told
+	Rate             float64       // bytes a second, recently
+	Left             time.Duration // 0 if unknown
 }
 
-// Result is what a pull made.
+// Result is the result of a pull.
 type Result struct {
 	Commit  string
 	Path    string // the snapshot
 	Bytes   int64  // of all files
-	Fetched int64  // of those, what was received
+	Fetched int64  // received by this pull
 	Files   []File
 }
 
@@ -63,15 +62,14 @@ type pull struct {
 	count struct {
 		done, fetched, files atomic.Int64
 	}
-	buffers  chan []byte // one for each connection; whoever has it uses the connection
+	buffers  chan []byte // one per connection; its owner uses the connection
 	flushing sync.Mutex
 }
 
-// restartLimit is how often one file may start again in one pull.
+// restartLimit is how often one file may restart in one pull.
 const restartLimit = 2
 
-// Pull fetches what is missing of a revision. Whatever ends it early, the next one goes on from
-// there.
+// Pull downloads the missing files of a revision. An interrupted pull is resumed by the next one.
 func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	if c.Offline {
 		return Result{}, &OfflineError{o.Repo.ID(), o.Root}
@@ -139,7 +137,7 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	return result, err
 }
 
-// room checks that the disk can hold what is still to be written.
+// room checks that the disk has space for the rest.
 func (p *pull) room(files []File) error {
 	var need int64
 	boot := bootID()
@@ -157,12 +155,12 @@ func (p *pull) room(files []File) error {
 	}
 	free, err := store.Free(p.Root)
 	if err != nil || need <= free {
-		return nil // a file system that does not tell how much is free: try it
+		return nil // unknown free space: try it
 	}
 	return &SpaceError{Path: p.Root, Need: need, Free: free}
 }
 
-// run fetches all files. The first error ends it.
+// run downloads all files. The first error cancels it.
 func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -182,8 +180,8 @@ func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
 	return context.Cause(ctx)
 }
 
-// file brings one file into the cache, and starts again where it changed on the hub or arrived
-// damaged. next is called when the next file may have the connections.
+// file downloads one file into the cache, and restarts if it changed on the hub or arrived damaged.
+// next is called once the next file may have the connections.
 func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) error {
 	for starts := 1; ; starts++ {
 		err := p.attempt(ctx, f, listed, next)
@@ -207,7 +205,7 @@ func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) err
 	}
 }
 
-// attempt finds a file in the cache or fetches it.
+// attempt takes a file from the cache or downloads it.
 func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) (err error) {
 	blob := store.BlobPath(p.Root, p.Repo, f.ETag)
 	found := p.have(ctx, f, blob, next)
@@ -223,7 +221,7 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if damaged == nil { // it may have come between the look and the lock
+	if damaged == nil { // it may have arrived before the lock
 		if err := p.have(ctx, f, blob, next); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -238,8 +236,8 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 	return p.place(f)
 }
 
-// lock takes the lock of a file's blob, and waits while another program fetches it. One that holds
-// the lock and writes nothing, as anyone who can read the lock's file can, is not waited for.
+// lock takes the lock of a file's blob, and waits while another program downloads it. Any process
+// that can read the lock's file can hold it, so a holder that writes nothing times out.
 func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, error) {
 	path := store.LockPath(p.Root, p.Repo, f.ETag)
 	blob, wrote, since := store.BlobPath(p.Root, p.Repo, f.ETag), int64(0), time.Now()
@@ -268,7 +266,7 @@ func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, erro
 	}
 }
 
-// written changes with every write to a blob or to its unfinished parts.
+// written changes with every write to a blob or its partial files.
 func written(blob string) (sum int64) {
 	for _, suffix := range [...]string{"", partialSuffix, journalSuffix, foreignSuffix} {
 		if stat, err := os.Stat(blob + suffix); err == nil {
@@ -288,14 +286,13 @@ func (p *pull) place(f File) error {
 	return nil
 }
 
-// have places a file that is in the cache; fs.ErrNotExist if it is not there. A file that was
-// written to since it was last hashed, or any file with Verify, is hashed first; *HashError if its
-// bytes are wrong.
+// have links a cached file into the snapshot; fs.ErrNotExist if it is missing. It is hashed first
+// with Verify, or if it was written to since its last hash; *HashError if its bytes are wrong.
 func (p *pull) have(ctx context.Context, f File, blob string, next func()) error {
 	path := blob
 	stat, err := os.Stat(path)
 	if err != nil {
-		// Where links are not possible the blob became the snapshot's file.
+		// Without links, the blob has become the snapshot's file.
 		path = filepath.Join(store.SnapshotPath(p.Root, p.Repo, p.commit),
 			filepath.FromSlash(f.Path))
 		stat, err = os.Lstat(path)
@@ -331,7 +328,7 @@ func (p *pull) have(ctx context.Context, f File, blob string, next func()) error
 	return p.place(f)
 }
 
-// note tells a person something.
+// note logs an event for the user.
 func (p *pull) note(format string, args ...any) {
 	if p.Note != nil {
 		p.Note(fmt.Sprintf(format, args...))

@@ -1,10 +1,10 @@
 package hub
 
-// A repository that is read in place: nothing of it comes onto the disk.
+// A repository that is read in place: nothing is stored on disk.
 //
 // What must stay true: all bytes are of one commit, and of the content that the hub named when a
-// file was opened. A file that is read whole has its hash checked; of ranges, the hub vouches for
-// the file's ETag and size only.
+// file was opened. The hash of a completely read file is checked; ranges are only covered by the
+// file's ETag and size.
 
 import (
 	"cmp"
@@ -28,10 +28,10 @@ type Remote struct {
 
 	client *Client
 	files  []Listed
-	free   chan struct{} // a connection each
+	free   chan struct{} // one per connection
 }
 
-// Remote asks for a revision ("" is main) of a repository that a model can be read from.
+// Remote opens a revision ("" is main) of a repository with a usable model.
 func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (*Remote, error) {
 	at, err := c.Revision(ctx, repo, cmp.Or(revision, "main"))
 	if err == nil {
@@ -43,14 +43,14 @@ func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (
 	return &Remote{repo, at.Commit, c, at.Files, make(chan struct{}, c.Connections)}, nil
 }
 
-// RemoteFile is one of its files. It is safe for concurrent use, until its context ends.
+// RemoteFile is a file of a Remote. It is safe for concurrent use, until its context ends.
 type RemoteFile struct {
 	*origin
 	ctx  context.Context
 	free chan struct{}
 }
 
-// Open finds a file; fs.ErrNotExist if there is none.
+// Open opens a file; fs.ErrNotExist if it is missing.
 func (r *Remote) Open(ctx context.Context, name string) (*RemoteFile, error) {
 	i := slices.IndexFunc(r.files, func(f Listed) bool { return f.Path == name })
 	if i < 0 {
@@ -85,11 +85,11 @@ func (r *Remote) ReadFile(ctx context.Context, name string, most int64) ([]byte,
 	return data, sum.check(f.want)
 }
 
-// Stat is what the hub says of the file.
+// Stat is the hub's description of the file.
 func (f *RemoteFile) Stat() File { return f.want }
 
-// ReadAt fills p with the bytes from off on, over as many connections as p has chunks. It tries as
-// often as a pull does.
+// ReadAt fills p with the bytes from off, with one connection per chunk of p. It retries as a pull
+// does.
 func (f *RemoteFile) ReadAt(p []byte, off int64) (int, error) {
 	rest := f.want.Size - off
 	if off < 0 || rest < int64(len(p)) {
@@ -145,13 +145,13 @@ func (f *RemoteFile) chunk(p []byte, off int64) error {
 	return nil
 }
 
-// try reads what it gets of a range.
+// try reads as much of a range as arrives.
 func (f *RemoteFile) try(address string, foreign bool, p []byte, off int64) (int, error) {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
 	length := int64(len(p))
 	if length == f.want.Size {
-		length = 0 // a hub need not send parts of small files
+		length = 0 // a hub may not support ranges of small files
 	}
 	response, err := f.get(ctx, address, foreign, off, length)
 	if err != nil {

@@ -1,9 +1,9 @@
 package hub
 
-// Where a file's bytes are and what they must be. The hub answers a HEAD of a resolve address with
-// the file's ETag, which is its sha256 for files in LFS and git's hash of a blob for the others.
-// For LFS files it also sends a redirect to a store on another host. The signed address there
-// expires after a while, and the hub is then asked for a new one.
+// A file's address and expected content. The hub answers a HEAD of a resolve address with the
+// file's ETag: its sha256 for files in LFS, git's blob hash for the others. For LFS files it also
+// redirects to a store on another host. The signed address there expires, and the hub is then asked
+// for a new one.
 
 import (
 	"context"
@@ -17,17 +17,17 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// File is a file to be fetched.
+// File is a file to download.
 type File struct {
 	Path   string
 	Size   int64
 	ETag   string // the blob's name
-	SHA256 string // what its bytes must hash to, "" if the hub does not say
-	GitSHA string // what git's hash of it must be, "" if the hub does not say
+	SHA256 string // expected hash, "" if the hub does not name it
+	GitSHA string // expected git hash, "" if the hub does not name it
 
-	linked  bool   // the hub told the ETag of what the answer links to
-	address string // where the bytes are now
-	foreign bool   // on another host than the hub
+	linked  bool   // the ETag is that of the linked content
+	address string // current address of the bytes
+	foreign bool   // on a host other than the hub
 }
 
 // escapePath escapes a file's path for a URL.
@@ -45,8 +45,8 @@ func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, li
 	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" +
 		escapePath(listed.Path)
 	var f File
-	// The hub describes the file on the way to its store; a mirror that only sends us to the hub
-	// does not.
+	// The hub describes the file before the redirect to its store; a mirror that only redirects to
+	// the hub does not.
 	described := func(r *http.Response, next *url.URL) bool {
 		return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
 	}
@@ -122,8 +122,8 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	return f, nil
 }
 
-// mostFile is the most bytes of one file: far more than any has, and few enough that sums of sizes
-// and of chunks do not overflow.
+// maxFileBytes is the maximum size of a file: far above any real one, and low enough that sums of
+// sizes and chunks do not overflow.
 const mostFile = 1 << 42
 
 // plainETag removes the weakness mark and the quotes of an ETag header.

@@ -1,7 +1,7 @@
 package hub
 
-// Trying again: which errors may go away, how long to wait, and when to stop. A byte that arrives
-// starts the count anew.
+// Retries: which errors are transient, how long to wait, and when to stop. Each byte received
+// resets the count.
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// longest is the longest wait between two tries that was not asked for by the server.
+// longest is the longest wait that the server has not asked for.
 const longest = 30 * time.Second
 
-// longestAsked is the longest wait that a server's Retry-After gets.
+// longestAsked is the longest wait for a server's Retry-After.
 const longestAsked = 5 * time.Minute
 
 // patience counts the tries of one request.
@@ -26,8 +26,8 @@ type patience struct {
 	tries  int
 }
 
-// retry waits before the next try. It returns the error if it is permanent (without that mark), or
-// if there were enough tries.
+// retry waits before the next try. It returns the error if it is permanent (unwrapped), or after
+// too many tries.
 func (p *patience) retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -59,8 +59,8 @@ func (p *patience) retry(ctx context.Context, err error) error {
 	}
 }
 
-// wait is how long to wait after a try that failed: twice as long each time, between half and all
-// of that, or what the server asked for.
+// wait is the wait after a failed try: doubled each time with jitter from half to all of it, or the
+// server's Retry-After.
 func (p *patience) wait(err error) time.Duration {
 	if status, ok := errors.AsType[*statusError](err); ok && status.after > 0 {
 		return min(status.after, longestAsked)
@@ -69,8 +69,7 @@ func (p *patience) wait(err error) time.Duration {
 	return wait/2 + rand.N(wait/2+1)
 }
 
-// transient tells whether an error may go away by itself: everything about connections, and a
-// server that is busy.
+// transient reports whether an error may go away: all connection errors, and a busy server.
 func transient(err error) bool {
 	var protocol *ProtocolError
 	var access *AccessError
@@ -79,13 +78,13 @@ func transient(err error) bool {
 		!errors.As(err, &access) && !errors.As(err, &missing)
 }
 
-// untrusted tells whether it is the other side's TLS that was refused, which is the same next time.
+// untrusted reports whether the other side's TLS was refused, which will not change.
 func untrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// retry runs f until it works or its error is final.
+// retry runs f until it succeeds or its error is final.
 func (c *Client) retry(ctx context.Context, f func() error) error {
 	p := patience{client: c}
 	for {
@@ -99,17 +98,17 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// errStalled says that no byte came for too long.
+// errStalled reports that no byte arrived in time.
 var errStalled = errors.New("no byte arrived for too long")
 
-// watched is a body whose every read must bring a byte in time.
+// watched is a body with a timeout for every read.
 type watched struct {
 	body  io.Reader
 	stall time.Duration
 	timer *time.Timer
 }
 
-// watch watches a body; cancel must end its request.
+// watch adds a timeout to a body; cancel must end its request.
 func watch(body io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *watched {
 	return &watched{body, stall, time.AfterFunc(stall, func() { cancel(errStalled) })}
 }

@@ -1,8 +1,8 @@
 package hub
 
-// One file on its way: the partial file, how far its ranges are, and a hash that follows the bytes
-// from the beginning as they become contiguous. Ranges are written where they belong, so the file
-// is whole when the last one is.
+// One file's download: the partial file, the progress of its ranges, and a hash that follows the
+// contiguous bytes from the beginning. Ranges are written in place, so the file is complete after
+// the last one.
 
 import (
 	"context"
@@ -20,37 +20,35 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// flushEvery is how much of a file is written between two flushes, in bytes: what a crash of the
-// machine may cost.
+// flushEvery is the number of bytes between two flushes: the loss when the machine crashes.
 const flushEvery = 256 << 20
 
-// pieceBytes is how much is read and written at once: what a crash of the process may cost a
-// connection.
+// pieceBytes is the size of one read and write: the loss per connection when the process crashes.
 const pieceBytes = 64 << 10
 
-// transfer is a file that is being fetched. The lock of its blob is held.
+// transfer is the download of a file. The lock of its blob is held.
 type transfer struct {
 	*origin
 	pull *pull
-	blob string // the path under its final name
+	blob string // the file's final path
 
 	partial *os.File
 	journal *journal
 
 	mu        sync.Mutex
-	changed   sync.Cond // more is written, or ctx ended
+	changed   sync.Cond // more bytes are written, or ctx ended
 	at        progress
-	whole     bool // the server knows no ranges: one connection takes everything
+	whole     bool // the server has no ranges: one connection takes the file
 	sinceSync int64
 
 	ctx    context.Context // ends with the first error
 	cancel context.CancelCauseFunc
 }
 
-// errAbandoned says that a file starts again from nothing.
+// errAbandoned reports that a file must restart.
 var errAbandoned = errors.New("the file on the hub is another one now")
 
-// openTransfer opens or makes the partial file of a blob.
+// openTransfer opens or creates the partial file of a blob.
 func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 	blob string) (*transfer, error) {
 	t := &transfer{origin: p.client.origin(p.Repo, p.commit, f, listed), pull: p, blob: blob}
@@ -87,8 +85,8 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 	return t, nil
 }
 
-// run fetches what is missing of the file, hashes it meanwhile and gives it its name. next is
-// called when all ranges have their connections.
+// run downloads the missing ranges, hashes the file meanwhile and renames it. next is called once
+// all ranges have their connections.
 func (t *transfer) run(next func()) error {
 	defer t.cancel(nil)
 	defer context.AfterFunc(t.ctx, func() {
@@ -128,7 +126,7 @@ func (t *transfer) run(next func()) error {
 	return errors.Join(err, t.partial.Close())
 }
 
-// connect fetches a range over the next connection that is free.
+// connect downloads a range over the next free connection.
 func (t *transfer) connect(workers *sync.WaitGroup, i int) {
 	select {
 	case <-t.ctx.Done():
@@ -142,14 +140,14 @@ func (t *transfer) connect(workers *sync.WaitGroup, i int) {
 	}
 }
 
-// onlyWhole tells that the server sends a file from its beginning only.
+// onlyWhole reports whether the server only sends the file from its beginning.
 func (t *transfer) onlyWhole() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.whole
 }
 
-// left gives where the rest of range i begins, relative to the file, and its length.
+// left returns the start of range i's rest, relative to the file, and its length.
 func (t *transfer) left(i int) (from, length int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +156,7 @@ func (t *transfer) left(i int) (from, length int64) {
 	return start + done, length - done
 }
 
-// write writes bytes that follow what range i has.
+// write appends bytes to range i.
 func (t *transfer) write(i int, data []byte) error {
 	from, _ := t.left(i)
 	if _, err := t.partial.WriteAt(data, from); err != nil {
@@ -184,7 +182,7 @@ func (t *transfer) write(i int, data []byte) error {
 	if !flush {
 		return nil
 	}
-	// one at a time: a second flush would only wait for the first one's bytes
+	// one at a time: a second flush would only wait for the first one
 	t.pull.flushing.Lock()
 	defer t.pull.flushing.Unlock()
 	err := t.partial.Sync()
@@ -194,7 +192,7 @@ func (t *transfer) write(i int, data []byte) error {
 	return full(t.blob, err)
 }
 
-// contiguous is how many bytes from the beginning are there.
+// contiguous is the number of bytes from the beginning without a gap.
 func (t *transfer) contiguous() int64 {
 	var n int64
 	for i, w := range t.at.written {
@@ -206,7 +204,7 @@ func (t *transfer) contiguous() int64 {
 	return n
 }
 
-// follow hashes the file as it grows, and checks it when it is whole.
+// follow hashes the file as it grows, and checks it once it is complete.
 func (t *transfer) follow(sum *sums) error {
 	var hashed int64
 	for hashed < t.at.size {
@@ -228,7 +226,7 @@ func (t *transfer) follow(sum *sums) error {
 	return sum.check(t.want)
 }
 
-// finish gives the file its name.
+// finish renames the complete file.
 func (t *transfer) finish(sum []byte) error {
 	err := errors.Join(t.partial.Sync(), t.partial.Close())
 	if err == nil {
@@ -243,19 +241,19 @@ func (t *transfer) finish(sum []byte) error {
 	if err != nil {
 		return full(t.blob, fmt.Errorf("finishing %s: %w", t.want.Path, err))
 	}
-	// if it stayed, it would describe a partial file that is gone, and be ignored
+	// a remaining journal would be ignored, as its partial file is gone
 	os.Remove(t.blob + journalSuffix)
 	return nil
 }
 
-// syncFolder flushes a folder's names, where the system can.
+// syncFolder flushes a folder's entries, if the system can.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	// some file systems and Windows refuse; the names are then as safe as they make them
+	// some file systems and Windows refuse; the entries are then only as durable as they make them
 	_ = d.Sync()
 	return nil
 }
@@ -268,11 +266,11 @@ func full(path string, err error) error {
 	return err
 }
 
-// sums are the hashes that a file may be known by.
+// sums are the hashes that may identify a file.
 type sums struct {
-	git  hash.Hash // nil when nobody asks
+	git  hash.Hash // nil if not needed
 	full hash.Hash
-	// kept from one read to the next: a file is hashed in as many reads as it has pieces
+	// reused between reads: a file is hashed in as many reads as it has pieces
 	buffer []byte
 }
 
@@ -285,7 +283,7 @@ func newSums(f File) *sums {
 	return s
 }
 
-// read hashes what r gives; each counts the bytes, if it is not nil.
+// read hashes r; each counts the bytes, if not nil.
 func (s *sums) read(ctx context.Context, r io.Reader, each func(int64)) error {
 	for {
 		n, err := r.Read(s.buffer)
@@ -309,7 +307,7 @@ func (s *sums) read(ctx context.Context, r io.Reader, each func(int64)) error {
 
 func (s *sums) sha256() []byte { return s.full.Sum(nil) }
 
-// check compares with what the hub promises. *HashError when it is something else.
+// check compares with the hub's hash. *HashError if it differs.
 func (s *sums) check(f File) error {
 	want, got := f.SHA256, hex.EncodeToString(s.sha256())
 	if want == "" && f.GitSHA != "" {

@@ -1,12 +1,12 @@
 // Package lora reads LoRA adapters in PEFT's folders and adds them to a model's weights.
 //
 // What must stay true: an adapter is added as PEFT would add it, or refused in one sentence; every
-// tensor of its file is used; the numbers that are added are finite.
+// tensor of its file is used; all added numbers are finite.
 package lora
 
-// Opening an adapter: its config, the header of its one file, then every tensor against the
-// model's shape. All its numbers are read once, so that what is not finite is refused before
-// anything is computed with it.
+// Opening an adapter: its config, the header of its one file, then every tensor against the model's
+// shape. All numbers are read once, so that non-finite ones are refused before anything is computed
+// with them.
 
 import (
 	"crypto/sha256"
@@ -26,28 +26,28 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// WeightsName is the file that has an adapter's tensors.
+// WeightsName is the file with an adapter's tensors.
 const WeightsName = "adapter_model.safetensors"
 
 // Adapter is an open adapter that fits a model. Its tensors are views of the mapped file.
 type Adapter struct {
 	Ref
-	ID string // names all that it says, and how much of it is added
+	ID string // identifies its content and its scale
 
 	file    *safetensors.File
-	changes map[string]*change // by the model's tensor; of experts, the matrix without _blocks
-	experts map[string]*change // as the file has them; nil where they cannot be changed
+	changes map[string]*change // by the model's tensor; for experts, the matrix without _blocks
+	experts map[string]*change // by their names in the file; nil if experts must not change
 }
 
-// change is what an adapter says of one tensor: how much of a product is added, or other values.
+// change is an adapter's change of one tensor: a scaled product to add, or replacement values.
 type change struct {
 	a, b  safetensors.Tensor // [rank, in], [out, rank]
 	scale float64
-	saved safetensors.Tensor // what training made of the tensor; without Data: nothing
-	each  map[int]*change    // of experts' matrix, where experts are modules; else nil
+	saved safetensors.Tensor // replacement from training; without Data: none
+	each  map[int]*change    // of an experts' matrix whose experts are modules; else nil
 }
 
-// kinds are the types that an adapter's numbers may have.
+// kinds are the number types of an adapter.
 var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
 	safetensors.F32: gguf.F32}
 
@@ -118,7 +118,7 @@ func (a *Adapter) Close() error {
 	return a.file.Close()
 }
 
-// notAFolder says what a path is where an adapter's folder belongs.
+// notAFolder describes a path that is not an adapter's folder.
 func notAFolder(path string, err error) error {
 	_, known := models.Lookup(path)
 	switch name := filepath.Base(path); {
@@ -130,7 +130,7 @@ func notAFolder(path string, err error) error {
 		return err
 	case strings.HasSuffix(name, ".gguf"):
 		if _, err := gguf.Open(path); err != nil {
-			return err // an adapter's too
+			return err // also for an adapter in GGUF
 		}
 		return notAnAdapter(path)
 	}
@@ -142,8 +142,8 @@ func notAnAdapter(model string) error {
 	return fmt.Errorf("%s is a model, not an adapter: choose it with --model %[1]s", model)
 }
 
-// otherBase refuses an adapter that names another model of the catalogue as its base: gpt-oss-20b
-// and gpt-oss-120b have matrices of the same shapes.
+// otherBase refuses an adapter whose base is another model of the catalogue: gpt-oss-20b and
+// gpt-oss-120b have matrices of the same shapes.
 func otherBase(base string, spec models.Spec) error {
 	shaped := func(name string) bool {
 		return slices.ContainsFunc(models.Catalogue(), func(e models.Entry) bool {
@@ -162,7 +162,7 @@ func otherBase(base string, spec models.Spec) error {
 	return nil
 }
 
-// place sorts one tensor of the file.
+// place assigns one tensor of the file to its change.
 func (a *Adapter) place(t safetensors.Tensor) error {
 	shown := safetensors.Show(t.Name)
 	name, ok := strings.CutPrefix(t.Name, "base_model.model.")
@@ -185,7 +185,7 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 		".mlp.router.linear.", ".mlp.router.").Replace(name)
 	changes := a.changes
 	if module, nested, ok := strings.Cut(t.Name, ".mlp.experts."); ok {
-		// PEFT wraps a module once for each of its parameters, and names none of them
+		// PEFT wraps a module once per parameter, without the parameter's name
 		depth := strings.Count(nested, "base_layer.")
 		changes, name = a.experts, fmt.Sprintf("%s.mlp.experts %d.%s",
 			strings.TrimPrefix(module, "base_model.model."), depth,
@@ -212,7 +212,7 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 	return nil
 }
 
-// check compares what an adapter changes with the tensors of the model.
+// check compares an adapter's changes with the model's tensors.
 func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
 	if err := a.placeExperts(config, spec); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
 	for _, to := range spec.Tensors() {
 		c := rest[to.Name]
 		if matrix, ok := strings.CutSuffix(to.Name, "_blocks"); ok {
-			delete(rest, matrix) // it fits, or would not be here
+			delete(rest, matrix) // placeExperts has checked it
 		}
 		if c == nil || to.DType != models.BF16 {
 			continue
@@ -270,7 +270,7 @@ func trainedOn(config models.LoRA) string {
 		models.OtherBase(config.Base))
 }
 
-// readNumbers adds a tensor to a sum, and refuses numbers that are not finite.
+// readNumbers hashes a tensor, and refuses non-finite numbers.
 func readNumbers(t safetensors.Tensor, sum hash.Hash) error {
 	const some = 1 << 14
 	size := t.DType.Bits() / 8

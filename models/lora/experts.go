@@ -1,13 +1,13 @@
 package lora
 
-// Adapters on experts. As PEFT's target_parameters makes them, each of a layer's two matrices has a
-// product for each expert, all in one pair of tensors. The numbers of a pair of rank r are
+// Adapters on experts. With PEFT's target_parameters, each of a layer's two matrices has a product
+// for each expert, all in one pair of tensors. A pair of rank r is
 //
 //	A [experts x r, in]: expert e has rows e*r to e*r+r-1
-//	B [out, r x experts]: expert e has every so many columns, from e on
+//	B [out, r x experts]: expert e has columns e, e+experts, ...
 //
-// unsloth trains on a base in 4 bits whose experts are modules, gate_up_projs.0 and so on: each has
-// a pair of its own.
+// unsloth trains on a base in 4 bits with experts as modules, gate_up_projs.0 and so on: each has
+// its own pair.
 //
 // They are added to numbers that are rounded to MXFP4 afterwards (package convert), never to MXFP4.
 
@@ -77,8 +77,8 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 	return nil
 }
 
-// AddExpert adds what adapters change of one of several experts' matrix to its values, [out, in].
-// Sums are made in float64 and rounded once, to float32.
+// AddExpert adds adapters' changes to the values of one expert's matrix, [out, in]. Sums are
+// computed in float64 and rounded once, to float32.
 func AddExpert(matrix string, expert, experts int, to []float32, list []*Adapter) {
 	for _, one := range list {
 		c, expert, experts := one.changes[matrix], expert, experts

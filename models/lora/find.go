@@ -1,7 +1,6 @@
 package lora
 
-// Which adapter a person means: a folder, or a repository in the Hugging Face cache, and how much
-// of it is to be added.
+// From text to an adapter: a folder, or a repository in the Hugging Face cache, and its scale.
 
 import (
 	"fmt"
@@ -16,14 +15,14 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Ref is an adapter and how much of it is added.
+// Ref is an adapter and its scale.
 type Ref struct {
 	Name  string  // the folder's, or the repository's without its owner
 	Path  string  // the folder, absolute
 	Scale float64 // 1: as it was trained
 }
 
-// Named splits NAME=ADAPTER, an adapter that is to be a model of its own; else text is the source.
+// Named splits NAME=ADAPTER, an adapter as a separate model; otherwise text is the source.
 func Named(text string) (name, source string, ok bool) {
 	name, source, ok = strings.Cut(text, "=")
 	if !ok || name == "" || strings.ContainsAny(name, `/\: `) || there(text) {
@@ -32,7 +31,7 @@ func Named(text string) (name, source string, ok bool) {
 	return name, source, true
 }
 
-// mostScale bounds what an adapter is multiplied by.
+// maxScale bounds an adapter's scale.
 const mostScale = 100
 
 // Find reads FOLDER[:SCALE] or hf:owner/name[@revision][:SCALE]. It opens nothing.
@@ -94,18 +93,18 @@ func (r Ref) cached(id string) (Ref, error) {
 	return r, fmt.Errorf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", id)
 }
 
-// Files are the paths of the files that an adapter is read from.
+// Files are the paths of an adapter's files.
 func (r Ref) Files() []string {
 	return []string{filepath.Join(r.Path, models.LoRAConfig), filepath.Join(r.Path, WeightsName)}
 }
 
-// String tells adapters and their scales apart.
+// String identifies an adapter with its scale.
 func (r Ref) String() string { return fmt.Sprintf("%s:%v", r.Path, r.Scale) }
 
-// Is tells whether a folder holds an adapter.
+// Is reports whether a folder contains an adapter.
 func Is(folder string) bool { return there(filepath.Join(folder, models.LoRAConfig)) }
 
-// Of is the base model of the adapter in a folder, "" where there is no adapter.
+// Of is the base model of the adapter in a folder, "" without an adapter.
 func Of(folder string) string {
 	text, err := models.ReadFile(filepath.Join(folder, models.LoRAConfig))
 	if err != nil {

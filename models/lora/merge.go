@@ -1,7 +1,7 @@
 package lora
 
-// A tensor with what adapters add to it. Sums are made in float64 and rounded once, to bfloat16,
-// the type of the weights that the engine reads.
+// A tensor with adapters added. Sums are computed in float64 and rounded once, to bfloat16, the
+// type of the engine's weights.
 
 import (
 	"encoding/binary"

@@ -1,11 +1,11 @@
 //go:build unix && cgo
 
-// Files that become shorter while they are mapped. Reading behind their new end raises SIGBUS,
-// which would end the program without a word. A handler puts empty pages there instead and notes
-// which file it was, so that the step that read them fails with an error message.
+// Files that become shorter while they are mapped. Reading past their new end raises SIGBUS, which
+// would end the program without a message. A handler maps empty pages there and records the file,
+// so that the step that read them fails with an error message.
 //
-// What must stay true: a fault anywhere else goes on to the handler that was there before, which is
-// Go's; the handler does only what a signal handler may do.
+// What must stay true: any other fault is passed to the previous handler, which is Go's; the
+// handler only does what is safe in a signal handler.
 
 package mapping
 
@@ -79,10 +79,10 @@ var watched struct {
 	mu    sync.Mutex
 	once  sync.Once
 	works bool
-	names [C.most_mappings]string // "": the place is free
+	names [C.most_mappings]string // "": a free slot
 }
 
-// watch makes the handler note faults in a mapping under the file's name, until forget is called.
+// watch makes the handler record faults in a mapping under the file's name, until forget is called.
 func watch(data []byte, name string) (forget func()) {
 	w := &watched
 	w.once.Do(func() { w.works = C.install() == 0 })
@@ -105,8 +105,8 @@ func watch(data []byte, name string) (forget func()) {
 	return func() {} // more files than any model has: a fault in this one ends the program
 }
 
-// Damaged is an error that wraps ErrTruncated and names a mapped file that has become shorter, nil
-// if there is none.
+// Damaged returns an error that wraps ErrTruncated and names a mapped file that became shorter, or
+// nil.
 func Damaged() error {
 	w := &watched
 	w.mu.Lock()

@@ -1,7 +1,7 @@
-// Package mapping maps files into memory and brings their pages in, several at a time.
+// Package mapping maps files into memory and reads their pages, several at a time.
 //
 // What must stay true: a mapping is read-only and shared, so that processes use one copy in the
-// page cache; what was there before stays there.
+// page cache; loading never evicts pages that were cached before.
 package mapping
 
 import (
@@ -13,7 +13,7 @@ import (
 // ErrTruncated is wrapped by Damaged.
 var ErrTruncated = errors.New("has become shorter while it is in use")
 
-// Open maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
+// Open maps the file at path, which must have exactly size bytes, read-only.
 func Open(path string, size int64) (data []byte, unmap func() error, err error) {
 	f, have, err := OpenRegular(path)
 	if err != nil {
@@ -28,8 +28,8 @@ func Open(path string, size int64) (data []byte, unmap func() error, err error) 
 	return File(f, size)
 }
 
-// File maps the first size bytes of an open file read-only; unmap ends it. The mapping stays valid
-// when the file is closed.
+// File maps the first size bytes of an open file read-only. The mapping stays valid when the file
+// is closed.
 func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
 	if size <= 0 || size > int64(^uint(0)>>1) {
 		return nil, nil, fmt.Errorf("%d bytes cannot be mapped", size)
@@ -37,17 +37,17 @@ func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
 	return mapFile(f, int(size))
 }
 
-// Range is a part of a file.
+// Range is a range of bytes in a file.
 type Range struct{ Begin, End int64 }
 
-// Opening files that others may have put there: a pipe, a device or a file without end must not
-// hang this program or fill its memory.
+// Opening files of other users: a pipe, a device or an endless file must not hang this program or
+// fill its memory.
 
-// ErrNotRegular is wrapped by errors of paths that are not files.
+// ErrNotRegular is wrapped by errors about paths that are not files.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// OpenRegular opens the file at path, of so many bytes, for reading. It does not wait for the other
-// end of a pipe.
+// OpenRegular opens the file at path for reading and returns its size. It does not wait for the
+// other end of a pipe.
 func OpenRegular(path string) (_ *os.File, bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {

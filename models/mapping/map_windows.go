@@ -1,6 +1,6 @@
 package mapping
 
-// Mapping a file on Windows: a read-only section object, held by its view alone.
+// Mapping a file on Windows: a read-only section object that only its view keeps alive.
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mapFile maps the first size bytes of f; unmap ends it.
+// mapFile maps the first size bytes of f.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
 	section, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0,
 		0, nil)
@@ -21,8 +21,8 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	// The view is memory outside Go's heap; reading the address out of its variable keeps go vet's
-	// pointer rule satisfied.
+	// The view is memory outside Go's heap; reading the address from its variable satisfies go
+	// vet's pointer rule.
 	data = unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), size)
 	return data, func() error { return windows.UnmapViewOfFile(address) }, nil
 }

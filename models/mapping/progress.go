@@ -1,6 +1,6 @@
 package mapping
 
-// Work that waits for the disk: many pieces, done by several goroutines, and how far it is.
+// Work that waits for the disk: many pieces, several goroutines, and progress.
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ReportProgress reports how far a count is until the function it gives is called.
+// ReportProgress reports a count periodically until stop is called.
 func ReportProgress(done *atomic.Int64, total int64,
 	progress func(done, total int64)) (stop func()) {
 	if progress == nil {
@@ -33,9 +33,8 @@ func ReportProgress(done *atomic.Int64, total int64,
 	return func() { close(ended); <-gone }
 }
 
-// Each calls do for 0 to count-1, in this order and by several workers at once, until one fails or
-// ctx ends. bytes is the size of a piece, which is added to done. spare belongs to the worker and
-// is kept from one piece to the next.
+// Each calls do for 0 to count-1, in order and from several workers, until one fails or ctx ends.
+// bytes is the size of a piece and is added to done. spare belongs to the worker, which reuses it.
 func Each(ctx context.Context, workers, count int, done *atomic.Int64,
 	do func(i int, spare *[]byte) (bytes int64, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)

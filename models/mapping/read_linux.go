@@ -1,6 +1,6 @@
 package mapping
 
-// Linux reads a range of a mapping when it is told to, says when that failed, and takes pages back.
+// Linux reads a range of a mapping on request, reports errors, and releases its pages.
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSteps is how much a system before Linux 5.14 is asked to read at once: of a larger request it
-// reads only as much as the device takes at once.
+// readSteps is the size of one read request before Linux 5.14, which reads only as much of a larger
+// one as the device takes at once.
 const readSteps = 1 << 20
 
-// Read brings data, which is at an offset of a mapped file, into memory in one go instead of fault
-// by fault. given gives it back: it drops the pages from this process's memory and, unless keep is
-// set, from the page cache if they were not there before.
+// Read reads data, which is at an offset of a mapped file, in one go instead of fault by fault.
+// given releases it: it drops the pages from this process's memory and, unless keep is set, from
+// the page cache if they were not there before.
 func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err error) {
 	if len(data) == 0 {
 		return func() {}, nil
@@ -24,14 +24,14 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 	pages := pagesAround(data)
 	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(
 		unsafe.Pointer(unsafe.SliceData(pages)))
-	// the system does not tell about another user's file, which then counts as in memory: it is
-	// read all the same and stays
+	// the system hides another user's file, which then counts as cached: it is still read, and
+	// stays
 	cold := !allIn(pages)
 	if err := populate(pages); err != nil {
 		return nil, err
 	}
 	return func() {
-		// Only advice: if it is refused, the pages stay until their memory is needed.
+		// Only advice: if refused, the pages stay until their memory is needed.
 		_ = unix.Madvise(pages, unix.MADV_DONTNEED)
 		if cold && !keep {
 			_ = unix.Fadvise(int(f.Fd()), offset-int64(before), int64(len(pages)),
@@ -40,8 +40,8 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 	}, nil
 }
 
-// pagesAround gives the whole pages that data, a part of a mapping, lies on: mappings begin and end
-// on pages.
+// pagesAround extends data, a part of a mapping, to page boundaries: mappings begin and end on
+// pages.
 func pagesAround(data []byte) []byte {
 	page := uintptr(os.Getpagesize())
 	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
@@ -49,15 +49,15 @@ func pagesAround(data []byte) []byte {
 	return unsafe.Slice(begin, (before+uintptr(len(data))+page-1)/page*page)
 }
 
-// populate reads pages of a mapping and maps them. They come in pieces of 2 MiB where the file
-// system can have such in its page cache (ext4 since Linux 6.16, XFS since 5.18): those are also
-// mapped whole, so that a pass over the weights looks up few addresses.
+// populate reads pages of a mapping and maps them. If the file system supports 2 MiB pages in the
+// page cache (ext4 since Linux 6.16, XFS since 5.18), they are mapped as such, so that a pass over
+// the weights looks up few addresses.
 func populate(pages []byte) error {
 	PreferHugePages(pages)
 	err := unix.Madvise(pages, unix.MADV_POPULATE_READ)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		for at := 0; at < len(pages); at += readSteps {
-			// starts the reading; they are mapped fault by fault
+			// starts the read; pages are mapped fault by fault
 			_ = unix.Madvise(pages[at:min(at+readSteps, len(pages))], unix.MADV_WILLNEED)
 		}
 		return nil
@@ -68,26 +68,26 @@ func populate(pages []byte) error {
 	return err
 }
 
-// PreferHugePages asks for pages of 2 MiB, as far as the system has some.
+// PreferHugePages requests pages of 2 MiB, if the system has some.
 func PreferHugePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
 
-// KeepSmallPages asks the kernel not to back the memory with huge pages: with them, one byte
-// written would cost 2 MiB. Kernels built without huge pages refuse, which does no harm.
+// KeepSmallPages asks the kernel not to use huge pages: with them, one written byte would cost 2
+// MiB. Kernels without huge pages refuse, which is harmless.
 func KeepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
 
-// GiveBack takes the whole pages of memory that is no file's away, which then read as zeros. False
-// when there are none, or the system refuses.
+// GiveBack releases the complete pages of anonymous memory, which then read as zeros. False if
+// there are none, or the system refuses.
 func GiveBack(data []byte) bool {
 	whole := wholePages(data)
 	return len(whole) > 0 && unix.Madvise(whole, unix.MADV_DONTNEED) == nil
 }
 
-// PageOut asks the system to drop the whole pages of data from memory. Pages of a mapped file come
-// back from the file if they are read again; memory that is not a file's loses nothing. It is only
-// advice: if it is refused, the pages stay.
+// PageOut asks the system to drop the complete pages of data. A mapped file's pages are read from
+// it again on access; anonymous memory loses nothing. It is only advice: if refused, the pages
+// stay.
 func PageOut(data []byte) { _ = unix.Madvise(wholePages(data), unix.MADV_PAGEOUT) }
 
-// wholePages are the pages that data fills.
+// wholePages are the pages that data fills completely.
 func wholePages(data []byte) []byte {
 	page := uintptr(os.Getpagesize())
 	first := -uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
@@ -97,7 +97,7 @@ func wholePages(data []byte) []byte {
 	return data[first : first+(uintptr(len(data))-first)/page*page]
 }
 
-// InMemory tells whether all pages that data, a part of a mapping, lies on are in memory.
+// InMemory reports whether all pages of data, a part of a mapping, are in memory.
 func InMemory(data []byte) bool { return allIn(pagesAround(data)) }
 
 func allIn(pages []byte) bool {

@@ -4,10 +4,10 @@ package mapping
 
 import "os"
 
-// Read has nothing to do: pages come as they are read, and leave when the system wants their room.
+// Read does nothing: pages are read on access, and evicted by the system.
 func Read(*os.File, int64, []byte, bool) (given func(), err error) { return func() {}, nil }
 
-// The rest has nothing to do either: only Linux can be asked for it.
+// The others do nothing either: only Linux supports them.
 
 func PreferHugePages([]byte) {}
 

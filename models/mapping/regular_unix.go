@@ -1,6 +1,6 @@
 //go:build unix
 
-// How a file is opened on Unix so that a pipe does not make the opener wait.
+// The open flag on Unix with which a pipe does not block the opener.
 
 package mapping
 

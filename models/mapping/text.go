@@ -1,7 +1,7 @@
 package mapping
 
-// Text files that a person has named with a flag: what is no file must not hang this program or
-// fill its memory, and shells make pipes of <(command).
+// Text files named by a flag: a path that is not a file must not hang this program or fill its
+// memory, but shells make pipes for <(command).
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// MostSettings is bytes of a file of settings, a key or a schema; MostData of questions, requests
-// and results.
+// MaxSettings is the limit in bytes for settings, a key or a schema; MaxData for questions,
+// requests and results.
 const (
 	MostSettings = 16 << 20
 	MostData     = 4 << 30
@@ -39,7 +39,7 @@ func OpenText(path string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadText reads what OpenText opens, of at most this many bytes, without its byte order mark.
+// ReadText reads a file or pipe of at most this many bytes, without its byte order mark.
 func ReadText(path string, most int64) ([]byte, error) {
 	f, err := OpenText(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func ReadText(path string, most int64) ([]byte, error) {
 	return jsondoc.Unmarked(text), err
 }
 
-// patient reads a pipe whose writer may stop. Files know no deadline, and need none.
+// patientPipe is a pipe with a timeout for every read; files need none.
 type patient struct{ *os.File }
 
 func (p patient) Read(b []byte) (int, error) {

@@ -1,6 +1,6 @@
 package modeltest
 
-// Small LoRA adapters, as PEFT saves them; wrong ones are made by changing what NewAdapter gives.
+// Small LoRA adapters, as saved by PEFT. Wrong ones are made by changing a NewAdapter.
 
 import (
 	"os"
@@ -10,14 +10,14 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Adapter is what Write writes. Everything may be changed.
+// Adapter is the content that Write writes. All of it may be changed.
 type Adapter struct {
 	Config  map[string]any
 	Tensors []Tensor
 }
 
-// NewAdapter makes an adapter of rank 4 for the matrices of a Spec whose names have one of the
-// endings, such as "q_proj.weight". Its numbers are as large as the weights.
+// NewAdapter makes an adapter of rank 4 for the matrices of a Spec with one of the endings, such as
+// "q_proj.weight". Its numbers are as large as the weights.
 func NewAdapter(s models.Spec, endings ...string) *Adapter {
 	const rank = 4
 	a := &Adapter{Config: map[string]any{"peft_type": "LORA", "r": rank, "lora_alpha": 2 * rank,
@@ -40,7 +40,7 @@ func (a *Adapter) add(name string, shape ...int) {
 	a.Tensors = append(a.Tensors, Tensor{t.Name, string(t.DType), shape, values(t)})
 }
 
-// Write writes the adapter into a folder, which is made if need be.
+// Write writes the adapter into a folder, creating it.
 func (a *Adapter) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

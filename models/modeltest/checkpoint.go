@@ -1,6 +1,6 @@
-// Package modeltest makes small gpt-oss checkpoints for tests: right ones from a Spec, and wrong
-// ones by changing what New gives before it is written. Weights are random but the same for the
-// same Spec, small enough that a forward pass stays finite.
+// Package modeltest makes small gpt-oss checkpoints for tests: valid ones from a Spec, and invalid
+// ones by changing a New before it is written. Weights are random but the same for the same Spec,
+// and small enough that a forward pass stays finite.
 package modeltest
 
 import (
@@ -35,7 +35,7 @@ type Tensor struct {
 	Data  []byte
 }
 
-// Checkpoint is what Write writes. Everything may be changed.
+// Checkpoint is the content that Write writes. All of it may be changed.
 type Checkpoint struct {
 	Config     map[string]any // config.json; nil: none
 	Generation map[string]any // generation_config.json; nil: none
@@ -43,9 +43,8 @@ type Checkpoint struct {
 	Metadata   map[string]string
 }
 
-// New makes a checkpoint of a Spec in as many files as asked. Tensors are divided evenly in the
-// order of models.Spec.Tensors, so that a file may end between an expert matrix's blocks and its
-// scales.
+// New makes a checkpoint of a Spec in a number of files. Tensors are divided evenly in the order of
+// models.Spec.Tensors, so that a file may end between an expert matrix's blocks and its scales.
 func New(s models.Spec, files int) *Checkpoint {
 	c := &Checkpoint{Config: Config(s), Metadata: map[string]string{"format": "pt"}}
 	if s.EOS != nil {
@@ -97,7 +96,7 @@ func Config(s models.Spec) map[string]any {
 	return c
 }
 
-// values draws a tensor's bytes from a stream that its name seeds.
+// values draws a tensor's bytes from a stream seeded by its name.
 func values(t models.TensorSpec) []byte {
 	seed := fnv.New64a()
 	seed.Write([]byte(t.Name))
@@ -125,7 +124,7 @@ func values(t models.TensorSpec) []byte {
 	return data
 }
 
-// Tensor finds a tensor by name, to be changed in place. It is nil when there is none.
+// Tensor finds a tensor by name, to be changed in place, or returns nil.
 func (c *Checkpoint) Tensor(name string) *Tensor {
 	for _, shard := range c.Shards {
 		for i := range shard {
@@ -155,7 +154,7 @@ func (c *Checkpoint) Add(name, dtype string, elementBytes int, shape ...int) {
 	c.Shards[last] = append(c.Shards[last], Tensor{name, dtype, shape, make([]byte, n)})
 }
 
-// FileName is the name of the i-th of n files, counted as OpenAI counts them.
+// FileName is the name of the i-th of n files, in OpenAI's numbering.
 func FileName(i, n int) string {
 	if n == 1 {
 		return "model.safetensors"
@@ -163,7 +162,7 @@ func FileName(i, n int) string {
 	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i, n-1)
 }
 
-// Write writes the checkpoint into a folder, which is made if need be.
+// Write writes the checkpoint into a folder, creating it.
 func (c *Checkpoint) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -195,7 +194,7 @@ func (c *Checkpoint) Write(folder string) error {
 	return writeObjects(folder, objects)
 }
 
-// Encode makes a safetensors file: tensors in the order given, header padded to a multiple of 8.
+// Encode makes a safetensors file: tensors in the given order, header padded to a multiple of 8.
 func Encode(tensors []Tensor, metadata map[string]string) []byte {
 	var entries []entry
 	for _, t := range tensors {
@@ -208,14 +207,14 @@ func Encode(tensors []Tensor, metadata map[string]string) []byte {
 	return file
 }
 
-// entry is a tensor's part of a header.
+// entry is a tensor's entry in a header.
 type entry struct {
 	name, dtype string
 	shape       []int
 	bytes       int64
 }
 
-// header makes a file's length and header, and says how many bytes of tensors follow.
+// header makes a file's length and header, and returns the number of tensor bytes after it.
 func header(entries []entry, metadata map[string]string) (text []byte, data int64) {
 	type object struct {
 		DType   string   `json:"dtype"`

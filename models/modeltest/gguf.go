@@ -1,6 +1,6 @@
 package modeltest
 
-// GGUF files of a checkpoint, as llama.cpp's and ollama's converters write them, for the tests of
+// GGUF files of a checkpoint, as written by llama.cpp's and ollama's converters, for the tests of
 // reading them. The layouts are built with plain arithmetic on single values, so that the tests
 // compare two independent implementations.
 
@@ -18,9 +18,8 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// GGUFStyle is which program's file is written: the types of the matrices that are no experts.
-// Those of llama.cpp have gate and up apart, vectors and the router in F32, MXFP4 in its own order
-// of nibbles.
+// GGUFStyle imitates a program's files: the types of matrices other than experts. llama.cpp's have
+// gate and up separate, vectors and the router in F32, MXFP4 in its own order of nibbles.
 type GGUFStyle struct {
 	Embedding, Output, QK, V string
 	Long                     string // attn_output, whose rows K-quants can hold
@@ -31,14 +30,14 @@ type GGUFStyle struct {
 var (
 	LlamaBF16 = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", false, ""}
 	LlamaQ8   = GGUFStyle{"Q8_0", "Q8_0", "Q8_0", "Q8_0", "Q8_0", false, ""} // as in ggml-org's files
-	// from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of
-	// nibbles under type 4
+	// from the original/ layout: gate_up and qkv unsplit, all else BF16, OpenAI's order of nibbles
+	// under type 4
 	Ollama = GGUFStyle{"BF16", "BF16", "BF16", "BF16", "BF16", true, ""}
 )
 
-// Published are the mixes of unsloth, bartowski, LM Studio and ggml-org by their names. Rows of
-// 2,880 values do not divide into blocks of 256, so llama.cpp takes a type of blocks of 32 for
-// them: IQ4_NL for the smallest, Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K.
+// Published are the mixes of unsloth, bartowski, LM Studio and ggml-org by name. Rows of 2,880
+// values do not divide into blocks of 256, so llama.cpp uses a type with blocks of 32 for them:
+// IQ4_NL for the smallest, Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K.
 var Published = map[string]GGUFStyle{
 	"F16":    {"F16", "F16", "F16", "F16", "F16", false, ""},
 	"Q8_0":   LlamaQ8,
@@ -78,8 +77,8 @@ type ggufTensor struct {
 	data  []byte
 }
 
-// WriteGGUF writes the checkpoint that checkpoint.Open opened as files cut files, and gives the
-// path of the first. says are further keys of it: texts and numbers.
+// WriteGGUF writes an open checkpoint as a number of files, and returns the path of the first. says
+// are additional keys: texts and numbers.
 func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int,
 	says ...map[string]any) (string, error) {
 	s := c.Spec
@@ -133,8 +132,8 @@ func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, f
 	return first, nil
 }
 
-// WriteSparseGGUF writes a file of any size as llama.cpp's converter does, its weights holes that
-// read as zeros.
+// WriteSparseGGUF writes a file of any size as llama.cpp's converter does, with holes as weights,
+// which read as zeros.
 func WriteSparseGGUF(path string, s models.Spec) error {
 	shapes := map[string]models.Tensor{}
 	for _, t := range s.Tensors() {
@@ -158,8 +157,7 @@ func WriteSparseGGUF(path string, s models.Spec) error {
 	return os.Truncate(path, int64(len(head))+size)
 }
 
-// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data stay
-// without data.
+// ggufTensors converts a tensor of the Hugging Face layout. Tensors without data stay without data.
 func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 	style GGUFStyle) []ggufTensor {
 	t := tensor(want.Name)
@@ -215,7 +213,7 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 	return []ggufTensor{dense(blk+names[part]+"."+kind, t, style)}
 }
 
-// every gives the values of every second column of a matrix, from column first on.
+// every returns every second column of a matrix, starting at column first.
 func every(t models.Tensor, first int) models.Tensor {
 	out := models.Tensor{Shape: slices.Clone(t.Shape)}
 	out.Shape[1] /= 2
@@ -225,7 +223,7 @@ func every(t models.Tensor, first int) models.Tensor {
 	return out
 }
 
-// dense converts a bfloat16 tensor to the type that the style has for it.
+// dense converts a bfloat16 tensor to the style's type for it.
 func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	g := ggufTensor{name: name, shape: t.Shape}
 	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") &&
@@ -243,8 +241,8 @@ func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	return g
 }
 
-// encoded gives bfloat16 numbers as a type, and its number. Most blocks of the demo are zeros,
-// which are encoded once.
+// encoded converts bfloat16 numbers to a type, and returns its number. Most blocks of the demo are
+// zeros, which are encoded once.
 func encoded(kind string, data []byte) (number uint32, out []byte) {
 	zeros := make([]byte, 512) // a multiple of all types' blocks
 	if kind == "BF16" || len(data)%len(zeros) != 0 {
@@ -278,7 +276,7 @@ func encodedAsIs(kind string, data []byte) (number uint32, out []byte) {
 	return q.kind, q.encode(floats(data))
 }
 
-// Dequantised are an expert matrix's values as bfloat16, [experts, out, in].
+// Dequantised returns an expert matrix's values as bfloat16, [experts, out, in].
 func Dequantised(blocks, scales models.Tensor) (out []byte) {
 	for i, b := range blocks.Data {
 		for shift := 0; shift < 8; shift += 4 {
@@ -304,8 +302,8 @@ func floats(data []byte) []float32 {
 	return out
 }
 
-// quantised is Q8_0 with scales that are powers of two, which half precision holds exactly: what
-// matters is that they are read correctly.
+// quantised is Q8_0 with power-of-two scales, which half precision represents exactly: only the
+// reader is tested.
 func quantised(values []float32) (out []byte) {
 	for block := range slices.Chunk(values, 32) {
 		most := 0.0
@@ -324,7 +322,7 @@ func quantised(values []float32) (out []byte) {
 	return out
 }
 
-// experts is an expert matrix's rows from first on, every step-th, as blocks of a scale and 32
+// experts returns an expert matrix's rows from first, every step-th, as blocks of a scale and 32
 // nibbles.
 func experts(name string, blocks, scales models.Tensor, first, step int,
 	style GGUFStyle) ggufTensor {
@@ -410,7 +408,7 @@ func (k *ggufKeys) ofSpec(a string, s models.Spec) {
 	k.float(a+".attention.layer_norm_rms_epsilon", float64(s.NormEps))
 	k.float(a+".rope.freq_base", s.RopeTheta)
 	k.float(a+".rope.scaling.factor", s.RopeFactor)
-	k.key("tokenizer.ggml.tokens", 9) // a list of texts, passed over
+	k.key("tokenizer.ggml.tokens", 9) // a list of texts, skipped
 	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 8),
 		uint64(s.Vocab))
 	for i := range s.Vocab {
@@ -429,8 +427,8 @@ const ggufAlignment = 32
 
 func aligned(n int64) int64 { return (n + ggufAlignment - 1) / ggufAlignment * ggufAlignment }
 
-// bytes is the size of a tensor, of one without data by its type: blocks of 32 values are 17 bytes
-// of MXFP4 (39, and ollama's 4) or 34 of Q8_0 (8).
+// bytes is the size of a tensor, without data by its type: blocks of 32 values are 17 bytes of
+// MXFP4 (39, and ollama's 4) or 34 of Q8_0 (8).
 func (t ggufTensor) bytes() int64 {
 	if len(t.data) > 0 {
 		return int64(len(t.data))
@@ -450,8 +448,7 @@ func (t ggufTensor) bytes() int64 {
 	return n * 4
 }
 
-// headGGUF makes what stands before the tensors' data in a file of version 3, and says how long the
-// data is.
+// headGGUF makes a file's header of version 3 and returns the size of the tensors' data.
 func headGGUF(keys ggufKeys, tensors []ggufTensor) (out []byte, size int64) {
 	out = binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(tensors)))
@@ -468,7 +465,7 @@ func headGGUF(keys ggufKeys, tensors []ggufTensor) (out []byte, size int64) {
 	return append(out, make([]byte, aligned(int64(len(out)))-int64(len(out)))...), size
 }
 
-// encodeGGUF makes a whole file.
+// encodeGGUF makes a complete file.
 func encodeGGUF(keys ggufKeys, tensors []ggufTensor) []byte {
 	out, _ := headGGUF(keys, tensors)
 	for _, t := range tensors {

@@ -1,6 +1,6 @@
 package modeltest
 
-// A fine-tune that was merged and exported in 16 bits, as TRL and unsloth do it.
+// A fine-tune that was merged and exported in 16 bits, as by TRL and unsloth.
 
 import (
 	"maps"
@@ -10,8 +10,8 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// Merged makes such an export of an open checkpoint with its config.json, in so many files: experts
-// as bfloat16, transposed, no quantization_config.
+// Merged makes such an export of an open checkpoint with its config.json, in a number of files:
+// experts as bfloat16, transposed, no quantization_config.
 func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) (*Checkpoint, error) {
 	config = maps.Clone(config)
 	delete(config, "quantization_config")

@@ -1,6 +1,6 @@
 package modeltest
 
-// The original/ layout of a checkpoint, as OpenAI ships it beside the other: one file, q, k and v
+// The original/ layout of a checkpoint, as OpenAI ships it next to the other: one file, q, k and v
 // in one tensor.
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// WriteOriginal writes the checkpoint that checkpoint.Open opened into a folder.
+// WriteOriginal writes an open checkpoint into a folder.
 func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 	return writeOriginal(c, folder, false)
 }
 
-// WriteOriginal16 writes it with experts as bfloat16, as OpenAI's own code holds them: not packed,
-// not transposed.
+// WriteOriginal16 writes it with experts as bfloat16, as in OpenAI's own code: not packed, not
+// transposed.
 func WriteOriginal16(c *checkpoint.Checkpoint, folder string) error {
 	return writeOriginal(c, folder, true)
 }
 
-// reader reads tensors of c, and joins errors to err.
+// reader returns a function that reads tensors of c and joins errors to err.
 func reader(c *checkpoint.Checkpoint, err *error) func(name string) models.Tensor {
 	return func(name string) models.Tensor {
 		t, e := c.Tensor(name)

@@ -1,14 +1,14 @@
 package modeltest
 
-// Quantised blocks as llama.cpp's files have them, made with plain arithmetic on single values and
-// without its search for better scales: what matters is that they are read as what they say.
+// Quantised blocks in the format of llama.cpp's files, made with plain arithmetic on single values
+// and without its search for better scales: only their reader is tested.
 
 import (
 	"encoding/binary"
 	"math"
 )
 
-// halfOf is the half-precision number next to v towards zero.
+// halfOf is the half-precision number closest to v towards zero.
 func halfOf(v float64) uint16 {
 	sign := uint16(0)
 	if math.Signbit(v) {
@@ -21,7 +21,7 @@ func halfOf(v float64) uint16 {
 	return sign | uint16(exponent+14)<<10 | uint16((2*fraction-1)*1024)
 }
 
-// ofHalf is what it stands for.
+// ofHalf is the value of a half-precision number.
 func ofHalf(h uint16) float64 {
 	v := math.Ldexp(float64(h&0x3ff), -24)
 	if e := int(h >> 10 & 31); e > 0 {
@@ -36,13 +36,13 @@ func ofHalf(h uint16) float64 {
 var iq4Values = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89,
 	113}
 
-// quant is a type of blocks: what a code stands for is scale*step(code) - lowest.
+// quant is a block type: a code's value is scale*step(code) - lowest.
 type quant struct {
 	kind          uint32
 	values, group int // of a block, of a part with a scale of its own
 	codes         int
-	below         float64 // code 0 of a type without minima, in steps; 0: it has them
-	scales        int     // the largest code of a part's scale; 0: the block has one scale
+	below         float64 // code 0 of a type without minima, in steps; 0: it has minima
+	scales        int     // the largest code of a part's scale; 0: one scale per block
 	iq4           bool
 }
 
@@ -55,7 +55,7 @@ var quantTypes = map[string]quant{
 	"Q6_K": {14, 256, 16, 64, 32, 127, false},
 }
 
-// step is what a code is worth in scales.
+// step is a code's value in scales.
 func (q quant) step(code int) float64 {
 	if q.iq4 {
 		return iq4Values[code]
@@ -63,7 +63,7 @@ func (q quant) step(code int) float64 {
 	return float64(code) - q.below
 }
 
-// ranges gives the scale and the minimum that a part's values need.
+// ranges returns the scale and the minimum for a part's values.
 func (q quant) ranges(values []float32) (scale, low float64) {
 	least, most := 0.0, 0.0
 	for _, v := range values {
@@ -78,7 +78,7 @@ func (q quant) ranges(values []float32) (scale, low float64) {
 	return (most - least) / float64(q.codes-1), -least
 }
 
-// encode makes the blocks of values.
+// encode encodes values as blocks.
 func (q quant) encode(values []float32) (out []byte) {
 	for ; len(values) > 0; values = values[q.values:] {
 		parts := q.values / q.group
@@ -111,7 +111,7 @@ func (q quant) encode(values []float32) (out []byte) {
 	return out
 }
 
-// share is how many times unit v is, rounded up as far as most allows.
+// share is v in multiples of unit, rounded up as far as most allows.
 func share(v, unit float64, most int) byte {
 	if unit == 0 {
 		return 0
@@ -119,7 +119,7 @@ func share(v, unit float64, most int) byte {
 	return byte(math.Min(math.Ceil(v/unit), float64(most)))
 }
 
-// nearest is the code whose step times scale is nearest to v.
+// nearest is the code whose step times scale is closest to v.
 func (q quant) nearest(v, scale float64) byte {
 	if !q.iq4 {
 		if scale == 0 {
@@ -136,7 +136,7 @@ func (q quant) nearest(v, scale float64) byte {
 	return byte(best)
 }
 
-// lay puts the parts of a block where the type has them.
+// lay arranges the parts of a block in the type's order.
 func (q quant) lay(d, dmin uint16, scales, lows, codes []byte) []byte {
 	var out []byte
 	half := binary.LittleEndian.AppendUint16
@@ -152,7 +152,7 @@ func (q quant) lay(d, dmin uint16, scales, lows, codes []byte) []byte {
 	case 32:
 		out = half(out, d)
 		if q.below == 0 && !q.iq4 {
-			out = half(out, dmin^1<<15) // added, and below zero
+			out = half(out, dmin^1<<15) // added, and negative
 		}
 		if q.codes == 32 {
 			upper := uint32(0)
@@ -167,7 +167,7 @@ func (q quant) lay(d, dmin uint16, scales, lows, codes []byte) []byte {
 	case q.iq4:
 		var upper uint16
 		low := make([]byte, 4)
-		for i, s := range scales { // kept with 32 added
+		for i, s := range scales { // stored with 32 added
 			low[i/2] |= (s + 32) & 15 << (4 * (i % 2))
 			upper |= uint16((s+32)>>4) << (2 * i)
 		}
@@ -182,7 +182,7 @@ func (q quant) lay(d, dmin uint16, scales, lows, codes []byte) []byte {
 		for i, c := range codes {
 			upper[i%32] |= c >> 2 << (i / 32)
 		}
-		for i, s := range scales { // kept with 32 added
+		for i, s := range scales { // stored with 32 added
 			s += 32
 			packed[i%8] |= s & 15 << (i / 8 * 4)
 			packed[8+i%4] |= s >> 4 << (i / 4 * 2)

@@ -1,7 +1,7 @@
 package modeltest
 
-// Full-size checkpoints that take no disk: headers as released, weights that are holes in the files
-// and read as zeros.
+// Full-size checkpoints that take no disk: released headers, and holes as weights, which read as
+// zeros.
 
 import (
 	"os"
@@ -11,15 +11,15 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// WriteSparse writes a checkpoint of any size into a folder, its weights all zero. The file system
-// must know sparse files, as those of Linux do.
+// WriteSparse writes a checkpoint of any size into a folder, with zero weights. The file system
+// must support sparse files, as on Linux.
 func WriteSparse(folder string, s models.Spec, files int) error {
 	var entries []entry
 	for _, t := range s.Tensors() {
 		entries = append(entries, entry{t.Name, string(t.DType), t.Shape, t.Bytes()})
 	}
-	// The names and the index come from Write, with tensors that have no bytes; the files are then
-	// put right.
+	// The names and the index come from Write, with tensors without bytes; then the files are
+	// corrected.
 	c := &Checkpoint{Config: Config(s)}
 	var parts [][]entry
 	for part := range slices.Chunk(entries, (len(entries)+files-1)/files) {

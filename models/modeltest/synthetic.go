@@ -1,7 +1,7 @@
 package modeltest
 
-// Full-size checkpoints on disk whose weights are random and never holes, for measuring how fast
-// real ones would load and run.
+// Full-size checkpoints on disk with random weights and no holes, for measuring how fast real ones
+// would load and run.
 
 import (
 	"errors"
@@ -14,14 +14,13 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// repeatedVocab is how many rows of the embeddings are drawn; larger ones repeat them.
+// repeatedVocab is the number of drawn embedding rows; larger embeddings repeat them.
 const repeatedVocab = 4096
 
-// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as this many
+// WriteSynthetic writes a checkpoint of shape s with random weights into a folder, as this many
 // files of about equal size; the same seed gives the same bytes. The weights are those of
-// checkpoint.Synthetic with one layer and a small vocabulary; each tensor begins at another place
-// of its pattern. It takes the memory of that layer, half a gigabyte for the 20b, however much is
-// written.
+// checkpoint.Synthetic with one layer and a small vocabulary; each tensor begins at another offset
+// of its pattern. It takes the memory of that layer, half a gigabyte for the 20b, for any size.
 func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error {
 	small := s
 	small.Layers, small.Vocab = 1, min(s.Vocab, repeatedVocab)
@@ -68,8 +67,8 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 
 var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
 
-// writeRepeated writes one file and waits until it is on the disk, so that the writing does not
-// disturb a later measurement.
+// writeRepeated writes one file and waits until it is on disk, so that the write does not disturb a
+// later measurement.
 func writeRepeated(path string, part []entry, source *checkpoint.Checkpoint) (err error) {
 	head, _ := header(part, nil)
 	f, err := os.Create(path)

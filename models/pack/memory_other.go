@@ -2,8 +2,8 @@
 
 package pack
 
-// Elsewhere the memory is Go's, which also comes zeroed from the system and is not touched before
-// it is written; it has no protection.
+// Elsewhere the memory is Go's, which is also zeroed by the system and untouched until written; it
+// is not protected.
 
 func reserve(size int) (data []byte, free func() error, err error) {
 	return make([]byte, size), func() error { return nil }, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// reserve gives size zero bytes that occupy no memory yet.
+// reserve returns size zero bytes that take no memory yet.
 func reserve(size int) (data []byte, free func() error, err error) {
 	data, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANON)

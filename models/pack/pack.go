@@ -1,4 +1,4 @@
-// Package pack unpacks a weights file that is embedded in the program, into memory of its own.
+// Package pack unpacks an embedded weights file into separate memory.
 //
 // A pack is one gzip stream:
 //
@@ -14,9 +14,8 @@
 //
 // Numbers are little-endian. Nothing follows the last record.
 //
-// The demo's file is mostly zeros (vocabulary rows that were never trained), and zeros are never
-// written: the memory comes zeroed from the system, so a page of zeros costs nothing until somebody
-// writes to it, and nobody may.
+// The demo's file is mostly zeros (untrained vocabulary rows), and zeros are never written. The
+// memory is zeroed by the system, so a page of zeros costs nothing as long as it is not written to.
 package pack
 
 import (
@@ -45,18 +44,18 @@ const (
 	planes
 )
 
-// chunk is how much is read or interleaved at a time.
+// chunk is the size of one read or interleaving.
 const chunk = 64 << 10
 
 // Memory is memory outside Go's heap. An unpacked file's bytes are read-only: writing to them
-// faults where the system can protect memory.
+// faults if the system can protect memory.
 type Memory struct {
 	Bytes  []byte
 	SHA256 [sha256.Size]byte // of Bytes, as a pack announces it
 	free   func() error
 }
 
-// Free gives the memory back; Bytes must not be used after it.
+// Free releases the memory; Bytes must not be used after it.
 func (m *Memory) Free() error {
 	free := m.free
 	m.Bytes, m.free = nil, nil
@@ -66,8 +65,7 @@ func (m *Memory) Free() error {
 	return free()
 }
 
-// Reserve gives size bytes of zeroed memory outside Go's heap, to be written by the caller; it
-// occupies nothing until then.
+// Reserve returns size bytes of zeroed memory outside Go's heap; they take no memory until written.
 func Reserve(size int64) (*Memory, error) {
 	if size <= 0 || size > int64(^uint(0)>>1) {
 		return nil, fmt.Errorf("%d bytes cannot be reserved", size)
@@ -79,18 +77,17 @@ func Reserve(size int64) (*Memory, error) {
 	return &Memory{Bytes: data, free: free}, nil
 }
 
-// PreferHugePages is for memory that will be written in full: fewer, larger pages where the system
+// PreferHugePages is for memory that will be written completely: fewer, larger pages if the system
 // has them.
 func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
 
-// GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written
-// again. False when it stays as it is: the part is smaller than a page, or the system does not do
-// this.
+// GiveBack releases a part of Bytes, whose content is undefined until it is written again. False if
+// it is unchanged: the part is smaller than a page, or the system does not support this.
 func (m *Memory) GiveBack(part []byte) bool { return mapping.GiveBack(part) }
 
-// Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
-// Bytes are not held to their SHA-256, which would take as long as reading them: gzip's own
-// checksum is enough for a pack that the program carries, whose hash a test has seen.
+// Unpack reads a pack to its end. A broken pack returns an error and no memory. The SHA-256 of
+// Bytes is not checked, which would take as long as reading them: gzip's checksum is enough for an
+// embedded pack whose hash a test checks.
 func Unpack(r io.Reader) (*Memory, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -191,7 +188,7 @@ func (u *unpacker) copy(to, from []byte) {
 	const page = 4 << 10
 	var zero [page]byte
 	for done := 0; done < len(to); {
-		// Steps end where pages of to end, so that each page is judged once.
+		// Steps end at page boundaries of to, so that each page is compared once.
 		n := min(page-(u.at+done)%page, len(to)-done)
 		if part := from[done : done+n]; !bytes.Equal(part, zero[:n]) {
 			copy(to[done:], part)

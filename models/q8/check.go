@@ -1,8 +1,7 @@
 package q8
 
-// Checksums of a copy by block, behind its matrices: a disk or a cable may change what was written,
-// and a copy is read for months. A start does not wait for them; Check reads the copy when nothing
-// else is to be done.
+// Checksums of a copy by block, stored after its matrices: a disk or a cable may change data, and a
+// copy is read for months. A start does not wait for them; Check reads the copy when idle.
 
 import (
 	"bytes"
@@ -19,12 +18,12 @@ import (
 // ErrDamaged is wrapped by Check's error.
 var ErrDamaged = errors.New("is damaged")
 
-// sumBytes is what one checksum is of.
+// sumBytes is the block size of a checksum.
 const sumBytes = 4 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// withSums is the length of so many bytes and their checksums; withoutSums is its inverse.
+// withSums is size plus the length of the checksums; withoutSums is its inverse.
 func withSums(size int64) int64 { return size + 4*((size+sumBytes-1)/sumBytes) }
 
 func withoutSums(total int64) int64 {
@@ -47,12 +46,12 @@ func checksums(r io.ReaderAt, size int64, rest func() error) (sums []byte, err e
 	return sums, nil
 }
 
-// Check reads the copy at path. One that is not as it was written is removed, so that the next
-// start makes it again, and is ErrDamaged. One that is gone is no error.
+// Check reads the copy at path. A damaged one is removed, so that the next start recreates it, with
+// ErrDamaged. A missing one is no error.
 func Check(path string, rest func() error) error {
 	f, length, err := mapping.OpenRegular(path)
 	if err != nil {
-		return nil // whoever removed it has its reasons
+		return nil // removed by another process
 	}
 	defer f.Close()
 	version, total := ending(f, length)

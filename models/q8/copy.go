@@ -1,13 +1,12 @@
 package q8
 
-// The copy of a checkpoint's dense weights: in a file that is made once and mapped afterwards, or
-// in memory where there is no folder.
+// The copy of a checkpoint's dense weights: in a file that is created once and mapped afterwards,
+// or in memory without a folder.
 //
-// The file is named by all bytes that it was made from (source.go says how a start does without
-// reading them). It is written under another name and renamed when it is whole and on the disk. So
-// a process that dies leaves no half copy, and if two processes make it at once, one of their two
-// equal files stays. A file that a dead process left is recognised by its lock, which ended with
-// the process.
+// The file's name is a hash of all bytes that it was made from (source.go avoids reading them at
+// start). It is written under another name and renamed once it is complete and on disk. So a dead
+// process leaves no partial copy, and if two processes create it at once, one of the two equal
+// files stays. A dead process's file is recognised by its lock, which ended with the process.
 
 import (
 	"bytes"
@@ -38,16 +37,15 @@ type Copy struct {
 	close   func() error
 }
 
-// formatVersion changes whenever the layout, the rounding or the names do: older files are then not
-// read, and are removed when a new copy is made. A newer ossrun's have other names and stay.
+// formatVersion changes with the layout, the rounding or the names: older files are then ignored,
+// and removed when a new copy is made. A newer ossrun's have other names and stay.
 const (
 	formatName    = "ossrun q8 "
 	formatVersion = 4
 )
 
-// Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left
-// there. With folder "" it lives in memory. The bf16 weights that it replaces are given back to the
-// system.
+// Open opens the copy of ckpt's dense weights, loaded from the folder or created in it; with folder
+// "" in memory. The memory of the replaced bf16 weights is released.
 func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	list, size := plan(ckpt.Spec)
 	if folder == "" {
@@ -82,17 +80,17 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	return c, nil
 }
 
-// Make makes the copy in the folder, if it is not there, on one core and a little at a time. rest
-// is called before each piece of work, which takes a few milliseconds; its error ends the work. The
-// disk must have room for twice the copy, since nobody asked for it.
+// Make creates a missing copy in the folder, on one core and in small pieces. rest is called before
+// each piece, which takes a few milliseconds; its error stops the work. The disk must have room for
+// twice the copy, because no user asked for it.
 func Make(ckpt *checkpoint.Checkpoint, folder string, rest func() error) error {
 	list, size := plan(ckpt.Spec)
 	_, err := prepare(ckpt, folder, list, size, pace{1, 2, rest})
 	return err
 }
 
-// Size returns the size of the copy, on disk and in memory, and how many bytes it saves over the
-// weights that it replaces.
+// Size returns the size of the copy, on disk and in memory, and the bytes saved compared with the
+// replaced weights.
 func Size(s models.Spec) (size, saves int64) {
 	list, size := plan(s)
 	saves = -size
@@ -102,7 +100,7 @@ func Size(s models.Spec) (size, saves int64) {
 	return size, saves
 }
 
-// pace says how much of the machine the work may take.
+// pace limits the share of the machine that the work takes.
 type pace struct {
 	workers int
 	room    int64        // times the copy's size must be free on the disk
@@ -111,7 +109,7 @@ type pace struct {
 
 func always() error { return nil }
 
-// prepare gives the path of a whole copy, which it makes if need be.
+// prepare returns the path of a complete copy, which it creates if missing.
 func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int64,
 	at pace) (path string, err error) {
 	name := recorded(folder, ckpt.FileStates())
@@ -130,7 +128,7 @@ func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int
 	return path, nil
 }
 
-// Tensor is the copy of a dense weight by the checkpoint's name; nil for any other.
+// Tensor is the copy of a dense weight by the checkpoint's name; nil for other tensors.
 func (c *Copy) Tensor(name string) []byte { return c.tensors[name] }
 
 // Bytes is the size of the copy, on disk and in memory.
@@ -139,7 +137,7 @@ func (c *Copy) Bytes() int64 { return c.bytes }
 // Close ends the mapping. No tensor may be used after it.
 func (c *Copy) Close() error { return c.close() }
 
-// matrix is a dense weight and where its copy lies.
+// matrix is a dense weight and the place of its copy.
 type matrix struct {
 	name   string
 	n, k   int
@@ -147,14 +145,13 @@ type matrix struct {
 	length int64
 }
 
-// Replaces tells whether the copy takes the place of a tensor, by its name in the Hugging Face
-// layout.
+// Replaces reports whether the copy replaces a tensor, by its name in the Hugging Face layout.
 func Replaces(tensor string) bool {
 	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") &&
 		strings.HasSuffix(tensor, "_proj.weight")
 }
 
-// plan lists what is copied, and the size of it all. Each matrix begins at a cache line.
+// plan lists the copied tensors and the total size. Each matrix begins at a cache line.
 func plan(s models.Spec) (list []matrix, size int64) {
 	for _, t := range s.Tensors() {
 		if !Replaces(t.Name) {
@@ -187,10 +184,10 @@ func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// hashBytes is a piece of what identity reads.
+// hashBytes is the size of one step of identity.
 const hashBytes = 4 << 20
 
-// identity names the weights that a copy is made from by their shapes and all their bytes.
+// identity is a hash of the shapes and all bytes of the weights that a copy is made from.
 func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, error) {
 	sums := make([][]byte, len(list))
 	err := mapping.Each(context.Background(), at.workers, len(list), new(atomic.Int64),
@@ -220,7 +217,7 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, erro
 	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
-// trailer ends a file; without it the file is not whole.
+// trailer ends a file; without it the file is incomplete.
 func trailer(list []matrix, size int64) string {
 	return fmt.Sprintf("%s%d: %d matrices, %d bytes\n", formatName, formatVersion, len(list),
 		withSums(size))
@@ -238,8 +235,7 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 	return view(data[:size:size], list, unmap), nil
 }
 
-// whole tells by a copy's size and trailer whether it is there as it was written; if not, it is
-// made anew.
+// isComplete checks a copy's size and trailer; an incomplete one is recreated.
 func whole(path string, list []matrix, size int64) bool {
 	c, err := openFile(path, list, size)
 	return err == nil && c.Close() == nil
@@ -272,10 +268,10 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint,
 	return nil
 }
 
-// making begins the name of a file in the making.
+// making is the name prefix of a file being written.
 const making = ".making-"
 
-// sweep removes what dead processes left, and copies of older formats and of deleted weights.
+// sweep removes files of dead processes, and copies of older formats and of deleted weights.
 func sweep(folder string) {
 	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // the pattern is well formed
 	for _, path := range left {
@@ -290,7 +286,7 @@ func sweep(folder string) {
 	}
 }
 
-// versionOf is the format of a copy by its trailer; 0 when it has none.
+// versionOf is the format of a copy by its trailer; 0 without one.
 func versionOf(path string) int {
 	f, length, err := mapping.OpenRegular(path)
 	if err != nil {
@@ -301,7 +297,7 @@ func versionOf(path string) int {
 	return version
 }
 
-// ending reads a copy's trailer: the format, and how many bytes come before it.
+// readTrailer reads a copy's trailer: the format, and the number of bytes before it.
 func ending(f io.ReaderAt, length int64) (version int, size int64) {
 	end := make([]byte, min(length, 128))
 	if _, err := f.ReadAt(end, length-int64(len(end))); err != nil {
@@ -320,9 +316,9 @@ func ending(f io.ReaderAt, length int64) (version int, size int64) {
 }
 
 const (
-	writeRows = 512 * GroupRows // of a matrix, written at once: whole groups
+	writeRows = 512 * GroupRows // of a matrix, written at once: full groups
 	pieceRows = 32 * GroupRows  // between two rests: milliseconds on one core
-	syncBytes = 64 << 20        // so that the disk is never far behind
+	syncBytes = 64 << 20        // so that little unsynced data accumulates
 )
 
 func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, at pace) error {

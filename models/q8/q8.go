@@ -1,14 +1,14 @@
-// Package q8 keeps 8-bit copies of a checkpoint's dense weights (the projections of attention and
-// the unembedding): half the bytes of bf16, made once and kept in a file of their own.
+// Package q8 stores 8-bit copies of a checkpoint's dense weights (the projections of attention and
+// the unembedding): half the bytes of bf16, created once in a separate file.
 //
-// The layout is the kernels': rows go in groups of eight, and a group is, for each block of 32
+// The layout is the kernels': rows are in groups of eight. A group has, for each block of 32
 // columns, the eight rows' scales (bf16) and then eight times four bytes of every row,
 //
 //	group = [k/32]{ scales bf16 [8], weights int8 [8][8 rows][4] }
 //
-// so that one vector holds four columns of eight rows and a matrix is read as one stream. Within
-// every eight columns the order is 0 2 4 6 1 3 5 7, which is that of 8-bit activations (and of
-// MXFP4's nibbles). Rows beyond the last are zero.
+// so that one vector holds four columns of eight rows and a matrix is read as one stream. The order
+// within every eight columns is 0 2 4 6 1 3 5 7, as in 8-bit activations (and MXFP4's nibbles).
+// Rows after the last are zero.
 //
 // A weight is scale * q with |q| <= 127; the scale is the bf16 with the least squared error, from
 // the block's largest magnitude over 127 up to 1.08 times that.
@@ -26,10 +26,10 @@ const (
 	GroupRows  = 8
 	BlockSize  = 32
 	blockBytes = GroupRows*2 + GroupRows*BlockSize
-	Suffix     = ".q8" // of the name of a copy, behind the tensor's own
+	Suffix     = ".q8" // appended to the tensor's name for its copy
 )
 
-// Groups is how many groups n rows make.
+// Groups is the number of groups of n rows.
 func Groups(n int) int { return (n + GroupRows - 1) / GroupRows }
 
 // GroupBytes is the size of a group of rows of k columns, k a multiple of 32.
@@ -86,8 +86,8 @@ func group(dst, src []byte, rows, k int) {
 	}
 }
 
-// best is the upper half of the scale that suits a block of bf16 best, from the least that cuts
-// nothing off.
+// bestScale is the upper half of the bf16 scale that fits a block best, starting at the smallest
+// that clips nothing.
 func best(block []byte, scale uint32) uint32 {
 	const widest, whole = 1.08, 3 << 22
 	var values [BlockSize]float32
@@ -104,7 +104,7 @@ func best(block []byte, scale uint32) uint32 {
 		for _, v := range values {
 			at := float32(v * inverse)
 			rest := at - (float32(at+whole) - whole)
-			lost += float32(rest * rest) // apart, so that every machine rounds alike
+			lost += float32(rest * rest) // separate rounding, so that all machines agree
 		}
 		if lost *= size * size; lost < least {
 			found, least = scale, lost
@@ -112,8 +112,8 @@ func best(block []byte, scale uint32) uint32 {
 	}
 }
 
-// quantized is a bf16 over size to the nearest integer, the even one of two, between -127 and 127:
-// a sum of this magnitude has no room for a fraction.
+// quantized is a bf16 over size rounded to the nearest integer, ties to even, between -127 and 127:
+// a sum of this magnitude has no bits for a fraction.
 func quantized(bf16 []byte, size float32) byte {
 	const whole = 3 << 22
 	v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(bf16)) << 16)

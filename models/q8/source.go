@@ -1,12 +1,12 @@
 package q8
 
 // Records of which copy was made from which files, so that a start finds a copy without reading
-// weights. Beside the copies lies one record for each place that a copy was made from. It names the
-// copy and holds what the system said of the weights' files at that time.
+// weights. One record for each source is stored next to the copies. It has the copy's name and the
+// metadata of the weight files at that time.
 //
-// What must stay true: a record that is still valid names a copy of exactly these bytes. A file
-// that was changed shortly before it was opened could be changed again without a new time of
-// change, so it gets no record yet. Replacing a file makes its record invalid.
+// What must stay true: a valid record names a copy of exactly these bytes. A file changed shortly
+// before it was opened could change again without a new change time, so it gets no record yet.
+// Replacing a file invalidates its record.
 
 import (
 	"crypto/sha256"
@@ -26,11 +26,11 @@ import (
 // sourceSuffix ends the name of a record.
 const sourceSuffix = ".source"
 
-// settled is changed by tests.
+// settled is a variable for tests.
 var settled = checkpoint.Settling
 
-// Ready gives the path of a model's copy, if it is in the folder and the model's files have not
-// changed since it was made or last found to match them; else "". It reads no weight.
+// Ready returns the path of a model's copy, or "" if it is missing or the model's files have
+// changed since it was recorded. It reads no weights.
 func Ready(found checkpoint.Found, folder string) string {
 	if name := recorded(folder, found.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
@@ -38,8 +38,7 @@ func Ready(found checkpoint.Found, folder string) string {
 	return ""
 }
 
-// recorded gives the name of the copy that is recorded for files in these states and is there; else
-// "".
+// recorded returns the name of the existing copy recorded for files in these states, or "".
 func recorded(folder string, states checkpoint.FileStates) string {
 	if len(states.Files) == 0 {
 		return ""
@@ -54,9 +53,9 @@ func recorded(folder string, states checkpoint.FileStates) string {
 	return name
 }
 
-// record notes that a copy was made from files in these states. The copy that was recorded for
-// their place before is removed, unless another record names it too. If the record cannot be
-// written, the next start reads the weights.
+// record stores that a copy was made from files in these states. Their previous copy is removed
+// unless another record names it. If the record cannot be written, the next start reads the
+// weights.
 func record(folder string, states checkpoint.FileStates, name string) {
 	if len(states.Files) == 0 {
 		return
@@ -94,8 +93,7 @@ func drop(folder, name string) {
 	os.Remove(filepath.Join(folder, name+Suffix))
 }
 
-// Forget removes the copies of deleted weights: those for which a file is gone from every place
-// that they were made from.
+// Forget removes the copies of deleted weights: those with a missing file in each of their sources.
 func Forget(folder string) {
 	for _, path := range records(folder) {
 		name, rest := readRecord(path)
@@ -113,7 +111,7 @@ func Forget(folder string) {
 	}
 }
 
-// versionOfRecord is the format that a record was written in; 0 for what is none.
+// versionOfRecord is the format of a record; 0 for other files.
 func versionOfRecord(path string) (version int) {
 	text, err := mapping.ReadFile(path, 1<<20)
 	if err == nil {
@@ -124,7 +122,7 @@ func versionOfRecord(path string) (version int) {
 
 func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }
 
-// recordPath is the path of the record for a list of files: beside a newer ossrun's, if it has one.
+// recordPath is the path of the record for a list of files: next to a newer ossrun's, if any.
 func recordPath(folder string, states []checkpoint.FileState) string {
 	hash := sha256.New()
 	for _, s := range states {
@@ -137,7 +135,7 @@ func recordPath(folder string, states []checkpoint.FileState) string {
 	return name + sourceSuffix
 }
 
-// describe writes states as a record holds them.
+// describe returns states in the form of a record.
 func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {
@@ -146,8 +144,8 @@ func describe(states []checkpoint.FileState) string {
 	return text.String()
 }
 
-// readRecord gives the copy that a record names and what it says of the files; nothing if it is not
-// a record of this format.
+// readRecord returns a record's copy and its lines about files; empty if it is not a record of this
+// format.
 func readRecord(path string) (name, rest string) {
 	text, err := mapping.ReadFile(path, 1<<20)
 	if err != nil {

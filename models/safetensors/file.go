@@ -1,14 +1,14 @@
 package safetensors
 
-// A File is a header and the bytes under it: a mapped file, or memory that somebody else owns.
-// Tensors are views of those bytes and live until Close.
+// A File is a header and the bytes under it: a mapped file, or borrowed memory. Tensors are views
+// of those bytes and valid until Close.
 //
 // Alignment: a mapping begins on a page, so a tensor's address is its position in the file modulo
-// the page size. The format promises no alignment of positions, and headers written before its
-// padding rule have any length: only 1 byte is guaranteed. (Files written since then have their
-// first tensor at a multiple of 8; kernels must read unaligned anyway.)
+// the page size. The format promises no alignment of positions, and headers from before its padding
+// rule have any length: only 1 byte is guaranteed. (Later files have their first tensor at a
+// multiple of 8; kernels must read unaligned anyway.)
 //
-// If a file is cut while it is mapped, reading the pages that are gone faults; only a copy would
+// If a file is truncated while it is mapped, reading the missing pages faults; only a copy would
 // prevent that.
 
 import (
@@ -32,7 +32,7 @@ type Tensor struct {
 	DType DType
 	Shape []int  // row-major
 	Data  []byte // little-endian elements; read-only, never a copy, valid until the file is closed
-	File  string // base name of the file that holds it
+	File  string // base name of its file
 }
 
 // File is an open safetensors file.
@@ -88,7 +88,7 @@ func open(path string) (*os.File, *Header, error) {
 	return f, header, err
 }
 
-// FromMemory makes a File of bytes that are already in memory. Close does not free them.
+// FromMemory makes a File from bytes in memory. Close does not free them.
 func FromMemory(name string, data []byte) (*File, error) {
 	header, err := ReadHeader(name, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -97,14 +97,14 @@ func FromMemory(name string, data []byte) (*File, error) {
 	return &File{Name: name, Header: header, data: data}, nil
 }
 
-// Tensor gives the view of the i-th tensor of the header.
+// Tensor returns the view of the i-th tensor of the header.
 func (f *File) Tensor(i int) Tensor {
 	t := f.Header.Tensors[i]
 	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: f.data[t.Begin:t.End:t.End],
 		File: f.Name}
 }
 
-// Close unmaps the file; every Tensor's Data is gone after it.
+// Close unmaps the file; no Tensor's Data may be used after it.
 func (f *File) Close() error {
 	unmap := f.unmap
 	f.data, f.unmap = nil, nil
@@ -118,8 +118,8 @@ func (f *File) Close() error {
 }
 
 // The index of a checkpoint in several files: model.safetensors.index.json maps each tensor's name
-// to the file that holds it. File names come from the index, so they are checked to be plain names
-// in printable ASCII: no path leads out of the folder.
+// to its file. File names from the index must be plain names in printable ASCII: no path leaves the
+// folder.
 
 // IndexName is the index's file name.
 const IndexName = "model.safetensors.index.json"

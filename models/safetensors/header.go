@@ -4,10 +4,9 @@
 // is an object of name -> {"dtype", "shape", "data_offsets": [begin, end]} with offsets counted
 // from the end of the header, and an optional "__metadata__" object of strings.
 //
-// Nothing in a file is trusted. What a Header says stays true for its users: names are unique and
-// valid UTF-8, each tensor's bytes lie inside the file, are exactly what dtype and shape need, and
-// no two tensors share a byte; together they fill the file to its end. Reading a header touches no
-// tensor byte.
+// Nothing in a file is trusted. What must stay true of a Header: names are unique and valid UTF-8,
+// each tensor's bytes are inside the file and match dtype and shape. No two tensors share a byte,
+// and together they fill the file to its end. Reading a header touches no tensor byte.
 package safetensors
 
 import (
@@ -29,7 +28,7 @@ import (
 // would need about 100 kB.
 const MaxHeader = 16 << 20
 
-// lengthBytes is the size of the header length in front of the header.
+// lengthBytes is the size of the header length before the header.
 const lengthBytes = 8
 
 // Info is one tensor of a header.
@@ -47,11 +46,11 @@ type Header struct {
 	Size     int64 // the size of the file, in bytes
 }
 
-// Error says what is wrong with one file, in one sentence without its full stop: "FILE is cut
-// short: ...".
+// Error describes one file's problem, in one sentence without its full stop: "FILE is cut short:
+// ...".
 type Error struct {
 	File string // base name
-	Cut  bool   // the file ends too early: fetching it again helps
+	Cut  bool   // the file ends too early: download it again
 	What string // the sentence after the file's name
 }
 
@@ -95,7 +94,7 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	return parse(file, text, size)
 }
 
-// disguise says what a file is if it does not begin like a safetensors file.
+// disguise describes a file that does not begin like a safetensors file.
 func disguise(begin []byte) string {
 	switch {
 	case bytes.HasPrefix(begin, []byte("version ")):
@@ -179,8 +178,8 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	return h, nil
 }
 
-// members calls read for each member of the object that comes next, and returns their names; again
-// tells that a name was there before.
+// members calls read for each member of the next object, and returns their names; again is true for
+// a duplicate name.
 func members(dec *json.Decoder, read func(name string, again bool) error) (map[string]bool, error) {
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return nil, cmp.Or(err, errors.New("its value is not an object"))
@@ -201,9 +200,9 @@ func members(dec *json.Decoder, read func(name string, again bool) error) (map[s
 	return seen, err
 }
 
-// readInfo reads one tensor's object, whose positions count from the start of the file then; data
-// is where tensors' bytes begin. A field may occur once only; unknown fields are ignored. Every sum
-// and product is checked, so nothing here can wrap around.
+// readInfo reads one tensor's object and converts its positions to count from the start of the
+// file; data is where tensors' bytes begin. Duplicate fields are refused, unknown ones ignored.
+// Every sum and product is checked for overflow.
 func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	var shape, offsets []json.Number
 	fields := map[string]any{"dtype": &t.DType, "shape": &shape, "data_offsets": &offsets}
@@ -274,8 +273,8 @@ func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	return t, nil
 }
 
-// Show makes a name from a file fit for a message: as it is when it is short and printable, else
-// quoted and shortened, so that a hostile name can neither move a terminal's cursor nor flood it.
+// Show makes a name from a file safe for a message: unchanged if it is short and printable, else
+// quoted and truncated, so that a hostile name can neither move a terminal's cursor nor flood it.
 func Show(name string) string {
 	const most = 120
 	plain := len(name) > 0 && len(name) <= most

@@ -1,13 +1,13 @@
-// Package store keeps the Hugging Face cache, which ossrun shares with every other tool that uses
+// Package store manages the Hugging Face cache, which ossrun shares with all other tools that use
 // it:
 //
 //	HUB/models--OWNER--NAME/refs/main              the branch's commit, 40 hex digits
 //	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH, or plain files
-//	HUB/.locks/models--OWNER--NAME/HASH.lock       locked by whoever fetches that blob
+//	HUB/.locks/models--OWNER--NAME/HASH.lock       locked while that blob is downloaded
 //
 // This file finds things in it; write.go and remove.go change it, under lock.go's locks. Nothing
-// here reads a weight: this package knows where files lie, package models what they must hold,
-// package hub how to fetch them.
+// here reads weights: this package knows where files are stored, package models their content,
+// package hub how to download them.
 package store
 
 import (
@@ -38,7 +38,7 @@ func Root() (string, error) {
 }
 
 // Home finds the folder of Hugging Face's tools: HF_HOME, XDG_CACHE_HOME/huggingface,
-// ~/.cache/huggingface, in this order. The token of hf auth login lies in it.
+// ~/.cache/huggingface, in this order. It has the token of hf auth login.
 func Home() (string, error) {
 	if path := os.Getenv("HF_HOME"); path != "" {
 		return expand(path)
@@ -66,13 +66,13 @@ func expand(path string) (string, error) {
 // Repo is a model repository.
 type Repo struct{ Owner, Name string }
 
-// validPart tells whether text is what Hugging Face allows in an owner's or a repository's name; it
-// cannot lead out of a folder.
+// validPart reports whether text may be an owner's or a repository's name; it cannot leave a
+// folder.
 func validPart(text string) bool { return named(text, "_", 96) }
 
-// named tells whether text is letters, digits, ".", "_" and "-", at most n of them, of which the
-// first is a letter, a digit or in first. (Not by regular expressions: with such counts they cost
-// 0.3 MB and 1 ms at every start of the program.)
+// validName reports whether text is letters, digits, ".", "_" and "-", at most n of them, starting
+// with a letter, a digit or one of first. (Regular expressions with such counts cost 0.3 MB and 1
+// ms at every start of the program.)
 func named(text, first string, n int) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -114,7 +114,7 @@ func ParseFolder(name string) (Repo, bool) {
 	return ParseRepo(owner + "/" + repo)
 }
 
-// RepoOf tells whose snapshot an absolute path is: .../models--OWNER--NAME/snapshots/COMMIT.
+// RepoOf returns the repository of an absolute path .../models--OWNER--NAME/snapshots/COMMIT.
 func RepoOf(path string) (Repo, bool) {
 	above := filepath.Dir(path)
 	if filepath.Base(above) != "snapshots" {
@@ -132,8 +132,8 @@ type Snapshot struct {
 	added  time.Time
 }
 
-// Snapshots lists what the cache at root holds of a repository: the one that refs/main names first,
-// then the newest first. A repository that is not there has none.
+// Snapshots lists a repository's snapshots in the cache at root: that of refs/main first, then the
+// newest first. A missing repository has none.
 func Snapshots(root string, repo Repo) ([]Snapshot, error) {
 	folder := filepath.Join(root, repo.Folder())
 	entries, err := os.ReadDir(filepath.Join(folder, "snapshots"))
@@ -167,8 +167,8 @@ func Snapshots(root string, repo Repo) ([]Snapshot, error) {
 	return list, nil
 }
 
-// Select gives the snapshots that a revision names: a branch or tag that refs knows, a commit, or
-// the beginning (7 digits or more) of one. An empty revision selects all.
+// Select returns the snapshots of a revision: a branch or tag in refs, a commit, or a prefix of one
+// (7 digits or more). An empty revision selects all.
 func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 	list, err := Snapshots(root, repo)
 	if err != nil || revision == "" {
@@ -188,7 +188,7 @@ func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 	return chosen, nil
 }
 
-// ValidRevision tells whether a revision is a name that cannot lead out of the refs folder.
+// ValidRevision reports whether a revision is a name that cannot leave the refs folder.
 func ValidRevision(revision string) bool {
 	return revision != "" && len(revision) <= 255 &&
 		filepath.IsLocal(filepath.FromSlash(revision)) &&
@@ -198,7 +198,7 @@ func ValidRevision(revision string) bool {
 		})
 }
 
-// readRef gives the commit that a ref of a repository's folder names, "" if it names none.
+// readRef returns the commit of a ref in a repository's folder, or "".
 func readRef(folder, name string) string {
 	text, err := mapping.ReadFile(filepath.Join(folder, "refs", filepath.FromSlash(name)), 1<<10)
 	if err != nil || len(text) > 256 {
@@ -207,8 +207,8 @@ func readRef(folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Repos lists the model repositories of the cache at root, sorted by name. A cache that is not
-// there has none.
+// Repos lists the model repositories of the cache at root, sorted by name. A missing cache has
+// none.
 func Repos(root string) ([]Repo, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

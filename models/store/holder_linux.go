@@ -1,4 +1,4 @@
-// Who holds a lock, by the kernel's list of locks.
+// The holder of a lock, from the kernel's list of locks.
 
 package store
 
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Holder names the process that holds the lock at path, such as "process 123 of ann"; "" if it is
-// not known.
+// Holder names the process that holds the lock at path, such as "process 123 of ann"; "" if
+// unknown.
 func Holder(path string) string {
 	file, err := os.Stat(path)
 	if err != nil {

@@ -1,8 +1,8 @@
 //go:build !linux
 
-// Systems that do not tell who holds a lock.
+// Systems that do not report the holder of a lock.
 
 package store
 
-// Holder names the process that holds the lock at path; "" here, where it is not known.
+// Holder names the process that holds the lock at path; "" here, as it is unknown.
 func Holder(string) string { return "" }

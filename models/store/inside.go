@@ -1,9 +1,8 @@
 package store
 
-// Links that somebody may have put into a cache that others can write to. huggingface_hub makes
-// links from snapshots to blobs and from blobs to the cache's own; every other one that leads out
-// of a repository's folder is refused by what writes or deletes. A person may have put the folder
-// of a repository itself on another disk.
+// Links in a cache that other users can write to. huggingface_hub makes links from snapshots to
+// blobs and from blobs to the cache's shared ones; writing and deleting refuse every other link out
+// of a repository's folder. The folder of a repository itself may be a link to another disk.
 
 import (
 	"errors"
@@ -16,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// inside fails when path, whose links are followed, is not in folder. What is not there yet is
-// where its parent is.
+// inside fails if path, whose links are followed, is not in folder. For a missing path its parent
+// counts.
 func inside(folder, path string) error {
 	real, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -40,7 +39,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// MakeFolder makes a folder of a repository, if need be.
+// MakeFolder creates a folder of a repository.
 func MakeFolder(root string, repo Repo, folder string) error {
 	if err := inside(filepath.Join(root, repo.Folder()), folder); err != nil {
 		return err
@@ -48,7 +47,7 @@ func MakeFolder(root string, repo Repo, folder string) error {
 	return os.MkdirAll(folder, 0o777)
 }
 
-// Open opens a file that a download writes. A link that stands in its place is not followed.
+// Open opens a file for a download. It does not follow a link at path.
 func Open(path string, flag int, mode os.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {

@@ -1,9 +1,9 @@
 package store
 
-// Locks between processes. A download locks a file in .locks that exists only for this. It uses
+// Locks between processes. A download locks a file in .locks that exists only for this, with
 // huggingface_hub's path and kind of lock, so that both programs take turns. Readers of weights
-// lock the weights themselves, shared, which is how a removal sees that they are in use. The
-// operating system releases both when a process ends, however it ends.
+// lock the weights themselves, shared, so that a removal detects their use. The operating system
+// releases both when a process ends.
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"runtime"
 )
 
-// ErrLocked says that another process holds a lock.
+// ErrLocked reports that another process holds a lock.
 var ErrLocked = errors.New("locked by another process")
 
-// LockPath is the lock of one blob of a repository, as huggingface_hub names it.
+// LockPath is the lock of one blob of a repository, with huggingface_hub's name.
 func LockPath(root string, repo Repo, etag string) string {
 	return filepath.Join(root, ".locks", repo.Folder(), etag+".lock")
 }
@@ -26,8 +26,8 @@ func LockPath(root string, repo Repo, etag string) string {
 // Lock is an exclusive lock that this process holds.
 type Lock struct{ file *os.File }
 
-// TryLock takes the lock at path, whose folder and file are made if need be. ErrLocked when another
-// process (or another Lock of this one) holds it.
+// TryLock takes the lock at path, creating its folder and file. ErrLocked if another process (or
+// another Lock of this one) holds it.
 func TryLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o775); err != nil {
 		return nil, fmt.Errorf("making the folder of a lock: %w", err)
@@ -46,7 +46,7 @@ func TryLock(path string) (*Lock, error) {
 				"locking %s: %w; put the cache on a file system with locks (HF_HUB_CACHE)", path,
 				err)
 		}
-		// A holder that deletes the file on its way out leaves us a lock that nobody else can see.
+		// A holder that deletes the file on exit leaves us a lock that no other process can see.
 		if mine, err := f.Stat(); err == nil {
 			if now, err := os.Stat(path); err == nil && os.SameFile(mine, now) {
 				return &Lock{f}, nil
@@ -56,12 +56,12 @@ func TryLock(path string) (*Lock, error) {
 	}
 }
 
-// Close gives the lock up. The file stays, since deleting it would leave its waiters with locks on
-// different files.
+// Close releases the lock. The file stays, because deleting it would leave its waiters with locks
+// on different files.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Use marks the file of weights at path as in use until the Closer is closed or the process ends. A
-// file system without locks marks nothing, and the file can be used all the same.
+// Use marks the weight file at path as in use until the Closer is closed or the process ends.
+// Without locks in the file system it marks nothing, and the file is usable all the same.
 func Use(path string) (io.Closer, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,8 +75,8 @@ func Use(path string) (io.Closer, error) {
 	return f, nil
 }
 
-// Create makes a file in the folder, whose name begins with prefix, and marks it as in use. If
-// another process takes it for a dead process's file before the mark, Create makes another one.
+// Create creates a file in the folder, whose name begins with prefix, and marks it as in use. If
+// another process removes it before the mark, as a dead process's file, Create tries again.
 func Create(folder, prefix string) (f *os.File, unmark func(), err error) {
 	for range 100 {
 		if f, err = os.CreateTemp(folder, prefix+"*"); err != nil {
@@ -104,14 +104,14 @@ func RemoveUnused(path string) {
 	if err != nil || f == nil {
 		return
 	}
-	refused := os.Remove(path) // while nobody can mark it
+	refused := os.Remove(path) // while no process can mark it
 	f.Close()
 	if refused != nil { // Windows deletes no open file
 		os.Remove(path)
 	}
 }
 
-// seize locks an existing file against Use. nil without an error: the file is gone, or its file
+// seize locks an existing file against Use. nil without an error: the file is missing, or its file
 // system has no locks.
 func seize(path string) (*os.File, error) {
 	f, err := os.Open(path)

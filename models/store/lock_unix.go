@@ -2,7 +2,7 @@
 
 package store
 
-// flock(2), which filelock, and with it huggingface_hub, uses on Unix.
+// flock(2), which filelock, and so huggingface_hub, uses on Unix.
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noFollow opens no link, and does not wait for the other end of a pipe.
+// noFollow refuses links, and does not wait for the other end of a pipe.
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// lockFile locks f without waiting; ErrLocked when that would have to wait.
+// lockFile locks f without waiting; ErrLocked if another process holds it.
 func lockFile(f *os.File, exclusive bool) error {
 	how := unix.LOCK_SH
 	if exclusive {

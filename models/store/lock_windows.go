@@ -1,7 +1,7 @@
 package store
 
-// LockFileEx on the first byte, which filelock, and with it huggingface_hub, locks on Windows.
-// Weights are not locked: Windows itself refuses to delete a file that is mapped.
+// LockFileEx on the first byte, as filelock, and so huggingface_hub, does on Windows. Weights are
+// not locked: Windows itself refuses to delete a mapped file.
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // Windows lets only administrators make links.
 const noFollow = 0
 
-// lockFile locks f without waiting; ErrLocked when that would have to wait.
+// lockFile locks f without waiting; ErrLocked if another process holds it.
 func lockFile(f *os.File, exclusive bool) error {
 	if !exclusive {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// occupied is the room that a file takes on the disk, which for an unfinished download is less than
-// its length.
+// occupied is the disk space of a file, which for an unfinished download is less than its length.
 func occupied(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return min(int64(s.Blocks)*512, info.Size())

@@ -2,5 +2,5 @@ package store
 
 import "io/fs"
 
-// occupied is the room that a file takes on the disk.
+// occupied is the disk space of a file.
 func occupied(info fs.FileInfo) int64 { return info.Size() }

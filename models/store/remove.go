@@ -1,9 +1,9 @@
 package store
 
-// Deleting a repository's snapshots. What must stay true: a blob is deleted only when no snapshot
-// that stays links to it and no ossrun reads it; nothing is deleted before all of that is known;
-// links go before what they point to, so that an interrupted removal leaves an incomplete model,
-// never a broken one.
+// Deleting a repository's snapshots. What must stay true: a blob is deleted only if no remaining
+// snapshot links to it and no ossrun reads it. Nothing is deleted before all of that is known.
+// Links are deleted before their targets, so that an interrupted removal leaves an incomplete
+// model, never a broken one.
 
 import (
 	"errors"
@@ -17,19 +17,19 @@ import (
 	"strings"
 )
 
-// Removal is what a removal would delete.
+// Removal is the plan of a removal.
 type Removal struct {
 	Repo      Repo
 	Snapshots []Snapshot // these
-	Bytes     int64      // what the disk gets back
-	Whole     bool       // nothing of the repository stays
+	Bytes     int64      // freed on disk
+	Whole     bool       // the complete repository is removed
 
 	root  string
 	files []string // regular files and links to a shared store, to be deleted
 	refs  []string
 }
 
-// InUseError says that a file cannot be deleted now.
+// InUseError reports that a file cannot be deleted now.
 type InUseError struct {
 	Path string
 	By   string // "a running ossrun" or "a running download"
@@ -39,8 +39,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.By)
 }
 
-// PlanRemoval finds what removing a revision of a repository, or all of it (revision ""), would
-// delete. A repository or revision that is not in the cache gives a nil Removal.
+// PlanRemoval plans the removal of a revision of a repository, or all of it (revision ""). For a
+// missing repository or revision the Removal is nil.
 func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	folder := filepath.Join(root, repo.Folder())
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +102,7 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	return r, nil
 }
 
-// walk calls do with all files and links under path, which need not be there.
+// walk calls do with all files and links under path, which may be missing.
 func walk(path string, do func(path string, e fs.DirEntry) error) error {
 	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -116,7 +116,7 @@ func walk(path string, do func(path string, e fs.DirEntry) error) error {
 	return err
 }
 
-// add lists the regular files under path, and the links of a blobs folder, unless they are kept.
+// add lists the regular files under path, and the links of a blobs folder, except those in keep.
 func (r *Removal) add(path string, kept map[string]bool) error {
 	return walk(path, func(path string, e fs.DirEntry) error {
 		if kept[path] {
@@ -148,7 +148,7 @@ func (r *Removal) addRefs(folder, commit string) error {
 	})
 }
 
-// blobsOf calls found with every blob of the repository's folder that a snapshot links to.
+// blobsOf calls visit with every blob of the repository's folder that a snapshot links to.
 func blobsOf(folder, snapshot string, found func(blob string)) error {
 	return walk(snapshot, func(path string, e fs.DirEntry) error {
 		if e.Type()&fs.ModeSymlink == 0 {
@@ -171,10 +171,10 @@ func blobsOf(folder, snapshot string, found func(blob string)) error {
 	})
 }
 
-// Run deletes. *InUseError when something is being read or fetched; then nothing was deleted.
+// Run deletes. *InUseError if a file is being read or downloaded; then nothing was deleted.
 func (r *Removal) Run() error {
 	var held []io.Closer
-	locked := map[string]bool{} // a blob's stamp and its unfinished download share the blob's lock
+	locked := map[string]bool{} // a blob's stamp and its partial download share the blob's lock
 	release := func() {
 		for _, f := range held {
 			f.Close()
@@ -199,7 +199,7 @@ func (r *Removal) Run() error {
 		etag, _, _ := strings.Cut(filepath.Base(path), ".")
 		lock := LockPath(r.root, r.Repo, etag)
 		if _, err := os.Stat(lock); err != nil || locked[lock] {
-			continue // nobody ever locked it, or we hold it
+			continue // no process ever locked it, or we hold it
 		}
 		l, err := TryLock(lock)
 		if errors.Is(err, ErrLocked) {
@@ -218,7 +218,7 @@ func (r *Removal) Run() error {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		// Windows deletes no open file: the locks would be in the way, and files in use are safe
+		// Windows deletes no open file: the locks would prevent it, and files in use are safe
 		// without them
 		release()
 	}
@@ -242,8 +242,8 @@ func (r *Removal) Run() error {
 		os.RemoveAll(filepath.Join(r.root, ".locks", r.Repo.Folder())))
 }
 
-// sharedTarget gives the content behind a blob that is itself a link: huggingface_hub keeps one
-// copy of what several repositories hold in blobs/ of the cache.
+// sharedTarget returns the content of a blob that is itself a link: huggingface_hub stores content
+// of several repositories once in blobs/ of the cache.
 func sharedTarget(root, blob string) (string, bool) {
 	stat, err := os.Lstat(blob)
 	if err != nil || stat.Mode()&fs.ModeSymlink == 0 {
@@ -258,8 +258,8 @@ func sharedTarget(root, blob string) (string, bool) {
 	return target, err == nil && strings.HasPrefix(target, own)
 }
 
-// sweepShared deletes a shared content that no repository links to any more. Whatever goes wrong
-// leaves it for huggingface_hub to sweep.
+// sweepShared deletes a shared content without links from any repository. On an error it is left
+// for huggingface_hub to sweep.
 func sweepShared(root, target string) {
 	lock, err := TryLock(target + ".lock")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeBytes is what this user may still write on the volume that holds path.
+// freeBytes is the space for this user on the volume of path.
 func freeBytes(path string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -19,7 +19,7 @@ func freeBytes(path string) (int64, error) {
 	return int64(free), nil
 }
 
-// IsFull tells whether an error says that a disk or a quota is full.
+// IsFull reports whether an error means that a disk or a quota is full.
 func IsFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }

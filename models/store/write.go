@@ -1,7 +1,7 @@
 package store
 
-// Writing the layout that cache.go reads. Every step is one rename or one link, so a process that
-// dies leaves either the old state or the new one.
+// Writing the layout that cache.go reads. Every step is one rename or one link, so a dying process
+// leaves either the old state or the new one.
 
 import (
 	"encoding/hex"
@@ -17,15 +17,15 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// ValidETag tells whether an ETag can name a blob. It cannot lead out of the blobs folder.
+// ValidETag reports whether an ETag can name a blob. It cannot leave the blobs folder.
 func ValidETag(etag string) bool { return named(etag, "", 200) }
 
-// ValidCommit tells whether text is a whole commit hash.
+// ValidCommit reports whether text is a full commit hash.
 func ValidCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// BlobPath is where the content with an ETag lies.
+// BlobPath is the path of the content with an ETag.
 func BlobPath(root string, repo Repo, etag string) string {
 	return filepath.Join(root, repo.Folder(), "blobs", etag)
 }
@@ -35,8 +35,8 @@ func SnapshotPath(root string, repo Repo, commit string) string {
 	return filepath.Join(root, repo.Folder(), "snapshots", commit)
 }
 
-// Link makes a file of a snapshot point to a blob, in place of whatever stood there. Where links
-// are not possible the blob itself becomes the file, as huggingface_hub does it.
+// Link makes a file of a snapshot point to a blob, replacing an existing file. Without links the
+// blob itself becomes the file, as in huggingface_hub.
 func Link(root string, repo Repo, commit, name, etag string) error {
 	if !ValidCommit(commit) || !ValidETag(etag) || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("%s of commit %s cannot be placed in the cache", name, commit)
@@ -76,8 +76,7 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 	return nil
 }
 
-// symlink makes a symbolic link and checks that it is there: Wine reports success without making
-// one.
+// symlink makes a symbolic link and checks it: Wine reports success without making one.
 func symlink(target, path string) error {
 	err := os.Symlink(target, path)
 	if err == nil {
@@ -86,8 +85,8 @@ func symlink(target, path string) error {
 	return err
 }
 
-// WriteRef records which commit a branch or tag is at. Nothing is written for a revision that is
-// the commit itself.
+// WriteRef records the commit of a branch or tag. Nothing is written for a revision that is the
+// commit itself.
 func WriteRef(root string, repo Repo, revision, commit string) error {
 	if revision == commit {
 		return nil
@@ -106,7 +105,7 @@ func WriteRef(root string, repo Repo, revision, commit string) error {
 	return WriteFile(ref, []byte(commit))
 }
 
-// WriteFile writes a small file beside its place and renames it. Folders are made.
+// WriteFile writes a small file under a temporary name and renames it. Folders are created.
 func WriteFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -126,7 +125,7 @@ func WriteFile(path string, content []byte) error {
 	return err
 }
 
-// Free is the number of bytes that can still be written where path is or will be.
+// Free is the number of free bytes at path, which may not exist yet.
 func Free(path string) (int64, error) {
 	for {
 		if _, err := os.Stat(path); err == nil {
@@ -139,9 +138,8 @@ func Free(path string) (int64, error) {
 	}
 }
 
-// A stamp stands beside a blob and says that its bytes were hashed: BLOB.sha256, in the form that
-// sha256sum -c reads. A valid stamp is not older than the blob's last write, so a blob that was
-// written to since then is hashed again.
+// A stamp, stored next to a blob, records its hash: BLOB.sha256, in the form that sha256sum -c
+// reads. It is valid unless the blob was written to later; such a blob is hashed again.
 
 // StampSuffix ends a stamp's name.
 const StampSuffix = ".sha256"
@@ -152,8 +150,7 @@ func WriteStamp(blob string, sha256 []byte) error {
 		[]byte(hex.EncodeToString(sha256)+"  "+filepath.Base(blob)+"\n"))
 }
 
-// Stamped gives the sha256 (hex) that was found when a blob was last hashed, if it was not written
-// to since.
+// Stamped returns the sha256 (hex) of a blob's last hash, if it was not written to since.
 func Stamped(blob string) (string, bool) {
 	content, err := os.Stat(blob)
 	if err != nil {
@@ -175,8 +172,8 @@ func Stamped(blob string) (string, bool) {
 	return sum, true
 }
 
-// Pointer is the SHA-256 by which a pull has named the content of a snapshot's file; "" if it was
-// named otherwise, or is not there.
+// Pointer is the SHA-256 under which a pull has stored a snapshot's file; "" if it has another name
+// or is missing.
 func Pointer(path string) string {
 	target, err := os.Readlink(path)
 	name := filepath.Base(target)
@@ -186,8 +183,8 @@ func Pointer(path string) string {
 	return name
 }
 
-// Hashed gives the SHA-256 that was found when a snapshot's file was last hashed, "" if it was
-// written to since, and whether it is the one that a pull has named.
+// Hashed returns the SHA-256 of the last hash of a snapshot's file, "" if it was written to since,
+// and whether it equals the pull's.
 func Hashed(path string) (sum string, named bool) {
 	target, err := os.Readlink(path)
 	if err != nil {

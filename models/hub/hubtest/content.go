@@ -1,6 +1,6 @@
 package hubtest
 
-// Files whose bytes follow from a seed, so that gigabytes need no memory and no disk.
+// Files with bytes from a seed, so that gigabytes need no memory and no disk.
 
 import (
 	"crypto/sha1"
@@ -15,7 +15,7 @@ import (
 // File is a file of a repository.
 type File struct {
 	Size int64
-	// in the store on the other host, known by its sha256; else on the hub, known by git's hash
+	// in the store on the other host, named by its sha256; else on the hub, named by git's hash
 	LFS   bool
 	Bytes []byte
 	Seed  uint64 // the bytes, when Bytes is nil
@@ -24,13 +24,13 @@ type File struct {
 	sha256, git string
 }
 
-// Text is a small file that git itself holds.
+// Text is a small file that git itself stores.
 func Text(s string) *File { return &File{Size: int64(len(s)), Bytes: []byte(s)} }
 
-// mostGenerated is the most bytes that are hashed, which takes a minute.
+// maxGenerated is the most bytes that are hashed, which takes a minute.
 const mostGenerated = 64 << 30
 
-// Generated is an LFS file of a size. Its bytes are hashed when somebody asks for its name.
+// Generated is an LFS file of a size. Its bytes are hashed when its name is requested.
 func Generated(size int64, seed uint64) *File {
 	if size > mostGenerated {
 		panic(fmt.Sprintf("%d bytes would be hashed for longer than any test waits: use Claimed", size))
@@ -38,7 +38,7 @@ func Generated(size int64, seed uint64) *File {
 	return &File{Size: size, LFS: true, Seed: seed}
 }
 
-// Claimed is an LFS file of which only the description is right.
+// Claimed is an LFS file with a right description and wrong bytes.
 func Claimed(size int64) *File {
 	f := &File{Size: size, LFS: true}
 	f.once.Do(func() { f.sha256 = hex.EncodeToString(make([]byte, sha256.Size)) })
@@ -51,7 +51,7 @@ func LFS(content []byte) *File {
 		Bytes: content}
 }
 
-// ReadAt gives the file's bytes.
+// ReadAt reads the file's bytes.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off >= f.Size {
 		return 0, io.EOF
@@ -68,7 +68,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// generate fills p with the bytes from off on: each 8 are a mix of their position.
+// generate fills p with the bytes from off: each 8 are a mix of their position.
 func generate(p []byte, off int64, seed uint64) {
 	var word [8]byte
 	at := uint64(off) &^ 7
@@ -86,7 +86,7 @@ func generate(p []byte, off int64, seed uint64) {
 	}
 }
 
-// mix is one round of multiply and xorshift: enough that no two pieces of a file look alike.
+// mix is one round of multiply and xorshift: enough that no two pieces of a file are alike.
 func mix(x uint64) uint64 {
 	x *= 0x9e3779b97f4a7c15
 	return x ^ x>>29
@@ -95,7 +95,7 @@ func mix(x uint64) uint64 {
 // SHA256 is the hash of the file's bytes, in hex.
 func (f *File) SHA256() string { f.once.Do(f.hash); return f.sha256 }
 
-// ETag is what the hub calls the content.
+// ETag is the hub's name of the content.
 func (f *File) ETag() string {
 	f.once.Do(f.hash)
 	if f.LFS {

@@ -1,6 +1,5 @@
-// Package hubtest is a hub for tests: a server that speaks Hugging Face's protocol for model
-// repositories, with the store of large files on another host (another port), and with every fault
-// that a test asks for.
+// Package hubtest is a hub for tests: a server with Hugging Face's protocol for model repositories,
+// a store of large files on another host (another port), and faults on request.
 package hubtest
 
 import (
@@ -20,12 +19,12 @@ import (
 
 // Repo is a model repository.
 type Repo struct {
-	Commit string           // where every revision of Refs is
-	Refs   []string         // names; main is always one
+	Commit string           // commit of every revision in Refs
+	Refs   []string         // names; main is implied
 	Files  map[string]*File // by path
-	Gated  bool             // only a token that was let in may read it
-	Hidden bool             // private: wants the token
-	Token  string           // the token that opens it
+	Gated  bool             // requires an authorised token
+	Hidden bool             // private: requires the token
+	Token  string           // the token that gives access
 }
 
 // Kind of a request.
@@ -39,22 +38,22 @@ const (
 	CDN  Kind = "cdn"  // bytes from the store
 )
 
-// Request is what a fault can depend on.
+// Request is the input of a fault.
 type Request struct {
 	Kind  Kind
 	Path  string // of the file
-	N     int    // how many of this kind and path there were before
+	N     int    // earlier requests of this kind and path
 	Range string // the header
 }
 
-// Fault is what goes wrong with an answer; the zero Fault is nothing.
+// Fault is the fault of an answer; the zero Fault is none.
 type Fault struct {
 	Status     int           // this status and no content
 	RetryAfter string        // with Status
-	Cut        int64         // close the connection after so many bytes; before the first, if < 0
-	Stall      time.Duration // wait so long before the body's second half
-	Corrupt    bool          // flip a bit of the first byte that is sent
-	NoRanges   bool          // send the whole file whatever was asked for
+	Cut        int64         // close the connection after so many bytes; at once if < 0
+	Stall      time.Duration // wait before the body's second half
+	Corrupt    bool          // flip a bit of the first byte sent
+	NoRanges   bool          // always send the full file
 	Total      int64         // the file's size in Content-Range, if > 0
 	Length     int64         // Content-Length of a whole file, if > 0
 	ETag       string        // another ETag
@@ -65,7 +64,7 @@ type Fault struct {
 // Server is a hub and its store.
 type Server struct {
 	Hub, Store *httptest.Server
-	Fault      func(Request) Fault // may be nil; called by many goroutines
+	Fault      func(Request) Fault // may be nil; called from many goroutines
 
 	mu     sync.Mutex
 	repos  map[string]*Repo
@@ -74,11 +73,11 @@ type Server struct {
 	leaked bool
 	rate   int64
 	ahead  int // bytes of a connection's send buffer, if > 0
-	live   int // signatures older than this are not taken by the store
+	live   int // the store refuses older signatures
 	hold   *hold
 }
 
-// hold is where bodies wait.
+// hold is the state of held bodies.
 type hold struct {
 	bytes   int64 // sent of all files
 	once    sync.Once
@@ -96,13 +95,13 @@ func New() *Server {
 	return s
 }
 
-// connected bounds what a connection sends ahead.
+// connected bounds the data that a connection sends ahead.
 func (s *Server) connected(c net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	ahead := s.ahead
 	s.mu.Unlock()
 	if tcp, ok := c.(*net.TCPConn); ok && state == http.StateNew && ahead > 0 {
-		_ = tcp.SetWriteBuffer(ahead) // a system that refuses sends further ahead
+		_ = tcp.SetWriteBuffer(ahead) // a system that refuses sends more ahead
 	}
 }
 
@@ -124,7 +123,7 @@ func (s *Server) Add(id string, r *Repo) {
 	s.repos[id] = r
 }
 
-// Sent is how many bytes of a file went out, all requests together; "" is all files.
+// Sent is the number of bytes sent of a file, over all requests; "" is all files.
 func (s *Server) Sent(path string) (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +135,7 @@ func (s *Server) Sent(path string) (n int64) {
 	return n
 }
 
-// Requests is how many requests of a kind there were, for a file or ("") for all.
+// Requests is the number of requests of a kind, for a file or ("") for all.
 func (s *Server) Requests(kind Kind, path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,21 +147,21 @@ func (s *Server) Requests(kind Kind, path string) (n int) {
 	return n
 }
 
-// Leaked tells whether the store was sent a token.
+// Leaked reports whether the store received a token.
 func (s *Server) Leaked() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leaked }
 
-// Expire makes the store refuse every address that was given out so far.
+// Expire makes the store refuse all earlier addresses.
 func (s *Server) Expire() { s.mu.Lock(); s.live++; s.mu.Unlock() }
 
-// Throttle limits every answer to so many bytes a second; 0 does not.
+// Throttle limits every answer to this many bytes a second; 0: no limit.
 func (s *Server) Throttle(rate int64) { s.mu.Lock(); s.rate = rate; s.mu.Unlock() }
 
-// SendAhead bounds how many bytes the system takes from the store for a connection before they are
-// sent; it applies to later connections.
+// SendAhead bounds the bytes of the store that the system buffers per connection; it applies to
+// later connections.
 func (s *Server) SendAhead(bytes int) { s.mu.Lock(); s.ahead = bytes; s.mu.Unlock() }
 
-// HoldAt lets bodies wait after so many bytes of all files, until the next call; negative: no more.
-// What it returns is closed when one waits.
+// HoldAt holds bodies after so many bytes of all files, until the next call; negative: no more. The
+// returned channel is closed when one waits.
 func (s *Server) HoldAt(bytes int64) (reached <-chan struct{}) {
 	h := &hold{bytes: bytes, reached: make(chan struct{}), over: make(chan struct{})}
 	s.mu.Lock()
@@ -174,7 +173,7 @@ func (s *Server) HoldAt(bytes int64) (reached <-chan struct{}) {
 	return h.reached
 }
 
-// goesOn waits where bodies are held; false: its client has left.
+// waitWhileHeld waits while bodies are held; false: its client has left.
 func (s *Server) goesOn(r *http.Request) bool {
 	for {
 		sent := s.Sent("")
@@ -193,7 +192,7 @@ func (s *Server) goesOn(r *http.Request) bool {
 	}
 }
 
-// Reset forgets what was counted.
+// Reset clears the counters.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +217,7 @@ func (s *Server) fault(kind Kind, path string, r *http.Request) Fault {
 	return fault
 }
 
-// refuse answers as the hub does: a status, and in a header what it means.
+// refuse answers as the hub does: a status, and its meaning in a header.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	if code != "" {
 		w.Header().Set("X-Error-Code", code)
@@ -227,7 +226,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.WriteHeader(status)
 }
 
-// repo finds a repository that the request may see.
+// repo finds a repository that is visible to the request.
 func (s *Server) repo(w http.ResponseWriter, r *http.Request, id string) *Repo {
 	s.mu.Lock()
 	repo := s.repos[id]
@@ -340,10 +339,10 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request, repo *Repo, revisi
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that went away needs no answer
+	_ = json.NewEncoder(w).Encode(v) // a client that disconnected needs no answer
 }
 
-// broken answers with a fault's status, if it has one.
+// broken answers with a fault's status, if set.
 func broken(w http.ResponseWriter, f Fault) bool {
 	if f.Status == 0 {
 		return false
@@ -355,7 +354,7 @@ func broken(w http.ResponseWriter, f Fault) bool {
 	return true
 }
 
-// resolve describes a file, and sends it or the way to the store.
+// resolve describes a file, and sends it or a redirect to the store.
 func (s *Server) resolve(w http.ResponseWriter, r *http.Request, repo *Repo, revision,
 	escaped string) {
 	path, err := url.PathUnescape(escaped)
@@ -430,7 +429,7 @@ func (s *Server) store(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve sends a file's bytes, or the range that was asked for.
+// serve sends a file's bytes, or the requested range.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, f *File, fault Fault) {
 	from, to := int64(0), f.Size
 	h := w.Header()

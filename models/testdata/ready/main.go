@@ -98,7 +98,7 @@ func measure(program, model string, flags []string, rounds int, disk, cold, warm
 	return nil
 }
 
-// weights are the files that hold a model's.
+// weights are a model's weight files.
 func weights(model string) (files []string, size int64, err error) {
 	stat, err := os.Stat(model)
 	if err != nil {
@@ -121,7 +121,7 @@ func weights(model string) (files []string, size int64, err error) {
 	return files, size, nil
 }
 
-// drop takes files out of the page cache.
+// drop drops files from the page cache.
 func drop(files []string) error {
 	for _, path := range files {
 		f, err := os.Open(path)
@@ -137,7 +137,7 @@ func drop(files []string) error {
 	return nil
 }
 
-// direct reads files past the page cache, eight readers of 4 MiB.
+// direct reads files bypassing the page cache, eight readers of 4 MiB.
 func direct(files []string) error {
 	const piece, page = 4 << 20, 4096
 	for _, path := range files {
@@ -171,14 +171,14 @@ func direct(files []string) error {
 	return nil
 }
 
-// start is what one start of the server took.
+// start is the measurement of one start of the server.
 type start struct {
 	ready, token        time.Duration // since the process began
 	first               time.Duration // of it, from the request to the first token
-	resident, anonymous string        // when it was ready
+	resident, anonymous string        // when ready
 	residentAfter, peak string        // after the first token; at most
 	processor           time.Duration
-	// with every weight in use: what is resident, and how much of it is no file's
+	// with every weight in use: resident memory, and the anonymous part of it
 	used string
 }
 
@@ -194,7 +194,7 @@ func (s start) String() string {
 	return text
 }
 
-// serve starts the server, waits for it, asks for a token and ends it.
+// serve starts the server, waits for it, requests a token and stops it.
 func serve(program, model string, flags []string, use int) (s start, err error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -286,7 +286,7 @@ func statusOf(pid int) map[string]string {
 	return values
 }
 
-// processorOf is the processor time of a process, in ticks of 10 ms.
+// processorOf is a process's processor time, in ticks of 10 ms.
 func processorOf(pid int) time.Duration {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

@@ -1,5 +1,5 @@
 // Synthetic writes a checkpoint in the Hugging Face layout with random weights of a released
-// model's shape: what loading, memory and speed are measured on where no real weights are.
+// model's shape, for measuring loading, memory and speed without real weights.
 //
 //	go run ./models/testdata/synthetic -model 20b -layers 24 FOLDER
 package main
