@@ -1,18 +1,18 @@
-// The tools of a chat, which has one conversation at a time: another conversation gets new ones,
-// since tools keep state, such as an interpreter or the pages that were read.
+// The tools of a chat, which has one conversation at a time. Tools keep state, such as an
+// interpreter or opened pages, so a new conversation gets new tools.
 
 package tools
 
 import "github.com/ossrun/ossrun/runtime/session"
 
-// Conversation is the tools of one conversation at a time. It is not safe for concurrent use.
+// Conversation holds the tools of one conversation at a time. It is not safe for concurrent use.
 type Conversation struct {
 	from   *Tools
 	report func(line string)
 	now    []session.Tool
 }
 
-// Conversation makes the first tools. Closing it closes t, too.
+// Conversation returns t's tools for a first conversation. Closing it closes t too.
 func (t *Tools) Conversation(report func(line string)) (*Conversation, error) {
 	c := &Conversation{from: t, report: report}
 	if _, err := c.Renew(); err != nil {
@@ -22,10 +22,10 @@ func (t *Tools) Conversation(report func(line string)) (*Conversation, error) {
 	return c, nil
 }
 
-// Tools are those of the conversation.
+// Tools returns the tools of the conversation.
 func (c *Conversation) Tools() []session.Tool { return c.now }
 
-// Renew closes the tools and makes those of another conversation.
+// Renew closes the tools and makes new ones for another conversation.
 func (c *Conversation) Renew() (list []session.Tool, err error) {
 	c.leave()
 	c.now, err = c.from.For()
@@ -41,8 +41,7 @@ func (c *Conversation) leave() {
 	c.now = nil
 }
 
-// Close closes everything.
 func (c *Conversation) Close() {
 	c.leave()
-	_ = c.from.Close() // what no conversation has is another program's
+	_ = c.from.Close() // closes the connections that no conversation uses
 }

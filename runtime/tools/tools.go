@@ -1,9 +1,9 @@
 // Package tools gives a conversation the tools that the user chose: the browser, python, and the
 // tools of MCP servers.
 //
-// What must stay true: a tool that was asked for by name, or what it runs on, and cannot be had is
-// an error that says what to do, before a turn meets it; one that was only looked for, or is
-// another program's, is left out with a note.
+// What must stay true: a tool that the user named, itself or by its backend, and that cannot run is
+// an error before the first turn, with advice. A tool that was only looked for, or is another
+// program's, is left out with a note.
 package tools
 
 import (
@@ -31,38 +31,38 @@ const (
 // Auto is the name for every built-in tool that this machine can run.
 const Auto = "auto"
 
-// Options say which tools there are.
+// Options select the tools.
 type Options struct {
 	Names   []string       // browser, python, auto
-	Servers []string       // as vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
-	Listed  []mcp.Server   // of an mcp.json, as mcp.Config reads it
-	Skipped []string       // those of it that are not used, and why
-	Sandbox string         // of python; "": the first that is here
-	Search  string         // the browser's engine, as browser.Engine takes it
-	Allow   []netip.Prefix // networks that the browser may reach besides public ones
+	Servers []string       // vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
+	Listed  []mcp.Server   // from an mcp.json, read by mcp.Config
+	Skipped []string       // its entries that are not used, and why
+	Sandbox string         // for python; "": the first that works here
+	Search  string         // the browser's engine, see browser.Engine
+	Allow   []netip.Prefix // networks that the browser may reach in addition to public ones
 
-	// Approve and Context are mcp.Options'.
+	// Approve and Context are passed to mcp.Options.
 	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
 	Context func() int
 }
 
-// Tools are ready to be given to conversations.
+// Tools makes the tools of conversations.
 type Tools struct {
 	browser *browser.Options
 	python  *python.Options
 	servers *mcp.Servers
 
-	Lines []string // what there is, a line each
-	Notes []string // what there is not, and why
+	Lines []string // a line for each tool
+	Notes []string // a line for each missing tool, and why
 }
 
-// Open looks for what the tools need and reaches the servers.
+// Open checks that the tools can run and connects to the servers.
 func Open(ctx context.Context, o Options) (*Tools, error) {
 	t := &Tools{Notes: slices.Clone(o.Skipped)}
 	list := slices.Clone(o.Listed)
 	names := slices.Clone(o.Names)
 	for _, s := range o.Servers {
-		if s == "demo" { // which vLLM starts without a key of a search engine too
+		if s == "demo" { // vLLM starts it without a search key too
 			if _, _, err := browser.Engine(""); o.Search == "" && err != nil {
 				o.Search = "none"
 				t.Notes = append(t.Notes, "--tool-server demo: the browser opens pages and does "+
@@ -170,7 +170,7 @@ func (t *Tools) openPython(o Options) error {
 	return nil
 }
 
-// guideSandbox is what vLLM's guide for gpt-oss sets in the environment.
+// guideSandbox reads the environment variable of vLLM's guide for gpt-oss.
 func guideSandbox(backend string) string {
 	switch {
 	case strings.HasPrefix(backend, "dangerously_"):
@@ -192,8 +192,8 @@ func (t *Tools) For() (list []session.Tool, err error) {
 	return list, nil
 }
 
-// Of makes the tools of one kind; for MCP those of the server with this name, all if it is "".
-// There may be none.
+// Of makes the tools of one kind: for MCP those of the server with this name, or all for "". The
+// list may be empty.
 func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	switch {
 	case kind == Browser && t.browser != nil:
@@ -215,7 +215,7 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 	return nil, nil
 }
 
-// Offers are the kinds of the built-in tools that there are, and the labels of the MCP servers.
+// Offers lists the kinds of available built-in tools, and the labels of the MCP servers.
 func (t *Tools) Offers() (kinds, labels []string) {
 	browser, python := t.browser != nil, t.python != nil
 	if t.servers != nil {
@@ -231,7 +231,7 @@ func (t *Tools) Offers() (kinds, labels []string) {
 	return kinds, labels
 }
 
-// Memory is what the programs of the built-in tools may use, bytes.
+// Memory is the most bytes that programs of the built-in tools may use.
 func (t *Tools) Memory() int64 {
 	if t.python == nil {
 		return 0
@@ -239,7 +239,7 @@ func (t *Tools) Memory() int64 {
 	return python.Together
 }
 
-// Close ends the connections that no conversation has.
+// Close closes the connections that no conversation uses.
 func (t *Tools) Close() error {
 	if t.servers == nil {
 		return nil
@@ -247,15 +247,15 @@ func (t *Tools) Close() error {
 	return t.servers.Close()
 }
 
-// Found is a back end of a tool on this machine, for people who look for what is missing.
+// Found is a built-in tool as this machine can run it, for doctor.
 type Found struct {
 	Tool    string `json:"tool"`
 	What    string `json:"what,omitempty"`
-	Missing string `json:"missing,omitempty"` // what to do to have it
+	Missing string `json:"missing,omitempty"` // how to install it
 	Memory  int64  `json:"memory,omitempty"`  // bytes that its programs may use
 }
 
-// Detect tells what the built-in tools would use here.
+// Detect reports how the built-in tools would run here.
 func Detect() []Found {
 	var list []Found
 	for _, kind := range []string{Browser, Python} {

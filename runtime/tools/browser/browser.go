@@ -2,9 +2,9 @@
 // (harmony.BuiltinBrowser).
 //
 // Each call shows a page. The cursor, the number in front of it, names that page for the rest of
-// the conversation: in later calls, and in citations. What must stay true: whatever a page or a
-// server does costs at most the limits of fetch.go; an address that is not public is not reached
-// unless the user allowed it; the model's errors are sentences that say what to try.
+// the conversation: in later calls, and in citations. What must stay true: a page or server costs
+// at most the limits of fetch.go; a private address is reached only if the user allowed it; errors
+// tell the model what to try next.
 package browser
 
 import (
@@ -27,9 +27,9 @@ import (
 // Options of a Tool. Zero values are the defaults.
 type Options struct {
 	Search Search         // nil: search is refused, pages can be opened
-	Allow  []netip.Prefix // addresses that are reached although they are not public
-	Time   time.Duration  // of one page; 0: 20 s
-	Size   int64          // bytes of one page that are read; 0: 10 MiB
+	Allow  []netip.Prefix // addresses that may be reached although they are private
+	Time   time.Duration  // limit for one page; 0: 20 s
+	Size   int64          // bytes read of one page; 0: 10 MiB
 }
 
 // Tool is the browser of one conversation.
@@ -38,8 +38,8 @@ type Tool struct {
 	client *http.Client
 
 	mu    sync.Mutex // one call at a time
-	views []*page    // by cursor
-	held  int        // bytes of text of views
+	views []*page    // indexed by cursor
+	held  int        // bytes of text in views
 }
 
 // New makes a browser without pages.
@@ -58,7 +58,6 @@ func (t *Tool) Runs(recipient string) bool {
 	return false
 }
 
-// Close frees the pages.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +65,7 @@ func (t *Tool) Close() error {
 	return nil
 }
 
-// Run runs a call; its arguments are a JSON object.
+// Run executes a call whose arguments are a JSON object.
 func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session.ToolResult,
 	error) {
 	t.mu.Lock()
@@ -87,7 +86,7 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 		c.Recipient)
 }
 
-// arguments are those of a call. Models write numbers as text too.
+// arguments of a call. Models write numbers as text too.
 type arguments map[string]any
 
 func (a arguments) text(name string) string {
@@ -95,7 +94,7 @@ func (a arguments) text(name string) string {
 	return strings.TrimSpace(s)
 }
 
-// number is the whole number of a name, or none where there is no such number.
+// number returns the integer under a name, or fallback if there is no valid one.
 func (a arguments) number(name string, none int) int {
 	switch v := a[name].(type) {
 	case float64:
@@ -191,7 +190,7 @@ func (t *Tool) find(a arguments) (session.ToolResult, error) {
 		Count(len(found.links), "match"), pattern, at.title))
 }
 
-// Count is a number of things, as people write it.
+// Count formats a number of things: "1 match", "3 results".
 func Count(n int, thing string) string {
 	switch {
 	case n == 1:
@@ -203,7 +202,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// view is the page with a cursor; -1 is the latest.
+// view returns the page with a cursor; -1 is the latest.
 func (t *Tool) view(cursor int) (*page, error) {
 	if len(t.views) == 0 {
 		return nil, errors.New("no page has been opened yet; search, or open a URL")
@@ -222,10 +221,10 @@ func (t *Tool) view(cursor int) (*page, error) {
 		t.views[cursor].url)
 }
 
-// mostHeld is how many bytes of pages a conversation keeps; the oldest lose their text first.
+// mostHeld is the bytes of pages that a conversation keeps; the oldest pages lose their text first.
 const mostHeld = 32 << 20
 
-// show gives a page the next cursor and returns what the model sees of it.
+// show gives a page the next cursor and returns the window that the model sees.
 func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, error) {
 	text, err := p.window(len(t.views), loc, lines)
 	if err != nil {
@@ -251,7 +250,7 @@ func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, 
 	return session.ToolResult{Text: text, Title: title}, nil
 }
 
-// absolute is the URL that a model or a page means, or an error that says what can be opened.
+// absolute parses an address, of which models and pages often omit the scheme.
 func absolute(address string) (*url.URL, error) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address

@@ -1,8 +1,8 @@
-// Fetching a page: what it may cost, and which addresses may be reached.
+// Fetching a page: its limits, and which addresses may be reached.
 //
-// The address is checked in the dialer, when the name has been resolved and before anything is
-// sent, so a redirect or a name that points inside is refused too. Pages are fetched without a
-// proxy: behind one the address could not be checked.
+// The address is checked in the dialer, after the name is resolved and before anything is sent, so
+// a redirect or a name of a private address is refused too. Pages are fetched without a proxy,
+// because a proxy would resolve the name itself.
 
 package browser
 
@@ -29,7 +29,7 @@ import (
 
 const mostRedirects = 5
 
-// privateAddress is an address that is not public, or is this machine's, and was not allowed.
+// privateAddress is the refusal of an address that is private, or this machine's, and not allowed.
 type privateAddress struct{ address netip.Addr }
 
 func (e *privateAddress) Error() string {
@@ -66,17 +66,17 @@ func pageClient(allow []netip.Prefix) *http.Client {
 				return fmt.Errorf("it redirects to %s, and only http and https can be opened",
 					r.URL.Scheme)
 			}
-			r.URL.User = nil // it would log in with what one page says at another
+			r.URL.User = nil // otherwise one page's URL could log in at another site
 			return nil
 		},
 	}
 }
 
-// inside are the networks of a machine, a site or a cloud that netip does not know.
+// inside lists networks of a machine, a site or a cloud that netip does not know.
 var inside = prefixes("0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24",
 	"192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001::/23", "2002::/16")
 
-// outside is IPv6's public part. The rest has IPv4 addresses inside, or belongs to a site.
+// outside is the public part of IPv6. The rest maps IPv4 addresses, or belongs to a site.
 var outside = netip.MustParsePrefix("2000::/3")
 
 func prefixes(list ...string) (out []netip.Prefix) {
@@ -86,7 +86,6 @@ func prefixes(list ...string) (out []netip.Prefix) {
 	return out
 }
 
-// public tells whether an address is a public one on the Internet.
 func public(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
 		ip.Is6() && !outside.Contains(ip) {
@@ -95,8 +94,8 @@ func public(ip netip.Addr) bool {
 	return !slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// own tells whether an address is this machine's, whose services may trust who comes from it. One
-// that a router has in its place is not known here.
+// own tells whether an address is this machine's, whose services may trust local clients. An
+// address that a router translates to this machine cannot be recognized.
 func own(ip netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
@@ -178,7 +177,7 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	return newPage(at.String(), title, text, links), nil
 }
 
-// document is a PDF document as a page.
+// document returns a PDF document as a page.
 func document(ctx context.Context, answer *http.Response) (*page, error) {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, pdf.MostBytes+1))
 	if err != nil {
@@ -197,7 +196,7 @@ func document(ctx context.Context, answer *http.Response) (*page, error) {
 	return newPage(at.String(), path.Base(at.Path), text, nil), nil
 }
 
-// body reads a page's text, in UTF-8, up to the limit.
+// body reads a page's text as UTF-8, up to the limit.
 func (t *Tool) body(from io.Reader, content string) (_ string, cutOff bool, err error) {
 	raw, err := io.ReadAll(io.LimitReader(from, t.o.Size+1))
 	if err != nil {
@@ -214,7 +213,7 @@ func (t *Tool) body(from io.Reader, content string) (_ string, cutOff bool, err 
 	return strings.ReplaceAll(string(text), "\r\n", "\n"), cutOff, nil
 }
 
-// isText tells media types that are read as they are.
+// isText tells whether files of a media type are shown as they are.
 func isText(kind string) bool {
 	switch kind {
 	case "application/json", "application/xml", "application/javascript", "application/yaml",
@@ -225,7 +224,7 @@ func isText(kind string) bool {
 		strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
 }
 
-// sentence is an error of the network without its wrappers, which repeat the URL.
+// sentence removes an error's network wrappers, which repeat the URL.
 func sentence(ctx context.Context, err error) error {
 	var private *privateAddress
 	var name *net.DNSError

@@ -1,7 +1,7 @@
-// HTML to text: headings, lists, tables and links as a few characters, everything else as its text.
+// HTML to text: headings, lists, tables and links become a few characters, the rest is plain text.
 //
-// It reads tags one after the other and builds no tree, so deep nesting costs nothing, and what is
-// not closed is text all the same.
+// Tags are read in order without building a tree, so deep nesting costs nothing, and the text of
+// unclosed elements is still shown.
 
 package browser
 
@@ -18,17 +18,17 @@ import (
 const (
 	mostText  = 2 << 20 // bytes of a page's text
 	mostLinks = 10_000
-	longLink  = 300 // bytes of a link's text; a link that goes on is not closed
+	longLink  = 300 // bytes of a link's text; a longer link is treated as unclosed
 )
 
-// htmlText is the text of a page at base.
+// htmlText converts a page at base to text.
 func htmlText(source string, base *url.URL) (title, text string, links []link) {
 	w := &textWriter{base: base, ids: map[string]int{}}
 	z := html.NewTokenizer(strings.NewReader(source))
 	for w.out.Len() < mostText {
 		kind := z.Next()
 		if kind == html.ErrorToken {
-			break // the end: nothing else can go wrong in memory
+			break // the end of the text; there are no other errors in memory
 		}
 		t := z.Token()
 		switch kind {
@@ -60,11 +60,11 @@ type textWriter struct {
 	title strings.Builder
 
 	hidden  atom.Atom // inside this element nothing is shown
-	depth   int       // how many of it are open
+	depth   int       // how many hidden elements are open
 	inTitle bool
 	pre     bool
 	blank   bool // a blank is due before the next word
-	breaks  int  // ends of lines that are due
+	breaks  int  // line ends due before the next word
 	images  int
 	lists   []int // open lists: the next number, or -1 for dots
 	cells   int   // of the row so far
@@ -90,7 +90,7 @@ func (w *textWriter) text(s string) {
 	}
 }
 
-// words writes text with its runs of white space as one blank, but for that of <pre>.
+// words writes text with each run of white space as one blank, except inside <pre>.
 func (w *textWriter) words(s string) {
 	if w.pre {
 		w.due()
@@ -113,7 +113,7 @@ func (w *textWriter) words(s string) {
 	}
 }
 
-// due writes what must stand before the next word.
+// due writes the pending blank or line ends before the next word.
 func (w *textWriter) due() {
 	switch {
 	case w.breaks > 0 && w.out.Len() > 0:
@@ -136,13 +136,13 @@ func (w *textWriter) lineEnd(n int) {
 	w.breaks = max(w.breaks, n)
 }
 
-// literal writes marks of ours, with what is due before them.
+// literal writes our own marks, after any pending blank.
 func (w *textWriter) literal(s string) {
 	w.due()
 	w.out.WriteString(s)
 }
 
-// elements whose content nobody reads.
+// silent are elements whose content is not text of the page.
 var silent = map[atom.Atom]bool{atom.Script: true, atom.Style: true, atom.Noscript: true,
 	atom.Template: true, atom.Svg: true, atom.Iframe: true, atom.Object: true, atom.Canvas: true,
 	atom.Noembed: true, atom.Noframes: true, atom.Textarea: true, atom.Audio: true,
@@ -252,7 +252,7 @@ func (w *textWriter) end(name atom.Atom) {
 	w.lineEnd(blocks[name])
 }
 
-// startLink opens a link if it leads anywhere else.
+// startLink opens a link unless it only leads to a place in this page.
 func (w *textWriter) startLink(href string) {
 	if href = strings.TrimSpace(href); href == "" || href[0] == '#' || len(w.links) == mostLinks ||
 		len(href) > 4096 {

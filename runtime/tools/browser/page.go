@@ -1,5 +1,5 @@
-// A page as the model sees it: wrapped into numbered lines, of which a window is shown, and cited
-// by the marks 【cursor†L8-L10】 of an answer.
+// A page as the model sees it: wrapped into numbered lines and shown in windows. Answers cite it by
+// marks such as 【cursor†L8-L10】.
 
 package browser
 
@@ -18,22 +18,22 @@ import (
 
 const (
 	lineWidth  = 80
-	viewTokens = 1024   // of a window whose length the model leaves open, as it was trained
+	viewTokens = 1024   // of a window without num_lines, as in training
 	mostShown  = 50_000 // bytes of any window
 	mostFound  = 50     // matches of a find
 	foundLines = 4      // lines shown of a match
 )
 
-// page is what a cursor names. It never changes, except that it may lose its text.
+// page is what a cursor refers to. It never changes, except that it may lose its text.
 type page struct {
 	url, title string
 	lines      []string
 	links      []link   // by id
-	sources    []source // of a page of results: where each line is from
+	sources    []source // of a page of results: the origin of each line
 	size       int      // bytes of lines
 }
 
-// link leads to a URL, or to a line of a page that is there.
+// link leads to a URL, or to a line of an opened page.
 type link struct {
 	url  string
 	page *page
@@ -55,7 +55,6 @@ func newPage(address, title, text string, links []link) *page {
 	return p
 }
 
-// resultsPage lists what a search has found.
 func resultsPage(query string, hits []Hit) *page {
 	var links []link
 	var text strings.Builder
@@ -80,7 +79,7 @@ func resultsPage(query string, hits []Hit) *page {
 	return p
 }
 
-// source is where a line comes from.
+// source returns the page that a line comes from.
 func (p *page) source(line int) (address, title string) {
 	address, title = p.url, p.title
 	for _, s := range p.sources {
@@ -91,7 +90,7 @@ func (p *page) source(line int) (address, title string) {
 	return address, title
 }
 
-// window is the display of some lines.
+// window formats some lines for the model.
 func (p *page) window(cursor, loc, count int) (string, error) {
 	last := len(p.lines) - 1
 	if loc > last {
@@ -124,8 +123,7 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 		last, strings.TrimSuffix(body.String(), "\n")), nil
 }
 
-// find makes a page of the matches of a pattern, in small or capital letters, also across line
-// ends.
+// find makes a page of the matches of a pattern. Case is ignored, and a match may span lines.
 func (p *page) find(pattern string) *page {
 	found := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
 		p.title)}
@@ -149,7 +147,7 @@ func (p *page) find(pattern string) *page {
 		}
 		from += len(wanted)
 		if line < shown {
-			continue // a match before it shows this one
+			continue // the previous match shows this one too
 		}
 		shown = min(line+foundLines, len(plain))
 		if found.lines != nil {
@@ -171,7 +169,7 @@ func (p *page) find(pattern string) *page {
 	return found
 }
 
-// shownLink is a link as pages have it.
+// shownLink is a link as it is written in pages.
 var shownLink = regexp.MustCompile(`【\d+†([^】†]*)(?:†[^】]*)?】`)
 
 // withoutLinks replaces links by their texts and keeps every line's end.
@@ -211,7 +209,7 @@ func wrap(text string) (lines []string) {
 	return lines
 }
 
-// clean removes from a page's text what looks like the browser's own marks and what cannot be seen.
+// clean removes from a page's text imitations of the browser's own marks, and invisible characters.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -228,12 +226,12 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// flat is clean text on one line that can stand inside a link.
+// flat is clean text on one line that may be used inside a link.
 func flat(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(clean(text)), " "), "†", "‡")
 }
 
-// cut is the first n characters.
+// cut returns the first n characters.
 func cut(text string, n int) (_ string, more bool) {
 	for i := range text {
 		if n == 0 {
@@ -246,8 +244,8 @@ func cut(text string, n int) (_ string, more bool) {
 
 var mark = regexp.MustCompile(`【(\d{1,6})(?:†L(\d{1,8}))?[^【】\n]*】`)
 
-// Citations finds the marks whose page is known. A page of search results stands for the result
-// that the line is about.
+// Citations finds the marks that refer to an opened page. On a page of search results a mark means
+// the result at its line.
 func (t *Tool) Citations(answer string) []session.Citation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,7 +257,7 @@ func (t *Tool) Citations(answer string) []session.Citation {
 	})
 }
 
-// Cite finds the marks of an answer for which source knows a URL.
+// Cite finds the marks of an answer for which source returns a URL.
 func Cite(answer string, source func(cursor, line int) (address, title string)) (
 	list []session.Citation) {
 	characters, counted := 0, 0
@@ -273,7 +271,7 @@ func Cite(answer string, source func(cursor, line int) (address, title string)) 
 		}
 		address, title := source(cursor, line)
 		if address == "" {
-			continue // nobody's, or the head of a page of results
+			continue // an unknown cursor, or the head of a page of results
 		}
 		list = append(list, session.Citation{Start: characters,
 			End: characters + utf8.RuneCountInString(answer[m[0]:m[1]]),

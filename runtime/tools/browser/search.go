@@ -20,17 +20,17 @@ import (
 // Search finds at most n pages.
 type Search func(ctx context.Context, query string, n int) ([]Hit, error)
 
-// Hit is a page that a search has found.
+// Hit is a result of a search.
 type Hit struct{ URL, Title, Text string }
 
-// Where the engines are; tests have their own.
+// Addresses of the engines; tests replace them.
 var (
 	exaURL   = "https://api.exa.ai/search"
 	braveURL = "https://api.search.brave.com/res/v1/web/search"
 )
 
-// Engine is the search engine that the user chose: "exa", "brave", the URL of a SearXNG, or "none".
-// "" is the first that the environment has a key or a URL of. The name is for people.
+// Engine returns the search engine for the user's choice: "exa", "brave", a SearXNG's URL, or
+// "none". "" is the first with a key or URL in the environment. The name is for display.
 func Engine(choice string) (_ Search, name string, err error) {
 	given := choice
 	exaKey, braveKey := os.Getenv("EXA_API_KEY"), os.Getenv("BRAVE_API_KEY")
@@ -69,7 +69,7 @@ func Engine(choice string) (_ Search, name string, err error) {
 		return nil, "", fmt.Errorf("unknown search engine %q. Use exa, brave, none, or the "+
 			"URL of a SearXNG", choice)
 	}
-	if given == choice { // whatever it answers, it is there
+	if given == choice { // any answer shows that it is up
 		answer, err := (&http.Client{Timeout: 5 * time.Second}).Head(choice)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s cannot be reached: %w", u.Host,
@@ -81,7 +81,7 @@ func Engine(choice string) (_ Search, name string, err error) {
 		" (SearXNG needs `json` among search.formats in its settings)"), "SearXNG at " + u.Host, nil
 }
 
-// An engine is how one is asked for n pages: by a POST of body, or a GET where it has none.
+// An engine builds the request for n pages: a POST of body, or a GET if body is nil.
 type engine func(query string, n int) (address string, body []byte)
 
 func exa(query string, n int) (string, []byte) {
@@ -104,14 +104,14 @@ func searxng(at *url.URL) engine {
 	}
 }
 
-// result is one of any engine's.
+// result has the fields of all engines.
 type result struct {
 	URL, Title                 string
 	Content, Description, Text string // SearXNG's, Brave's, Exa's
 	Highlights                 []string
 }
 
-// search asks with these headers and finds what can be opened. hint is added to what went wrong.
+// search sends the headers and keeps results with a URL. hint is appended to errors.
 func (e engine) search(headers map[string]string, hint string) Search {
 	return func(ctx context.Context, query string, n int) (hits []Hit, err error) {
 		address, body := e(query, n)
@@ -143,7 +143,7 @@ func (e engine) search(headers map[string]string, hint string) Search {
 	}
 }
 
-// mostAnswer is how many bytes of a search engine's answer are read.
+// mostAnswer limits the bytes read of a search engine's answer.
 const mostAnswer = 4 << 20
 
 // ask sends a request to a search engine and reads its JSON.

@@ -1,8 +1,8 @@
-// Which servers there are: the files that VS Code, Cursor, Windsurf, Gemini and Claude write, and
+// The configuration of servers: files that VS Code, Cursor, Windsurf, Gemini and Claude write, and
 // the addresses that vLLM's --tool-server takes.
 //
-// What must stay true: an entry that cannot be used costs only itself, and one sentence; a tool
-// that an entry forbids is not offered.
+// What must stay true: an entry that cannot be used affects no other and is reported in one
+// sentence; a tool that an entry forbids is not offered.
 
 package mcp
 
@@ -23,7 +23,7 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// Server is how one server is reached: a program to start, or a URL.
+// Server configures one server: a program to start, or a URL.
 type Server struct {
 	Name string `json:"-"`
 
@@ -35,24 +35,24 @@ type Server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 
-	// sse, http (streamable HTTP), stdio; "" is what the fields above say, HTTP before SSE
+	// sse, http (streamable HTTP), stdio; "" is decided by the fields above, HTTP before SSE
 	Type     string `json:"type"`
 	Disabled bool   `json:"disabled"`
-	// RequireApproval says whether clients of the port are asked for each call, if they do not say
-	// it themselves: always (or ""), never
+	// RequireApproval says whether a client of the port must approve each call, unless the client
+	// itself sets it: always (or ""), never
 	RequireApproval string `json:"require_approval"`
 	// the program runs in the sandbox of python's cells
 	Sandbox bool `json:"sandbox"`
 
-	// the server's own names of tools: nil is all, and Exclude goes before Include
+	// the server's own names of tools: nil is all, and Exclude overrides Include
 	Include []string `json:"includeTools"`
 	Exclude []string `json:"excludeTools"`
 
-	unnamed bool        // the server says its name itself
+	unnamed bool        // the server reports its name itself
 	replace transporter // the process, in a test
 }
 
-// entry is a server as a file has it.
+// entry is a server as written in a file.
 type entry struct {
 	Server
 	HTTPURL   string   `json:"httpUrl"`   // Gemini
@@ -104,7 +104,7 @@ func Config(path string) (list []Server, notes []string, _ error) {
 	return list, notes, nil
 }
 
-// skipped is the sentence of a server that is not used.
+// skipped formats the note about a server that is not used.
 func skipped(name string, why error) string {
 	text := strings.TrimRight(strings.TrimSpace(why.Error()), ".")
 	return fmt.Sprintf("MCP server %q was skipped: %s.", name, text)
@@ -117,7 +117,7 @@ func readEntry(text json.RawMessage) (Server, error) {
 	}
 	off := struct{ Disabled, Enabled bool }{false, true}
 	if err := json.Unmarshal(text, &off); err == nil && (off.Disabled || !off.Enabled) {
-		return Server{Disabled: true}, nil // its variables may not be set
+		return Server{Disabled: true}, nil // a disabled entry may use variables that are unset
 	}
 	plain, err := putIn(text)
 	if err != nil {
@@ -148,7 +148,7 @@ func readEntry(text json.RawMessage) (Server, error) {
 		e.Env = given
 	}
 	if _, err := exec.LookPath(e.Command); err != nil && len(e.Args) == 0 {
-		if words := strings.Fields(e.Command); len(words) > 1 { // a whole command line
+		if words := strings.Fields(e.Command); len(words) > 1 { // a command line in one string
 			e.Command, e.Args = words[0], words[1:]
 		}
 	}
@@ -172,7 +172,7 @@ func (s *Server) check() error {
 	default:
 		return fmt.Errorf("the type is stdio, sse or http, not %q", s.Type)
 	}
-	if s.Command != "" && s.URL != "" { // the type says which, as in the programs that write both
+	if s.Command != "" && s.URL != "" { // files that serve several programs have both, and the type
 		switch s.Type {
 		case "stdio":
 			s.URL = ""
@@ -198,13 +198,12 @@ func (s *Server) check() error {
 	return nil
 }
 
-// wants tells whether the configuration has a tool offered.
 func (s *Server) wants(tool string) bool {
 	return !slices.Contains(s.Exclude, tool) &&
 		(s.Include == nil || slices.Contains(s.Include, tool))
 }
 
-// Address is a server as vLLM names it, HOST:PORT, or its URL.
+// Address returns the server for HOST:PORT, vLLM's form, or for a URL.
 func Address(text string) (Server, error) {
 	if strings.Contains(text, "://") {
 		s := Server{Name: text, URL: text, unnamed: true}

@@ -1,7 +1,7 @@
 // One connection to a server: a process and its pipes, or HTTP.
 //
-// A session lasts as long as the conversation that it is for. Protocol versions without sessions
-// are the last resort: an interpreter would lose its variables between two calls.
+// A session lasts as long as its conversation. Protocol versions without sessions are the last
+// resort: an interpreter would lose its variables between two calls.
 
 package mcp
 
@@ -31,7 +31,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
-// newestWithSessions is the last version of the protocol that has sessions.
+// newestWithSessions is the last protocol version that has sessions.
 const newestWithSessions = "2025-11-25"
 
 type transporter func(stderr io.Writer) sdk.Transport
@@ -42,12 +42,12 @@ type connection struct {
 	from    *Server
 	command *exec.Cmd // nil for HTTP
 	ended   chan struct{}
-	cancel  context.CancelFunc // of all that the connection does
-	changed atomic.Bool        // the server has said that its tools are others now
+	cancel  context.CancelFunc // cancels all that the connection does
+	changed atomic.Bool        // the server has announced that its list of tools changed
 	progress
 }
 
-// connect starts a server, or reaches it, within the time of ctx.
+// connect starts or reaches a server within the time of ctx.
 func (s Server) connect(ctx context.Context) (*connection, error) {
 	var why []error
 	for _, version := range []string{newestWithSessions, ""} {
@@ -115,7 +115,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 				c.report(r.Params)
 			}})
 	done := make(chan error, 1)
-	go func() { // the stream of SSE lives as long as the context of Connect
+	go func() { // the SSE stream lives as long as the context of Connect
 		session, err := ours.Connect(life, to, &sdk.ClientSessionOptions{
 			ProtocolVersion: version})
 		c.ClientSession = session
@@ -137,16 +137,16 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 		return nil, errors.New("it does not answer" + lastWords(complaint))
 	}
 	go func() {
-		_ = c.Wait() // the call that fails says how it ended
+		_ = c.Wait() // the failing call reports how it ended
 		close(c.ended)
 	}()
 	return c, nil
 }
 
-// notDelivered is the SDK's code for a request that HTTP has failed.
+// notDelivered is the SDK's code for a request that failed at HTTP.
 const notDelivered = -32005
 
-// refusedBy is why a server has refused a request; "": it has not, or is gone.
+// refusedBy returns the server's reason for refusing a request, or "" if it did not refuse it.
 func refusedBy(err error) string {
 	var told *jsonrpc.Error
 	var refused *refusal
@@ -159,7 +159,7 @@ func refusedBy(err error) string {
 	return ""
 }
 
-// reason is an error without the steps of ours that met it.
+// reason returns the cause of an error without our own wrapping.
 func reason(err error) string {
 	var told *jsonrpc.Error
 	var start *exec.Error
@@ -192,12 +192,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// notFound tells that there is no such program, which no second try will find.
+// notFound tells that there is no such program, so trying again is pointless.
 func notFound(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// failure is why a server could not be reached, as people read it.
+// failure is the reason why a server could not be reached, for display.
 type failure struct {
 	error
 	text string
@@ -206,8 +206,8 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.error }
 
-// lastWords is the line of what a program has complained of that says most: the last that speaks of
-// an error, else the last.
+// lastWords returns the most useful line of a program's stderr: the last that mentions an error,
+// else the last.
 func lastWords(stderr *process.StderrTail) (line string) {
 	for text := range strings.Lines(stderr.String()) {
 		text = strings.TrimSpace(strings.TrimPrefix(text, ": "))
@@ -221,8 +221,8 @@ func lastWords(stderr *process.StderrTail) (line string) {
 	return line
 }
 
-// headers of the configuration are added to every request to the server that it names, not to
-// others to which that one redirects or points.
+// headers adds the configured headers to requests to the configured server only, not to a server
+// that it redirects to.
 type headers struct {
 	url  string
 	list map[string]string
@@ -239,7 +239,6 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// dead tells that the connection has ended by itself.
 func (c *connection) dead() bool {
 	select {
 	case <-c.ended:
@@ -255,12 +254,12 @@ const closing = 5 * time.Second
 func (c *connection) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
-	// it is gone, whatever the error says
+	// an error changes nothing: the connection is gone
 	_, _ = within(ctx, func() (any, error) { return nil, c.ClientSession.Close() })
 	c.kill()
 }
 
-// kill ends the connection at once, with all that a server's process has left running.
+// kill ends the connection at once, with all processes that the server started.
 func (c *connection) kill() {
 	c.cancel()
 	if c.command != nil && c.command.Process != nil {
@@ -268,7 +267,7 @@ func (c *connection) kill() {
 	}
 }
 
-// environment is the part of ours that a server's process sees: no keys but those given to it.
+// environment is the part of our environment that a server's process gets: keys only if configured.
 func (s Server) environment() (list []string) {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
@@ -279,7 +278,7 @@ func (s Server) environment() (list []string) {
 	return append(list, s.given()...)
 }
 
-// given are the variables of the server's own entry.
+// given returns the variables of the server's own entry.
 func (s Server) given() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		list = append(list, name+"="+s.Env[name])
@@ -287,7 +286,7 @@ func (s Server) given() (list []string) {
 	return list
 }
 
-// watched starts a program in the sandbox and has it watched from then on.
+// watched starts a program in the sandbox and watches it from then on.
 type watched struct {
 	sdk.Transport
 	confined *python.Confined
@@ -310,7 +309,7 @@ var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG"
 	"APPDATA", "LOCALAPPDATA", "HOMEDRIVE", "HOMEPATH", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE",
 	"SYSTEMROOT", "USERNAME", "USERPROFILE", "COMSPEC"}
 
-// name is how the model and people see the server.
+// name is the server's name for the model and in messages.
 func (s Server) name(c *connection) string {
 	if r := c.InitializeResult(); s.unnamed && r != nil && r.ServerInfo != nil {
 		return cmp.Or(r.ServerInfo.Name, s.Name)

@@ -1,8 +1,8 @@
-// The names that servers give their tools. People and clients allow and forbid by them, and the
-// model calls other ones: those may only have the letters that a header takes.
+// The names of servers' tools. People and clients allow and forbid tools by these names; the model
+// calls them by names restricted to the letters that a header can have.
 //
-// What must stay true: a rule about a name holds for the tools that have exactly this name, and for
-// no other; of two servers that say the same name of themselves, each can be told from the other.
+// What must stay true: a rule about a name applies to tools with exactly this name. Two servers
+// that report the same name remain distinguishable.
 
 package mcp
 
@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 )
 
-// Tools are the servers' tools, each under its server's own name.
+// Tools lists the servers' tools under the names that their servers use.
 func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,7 +24,7 @@ func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// Own is the server's own name of the tool that a function calls; "": it calls none.
+// Own returns the server's own name of the tool that a function calls, or "" if it calls none.
 func (t *Tool) Own(function string) string {
 	if one, _ := t.function(function); one != nil {
 		return one.name
@@ -32,7 +32,7 @@ func (t *Tool) Own(function string) string {
 	return ""
 }
 
-// Only keeps to the tools with these names; nil: all.
+// Only restricts the tool to these names; nil: all.
 func (t *Tool) Only(names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,7 +40,7 @@ func (t *Tool) Only(names []string) {
 	t.chooseLazy()
 }
 
-// Trusted tells that the configuration allows all calls where a client says nothing of them.
+// Trusted tells whether the configuration allows all calls for which the client sets no rule.
 func (t *Tool) Trusted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,8 +55,8 @@ func (t *Tool) permitted(list []*tool) []*tool {
 	})
 }
 
-// apart names servers by their addresses that say of themselves the name that another has: one of
-// the configuration, or one that came first.
+// apart replaces a server's reported name by its address if the name is already used, by a
+// configured server or an earlier one.
 func apart(servers []*source) {
 	for i, s := range servers {
 		if s.unnamed && slices.ContainsFunc(servers, func(other *source) bool {

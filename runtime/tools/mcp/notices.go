@@ -1,7 +1,7 @@
-// What a server says by itself: how far a call is, and that its tools have changed.
+// Notices of a server: the progress of a call, and changes of its list of tools.
 //
-// What must stay true: a server that says too much is cut short, no notice of a call is passed on
-// after the call, and a server that cannot keep a stream open for its notices works without one.
+// What must stay true: an overlong notice is cut, a call's notices are dropped after its end, and a
+// server that cannot keep a notice stream open works without one.
 
 package mcp
 
@@ -24,12 +24,12 @@ const (
 	mostProgress = 64 << 10 // bytes of all lines of a call
 )
 
-// progress passes on what the server says of the call that runs; a connection has one at a time.
+// progress passes on the notices of the running call; a connection runs one at a time.
 type progress struct {
 	mu     sync.Mutex
-	output func(string) // nil: no call runs
+	output func(string) // nil while no call runs
 	token  int          // of the call
-	left   int          // bytes
+	left   int          // bytes still allowed
 }
 
 // follow passes on the progress of a call with this token until done is called.
@@ -57,7 +57,7 @@ func (p *progress) report(n *sdk.ProgressNotificationParams) {
 	}
 }
 
-// progressLine is a notice as people read it: "copying files (3 of 10)".
+// progressLine formats a notice: "copying files (3 of 10)".
 func progressLine(n *sdk.ProgressNotificationParams) string {
 	far := fmt.Sprintf("%.6g", n.Progress)
 	if n.Total > 0 {
@@ -71,12 +71,12 @@ func progressLine(n *sdk.ProgressNotificationParams) string {
 	return strings.TrimSpace(text+" "+far) + "\n"
 }
 
-// keptOpen gives the SDK a stream of notices that is there at once and never ends by itself. A
-// streamable HTTP server may have none, answer late, or end it at any time, which the SDK takes for
-// the end of the session.
+// keptOpen gives the SDK a notice stream that opens at once and never ends by itself. A streamable
+// HTTP server may have none, answer late, or end it, which the SDK takes for the end of the
+// session.
 type keptOpen struct{ http.RoundTripper }
 
-// noticeRetry is how long to wait before an ended stream is opened again.
+// noticeRetry is the delay before an ended stream is opened again.
 const noticeRetry = 5 * time.Second
 
 func (s keptOpen) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -99,7 +99,7 @@ func (s keptOpen) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: body, ContentLength: -1, Request: r}, nil
 }
 
-// pass copies the server's stream, as long as it lasts. It tells whether to try again.
+// pass copies the server's stream until it ends and reports whether to open it again.
 func (s keptOpen) pass(r *http.Request, to io.Writer) bool {
 	if r.Context().Err() != nil {
 		return false
@@ -111,7 +111,7 @@ func (s keptOpen) pass(r *http.Request, to io.Writer) bool {
 	defer response.Body.Close()
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		return false // it has none
+		return false // the server has none
 	}
 	_, err = io.Copy(to, response.Body)
 	return err == nil || r.Context().Err() == nil && !errors.Is(err, io.ErrClosedPipe)

@@ -1,8 +1,7 @@
-// What people's editors read in their configuration beyond JSON: comments, commas behind the last
-// member, and places where a value of the environment is put in.
+// What editors accept in their configuration beyond JSON: comments, trailing commas, and variables.
 //
-// What must stay true: a value that was put in is not read for places again, and a place without a
-// value is an error, never an empty key.
+// What must stay true: variables in a substituted value are not expanded again, and an unset
+// variable is an error, never an empty key.
 
 package mcp
 
@@ -18,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// Strings are matched so that what is in them is left alone.
+// Strings are matched too so that their content is left alone.
 const quoted = `("(?:[^"\\]|\\.)*")`
 
 var (
@@ -26,22 +25,22 @@ var (
 	commas   = regexp.MustCompile(quoted + `|,(\s*[\]}])`)
 )
 
-// withoutComments is a text of JSON without comments and without commas behind the last member.
+// withoutComments removes comments and trailing commas from JSON.
 func withoutComments(text []byte) []byte {
 	return commas.ReplaceAll(comments.ReplaceAll(text, []byte("$1 ")), []byte("$1$2"))
 }
 
-// place is where a value is put in: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and $NAME
-// as Gemini has it. What else a shell knows is left to the shell.
+// place matches a variable: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and Gemini's
+// $NAME. Other shell syntax is left to the shell.
 var place = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}|\$\{([A-Za-z]+):([^}]+)\}|` +
 	`\$([A-Z_][A-Z0-9_]*)`)
 
-// putIn puts values in all strings of an entry. Numbers and truth values of its lists of strings
-// are strings then.
+// putIn expands variables in all strings of an entry. Numbers and bools in its lists of strings
+// become strings.
 func putIn(text json.RawMessage) (json.RawMessage, error) {
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // a port stays as it is written
+	d.UseNumber() // ports keep their spelling
 	if err := d.Decode(&members); err != nil {
 		return nil, err
 	}
@@ -77,7 +76,7 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 		return v
 	}
 	walk(own, true)
-	lookup = func(name string) (string, bool) { // as a shell finds it that the server is
+	lookup = func(name string) (string, bool) { // the entry's own env comes first, as in a shell
 		if value, set := own[name].(string); set {
 			return value, true
 		}
@@ -94,7 +93,7 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// valueOf is what is put in a place.
+// valueOf returns the value of a variable.
 func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 	parts := place.FindStringSubmatch(p)
 	name, fallback, kind := parts[1]+parts[5], parts[2], parts[3]
@@ -103,7 +102,7 @@ func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 		if value, set := lookup(name); set {
 			return value, nil
 		}
-		return p, nil // it may be for a shell
+		return p, nil // it may be meant for a shell
 	case name == "userHome":
 		return os.UserHomeDir()
 	case name == "workspaceFolder":
@@ -131,7 +130,7 @@ func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 	return value, nil
 }
 
-// envFile are the variables of a file of lines NAME=VALUE.
+// envFile reads variables from a file of lines NAME=VALUE.
 func envFile(path string) (map[string]string, error) {
 	text, err := mapping.ReadText(path, mapping.MostSettings)
 	if err != nil {

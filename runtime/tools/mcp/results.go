@@ -1,8 +1,8 @@
-// What servers put in their results, as the SDK decodes it: the list of tools, the blocks of an
-// answer, and what a server says of itself.
+// Repair of servers' results so that the SDK can decode them: the list of tools, an answer's
+// blocks, and the server's description of itself.
 //
-// What must stay true: one part that is not of the protocol costs only itself and is shown to the
-// model as far as it is text; nothing that the server said is lost behind a summary.
+// What must stay true: a part that violates the protocol affects no other part and is shown to the
+// model as text if it can be; no content is lost.
 
 package mcp
 
@@ -18,10 +18,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// object is JSON whose members stay as they are.
+// object is JSON whose members keep their text.
 type object = map[string]json.RawMessage
 
-// repaired is a result whose parts are of the protocol.
+// repaired returns a result with only parts that follow the protocol.
 func repaired(text json.RawMessage) json.RawMessage {
 	var r object
 	if json.Unmarshal(text, &r) != nil || r == nil {
@@ -44,7 +44,7 @@ func repaired(text json.RawMessage) json.RawMessage {
 		if json.Unmarshal(encoded(r), new(sdk.CallToolResult)) != nil {
 			r = object{"content": r["content"], "isError": r["isError"]}
 		}
-		delete(r, "structuredContent") // it is a block now, where it says more than the others
+		delete(r, "structuredContent") // blocks has added it as text, unless it repeats the others
 	}
 	if r["protocolVersion"] != nil && json.Unmarshal(encoded(r), new(sdk.InitializeResult)) != nil {
 		server := object{"protocolVersion": r["protocolVersion"],
@@ -58,14 +58,14 @@ func repaired(text json.RawMessage) json.RawMessage {
 }
 
 func encoded(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // of what was JSON
+	text, _ := json.Marshal(v) // every caller passes decoded JSON
 	return text
 }
 
-// toolsIn are the tools of a list that have a name, with the members that are of the protocol.
+// toolsIn returns the tools of a list that have a name, with the members that the protocol allows.
 func toolsIn(text json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	_ = json.Unmarshal(text, &list) // what is no list has no tools
+	_ = json.Unmarshal(text, &list) // anything else is a list without tools
 	tools := []json.RawMessage{}
 	for _, one := range list {
 		var named struct{ Name string }
@@ -88,11 +88,11 @@ func toolsIn(text json.RawMessage) []json.RawMessage {
 	return tools
 }
 
-// blocks are the blocks of an answer, and one more where structured says what they do not.
+// blocks returns the blocks of an answer, and one for structured content unless they repeat it.
 func blocks(content, structured json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(content, &list) != nil && content != nil {
-		list = []json.RawMessage{content} // one alone
+		list = []json.RawMessage{content} // a block outside a list
 	}
 	good := []json.RawMessage{}
 	var said []string
@@ -116,9 +116,9 @@ func textBlock(text string) json.RawMessage {
 	return encoded(map[string]string{"type": "text", "text": text})
 }
 
-const mostOddBlock = 2000 // bytes that are shown of a block that is not of the protocol
+const mostOddBlock = 2000 // bytes shown of a block that violates the protocol
 
-// block is a block as it came, or a text that shows it.
+// block returns a block unchanged, or a text block that shows it.
 func block(one json.RawMessage) json.RawMessage {
 	if json.Unmarshal(encoded(map[string]any{"content": []json.RawMessage{one}}),
 		new(sdk.CallToolResult)) == nil {
@@ -140,7 +140,7 @@ func block(one json.RawMessage) json.RawMessage {
 	return textBlock(string(one))
 }
 
-// told tells whether the text of an answer is its structured form, or the only member of it.
+// told tells whether an answer's text is its structured form, or the only member of it.
 func told(structured json.RawMessage, said []string) bool {
 	text := []byte(strings.Join(said, "\n"))
 	items := []json.RawMessage{} // a block for each, as Python's servers write lists
@@ -162,7 +162,7 @@ func told(structured json.RawMessage, said []string) bool {
 	})
 }
 
-// same tells whether two texts are the same JSON; numbers are compared as they are written.
+// same tells whether two texts are the same JSON; numbers are compared as written.
 func same(a, b []byte) bool {
 	var both [2]any
 	for i, text := range [][]byte{a, b} {

@@ -1,7 +1,7 @@
-// Our own tools as MCP servers, in the form that gpt-oss's hosts look for: a server named browser
+// Our own tools as MCP servers, in the form that gpt-oss's hosts expect: a server named browser
 // with search, open and find, and one named python whose tool takes code.
 //
-// Every session has a tool of its own, which is closed when the session ends.
+// Every session has its own tool, which is closed when the session ends.
 
 package mcp
 
@@ -95,7 +95,7 @@ func failed(err error) *sdk.CallToolResult {
 		Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}
 }
 
-// call runs a call in its session's tool, which the first one opens.
+// call runs a call in its session's tool, which the first call opens.
 func (h *Host) call(ctx context.Context, of *sdk.ServerSession, c session.Call) (
 	session.ToolResult, error) {
 	h.mu.Lock()
@@ -104,7 +104,7 @@ func (h *Host) call(ctx context.Context, of *sdk.ServerSession, c session.Call) 
 		mine = &hosted{}
 		h.sessions[of] = mine
 		go func() {
-			_ = of.Wait() // however it ended
+			_ = of.Wait() // any end is the same here
 			h.end(of)
 		}()
 	}
@@ -139,12 +139,12 @@ func (m *hosted) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tool != nil {
-		_ = m.tool.Close() // there is nobody to tell
+		_ = m.tool.Close() // no caller is left to report to
 		m.tool = nil
 	}
 }
 
-// Stdio serves one client over its pipes, until it leaves or ctx ends.
+// Stdio serves one client over its pipes until the client leaves or ctx ends.
 func (h *Host) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: noClose{out}})
 	return cmp.Or(ctx.Err(), err)
@@ -154,10 +154,10 @@ type noClose struct{ io.Writer }
 
 func (noClose) Close() error { return nil }
 
-// idle is how long a session over HTTP lives without a request.
+// idle is how long a session over HTTP is kept without a request.
 const idle = 30 * time.Minute
 
-// Handler serves clients over SSE at /sse, as vLLM asks for it, and over streamable HTTP at /mcp.
+// Handler serves clients over SSE at /sse, as vLLM expects, and over streamable HTTP at /mcp.
 func (h *Host) Handler() http.Handler {
 	get := func(*http.Request) *sdk.Server { return h.server }
 	mux := http.NewServeMux()

@@ -1,10 +1,9 @@
-// Package mcp makes the tools of MCP servers tools of a conversation, and offers this program's own
-// tools as MCP servers.
+// Package mcp makes the tools of MCP servers available to a conversation, and offers this program's
+// own tools as MCP servers.
 //
-// What must stay true: a server can be slow, dead or lying and no turn hangs, no request is refused
-// and no prompt overflows because of it; each conversation has sessions of its own with the
-// servers, so nothing of one is seen in another; a call that the user must allow is not made
-// before.
+// What must stay true: no turn hangs, no request is refused and no prompt overflows because a
+// server is slow, dead or malformed; each conversation has its own sessions, so none sees another's
+// state; a call that needs the user's approval is not made before it.
 package mcp
 
 import (
@@ -27,32 +26,32 @@ import (
 
 // Options of Servers. Zero values are the defaults.
 type Options struct {
-	// Approve is asked before every call. false is told to the model; session.ErrNeedsApproval ends
-	// the turn in the call. nil: every call is allowed.
+	// Approve is asked before every call. The model is told of a refusal; session.ErrNeedsApproval
+	// ends the turn in the call. nil: every call is allowed.
 	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
-	Start   time.Duration // of one server, to be there and list its tools; 0: 20 s
-	Time    time.Duration // of one call; 0: 2 minutes
-	// Context is how many tokens the model reads at most. If the tools would take more than a
-	// tenth, each is described only when the model asks. nil: all are always described.
+	Start   time.Duration // for one server to connect and list its tools; 0: 20 s
+	Time    time.Duration // for one call; 0: 2 minutes
+	// Context is the model's context in tokens. If the tools would take more than a tenth of it, a
+	// tool is described only on request. nil: all tools are always described.
 	Context func() int
 }
 
-// Servers are servers whose tools are known.
+// Servers are the configured servers and their tools.
 type Servers struct {
 	o    Options
-	stop context.CancelFunc // of those that are tried again
+	stop context.CancelFunc // of the retries
 	late sync.WaitGroup
 
 	mu              sync.Mutex
 	sources, coming []*source
-	tools           []*tool // in the order in which the servers came
+	tools           []*tool // in the order in which the servers connected
 	lines           []string
-	python, browser *source // servers that stand in for the built-in tools
-	// those that listed the tools, for the first conversation
+	python, browser *source // servers that replace the built-in tools
+	// connections that listed the tools, for the first conversation
 	unused map[*source]*connection
 }
 
-// source is a server and its name.
+// source is a server and its display name.
 type source struct {
 	Server
 	shown string
@@ -71,8 +70,8 @@ const (
 	mostSchema      = 64 << 10 // bytes
 )
 
-// Open reaches all servers at once and lists their tools. A note names each server that fails; it
-// is tried again until Close, and its tools join the conversations when it comes.
+// Open connects to all servers in parallel and lists their tools. A note names each server that
+// failed; it is retried until Close, and its tools then join the conversations.
 func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []string) {
 	o.Start = cmp.Or(o.Start, 20*time.Second)
 	o.Time = cmp.Or(o.Time, 2*time.Minute)
@@ -80,7 +79,7 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	var life context.Context
 	life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	waits := ctx
-	if o.Approve != nil { // somebody waits for the chat, and what comes late joins it
+	if o.Approve != nil { // a user waits for the chat; later servers join it
 		var cancel context.CancelFunc
 		waits, cancel = context.WithTimeout(ctx, mostPatience)
 		defer cancel()
@@ -126,10 +125,10 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	return s, notes
 }
 
-// mostPatience is how long a chat waits for servers before it is shown.
+// mostPatience is how long the chat's start waits for servers.
 const mostPatience = 5 * time.Second
 
-// listed is a server that was asked for its tools.
+// listed is the result of listing a server's tools.
 type listed struct {
 	from  *source
 	conn  *connection
@@ -150,11 +149,11 @@ func reach(ctx context.Context, server Server, patience time.Duration) listed {
 	return f
 }
 
-// mostStarts is how often a program is started that does not come; an address is asked for good.
+// mostStarts limits the starts of a failing program; an address is retried without limit.
 const mostStarts = 5
 
-// await waits for the first try that goes on, if one does, and tries a server again then, less and
-// less often, until it is there.
+// await waits for the first attempt, if one is running, then retries the server with backoff until
+// it connects.
 func (s *Servers) await(life context.Context, from *source, first <-chan listed) {
 	for n, pause := 1, time.Second; from.URL != "" || n < mostStarts; n++ {
 		var f listed
@@ -182,7 +181,7 @@ func (s *Servers) await(life context.Context, from *source, first <-chan listed)
 	}
 }
 
-// arrive adds the tools of a server that has come late.
+// arrive adds the tools of a server that connected late.
 func (s *Servers) arrive(from *source, f listed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +196,8 @@ func (s *Servers) arrive(from *source, f listed) {
 	s.add(f.from, f.tools)
 }
 
-// listTools is what a server offers, up to mostTools, each once. A page that brings nothing new is
-// the last: the server's cursor stands still.
+// listTools lists a server's wanted tools once each, up to mostTools. A page without new tools is
+// the last: the server's cursor does not advance.
 func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error) {
 	list, err = within(ctx, func() (list []*sdk.Tool, err error) {
 		seen := map[string]bool{}
@@ -229,7 +228,7 @@ func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error)
 	return list, nil
 }
 
-// within is what do returns; when ctx ends before, its error, whatever the server does.
+// within returns what do returns, or ctx's error if ctx ends first.
 func within[T any](ctx context.Context, do func() (T, error)) (result T, err error) {
 	done := make(chan func() (T, error), 1)
 	go func() {
@@ -244,7 +243,7 @@ func within[T any](ctx context.Context, do func() (T, error)) (result T, err err
 	}
 }
 
-// add takes a server's tools; the notes say what of them cannot be offered as it is.
+// add registers a server's tools; notes report which cannot be offered unchanged.
 func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 	names := map[string]bool{}
 	for _, t := range list {
@@ -271,7 +270,7 @@ func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 	return append(notes, more...)
 }
 
-// describeAll describes a server's tools beside those of others; notes are as in add.
+// describeAll describes a server's tools under names that others do not use; notes are as in add.
 func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool, notes []string) {
 	taken := map[string]bool{describeTool: true}
 	for _, t := range others {
@@ -290,7 +289,7 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 	return tools, notes
 }
 
-// describe turns a server's tool into a request's form; why says what is wrong with its schema.
+// describe converts a server's tool for a request; why is the fault of an unusable schema.
 func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
 	d.Description = cut(d.Description, mostDescription, " ...")
@@ -312,8 +311,7 @@ func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	return d, why
 }
 
-// objectSchema is the schema of a tool's parameters with what servers leave out of it; nil: it is
-// of no object.
+// objectSchema completes the schema of a tool's parameters; nil: it is not an object's.
 func objectSchema(schema any) map[string]any {
 	if schema == nil || schema == true {
 		return map[string]any{"type": "object"}
@@ -327,7 +325,7 @@ func objectSchema(schema any) map[string]any {
 		of["type"] = "object"
 	}
 	for _, name := range []string{"properties", "required", "description"} {
-		list, empty := of[name].([]any) // PHP writes an empty object so
+		list, empty := of[name].([]any) // PHP encodes an empty object as a list
 		if of[name] == nil || empty && len(list) == 0 {
 			delete(of, name)
 		}
@@ -338,7 +336,7 @@ func objectSchema(schema any) map[string]any {
 	return of
 }
 
-// cut is text with mark in the place of what is beyond so many characters.
+// cut shortens text to most characters and appends mark if it was longer.
 func cut(text string, most int, mark string) string {
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most]) + mark
@@ -346,7 +344,7 @@ func cut(text string, most int, mark string) string {
 	return text
 }
 
-// tokens is how many tokens these functions take in the prompt.
+// tokens counts the prompt tokens of these functions.
 func tokens(list []harmony.ToolDescription) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -356,7 +354,7 @@ func tokens(list []harmony.ToolDescription) (int, error) {
 	return len(ids), err
 }
 
-// free is a name like this one that can stand in a header and that is not taken.
+// free returns a valid header name for the tool that is not in taken.
 func free(server, tool string, taken map[string]bool) string {
 	name := session.ServerFunction(server, tool)
 	unique := name
@@ -366,14 +364,14 @@ func free(server, tool string, taken map[string]bool) string {
 	return unique
 }
 
-// Lines say what the servers offer, a line each.
+// Lines describe the servers' offers, a line each.
 func (s *Servers) Lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lines
 }
 
-// Offers tells which built-in tools servers stand in for, and the labels of the other servers.
+// Offers tells which built-in tools servers replace, and the labels of the other servers.
 func (s *Servers) Offers() (browser, python bool, labels []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,8 +383,8 @@ func (s *Servers) Offers() (browser, python bool, labels []string) {
 	return s.browser != nil, s.python != nil, labels
 }
 
-// take gives the connection that listed a server's tools to one conversation, which
-// may want it only if the server has changed its tools since.
+// take gives the connection that listed a server's tools to one conversation; with changed only if
+// the server has changed its tools since.
 func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,7 +396,7 @@ func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
 	to[from] = c
 }
 
-// Close ends the connections that no conversation has.
+// Close closes the connections that no conversation uses.
 func (s *Servers) Close() error {
 	s.stop()
 	s.late.Wait()

@@ -26,30 +26,28 @@ import (
 // Tool is the servers' tools, for one conversation.
 type Tool struct {
 	servers         *Servers
-	browser, python *source   // nil: no server stands in, or it is not wanted
+	browser, python *source   // nil: not replaced by a server, or not wanted
 	sources         []*source // of the tools
 	functions       func(server string) bool
 
-	talking sync.Mutex // one call, or one list of tools, at a time; it may take minutes
-	joined  int        // how many of the servers' tools this conversation has seen
+	talking sync.Mutex // held for one call or one listing, which may take minutes
+	joined  int        // how many of servers.tools this conversation has seen
 	open    map[*source]*connection
-	deaths  map[*source]int // since the last call that went well
+	deaths  map[*source]int // since the last successful call
 
-	mu        sync.Mutex // of what follows; nothing is waited for while it is held
+	mu        sync.Mutex // guards the fields below; never held while waiting
 	tools     []*tool
-	only      []string         // of the servers' own names; nil: all
-	lazy      bool             // tools are described when the model asks
+	only      []string         // the servers' own names; nil: all
+	lazy      bool             // tools are described on request only
 	offered   map[string]*tool // by function
 	described []*tool
 	pages     map[int]shown // of a browser, by cursor
 }
 
-// shown is a page that a browser has displayed.
 type shown struct{ url, title string }
 
-// Tool makes the tool of a new conversation, with the servers that stand in for the built-in tools,
-// and the functions of the other servers that functions accepts by name; nil where there is nothing
-// of that.
+// Tool makes a new conversation's tool: the servers that replace the wanted built-in tools, and the
+// functions of servers that functions accepts by name; nil if there are none.
 func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
 		deaths: map[*source]int{}, pages: map[int]shown{}, functions: functions}
@@ -69,7 +67,7 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	return t
 }
 
-// join takes the tools of servers that have come since it was called last; the servers' mu is held.
+// join adds the tools of servers that connected since the last call; the servers' mu is held.
 func (t *Tool) join(may func(*source) bool) {
 	if t.joined == len(t.servers.tools) {
 		return
@@ -86,7 +84,7 @@ func (t *Tool) join(may func(*source) bool) {
 	t.chooseLazy()
 }
 
-// chooseLazy finds out whether all tools together would take too much of the context; t.mu is held.
+// chooseLazy decides whether all tools together take too much of the context; t.mu is held.
 func (t *Tool) chooseLazy() {
 	if t.servers.o.Context == nil {
 		return
@@ -96,19 +94,19 @@ func (t *Tool) chooseLazy() {
 		all = append(all, one.description)
 	}
 	context := t.servers.o.Context()
-	n, _ := tokens(all) // each can be shown
+	n, _ := tokens(all) // describe has checked that each can be rendered
 	t.lazy = context > 0 && n > context/10
 }
 
-// relisting is how long a server may take to list its tools again; it holds up a turn.
+// relisting limits how long listing again may delay a turn.
 const relisting = 5 * time.Second
 
-// renew lists the tools of servers again that have said that theirs changed. A server that then
-// does not list them keeps the old ones. t.talking is held.
+// renew lists again the tools of servers that announced changes. If a server then fails to list
+// them, its old tools stay. t.talking is held.
 func (t *Tool) renew() {
 	t.servers.mu.Lock()
 	t.mu.Lock()
-	t.join(func(from *source) bool { // a client of the port has not been told of it
+	t.join(func(from *source) bool { // a client of the port has not been told about it
 		return t.servers.o.Approve != nil || from.RequireApproval == approvalNever
 	})
 	t.mu.Unlock()
@@ -130,13 +128,13 @@ func (t *Tool) renew() {
 	}
 }
 
-// replace puts a server's tools in the place of those that it had.
+// replace replaces a server's tools.
 func (t *Tool) replace(from *source, list []*sdk.Tool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ofIt := func(one *tool) bool { return one.of == from }
 	t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
-	tools, _ := describeAll(from, list, t.tools) // notes are given when a program starts
+	tools, _ := describeAll(from, list, t.tools) // notes are given at the start only
 	t.tools = append(t.tools, tools...)
 	asked := t.described
 	t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
@@ -150,11 +148,11 @@ func (t *Tool) replace(from *source, list []*sdk.Tool) {
 	t.chooseLazy()
 }
 
-// describeTool is the function that the model asks for a tool with.
+// describeTool is the function with which the model asks for a tool's description.
 const describeTool = "describe_tool"
 
-// Offer adds the servers' functions. A function of the caller with the same name stays the
-// caller's. While a call runs no server is asked for its tools.
+// Offer adds the servers' functions; a caller's function of the same name wins. During a call no
+// server is asked for its tools.
 func (t *Tool) Offer(r *session.Request) {
 	if t.talking.TryLock() {
 		t.renew()
@@ -212,7 +210,7 @@ func (t *Tool) Runs(recipient string) bool {
 	return ok && known
 }
 
-// function is the tool that is offered under a name, nil for the one that describes the others.
+// function returns the tool that is offered under a name, nil for describeTool.
 func (t *Tool) function(name string) (one *tool, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +218,7 @@ func (t *Tool) function(name string) (one *tool, known bool) {
 	return one, known
 }
 
-// Run makes a call, within the time that Options give it.
+// Run makes a call, within the time limit of Options.
 func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
 	t.talking.Lock()
@@ -251,7 +249,7 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 	}
 }
 
-// display is the head of a page as browsers show it: [4] Title (https://example.com/page).
+// display matches the head of a page in a browser's result: [4] Title (https://example.com/page).
 var display = regexp.MustCompile(`^\[(\d{1,6})\] (.*) \((https?://[^\s)]+)\)\n`)
 
 // Citations finds the marks of pages that a server's browser has shown.
@@ -263,10 +261,10 @@ func (t *Tool) Citations(answer string) []session.Citation {
 	})
 }
 
-// describe offers a tool from the next step of the turn on.
+// describe makes a tool callable from the next step of the turn on.
 func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	var asked struct{ Name string }
-	_ = json.Unmarshal([]byte(arguments), &asked) // without a name no tool is found
+	_ = json.Unmarshal([]byte(arguments), &asked) // an empty name matches no tool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, one := range t.permitted(t.tools) {
@@ -284,10 +282,10 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 		asked.Name)
 }
 
-// mostDeaths is how often a server may end in a row before it is left alone.
+// mostDeaths is how many failures in a row stop the use of a server.
 const mostDeaths = 2
 
-// call asks the user if it must, reaches the server (again if it has ended) and calls its tool.
+// call asks for approval if needed, connects to the server if it has to, and calls its tool.
 func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
 	arguments json.RawMessage, output func(string)) (session.ToolResult, error) {
 	var none session.ToolResult
@@ -326,15 +324,15 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		}
 		t.drop(from)
 		if attempt == 0 && (refused != "" || errors.Is(err, syscall.ECONNREFUSED)) {
-			continue // it has restarted, and the call was not carried out
+			continue // the server restarted and the call was not executed
 		}
 		return none, fmt.Errorf("the server %s ended during the call, which may or may not have "+
 			"been carried out (%s)%s", from.shown, reason(err), t.nextAttempt(from))
 	}
 }
 
-// forgotten tells that the server has lost the session, in whatever words: it refuses to list its
-// tools as well.
+// forgotten tells that the server has lost the session: whatever its error was, it refuses to list
+// its tools too.
 func (c *connection) forgotten(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, relisting)
 	defer cancel()
@@ -342,7 +340,7 @@ func (c *connection) forgotten(ctx context.Context) bool {
 	return err != nil && ctx.Err() == nil
 }
 
-// callTool returns when ctx ends, whatever the server does.
+// callTool returns when ctx ends, even if the server hangs.
 func callTool(ctx context.Context, c *connection, name string,
 	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
 	asked := &sdk.CallToolParams{Name: name, Arguments: arguments}
@@ -352,7 +350,7 @@ func callTool(ctx context.Context, c *connection, name string,
 	return within(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, asked) })
 }
 
-// connectionTo is the conversation's connection to a server, made anew if it has ended.
+// connectionTo returns the conversation's connection to a server, reconnecting if it has ended.
 func (t *Tool) connectionTo(ctx context.Context, from *source) (*connection, error) {
 	if t.open[from] == nil {
 		t.servers.take(from, t.open, false)
@@ -392,7 +390,7 @@ func (t *Tool) nextAttempt(from *source) string {
 	return "; the next call starts it again"
 }
 
-// mostResult is how many bytes of a result are read; the session shows the model less.
+// mostResult limits the bytes read of a result; the session shows the model less.
 const mostResult = 1 << 20
 
 func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {

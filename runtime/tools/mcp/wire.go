@@ -1,9 +1,9 @@
-// What servers write, as the SDK reads it. Over its pipes or HTTP a server may write banners and
-// logs between its messages, byte order marks, several messages or half of one in a line, events
-// without an end, ids that come back as strings, and any content type.
+// Servers' output, as the SDK must read it. Over pipes or HTTP a server may write banners and logs
+// between messages, byte order marks, several messages or half of one in a line, events without an
+// end, ids turned into strings, and any content type.
 //
-// What must stay true: a message is passed on as soon as it is whole, whatever stands around it;
-// what is no message is never an answer; a line is bounded.
+// What must stay true: a message is passed on once it is complete, whatever surrounds it; anything
+// else never becomes an answer; a line is bounded.
 
 package mcp
 
@@ -32,21 +32,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// mostMessage is how many bytes a message may have.
+// mostMessage limits the bytes of a message.
 const mostMessage = 16 << 20
 
-// cleaned are the messages in what a server writes, each framed as the SDK reads it.
+// cleaned extracts JSON-RPC messages from a server's output and frames each for the SDK.
 type cleaned struct {
 	lines      *bufio.Scanner
 	begin, end string        // of a frame
-	id         func() []byte // of the call that an answer without a good id is for; nil: none
-	answers    bool          // each answer is that call's
-	endpoint   bool          // the address of the old SSE transport comes first
-	nothing    func() []byte // what to say at the end where nothing came; nil: nothing
+	id         func() []byte // of the call to which an answer without a valid id belongs; nil: none
+	answers    bool          // every answer belongs to that call
+	endpoint   bool          // the old SSE transport first sends its address
+	nothing    func() []byte // message for an output without any; nil: none
 
-	pending []byte // lines of a message that is not whole yet
+	pending []byte // lines of an incomplete message
 	framed  []byte // for the SDK to read
-	some    bool   // a message came
+	some    bool   // a message was found
 	over    bool
 }
 
@@ -73,7 +73,7 @@ func (c *cleaned) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take adds a line; an empty one ends what came before it.
+// take adds a line; an empty one ends the message in progress.
 func (c *cleaned) take(line []byte) {
 	text := bytes.TrimPrefix(line, []byte("\ufeff"))
 	text, data := bytes.CutPrefix(text, []byte("data:"))
@@ -97,7 +97,7 @@ func (c *cleaned) take(line []byte) {
 	}
 }
 
-// find frames the messages of a text and tells whether there are any.
+// find frames the messages in a text and tells whether it has any.
 func (c *cleaned) find(text []byte) (some bool) {
 	for _, one := range objectsIn(text) {
 		if message := clean(one, c.id(), c.answers); message != nil {
@@ -115,7 +115,7 @@ func (c *cleaned) frame(message []byte) []byte {
 	return message
 }
 
-// unread is our code for an answer that could not be read.
+// unread is our error code for an answer that could not be read.
 const unread = -32098
 
 func unreadable(id []byte, why string) []byte {
@@ -126,12 +126,12 @@ func unreadable(id []byte, why string) []byte {
 		"error": jsonrpc.Error{Code: unread, Message: why}})
 }
 
-// newLines cuts at line feeds, carriage returns, and both.
+// newLines splits at line feeds, carriage returns, and both.
 func newLines(r io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, mostMessage)
-	half := false // a carriage return came, and perhaps its line feed does
-	seen := 0     // of the line, without an end
+	half := false // the last line ended in a carriage return; its line feed may follow
+	seen := 0     // bytes of the line already searched for its end
 	s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		start := 0
 		if half && len(data) > 0 {
@@ -153,10 +153,10 @@ func newLines(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-// notNumbers are the numbers that JSON does not have, and strings, which are left alone.
+// notNumbers matches the numbers that JSON lacks, and strings, which are left alone.
 var notNumbers = regexp.MustCompile(quoted + `|-?\b(?:NaN|Infinity)\b`)
 
-// objectsIn are the objects of a line that may be messages, those of a batch each.
+// objectsIn returns the objects in a line that may be messages, also those of a batch.
 func objectsIn(line []byte) (list []json.RawMessage) {
 	if line = bytes.TrimSpace(line); !bytes.Contains(line, []byte(`{`)) {
 		return nil
@@ -178,7 +178,7 @@ func objectsIn(line []byte) (list []json.RawMessage) {
 		}
 		return []json.RawMessage{line}
 	}
-	const tries = 50 // places at which a message may begin behind other text
+	const tries = 50 // places inside other text at which a message may begin
 	for range tries {
 		i := bytes.Index(line, []byte(`{"`))
 		if i < 0 {
@@ -197,8 +197,8 @@ func objectsIn(line []byte) (list []json.RawMessage) {
 	return list
 }
 
-// clean is a message in the form of JSON-RPC; nil: it is none, but a line of a log. id is of the
-// call that is answered by what has no number for an id, and by everything where all is set.
+// clean returns a message as valid JSON-RPC; nil: text is no message. id is the open call's: it
+// replaces an answer's id that is no number, or with all every answer's.
 func clean(text json.RawMessage, id []byte, all bool) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(text, &m) != nil {
@@ -247,7 +247,7 @@ func clean(text json.RawMessage, id []byte, all bool) []byte {
 	return out
 }
 
-// rpcError is an error in the form of JSON-RPC.
+// rpcError returns an error in the form of JSON-RPC.
 func rpcError(text json.RawMessage) json.RawMessage {
 	if e := (jsonrpc.Error{}); json.Unmarshal(text, &e) == nil && e.Message != "" {
 		return text
@@ -298,7 +298,7 @@ func (p *program) Write(message []byte) (int, error) {
 	return p.in.Write(message)
 }
 
-// callOf is the id of a call, nil where the message is none.
+// callOf returns the id of a call, nil for other messages.
 func callOf(message io.Reader) []byte {
 	var m struct {
 		ID     json.RawMessage
@@ -316,7 +316,7 @@ func (p *program) Close() error {
 		_ = p.in.Close() // the program may have ended
 		over := make(chan struct{})
 		go func() {
-			_ = p.command.Wait() // however it ended
+			_ = p.command.Wait() // any exit status is fine
 			close(over)
 		}()
 		for _, force := range []func(){
@@ -335,13 +335,13 @@ func (p *program) Close() error {
 	return nil
 }
 
-// answered gives the SDK what a server says over HTTP as a stream of messages.
+// answered gives the SDK a server's HTTP responses as a stream of messages.
 type answered struct {
 	http.RoundTripper
-	old bool // the server speaks the old SSE transport
+	old bool // the old SSE transport
 }
 
-// refusal is an answer of HTTP without a message of MCP.
+// refusal is an HTTP answer without an MCP message.
 type refusal struct {
 	status int
 	text   string
@@ -365,7 +365,7 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if r.Header.Get("Mcp-Session-Id") != "" {
-		response.Header.Del("Mcp-Session-Id") // another one would end the session
+		response.Header.Del("Mcp-Session-Id") // a different id would end the session
 	}
 	far := &cleaned{lines: newLines(response.Body), begin: "data: ", end: "\n\n",
 		endpoint: a.old && r.Method == http.MethodGet,
@@ -373,17 +373,17 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch fine := response.StatusCode/100 == 2; {
 	case r.Method == http.MethodGet && !fine:
 		return response, nil
-	case !fine && id == nil: // what needs no answer can be refused without harm
+	case !fine && id == nil: // a refused notification is harmless
 		response.StatusCode = http.StatusAccepted
 		return response, nil
 	case !fine:
 		defer response.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // it may be half
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // it may be cut short
 		far.lines = newLines(bytes.NewReader(text))
 		message, _ := io.ReadAll(far)
 		if len(message) == 0 || a.old {
 			line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-			if strings.HasPrefix(line, "<") { // a page
+			if strings.HasPrefix(line, "<") { // an HTML page
 				line = ""
 			}
 			return nil, &refusal{response.StatusCode, cut(line, mostRefusal, "...")}
@@ -391,7 +391,7 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 		far.lines, far.over = newLines(bytes.NewReader(message)), false
 	case id == nil && r.Method == http.MethodPost || a.old && r.Method == http.MethodPost:
 		return response, nil
-	case response.StatusCode == http.StatusAccepted: // the answer comes in the stream of notices
+	case response.StatusCode == http.StatusAccepted: // the answer arrives in the notice stream
 		far.nothing = func() []byte { <-r.Context().Done(); return nil }
 	case id != nil:
 		kind := cmp.Or(response.Header.Get("Content-Type"), "of no type")
@@ -403,7 +403,7 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response.ContentLength = -1
-	if id != nil || a.old { // else it is a stream of notices, or none
+	if id != nil || a.old { // else it is a notice stream, or empty
 		response.StatusCode = http.StatusOK
 		response.Header.Set("Content-Type", "text/event-stream")
 	}

@@ -1,8 +1,8 @@
 // Package pdf reads the text of PDF documents, with Chromium's PDFium.
 //
-// Documents come from anybody, and PDF is a format that parsers die of. So PDFium runs as
-// WebAssembly, a copy for each document: what must stay true is that a document costs no more than
-// its time and memory, reaches no file, and fails alone.
+// Documents come from anywhere, and PDF parsers are easily attacked. So PDFium runs as WebAssembly,
+// one instance a document. What must stay true: a document is limited in time and memory, reaches
+// no file, and only its own reading can fail.
 package pdf
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// Bounds of one document.
+// Limits of one document.
 const (
 	MostBytes = 32 << 20
 	mostPages = 2000
 	mostText  = 8 << 20 // bytes
 	mostTime  = 30 * time.Second
-	memory    = 4096 // of WebAssembly's pages: 256 MiB
+	memory    = 4096 // WebAssembly pages: 256 MiB
 )
 
 // Is tells whether these bytes are a PDF document.
@@ -45,8 +45,8 @@ func Is(document []byte) bool {
 // running is held while a document is read: one at a time keeps the memory bounded.
 var running = make(chan struct{}, 1)
 
-// Text is the text of a document, page by page: each begins with a line "[page N]". Its error says
-// what is wrong with the document.
+// Text returns the text of a document; each page begins with a line "[page N]". Its error says how
+// the document is faulty.
 func Text(ctx context.Context, document []byte) (string, error) {
 	if len(document) > MostBytes {
 		return "", fmt.Errorf("the PDF document has more than %d MiB", MostBytes>>20)
@@ -73,17 +73,17 @@ func Text(ctx context.Context, document []byte) (string, error) {
 
 var initPDFium = webassembly.Init // tests replace it
 
-// read cancels ctx when the document takes too long; PDFium's compilation does not count.
+// read cancels ctx when the document takes too long; compiling PDFium does not count.
 func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) (_ string,
 	err error) {
-	defer func() { // a copy that was stopped in the middle
+	defer func() { // an instance that was stopped halfway
 		if x := recover(); x != nil {
 			err = fmt.Errorf("the reader stopped: %v", x)
 		}
 	}()
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(reserve))
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(xdg.CacheHome, "ossrun", "pdf"))
-	if err != nil { // no place on the disk: it is compiled each time
+	if err != nil { // without a folder it is compiled each time
 		cache = wazero.NewCompilationCache()
 	}
 	defer cache.Close(context.WithoutCancel(ctx))
@@ -109,8 +109,8 @@ func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) 
 	return pages(ctx, reader, document)
 }
 
-// reserved is the memory of one copy. It is the system's from the beginning, and touched as it is
-// used: one that grows by Go's own rules is copied each time, and leaves several times as much.
+// reserved is an instance's memory, reserved from the system at once and touched on use. A slice
+// that Go grows would be copied each time and leave several times as much garbage.
 type reserved struct{ *pack.Memory }
 
 func reserve(_, _ uint64) experimental.LinearMemory {
@@ -164,7 +164,7 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 	return strings.TrimRight(all.String(), "\n"), nil
 }
 
-// clean makes line ends line feeds and removes what is not text.
+// clean normalizes line ends and removes control characters.
 func clean(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -172,6 +172,6 @@ func clean(text string) string {
 			return -1
 		}
 		return r
-	}, strings.ReplaceAll(text, "\uFFFE", "")) // the mark of a hyphen at a line's end
+	}, strings.ReplaceAll(text, "\uFFFE", "")) // marks a hyphen at a line's end
 	return strings.TrimSpace(text)
 }

@@ -1,7 +1,7 @@
-// The known ways out of a sandbox, tried in each one that this machine can use.
+// The known ways out of a sandbox, tried in each sandbox that works here.
 //
-// The attempts are cells like a model's (attacks.py). What must stay true: they never run
-// without a sandbox, where they would do what they try; an attempt without a verdict is not held.
+// The attempts are cells like a model's (attacks.py). What must stay true: they never run without a
+// sandbox, where they would succeed; an attempt without a verdict counts as an escape.
 
 package python
 
@@ -25,24 +25,24 @@ import (
 //go:embed attacks.py
 var attacks string
 
-// Verdict is what came of an attempt.
+// Verdict is the outcome of an attempt.
 type Verdict struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
 	Held    bool   `json:"held"`
-	Detail  string `json:"detail,omitempty"` // what was reached
+	Detail  string `json:"detail,omitempty"` // what the attack reached
 }
 
-// attackMemory is what the cells may use, less than by default so that the attempts take seconds.
+// attackMemory limits the cells, below the default so that the attempts take seconds.
 const attackMemory = 256 << 20
 
-// Sandboxes are those that attacks can be tried in.
+// Sandboxes lists the sandboxes in which attacks can be tried.
 func Sandboxes() []string {
 	return slices.DeleteFunc(slices.Clone(Names), func(n string) bool { return n == "unsafe" })
 }
 
-// AttackSandbox tries the known ways out of a sandbox and reports each as it is known. A sandbox in
-// which no cell runs is an error before any report.
+// AttackSandbox tries the known ways out of a sandbox and reports each verdict at once. If no cell
+// can run, it returns an error before any report.
 func AttackSandbox(ctx context.Context, sandbox string, report func(Verdict)) error {
 	if !slices.Contains(Sandboxes(), sandbox) {
 		return errors.New("attacks are tried in a sandbox only: use bwrap, podman or docker")
@@ -68,7 +68,7 @@ func AttackSandbox(ctx context.Context, sandbox string, report func(Verdict)) er
 			}
 		}
 		v := tool.attempt(ctx, planted, m[2], m[1] == "bomb")
-		if m[1] == "bomb" || ctx.Err() != nil { // the next one finds nothing of it
+		if m[1] == "bomb" || ctx.Err() != nil { // the next attempt starts in a fresh sandbox
 			err, tool = tool.Close(), nil
 		}
 		if err := errors.Join(err, ctx.Err()); err != nil {
@@ -82,7 +82,7 @@ func AttackSandbox(ctx context.Context, sandbox string, report func(Verdict)) er
 	return tool.Close()
 }
 
-// attempt runs an attack as a cell, and looks at what it has left.
+// attempt runs an attack as a cell and checks the files that it returns.
 func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb bool) Verdict {
 	v := Verdict{Sandbox: t.Sandbox(), Attack: name, Held: true}
 	text, _ := json.Marshal(planted) // strings and numbers
@@ -108,7 +108,7 @@ func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb b
 	return v
 }
 
-// secrets are what no cell may reach, as attacks.py knows them.
+// secrets are what no cell may reach; attacks.py reads them.
 type secrets struct {
 	Home   string `json:"home"`
 	Secret string `json:"secret"`
@@ -120,7 +120,7 @@ type secrets struct {
 	Wait   int    `json:"wait"` // seconds
 }
 
-// leaked looks at pictures as a program does that shows them.
+// leaked checks the returned pictures as a program that shows them would.
 func (s secrets) leaked(files []string) string {
 	for _, file := range files {
 		info, err := os.Lstat(file)
@@ -134,7 +134,7 @@ func (s secrets) leaked(files []string) string {
 	return ""
 }
 
-// plant puts secrets into the way of cells.
+// plant creates the secrets.
 func plant() (s secrets, remove func(), err error) {
 	home, err := os.UserHomeDir()
 	folder := ""
@@ -152,7 +152,7 @@ func plant() (s secrets, remove func(), err error) {
 			os.Setenv("OSSRUN_PLANTED", s.Secret))
 	}
 	remove = func() {
-		_ = os.RemoveAll(folder) // nothing in it is worth a word
+		_ = os.RemoveAll(folder) // a leftover is harmless
 		_ = os.Unsetenv("OSSRUN_PLANTED")
 		if l != nil {
 			l.Close()
@@ -163,7 +163,7 @@ func plant() (s secrets, remove func(), err error) {
 		return s, nil, fmt.Errorf("plant a secret: %w", err)
 	}
 	s.Port = l.Addr().(*net.TCPAddr).Port
-	name, _ := os.ReadFile("/proc/self/comm") // where there is none a cell sees no process either
+	name, _ := os.ReadFile("/proc/self/comm") // without /proc a cell sees no process either
 	s.Name = strings.TrimSpace(string(name))
 	return s, remove, nil
 }

@@ -1,7 +1,7 @@
 // Other programs in the sandbox of cells: MCP servers.
 //
-// What must stay true: such a program has what a cell has, and besides its own file and the files
-// that its arguments name; if the sandbox cannot be used here it is not started.
+// What must stay true: such a program can access what a cell can, its own file, and the files that
+// its arguments name. It is not started without a working sandbox.
 
 package python
 
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Confined is a program that is to run in the sandbox.
+// Confined is a program prepared to run in the sandbox.
 type Confined struct {
 	*exec.Cmd
 	box sandbox
 	o   Options
 }
 
-// Confine puts a program into bubblewrap with these variables. Once it is started Watch is called,
-// or Close if it cannot be.
+// Confine prepares a program with these variables for bubblewrap. After its start the caller calls
+// Watch, or Close if it fails to start.
 func Confine(program string, arguments, variables []string) (*Confined, error) {
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -61,7 +61,7 @@ func Confine(program string, arguments, variables []string) (*Confined, error) {
 	}
 	l.shown = slices.DeleteFunc(l.shown, isSystem)
 	o := Options{Memory: 2 << 30}
-	// the first -u or -p that a shell knows is of processes
+	// which of -u and -p limits processes depends on the shell
 	limits := fmt.Sprintf(`ulimit -c 0; ulimit -n %d; ulimit -u %[2]d 2>/dev/null || `+
 		`ulimit -p %[2]d; exec "$@"`, 2*b.processes(), b.processes())
 	c, err := b.bwrap(o, l.shown, slices.Concat([]string{"/bin/sh", "-c", limits, "sh", l.program},
@@ -73,7 +73,7 @@ func Confine(program string, arguments, variables []string) (*Confined, error) {
 	return &Confined{Cmd: c, box: b, o: o}, nil
 }
 
-// Watch ends the program if it takes too much. The function that it returns ends the watch.
+// Watch ends the program if it exceeds its limits. The returned function ends the watch.
 func (c *Confined) Watch() (end func()) {
 	c.Close()
 	run := &interpreter{process: c.Cmd, watch: make(chan struct{}), limit: make(chan error, 1),
@@ -93,7 +93,7 @@ func (c *Confined) Watch() (end func()) {
 	return func() { close(run.watch) }
 }
 
-// Close closes the file that the program is started with.
+// Close closes the files that the program is started with.
 func (c *Confined) Close() {
 	for _, f := range c.ExtraFiles {
 		f.Close()

@@ -1,8 +1,8 @@
-// Where the machine's own python3 lies, and what of it a cell is shown.
+// Where the machine's own python3 is installed, and which of its files a cell sees.
 //
 // PATH's python3 may be a link, a shim or a virtual environment. What must stay true: the cell runs
-// the interpreter behind it, and sees that interpreter's own folders and no folder that is, or
-// contains, one in which people keep their files.
+// the interpreter that it leads to, and sees that interpreter's own folders. It sees no folder that
+// is, or contains, one in which people keep their files.
 
 package python
 
@@ -18,19 +18,19 @@ import (
 	"strings"
 )
 
-// system are the folders of programs and libraries that every cell is shown.
+// system lists the folders of programs and libraries that every cell sees.
 var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives",
 	"/etc/ld.so.cache", "/etc/fonts", "/nix/store"}
 
-// layout is how an interpreter is installed. Its paths have no links.
+// layout is how an interpreter is installed. Its paths contain no links.
 type layout struct {
 	program string
-	shown   []string // what it needs besides the system's folders
-	sites   []string // of these, the packages of a virtual environment
+	shown   []string // what it needs in addition to the system's folders
+	sites   []string // those of shown that are packages of a virtual environment
 }
 
-// question asks an interpreter. What a process has mapped are the libraries without which it does
-// not start.
+// question is the script that prints an interpreter's layout. The files that a process has mapped
+// are the libraries that it cannot start without.
 const question = `
 import json, os, sys, sysconfig
 real, p = os.path.realpath, sysconfig.get_paths()
@@ -60,7 +60,7 @@ func ask(python string) (a installed, err error) {
 	return a, nil
 }
 
-// findPython finds the interpreter behind PATH's python3. Its error says what to do.
+// findPython finds the interpreter for PATH's python3. Its error gives advice.
 func findPython() (layout, error) {
 	path, err := exec.LookPath("python3")
 	if err != nil {
@@ -69,13 +69,13 @@ func findPython() (layout, error) {
 	return layoutOf(path)
 }
 
-// layoutOf finds the interpreter behind a path.
+// layoutOf finds the interpreter that a path leads to.
 func layoutOf(path string) (layout, error) {
 	asked, err := ask(path)
 	if err != nil {
 		return layout{}, err
 	}
-	base, err := ask(asked.Program) // by its own path: a link can lead it to another prefix
+	base, err := ask(asked.Program) // by its own path: a link may change its prefix
 	if err != nil {
 		return layout{}, err
 	}
@@ -90,7 +90,7 @@ func layoutOf(path string) (layout, error) {
 			needs = append(needs, filepath.Join(prefix, part))
 		}
 	}
-	slices.Sort(needs) // a folder before what lies in it
+	slices.Sort(needs) // a folder before its contents
 	for _, need := range needs {
 		real, err := filepath.EvalSymlinks(need)
 		if err != nil {
@@ -99,7 +99,7 @@ func layoutOf(path string) (layout, error) {
 		if holds(real, private) {
 			return layout{}, refusal(path, real)
 		}
-		for _, name := range []string{need, real} { // it may be asked for by either
+		for _, name := range []string{need, real} { // both names are used
 			if !slices.ContainsFunc(slices.Concat(system, l.shown), func(above string) bool {
 				return within(name, above)
 			}) {
@@ -115,7 +115,7 @@ func refusal(python, folder string) error {
 		"in PATH, such as that of apt install python3 or uv python install", python, folder)
 }
 
-// privateFolders are those in which people and programs keep files.
+// privateFolders lists the folders in which people and programs keep files.
 func privateFolders() (list []string) {
 	add := func(path string) {
 		if !filepath.IsAbs(path) {
@@ -145,7 +145,7 @@ func privateFolders() (list []string) {
 	return list
 }
 
-// hidden are the private folders below those that every cell is shown, such as a home in /usr.
+// hidden lists the private folders inside folders that every cell sees, such as a home in /usr.
 func hidden() (list []string) {
 	for _, path := range privateFolders() {
 		info, err := os.Lstat(path)
@@ -157,8 +157,8 @@ func hidden() (list []string) {
 	return list
 }
 
-// holds tells that a folder is or contains a private one, or is another user's home. Those of the
-// system are shown without their private ones.
+// holds tells whether a folder is or contains a private one, or is another user's home. It is false
+// for the system's folders: their private folders are hidden.
 func holds(folder string, private []string) bool {
 	return !isSystem(folder) && (filepath.Dir(folder) == "/home" ||
 		slices.ContainsFunc(private, func(p string) bool { return within(p, folder) }))
@@ -168,7 +168,7 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(system, func(above string) bool { return within(path, above) })
 }
 
-// within tells that a path is a folder or lies below it.
+// within tells whether a path is a folder or inside it.
 func within(path, folder string) bool {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
 	return below && (rest == "" || rest[0] == '/')

@@ -1,7 +1,7 @@
-// How many interpreters this process has at once, and how much memory all of them may use.
+// How many interpreters this process runs, and how much memory they may use together.
 //
-// What must stay true: both bounds hold whoever asks, so that the memory plan can count on them;
-// a conversation whose interpreter was ended for another is told.
+// What must stay true: both limits hold for every caller, since the memory plan counts on them; a
+// conversation is told when its interpreter was ended for another.
 
 package python
 
@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// Most is how many interpreters there are at once; one more ends the one that is idle longest.
+	// Most limits the interpreters; one more ends the one that has been idle longest.
 	Most = 8
-	// Together is the memory of all of them, bytes.
+	// Together is the memory limit of all of them, bytes.
 	Together = 4 << 30
 )
 
-// pool are the interpreters of this process.
+// pool is the interpreters of this process.
 type pool struct {
 	mu    sync.Mutex
-	tools []*Tool // that have one, the one used last at the end
+	tools []*Tool // those with an interpreter, least recently used first
 	free  chan struct{}
 	uses  map[*interpreter]int64
 }
 
 var shared = &pool{free: make(chan struct{}), uses: map[*interpreter]int64{}}
 
-// enter waits until a tool may have an interpreter, and counts it as the one used last.
+// enter waits until a tool may have an interpreter, and marks it as the last used.
 func (p *pool) enter(ctx context.Context, t *Tool) error {
 	most := Most
 	if !t.box.host { // what containers use is not seen here
@@ -61,7 +61,7 @@ func (p *pool) enter(ctx context.Context, t *Tool) error {
 	}
 }
 
-// leave says that a tool's cell has ended, and whether its interpreter has.
+// leave reports that a tool's cell has ended, and whether its interpreter has.
 func (p *pool) leave(t *Tool, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *pool) leave(t *Tool, ended bool) {
 	p.free = make(chan struct{})
 }
 
-// over notes what an interpreter uses, and is an error for the largest of too large ones.
+// over records an interpreter's memory; the largest fails if the total is exceeded.
 func (p *pool) over(r *interpreter, memory int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,14 +93,14 @@ func (p *pool) forget(r *interpreter) {
 	delete(p.uses, r)
 }
 
-// yield ends a tool's interpreter for another, unless a cell runs.
+// yield ends a tool's interpreter for another, unless a cell is running.
 func (t *Tool) yield() bool {
 	if !t.mu.TryLock() {
 		return false
 	}
 	defer t.mu.Unlock()
 	if t.run == nil {
-		return false // it is about to have one
+		return false // it is being started
 	}
 	_ = t.run.close() // killed: it always ends with an error
 	t.run, t.lost = nil, true

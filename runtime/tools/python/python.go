@@ -1,10 +1,9 @@
 // Package python is the python tool: one interpreter a conversation, in a sandbox.
 //
-// The interpreter runs a driver (driver.py) that takes cells and returns what they print. What must
-// stay true: without a sandbox nothing runs, unless the user asked for "unsafe" by name; a cell has
-// no network and reaches no file of the user but those of its own folder; a cell that exceeds its
-// memory, time or output costs the interpreter at most, and the model is told; Close leaves no
-// process behind.
+// The interpreter runs a driver (driver.py) that takes cells and returns their output. What must
+// stay true: without a sandbox nothing runs, unless the user chose "unsafe" by name; a cell has no
+// network and reaches no user file outside its own folder; a cell that exceeds its memory, time or
+// output costs at most its interpreter, and the model is told; Close leaves no process running.
 package python
 
 import (
@@ -32,11 +31,11 @@ var driver string
 
 // Options of a Tool. Zero values are the defaults.
 type Options struct {
-	Sandbox string        // bwrap, podman, docker or unsafe; "": the first of those that is here
-	Image   string        // of podman and docker; "": python:3.13-slim
+	Sandbox string        // bwrap, podman, docker or unsafe; "": the first of those that works
+	Image   string        // for podman and docker; "": python:3.13-slim
 	Memory  int64         // bytes of all processes together; 0: 2 GiB
-	Time    time.Duration // of one cell; 0: 120 s, as the model is told
-	Output  int           // bytes of one cell that are read; 0: 1 MiB
+	Time    time.Duration // for one cell; 0: 120 s, as the tool's description says
+	Output  int           // bytes read from one cell; 0: 1 MiB
 
 	folder string // for files of the cells, /mnt/data in a container
 }
@@ -45,7 +44,7 @@ type Options struct {
 type Tool struct {
 	o        Options
 	box      sandbox
-	folder   string   // of this tool, with its files and pictures; "": not made yet
+	folder   string   // the tool's own, for its files and pictures; "": not made yet
 	lock     *os.File // of folder
 	pictures int64    // bytes of pictures that were copied
 
@@ -65,13 +64,12 @@ func New(o Options) (*Tool, error) {
 	return &Tool{o: o, box: box}, nil
 }
 
-// Sandbox is the name of what the cells run in.
+// Sandbox is the name of the cells' sandbox.
 func (t *Tool) Sandbox() string { return t.box.name }
 
 func (t *Tool) Offer(r *session.Request)   { r.Python = true }
 func (t *Tool) Runs(recipient string) bool { return recipient == "python" }
 
-// Run runs a cell. The arguments are its code.
 func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
 	t.mu.Lock()
@@ -136,20 +134,19 @@ func (t *Tool) Close() error {
 	return errors.Join(os.RemoveAll(folder), t.lock.Close())
 }
 
-// interpreter is a running driver.
 type interpreter struct {
 	process *exec.Cmd
 	stop    func() // kills all of its processes
 	in      io.WriteCloser
 	frames  chan frame // closed when the driver has ended
-	limit   chan error // has the first limit that was exceeded
+	limit   chan error // the first limit that was exceeded
 
-	watch    chan struct{} // closed when it need not be watched any more
+	watch    chan struct{} // closed to end the watch
 	watching sync.WaitGroup
 
 	data *os.Root // its /mnt/data
-	// of bwrap: the driver's process, the folders that are in memory, how many processes there are
-	// without a cell's
+	// for bwrap: the driver's process, its folders in memory, and the number of processes while no
+	// cell runs
 	driver  int
 	folders []*os.File
 	alone   int
@@ -165,7 +162,7 @@ type frame struct {
 
 const longestFrame = 1 << 20
 
-// starting is how long a sandbox may take to run the driver, an image that is fetched included.
+// starting limits the start of the driver, including a download of the image.
 const starting = 5 * time.Minute
 
 func (t *Tool) start(ctx context.Context) (*interpreter, error) {
@@ -213,7 +210,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 		}
 	case <-ctx.Done():
 	}
-	found.Clear() // what has worked may be gone
+	found.Clear() // a sandbox that worked before may be gone
 	why := run.close()
 	if ctx.Err() != nil {
 		why = ctx.Err()
@@ -239,7 +236,7 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	output func(string)) (text string, files []string, err error) {
 	if err := r.send(map[string]any{"code": code}); err != nil {
 		r.stop()
-		for range r.frames { // until ended tells the caller
+		for range r.frames { // until ended reports it
 		}
 		return "", nil, fmt.Errorf("the interpreter does not take a cell: %w", err)
 	}
@@ -269,7 +266,7 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 			why, interrupt = ctx.Err(), nil
 			r.interrupt(clock)
 		case <-clock.C:
-			if why != nil { // it was interrupted, and still runs
+			if why != nil { // it was interrupted and still runs
 				r.stop()
 				continue
 			}
@@ -320,7 +317,7 @@ func (r *interpreter) close() error {
 	return err
 }
 
-// leave closes what enter has opened.
+// leave closes the folders that enter opened.
 func (r *interpreter) leave() {
 	for _, folder := range r.folders {
 		folder.Close()
@@ -334,8 +331,8 @@ func (r *interpreter) leave() {
 // settling is how long the processes of a cell may take to end with it.
 const settling = 2 * time.Second
 
-// settle ends an interpreter that has more processes than its own: the driver ends those that a
-// cell leaves, unless the cell keeps it from that.
+// settle ends an interpreter with leftover processes: the driver ends those of a cell, but a cell
+// can prevent it.
 func (r *interpreter) settle() {
 	for end := time.Now().Add(settling); r.driver > 0; time.Sleep(time.Millisecond) {
 		if _, processes := used(r.process.Process.Pid); processes <= r.alone {
@@ -350,7 +347,7 @@ func (r *interpreter) settle() {
 	}
 }
 
-// note adds what was left out.
+// note appends how much output was omitted.
 func note(text string, lost int) string {
 	if lost == 0 {
 		return text

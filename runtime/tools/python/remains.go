@@ -1,7 +1,7 @@
 // The folder of a tool on this machine: for pictures, and for the files of a container.
 //
-// What must stay true: it is locked as long as its tool is there, so that a later start removes
-// those of runs that were killed and no others.
+// What must stay true: it is locked while its tool exists, so that a later start removes only
+// folders of killed runs.
 
 package python
 
@@ -16,7 +16,7 @@ import (
 
 const folderPrefix = "ossrun-python-"
 
-// prepare makes the folders of a tool, and removes those that killed runs have left.
+// prepare makes the folders of a tool, and removes the leftovers of killed runs.
 func (t *Tool) prepare() (err error) {
 	if t.folder != "" {
 		return nil
@@ -38,7 +38,7 @@ func (t *Tool) prepare() (err error) {
 	return nil
 }
 
-// fresh is how long a folder may have no lock yet.
+// fresh is how long a new folder may be without its lock.
 const fresh = time.Minute
 
 func removeRemains() {
@@ -49,7 +49,7 @@ func removeRemains() {
 			continue
 		}
 		if lock, err := lockFolder(folder); err == nil {
-			_ = os.RemoveAll(folder) // what cannot be removed now is tried again
+			_ = os.RemoveAll(folder) // a failed removal is retried at the next start
 			lock.Close()
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build !unix
 
-// Systems whose folders have no locks: nothing is known to be left by a killed run.
+// Systems without locks of folders: leftovers of killed runs are not recognized.
 
 package python
 

@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// nonblocking opens what would wait for another side, such as a FIFO.
+// nonblocking keeps an open from waiting for another process, as with a FIFO.
 const nonblocking = syscall.O_NONBLOCK
 
 func lockFolder(folder string) (*os.File, error) {

@@ -1,4 +1,4 @@
-// The sandboxes: what the interpreter runs in, and how it is killed with all of its processes.
+// The sandboxes: how the interpreter is run, and killed with all of its processes.
 
 package python
 
@@ -36,19 +36,19 @@ type sandbox struct {
 	name    string
 	program string // its path
 	host    bool   // its processes are this system's and can be counted
-	// of bwrap
+	// for bwrap
 	python   layout
 	noUserns bool     // it can forbid further user namespaces
-	scope    []string // what starts it in a cgroup of its own; nil: nothing here can
+	scope    []string // the command that starts it in its own cgroup; nil: none works
 }
 
-// Names are the sandboxes in the order in which they are looked for; "unsafe" is none at all.
+// Names are the sandboxes in order of preference; "unsafe" is no sandbox.
 var Names = []string{"bwrap", "podman", "docker", "unsafe"}
 
-// found are the sandboxes that worked, by what they were looked for with.
+// found caches the sandboxes that worked, by name and environment.
 var found sync.Map
 
-// findSandbox finds the named sandbox, or the first one that is here and is not "unsafe". What has
+// findSandbox returns the named sandbox, or the first that works except "unsafe". A sandbox that
 // worked is not tried again for each conversation.
 func findSandbox(name string) (sandbox, error) {
 	key := [3]string{name, os.Getenv("PATH"), os.Getenv("HOME")}
@@ -103,8 +103,8 @@ func lookForSandbox(name string) (sandbox, error) {
 	return sandbox{}, fmt.Errorf("the python tool needs a sandbox and finds none: %s", install)
 }
 
-// try tells whether it works: some systems forbid bwrap's namespaces, and containers need their
-// daemon. Of bwrap it finds out what it can do.
+// try tests the sandbox: some systems forbid bwrap's namespaces, and containers need their daemon.
+// For bwrap it also detects its features.
 func (b *sandbox) try() (err error) {
 	switch b.name {
 	case "unsafe":
@@ -115,11 +115,10 @@ func (b *sandbox) try() (err error) {
 		}
 		return err
 	}
-	return answers(b.program, "ps", "--quiet") // what a daemon must answer, and podman's storage
+	return answers(b.program, "ps", "--quiet") // it needs the daemon, or podman's storage
 }
 
-// tryBwrap finds out whether bwrap works here, and whether it can forbid further namespaces of
-// users, as it can since 0.8.
+// tryBwrap tests bwrap, and whether it can forbid further user namespaces, as since 0.8.
 func (b *sandbox) tryBwrap() error {
 	b.scope = findScope()
 	args := []string{"--ro-bind", "/", "/", "--unshare-all", "--unshare-user"}
@@ -131,7 +130,7 @@ func (b *sandbox) tryBwrap() error {
 	return answers(b.program, append(args, "true")...)
 }
 
-// answers runs a program to its end; the error is the first line that it says.
+// answers runs a program to its end; the error is its first line of output.
 func answers(program string, arguments ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -148,8 +147,8 @@ func answers(program string, arguments ...string) error {
 	return errors.New(cmp.Or(why, err.Error()))
 }
 
-// processes is how many a sandbox may have. What each of them makes the kernel hold, such as full
-// sockets, is in no count but a cgroup's, so without one there are fewer.
+// processes is the limit of a sandbox. Kernel memory of processes, such as full sockets, is counted
+// only by a cgroup, so without one the limit is lower.
 func (b sandbox) processes() int {
 	if b.name == "bwrap" && b.scope == nil {
 		return 64
@@ -157,7 +156,7 @@ func (b sandbox) processes() int {
 	return 128
 }
 
-// limits are those that the driver sets for itself and its children before the first cell.
+// limits are set by the driver for itself and its children before the first cell.
 func (b sandbox) limits(o Options) map[string]int64 {
 	l := map[string]int64{"RLIMIT_AS": o.Memory, "RLIMIT_FSIZE": mostFile, "RLIMIT_CORE": 0,
 		"RLIMIT_NOFILE": 2 * int64(b.processes())}
@@ -170,7 +169,7 @@ func (b sandbox) limits(o Options) map[string]int64 {
 	return l
 }
 
-// command is the driver in the sandbox, and what kills it.
+// command returns the driver's command in the sandbox, and a function that kills it.
 func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	settings, _ := json.Marshal(map[string]any{"limits": b.limits(o), "sites": b.python.sites,
 		"restrict": b.name == "bwrap"})
@@ -200,7 +199,7 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 			arguments)...)
 		kill := stop
 		stop = func() {
-			_ = exec.Command(b.program, "rm", "--force", name).Run() // gone already
+			_ = exec.Command(b.program, "rm", "--force", name).Run() // an error means it is gone
 			kill()
 		}
 	}
@@ -210,7 +209,7 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	return c, stop, nil
 }
 
-// bwrap is a program in bubblewrap. Its one open file is closed by whoever starts it.
+// bwrap returns a program in bubblewrap. The caller closes its ExtraFiles after the start.
 func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
 	inside, err := b.bwrapArguments(shown)
 	if err != nil {
@@ -228,8 +227,8 @@ func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// bwrapArguments show a program those of the system and libraries, what else it is to be shown, its
-// own folders, and nothing else.
+// bwrapArguments give a program the system's programs and libraries, the files in shown, its own
+// folders, and nothing else.
 func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 	a := []string{"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
 		"--cap-drop", "ALL", "--hostname", "sandbox", "--proc", "/proc",
@@ -247,7 +246,7 @@ func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 	}
 	for _, path := range []string{"/proc/keys", "/proc/key-users", "/proc/kcore",
 		"/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"} {
-		if _, err := os.Lstat(path); err == nil { // what it tells is no cell's
+		if _, err := os.Lstat(path); err == nil { // no cell may read it
 			a = append(a, "--ro-bind", "/dev/null", path)
 		}
 	}
@@ -265,14 +264,14 @@ func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 			a = append(a, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range written { // in memory, so that nothing is left of a killed run
+	for _, path := range written { // in memory, so that a killed run leaves nothing
 		size := mostFile
 		if path == "/mnt/data" {
 			size = mostFolder
 		}
 		a = append(a, "--size", fmt.Sprint(size), "--tmpfs", path)
 	}
-	for _, path := range shown { // may lie in /tmp
+	for _, path := range shown { // they may be in /tmp
 		a = append(a, "--ro-bind", path, path)
 	}
 	for _, path := range hidden() {
@@ -286,7 +285,7 @@ func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 	return a, nil
 }
 
-// environment of a cell, where it is not the user's own.
+// environment of a cell, instead of the user's.
 var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8",
 	"MPLBACKEND=Agg", "OPENBLAS_NUM_THREADS=2"}
 
@@ -303,14 +302,14 @@ func containerArguments(name string, o Options) []string {
 }
 
 const (
-	// looks is how often a sandbox without a cgroup is looked at, and looksNear where it may be at
-	// its limit by the next time.
+	// looks is the interval of checks without a cgroup; looksNear is the shortest, used close to
+	// the limit.
 	looks, looksNear = 100 * time.Millisecond, 5 * time.Millisecond
-	fastest          = 8 << 30 // bytes a second that processes take, at most
+	fastest          = 8 << 30 // most bytes a second that processes can allocate
 )
 
 // watch kills an interpreter whose processes or files together exceed their limit, until it is
-// closed. Containers have such limits themselves.
+// closed. Containers limit memory themselves.
 func (b sandbox) watch(r *interpreter, o Options) {
 	next := time.NewTimer(looks)
 	defer next.Stop()
@@ -343,11 +342,11 @@ func (b sandbox) watch(r *interpreter, o Options) {
 	}
 }
 
-// exceeded ends an interpreter for what it did.
+// exceeded ends an interpreter because of a limit.
 func (r *interpreter) exceeded(why error) {
 	select {
 	case r.limit <- why:
-	default: // it has exceeded one already
+	default: // another limit was exceeded first
 	}
 	r.stop()
 }

@@ -1,4 +1,4 @@
-// What the interpreter's processes use, and which of their limits this kernel keeps.
+// Resource use of the interpreter's processes, and which of their limits this kernel enforces.
 
 package python
 
@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithParent ends the interpreter with this process, however that ends.
+// endWithParent makes the interpreter end when this process does, even by a crash.
 func endWithParent(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
-// used is the memory that a process and all below it have to themselves, swapped or not, in bytes,
-// and their number.
+// used returns the private memory of a process and its descendants, swapped or not, in bytes, and
+// their number.
 func used(pid int) (memory int64, processes int) {
 	if pid <= 0 {
 		return 0, 0
@@ -39,7 +39,7 @@ func used(pid int) (memory int64, processes int) {
 	return memory, processes
 }
 
-// children are those of a process; a child belongs to the thread that has made it.
+// children lists the children of all threads; a child belongs to the thread that made it.
 func children(pid int) (list []int) {
 	folder := fmt.Sprintf("/proc/%d/task/", pid)
 	threads, _ := os.ReadDir(folder)
@@ -53,8 +53,8 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// enter finds the driver among the processes of its sandbox, before it has a cell, and opens the
-// folders there that are in memory.
+// enter finds the driver among the processes of its sandbox, before its first cell, and opens the
+// in-memory folders there.
 func (r *interpreter) enter() error {
 	pid := r.process.Process.Pid
 	for r.alone = 1; ; r.alone++ {
@@ -80,7 +80,7 @@ func (r *interpreter) enter() error {
 	return err
 }
 
-// inFolders is the memory that the sandbox's folders take, names and attributes included.
+// inFolders is the memory that the sandbox's folders take, including names and attributes.
 func (r *interpreter) inFolders() (sum int64) {
 	const inode = 1 << 10
 	for _, folder := range r.folders {
@@ -92,19 +92,19 @@ func (r *interpreter) inFolders() (sum int64) {
 	return sum
 }
 
-// hold stops the driver's threads between cells, or lets them run.
+// hold pauses the driver's threads between cells, or resumes them.
 func (r *interpreter) hold(stop bool) {
 	if r.driver > 0 {
 		signal := syscall.SIGCONT
 		if stop {
 			signal = syscall.SIGSTOP
 		}
-		_ = syscall.Kill(r.driver, signal) // it may have ended, which its frames tell
+		_ = syscall.Kill(r.driver, signal) // its frames report if it has ended
 	}
 }
 
-// countsByNamespace tells whether RLIMIT_NPROC counts the processes of a user namespace, as it does
-// since Linux 5.14, and not all of the user's.
+// countsByNamespace tells whether RLIMIT_NPROC counts the processes of a user namespace, as since
+// Linux 5.14, instead of all of the user's.
 func countsByNamespace() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {

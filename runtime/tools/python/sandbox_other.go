@@ -8,7 +8,7 @@ import "os/exec"
 
 func endWithParent(*exec.Cmd) {}
 
-// used is not known here; the sandboxes of these systems keep their limits themselves.
+// used is unknown here; the sandboxes of these systems enforce the limits themselves.
 func used(int) (memory int64, processes int) { return 0, 0 }
 
 func (r *interpreter) enter() error     { return nil }

@@ -1,8 +1,8 @@
-// A cgroup of its own for each interpreter, where the system's manager makes one: it counts what
-// no process's own figures have, such as the kernel's buffers, and refuses before the limit.
+// A separate cgroup for each interpreter, if the system's manager makes one. It also counts the
+// kernel's buffers, which no process's figures include, and refuses before the limit.
 //
-// What must stay true: a scope is used only if a limit that was set in a trial was there; without
-// one the sandbox works, with stricter limits.
+// What must stay true: a scope is used only if a trial showed its limit to be set; without one the
+// sandbox works, with stricter limits.
 
 package python
 
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// findScope is the command that starts a program in a scope; nil: none works here.
+// findScope returns the command that starts a program in a scope; nil: none works here.
 var findScope = sync.OnceValue(func() []string {
 	path, err := exec.LookPath("systemd-run")
 	if err != nil || runtime.GOOS != "linux" {
@@ -44,7 +44,7 @@ func scopeLimits(scope []string, memory int64, processes int) []string {
 		"--property", "MemorySwapMax=0", "--property", fmt.Sprint("TasksMax=", processes), "--")
 }
 
-// inScope is what stands before bwrap.
+// inScope is the start of bwrap's command line.
 func (b sandbox) inScope(o Options) []string {
 	if b.scope == nil {
 		return nil
@@ -54,7 +54,7 @@ func (b sandbox) inScope(o Options) []string {
 
 // scopeEnvironment is how the manager is found. No cell sees it.
 func scopeEnvironment() []string {
-	list := []string{} // nil would be all that this process has
+	list := []string{} // nil would pass this process's environment
 	for _, name := range []string{"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"} {
 		if value := os.Getenv(name); value != "" {
 			list = append(list, name+"="+value)
@@ -63,7 +63,7 @@ func scopeEnvironment() []string {
 	return list
 }
 
-// Stricter says what is stricter than elsewhere because there is no cgroup; "" is nothing.
+// Stricter describes the stricter limits without a cgroup; "" if there are none.
 func (t *Tool) Stricter() string {
 	if t.box.name != "bwrap" || t.box.scope != nil {
 		return ""

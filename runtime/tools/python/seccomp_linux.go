@@ -1,10 +1,10 @@
 //go:build amd64 || arm64
 
-// The system calls that a cell has: those that programs, compilers and numerical libraries use.
+// The system calls that a cell may use: those of programs, compilers and numerical libraries.
 //
-// What must stay true: the list allows, so that a call which a later kernel gets is refused; none
-// of them makes a namespace, reaches another process, loads code into the kernel, or takes memory
-// that the sandbox's limits do not see.
+// What must stay true: this is a list of allowed calls, so a call that a later kernel adds is
+// refused; none of them makes a namespace, reaches another process, loads code into the kernel, or
+// takes memory that the sandbox's limits cannot see.
 
 package python
 
@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed system calls need no look at their arguments. legacy are those that only older
-// architectures have.
+// allowed system calls are allowed with any arguments. legacy calls exist on older architectures
+// only.
 var allowed = []uint32{
 	// files
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64,
@@ -72,15 +72,15 @@ var allowed = []uint32{
 	unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_GETITIMER, unix.SYS_SETITIMER,
 	unix.SYS_TIMER_CREATE, unix.SYS_TIMER_SETTIME, unix.SYS_TIMER_GETTIME,
 	unix.SYS_TIMER_GETOVERRUN, unix.SYS_TIMER_DELETE,
-	// sockets, of the sandbox's own network
+	// sockets of the sandbox's own network
 	unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_CONNECT, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
 	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SENDMMSG,
 	unix.SYS_RECVMMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
 	unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT,
 }
 
-// check looks at the lower half of an argument: its bits under mask must be one of values, or, if
-// none is set, must not.
+// check tests the lower half of an argument: its bits under mask must equal one of values, or with
+// none set, must not.
 type check struct {
 	argument, mask uint32
 	values         []uint32
@@ -105,7 +105,7 @@ var checked = map[uint32][]check{
 	unix.SYS_CLONE:      {{argument: 0, mask: newNamespaces, values: []uint32{0}}},
 	unix.SYS_SOCKET:     sockets,
 	unix.SYS_SOCKETPAIR: sockets,
-	// shared memory without a file is in no process's account once it is given back
+	// shared memory without a file is not counted for any process once it is unmapped
 	unix.SYS_MMAP: {{argument: 3, mask: unix.MAP_SHARED | unix.MAP_ANONYMOUS,
 		values: []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, none: true}},
 	unix.SYS_IOCTL: {{argument: 1, mask: all, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX},
@@ -117,7 +117,7 @@ var checked = map[uint32][]check{
 // unknown system calls fail as on a kernel without them, so that a C library uses another.
 var unknown = []uint32{unix.SYS_CLONE3}
 
-// filter is the program that decides.
+// filter is the BPF program that decides.
 func filter() (program []unix.SockFilter) {
 	const (
 		numberOffset, archOffset, argumentOffset = 0, 4, 16 // in struct seccomp_data
@@ -157,10 +157,10 @@ func filter() (program []unix.SockFilter) {
 				add(load, argumentOffset+8*c.argument)
 				add(and, c.mask)
 				for i, value := range c.values {
-					add(equal, value, uint8(len(c.values)-i), 0) // over what comes next
+					add(equal, value, uint8(len(c.values)-i), 0) // skips the refusal below
 				}
 				if c.none {
-					add(unix.BPF_JMP|unix.BPF_JA, 1) // none is it
+					add(unix.BPF_JMP|unix.BPF_JA, 1) // no value matched
 				}
 				answer(fail | uint32(unix.EPERM))
 			}
@@ -172,7 +172,7 @@ func filter() (program []unix.SockFilter) {
 	return program
 }
 
-// seccomp is a file with the filter, to be read by bwrap.
+// seccomp returns a file with the filter for bwrap.
 func seccomp() (*os.File, error) {
 	var text bytes.Buffer
 	err := binary.Write(&text, binary.NativeEndian, filter())

@@ -1,4 +1,4 @@
-// System calls that this architecture has kept from older times, beside those of all.
+// Old system calls that only this architecture has, in addition to the common list.
 
 package python
 

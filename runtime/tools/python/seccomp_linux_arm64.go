@@ -1,4 +1,4 @@
-// This architecture has no system calls but those of all.
+// This architecture has only the system calls of the common list.
 
 package python
 

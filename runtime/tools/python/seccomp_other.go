@@ -1,6 +1,6 @@
 //go:build !linux || (!amd64 && !arm64)
 
-// Where no filter is known, bwrap is not used: a cell would have every system call.
+// Without a filter for the architecture bwrap is not used: a cell would have every system call.
 
 package python
 

@@ -1,4 +1,4 @@
-// What an animal says, over pipes and over HTTP.
+// The messages of an animal, over pipes and over HTTP.
 
 package zootest
 
@@ -16,8 +16,8 @@ import (
 	"syscall"
 )
 
-// wire is what zoo.json has of an animal's messages. ID stands for the request's id, RESULT for the
-// result of its method; TEXT for a message in its frame, HEAD and TAIL for its parts.
+// wire describes an animal's messages in zoo.json. ID becomes the request's id, RESULT its method's
+// result; TEXT a framed message, HEAD and TAIL its halves.
 type wire struct {
 	First                            string // written before anything else
 	Frame, Kind                      string // of a message, its Content-Type
@@ -28,7 +28,7 @@ type wire struct {
 	Answers, Forgets                 *answer         // to all, to calls of a lost session
 }
 
-// answer is one of HTTP, without what the client asked for.
+// answer is an HTTP answer that ignores the request.
 type answer struct {
 	Status     int
 	Body, Type string
@@ -56,7 +56,7 @@ type message struct {
 	}
 }
 
-// reply is the message that answers m, "" if none does.
+// reply returns the message that answers m, or "".
 func (a *Animal) reply(m message) string {
 	if m.ID == nil || m.Method == "" {
 		return ""
@@ -96,7 +96,7 @@ func (a *Animal) reply(m message) string {
 		`"NOTANUMBER"`, "NaN").Replace(text)
 }
 
-// framed is a message as the animal writes it.
+// framed formats a message as the animal writes it.
 func (a *Animal) framed(text, frame, between string) string {
 	half := len(text) / 2
 	if half += strings.Index(text[half:], ",") + 1; text[half-1] != ',' {
@@ -111,7 +111,7 @@ func (a *Animal) framed(text, frame, between string) string {
 		"NOTICES", strings.Join(notices, between), "INDENTED", indented.String()).Replace(frame)
 }
 
-// Pipes starts the animal as a process would be: it ends with its input.
+// Pipes runs the animal like a process: it ends with its input.
 func (a *Animal) Pipes(stderr io.Writer) (in io.WriteCloser, out io.ReadCloser) {
 	read, in := io.Pipe()
 	out, write := io.Pipe()
@@ -162,7 +162,7 @@ func (a *Animal) speak(in io.Reader, out, stderr io.Writer) {
 	}
 }
 
-// ServeHTTP is streamable HTTP, the old SSE transport where the path ends so.
+// ServeHTTP serves streamable HTTP, or the old SSE transport if Over is sse.
 func (a *Animal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && (a.Over == "sse" || a.Fault == "answers elsewhere"):
@@ -181,7 +181,7 @@ func (a *Animal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveStream sends what is answered elsewhere.
+// serveStream sends the answers to posts as events.
 func (a *Animal) serveStream(w http.ResponseWriter, r *http.Request) {
 	events := make(chan string, 16)
 	a.mu.Lock()

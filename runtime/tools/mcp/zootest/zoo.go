@@ -1,7 +1,7 @@
-// Package zootest has MCP servers with one fault each, for the tests of what calls them.
+// Package zootest has MCP servers with one fault each, for tests of MCP clients.
 //
-// What must stay true: each says what real ones have been seen to say. They are in this process,
-// but for a few that are programs, so that no verdict depends on how soon a process starts.
+// What must stay true: each repeats output that real servers were seen to send. Most run in this
+// process and only a few are programs, so that no verdict depends on the start of a process.
 package zootest
 
 import (
@@ -27,10 +27,10 @@ import (
 type Animal struct {
 	Over    string // pipes, http, sse (the old transport), process, memory
 	Fault   string
-	Says    string // echo, when it is called
-	Fails   string // echo, if it does not work
+	Says    string // echo's answer
+	Fails   string // echo's error, if it does not work
 	Skipped string // why the server is not used
-	Late    bool   // it is there after that
+	Late    bool   // it starts to work after that
 
 	Reached
 	wire
@@ -57,7 +57,7 @@ var rows []byte
 //go:embed process.py
 var script string
 
-// Zoo are the animals over these transports.
+// Zoo returns the animals of these transports.
 func Zoo(t *testing.T, over ...string) (list []*Animal) {
 	t.Helper()
 	for _, way := range over {
@@ -81,13 +81,13 @@ func Zoo(t *testing.T, over ...string) (list []*Animal) {
 // Called tells whether echo of this animal can be called.
 func (a *Animal) Called() bool { return a.Says != "" || a.Fails != "" }
 
-// Group is animals with the time that they are given.
+// Group is animals with the same time limits.
 type Group struct {
 	Animals     []*Animal
 	Start, Time time.Duration
 }
 
-// Groups gives little time to those that use all of it, and their neighbours minutes.
+// Groups gives short limits to the animals that use all of them, and minutes to the others.
 func Groups(zoo []*Animal) []Group {
 	const minutes, little = 2 * time.Minute, 300 * time.Millisecond
 	groups := []Group{{nil, minutes, minutes}, {nil, minutes, little}, {nil, little, minutes}}
@@ -103,7 +103,7 @@ func Groups(zoo []*Animal) []Group {
 	return groups
 }
 
-// Open names the animals, starts the port of those over HTTP, and finds Python for the processes.
+// Open names the animals, starts the port for those over HTTP, and finds Python for the processes.
 func Open(t *testing.T, list []*Animal) {
 	t.Helper()
 	port := httptest.NewServer(doors(list))
@@ -133,8 +133,8 @@ func OpenInMemory(t *testing.T, list []*Animal) {
 	}
 }
 
-// Serve has a handler at every address, without a network, for a bubble of synctest. The host late
-// listens after 3 s.
+// Serve makes a handler answer at every address, without a network, inside a bubble of synctest.
+// The host late listens after 3 s.
 func Serve(t *testing.T, handler http.Handler) {
 	t.Helper()
 	listener := make(memory)
@@ -175,7 +175,7 @@ func (m memory) Accept() (net.Conn, error) {
 func (m memory) Close() error   { close(m); return nil }
 func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// doors is the port of the animals: each has a folder with its name.
+// doors serves the animals, each in a folder with its name.
 func doors(list []*Animal) http.Handler {
 	mux := http.NewServeMux()
 	for i, a := range list {
@@ -214,7 +214,7 @@ func Config(t *testing.T, animals []*Animal) (path string) {
 	return path
 }
 
-// Told tells whether an answer of echo, or its error, is the outcome of the fault.
+// Told tells whether an answer of echo, or its error, is the expected outcome.
 func (a *Animal) Told(answer, failure string) bool {
 	if a.Fails != "" {
 		return strings.Contains(strings.ReplaceAll(failure, "server "+a.Name, "server it"), a.Fails)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Document has a page for each text, whose lines are lines of the page.
+// Document has a page for each text, with the text's lines.
 func Document(pages ...string) []byte {
 	var kids []string
 	for i := range pages {
