@@ -1,4 +1,4 @@
-// Compacting: a conversation that fills its context goes on from a summary of itself.
+// Compacting: a conversation that fills its context continues from a summary of itself.
 
 package session
 
@@ -18,14 +18,13 @@ const compactInstructions = `Write a summary of this conversation, for yourself:
 	`names, numbers, file paths and code that are still needed, what was done and found out, and ` +
 	`what is still open. Write nothing else, and do not answer the last message.`
 
-// Summary is a conversation in few words.
 type Summary struct {
 	Text    string
 	Dropped int // oldest messages that did not fit into the context and were not read
 	Usage   Usage
 }
 
-// Message is the summary as the first message of the conversation that goes on.
+// Message is the summary as the first message of the continued conversation.
 func (s Summary) Message() Message {
 	return User("Summary of our conversation so far:\n\n" + s.Text)
 }
@@ -64,7 +63,7 @@ func Compact(ctx context.Context, r Runner, req Request) (Summary, error) {
 	}
 }
 
-// withoutOrphans leaves out results at the start whose calls are gone, and returns a new slice.
+// withoutOrphans leaves out results at the start whose calls were dropped, and returns a new slice.
 func withoutOrphans(messages []Message) []Message {
 	for len(messages) > 0 && messages[0].Role == harmony.RoleTool {
 		messages = messages[1:]

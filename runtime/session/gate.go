@@ -1,9 +1,8 @@
-// Large pieces of work beside the engine: bodies that are read and checked, prompts that are
-// rendered and encoded.
+// The gate for large work outside the engine: reading and checking bodies, rendering and encoding
+// prompts.
 //
 // What must stay true: a small piece never waits; large ones run a few at a time; a client that
-// sends one after the other leaves the processors to the others for most of the time, while there
-// are others.
+// sends one after another leaves most of the processor time to other active clients.
 
 package session
 
@@ -17,27 +16,26 @@ import (
 )
 
 const (
-	// SmallRequest is the text that is prepared at once.
+	// SmallRequest is the most text that is prepared without waiting.
 	SmallRequest = 32 << 10
-	// preparedAtOnce is the text of larger requests that are prepared at the same time.
+	// preparedAtOnce limits the text of larger requests that are prepared at the same time.
 	preparedAtOnce = 1 << 20
-	// part of the time, one of so many, is for a client's large pieces while there are others.
+	// part: a client may use one part in so many of the time while others are active.
 	part = 4
-	// forgiven is a pause that nobody waits for: that of a prompt of some 100 KiB.
+	// forgiven is a pause too short to enforce: that of a prompt of some 100 KiB.
 	forgiven = 100 * time.Millisecond
-	// longestPiece bounds what counts of a piece: it may have waited for something itself.
+	// longestPiece bounds the charge for a piece, whose work may include waiting.
 	longestPiece = 2 * time.Second
-	// lately is how long a client that has left is waited for, as in the scheduler.
+	// lately is how long a client counts as active after its last request, as in the scheduler.
 	lately = 2 * time.Second
 )
 
-// Gate lets large pieces of work in a few at a time. The zero Gate is not ready.
+// Gate admits large pieces of work a few at a time. The zero Gate is not ready.
 type Gate struct {
 	*semaphore.Weighted
 	*pauses
 }
 
-// NewGate makes a gate.
 func NewGate() Gate {
 	return Gate{semaphore.NewWeighted(preparedAtOnce), &pauses{of: map[string]paused{}}}
 }
@@ -61,13 +59,13 @@ func (g Gate) Enter(ctx context.Context, client string, bytes int) (leave func()
 		}
 	}
 	began := time.Now()
-	return func() { // charged first: who is let in next may be of the same client
+	return func() { // charged first: the next to enter may be of the same client
 		g.Charge(client, time.Since(began))
 		g.Release(weight)
 	}, nil
 }
 
-// pauses are those of clients after large pieces.
+// pauses are the pauses of clients after large pieces.
 type pauses struct {
 	mu sync.Mutex
 	of map[string]paused
@@ -75,7 +73,7 @@ type pauses struct {
 
 type paused struct{ until, seen time.Time }
 
-// Charge makes a client's pause longer by that of a piece.
+// Charge extends a client's pause for a piece of work.
 func (p *pauses) Charge(client string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +97,7 @@ func (p *pauses) Await(ctx context.Context, client string) error {
 	return nil
 }
 
-// left is what is left of a client's pause, which has come now; 0 where it is alone.
+// left marks a client as active and returns the rest of its pause; 0 if no other is active.
 func (p *pauses) left(client string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

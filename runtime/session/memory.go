@@ -1,14 +1,13 @@
-// The memory of what the model sampled.
+// The memory of sampled tokens.
 //
-// Clients send a conversation back as text, and most of them drop the reasoning. When such a
-// history is rendered again, its tokens differ from those that the model has seen: answers get
-// worse, and the prefix cache finds nothing. So the sampled tokens are kept: those of a turn that
-// ended in a call under the call's id, those of an answer under a hash of its text.
+// Clients send a conversation back as text, and most of them drop the reasoning. Rendered again,
+// such a history has different tokens from those that the model has seen: answers get worse, and
+// the prefix cache misses. So the sampled tokens are stored: a turn that ended in a call under the
+// call's id, an answer under a hash of its text.
 //
-// What must stay true: of a conversation that is not stored nothing is remembered on a disk;
-// remembered tokens are used only if they say the same as the client's text
-// (same arguments, same answer, same text before them). If a client edits its history, its own text
-// is rendered.
+// What must stay true: for a conversation that is not stored nothing is written to disk; remembered
+// tokens are used only if they match the client's text (same arguments, same answer, same text
+// before them). If a client edits its history, its own text is rendered.
 
 package session
 
@@ -61,23 +60,21 @@ type sampledTurn struct {
 	Segments  []segment
 }
 
-// answerKey is the key of a turn that ended in an answer.
 func answerKey(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return "answer:" + hex.EncodeToString(h[:])
 }
 
-// callKey is the key of a turn that ended in a call.
 func callKey(id string) string { return "call:" + id }
 
-// remember keeps a turn on the disk only if its conversation is kept there.
+// remember stores a turn, on disk only if its conversation is stored there.
 func remember(s Store, key string, t sampledTurn, kept bool) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
-	// one that is too large is not worth remembering
+	// a turn that is too large is not worth remembering
 	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !kept})
 }
 
-// own has the turns of those who have a salt.
+// own is the part of the store for clients with this salt.
 func own(s Store, salt string) Store {
 	if salt == "" {
 		return s
@@ -86,7 +83,7 @@ func own(s Store, salt string) Store {
 	return Owned(s, hex.EncodeToString(sum[:8]))
 }
 
-// recall finds a stored turn, nil if there is none.
+// recall finds a stored turn; nil if there is none.
 func recall(s Store, key string) *sampledTurn {
 	r, ok := s.Get(KindTurn, key)
 	var t sampledTurn
@@ -108,9 +105,8 @@ func sameArguments(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// sameTexts tells whether r has the same texts for the user as the run, in the same order. A run
-// that ended in a call may have no such texts at all: some clients drop them, and the call's id
-// already identifies the turn.
+// sameTexts tells whether r has the same texts for the user as the run, in order. A run that ended
+// in a call may lack them: some clients drop them, and the call's id already identifies the turn.
 func sameTexts(r *sampledTurn, run []Message) bool {
 	var said []string
 	for _, m := range run {
@@ -142,7 +138,7 @@ func (s segment) shown() (text string, ok bool) {
 	return string(token.Get().Decode(nil, s.Tokens[body+1:len(s.Tokens)-1])), true
 }
 
-// Forget deletes what the model sampled in these messages.
+// Forget deletes the sampled tokens of these messages.
 func Forget(s Store, messages []Message) error {
 	return s.Change(func(c *Change) error {
 		for _, m := range messages {

@@ -1,5 +1,5 @@
 // A model that can start turns, and the interfaces between a turn and its callers: the chat, the
-// port, a process that has joined, the benchmark.
+// port, another process, the benchmark.
 //
 // Callers hold a Runner and read the Turn that it starts. A loaded Model is a Runner. So is a model
 // that is loaded for its first turn, and a model of another process. Package runtime/serve finds
@@ -19,7 +19,7 @@ import (
 // Runner is a model that can start turns. It is safe for concurrent use.
 type Runner interface {
 	ID() string
-	Device() string     // what the model runs on, to be shown; "" while it is not loaded
+	Device() string     // for display; "" while the model is not loaded
 	ContextLength() int // tokens, prompt and answer together
 	// Start returns a running turn, or *sched.ContextLengthError, *BusyError or *RequestError. A
 	// model that is not loaded is loaded first; if that fails the error wraps ErrUnavailable.
@@ -31,10 +31,10 @@ type Runner interface {
 type Turn interface {
 	// Next blocks for the next event. The last event is Done; after it Next returns false.
 	Next() (Event, bool)
-	// Result is what has been generated so far. It is complete once Next has returned Done.
+	// Result is the result so far. It is complete once Next has returned Done.
 	Result() Result
-	// Sampled is the tokens so far, from which another process can go on: Request.Sampled. It is
-	// safe for concurrent use. nil: the turn cannot be taken up.
+	// Sampled returns the tokens so far, from which another process can resume: Request.Sampled. It
+	// is safe for concurrent use. nil: the turn cannot be resumed.
 	Sampled() []int32
 }
 
@@ -45,12 +45,12 @@ type Models interface {
 	// Get finds a model by any of its names; "" is the default one. The error wraps ErrUnknownModel
 	// if no model has that name. Any other error means that the model cannot be used now.
 	Get(ctx context.Context, name string) (Runner, error)
-	// Stats are the scheduler's counters of each loaded model, by its ID.
+	// Stats returns the scheduler's counters of each loaded model, by its ID.
 	Stats() map[string]sched.Stats
 }
 
-// ModelInfo describes one model of the list. All its names are listed, since clients look for the
-// one that they are configured with.
+// ModelInfo describes one model of the list. All its names are listed, since clients look for their
+// configured one.
 type ModelInfo struct {
 	ID            string
 	Aliases       []string
@@ -64,15 +64,14 @@ var ErrUnknownModel = errors.New("unknown model")
 // ErrUnavailable is returned, wrapped, by Runner.Start for a known model that cannot be loaded.
 var ErrUnavailable = errors.New("the model cannot be loaded")
 
-// ErrGone is wrapped by the error of a turn that another process computed, which does not answer
-// any more.
+// ErrGone is wrapped by the error of a turn whose process no longer answers.
 var ErrGone = errors.New("the server is gone")
 
 // Options of a Model.
 type Options struct {
 	ID        string // the catalogue's name, or the folder's
-	Device    string // what it runs on, to be shown
-	Store     Store  // keeps sampled turns; nil: a store of its own, in memory
+	Device    string // for display
+	Store     Store  // for sampled turns; nil: a new one, in memory
 	Scheduler sched.Options
 }
 
@@ -84,13 +83,13 @@ type Model struct {
 	tokens  Generator
 	store   Store
 	gate    Gate
-	ends    []int32 // special tokens that end an answer besides Harmony's own
+	ends    []int32 // special tokens that end an answer, in addition to Harmony's
 
 	submit func(context.Context, sched.TokenRequest) (TokenStream, error) // tests replace it
 }
 
-// Generator makes tokens: a scheduler on an engine here, or servers elsewhere (package replica). It
-// is safe for concurrent use.
+// Generator makes tokens: a scheduler on an engine here, or servers elsewhere
+// (runtime/remote/pool). It is safe for concurrent use.
 type Generator interface {
 	// Submit begins a sequence. The error may be *sched.ContextLengthError, *BusyError,
 	// sched.ErrClosed or wrap ErrUnavailable.
@@ -107,8 +106,8 @@ func New(eng sched.StepEngine, o Options) *Model {
 	return m
 }
 
-// endsOf are those of a model's end tokens that end an answer besides Harmony's own. <|end|> ends a
-// message only, and what is a text's or of another vocabulary is no end.
+// endsOf returns the end tokens of a model that end an answer, without Harmony's own. <|end|> only
+// ends a message; text tokens and unknown ids are ignored.
 func endsOf(eos []int32) (ends []int32) {
 	for _, id := range eos {
 		own := id == token.Return || id == token.Call || id == token.End
@@ -119,7 +118,7 @@ func endsOf(eos []int32) (ends []int32) {
 	return ends
 }
 
-// NewModel makes a model of what generates its tokens. Of Options.Scheduler it uses MaxModelLen.
+// NewModel makes a model on a Generator. Of Options.Scheduler it uses only MaxModelLen.
 func NewModel(tokens Generator, o Options) *Model {
 	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store,
 		tokens: tokens, submit: tokens.Submit, gate: NewGate()}
@@ -129,8 +128,8 @@ func NewModel(tokens Generator, o Options) *Model {
 	return m
 }
 
-// Tune is a model of the same scheduler, which answers with one of the engine's tunes, counted from
-// 1. It ends with the model.
+// Tune is a model on the same scheduler that answers with one of the engine's adapters, counted
+// from 1. It ends with the model.
 func (m *Model) Tune(number int, id string) *Model {
 	tune, s := *m, m.tokens.(scheduler)
 	s.tune = number
@@ -162,7 +161,6 @@ func (m *Model) Close() error { return m.tokens.Close() }
 
 func (m *Model) ID() string { return m.id }
 
-// Device says what the model runs on, to be shown.
 func (m *Model) Device() string { return m.device }
 
 // ContextLength is the maximum number of tokens, prompt and answer together.

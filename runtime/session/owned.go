@@ -1,14 +1,14 @@
-// The records of one of several clients: those of others are not there, whoever knows their keys.
+// Records of separate clients: a client cannot reach another's, even with its keys.
 
 package session
 
 import "strings"
 
-// Owned is the store as an owner sees it, whose name is letters and digits; "" is nobody's records.
-// In the store itself an owner's are under the keys of OwnedKey.
+// Owned is the store as one owner sees it. owner is letters and digits; "" sees the records without
+// an owner. The store itself has them under OwnedKey.
 func Owned(s Store, owner string) Store { return ownedStore{s, owner} }
 
-// OwnedKey is the key in the store itself of an owner's record.
+// OwnedKey is the key of an owner's record in the store itself.
 func OwnedKey(owner, key string) string {
 	if owner == "" {
 		return key
@@ -16,7 +16,7 @@ func OwnedKey(owner, key string) string {
 	return owner + "/" + key
 }
 
-// OwnerOf is the owner and the key of a key in the store itself.
+// OwnerOf splits a key of the store itself into owner and key.
 func OwnerOf(stored string) (owner, key string) {
 	if owner, key, owned := strings.Cut(stored, "/"); owned {
 		return owner, key
@@ -24,7 +24,7 @@ func OwnerOf(stored string) (owner, key string) {
 	return "", stored
 }
 
-// owns tells whether a key in the store itself is an owner's; nobody's may name another's.
+// owns tells whether a stored key is the owner's; a key without an owner may not name one.
 func owns(owner, stored string) bool {
 	of, _ := OwnerOf(stored)
 	return of == owner
@@ -35,7 +35,7 @@ type ownedStore struct {
 	owner string
 }
 
-// stored is an owner's record as the store itself has it.
+// stored converts an owner's record for the store itself.
 func stored(owner string, r Record) Record {
 	r.Key = OwnedKey(owner, r.Key)
 	also := make([]string, len(r.Also))
@@ -46,7 +46,7 @@ func stored(owner string, r Record) Record {
 	return r
 }
 
-// seen is that record as its owner sees it.
+// seen converts it back.
 func (s ownedStore) seen(r Record) Record {
 	r.Key = strings.TrimPrefix(r.Key, s.owner+"/")
 	return r

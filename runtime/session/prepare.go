@@ -1,12 +1,12 @@
-// The work of a request before the scheduler knows it: its prompt is rendered and encoded, and the
-// grammar of its turn is compiled, which says which tokens may be sampled.
+// The work of a request before scheduling: its prompt is rendered and encoded, and the grammar of
+// its turn is compiled, which says which tokens may be sampled.
 //
-// The grammar enforces a function's parameters. Agents send schemas of every kind. What of one is
-// not supported is not enforced, and Result.Relaxed says so; if nothing is left, the arguments are
-// any JSON object. If the function is strict, the request is refused.
+// The grammar enforces a function's parameters. Agents send schemas of every kind. Unsupported
+// parts of one are not enforced, and Result.Relaxed reports them; if nothing is left, the arguments
+// are any JSON object. If the function is strict, the request is refused.
 //
-// What must stay true: this work ends soon after its caller has left; large requests wait at the
-// gate, so that a small one is ready in milliseconds whatever else comes in.
+// What must stay true: this work ends soon after its client has disconnected; large requests wait
+// at the gate, so that a small one is ready in milliseconds under any load.
 
 package session
 
@@ -38,7 +38,7 @@ func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out gra
 	return prompt, out, relaxed, err
 }
 
-// size is about how many bytes of text a request has.
+// size estimates the bytes of text in a request.
 func (r Request) size() int {
 	n := len(r.Instructions)
 	for _, f := range r.Functions {
@@ -58,7 +58,7 @@ const mostSchemas = 2 * schema.MostText
 var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
 	mostSchemas>>10)
 
-// Callable tells whether the model may call what is offered under name: python, browser,
+// Callable tells whether the model may call the tool with this name: python, browser,
 // functions.NAME.
 func (r *Request) Callable(name string) bool {
 	return r.Only == nil || slices.Contains(r.Only, name)
@@ -71,7 +71,7 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 		Browser: r.Browser && r.Callable("browser"), ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
-	at := make(map[string]int, len(r.Functions)) // where each function is in out
+	at := make(map[string]int, len(r.Functions)) // each function's index in out
 	schemas := 0                                 // bytes
 	for _, f := range r.Functions {
 		if !r.Callable("functions." + f.Name) {

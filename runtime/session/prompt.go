@@ -23,8 +23,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Prompt is the tokens that a turn of a model with this store would continue. More than a million
-// are refused.
+// Prompt returns the tokens that a turn of a model with this store would continue. More than a
+// million are refused.
 func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
 	return (&Model{store: store, context: longestContext}).prompt(ctx, r)
 }
@@ -32,8 +32,8 @@ func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
 // longestContext is that of the released models.
 const longestContext = 131072
 
-// farTooLong is how many contexts of a prompt are encoded to tell its length. A longer prompt is
-// refused before its whole length is known.
+// farTooLong is the number of contexts after which encoding a prompt stops: a longer one is refused
+// with this length.
 const farTooLong = 8
 
 func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
@@ -90,7 +90,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
 }
 
-// room is about how many tokens a request's prompt has, at most as many as are encoded.
+// room estimates the tokens of a request's prompt, up to the most that are encoded.
 func (m *Model) room(r Request) int {
 	const system, lettersAToken = 128, 4
 	n := system + 4*len(r.Messages) + r.size()/lettersAToken
@@ -100,8 +100,8 @@ func (m *Model) room(r Request) int {
 	return n
 }
 
-// renderRun appends consecutive messages of the assistant, as they were sampled if they are
-// remembered; finished tells that their turn has its final answer.
+// renderRun appends consecutive messages of the assistant, with their sampled tokens if the store
+// has them; finished tells that their turn has its final answer.
 func renderRun(ids []int32, run []Message, finished bool, remembered Store,
 	opts harmony.RenderOptions) ([]int32, error) {
 	if r := recallRun(remembered, run); r != nil {

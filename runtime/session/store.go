@@ -1,11 +1,10 @@
-// The store for the tokens of sampled turns, stored responses and whatever else a conversation
-// leaves behind.
+// The store for the tokens of sampled turns, stored responses and other records of conversations.
 //
 // There are two: one in memory, and one in a file that several processes use at once and that
 // outlives them. What must stay true: each kind of record is bounded by count, bytes and age, so a
 // server that runs for weeks does not grow; the least recently used record is dropped first; a
-// deleted record does not come back; what the disk refuses is kept in memory, logged and counted;
-// no other process writes between what a change reads and what it writes.
+// deleted record does not come back; a record that the disk refuses is kept in memory, logged and
+// counted; no other process writes between a change's reads and its writes.
 
 package session
 
@@ -21,38 +20,38 @@ import (
 
 // Store keeps records. It is safe for concurrent use.
 type Store interface {
-	// Put stores r and replaces an earlier record with the same kind and key. It fails with
-	// ErrTooLarge only.
+	// Put stores r and replaces an earlier record with the same kind and key. It fails only with
+	// ErrTooLarge.
 	Put(r Record) error
 	// Get finds a record by its key or by one of its other keys, and counts as a use of it.
 	Get(kind Kind, key string) (Record, bool)
-	// List returns the records of a kind, the most recently used first. It does not count as a use.
+	// List returns the records of a kind, most recently used first. It does not count as a use.
 	List(kind Kind) []Record
-	// Delete removes the record with this key and tells whether there was one. It fails where the
-	// disk does not let go of it: then it is still there.
+	// Delete removes the record with this key and tells whether it existed. If the disk refuses the
+	// deletion it fails, and the record remains.
 	Delete(kind Kind, key string) (bool, error)
-	// Change writes what work puts and deletes as a whole, or nothing if work fails. In between
-	// nobody else writes. If the disk refuses it what was put is kept in memory; a change that only
-	// deletes fails then. work uses the store through c alone.
+	// Change writes all that work puts and deletes, or nothing if work fails. No other change is
+	// written in between. If the disk refuses the change, its puts are kept in memory; a change
+	// that only deletes fails. work must use the store through c alone.
 	Change(work func(c *Change) error) error
-	// Unsaved tells why the record with this key does not outlive this process; nil: it does.
+	// Unsaved tells why a record would be lost with this process; nil: it is on disk.
 	Unsaved(kind Kind, key string) error
-	// Refused is how many records the disk has refused. They stay in memory, and are written after
-	// the next record that the disk takes, or when the store is closed.
+	// Refused counts the records that the disk has refused. They stay in memory, and are written
+	// after the next successful write, or when the store is closed.
 	Refused() int64
 	Close() error
 }
 
-// Kind says what a record is. Keys of different kinds are independent.
+// Kind is the kind of a record. Keys of different kinds are independent.
 type Kind string
 
 const (
-	KindTurn         Kind = "turn"         // what the model sampled in a turn
+	KindTurn         Kind = "turn"         // sampled tokens of a turn
 	KindResponse     Kind = "response"     // an answer of /v1/responses
-	KindRunning      Kind = "running"      // a response that is being written, and by whom
+	KindRunning      Kind = "running"      // a response in progress, and its process
 	KindConversation Kind = "conversation" // one of /v1/conversations
 	KindChat         Kind = "chat"         // a session of ossrun chat
-	KindUsage        Kind = "usage"        // what a named key has used in a day
+	KindUsage        Kind = "usage"        // a named key's usage of one day
 )
 
 // Record is one entry of a Store.
@@ -62,17 +61,17 @@ type Record struct {
 	Also  []string // further keys
 	Value json.RawMessage
 	Used  time.Time // the store sets it
-	// InMemory keeps the value away from the disk: it is lost with the process.
+	// InMemory keeps the value off the disk: it is lost with the process.
 	InMemory bool
 }
 
-// ErrTooLarge is wrapped by the error for a record that is larger than all of its kind may be.
+// ErrTooLarge is wrapped by the error for a record that exceeds the bound of its kind.
 var ErrTooLarge = errors.New("it is too large to be stored")
 
-// Change is what Store.Change reads and writes as one.
+// Change is a transaction of Store.Change.
 type Change struct {
 	owner  string // whose records it changes
-	apart  bool   // and no others
+	apart  bool   // other owners' records are hidden
 	bounds map[Kind]Bound
 	get    func(Kind, string) (Record, bool)
 	ops    []edit
@@ -84,7 +83,7 @@ type edit struct {
 	gone bool
 }
 
-// Get finds a record by its key, as the change leaves it.
+// Get finds a record by its key and sees the change's own edits.
 func (c *Change) Get(kind Kind, key string) (Record, bool) {
 	r, ok := c.find(kind, OwnedKey(c.owner, key))
 	ok = ok && (!c.apart || owns(c.owner, r.Key))
@@ -92,7 +91,7 @@ func (c *Change) Get(kind Kind, key string) (Record, bool) {
 	return r, ok
 }
 
-// find is Get in the store itself.
+// find is Get for a key of the store itself.
 func (c *Change) find(kind Kind, key string) (Record, bool) {
 	for _, o := range slices.Backward(c.ops) {
 		if o.Kind == kind && o.Key == key {
@@ -103,7 +102,7 @@ func (c *Change) find(kind Kind, key string) (Record, bool) {
 	return r, ok && r.Key == key
 }
 
-// Put stores r in place of the record with this key.
+// Put stores r and replaces the record with this key.
 func (c *Change) Put(r Record) error {
 	if most := c.bounds[r.Kind].Bytes; len(r.Value) > most || most == 0 {
 		return fmt.Errorf("%w: it has %d MB, and %d MB is the most", ErrTooLarge,
@@ -113,7 +112,7 @@ func (c *Change) Put(r Record) error {
 	return nil
 }
 
-// Delete removes the record with this key and tells whether there was one.
+// Delete removes the record with this key and tells whether it existed.
 func (c *Change) Delete(kind Kind, key string) bool {
 	_, ok := c.Get(kind, key)
 	if ok {
@@ -135,12 +134,12 @@ func remove(s Store, kind Kind, key string) (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// Bound limits how much of one kind is kept.
+// Bound limits the stored records of one kind.
 type Bound struct {
 	Count   int           // records; 0: any number
 	Bytes   int           // of all values
 	TTL     time.Duration // since a record was last used; 0: that of the options
-	Forever bool          // whatever its age
+	Forever bool          // records never expire
 }
 
 var bounds = map[Kind]Bound{
@@ -152,12 +151,12 @@ var bounds = map[Kind]Bound{
 	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
 }
 
-// StoreOptions say how much a store keeps, how long, and where.
+// StoreOptions configure a store.
 type StoreOptions struct {
 	File   string         // created if missing; "": in memory only
-	TTL    time.Duration  // how long a record is kept after it was last used
-	Bounds map[Kind]Bound // nil: those of this file
-	Notify func(string)   // told what was damaged or refused; nil: nobody
+	TTL    time.Duration  // how long a record is kept after its last use
+	Bounds map[Kind]Bound // nil: the defaults in this file
+	Notify func(string)   // receives messages about damage and refusals; may be nil
 }
 
 // RememberedFor is the default TTL.
@@ -166,8 +165,8 @@ const RememberedFor = 24 * time.Hour
 // NewStore makes a store in memory with the default TTL.
 func NewStore() Store { return newMemoryStore(StoreOptions{TTL: RememberedFor}.settled()) }
 
-// OpenStore opens the store in a file, or one in memory if there is no file. A damaged file is put
-// aside and what can be read of it is taken over.
+// OpenStore opens the store in a file, or one in memory without a file. A damaged file is moved
+// aside and its readable records are copied to a new one.
 func OpenStore(o StoreOptions) (Store, error) {
 	if o = o.settled(); o.File == "" {
 		return newMemoryStore(o), nil
@@ -264,8 +263,8 @@ func (s *memoryStore) put(r Record) {
 	s.last(order)
 }
 
-// last is the record of a kind that was used least recently, nil where none is left; those that are
-// too old are dropped.
+// last drops expired records of a kind and returns the least recently used one, nil if none
+// remains.
 func (s *memoryStore) last(order *list.List) *list.Element {
 	e := order.Back()
 	for ; e != nil && s.expired(e.Value.(*Record)); e = order.Back() {
@@ -300,7 +299,7 @@ func (s *memoryStore) List(kind Kind) (records []Record) {
 	return records
 }
 
-// oldest is the record of any kind that was used least recently.
+// oldest is the least recently used record of any kind.
 func (s *memoryStore) oldest() (r Record, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +315,7 @@ func (s *memoryStore) Unsaved(Kind, string) error { return errors.New("there is 
 func (s *memoryStore) Refused() int64             { return 0 }
 func (s *memoryStore) Close() error               { return nil }
 
-// drop takes nil for a record that is gone already.
+// drop accepts nil for a missing record.
 func (s *memoryStore) drop(e *list.Element) {
 	if e == nil {
 		return

@@ -1,12 +1,11 @@
 // The store in a file: SQLite, since a chat and a server use it at once.
 //
-// Every record has a checksum. SQLite deletes its log when the last process closes the file in
-// order, so a log that lies there while no process has the file open is left by an unclean end:
-// then every page and record is checked before the file is used. If anything is wrong, then or when
-// it is read, the file is put aside and its records are taken over into a new one, at the latest
-// when the store is closed. What must stay true: a record that was put is found by a later process,
-// after kill -9 too, unless it was refused; deleted content is overwritten, so nothing that is
-// salvaged was deleted.
+// Every record has a checksum. SQLite deletes its log when the last process closes the file
+// cleanly, so a log without a process is the sign of a crash: then every page and record is checked
+// before use. If damage is found, then or by a later read, the file is moved aside and its records
+// are copied into a new one, at the latest when the store is closed. What must stay true: a record
+// that was put is found by a later process, even after kill -9, unless it was refused; deleted
+// content is overwritten, so salvage never restores it.
 
 package session
 
@@ -37,15 +36,15 @@ type diskStore struct {
 	steps   []string // of this program's version
 	now     func() time.Time
 	db      *sql.DB
-	inUse   interface{ Close() error } // the mark that this process uses the file
-	unclean bool                       // the last end of all who used it
-	damaged atomic.Pointer[error]      // was met in it
+	inUse   interface{ Close() error } // marks the file as used by this process
+	unclean bool                       // the last process did not close the file
+	damaged atomic.Pointer[error]      // the first damage found
 	refused atomic.Int64
 	writing sync.Mutex   // held while a record is written or deleted
-	spare   *memoryStore // what the disk has refused, until it takes it
-	why     error        // it refused the last of it
-	private *memoryStore // what must not be on a disk
-	// over is the checksum that the disk had under the key of each spare record, see onDisk
+	spare   *memoryStore // records that the disk has refused, until it accepts them
+	why     error        // the latest refusal
+	private *memoryStore // records that must not be written to disk
+	// over is the disk's checksum under the key of each spare record, see onDisk
 	over map[storeKey]int64
 }
 
@@ -72,10 +71,10 @@ func openSteps(o StoreOptions, steps []string) (*diskStore, error) {
 	return s, nil
 }
 
-// errDamaged is wrapped by errors that say that the file is damaged.
+// errDamaged is wrapped by errors about a damaged file.
 var errDamaged = errors.New("the file is damaged")
 
-// isDamaged also knows SQLite's own words, which come with an error of each kind of damage.
+// isDamaged also recognizes SQLite's own codes for a damaged file.
 func isDamaged(err error) bool {
 	var coded interface{ Code() int }
 	const corrupt, noDatabase = 11, 26 // SQLITE_CORRUPT, SQLITE_NOTADB
@@ -83,7 +82,7 @@ func isDamaged(err error) bool {
 		(coded.Code()&0xff == corrupt || coded.Code()&0xff == noDatabase)
 }
 
-// open opens the file, makes it if need be, and checks it.
+// open opens the file, creates it if missing, and checks it.
 func (s *diskStore) open() (err error) {
 	if err := s.prepare(); err != nil {
 		return err
@@ -122,7 +121,7 @@ func connect(file string) (*sql.DB, error) {
 	return db, err
 }
 
-// create makes an empty file that only its owner can read, if there is none.
+// create makes an empty file that only its owner can read, if it is missing.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -145,8 +144,8 @@ func (s *diskStore) check() error {
 	return s.each(func(_ Record, err error) error { return err }, "")
 }
 
-// each hands over the records, or why one cannot be read, that a condition chooses, up to the first
-// error of take.
+// each passes the records that match a condition to take, or the error of an unreadable one, and
+// stops at take's first error.
 func (s *diskStore) each(take func(Record, error) error, where string, args ...any) error {
 	rows, err := s.db.Query("SELECT "+recordColumns+" FROM record "+where, args...)
 	if err != nil {
@@ -172,8 +171,8 @@ func scan(row interface{ Scan(...any) error }) (Record, error) {
 	return checked(v)
 }
 
-// checked makes a record of the values of recordColumns, and of further ones of another program
-// behind them, and holds it to its checksum.
+// checked makes a record of the values of recordColumns and verifies its checksum. Further columns,
+// added by another version, are ignored.
 func checked(v []any) (r Record, err error) {
 	if len(v) < 6 {
 		return r, errDamaged
@@ -214,7 +213,7 @@ func (s *diskStore) Change(work func(c *Change) error) error {
 	if err != nil {
 		c.get = func(kind Kind, key string) (Record, bool) { return s.find(s.db, kind, key) }
 	} else {
-		defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
+		defer tx.Rollback() // it does nothing after Commit
 		c.get = func(kind Kind, key string) (Record, bool) { return s.find(tx, kind, key) }
 	}
 	if failed := work(c); failed != nil || len(c.ops) == 0 {
@@ -236,7 +235,7 @@ func (s *diskStore) Change(work func(c *Change) error) error {
 			_, _ = s.private.Delete(o.Kind, o.Key)
 		}
 	}
-	if deleted { // out of the log too: damage to it must not bring the record back
+	if deleted { // from the log too: salvage must not restore it
 		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
 	}
 	s.settle(settledAtOnce)
@@ -257,7 +256,7 @@ func (s *diskStore) write(tx *sql.Tx, ops []edit) error {
 		}
 	}
 	err := tx.Commit()
-	_ = tx.Rollback() // a commit that failed has not always ended it
+	_ = tx.Rollback() // a failed commit may leave it open
 	return err
 }
 
@@ -265,7 +264,7 @@ func (s *diskStore) put(r Record) error {
 	return inTransaction(s.db, func(tx *sql.Tx) error { return s.add(tx, r) })
 }
 
-// inTransaction does work as a whole or not at all.
+// inTransaction does all of work or nothing.
 func inTransaction(db *sql.DB, work func(tx *sql.Tx) error) error {
 	tx, err := db.Begin()
 	if err != nil {
@@ -278,7 +277,7 @@ func inTransaction(db *sql.DB, work func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// add adds a record and drops those that are too many or too old.
+// add adds a record and drops the records beyond the bound or the TTL.
 func (s *diskStore) add(tx *sql.Tx, r Record) error {
 	if r.Also == nil {
 		r.Also = []string{}
@@ -328,7 +327,7 @@ func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
 	if !ok {
 		return r, false
 	}
-	// if the disk refuses this, only the record's place in the order is out of date
+	// if the disk refuses this, only the order of use is outdated
 	_, _ = s.db.Exec("UPDATE record SET used = ? WHERE kind = ? AND key = ?", s.now().UnixNano(),
 		r.Kind, r.Key)
 	return r, true
@@ -356,14 +355,14 @@ func (s *diskStore) find(from interface{ QueryRow(string, ...any) *sql.Row }, ki
 	return r, true
 }
 
-// met keeps the first damage that a use of the file has met.
+// met remembers the first damage.
 func (s *diskStore) met(err error) {
 	if isDamaged(err) {
 		s.damaged.CompareAndSwap(nil, &err)
 	}
 }
 
-// failed tells of a read that failed.
+// failed reports a failed read.
 func (s *diskStore) failed(err error) {
 	s.met(err)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -387,7 +386,7 @@ func (s *diskStore) List(kind Kind) []Record {
 	return records
 }
 
-// Close also repairs a file in which damage was met, so that what it refused gets into it.
+// Close also repairs a damaged file, so that refused records are written.
 func (s *diskStore) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -415,8 +414,8 @@ func (s *diskStore) close() error {
 	return err
 }
 
-// repair puts the damaged file aside and takes over what can be read of it. It fails while another
-// process uses the file.
+// repair moves the damaged file aside and copies its readable records into a new one. It fails
+// while another process uses the file.
 func (s *diskStore) repair(why error) error {
 	lock, err := store.TryLock(s.lockPath())
 	if err != nil {
@@ -441,7 +440,7 @@ func (s *diskStore) repair(why error) error {
 	newest, read := map[storeKey]time.Time{}, 0
 	if err := inTransaction(s.db, func(tx *sql.Tx) error {
 		for row := range rows {
-			r, err := checked(row[min(1, len(row)):]) // behind the row's id
+			r, err := checked(row[min(1, len(row)):]) // the id is the first column
 			key := storeKey{r.Kind, r.Key}
 			if err != nil || r.Used.Before(newest[key]) {
 				continue
@@ -455,7 +454,7 @@ func (s *diskStore) repair(why error) error {
 	}); err != nil {
 		return err
 	}
-	for key := range s.over { // what was refused since the damage is newer than what is taken over
+	for key := range s.over { // records refused since the damage are newer than copied ones
 		s.over[key] = s.onDisk(Record{Kind: key.kind, Key: key.key})
 	}
 	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
@@ -463,10 +462,10 @@ func (s *diskStore) repair(why error) error {
 	return nil
 }
 
-// mostDamaged is how many files that were put aside are left: the texts in them are somebody's.
+// mostDamaged limits the files that were moved aside, since they contain users' texts.
 const mostDamaged = 2
 
-// dropDamaged deletes the others, each with its log.
+// dropDamaged deletes the oldest damaged files, each with its log.
 func (s *diskStore) dropDamaged() error {
 	folder, prefix := filepath.Dir(s.o.File), filepath.Base(s.o.File)+".damaged-"
 	entries, err := os.ReadDir(folder) // sorted, so by time

@@ -1,8 +1,8 @@
-// What the disk refuses is kept in memory until it has room, and is lost if the process ends
-// before.
+// Records that the disk refuses are kept in memory until it accepts them, and are lost if the
+// process ends first.
 //
-// What must stay true: what another process has written meanwhile is not overwritten, and what
-// would be lost by that is not acknowledged.
+// What must stay true: records that another process has written meanwhile are not overwritten, and
+// a record that could be lost that way is not acknowledged.
 
 package session
 
@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// refuse keeps in memory what the disk has refused, or says why it does not.
+// refuse keeps refused records in memory, or returns why it cannot.
 func (s *diskStore) refuse(ops []edit, err error) error {
 	s.met(err)
 	s.why = refusal(err)
@@ -45,7 +45,7 @@ func (s *diskStore) contested(ops []edit) bool {
 
 // alone tells that no other process has the file open.
 func (s *diskStore) alone() bool {
-	_ = s.inUse.Close() // a lock of its own would be another's
+	_ = s.inUse.Close() // our own mark would count as another process
 	lock, err := store.TryLock(s.lockPath())
 	if err == nil {
 		_ = lock.Close()
@@ -56,7 +56,7 @@ func (s *diskStore) alone() bool {
 	return !errors.Is(err, store.ErrLocked)
 }
 
-// refusal says in words why the disk has refused a record.
+// refusal describes why the disk refused a record.
 func refusal(err error) error {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {
@@ -74,11 +74,11 @@ func refusal(err error) error {
 	return err
 }
 
-// settledAtOnce is how many refused records are written after one that the disk took.
+// settledAtOnce is the number of refused records that are written after a successful write.
 const settledAtOnce = 8
 
-// settle writes what the disk has refused, if it takes it now. What another process has written or
-// deleted since then stays so.
+// settle retries refused records while the disk accepts them. It skips records that another process
+// has written or deleted since.
 func (s *diskStore) settle(most int) {
 	for range most {
 		r, ok := s.spare.oldest()
@@ -95,7 +95,7 @@ func (s *diskStore) settle(most int) {
 	}
 }
 
-// onDisk is the checksum of the record with this key on the disk, -1 if there is none.
+// onDisk is the checksum of the record with this key on the disk, or -1.
 func (s *diskStore) onDisk(r Record) (sum int64) {
 	if s.db.QueryRow("SELECT sum FROM record WHERE kind = ? AND key = ?", r.Kind, r.Key).Scan(
 		&sum) != nil {

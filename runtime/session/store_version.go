@@ -1,13 +1,13 @@
 // The versions of the store's file.
 //
-// PRAGMA user_version counts the forms that the file has had. It goes up with every change that the
-// release before would read wrongly or would lose: of a table, of a trigger, of what a record's
-// value says. A further index, a further table or, in the table of records, a column with a default
-// is none of that: a file that has one is used as it is.
+// PRAGMA user_version counts the versions of the file's form. It is raised by every change that the
+// previous release would misread or lose: to a table, a trigger, or the meaning of a record's
+// value. A new index, a new table or, in the table of records, a new column with a default does not
+// raise it: a file with these is used as it is.
 //
-// What must stay true: an older file is brought to this version in one transaction, while no other
-// process has it open; so kill -9 leaves one version or the other, and no older program writes
-// beside a newer one. Of a newer file not a byte changes.
+// What must stay true: an older file is upgraded in one transaction while no other process has it
+// open. So kill -9 leaves one version or the other, and an older program never writes together with
+// a newer one. A newer file is not changed at all.
 
 package session
 
@@ -21,14 +21,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/session/salvage"
 )
 
-// steps lead from each version to the next. What a step says never changes, blanks included.
+// steps lead from each version to the next. The text of a step never changes, not even its blanks.
 //
-// The first one makes a new file. It also takes over one of the releases before versions, which had
-// this schema and user_version 0. Those know no version, but compare the schema's text: a file of
-// version 1 they use like their own, one with anything more in its schema they put aside, and take
-// its records over into a new one.
+// The first one creates a file. It also upgrades a file of the releases before versions, which have
+// this schema and user_version 0. Those releases compare the schema's text: a file of version 1
+// they use as their own; one with any other schema they move aside, and copy its records.
 //
-// It has one table of records. Their other keys and the totals of each kind are kept by triggers,
+// It has one table of records. Triggers maintain their other keys and the totals of each kind, so
+// no statement that deletes can forget them.
 // so no statement that deletes can forget them.
 var steps = []string{`
 CREATE TABLE IF NOT EXISTS record(
@@ -54,8 +54,8 @@ CREATE TRIGGER IF NOT EXISTS record_deleted AFTER DELETE ON record BEGIN
     WHERE kind = old.kind;
 END;`}
 
-// prepare refuses a newer file before SQLite opens it, and does what needs the file alone: it looks
-// at the log that an ended process has left, and brings an older file to this version.
+// prepare refuses a newer file before SQLite opens it. If no other process has the file open, it
+// checks the log of a crashed process and upgrades an older file.
 func (s *diskStore) prepare() error {
 	version, err := salvage.Version(s.o.File)
 	if err == nil {
@@ -66,10 +66,10 @@ func (s *diskStore) prepare() error {
 	}
 	lock, err := store.TryLock(s.lockPath())
 	if errors.Is(err, store.ErrLocked) {
-		return nil // who has the file open has looked
+		return nil // the process that has it open has checked
 	}
-	if err == nil { // else there are no locks here
-		defer lock.Close() //nolint:errcheck // the file is closed, which gives up the lock
+	if err == nil { // else this system has no locks
+		defer lock.Close() // closing the file releases the lock
 		var damaged bool
 		if s.unclean, damaged = salvage.Log(s.o.File); damaged {
 			return fmt.Errorf("%w: its log is not what was written", errDamaged)
@@ -94,8 +94,8 @@ func (s *diskStore) notNewer(version int) error {
 		"versions up to %d", s.o.File, version, len(s.steps))
 }
 
-// current brings a file to version 1, which changes nothing for those that have it open, and holds
-// that it is of this version then.
+// current creates version 1 in a new file, which does not disturb other processes, and fails if the
+// file is then not of this version.
 func (s *diskStore) current() error {
 	version, err := upgrade(s.db, s.steps[:1])
 	if err == nil {
@@ -108,7 +108,7 @@ func (s *diskStore) current() error {
 	return err
 }
 
-// upgrade takes the steps that the file has not had, and gives the version that it has now.
+// upgrade runs the missing steps and returns the file's version.
 func upgrade(db *sql.DB, steps []string) (version int, err error) {
 	read := func(from interface{ QueryRow(string, ...any) *sql.Row }) error {
 		return from.QueryRow("PRAGMA user_version").Scan(&version)
@@ -117,7 +117,7 @@ func upgrade(db *sql.DB, steps []string) (version int, err error) {
 		return version, err
 	}
 	err = inTransaction(db, func(tx *sql.Tx) error {
-		// once more: another process may have been faster
+		// again: another process may have been faster
 		if err := read(tx); err != nil || version >= len(steps) {
 			return err
 		}
@@ -135,15 +135,15 @@ func upgrade(db *sql.DB, steps []string) (version int, err error) {
 	return version, err
 }
 
-// checkSchema holds that the file has all that the steps make, as they make it; what else it has is
-// another's.
+// checkSchema tests that the file has all that the steps create, unchanged. Additions of other
+// versions are allowed.
 func (s *diskStore) checkSchema() error {
 	memory, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
 	}
 	defer memory.Close()
-	memory.SetMaxOpenConns(1) // each connection is a database of its own
+	memory.SetMaxOpenConns(1) // each connection is a separate database
 	if _, err := upgrade(memory, s.steps); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *diskStore) checkSchema() error {
 	return err
 }
 
-// schemaOf are the statements of a schema by the names of what they make.
+// schemaOf returns a schema's statements by the names that they create.
 func schemaOf(db *sql.DB) (statements map[string]string, err error) {
 	rows, err := db.Query("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
 	if err != nil {
@@ -178,8 +178,8 @@ func schemaOf(db *sql.DB) (statements map[string]string, err error) {
 	return statements, rows.Err()
 }
 
-// fits tells whether a statement is the one wanted, or of the table of records with more in it:
-// SQLite writes further columns behind the others. Those of other tables the triggers cannot fill.
+// fits tells whether a statement is the expected one, or adds columns to the table of records,
+// which SQLite writes last. Columns added to other tables could not be filled by the triggers.
 func fits(is, want string) bool {
 	same := 0
 	for same < min(len(is), len(want)) && is[same] == want[same] {

@@ -1,10 +1,10 @@
 // Tools that this process runs for the model: the loop from a call to its result to the next turn.
 //
-// The loop stands outside of Runner, so that a tool runs in the process that asked for it: the
-// chat's own, also where the model is another process's. To its reader it is one Turn. What must
-// stay true: a call is run only when it is whole; every call that was run has its result in the
-// history, a failed one too; the turn ends in exactly one Done, whose usage is that of all model
-// turns together; when Done is delivered no tool runs any more.
+// The loop wraps a Runner, so that a tool runs in the process that requested it: the chat's own,
+// even if another process runs the model. To its reader it is one Turn. What must stay true: a call
+// is run only when it is complete; every call that was run has its result in the history, a failed
+// one too; the turn ends in exactly one Done, with the usage of all its model turns; when Done is
+// delivered no tool is running.
 
 package session
 
@@ -20,29 +20,26 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 )
 
-// Tool is something that the model calls and this process runs. It belongs to one conversation and
-// keeps that conversation's state (the pages of a browser, an interpreter). Calls come one at a
-// time.
+// Tool is called by the model and run by this process. It belongs to one conversation and keeps
+// that conversation's state (the pages of a browser, an interpreter). It gets one call at a time.
 type Tool interface {
-	// Offer adds the tool to a request: a built-in namespace or functions. It is asked again for
-	// each step of a turn.
+	// Offer adds the tool to a request: a built-in namespace or functions. It is called for each
+	// step of a turn.
 	Offer(r *Request)
-	// Runs tells whether a call with this full recipient ("browser.open", "python",
-	// "functions.NAME") is this tool's.
+	// Runs tells whether the tool runs calls with this full recipient ("browser.open", "python",
+	// "functions.NAME").
 	Runs(recipient string) bool
-	// Run runs a call. It passes on output as it comes; output may be called from any goroutine
-	// until Run returns. The error is told to the model, which may try again; ErrNeedsApproval ends
-	// the turn instead. When ctx ends, Run returns soon.
+	// Run runs a call and streams its output; output may be called from any goroutine until Run
+	// returns. The model sees the error and may try again; ErrNeedsApproval ends the turn instead.
+	// When ctx ends, Run returns soon.
 	Run(ctx context.Context, c Call, output func(text string)) (ToolResult, error)
-	// Close frees what the tool holds.
 	Close() error
 }
 
-// ToolResult is what a call returned.
 type ToolResult struct {
-	Text  string   // what the model reads
-	Title string   // one line for a person; "" where the text says it
-	Files []string // paths that the call wrote for the user, such as pictures
+	Text  string   // read by the model
+	Title string   // one line for display; "": Text is enough
+	Files []string // files written for the user, such as pictures
 }
 
 // Citer is a Tool whose results can be cited, by the marks that it taught the model.
@@ -51,9 +48,8 @@ type Citer interface {
 	Citations(answer string) []Citation
 }
 
-// Citation is a place in the answer that names its source. Start and End count characters of
-// Done's answer (Unicode code points), as OpenAI's annotations do; the mark itself lies between
-// them.
+// Citation is a place in the answer that names its source. Start and End count characters of Done's
+// answer (Unicode code points), as OpenAI's annotations do, and enclose the mark.
 type Citation struct {
 	Start int    `json:"start"`
 	End   int    `json:"end"`
@@ -65,21 +61,21 @@ type Citation struct {
 // ends with FinishToolCalls and the call in its result.
 var ErrNeedsApproval = errors.New("the call needs the user's approval")
 
-// ToolLimits bound a loop. At a limit the model is asked for its answer, without tools.
+// ToolLimits bound a loop. At a limit the model must answer without tools.
 type ToolLimits struct {
 	Calls  int           // calls of one turn; 0: 100
 	Time   time.Duration // of one call; 0: 5 minutes
 	Result int           // characters of a result that the model reads; 0: 60,000
 }
 
-// ToolOutput is a piece of the output of the call with this Index, while it runs.
+// ToolOutput is output of the running call with this Index.
 type ToolOutput struct {
 	Index int
 	Text  string
 }
 
-// ToolEnd ends a call that this process has run. Err is what the model was told, nil if the call
-// went well.
+// ToolEnd ends a call that this process has run. Err is the error that the model saw, nil for a
+// success.
 type ToolEnd struct {
 	Index  int
 	Result ToolResult
@@ -90,8 +86,8 @@ type ToolEnd struct {
 func (ToolOutput) event() {}
 func (ToolEnd) event()    {}
 
-// StartWithTools starts a turn that runs the calls of tools and goes on until the model answers,
-// calls a function of the caller, or a limit is met. Without tools it is r.Start.
+// StartWithTools starts a turn that runs the calls of tools until the model answers, calls a
+// function of the caller, or reaches a limit. Without tools it is r.Start.
 func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 	limits ToolLimits) (Turn, error) {
 	if len(tools) == 0 {
@@ -117,7 +113,7 @@ type toolLoop struct {
 	tools  []Tool
 	limits ToolLimits
 
-	turn    Turn   // of the model; it has ended while calls are run
+	turn    Turn   // of the model; nil while calls are run
 	calls   []Call // of this turn that are still to be run
 	running chan Event
 	asked   int // calls that were run
@@ -163,8 +159,8 @@ func (l *toolLoop) Next() (Event, bool) {
 	return nil, false
 }
 
-// ofModel handles the end of a turn of the model. It returns nil if its calls are to be run, else
-// the loop's own end.
+// ofModel handles the end of a model turn. It returns nil if its calls are to be run, else the
+// loop's own end.
 func (l *toolLoop) ofModel(d Done) Event {
 	res := l.turn.Result()
 	l.turn = nil
@@ -181,7 +177,7 @@ func (l *toolLoop) ofModel(d Done) Event {
 	return nil
 }
 
-// counted gives an event's call the number that it has in the whole loop.
+// counted numbers an event's call within the whole loop.
 func (l *toolLoop) counted(e Event) Event {
 	before := len(l.past.Calls)
 	switch e := e.(type) {
@@ -207,7 +203,7 @@ func (l *toolLoop) tool(c Call) Tool {
 	return nil
 }
 
-// run starts a call; its events come through l.running, a ToolEnd last.
+// run starts a call; its events arrive through l.running, a ToolEnd last.
 func (l *toolLoop) run(index int, c Call) {
 	events, tool := make(chan Event, 64), l.tool(c)
 	l.running = events
@@ -219,7 +215,7 @@ func (l *toolLoop) run(index int, c Call) {
 		result, err := tool.Run(ctx, c, func(text string) {
 			select {
 			case events <- ToolOutput{index, text}:
-			case <-ctx.Done(): // nobody may be reading any more
+			case <-ctx.Done(): // the reader may have stopped
 			}
 		})
 		if err != nil && ctx.Err() == context.DeadlineExceeded && l.ctx.Err() == nil {
@@ -229,7 +225,7 @@ func (l *toolLoop) run(index int, c Call) {
 	}()
 }
 
-// returned puts a call's result into the history; true if the turn ends here.
+// returned adds a call's result to the history; true if the turn ends here.
 func (l *toolLoop) returned(e ToolEnd) (over bool) {
 	if errors.Is(e.Err, ErrNeedsApproval) {
 		return true
@@ -246,7 +242,7 @@ func (l *toolLoop) returned(e ToolEnd) (over bool) {
 	return false
 }
 
-// toolMessage is what the call with this index returned, in the channel of the call.
+// toolMessage is the result of the call with this index, in the channel of the call.
 func (r *Result) toolMessage(index int, text string) Message {
 	c := r.Calls[index]
 	m := harmony.Text(harmony.RoleTool, text).WithChannel(harmony.ChannelCommentary).
@@ -267,7 +263,7 @@ func (l *toolLoop) startNext() error {
 	}
 	req := l.req
 	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], l.past.Messages...)
-	if req.ToolChoice != grammar.None { // a call that was demanded has been made
+	if req.ToolChoice != grammar.None { // the required call has been made
 		req.ToolChoice, req.ToolName = grammar.Auto, ""
 	}
 	if l.asked >= l.limits.Calls {
@@ -286,7 +282,7 @@ func (l *toolLoop) startNext() error {
 	return err
 }
 
-// offering is a request with the tools, which may offer more after a call.
+// offering adds the tools to a request; they may offer more after a call.
 func offering(req Request, tools []Tool) Request {
 	for _, t := range tools {
 		t.Offer(&req)
@@ -312,7 +308,7 @@ func (l *toolLoop) end(d Done) Event {
 	return d
 }
 
-// Result is that of all turns of the model together, with the tools' results in its messages.
+// Result joins the results of all model turns, with the tools' results in its messages.
 func (l *toolLoop) Result() Result {
 	if l.turn != nil {
 		return joined(l.past, l.turn.Result())
@@ -320,10 +316,9 @@ func (l *toolLoop) Result() Result {
 	return l.past
 }
 
-// Sampled is nil: what tools have returned since is in no request.
+// Sampled is nil: no request contains the results of tools since.
 func (l *toolLoop) Sampled() []int32 { return nil }
 
-// joined is two results one after the other.
 func joined(a, b Result) Result {
 	a.Reasoning += b.Reasoning
 	a.Commentary += b.Commentary

@@ -1,12 +1,12 @@
 // The turn: tokens in, events out.
 //
 // A turn reads tokens from the scheduler's stream in the caller's goroutine. It starts no goroutine
-// of its own, and a caller that stops reading delays nobody else. What must stay true: every turn
-// ends in exactly one Done; no event holds the text of a special token; what was generated before
-// a fault is kept.
+// of its own, and a caller that stops reading delays no other. What must stay true: every turn ends
+// in exactly one Done; no event holds the text of a special token; text that was generated before a
+// fault is kept.
 //
 // A turn without a conversation continues a prompt of tokens as text: nothing is rendered, only
-// Request.Final or Request.Allowed is enforced, and the tokens are not read as Harmony.
+// Request.Final or Request.Allowed is enforced, and the tokens are not parsed as Harmony.
 
 package session
 
@@ -38,19 +38,19 @@ type turn struct {
 	loop   grammar.Loop
 
 	prompt   []int32
-	tried    []int32 // the prompt of the latest try
+	tried    []int32 // the prompt of the latest attempt
 	pending  []Event
 	tokens   []int32                 // sampled so far
-	taken    atomic.Pointer[[]int32] // the same, for Sampled; nil: the turn cannot be taken up
+	taken    atomic.Pointer[[]int32] // tokens for Sampled; nil: the turn cannot be resumed
 	readFrom int                     // where in tokens the reader started
 	callOpen bool
 	cut      bool                // the tokens have ended: a message still open is incomplete
-	rescue   bool                // the second try, with a forced final header, was started
-	first    *sched.Timing       // of the first try, where there is a second one
-	decoder  token.StreamDecoder // of a text without a conversation
+	rescue   bool                // the second attempt, with a forced final header, was started
+	first    *sched.Timing       // of the first attempt, if this is the second
+	decoder  token.StreamDecoder // for a text without a conversation
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
-	given    int            // how many tokens have come with pieces of a text
+	given    int            // number of tokens emitted with text
 	segments []segment
 	usage    Usage
 	result   Result
@@ -58,7 +58,7 @@ type turn struct {
 	ended    bool
 }
 
-// grown is a text that pieces are added to, without a copy of the whole at each.
+// grown is a text that grows without copying it for each piece.
 type grown struct{ strings.Builder }
 
 func (g *grown) add(piece string) string {
@@ -78,8 +78,8 @@ var (
 	})
 )
 
-// predicted is the tokens of a predicted answer, with the header that it is recognised by. One that
-// is longer than the context is of no use, and would be encoded for nothing.
+// predicted returns the tokens of a predicted answer, with the header that identifies it. One
+// longer than the context is useless, so its encoding stops there.
 func (t *turn) predicted() []int32 {
 	if t.req.Prediction == "" || t.req.Prompt != nil {
 		return nil
@@ -94,7 +94,7 @@ func (t *turn) predicted() []int32 {
 	return ids
 }
 
-// TokenStream is the tokens of one sequence, read by one goroutine: a *sched.Stream, or another's
+// TokenStream is the tokens of one sequence, read by one goroutine: a *sched.Stream, or another
 // with the same methods.
 type TokenStream interface {
 	Next(ctx context.Context) (sched.Token, bool)
@@ -120,7 +120,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	if r.Prompt != nil {
 		r.Sampled = nil
 		if r.PromptOnly {
-			r.MaxTokens = 1 // which nobody sees
+			r.MaxTokens = 1 // it is discarded
 		}
 	}
 	if err = t.submit(t.prompt, r.MaxTokens, r.Sampled); err != nil {
@@ -135,7 +135,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	return t, nil
 }
 
-// submit continues a prompt, and what was sampled behind it.
+// submit continues a prompt and the tokens that were already sampled after it.
 func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	constraint, err := t.constraint()
 	if err != nil {
@@ -182,7 +182,7 @@ func (t *turn) Next() (Event, bool) {
 	return e, true
 }
 
-// scorePrompt tells once what the model thinks of the prompt.
+// scorePrompt emits the prompt's logprobs, once.
 func (t *turn) scorePrompt() {
 	if !t.req.ScorePrompt {
 		return
@@ -199,7 +199,7 @@ func (t *turn) scorePrompt() {
 	t.pending = append(t.pending, PromptScored{list})
 }
 
-// Result is what has been generated so far. It is complete once Next has returned Done.
+// Result is the result so far. It is complete once Next has returned Done.
 func (t *turn) Result() Result { return t.result }
 
 // accept reads one token and adds its events to pending.
@@ -235,7 +235,6 @@ func (t *turn) accept(tok sched.Token) {
 	}
 }
 
-// stopTokens are the ids that end the stream.
 func (t *turn) stopTokens() []int32 {
 	return slices.Concat([]int32{token.Return, token.Call, token.EndOfText}, t.model.ends,
 		t.req.StopTokens)
@@ -256,8 +255,8 @@ func (t *turn) stopToken(id int32) bool {
 }
 
 // endLoop handles a turn that repeats itself. It forces the answer, or ends the turn if the answer
-// itself repeats or the answer was forced already; an answer with a form is first brought to the
-// form's end. What was generated is kept, but the repeated tokens are not in the answer's prompt.
+// itself repeats or was forced already; an answer with a form is first completed. The repeated text
+// stays in the result, but not in the prompt of the forced answer.
 func (t *turn) endLoop() {
 	t.leave()
 	if t.startClosing() {
@@ -267,7 +266,7 @@ func (t *turn) endLoop() {
 	t.cut = true
 	t.reader.Finish()
 	t.finishMessages(messages)
-	if t.ended { // a stop string was in the rest
+	if t.ended { // the last text had a stop string
 		return
 	}
 	t.segments = t.segments[:before]
@@ -353,7 +352,7 @@ func (t *turn) emitAnswer(text string) {
 	t.waiting = nil
 }
 
-// constraint is what the tokens are held to; nil: nothing.
+// constraint returns the rules for the tokens; nil: none.
 func (t *turn) constraint() (grammar.Constraint, error) {
 	switch r := t.req; {
 	case r.Prompt == nil:

@@ -1,9 +1,9 @@
-// The end of a message and of a turn: calls, a second try for an answer, the result, what is
-// remembered; and a turn that an earlier process has begun.
+// The end of a message and of a turn: calls, a second attempt at an answer, the result, and storing
+// the tokens. Also resuming a turn that an earlier process began.
 //
-// What must stay true: the tokens of such a turn make the same events and ids again; tokens sampled
-// after them follow the same rules, and are those that would have come if the sampling parameters
-// depend on seed and position only.
+// What must stay true: a resumed turn's tokens make the same events and ids again. The tokens
+// sampled next follow the same rules, and are those of an uninterrupted turn if the sampling
+// parameters depend on seed and position only.
 
 package session
 
@@ -29,7 +29,7 @@ func (t *turn) finishMessages(before int) {
 		if !t.ended {
 			t.emitText(m.Message, t.reader.Rest())
 		}
-		if !t.ended { // a stop string may have been in the rest
+		if !t.ended { // the last text may have had a stop string
 			t.finishMessage(m)
 		}
 	}
@@ -37,7 +37,7 @@ func (t *turn) finishMessages(before int) {
 
 func (t *turn) finishMessage(m harmony.ReadMessage) {
 	body := t.tokens[t.readFrom+m.From : t.readFrom+m.To]
-	if m.From > 0 { // the second and later messages carry their own <|start|>assistant
+	if m.From > 0 { // later messages include their own <|start|>assistant
 		body = body[min(len(body), len(assistantStart())):]
 	}
 	if m.Role != harmony.RoleAssistant {
@@ -113,8 +113,8 @@ func (t *turn) end() {
 }
 
 // startRescue continues a turn that ended without an answer or a call: once, with a forced final
-// header. It returns false if that is not possible, as after a call that was cut: the client has
-// read its beginning, and nothing can take that back.
+// header. It returns false if that is impossible, as after an incomplete call, whose beginning the
+// client has already received.
 func (t *turn) startRescue() bool {
 	if t.result.Done.CallCut {
 		return false
@@ -142,12 +142,12 @@ func (t *turn) startRescue() bool {
 	return true
 }
 
-// mostClosing is how many tokens the end of a form may take. It is the shortest, so only a form
-// that demands very much needs more; then the answer ends by length.
+// mostClosing limits the tokens that complete a form. The shortest end is taken, so only a very
+// demanding form needs more; then the answer ends by length.
 const mostClosing = 1024
 
 // startClosing continues an answer that loops inside a form: once, on the shortest way to the
-// form's end, so that what comes out can be read by whoever asked for the form.
+// form's end, so that the client can parse the result.
 func (t *turn) startClosing() bool {
 	if t.rules.Final == nil || t.rules.Closing || t.reader.State() != harmony.InContent ||
 		!isFinal(Message{Message: t.reader.Current()}) {
@@ -163,7 +163,7 @@ func (t *turn) startClosing() bool {
 	return most > 0 && t.resubmit(t.tried, len(sampled)+most, sampled)
 }
 
-// resubmit submits another try, and counts the time of the one before.
+// resubmit submits another attempt and adds up the timings.
 func (t *turn) resubmit(prompt []int32, most int, sampled []int32) bool {
 	before := t.stream.Timing()
 	if t.first != nil {
@@ -176,7 +176,7 @@ func (t *turn) resubmit(prompt []int32, most int, sampled []int32) bool {
 	return true
 }
 
-// finish emits Done and remembers what was sampled.
+// finish emits Done and stores the sampled tokens.
 func (t *turn) finish(f Finish, err error) {
 	if t.ended {
 		return
@@ -188,8 +188,8 @@ func (t *turn) finish(f Finish, err error) {
 	if t.first != nil {
 		timing = continued(*t.first, timing)
 	}
-	t.cancel() // at a stop string the turn ends before the request does
-	// tokens sampled in an earlier try are not part of the prompt
+	t.cancel() // a stop string ends the turn before the stream
+	// tokens of an earlier attempt are not part of the prompt
 	t.usage.Cached = min(timing.Cached, t.usage.Prompt)
 	t.usage.Accepted, t.usage.Rejected = timing.Accepted, timing.Rejected
 	t.result.Tokens = t.tokens
@@ -207,8 +207,8 @@ func (t *turn) finish(f Finish, err error) {
 	}
 }
 
-// continued is the timing of a turn in two tries. The second prompt contains what the first try
-// generated, so only the first prompt counts.
+// continued is the timing of a turn in two attempts. The second prompt contains the output of the
+// first attempt, so only the first prompt counts.
 func continued(first, second sched.Timing) sched.Timing {
 	first.Queued += second.Queued
 	first.Decode += second.TTFT + second.Decode
@@ -222,7 +222,7 @@ func (t *turn) addFaults() {
 	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
 
-// keepPartial adds an answer that was cut off to the history, so that the conversation can go on.
+// keepPartial adds an incomplete answer to the history, so that the conversation can continue.
 func (t *turn) keepPartial() {
 	if slices.ContainsFunc(t.result.Messages, isFinal) {
 		return
@@ -260,7 +260,7 @@ func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	return l
 }
 
-// Sampled is the tokens so far.
+// Sampled returns the tokens so far.
 func (t *turn) Sampled() []int32 {
 	if p := t.taken.Load(); p != nil {
 		return *p
@@ -268,7 +268,7 @@ func (t *turn) Sampled() []int32 {
 	return nil
 }
 
-// takeUp adds the sampled tokens to the prompt, and tells whether nothing is left to be sampled.
+// takeUp appends the sampled tokens to the prompt, and tells whether they end the turn.
 func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
 	sampled []int32) (ended bool) {
 	for _, id := range sampled {
@@ -289,7 +289,7 @@ func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
 	return false
 }
 
-// callID is the id of the next call.
+// callID is the id of the next call, derived from the request's id if it has one.
 func (t *turn) callID() string {
 	if t.req.ID == "" {
 		var b [12]byte

@@ -1,6 +1,6 @@
 // Package session runs turns: it renders a conversation to Harmony tokens, lets the scheduler
-// generate, reads the tokens as they come, and gives the caller events. The chat and the HTTP port
-// are thin layers over it, so each feature exists once.
+// generate, parses the tokens as they arrive, and gives the caller events. The chat and the HTTP
+// port are thin layers over it, so each feature exists once.
 //
 // This file has the types that the chat, the port and the turn share. Nothing here depends on HTTP
 // or on a terminal.
@@ -45,11 +45,11 @@ type messageJSON struct {
 
 // Request asks for one turn of the assistant.
 type Request struct {
-	// Messages is the history, oldest first, without the system message. Its developer messages are
-	// rendered in their place; Instructions and Functions become one more in front of it.
+	// Messages is the history, oldest first, without the system message. Its developer messages
+	// stay in place; Instructions and Functions become one more before them.
 	Messages []Message
 
-	Identity string // the first line of the system message; "" is OpenAI's own for this model
+	Identity string // first line of the system message; "": OpenAI's for this model
 	Date     string // YYYY-MM-DD; "" is today
 	Effort   string // low, medium or high; "" is medium
 
@@ -59,10 +59,10 @@ type Request struct {
 	Browser      bool                      // offer the built-in browser tool
 
 	// Prompt, if not nil, is continued as text, without a conversation. Then only Final, Allowed,
-	// KeepSpecial, Params, MaxTokens and Stop are used, and all text comes as Answer.
+	// KeepSpecial, Params, MaxTokens and Stop are used, and all text is Answer.
 	Prompt []int32
-	// Allowed are the only tokens that may come; nil: all. KeepSpecial leaves the names of special
-	// tokens in the text, but for the one that ends it.
+	// Allowed limits the tokens that can be sampled; nil: all. KeepSpecial leaves the names of
+	// special tokens in the text, except the one that ends it.
 	Allowed     []int32
 	KeepSpecial bool
 
@@ -70,56 +70,55 @@ type Request struct {
 	// fields restrict it further:
 	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
 	ToolName   string             // with grammar.Named: the function
-	// Only are what can be called of all that is offered: python, browser, functions.NAME; nil: all
+	// Only limits the callable tools to these: python, browser, functions.NAME; nil: all offered
 	Only []string
-	// functions whose Parameters must be enforced; those of others are if they are supported
+	// functions whose Parameters must be enforced; for others unsupported parts are skipped
 	Strict []string
-	// Texts are functions whose call is a text and no JSON, with its grammar; nil: any text.
+	// Texts are functions whose argument is text instead of JSON, with its grammar; nil: any text.
 	Texts map[string]*grammar.Grammar `json:"-"`
 
 	Final *grammar.Grammar `json:"-"` // of the answer; nil: free text
-	// Schema is Final for a model behind a port, which makes its own grammar of it.
+	// Schema is Final for a model behind a port, which compiles it itself.
 	Schema       json.RawMessage `json:"-"`
 	MaxReasoning int             // most tokens of reasoning; 0: no limit; negative: no reasoning
 
 	Params sample.Params
-	// most generated tokens, reasoning included; 0: as many as the context holds
+	// limits generated tokens, reasoning included; 0: as many as the context holds
 	MaxTokens int
 	Stop      []string // the answer ends before the first of these; not applied to reasoning
-	// ids that end the turn wherever they are sampled; the text of the one that did is left out
+	// ids that end the turn when sampled; the text of the one that did is left out
 	StopTokens []int32
 
-	// ScorePrompt asks for PromptScored, with PromptTop rivals of each token. PromptOnly asks for
-	// nothing else, if Prompt is set.
+	// ScorePrompt asks for PromptScored, with PromptTop alternatives of each token. PromptOnly asks
+	// for nothing else, if Prompt is set.
 	ScorePrompt bool
 	PromptTop   int
 	PromptOnly  bool
 
-	// Sampled is what an earlier process has sampled of this turn: its events come again, and the
-	// turn goes on behind it. ID makes the ids of calls the same again; "": they are random.
+	// Sampled is the tokens sampled by an earlier process: their events are repeated and the turn
+	// continues. ID derives the ids of calls, so they repeat too; "": random ids.
 	Sampled []int32
 	ID      string
 
-	// Salt keeps what is remembered of the prompt apart: only turns with the same one are begun
-	// faster by it.
+	// Salt separates the prefix cache: a turn only reuses prefixes of turns with the same salt.
 	Salt string `json:",omitempty"`
 
-	// Share is whose part of the machine the turn takes; nil: one of its own.
+	// Share is the client's share of the machine; nil: a share for this turn alone.
 	Share *sched.Share `json:"-"`
 
-	// Kept lets what is remembered of the turn lie on a disk, with the response or the chat that is
-	// kept there anyway; else it is lost with the process.
+	// Kept allows sampled tokens to be stored on disk, since the response or chat is stored there
+	// too; otherwise they are lost with the process.
 	Kept bool `json:",omitempty"`
 
-	// Prediction is what the answer will probably be. It changes nothing but the time.
+	// Prediction is the expected answer. It only affects speed.
 	Prediction string
 
-	// AllowLoops leaves a turn alone that repeats itself without end. It is not looked at either
-	// where Params has IgnoreEOS or MinTokens, or where Prompt is continued.
+	// AllowLoops disables the check for endless repetition. It is also off if Params has IgnoreEOS
+	// or MinTokens, or if Prompt is set.
 	AllowLoops bool
 }
 
-// Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
+// Event is yielded by a turn: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
 // ToolOutput, ToolEnd or Done.
 type Event interface{ event() }
 
@@ -131,18 +130,18 @@ type Reasoning struct{ Text string }
 type Commentary struct{ Text string }
 
 // Answer is a piece of the final channel. Logprobs has one entry for each token if Params.Logprobs
-// asks for them. A token whose text is held back (half a character, the start of a stop string)
-// comes with the piece that has its text.
+// asks for them. A token whose text is held back (half a character, the start of a stop string) is
+// in the piece that has its text.
 type Answer struct {
 	Text     string
 	Logprobs []TokenLogprob
-	Tokens   []int32 `json:",omitempty"` // where Prompt is continued: the ids since the piece before
+	Tokens   []int32 `json:",omitempty"` // with Request.Prompt: the ids since the previous piece
 }
 
 // TokenLogprob is one sampled token with its logprob and the most probable alternatives.
 type TokenLogprob struct {
 	ID      int32
-	Token   string // its bytes as text, U+FFFD where they are not valid UTF-8
+	Token   string // its bytes as text, with U+FFFD for invalid UTF-8
 	Bytes   []byte
 	Logprob float32
 	Top     []TokenLogprob // most probable first; Top of these is nil
@@ -156,7 +155,6 @@ type CallStart struct {
 	Name, Recipient string
 }
 
-// CallArguments is a piece of the arguments of the call with this Index.
 type CallArguments struct {
 	Index int
 	Text  string
@@ -168,7 +166,7 @@ type CallEnd struct {
 	Arguments string
 }
 
-// Finish says why a turn ended: for a reason of the scheduler, or in calls.
+// Finish is the reason why a turn ended: one of the scheduler's, or calls.
 type Finish = sched.FinishReason
 
 const (
@@ -186,24 +184,24 @@ var ErrLoop = errors.New("the model repeated the same tokens without end, and wa
 // Done is the last event of every turn.
 type Done struct {
 	Finish     Finish
-	StopString string // the stop string, or the text of the stop token, that was met, if any
+	StopString string // the stop string or stop token's text that ended the turn
 	Usage      Usage
 	Last       Usage `json:"-"` // with tools: of the model's last turn alone
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
 	Err        error          `json:"-"` // set with FinishError and FinishLoop
-	// a call had begun and did not end: what came of its arguments cannot be used
+	// a call was cut off: its arguments are incomplete and cannot be used
 	CallCut bool
 }
 
-// Cut tells whether the turn was ended in the middle of what it said.
+// Cut tells whether the output was cut off.
 func (d Done) Cut() bool { return d.Finish == FinishLength || d.CallCut }
 
-// Usage counts tokens. Completion includes Reasoning, which is the tokens of analysis messages with
-// their headers and end tokens.
+// Usage counts tokens. Completion includes Reasoning, which counts analysis messages with their
+// headers and end tokens.
 type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
-	// tokens of Request.Prediction that were tried and came, and that were tried and did not
+	// tokens of Request.Prediction that were tried: those that matched, and those that did not
 	Accepted, Rejected int
 }
 
@@ -214,8 +212,8 @@ func (u Usage) Plus(v Usage) Usage {
 		Accepted: u.Accepted + v.Accepted, Rejected: u.Rejected + v.Rejected}
 }
 
-// PromptScored is what the model thinks of the prompt's tokens, before anything else of a turn. The
-// first token has no logprob.
+// PromptScored has the logprobs of the prompt's tokens, before any other event. The first token has
+// none.
 type PromptScored struct{ Logprobs []TokenLogprob }
 
 func (PromptScored) event()  {}
@@ -237,17 +235,17 @@ type Call struct {
 type Result struct {
 	Reasoning, Commentary, Answer string
 	Calls                         []Call
-	Messages                      []Message // to append to the history as they are
-	Prompt                        []int32   `json:"-"` // tokens that were continued
+	Messages                      []Message // to append to the history unchanged
+	Prompt                        []int32   `json:"-"` // the prompt's tokens
 	Tokens                        []int32   // sampled tokens, those after <|start|>assistant
-	// functions whose arguments are only enforced to be JSON, and why
+	// functions whose arguments are only checked to be JSON, and why
 	Relaxed   []string
-	Citations []Citation // sources that the answer names, of tools that this process ran
+	Citations []Citation // sources that the answer cites, of tools that this process ran
 	Done      Done
 }
 
-// BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is when to try again,
-// in whole seconds, at least 1.
+// BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is the suggested delay
+// before a retry, in whole seconds, at least 1.
 type BusyError struct{ After time.Duration }
 
 func (e *BusyError) Error() string {
@@ -261,7 +259,7 @@ type RequestError struct{ Param, Msg string }
 
 func (e *RequestError) Error() string { return fmt.Sprintf("%s: %s", e.Param, e.Msg) }
 
-// User is what a person says.
+// User is a message of the user.
 func User(text string) Message { return Message{Message: harmony.Text(harmony.RoleUser, text)} }
 
 // Developer is an instruction that outranks the user's.
@@ -274,12 +272,12 @@ func AssistantAnswer(text string) Message {
 	return Message{Message: harmony.Text(harmony.RoleAssistant, text).WithChannel("final")}
 }
 
-// AssistantReasoning is the thought before an answer or a call, in the analysis channel.
+// AssistantReasoning is the reasoning before an answer or a call, in the analysis channel.
 func AssistantReasoning(text string) Message {
 	return Message{Message: harmony.Text(harmony.RoleAssistant, text).WithChannel("analysis")}
 }
 
-// AssistantCommentary is text for the user that comes before a call.
+// AssistantCommentary is text for the user before a call.
 func AssistantCommentary(text string) Message {
 	return Message{Message: harmony.Text(harmony.RoleAssistant, text).WithChannel("commentary")}
 }
@@ -291,7 +289,7 @@ func FunctionCall(id, name, arguments string) Message {
 		name).WithContentType(harmony.ContentTypeJSON)}
 }
 
-// ServerFunction is what the model calls a tool of an MCP server. Others may have the same name.
+// ServerFunction is the function name for a tool of an MCP server. It may not be unique.
 func ServerFunction(server, tool string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -304,14 +302,14 @@ func ServerFunction(server, tool string) string {
 
 const longestName = 60
 
-// TextCall is an earlier call of a function whose arguments are a text.
+// TextCall is an earlier call of a function whose argument is text.
 func TextCall(id, name, input string) Message {
 	m := FunctionCall(id, name, input)
 	m.ContentType = ""
 	return m
 }
 
-// FunctionResult is what the function name returned for the call id.
+// FunctionResult is the result of the function name for the call id.
 func FunctionResult(id, name, output string) Message {
 	m := harmony.Text(harmony.RoleTool, output).WithChannel("commentary").WithRecipient("assistant")
 	m.Name = "functions." + name

@@ -1,8 +1,8 @@
-// The one way in which a turn or a runner is wrapped: what the wrapper does not change passes
-// through it, so that none can forget a part of a turn.
+// The one way to wrap a turn or a runner: whatever the wrapper does not change passes through, so
+// that no wrapper can forget a part of a turn.
 //
-// What must stay true: Sampled passes through too, or a background response could not be taken up
-// by another process; it may be called while Next runs.
+// What must stay true: Sampled passes through too, or no process could resume a background
+// response; it may be called while Next runs.
 
 package session
 
@@ -12,19 +12,19 @@ import (
 	"sync/atomic"
 )
 
-// Wrapper is what a wrapper changes of a turn. The zero value changes nothing.
+// Wrapper defines the changes to a turn. The zero value changes nothing.
 type Wrapper struct {
-	// Read has the next event of t, the turn that is wrapped, by t.Next. It may return a turn too,
-	// which is read in t's place from then on. nil: the events of t as they are.
+	// Read returns the next event of t, the wrapped turn, by calling t.Next. It may return another
+	// turn, which replaces t. nil: the events of t unchanged.
 	Read func(t Turn) (e Event, ok bool, then Turn)
-	// Result changes what has been generated so far. nil: it stays.
+	// Result changes the result. nil: it is unchanged.
 	Result func(Result) Result
-	// OtherPrompt says that the turn continues another prompt than that of the request that asked
-	// for it: it cannot be taken up with that request.
+	// OtherPrompt says that the turn continues a different prompt than the request's, so that
+	// request cannot resume it.
 	OtherPrompt bool
 }
 
-// Wrap wraps a turn; nil is one that has nothing.
+// Wrap wraps a turn; nil is a turn without events.
 func Wrap(t Turn, w Wrapper) Turn {
 	made := &wrapped{Wrapper: w}
 	made.now.Store(&t)
@@ -65,7 +65,7 @@ func (w *wrapped) Sampled() []int32 {
 	return nil
 }
 
-// Each is a turn with what change makes of each event; false: the reader does not see it.
+// Each passes each event of a turn through change; false hides the event.
 func Each(t Turn, change func(Event) (Event, bool)) Turn {
 	return Wrap(t, Wrapper{Read: func(t Turn) (Event, bool, Turn) {
 		for {
@@ -80,7 +80,7 @@ func Each(t Turn, change func(Event) (Event, bool)) Turn {
 	}})
 }
 
-// AtEnd calls ended once when the turn has ended. A turn that has no Done ended in an error.
+// AtEnd calls ended once at the turn's end. A turn without Done ended in an error.
 func AtEnd(t Turn, ended func(Done)) Turn {
 	var once sync.Once
 	return Wrap(t, Wrapper{Read: func(t Turn) (Event, bool, Turn) {
@@ -96,7 +96,7 @@ func AtEnd(t Turn, ended func(Done)) Turn {
 	}})
 }
 
-// Known is a turn of which everything is known: these events, and this result.
+// Known is a complete turn with these events and this result.
 func Known(r Result, events ...Event) Turn {
 	return Wrap(nil, Wrapper{
 		Read: func(Turn) (Event, bool, Turn) {
@@ -111,7 +111,7 @@ func Known(r Result, events ...Event) Turn {
 	})
 }
 
-// Ended is a turn of which only its end is left.
+// Ended is a turn that only ends.
 func Ended(d Done) Turn { return Known(Result{Done: d}, d) }
 
 // Starts is a runner whose turns are started by start, which may call r.Start.

@@ -1,10 +1,9 @@
-// Package salvage reads records out of a damaged SQLite file: page by page, without SQLite, which
-// gives up at the first thing that is wrong.
+// Package salvage reads records from a damaged SQLite file: page by page, without SQLite, which
+// stops at the first damage.
 //
-// Only leaf pages of tables hold records, and each of them can be read by itself; damage to a page
-// costs the records of that page, damage to all other kinds of page costs nothing. What must stay
-// true: any bytes can be read without a panic or unbounded memory; what is returned may be damaged
-// too, so the caller checks each record's own checksum.
+// Only leaf pages of tables hold records, and each can be read alone. Damage to such a page loses
+// its records; damage to other pages loses nothing. What must stay true: no input causes a panic or
+// unbounded memory; returned rows may be damaged, so the caller verifies each record's checksum.
 //
 // The format is described at https://www.sqlite.org/fileformat2.html.
 package salvage
@@ -55,7 +54,7 @@ func Rows(path string) (iter.Seq[[]any], error) {
 	}, nil
 }
 
-// database is the file and the newer pages that its log has.
+// database is the file and the newer pages of its log.
 type database struct {
 	main []byte
 	log  map[uint32][]byte
@@ -103,7 +102,7 @@ func (d database) rows(n uint32, yield func([]any) bool) bool {
 	return true
 }
 
-// payload is the whole content of a cell, its overflow pages included, nil if it is damaged.
+// payload is the full content of a cell, including its overflow pages; nil if it is damaged.
 func (d database) payload(cell []byte) []byte {
 	size, cell := varint(cell)
 	_, cell = varint(cell) // the row's id
@@ -216,8 +215,8 @@ const (
 	bigEndianMagic = 0x377f0683
 )
 
-// Log tells whether the database at path has a write-ahead log, and whether transactions in it
-// stand behind damage, where SQLite does not look. No process may have the database open.
+// Log tells whether the database at path has a write-ahead log, and whether transactions follow
+// damage in it, which SQLite ignores. No process may have the database open.
 func Log(path string) (left, damaged bool) {
 	log, err := os.ReadFile(path + "-wal")
 	_, damaged = committed(log)
@@ -225,12 +224,12 @@ func Log(path string) (left, damaged bool) {
 }
 
 // Version is the user_version of the database at path by the newest transaction of its log, which
-// stays as it is; 0 for what is no database.
+// is not changed; 0 if the file is no database.
 func Version(path string) (int, error) {
 	header := make([]byte, fileHeader)
 	file, err := os.Open(path)
 	if err == nil {
-		_, _ = io.ReadFull(file, header) // a shorter file is none
+		_, _ = io.ReadFull(file, header) // a shorter file is no database
 		file.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
@@ -250,8 +249,8 @@ func Version(path string) (int, error) {
 }
 
 // committed returns the newest committed content of each page of a log. A frame's checksum
-// continues that of the frame before it, so a damaged frame costs itself and the next one. damaged
-// tells that a transaction follows such a frame: an interrupted write leaves none.
+// continues that of the previous frame, so a damaged frame loses itself and the next one. damaged
+// tells that a transaction follows such a frame, which an interrupted write cannot cause.
 func committed(log []byte) (pages map[uint32][]byte, damaged bool) {
 	pages = map[uint32][]byte{}
 	if len(log) < walHeader {
@@ -263,11 +262,11 @@ func committed(log []byte) (pages map[uint32][]byte, damaged bool) {
 	}
 	salt := string(log[16:24])
 	sum := [2]uint32{binary.BigEndian.Uint32(log[24:]), binary.BigEndian.Uint32(log[28:])}
-	broken := add([2]uint32{}, log[:24], order) != sum // damage was met
+	broken := add([2]uint32{}, log[:24], order) != sum // damage was found
 	if broken && len(log) >= walHeader+frameHeader {
 		salt = string(log[walHeader+8 : walHeader+16]) // a damaged header: the first frame's
 	}
-	open := map[uint32][]byte{} // pages of a transaction that is not committed yet
+	open := map[uint32][]byte{} // pages of the uncommitted transaction
 	for log = log[walHeader:]; len(log) >= frameHeader+PageSize; log = log[frameHeader+PageSize:] {
 		header, page := log[:frameHeader], log[frameHeader:frameHeader+PageSize]
 		want := [2]uint32{binary.BigEndian.Uint32(header[16:]),
