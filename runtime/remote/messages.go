@@ -1,6 +1,6 @@
-// From a session's messages and tools to those of chat completions.
+// Conversion of a session's messages and tools to those of chat completions.
 //
-// The tools that gpt-oss was trained on have names and arguments of their own. To a port they are
+// The tools that gpt-oss was trained on have their own names and arguments. For a port they are
 // functions: python with its code in an object, browser_search for browser.search.
 
 package remote
@@ -29,7 +29,7 @@ type function struct {
 type message struct {
 	Role    string  `json:"role"`
 	Content *string `json:"content"`
-	// the thought before a call, in the field that the port sends itself
+	// the reasoning before a call, in the field that the port itself uses
 	Reasoning        string `json:"reasoning,omitempty"`
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 
@@ -39,7 +39,7 @@ type message struct {
 
 const browserPrefix = "browser_"
 
-// offered are those of the request's tools that may be called, as functions.
+// offered returns the request's callable tools as functions.
 func offered(r session.Request) (all []tool) {
 	add := func(name, does string, parameters raw) {
 		all = append(all, tool{"function", function{name, does, parameters}})
@@ -48,7 +48,7 @@ func offered(r session.Request) (all []tool) {
 		browser := harmony.BuiltinBrowser()
 		for i, t := range browser.Tools {
 			does := t.Description
-			if i == 0 { // the marks of citations are taught once
+			if i == 0 { // the citation marks are explained once
 				about, _, _ := strings.Cut(browser.Description, "\nsources=")
 				does += "\n" + about
 			}
@@ -83,7 +83,7 @@ func choice(c grammar.ToolChoice) string {
 	return ""
 }
 
-// recipientOf is who a call of a function is for, and what it is given.
+// recipientOf converts a function call to the model's recipient and arguments.
 func recipientOf(name, arguments string) (recipient, given string) {
 	if rest, ok := strings.CutPrefix(name, browserPrefix); ok {
 		return "browser." + rest, arguments
@@ -102,25 +102,24 @@ func recipientOf(name, arguments string) (recipient, given string) {
 	return "python", arguments // as gpt-oss was trained: the code alone
 }
 
-// functionOf is the reverse.
 func functionOf(recipient, given string) (name, arguments string) {
 	if rest, ok := strings.CutPrefix(recipient, "browser."); ok {
 		return browserPrefix + rest, given
 	}
 	if recipient == "python" {
-		code, _ := json.Marshal(map[string]string{"code": given}) // a text
+		code, _ := json.Marshal(map[string]string{"code": given}) // text cannot fail
 		return "python", string(code)
 	}
 	return strings.TrimPrefix(recipient, "functions."), given
 }
 
-// messages are the request's, with what the assistant said in one piece between others' messages.
+// messages converts the request's messages, joining consecutive messages of the assistant.
 func messages(r session.Request, field string) (all []message) {
 	if r.Instructions != "" {
 		all = append(all, said("system", r.Instructions))
 	}
 	thought := ""
-	open := false // the last message is the assistant's and takes more
+	open := false // the last message is the assistant's and can be extended
 	assistant := func() *message {
 		if !open {
 			all = append(all, message{Role: "assistant"})
@@ -150,7 +149,7 @@ func messages(r session.Request, field string) (all []message) {
 			}
 			all = append(all, said(role, text))
 		case m.Recipient != "":
-			if !answered[m.CallID] { // it was stopped: a call without a result is refused
+			if !answered[m.CallID] { // it was cancelled: ports refuse a call without a result
 				continue
 			}
 			c := client.Call{ID: m.CallID, Type: "function"}

@@ -1,12 +1,12 @@
 // Package remote is a model behind an OpenAI port, ours or another's, as a session.Runner: the chat
-// has the same screen over it. What is asked of the port is chat completions, streamed.
+// works the same over it. It uses streamed chat completions.
 //
-// Ports differ in what they know. What must stay true: a parameter that a port refuses is left out
-// from then on and told once, but for the form of an answer, without which there is none; tools run
-// in this process, offered as functions; a turn ends in one Done whatever the port sends.
+// Ports differ in the parameters they support. What must stay true: a parameter that a port refuses
+// is left out from then on and reported once, except the answer's form, which is required; tools
+// run in this process, offered as functions; a turn ends in one Done whatever the port sends.
 //
-// An answer that is asked for with a schema is checked here when it has ended, since some ports
-// take response_format and do nothing: one that is not of the schema never passes for one.
+// An answer with a schema is checked here at its end, since some ports accept response_format and
+// ignore it: an invalid answer is never returned as valid.
 package remote
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// lookTime bounds each question that is asked before the chat opens.
+// lookTime bounds each request before the chat opens.
 const lookTime = 5 * time.Second
 
 // Port is a server with models. It is safe for concurrent use.
@@ -43,17 +43,17 @@ type Port struct {
 	ours   bool // the port is ossrun's
 
 	lacks     sync.Map     // parameters that were refused
-	said      sync.Map     // what the person was told
+	said      sync.Map     // messages already reported
 	reasoning atomic.Value // the field in which the port sends it
 }
 
-// Model is one of them.
+// Model is a model of a port.
 type Model struct {
 	port *Port
 	info session.ModelInfo
 }
 
-// Open asks the port at base for its models. What it lacks is told later, once.
+// Open asks the port at base for its models. Missing features are reported later, once.
 func Open(ctx context.Context, base, key string, report func(string)) (*Port, error) {
 	to, err := client.New(base, key)
 	if err != nil {
@@ -80,13 +80,12 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	return p, nil
 }
 
-// List is the port's models.
 func (p *Port) List() []session.ModelInfo { return p.models }
 
-// Close ends the connections that no turn uses.
+// Close closes idle connections.
 func (p *Port) Close() { p.client.Close() }
 
-// Get finds a model by its name or the end of it; "" is a gpt-oss where there is one, else the
+// Get finds a model by its name or a part of it; "" is a gpt-oss if the port has one, else the
 // first.
 func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
 	at := slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
@@ -116,7 +115,7 @@ func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
 	return m, nil
 }
 
-// contextOf asks as llama.cpp and ollama are asked; 0: nobody says.
+// contextOf asks with llama.cpp's and ollama's requests; 0 if neither is answered.
 func (p *Port) contextOf(ctx context.Context, name string) int {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -150,16 +149,14 @@ func (p *Port) contextOf(ctx context.Context, name string) int {
 	return 0
 }
 
-// ID is the port's name for the model.
 func (m *Model) ID() string { return m.info.ID }
 
-// Device is where the port is.
+// Device is the address of the port.
 func (m *Model) Device() string { return m.port.client.Root() }
 
-// ContextLength is in tokens; 0 where the port does not say.
+// ContextLength is in tokens; 0 if the port does not report it.
 func (m *Model) ContextLength() int { return m.info.ContextLength }
 
-// Start starts a turn.
 func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil || r.Prompt != nil {
 		return nil, &session.RequestError{Param: "final",
@@ -188,8 +185,8 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	}
 }
 
-// optional are the parameters that a turn can do without, and what a person is told of it. A port
-// that names those it knows is taken at its word for the least common one.
+// optional lists the parameters that a turn can do without, and their notices. If a refusal names
+// several, the least important is dropped first.
 var optional = func() []parameter {
 	list := []parameter{{"reasoning_effort", "/effort changes nothing"}, {"stream_options", ""},
 		{"max_reasoning_tokens", "--max-reasoning changes nothing"}, {"parallel_tool_calls", ""},
@@ -204,7 +201,7 @@ var optional = func() []parameter {
 
 type parameter struct{ name, without string }
 
-// refused notes which parameter the port does not take; the error stays where it is another one.
+// refused records a refused parameter and returns nil, or returns the error if it is another one.
 func (m *Model) refused(err error, body map[string]any) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -233,14 +230,14 @@ func (m *Model) refused(err error, body map[string]any) error {
 	return err
 }
 
-// once tells the person something, but not twice.
+// once reports a message unless it was reported before.
 func (p *Port) once(text string) {
 	if _, told := p.said.LoadOrStore(text, true); !told {
 		p.report(text)
 	}
 }
 
-// fullError is a refusal of what is longer than the context. How long it is stays the port's words.
+// fullError is the refusal of a request longer than the context. Its text is the port's.
 type fullError struct {
 	said *client.Error
 	full sched.ContextLengthError
@@ -256,7 +253,7 @@ func isFull(e *client.Error) bool {
 		strings.Contains(text, "context window"))
 }
 
-// body is the request as the port reads it.
+// body is the request in the port's form.
 func (m *Model) body(r session.Request) map[string]any {
 	p, field := r.Params, m.port.reasoning.Load().(string)
 	body := map[string]any{"model": m.info.ID, "messages": messages(r, field),
@@ -300,25 +297,25 @@ func readForm(text json.RawMessage) (*jsonschema.Resolved, error) {
 	return r, nil
 }
 
-// CheckSchema tells why a schema cannot be asked for.
+// CheckSchema tells why a schema cannot be used.
 func CheckSchema(text json.RawMessage) error {
 	_, err := readForm(text)
 	return err
 }
 
-// formOf is the parameter. strict keeps a port from answering with less than it can hold to.
+// formOf is the response_format parameter. strict keeps a port from enforcing only a part.
 func formOf(schema json.RawMessage) any {
 	return map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer",
 		"strict": true, "schema": schema}}
 }
 
-// refusesForm tells whether a refusal, in small letters, is about it.
+// refusesForm tells whether a lower-case refusal is about the form.
 func refusesForm(said string) bool {
 	return slices.ContainsFunc([]string{formField, "schema", "grammar", "structured output"},
 		func(word string) bool { return strings.Contains(said, word) })
 }
 
-// check tells what is wrong with a whole answer of a form; nil is free text.
+// check validates a complete answer against its form; nil is free text.
 func check(form *jsonschema.Resolved, answer string) error {
 	if form == nil {
 		return nil
@@ -335,5 +332,5 @@ func check(form *jsonschema.Resolved, answer string) error {
 	return nil
 }
 
-// TellsOfForms tells whether the port puts the schema into the prompt itself, as ossrun's does.
+// TellsOfForms tells whether the port puts the schema into the prompt, as ossrun's does.
 func (p *Port) TellsOfForms() bool { return p.ours }

@@ -28,10 +28,10 @@ type turn struct {
 	port   *Port
 	stream *client.Stream
 	began  time.Time
-	first  time.Time // when the first and the latest token came
+	first  time.Time // when the first and the latest token arrived
 	latest time.Time
 
-	ready  []session.Event // to be given
+	ready  []session.Event // to be returned by Next
 	calls  []*open
 	finish string
 	usage  session.Usage
@@ -41,7 +41,7 @@ type turn struct {
 	ended  bool
 }
 
-// open is a call that is being written.
+// open is an incomplete call.
 type open struct {
 	session.Call
 	text    strings.Builder
@@ -110,7 +110,7 @@ func (t *turn) take(c client.Chunk) {
 	}
 }
 
-// piece adds to a call. Ports number calls, or send each whole.
+// piece adds to a call. Some ports index calls, others send each call complete.
 func (t *turn) piece(at int, p client.Call) {
 	index := at
 	if p.Index != nil {
@@ -143,10 +143,10 @@ func (t *turn) piece(at int, p client.Call) {
 	}
 }
 
-// end closes the turn after the stream's end, whatever that was.
+// end closes the turn at the stream's end, for any reason.
 func (t *turn) end(err error) {
 	t.ended = true
-	_ = t.stream.Close() // it has been read, or is of no use
+	_ = t.stream.Close() // it has been read, or is useless
 	done := session.Done{Finish: session.FinishStop}
 	switch {
 	case t.ctx.Err() != nil:
@@ -182,7 +182,7 @@ func (t *turn) end(err error) {
 
 var errBroken = errors.New("the connection closed before the answer was complete")
 
-// broken is what ended a stream, in one cause.
+// broken reduces a stream's error to its cause.
 func broken(err error) error {
 	var reported *client.Error
 	var network net.Error
@@ -195,7 +195,7 @@ func broken(err error) error {
 	return fmt.Errorf("the server's answer cannot be read: %w", err)
 }
 
-// reason is why the port says that the turn has ended.
+// reason is the finish reason that the port reported.
 func (t *turn) reason() session.Finish {
 	if len(t.calls) > 0 && t.finish != "length" {
 		return session.FinishToolCalls
@@ -210,7 +210,7 @@ func (t *turn) named() bool {
 	return !slices.ContainsFunc(t.calls, func(c *open) bool { return !c.started })
 }
 
-// write ends the calls, if they are whole, and puts the turn into its result's messages.
+// write ends complete calls and adds the turn to its result's messages.
 func (t *turn) write(called bool) {
 	r := &t.result
 	if r.Reasoning != "" {
@@ -222,7 +222,7 @@ func (t *turn) write(called bool) {
 		}
 		return
 	}
-	if r.Answer != "" { // a word before the calls
+	if r.Answer != "" { // text before the calls
 		r.Commentary = r.Answer
 		r.Messages = append(r.Messages, session.AssistantCommentary(r.Answer))
 		r.Answer = ""
@@ -241,8 +241,8 @@ func (t *turn) write(called bool) {
 	}
 }
 
-// Result is what the turn has said so far; whole once Next has returned Done.
+// Result is the result so far; complete once Next has returned Done.
 func (t *turn) Result() session.Result { return t.result }
 
-// Sampled is nil: a port sends no tokens that a turn could go on from.
+// Sampled is nil: a port sends no tokens to resume from.
 func (t *turn) Sampled() []int32 { return nil }

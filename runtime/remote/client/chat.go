@@ -1,5 +1,5 @@
-// What ports send, as far as anything here reads it: their models, and answers of chat completions
-// and of completions, whole or a chunk at a time.
+// Answers of ports, as far as they are used: their models, chat completions and completions,
+// complete or in chunks.
 //
 // What must stay true: a field that a port leaves out, or sends as null, is the zero value.
 
@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// Model is one that a port lists.
+// Model is an entry of a port's list.
 type Model struct {
 	ID     string `json:"id"`
 	Owner  string `json:"owned_by"`
@@ -19,7 +19,6 @@ type Model struct {
 	Window int    `json:"context_length"` // ours, routers
 }
 
-// Models are those of the port.
 func (c *Client) Models(ctx context.Context) ([]Model, error) {
 	var list struct{ Data []Model }
 	err := c.Call(ctx, "GET", "/v1/models", nil, &list)
@@ -36,7 +35,6 @@ type Chunk struct {
 	Usage *Usage
 }
 
-// Usage counts tokens.
 type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -48,7 +46,7 @@ type Usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// Message is the assistant's, or what a chunk adds to it.
+// Message is the assistant's, or a chunk's addition to it.
 type Message struct {
 	Role             string `json:"role"`
 	Content          string `json:"content"`
@@ -58,7 +56,7 @@ type Message struct {
 	Calls            []Call `json:"tool_calls,omitempty"`
 }
 
-// Call is a call of a function, or what a chunk adds to one.
+// Call is a call of a function, or a chunk's addition to one.
 type Call struct {
 	Index    *int     `json:"index,omitempty"`
 	ID       string   `json:"id"`
@@ -66,13 +64,13 @@ type Call struct {
 	Function Function `json:"function"`
 }
 
-// Function is who is called, with what.
+// Function is the called function with its arguments.
 type Function struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Into reads the data of the next event.
+// Into decodes the data of the next event.
 func (s *Stream) Into(v any) error {
 	e, err := s.Next()
 	if err != nil {

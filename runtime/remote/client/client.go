@@ -1,9 +1,9 @@
-// Package client speaks to an OpenAI port, ours or another's: requests and answers in JSON,
-// streams of events, refusals as errors.
+// Package client speaks to an OpenAI port, ours or another's: requests and answers in JSON, streams
+// of events, refusals as errors.
 //
-// It knows no model and keeps no state but connections. What must stay true: what a port sends,
-// however wrong, is an error or an event, never a panic and never more memory than the limits here
-// allow; a request ends when its context does.
+// It knows no model, and connections are its only state. What must stay true: a malformed answer is
+// an error or an event, never a panic and never more memory than the limits here; a request ends
+// with its context.
 package client
 
 import (
@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// mostAnswer bounds a body that is read whole, in bytes.
+	// mostAnswer limits the bytes of a body that is read at once.
 	mostAnswer = 256 << 20
-	// mostRefusal bounds what is read of a refusal's body.
+	// mostRefusal limits the bytes that are read of a refusal's body.
 	mostRefusal = 64 << 10
-	// connections is how many stay open between requests; a load test has thousands at once.
+	// connections limits the idle connections; a load test uses thousands at once.
 	connections = 8192
 )
 
 // Client speaks to one port. It is safe for concurrent use.
 type Client struct {
-	root string // scheme, host and path in front of /v1
+	root string // scheme, host and path before /v1
 	key  string
 	http *http.Client
 }
 
-// New makes a client of the port at base: http://host:port, with or without /v1 behind it, or
+// New makes a client of the port at base: http://host:port, optionally with /v1, or
 // unix:/path/of/a/socket. An empty key sends none.
 func New(base, key string) (*Client, error) {
 	transport := &http.Transport{MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
@@ -73,7 +73,7 @@ func address(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// Cause is why a server cannot be reached, without the address, which net's errors repeat.
+// Cause is the innermost error of a failed request, without the address, which net's errors repeat.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		for err = e; errors.Unwrap(err) != nil; err = errors.Unwrap(err) {
@@ -82,14 +82,14 @@ func Cause(err error) error {
 	return err
 }
 
-// Root is the address in front of /v1.
+// Root is the address before /v1.
 func (c *Client) Root() string { return c.root }
 
-// Close ends the connections that no request uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Call sends a request whose path begins with a slash, /v1/models for one, and reads its answer
-// into what into points to. A nil body sends none, a nil into reads none.
+// Call sends a request for a path such as /v1/models, and decodes its answer into what into points
+// to. A nil body sends none, a nil into discards the answer.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
 	answer, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -113,15 +113,14 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// Unusable says that the server cannot be used, and why.
+// Unusable wraps the reason why the server cannot be used.
 func (c *Client) Unusable(err error) error {
-	if _, told := errors.AsType[*Error](err); told { // with the address
+	if _, told := errors.AsType[*Error](err); told { // it names the address
 		return err
 	}
 	return fmt.Errorf("%s cannot be used: %w", c.root, Cause(err))
 }
 
-// FirstModel is the model that the port lists first.
 func (c *Client) FirstModel(ctx context.Context) (string, error) {
 	list, err := c.Models(ctx)
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return answer, nil
 }
 
-// encode takes bytes as JSON that is there already.
+// encode encodes a body; bytes are JSON already.
 func encode(body any) ([]byte, error) {
 	if b, ok := body.([]byte); ok {
 		return b, nil
@@ -176,19 +175,19 @@ func encode(body any) ([]byte, error) {
 type Error struct {
 	Status              int
 	Message             string
-	Type, Code, Param   string // OpenAI's fields, empty where the port sent none
+	Type, Code, Param   string // OpenAI's fields, empty if the port sent none
 	RetryAfter          time.Duration
 	RequestID, shownURL string
 }
 
 func (e *Error) Error() string {
-	if e.Status == http.StatusOK { // it began to answer
+	if e.Status == http.StatusOK { // it had begun to answer
 		return "the server reported an error: " + cmp.Or(e.Message, "without saying which")
 	}
 	return fmt.Sprintf("the server reported error %d: %s (%s)", e.Status, e.Message, e.shownURL)
 }
 
-// refusal reads OpenAI's error body, what FastAPI and older servers send, or plain text.
+// refusal reads OpenAI's error body, that of FastAPI and older servers, or plain text.
 func refusal(r *http.Response) *Error {
 	e := &Error{Status: r.StatusCode, RequestID: r.Header.Get("X-Request-Id"),
 		shownURL: r.Request.URL.Redacted()}
@@ -196,7 +195,7 @@ func refusal(r *http.Response) *Error {
 		s < 1e6 {
 		e.RetryAfter = time.Duration(s * float64(time.Second))
 	}
-	text, _ := io.ReadAll(io.LimitReader(r.Body, mostRefusal)) // what came of it says enough
+	text, _ := io.ReadAll(io.LimitReader(r.Body, mostRefusal)) // a part is enough
 	e.fill(text)
 	e.Message = cmp.Or(e.Message, http.StatusText(e.Status))
 	return e
@@ -238,14 +237,14 @@ func (e *Error) fill(text []byte) {
 	}
 }
 
-// Patience says how often a request is sent, and how long to wait after the first try. The pause
-// doubles from one try to the next, up to a minute, unless the port says how long to wait.
+// Patience is a retry policy: how often a request is sent, and the first pause. The pause doubles
+// from one attempt to the next, up to a minute, unless the port sets it.
 type Patience struct {
 	Tries int
 	Pause time.Duration
 }
 
-// Do sends until it works, is refused for good, or patience or ctx ends; it returns the last error.
+// Do calls send until it succeeds, fails for good, or the attempts or ctx end.
 func (p Patience) Do(ctx context.Context, send func() error) error {
 	for try := 0; ; try++ {
 		err := send()
@@ -263,7 +262,7 @@ func (p Patience) Do(ctx context.Context, send func() error) error {
 	}
 }
 
-// passing tells whether another try may succeed: a connection may come back, and few refusals pass.
+// passing tells whether a retry may succeed: after connection errors and a few refusals.
 func passing(err error) bool {
 	e, refused := errors.AsType[*Error](err)
 	return !refused || e.Status >= 500 || e.Status == http.StatusTooManyRequests ||

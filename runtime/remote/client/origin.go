@@ -1,7 +1,7 @@
-// Whom a secret is for: the server that it was given for, which its address names up to the path.
+// The server for which a secret was given, named by scheme, host and port of its address.
 //
-// What must stay true: a server cannot pass on to another what it is sent in secret, by redirects
-// for one.
+// What must stay true: a server cannot forward a secret to another server, for example by a
+// redirect.
 
 package client
 
@@ -23,7 +23,7 @@ func SameOrigin(a, b *url.URL) bool {
 		port(a) == port(b)
 }
 
-// OneServer is SameOrigin for addresses as New takes them.
+// OneServer is SameOrigin for addresses in the form of New.
 func OneServer(a, b string) bool {
 	first, err := address(a)
 	second, other := address(b)
@@ -32,8 +32,8 @@ func OneServer(a, b string) bool {
 
 const mostRedirects = 10
 
-// Redirect is an http.Client's CheckRedirect. It follows without the key and the user of the first
-// address where another server is meant, and never with the user that a redirect names.
+// Redirect is an http.Client's CheckRedirect. A redirect to another server is followed without the
+// key and user of the first address, and a redirect's own user is never used.
 func Redirect(r *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
@@ -44,7 +44,7 @@ func Redirect(r *http.Request, before []*http.Request) error {
 	}
 	if r.URL.User = first.User; !SameOrigin(r.URL, first) {
 		r.URL.User = nil
-		r.Header.Del("Authorization") // Go sends it to other ports of a host, and below its name
+		r.Header.Del("Authorization") // Go keeps it for other ports and subdomains of a host
 	}
 	return nil
 }

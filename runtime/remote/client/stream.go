@@ -11,13 +11,12 @@ import (
 	"io"
 )
 
-// mostEvent bounds one event, in bytes: a final response repeats the whole conversation.
+// mostEvent limits the bytes of an event: a final response repeats the whole conversation.
 const mostEvent = 64 << 20
 
-// Event is one event of a stream.
 type Event struct {
-	Name string // empty where the port names none
-	Data []byte // valid until the next one is read
+	Name string // empty if the port names none
+	Data []byte // valid until the next event is read
 }
 
 // Stream reads the events of one answer, in one goroutine.
@@ -30,7 +29,6 @@ type Stream struct {
 	err  error
 }
 
-// Stream sends a request that asks for a stream.
 func (c *Client) Stream(ctx context.Context, path string, body any) (*Stream, error) {
 	answer, err := c.send(ctx, "POST", path, body)
 	if err != nil {
@@ -39,19 +37,18 @@ func (c *Client) Stream(ctx context.Context, path string, body any) (*Stream, er
 	return NewStream(answer.Body), nil
 }
 
-// NewStream reads events from a body.
 func NewStream(body io.ReadCloser) *Stream {
 	return &Stream{body: body, in: bufio.NewReaderSize(&lineFeeds{in: body}, 16<<10)}
 }
 
-// Close ends the stream, read to its end or not.
+// Close ends the stream, even if it was not read to its end.
 func (s *Stream) Close() error { return s.body.Close() }
 
-// Complete tells whether the port said that nothing follows ([DONE]).
+// Complete tells whether the port sent [DONE].
 func (s *Stream) Complete() bool { return s.done }
 
-// Next returns the next event that has data; io.EOF when there is none. An event of the name
-// "error", or whose data holds OpenAI's error body, is an *Error.
+// Next returns the next event that has data; io.EOF after the last. An event named "error", or
+// whose data holds OpenAI's error body, is an *Error.
 func (s *Stream) Next() (Event, error) {
 	if s.err != nil {
 		return Event{}, s.err
@@ -69,7 +66,7 @@ func (s *Stream) read() (Event, error) {
 	has := false
 	for {
 		line, err := s.readLine()
-		if err != nil { // what an unfinished event has is dropped, as the standard says
+		if err != nil { // an unfinished event is dropped, as the standard says
 			return Event{}, err
 		}
 		if len(line) == 0 {
@@ -107,7 +104,6 @@ func (s *Stream) read() (Event, error) {
 	return Event{name, s.data}, nil
 }
 
-// readLine returns a line without its end.
 func (s *Stream) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
@@ -128,7 +124,7 @@ func (s *Stream) readLine() ([]byte, error) {
 	}
 }
 
-// lineFeeds makes one LF of the three ends that a line may have: CR, LF and both.
+// lineFeeds replaces the three line ends, CR, LF and both, by LF.
 type lineFeeds struct {
 	in      io.Reader
 	afterCR bool

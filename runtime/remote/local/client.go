@@ -1,4 +1,4 @@
-// The joining side: a server's model as something that starts turns.
+// The joining side: a server's model as a runner.
 
 package local
 
@@ -12,29 +12,28 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// patience is how long a cancelled turn may take to say how it ended, and a server to end.
+// patience limits a cancelled turn's wait for its Done, and the wait for a server's end.
 const patience = 5 * time.Second
 
 func (c *Client) gone(err error) error {
 	return fmt.Errorf("%w (process %d): %w", session.ErrGone, c.Server.PID, err)
 }
 
-// Client has its turns from one model of a server.
+// Client starts turns of one model of a server.
 type Client struct {
 	Server Server
 	Model  Model
 }
 
-// ID is the model's name.
 func (c *Client) ID() string { return c.Model.Name }
 
-// Device says what the model runs on.
+// Device is the model's device, for display.
 func (c *Client) Device() string { return c.Model.Device }
 
 // ContextLength is in tokens, prompt and answer together.
 func (c *Client) ContextLength() int { return c.Model.Context }
 
-// Refresh is the client with what the server says of the model now.
+// Refresh returns the client with the model's current state.
 func (c *Client) Refresh(ctx context.Context) (*Client, error) {
 	st, err := askStatus(ctx, c.Server.Path)
 	if err != nil {
@@ -49,10 +48,10 @@ func (c *Client) Refresh(ctx context.Context) (*Client, error) {
 	return now, nil
 }
 
-// Close leaves the server as it is.
+// Close does nothing: the server keeps running.
 func (c *Client) Close() error { return nil }
 
-// Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
+// Start starts a turn. Cancelling ctx ends it with a Done.
 func (c *Client) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil {
 		return nil, &session.RequestError{Param: "final",
@@ -71,7 +70,7 @@ func (c *Client) Start(ctx context.Context, r session.Request) (session.Turn, er
 		return nil, c.gone(err)
 	}
 	t.stop = context.AfterFunc(ctx, func() {
-		_ = write.Encode(order{Do: doCancel}) // a connection that is broken cancels too
+		_ = write.Encode(order{Do: doCancel}) // a broken connection cancels too
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 	})
 	var first said
@@ -140,7 +139,7 @@ func (t *clientTurn) leave() {
 	t.conn.Close()
 }
 
-// note keeps what has been said, for Result before the end.
+// note collects the events into the result, for Result before the end.
 func (t *clientTurn) note(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
@@ -163,8 +162,8 @@ func (t *clientTurn) note(e session.Event) {
 	}
 }
 
-// Result is what the turn has said so far; whole once Next has returned Done.
+// Result is the result so far; complete once Next has returned Done.
 func (t *clientTurn) Result() session.Result { return t.result }
 
-// Sampled is nil: the tokens come when the turn has ended.
+// Sampled is nil: the tokens arrive when the turn has ended.
 func (t *clientTurn) Sampled() []int32 { return nil }

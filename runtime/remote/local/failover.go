@@ -1,6 +1,6 @@
-// A server's model that outlives the server: a chat whose server was stopped, restarted or killed
-// goes on with the next turn, on another server or on a model that is loaded here. The turn carries
-// the whole conversation, so nothing is lost.
+// A server's model that outlives the server: if its server is stopped, restarted or killed, a chat
+// continues with the next turn on another server, or on a model loaded here. The turn carries the
+// whole conversation, so nothing is lost.
 
 package local
 
@@ -14,16 +14,16 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Failover is the model that answers now, and how to get another. Opener.Open makes it.
+// Failover is the current model and the means to find another. Opener.Open makes it.
 type Failover struct {
 	reopen func(ctx context.Context, name string) (opened, error)
-	report func(string) // a line for the person
+	report func(string) // shows a line to the user
 
 	mu   sync.Mutex
 	now  opened
-	name string // what was asked for; "": the best that is here
+	name string // the requested name; "": the best model here
 
-	reopening sync.Mutex // held while another is found
+	reopening sync.Mutex // held while another is being found
 }
 
 func (f *Failover) current() opened {
@@ -37,7 +37,7 @@ func (f *Failover) Device() string     { return f.current().Device() }
 func (f *Failover) ContextLength() int { return f.current().ContextLength() }
 func (f *Failover) Close() error       { return f.current().Close() }
 
-// Server is the process that has the model; ok is false where it is this one.
+// Server is the process that has the model; ok is false if it is this one.
 func (f *Failover) Server() (s Server, ok bool) {
 	if c, elsewhere := f.current().(*Client); elsewhere {
 		return c.Server, true
@@ -45,7 +45,7 @@ func (f *Failover) Server() (s Server, ok bool) {
 	return Server{}, false
 }
 
-// Models are those that Switch can go on with.
+// Models lists the models that Switch can use.
 func (f *Failover) Models(context.Context) (list []session.ModelInfo) {
 	switch now := f.current().(type) {
 	case *ownModel:
@@ -58,10 +58,10 @@ func (f *Failover) Models(context.Context) (list []session.ModelInfo) {
 	return list
 }
 
-// retries is how often a turn that has said nothing yet begins anew elsewhere.
+// retries limits the restarts elsewhere of a turn without events.
 const retries = 3
 
-// Start starts a turn, elsewhere if the process that had the model is gone.
+// Start starts a turn, on another model if the process that had the model is gone.
 func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, error) {
 	for tries := 0; ; tries++ {
 		used := f.current()
@@ -84,7 +84,7 @@ func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, 
 	}
 }
 
-// retried is a turn that begins anew elsewhere if its process goes before it has said anything.
+// retried restarts a turn elsewhere if its process ends before the first event.
 func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
 	q session.Request) session.Turn {
 	said := false
@@ -108,8 +108,7 @@ func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
 	}})
 }
 
-// refresh asks the process that was joined how its model is now, and returns what is used from now
-// on.
+// refresh updates the joined process's description of its model and returns the model now in use.
 func (f *Failover) refresh(ctx context.Context, used *Client) opened {
 	now, err := used.Refresh(ctx)
 	f.mu.Lock()
@@ -121,7 +120,7 @@ func (f *Failover) refresh(ctx context.Context, used *Client) opened {
 	return now
 }
 
-// replace finds another model, unless somebody has since used was asked.
+// replace finds another model, unless that was already done since used failed.
 func (f *Failover) replace(ctx context.Context, used opened) error {
 	f.reopening.Lock()
 	defer f.reopening.Unlock()
@@ -148,7 +147,7 @@ func (f *Failover) use(next opened, name string) {
 	f.now, f.name = next, name
 }
 
-// Switch goes on with another model: of the same process where it has it.
+// Switch continues with another model, of the same process if it has it.
 func (f *Failover) Switch(ctx context.Context, name string) (session.Runner, error) {
 	f.reopening.Lock()
 	defer f.reopening.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Host is what a server gives to those who join.
+// Host serves those who join through the socket.
 type Host interface {
 	Status() Status
 	// Get is session.Models.Get.
@@ -26,7 +26,7 @@ type Host interface {
 
 var started = time.Now()
 
-// StatusOf is what a process of this version says of the models that it serves.
+// StatusOf describes the models that this process serves.
 func StatusOf(models *serve.Models, version string) Status {
 	st := Status{Protocol: Protocol, Version: version, PID: os.Getpid(), Started: started}
 	for _, of := range models.Status() {
@@ -65,8 +65,8 @@ func Background(l net.Listener, h Host) (stop func()) {
 	}
 }
 
-// Serve answers on l until l is closed and every connection has ended. A connection that cannot be
-// taken is no reason to end. ctx ends the turns that run.
+// Serve answers on l until l is closed and every connection has ended. A failed accept does not end
+// it. ctx ends the running turns.
 func Serve(ctx context.Context, l net.Listener, h Host) error {
 	var conns sync.WaitGroup
 	defer conns.Wait()
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, l net.Listener, h Host) error {
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		if err != nil { // such as no descriptor left: it may be over in a moment
+		if err != nil { // such as too many open files, which may pass
 			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(wait):
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, l net.Listener, h Host) error {
 	}
 }
 
-// answer obeys one order. An error of the connection means that the client is gone.
+// answer executes one order. An error of the connection means that the client is gone.
 func answer(ctx context.Context, conn net.Conn, h Host) {
 	read, write := json.NewDecoder(conn), json.NewEncoder(conn)
 	write.SetEscapeHTML(false)
@@ -117,13 +117,13 @@ func answer(ctx context.Context, conn net.Conn, h Host) {
 }
 
 // turn runs one turn. Once serving ends it writes nothing: a client that read of a cancelled turn
-// would show it as stopped, and not go on elsewhere.
+// would show it as stopped instead of retrying elsewhere.
 func turn(serving context.Context, read *json.Decoder, write *json.Encoder, h Host, o order) {
 	ctx, cancel := context.WithCancel(serving)
 	defer cancel()
 	go func() { // ends with the connection
 		var next order
-		_ = read.Decode(&next) // a word to cancel, or the client is gone
+		_ = read.Decode(&next) // an order to cancel, or the client is gone
 		cancel()
 	}()
 	runner, err := h.Get(ctx, o.Model)

@@ -1,13 +1,13 @@
-// Package local lets the processes of one user share one engine: a server that runs is found by
-// its socket in the XDG runtime directory, and `ossrun chat` has its turns there instead of loading
+// Package local lets the processes of one user share one engine: a running server is found by its
+// socket in the XDG runtime directory, and `ossrun chat` runs its turns there instead of loading
 // the weights a second time.
 //
-// The socket speaks lines of JSON. A connection begins with one order (wire.go) and belongs to it:
-// status, turn or stop. The types of a turn are the session's own, so a chat that has joined loses
+// The protocol is lines of JSON. A connection begins with one order (wire.go) and serves only it:
+// status, turn or stop. A turn uses the session's own types, so a chat that has joined loses
 // nothing: reasoning, usage, timings, tokens.
 //
-// What must stay true: only the user can reach the socket (its folder is 0700); a socket that
-// nobody listens on is removed by whoever finds it; a client that goes away, or asks for it,
+// What must stay true: only the user can reach the socket (its folder is 0700); a socket without a
+// listener is removed by the process that finds it; a client that disconnects, or asks for it,
 // cancels its turn.
 package local
 
@@ -32,22 +32,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// Protocol is the version of what is spoken; processes of different versions do not join.
+// Protocol is the version of the protocol; processes of different versions do not join.
 const Protocol = 3
 
 const (
 	suffix = ".sock"
-	// unborn ends the name of a socket that is not listened on yet.
+	// unborn ends the name of a socket that does not listen yet.
 	unborn = ".new"
-	// longestPath is what the kernel takes as the path of a socket, 108 bytes with its end on Linux
-	// and fewer elsewhere.
+	// longestPath is the most bytes of a socket's path: 108 with its end on Linux, fewer elsewhere.
 	longestPath = 103
-	// answerTime is how long a server may take to say how it is.
+	// answerTime limits a server's answer about its status.
 	answerTime = 2 * time.Second
 )
 
-// Folder is where the sockets of this user are, made if need be: ossrun in the XDG runtime
-// directory, or in the XDG state folder where the machine has no runtime directory.
+// Folder returns the folder of this user's sockets and creates it if missing: ossrun in the XDG
+// runtime directory, or in the XDG state folder on machines without a runtime directory.
 func Folder() (string, error) {
 	base := xdg.RuntimeDir
 	if info, err := os.Stat(base); err != nil || !info.IsDir() {
@@ -75,7 +74,7 @@ func Folder() (string, error) {
 
 // Listen makes the socket of this process in folder. Closing the listener removes it.
 func Listen(folder string) (net.Listener, error) {
-	// the number alone is not enough: two containers may share the folder and have it both
+	// two containers may share the folder and have the same process id
 	var id [4]byte
 	_, _ = rand.Read(id[:])
 	path := filepath.Join(folder, fmt.Sprintf("%d-%x%s", os.Getpid(), id, suffix))
@@ -83,9 +82,9 @@ func Listen(folder string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set "+
 			"XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
 	}
-	// a socket refuses between being bound and being listened on, as one that was left does: it
-	// gets the name that others look for when it answers. Windows has another number for refused,
-	// so nobody removes a socket there, and may not rename one.
+	// between bind and listen a socket refuses connections like a stale one, so it gets its final
+	// name once it listens. On Windows refused has another number: no process removes a socket
+	// there, and renaming one may fail.
 	first := strings.TrimSuffix(path, suffix) + unborn
 	if runtime.GOOS == "windows" {
 		first = path
@@ -114,14 +113,14 @@ func (l *listener) Close() error {
 	return err
 }
 
-// Server is one that runs.
+// Server is a running server.
 type Server struct {
 	Path string
 	Status
 }
 
 // Servers lists the running servers of this user, the oldest first, and removes the sockets of
-// those that are gone.
+// ended ones.
 func Servers(ctx context.Context, folder string) ([]Server, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,22 +141,22 @@ func Servers(ctx context.Context, folder string) ([]Server, error) {
 		case err == nil:
 			list = append(list, Server{path, st})
 		case errors.Is(err, syscall.ECONNREFUSED):
-			_ = os.Remove(path) // somebody else may have been faster
+			_ = os.Remove(path) // another process may have been faster
 		}
 	}
 	slices.SortFunc(list, func(a, b Server) int { return a.Started.Compare(b.Started) })
 	return list, nil
 }
 
-// removeUnborn removes the socket of a server that was killed while it made it.
+// removeUnborn removes the socket of a server that was killed while creating it.
 func removeUnborn(path string, e fs.DirEntry) {
 	if info, err := e.Info(); err == nil && strings.HasSuffix(path, unborn) &&
 		time.Since(info.ModTime()) > time.Minute {
-		_ = os.Remove(path) // somebody else may have been faster
+		_ = os.Remove(path) // another process may have been faster
 	}
 }
 
-// Running are the servers of this user, as Servers lists them.
+// Running lists the servers of this user, see Servers.
 func Running(ctx context.Context) ([]Server, error) {
 	folder, err := Folder()
 	if err != nil {
@@ -178,13 +177,13 @@ func askStatus(ctx context.Context, path string) (Status, error) {
 	return st, err
 }
 
-// Stop asks the server to let its turns end and to go, or to go at once.
+// Stop asks the server to finish its turns and end, or to end at once.
 func (s Server) Stop(ctx context.Context, now bool) error {
 	var done struct{}
 	return ask(ctx, s.Path, order{Do: doStop, Now: now}, &done)
 }
 
-// Gone waits until the server has left its socket.
+// Gone waits until the server's socket is closed.
 func (s Server) Gone(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

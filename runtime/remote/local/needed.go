@@ -1,5 +1,5 @@
-// A server that another program or verb needs: the one that is named, the one that runs, or one
-// that is started for it and ends with it.
+// A server that another program or verb needs: the named one, a running one, or one that is started
+// for it and ends with it.
 
 package local
 
@@ -19,15 +19,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// Needed is a server that is looked for.
+// Needed describes the server that is looked for.
 type Needed struct {
 	By       string // the verb or program that needs it
-	Model    string // of a server that is started; "": the best that is here
+	Model    string // of a server that is started; "": the best model here
 	MayStart bool
 	Report   func(line string)
 }
 
-// Find returns the server's address in front of /v1. stop ends what was started.
+// Find returns the server's address before /v1. stop ends a server that was started.
 func (n Needed) Find(ctx context.Context, base string) (_ string, stop func(), err error) {
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
 	if base != "" {
@@ -45,7 +45,7 @@ func (n Needed) Find(ctx context.Context, base string) (_ string, stop func(), e
 	return n.start(ctx)
 }
 
-// start starts a server that ends with what asked for it. Its log is a file: the screen is taken.
+// start starts a server that ends with this process. Its log is a file, since the screen is in use.
 func (n Needed) start(ctx context.Context) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +73,7 @@ func (n Needed) start(ctx context.Context) (base string, stop func(), err error)
 	n.Report(fmt.Sprintf("no server runs, so one is started for %s; its log is %s", n.By, name))
 	gone := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended stands in the log
+		_ = cmd.Wait() // its log says how it ended
 		close(gone)
 	}()
 	stop = func() {

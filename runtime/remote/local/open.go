@@ -1,8 +1,8 @@
-// Where a chat has its answers from: a server or another chat of this user that has the model
-// loaded, or a model that is loaded here, which other chats can then join.
+// How a chat gets its model: from a server or another chat of this user that has it loaded, or by
+// loading it here, where other chats can then join.
 //
-// One engine a machine: weights that a process has loaded are not loaded again. A chat that wants
-// an engine of its own joins nobody, and nobody joins that.
+// One engine a machine: weights that a process has loaded are not loaded again. A chat with
+// OwnEngine neither joins nor can be joined.
 
 package local
 
@@ -22,20 +22,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Opener opens the model of a chat. Absent and Chosen are not asked for a later one.
+// Opener opens the model of a chat. Later models are opened without Absent and Chosen.
 type Opener struct {
-	Options   serve.Options // of a model that is loaded here
-	OwnEngine bool          // join nobody, and let nobody join
-	Version   string        // of this program, for those who join
+	Options   serve.Options // for a model that is loaded here
+	OwnEngine bool          // neither join nor be joined
+	Version   string        // of this program, for processes that join
 
-	// Absent finds a model where none is here; it may ask the person.
+	// Absent finds a model if none is here; it may ask the user.
 	Absent  func(m *serve.Models) (checkpoint.Found, error)
 	Chosen  func()            // called between the last question and the long work
-	Report  func(line string) // is told what happens later
-	Loading LoadScreen        // shows a load while the chat is open; nil: it is waited for
+	Report  func(line string) // receives later messages
+	Loading LoadScreen        // shows a load while the chat is open; nil: the chat waits for it
 }
 
-// LoadScreen shows how far a load is.
+// LoadScreen shows the progress of a load.
 type LoadScreen interface {
 	Begin(what string)
 	Progress(what string) (show func(done, total int64), done func())
@@ -53,7 +53,7 @@ type opened interface {
 type ownModel struct {
 	session.Runner
 	models *serve.Models
-	leave  func() // those who have joined, and a load that is under way
+	leave  func() // closes the socket, and cancels a load
 }
 
 func (o *ownModel) Close() error {
@@ -62,14 +62,14 @@ func (o *ownModel) Close() error {
 	return err
 }
 
-// Open opens the model of the options. ctx ends what it loads, and what it loads later.
+// Open opens the model of the options. ctx ends its loads, also later ones.
 func (o Opener) Open(ctx context.Context) (*Failover, error) {
 	now, err := o.open(ctx, ctx, o.Options.Model)
 	if err != nil {
 		return nil, err
 	}
 	later := o
-	later.Options.Notify = func(string) {} // the screen is the chat's
+	later.Options.Notify = func(string) {} // the chat owns the screen
 	later.Chosen = func() {}
 	later.Absent = func(*serve.Models) (checkpoint.Found, error) {
 		return checkpoint.Resolve(models.Demo)
@@ -80,10 +80,10 @@ func (o Opener) Open(ctx context.Context) (*Failover, error) {
 		}}, nil
 }
 
-// loadsAtOnce is how long a model may take before the chat opens without it.
+// loadsAtOnce is how long the chat waits for a load before it opens without the model.
 const loadsAtOnce = 700 * time.Millisecond
 
-// open opens a model by its name, "" for the best that is here. asking ends the wait for it.
+// open opens a model by its name, "" for the best here. asking ends the wait for it.
 func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 	if c := o.join(ctx, name, o.Options.Notify); c != nil {
 		o.Chosen()
@@ -122,7 +122,7 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 		}
 		own.leave = func() {
 			leave()
-			end() // a load that is under way
+			end() // a running load
 		}
 	}
 	if err := o.load(ctx, asking, m, found.Name); err != nil {
@@ -131,7 +131,7 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 	return own, nil
 }
 
-// load waits until the model is loaded, or for a moment where the chat can show how far it is.
+// load waits until the model is loaded, or only for a moment if the chat can show the progress.
 func (o Opener) load(ctx, asking context.Context, m *serve.Models, name string) error {
 	if o.Loading == nil {
 		return m.Ensure(asking)
@@ -151,14 +151,14 @@ func (o Opener) load(ctx, asking context.Context, m *serve.Models, name string) 
 	}
 }
 
-// share lets other chats join this one, unless one began to load the model first: that is joined.
+// share lets other chats join this one, or joins one that began to load the model first.
 func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Client, func()) {
 	nobody := func() {}
 	folder, err := Folder()
 	if err != nil || o.OwnEngine {
 		return nil, nobody
 	}
-	// a lock between looking and listening; without it two engines are better than none
+	// locks from joining to listening; if that fails, two engines are better than none
 	end := time.Now().Add(2 * time.Second)
 	for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if lock, err := store.TryLock(filepath.Join(folder, "chats.lock")); err == nil {
@@ -191,16 +191,16 @@ func (h chatHost) Status() Status {
 	return st
 }
 
-// Stop is not for a chat, which a person leaves.
+// Stop does nothing: a chat is ended by its user.
 func (h chatHost) Stop(bool) {}
 
-// join is the process that has the model and can be joined, nil if there is none; report is given a
-// sentence for one of another version.
+// join returns the process that has the model and can be joined, or nil; report receives a sentence
+// about a process of another version.
 func (o Opener) join(ctx context.Context, name string, report func(string)) *Client {
 	if o.OwnEngine {
 		return nil
 	}
-	list, _ := Running(ctx) // without a folder no server has made a socket either
+	list, _ := Running(ctx) // without a folder there is no socket either
 	for _, s := range list {
 		if s.State == Draining {
 			continue
@@ -219,9 +219,9 @@ func (o Opener) join(ctx context.Context, name string, report func(string)) *Cli
 	return nil
 }
 
-// answers tells whether a chat for name can be had with m, the server's first or another model.
+// answers tells whether a chat for name can use m, the server's first or another model.
 func answers(name string, first bool, m Model) bool {
-	if name == "" { // the best that is here: not the demo beside a real one
+	if name == "" { // the best model here: the demo only if there is no other
 		cached, err := checkpoint.Cached()
 		real := err == nil && slices.ContainsFunc(cached,
 			func(f checkpoint.Found) bool { return f.Complete })

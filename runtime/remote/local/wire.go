@@ -1,5 +1,5 @@
-// What is said on the socket. The types of a turn go as they are; errors, which are interfaces,
-// have a form of their own.
+// The messages on the socket. A turn uses the session's types directly; errors, which are
+// interfaces, are converted.
 
 package local
 
@@ -13,20 +13,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What an order can be.
+// The kinds of orders.
 const (
 	doStatus = "status"
 	doTurn   = "turn"
-	doCancel = "cancel" // of the turn that the connection belongs to
+	doCancel = "cancel" // of the connection's turn
 	doStop   = "stop"
 )
 
 type order struct {
 	Do  string `json:"do"`
-	Now bool   `json:"now,omitempty"` // of stop
-	// of turn; "": the one that is served by default
+	Now bool   `json:"now,omitempty"` // with stop
+	// with turn; "": the default model
 	Model   string           `json:"model,omitempty"`
-	Request *session.Request `json:"request,omitempty"` // of turn
+	Request *session.Request `json:"request,omitempty"` // with turn
 }
 
 // State of a server.
@@ -36,14 +36,14 @@ const (
 	Loading  State = "loading"
 	Ready    State = "ready"
 	Draining State = "draining"
-	// Unreachable: of the servers that make its tokens none answers
+	// Unreachable: none of the upstream servers answers
 	Unreachable State = "unreachable"
 )
 
-// Chat is the Kind of a chat that others may join: it has no port and is not stopped by others.
+// Chat is the Kind of a chat that others may join: it has no port and cannot be stopped by others.
 const Chat = "chat"
 
-// Status is what a server says of itself. It is also what ossrun ps --json prints.
+// Status describes a server. `ossrun ps --json` prints it too.
 type Status struct {
 	Protocol int       `json:"protocol"`
 	Kind     string    `json:"kind,omitempty"` // "": a server
@@ -52,10 +52,10 @@ type Status struct {
 	URL      string    `json:"url"`
 	State    State     `json:"state"`
 	Started  time.Time `json:"started"`
-	Models   []Model   `json:"models"` // the one that is served by default first
+	Models   []Model   `json:"models"` // the default one first
 }
 
-// Model is one that a server can answer with.
+// Model is a model of a server.
 type Model struct {
 	Name    string     `json:"name"`
 	Aliases []string   `json:"aliases,omitempty"`
@@ -67,20 +67,20 @@ type Model struct {
 	Running int        `json:"running"`
 	Waiting int        `json:"waiting"`
 	KV      float64    `json:"kv_usage"`             // 0 to 1
-	Unloads *time.Time `json:"unloads_at,omitempty"` // if nobody asks for it
+	Unloads *time.Time `json:"unloads_at,omitempty"` // unless it is used
 }
 
 // said is one line of a turn: its start, its refusal, an event, or its result.
 type said struct {
 	Started bool            `json:"started,omitempty"` // the first line of a turn that runs
-	Refused *wireError      `json:"refused,omitempty"` // the only line of one that does not
+	Refused *wireError      `json:"refused,omitempty"` // the only line of a refused turn
 	Kind    string          `json:"kind,omitempty"`    // of Event, a key of events
 	Event   json.RawMessage `json:"event,omitempty"`
 	Result  *session.Result `json:"result,omitempty"` // the last line
-	Err     *wireError      `json:"err,omitempty"`    // beside Result: its Done.Err
+	Err     *wireError      `json:"err,omitempty"`    // with Result: its Done.Err
 }
 
-// events are the types of what comes between the first line and the last.
+// events are the types of the lines between the first and the last.
 var events = map[string]reflect.Type{}
 
 func init() {
@@ -95,7 +95,7 @@ func say(e session.Event) said {
 	return said{Kind: reflect.TypeOf(e).Name(), Event: text}
 }
 
-// event is nil for a line that is none.
+// event decodes a line's event; nil if it has none.
 func (s said) event() session.Event {
 	kind := events[s.Kind]
 	if kind == nil {
@@ -108,7 +108,7 @@ func (s said) event() session.Event {
 	return e.Elem().Interface().(session.Event)
 }
 
-// wireError keeps the errors that callers tell apart.
+// wireError keeps the errors that callers distinguish.
 type wireError struct {
 	Kind       string
 	Text       string

@@ -1,11 +1,10 @@
-// Package pool generates tokens on other servers, which take token ids and give token ids:
-// vLLM's /v1/completions does, and ours. To a session it is what a scheduler is, so the port,
-// Harmony, the tools and the store in front are this program's.
+// Package pool generates tokens on other servers that accept and return token ids, as the
+// /v1/completions of vLLM and of ossrun. To a session it acts as a scheduler, so the port, Harmony,
+// the tools and the store stay in this program.
 //
-// What must stay true: no token reaches the reader that the request's grammar forbids; a request
-// goes to the server that has computed its beginning, where that one is up and not far busier than
-// the others; a server that fails is taken out until it answers again, and what it was doing goes
-// on where it was on another one.
+// What must stay true: no token that the request's grammar forbids reaches the reader; a request
+// goes to the server that has its prefix cached, if it is up and not far busier than the others; a
+// failed server is not used until it answers again, and its requests resume on another one.
 package pool
 
 import (
@@ -28,15 +27,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Options say which servers.
+// Options configure the servers.
 type Options struct {
 	URLs    []string // of their ports
 	Key     string
-	Model   string        // what they call it; "": the first that each lists
-	Context int           // tokens; 0: what they say, the least of them
-	Check   time.Duration // between two looks at a server; 0: two seconds
-	Notify  func(string)  // told which server fails and which is back; nil: nobody
-	// Starting says that the servers are being started: Open looks until one answers, or ctx ends
+	Model   string        // the servers' name for it; "": the first that each lists
+	Context int           // tokens; 0: the least that a server reports
+	Check   time.Duration // interval of a server's checks; 0: two seconds
+	Notify  func(string)  // receives messages about servers that fail and come back; may be nil
+	// Starting says that the servers are being started: Open waits until one answers, or ctx ends
 	Starting bool
 }
 
@@ -48,11 +47,11 @@ type Pool struct {
 	ctx     context.Context // ends at Close
 	stop    context.CancelFunc
 	looking sync.WaitGroup
-	looked  chan struct{} // has a value when a server was looked at since it was last empty
+	looked  chan struct{} // has a value if a server was checked since the last read
 
 	mu     sync.Mutex
 	known  affinity
-	turn   int // where the search for the least busy one begins
+	turn   int // start of the next search for the least busy server
 	closed bool
 	counts sched.Counts
 }
@@ -60,30 +59,30 @@ type Pool struct {
 type server struct {
 	client *client.Client
 
-	// under Pool.mu
+	// guarded by Pool.mu
 	model   string
 	context int
-	asLogs  bool // its ids come as the names of logprobs: vLLM before 0.10.2
+	asLogs  bool // its ids arrive as the names of logprobs: vLLM before 0.10.2
 	up      bool
 	running int
-	why     error // it is not up; nil: it is, or it was not looked at yet
+	why     error // why it is not up; nil: it is, or it was not checked yet
 	down    bool  // and that was reported
 }
 
-// The bounds of one look at a server and of the wait for others when one is up, and how often a
-// wait for the first is reported; tests shorten them.
+// Limits for checking a server and for waiting for the others once one is up, and how often a wait
+// for the first is reported. Tests shorten them.
 var lookTime, othersTime, sayWaiting = 10 * time.Second, 10 * time.Second, 30 * time.Second
 
 const (
 	defaultCheck = 2 * time.Second
-	// firstToken bounds the token that a look asks for: a server that has just started compiles
-	// and warms up at it.
+	// firstToken limits the request for one token in a check: a server that has just started
+	// compiles and warms up during it.
 	firstToken = 10 * time.Minute
-	// mostTokens is assumed where no server says how long its context is: the model's own.
+	// mostTokens is assumed if no server reports its context: the model's own.
 	mostTokens = 131072
 )
 
-// Open looks at every server. Those that do not answer are looked at again later; one must.
+// Open checks every server. At least one must answer; the others are checked again later.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Notify == nil {
 		o.Notify = func(string) {}
@@ -118,8 +117,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// awaitFirst waits until a server is up and the others were looked at, or take long. The error says
-// why none is.
+// awaitFirst waits until a server is up and the others were checked, or take too long. The error
+// says why none is up.
 func (p *Pool) awaitFirst(ctx context.Context) error {
 	began := time.Now()
 	clock := time.NewTicker(sayWaiting)
@@ -159,7 +158,7 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 	}
 }
 
-// reportDown tells which servers are not used from the start.
+// reportDown reports the servers that are not used at the start.
 func (p *Pool) reportDown() {
 	for _, s := range p.list {
 		p.mu.Lock()
@@ -183,7 +182,7 @@ func (p *Pool) Ready() error {
 	return nil
 }
 
-// Context is how many tokens a prompt and its answer may have together.
+// Context is the most tokens of a prompt with its answer.
 func (p *Pool) Context() int { return p.context }
 
 // Close ends the running requests.
@@ -203,7 +202,7 @@ func (p *Pool) closeClients() {
 	}
 }
 
-// Stats counts what went through this process.
+// Stats counts the requests of this process.
 func (p *Pool) Stats() sched.Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +224,7 @@ func (p *Pool) up() (n int) {
 	return n
 }
 
-// probe asks a server for its model and for one token, and takes it in if it gives token ids.
+// probe asks a server for its model and for one token, and marks it up if it returns token ids.
 func (p *Pool) probe(ctx context.Context, s *server) error {
 	short, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -272,7 +271,7 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 	return nil
 }
 
-// watch looks at a server from time to time, and at once.
+// watch checks a server at once and then at intervals.
 func (p *Pool) watch(ctx context.Context, s *server) {
 	clock := time.NewTicker(p.o.Check)
 	defer clock.Stop()
@@ -305,7 +304,7 @@ func (p *Pool) watch(ctx context.Context, s *server) {
 	}
 }
 
-// healthy asks as vLLM is asked. A port without the route is one that answers.
+// healthy sends vLLM's health request. A port without the route is healthy.
 func (p *Pool) healthy(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -316,7 +315,7 @@ func (p *Pool) healthy(ctx context.Context, s *server) error {
 	return err
 }
 
-// failed takes a server out.
+// failed marks a server as down.
 func (p *Pool) failed(s *server, why error) {
 	p.mu.Lock()
 	was := s.up
@@ -329,7 +328,7 @@ func (p *Pool) failed(s *server, why error) {
 	}
 }
 
-// cause is an error without what names the address again.
+// cause is an error without its wrappers, which repeat the address.
 func cause(err error) error {
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		err = at.Err
@@ -340,11 +339,11 @@ func cause(err error) error {
 	return err
 }
 
-// busier is by how many requests the server that knows a prompt may be ahead of the least busy one.
+// busier is how many more requests than the least busy server the one with the prefix may have.
 const busier = 8
 
-// choose takes a server for a sequence, until release: the one that knows most of it, or the least
-// busy. not are left out; nil: none is left.
+// choose takes a server for a sequence, until release: the one with the longest prefix, or the
+// least busy one. Those in not are skipped; nil: none remains.
 func (p *Pool) choose(q *stream, not map[*server]bool) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -414,14 +413,14 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 }
 
 const (
-	// block is how many tokens are looked up together.
+	// block is the tokens of one key.
 	block = 128
-	// mostKnown is how many blocks one generation of the table has.
+	// mostKnown is the blocks of one generation of the table.
 	mostKnown = 1 << 16
 )
 
-// affinity knows the servers of the blocks that were seen lately, in two generations: when the
-// younger one is full the older one is dropped.
+// affinity remembers the servers of recent blocks, in two generations: when the younger one is full
+// the older one is dropped.
 type affinity struct {
 	seed         maphash.Seed
 	younger, old map[uint64]*server
@@ -431,8 +430,8 @@ func newAffinity() affinity {
 	return affinity{maphash.MakeSeed(), map[uint64]*server{}, map[uint64]*server{}}
 }
 
-// keys calls each with the key of every whole block, which stands for all tokens up to its end,
-// until each returns false.
+// keys calls each with the key of every full block, which hashes all tokens up to its end, until
+// each returns false.
 func (a *affinity) keys(ids []int32, each func(key uint64) bool) {
 	var h maphash.Hash
 	h.SetSeed(a.seed)
@@ -446,7 +445,7 @@ func (a *affinity) keys(ids []int32, each func(key uint64) bool) {
 	}
 }
 
-// find returns the server that has the longest beginning of ids; nil: none has a block of it.
+// find returns the server with the longest prefix of ids; nil: none has a block of it.
 func (a *affinity) find(ids []int32) (last *server) {
 	a.keys(ids, func(key uint64) bool {
 		s := cmp.Or(a.younger[key], a.old[key])
@@ -468,7 +467,7 @@ func (a *affinity) add(ids []int32, s *server) {
 	})
 }
 
-// forget drops all of a server's: what it had is gone with it.
+// forget drops the blocks of a server, whose cache is lost.
 func (a *affinity) forget(s *server) {
 	for _, m := range []map[uint64]*server{a.younger, a.old} {
 		for key, has := range m {

@@ -1,10 +1,10 @@
 // One sequence: tokens of a server, held to the request's grammar.
 //
 // A server samples freely. The first token that the grammar forbids is dropped with all that
-// follow, and that one place is sampled again without it, or among the allowed tokens where these
-// are few: a token then comes as often as it would under a mask. What the grammar forces is not
-// sampled at all. Each piece goes on behind the tokens so far, which a server has in its prefix
-// cache, and so does a sequence whose server has failed.
+// follow, and that position is sampled again without it, or among the allowed tokens if they are
+// few: so every token is as probable as under a mask. Tokens that the grammar forces are not
+// sampled at all. Each piece continues after the tokens so far, which a server has in its prefix
+// cache; so does a sequence whose server has failed.
 
 package pool
 
@@ -35,22 +35,22 @@ type stream struct {
 	pool *Pool
 	r    sched.TokenRequest
 
-	ids    []int32 // the prompt, and what was generated
-	most   int     // how long ids may get
+	ids    []int32 // the prompt and the generated tokens
+	most   int     // limit of len(ids)
 	ready  []sched.Token
-	taken  *server // counts the sequence as running; under Pool.mu
+	taken  *server // counts the sequence as running; guarded by Pool.mu
 	server *server
-	piece  *client.Stream // of server; nil: none is under way
+	piece  *client.Stream // of server; nil: none is running
 	only   []int32        // the piece is one token of these; nil: any
-	banned []int32        // the piece is one token and none of these; nil: it is free
-	one    bool           // the piece under way is one token
+	banned []int32        // the piece is one token and none of these; nil: no limit
+	one    bool           // the running piece is one token
 	// the piece has no more tokens
 	closing bool
 	pieces  int
 	fails   int
-	leave   func() // lets go of ctx
+	leave   func() // releases ctx
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the fields below
 	finish sched.FinishReason
 	err    error
 	prompt []engine.SampledToken
@@ -68,8 +68,8 @@ func newStream(ctx context.Context, p *Pool, r sched.TokenRequest) *stream {
 	var cancel context.CancelFunc
 	s.ctx, cancel = context.WithCancel(ctx)
 	closing := context.AfterFunc(p.ctx, cancel)
-	// a turn that ends at a stop string or a loop reads no further: it only cancels ctx, which
-	// closes the connection too
+	// a turn that ends at a stop string or a loop stops reading: it only cancels ctx, which closes
+	// the connection too
 	ended := context.AfterFunc(s.ctx, func() {
 		s.settle(sched.FinishCancelled, nil)
 		p.release(s)
@@ -104,7 +104,7 @@ func (s *stream) Next(ctx context.Context) (sched.Token, bool) {
 	return t, true
 }
 
-// begin delivers what is forced and asks a server for the rest, unless nothing is left to be asked.
+// begin delivers the forced tokens and asks a server for the rest, unless they end the sequence.
 func (s *stream) begin() error {
 	if s.r.ScorePrompt {
 		if err := s.scorePrompt(); err != nil {
@@ -128,8 +128,8 @@ func (s *stream) begin() error {
 	})
 }
 
-// onAnyServer does work on a server, and on the next one where that fails. The server stays taken
-// where work has made it the stream's.
+// onAnyServer runs work on a server, and on the next one if that fails. The server stays taken if
+// work has made it the stream's.
 func (s *stream) onAnyServer(work func(*server) error) error {
 	s.closePiece()
 	not := map[*server]bool{}
@@ -169,7 +169,7 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 	return &downError{last}
 }
 
-// downError says that no server can go on; why is the last one's error, or nil.
+// downError says that no server is left; why is the last one's error, or nil.
 type downError struct{ why error }
 
 func (e *downError) Error() string {
@@ -193,17 +193,17 @@ func (s *stream) read() {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, io.EOF) && s.closing: // the one token has come
+	case errors.Is(err, io.EOF) && s.closing: // the one token has arrived
 		s.closePiece()
 	case s.ctx.Err() != nil:
 		s.end(sched.FinishCancelled, nil)
-	default: // the sequence goes on elsewhere
+	default: // the sequence continues on another server
 		if errors.Is(err, io.EOF) {
 			err = errors.New("its answer ends in the middle")
 		}
 		failed, own := s.server, (*client.Error)(nil)
 		s.closePiece()
-		if !errors.As(err, &own) { // which may be the sequence's own
+		if !errors.As(err, &own) { // a refusal may be the sequence's fault
 			s.pool.failed(failed, err)
 		}
 		if s.fails++; s.fails >= tries {
@@ -233,12 +233,12 @@ func (s *stream) take(c *choice) error {
 	}
 	switch c.FinishReason {
 	case "":
-	case "stop": // at a token that the server keeps to itself
+	case "stop": // at a token that the server does not send
 		id, ok := c.stoppedAt()
 		if !ok {
 			id = token.Return
 		}
-		if !s.legal(id) { // the model's end where the grammar goes on
+		if !s.legal(id) { // the model ends where the grammar must continue
 			s.resample(id)
 			return nil
 		}
@@ -246,7 +246,7 @@ func (s *stream) take(c *choice) error {
 			s.end(sched.FinishStop, nil)
 		}
 	case "length":
-		if !s.one { // the server's context is shorter than it said
+		if !s.one { // the server's context is shorter than reported
 			s.end(sched.FinishLength, nil)
 			return nil
 		}
@@ -258,13 +258,13 @@ func (s *stream) take(c *choice) error {
 }
 
 const (
-	// fewAllowed is how many tokens are named rather than those that are not allowed.
+	// fewAllowed: up to so many allowed tokens are sent as a list; more are handled by bans.
 	fewAllowed = 2048
-	// mostBanned is how many tokens are tried at one place before all allowed ones are named.
+	// mostBanned is how many tokens are tried at one position before all allowed ones are listed.
 	mostBanned = 16
 )
 
-// resample samples the place anew at which the server wanted an illegal token.
+// resample samples the position of an illegal token again.
 func (s *stream) resample(id int32) {
 	s.closePiece()
 	mask := s.r.Constraint.Mask()
@@ -285,7 +285,7 @@ func (s *stream) legal(id int32) bool {
 	return mask == nil || mask[id/64]>>(id%64)&1 == 1
 }
 
-// deliver gives a token to the reader, and tells whether it was the last one.
+// deliver passes a token to the reader, and tells whether it was the last one.
 func (s *stream) deliver(t sched.Token) (last bool) {
 	if s.r.Constraint != nil {
 		s.r.Constraint.Accept(t.ID)
@@ -320,15 +320,15 @@ func isEnd(id int32) bool {
 func (s *stream) closePiece() {
 	s.pool.release(s)
 	if s.piece != nil {
-		_ = s.piece.Close() // read to its end or not
+		_ = s.piece.Close() // it may not be read to its end
 	}
 	s.piece, s.server = nil, nil
 }
 
-// lastWords is how long the usage may take behind the last token.
+// lastWords limits the wait for the usage after the last token.
 const lastWords = time.Second
 
-// finishPiece reads what a server says behind the last token, and leaves the connection to others.
+// finishPiece reads the server's events after the last token, so that the connection can be reused.
 func (s *stream) finishPiece() {
 	clock := time.AfterFunc(lastWords, func() { _ = s.piece.Close() })
 	defer clock.Stop()
@@ -350,7 +350,7 @@ func (s *stream) end(f sched.FinishReason, err error) {
 	s.leave()
 }
 
-// settle says once how the sequence ended, and counts it.
+// settle records how the sequence ended, once, and counts it.
 func (s *stream) settle(f sched.FinishReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -376,7 +376,6 @@ func (s *stream) settle(f sched.FinishReason, err error) {
 	}
 }
 
-// Finish says why the sequence has ended; empty while it runs.
 func (s *stream) Finish() sched.FinishReason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,14 +389,14 @@ func (s *stream) Err() error {
 	return s.err
 }
 
-// Prompt is what the model thinks of the prompt's tokens, where that was asked for.
+// Prompt has the logprobs of the prompt's tokens, if requested.
 func (s *stream) Prompt() []engine.SampledToken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prompt
 }
 
-// Timing is how the time was spent, the server's queue and the network included.
+// Timing includes the server's queue and the network.
 func (s *stream) Timing() sched.Timing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -409,7 +408,7 @@ func (s *stream) Timing() sched.Timing {
 	return t
 }
 
-// cached notes what the first server had of the prompt.
+// cached records how much of the prompt the first server had cached.
 func (s *stream) cached(u client.Usage) {
 	if n := u.OfPrompt.Cached; n > 0 && s.pieces == 1 {
 		s.mu.Lock()

@@ -1,4 +1,4 @@
-// What is asked of /v1/completions, in vLLM's words, and what comes back.
+// Requests to /v1/completions with vLLM's parameters, and their answers.
 
 package pool
 
@@ -22,7 +22,7 @@ func (s *stream) body(from *server) map[string]any {
 		"model": from.model, "prompt": s.ids, "max_tokens": s.most - len(s.ids),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
 		"top_p": p.TopP,
-		// the same numbers must not come again behind other tokens
+		// random numbers must not repeat after further tokens
 		"seed":                int64(p.Seed+uint64(made)) & (1<<53 - 1),
 		"skip_special_tokens": false, "return_token_ids": true,
 	}
@@ -32,7 +32,7 @@ func (s *stream) body(from *server) map[string]any {
 		}
 	}
 	maps.Copy(b, p.Asked())
-	delete(b, "min_tokens") // some are made already
+	delete(b, "min_tokens") // some are generated already
 	optional("cache_salt", s.r.Salt, s.r.Salt != "")
 	optional("ignore_eos", true, p.IgnoreEOS)
 	optional("min_tokens", p.MinTokens-made, p.MinTokens > made)
@@ -52,7 +52,7 @@ func (s *stream) body(from *server) map[string]any {
 	}
 	if s.single() {
 		b["max_tokens"] = 1
-		delete(b, "min_tokens") // the grammar may leave nothing but an end
+		delete(b, "min_tokens") // the grammar may allow only an end
 	}
 	if s.only != nil {
 		b["allowed_token_ids"] = s.only
@@ -65,7 +65,7 @@ func (s *stream) body(from *server) map[string]any {
 	return b
 }
 
-// scorePrompt asks once what a server thinks of the prompt; vLLM does not say it in a stream.
+// scorePrompt asks a server for the prompt's logprobs, once; vLLM does not stream them.
 func (s *stream) scorePrompt() error {
 	s.r.ScorePrompt = false
 	top := max(s.r.PromptTop, 0)
@@ -95,7 +95,7 @@ func (s *stream) scorePrompt() error {
 	for i, given := range answer.Choices[0].Prompt {
 		list[i].ID = s.r.Prompt[i]
 		if i == 0 {
-			continue // nothing is before it
+			continue // it has no context
 		}
 		list[i].Logprob = given[strconv.Itoa(int(list[i].ID))].Logprob
 		rivals := make([]engine.TokenLogprob, 0, len(given))
@@ -132,7 +132,7 @@ type choice struct {
 	}
 }
 
-// stoppedAt is the stop token that ended it.
+// stoppedAt returns the stop token that ended the choice.
 func (c *choice) stoppedAt() (int32, bool) {
 	n, ok := c.StopReason.(float64)
 	return int32(n), ok && n >= 0 && n < token.VocabSize
@@ -196,7 +196,7 @@ func namedToken(name string) (int32, error) {
 	return int32(id), nil
 }
 
-// ranked are the n most probable, of equals the lower ids first.
+// ranked returns the n most probable, lower ids first among equals.
 func ranked(list []engine.TokenLogprob, n int) []engine.TokenLogprob {
 	slices.SortFunc(list, func(a, b engine.TokenLogprob) int {
 		return cmp.Or(cmp.Compare(b.Logprob, a.Logprob), cmp.Compare(a.ID, b.ID))

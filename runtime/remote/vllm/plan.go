@@ -1,9 +1,9 @@
-// Package vllm plans, starts and watches vLLM, for models and loads that one machine's own engine
-// does not take.
+// Package vllm plans, starts and watches vLLM, for models and loads beyond this machine's own
+// engine.
 //
-// A plan is made by the rules of the "gpt-oss vLLM Usage Guide" and of the "vLLM v0.10.1" benchmark
-// document. What must stay true: every line of a plan says why it is there and which part of which
-// document asks for it, or that none does; the same request gives the same plan on every machine.
+// A plan follows the rules of the "gpt-oss vLLM Usage Guide" and of the "vLLM v0.10.1" benchmark
+// document. What must stay true: every line of a plan gives its reason and the part of a document
+// that asks for it, or says that none does; the same request gives the same plan on every machine.
 package vllm
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Request is what is to be served, and on what.
+// Request is the model to serve, and the hardware.
 type Request struct {
 	Hardware       string // a name of Hardware
 	Model          string // 20b, 120b, or a repository
@@ -27,33 +27,31 @@ type Request struct {
 	Speculative    string // "" or eagle3
 
 	Input, Output int // most tokens of a prompt and of an answer; 0: the model's whole context
-	Concurrency   int // requests that the clients send at once; 0: the preset's, or vLLM's default
+	Concurrency   int // concurrent requests of clients; 0: the preset's, or vLLM's default
 
 	Launch   string // docker or local
 	Version  string // of vLLM, such as v0.12.0; "": the newest
 	Platform string // linux/amd64 or linux/aarch64
 	Host     string // "": 127.0.0.1, as vLLM
 	Port     int    // 0: 8000
-	Behind   bool   // another port of this machine is in front: no other machine gets in
+	Behind   bool   // a port of this machine is in front: other machines have no access
 
 	Firmware   int // of AMD's MEC; 0: unknown
 	Software   Software
-	Memory     float64 // --gpu-memory-utilization that was asked for; 0: none
+	Memory     float64 // requested --gpu-memory-utilization; 0: none
 	Vocabulary string  // folder with o200k_base.tiktoken; "": vLLM fetches it
 	HFHome     string  // the cache of weights; "": $HF_HOME
 	Nodes      int     // machines; 0 and 1: one
 
-	Extra []string // further arguments of vLLM, each with its value; they win
+	Extra []string // further arguments of vLLM, each with its value; they override the plan's
 }
 
-// Line is one part of a plan.
 type Line struct {
 	Text  string
 	Why   string
-	Place string // the part of the document that has it
+	Place string // the part of the document
 }
 
-// Lines are of one part of a start.
 type Lines []Line
 
 func (l *Lines) add(text, why, place string) { *l = append(*l, Line{text, why, place}) }
@@ -68,7 +66,7 @@ func (l Lines) texts() (list []string) {
 // NotInGuide is the Place of lines that no document asks for.
 const NotInGuide = "none in the guide"
 
-// Plan says how vLLM is started.
+// Plan is a start of vLLM.
 type Plan struct {
 	Prepare  Lines  // commands before the start
 	Env      Lines  // NAME=VALUE
@@ -78,12 +76,12 @@ type Plan struct {
 	Docker   Lines  // arguments of `docker run`; none: a local installation
 	Image    string // as it is started: a name of this machine
 	Pull     string // the same image as others know it
-	Look     Lines  // commands for a person who looks inside, or sets this program's port in front
+	Look     Lines  // commands to inspect it, or to run this program's port in front
 	Warnings Lines
 
 	Model          string // the repository
 	TensorParallel int
-	Key            string // that vLLM asks for when Run starts it; never in a line
+	Key            string // for requests, if Run starts it; never in a line
 }
 
 // The documents' parts.
@@ -105,9 +103,9 @@ const (
 	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
 )
 
-// chip is what the documents know of one kind of GPU.
+// chip is a kind of GPU in the documents.
 type chip struct {
-	names      string // the first is shown; spaces between
+	names      string // the first is shown; separated by spaces
 	family     string // ampere, hopper, blackwell, gfx942, gfx950 or other
 	capability string // of CUDA; "": AMD's
 }
@@ -126,7 +124,7 @@ var chips = []chip{
 	{"RTX", "other", "12.0"},
 }
 
-// Hardware are the names that a plan can be made for.
+// Hardware lists the names that a plan can be made for.
 func Hardware() (names []string) {
 	for _, c := range chips {
 		names = append(names, strings.Fields(c.names)...)
@@ -158,7 +156,7 @@ func chipOf(gpu string) (chip, error) {
 
 func (c chip) amd() bool { return c.capability == "" }
 
-// recipe is the place of what a chip's family asks for.
+// recipe is the document part for a chip's family.
 func (c chip) recipe() string {
 	return cmp.Or(map[string]string{"ampere": placeA100, "gfx942": placeMI300,
 		"gfx950": placeMI355, "other": NotInGuide}[c.family], placeLaunch)
@@ -179,7 +177,6 @@ var presets = []preset{
 	{"eval", 8, 128, "as OpenAI's evaluations are run"},
 }
 
-// Presets are the names of the presets.
 func Presets() (names []string) {
 	for _, p := range presets {
 		names = append(names, p.name)
@@ -196,7 +193,7 @@ type planner struct {
 	large  bool // the model is the 120b
 }
 
-// Make makes the plan of a request, or says what is wrong with it.
+// Make makes the plan of a request, or refuses it with a reason.
 func Make(r Request) (Plan, error) {
 	p := &planner{r: r}
 	if err := p.check(); err != nil {
@@ -209,7 +206,7 @@ func Make(r Request) (Plan, error) {
 	p.environment()
 	p.lengths()
 	p.address()
-	for _, asked := range p.r.Extra { // in vLLM's own words
+	for _, asked := range p.r.Extra { // overrides in vLLM's own words
 		p.replace(asked)
 	}
 	if p.r.Launch == "docker" {
@@ -225,7 +222,7 @@ func Make(r Request) (Plan, error) {
 	return p.Plan, nil
 }
 
-// replace adds an argument that was asked for, in place of what the recipe has.
+// replace adds a requested argument and removes the recipe's.
 func (p *planner) replace(asked string) {
 	name := func(text string) string {
 		text, _, _ = strings.Cut(text, " ")
@@ -298,7 +295,7 @@ func (p *planner) check() (err error) {
 	return nil
 }
 
-// share settles how many GPUs share a layer.
+// share decides how many GPUs share a layer.
 func (p *planner) share() error {
 	switch p.TensorParallel = p.r.TensorParallel; {
 	case p.TensorParallel == 0:
@@ -338,18 +335,18 @@ func (p *planner) model() {
 	}
 }
 
-// Software are versions found on a machine, "" where unknown. uv fetches the Python that is needed.
+// Software has the versions on a machine, "" if unknown. uv fetches the Python that is needed.
 type Software struct {
 	ROCm  string // such as 7.0.2
 	Glibc string // such as 2.39
 }
 
-// FindSoftware looks at this machine. root is where its files are, "/".
+// FindSoftware inspects this machine. root is the folder of its files, "/".
 func FindSoftware(ctx context.Context, root string) (s Software) {
 	if text, err := os.ReadFile(filepath.Join(root, "opt/rocm/.info/version")); err == nil {
 		s.ROCm, _, _ = strings.Cut(strings.TrimSpace(string(text)), "-") // 7.0.2-56
 	}
-	// it says "glibc 2.39"; a system without glibc has no such answer
+	// the answer is "glibc 2.39", or an error on systems without glibc
 	if out, err := exec.CommandContext(ctx, "getconf", "GNU_LIBC_VERSION").Output(); err == nil {
 		_, s.Glibc, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
 	}

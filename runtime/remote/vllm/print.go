@@ -22,7 +22,7 @@ func (p Plan) Command() string {
 // YAML is the content of the config file, "" if there is none.
 func (p Plan) YAML() string { return strings.Join(append(p.Config.texts(), ""), "\n") }
 
-// String is the plan for a person: what to run, and a reason and a place for every line.
+// String is the plan for a person: the commands, with a reason and a place for every line.
 func (p Plan) String() string {
 	var b strings.Builder
 	section := func(title string, lines []Line) {
@@ -50,13 +50,13 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// A word of a shell, and a piece of it in quotes.
+// A word of a shell, and a quoted piece of it.
 var (
 	shellWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^ '"])+`)
 	quoted    = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
 )
 
-// words are the arguments one by one, as a shell would give them.
+// words splits the arguments as a shell does.
 func words(lines Lines) []string {
 	list := shellWord.FindAllString(strings.Join(lines.texts(), " "), -1)
 	for i, word := range list {
@@ -65,7 +65,7 @@ func words(lines Lines) []string {
 	return list
 }
 
-// environment are variables that mean something on any machine: not this one's vocabulary.
+// environment yields the variables that are valid on any machine.
 func (p Plan) environment(each func(name, value string)) {
 	for _, l := range p.Env {
 		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {
@@ -74,7 +74,7 @@ func (p Plan) environment(each func(name, value string)) {
 	}
 }
 
-// SecondPort is a port beside another, of vLLM and this program in front of it.
+// SecondPort is the port of vLLM if this program is in front of it at port.
 func SecondPort(port int) int {
 	if port == 8001 {
 		return 8000
@@ -82,7 +82,7 @@ func SecondPort(port int) int {
 	return 8001
 }
 
-// front are the arguments of this program in front of vLLM.
+// front returns the arguments of this program in front of vLLM.
 func (p Plan) front(model, host string, port int) []string {
 	list := []string{"serve", model, "--engine", "vllm", "--upstream",
 		fmt.Sprintf("http://%s:%d", host, SecondPort(port)), "--host", "0.0.0.0"}
@@ -92,8 +92,8 @@ func (p Plan) front(model, host string, port int) []string {
 	return list
 }
 
-// Compose is a compose file with the plan's container, which listens at SecondPort(port), and this
-// program's in front of it at port. Clients reach the front alone.
+// Compose is a compose file with the plan's container at SecondPort(port), and this program's in
+// front of it at port. Clients reach only the front.
 func (p Plan) Compose(model string, port int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `services:
@@ -138,9 +138,9 @@ func (p Plan) Compose(model string, port int) string {
 	return b.String()
 }
 
-// K8s is a deployment, a claim for the weights and a service. In a pod the plan's container comes
-// up first, at SecondPort(port), then this program's in front of it at port, the only one that the
-// service shows.
+// K8s is a deployment, a claim for the weights and a service. In a pod the plan's container starts
+// first, at SecondPort(port), then this program's in front of it at port, the only port of the
+// service.
 func (p Plan) K8s(model string, port int) string {
 	resource := "nvidia.com/gpu"
 	if p.amd() {

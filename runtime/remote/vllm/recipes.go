@@ -1,4 +1,4 @@
-// The recipes: what each kind of GPU, preset and length asks for.
+// The recipes: the arguments for each kind of GPU, preset and length.
 
 package vllm
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// config is the YAML file of Hopper and Blackwell.
+// config makes the YAML file for Hopper and Blackwell.
 func (p *planner) config() {
 	var name string
 	switch p.chip.family {
@@ -20,13 +20,13 @@ func (p *planner) config() {
 		return
 	}
 	if p.r.Preset == "eval" || p.r.Version == benchmarksVersion {
-		return // these have command lines of their own
+		return // their command lines have no file
 	}
 	add := func(text, why string) { p.Config.add(text, why, placeConfig) }
 	if name == "Blackwell" {
 		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
 	}
-	if !p.r.Behind { // that port sends the beginning of a conversation again and again
+	if !p.r.Behind { // that port sends the same prefixes again and again
 		add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
 	}
 	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
@@ -41,15 +41,15 @@ func (p *planner) config() {
 	p.File = "GPT-OSS_" + name + ".yaml"
 	path := p.File
 	if p.r.Launch == "docker" {
-		path = "/" + path // where it is mounted
+		path = "/" + path // the path of its mount
 	}
 	p.Args.add("--config "+path, "the settings recommended for this architecture", placeLaunch)
 }
 
-// benchmarksVersion is the version of the second document, whose lines have no config file.
+// benchmarksVersion is the version of the second document, whose command lines have no config file.
 const benchmarksVersion = "v0.10.1"
 
-// parallel is the number of GPUs a layer and the batch.
+// parallel adds the number of GPUs a layer and the batch.
 func (p *planner) parallel() {
 	tp := fmt.Sprint("--tensor-parallel-size ", p.TensorParallel)
 	switch {
@@ -85,7 +85,7 @@ func (p *planner) parallel() {
 	p.memory()
 }
 
-// memory is what H100 needs to hold the 120b.
+// memory adds the limits with which an H100 can hold the 120b.
 func (p *planner) memory() {
 	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
 	alone := h100 && p.TensorParallel == 1
@@ -107,8 +107,8 @@ func (p *planner) memory() {
 	}
 }
 
-// amdFlags are those of MI300X, MI325X and MI355X. Of several -cc flags each is one argument: vLLM
-// reads them into one compilation config.
+// amdFlags adds the flags of MI300X, MI325X and MI355X. Each -cc flag is a separate argument: vLLM
+// merges them into one compilation config.
 func (p *planner) amdFlags(place string) {
 	p.Args.add("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
 	p.Args.add("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel",
@@ -122,7 +122,7 @@ func (p *planner) amdFlags(place string) {
 	}
 }
 
-// evaluation is the deployment that OpenAI's evaluations are run against.
+// evaluation adds the deployment of OpenAI's evaluations.
 func (p *planner) evaluation() {
 	for _, flag := range []string{fmt.Sprint("--tensor-parallel-size ", p.TensorParallel),
 		"--max-model-len 131072", "--max-num-batched-tokens 10240", "--max-num-seqs 128",
@@ -172,7 +172,7 @@ func (p *planner) amdEnvironment(place string) {
 		"sums over GPUs are compressed on the way", place)
 }
 
-// lengths shortens the context to what is asked for.
+// lengths shortens the context to the requested lengths.
 func (p *planner) lengths() {
 	if n := p.r.Input + p.r.Output; p.r.Input > 0 && p.r.Output > 0 && p.r.Preset != "eval" {
 		p.Args.add(fmt.Sprint("--max-model-len ", n),
@@ -230,7 +230,7 @@ func (p *planner) install() {
 	}
 }
 
-// docker is the container's command line.
+// docker makes the container's command line.
 func (p *planner) docker() {
 	add, cache := p.Docker.add, cmp.Or(p.r.HFHome, "$HF_HOME")
 	if p.r.Version == benchmarksVersion && !p.chip.amd() {
@@ -266,7 +266,7 @@ func (p *planner) docker() {
 			"a name that stays when another is pulled", placeImage)
 		add("--gpus all", "all GPUs", placeContainer)
 	}
-	// by its name: a value would stand in the list of processes
+	// by name: a value would be visible in the list of processes
 	add("-e HF_TOKEN", "the right to download", placeContainer)
 	if p.r.Behind {
 		add("-e VLLM_API_KEY", "the key that this program has for it", NotInGuide)
@@ -290,7 +290,7 @@ func (p *planner) docker() {
 	}
 }
 
-// published is docker's argument that lets this machine, or all others too, reach the port.
+// published is docker's argument that opens the port to this machine, or to all others too.
 func (p *planner) published() string {
 	if p.r.Behind {
 		return fmt.Sprintf("-p 127.0.0.1:%d:%d", p.r.Port, p.r.Port)
@@ -298,14 +298,14 @@ func (p *planner) published() string {
 	return fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port)
 }
 
-// mountVocabulary shows the container the folder that TIKTOKEN_ENCODINGS_BASE names.
+// mountVocabulary mounts the folder of TIKTOKEN_ENCODINGS_BASE.
 func (p *planner) mountVocabulary() {
 	if v := p.r.Vocabulary; v != "" {
 		p.Docker.add("-v "+v+":"+v, "the vocabulary", placeTrouble)
 	}
 }
 
-// image is the container's, by the name that it is pulled under.
+// image sets the container's image, by the name to pull.
 func (p *planner) image() {
 	p.Pull = "vllm/vllm-openai:"
 	if p.chip.amd() {

@@ -1,4 +1,4 @@
-// Starting vLLM as a plan says, and watching its log.
+// Starting vLLM by a plan, and watching its log.
 
 package vllm
 
@@ -24,7 +24,7 @@ import (
 const VocabularyFile = "o200k_base.tiktoken"
 
 // WriteVocabulary writes the vocabulary to a folder, byte for byte the published file, so that vLLM
-// need not fetch it. A file that is right already is left alone.
+// need not fetch it. A correct file is left alone.
 func WriteVocabulary(folder string) error {
 	var b bytes.Buffer
 	for id := range token.StartOfText {
@@ -45,22 +45,22 @@ func WriteVocabulary(folder string) error {
 	return os.Rename(part, path)
 }
 
-// Watcher is told how a start goes.
+// Watcher receives the log and the troubles of a start.
 type Watcher struct {
 	Log     io.Writer     // vLLM's own log
-	Trouble func(Trouble) // each known one once
+	Trouble func(Trouble) // called once for each
 }
 
 const (
-	// stopping is how long vLLM may take to end after it was asked to.
+	// stopping limits vLLM's end after it was asked to stop.
 	stopping = 30 * time.Second
-	// lastLines is how long its log is read when it has ended.
+	// lastLines limits the reading of its log after its end.
 	lastLines = 5 * time.Second
 )
 
-// untilWeEnd is a part of the shell's command: a process of vLLM's group that asks it to stop when
-// the other end of a pipe is closed, as it is when this program was killed, and removes the files
-// that it was told of there.
+// untilWeEnd is a part of the shell's command: a process in vLLM's group that reads names of files
+// from a pipe. When the pipe closes, even because this program was killed, it stops vLLM and
+// removes these files.
 const untilWeEnd = `{ set -f; while read -r f; do files="$files $f"; done <&3; kill -INT 0; ` +
 	`sleep 1; rm -f $files; sleep 30; kill -KILL 0; } >/dev/null 2>&1 & `
 
@@ -130,7 +130,7 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	return nil
 }
 
-// prepare fetches the container's image where it is not there.
+// prepare fetches the container's image if it is missing.
 func prepare(ctx context.Context, p Plan, log io.Writer) error {
 	if len(p.Docker) == 0 ||
 		exec.CommandContext(ctx, "docker", "image", "inspect", p.Image).Run() == nil {
@@ -146,11 +146,11 @@ func prepare(ctx context.Context, p Plan, log io.Writer) error {
 	return nil
 }
 
-// ourLook is in a line of vLLM's log for each look of package pool at a server that is well.
+// ourLook is in vLLM's log line for each successful check by package pool.
 const ourLook = `"GET /health HTTP/1.1" 200`
 
-// watch passes the log on and looks for known troubles. started is called when vLLM's processes are
-// all there; it may take requests some time later.
+// watch passes the log on and looks for known troubles. started is called when all of vLLM's
+// processes are running; it may not take requests yet.
 func (w Watcher) watch(log io.Reader, started func()) {
 	told := map[string]bool{}
 	for lines := bufio.NewReader(log); ; {

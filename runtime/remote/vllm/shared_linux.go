@@ -1,9 +1,9 @@
-// The shared memory that vLLM's processes leave behind. They are killed at a stop, by vLLM itself
-// or by us, before they have removed their files of /dev/shm: up to 1 GB for each start, which is
-// memory until the machine starts again.
+// The shared memory that vLLM's processes leave behind. At a stop they are killed, by vLLM itself
+// or by us, before they remove their files in /dev/shm: up to 1 GB for each start, which is memory
+// until the machine restarts.
 //
-// What must stay true: only files that the group had mapped are removed, of names that vLLM and
-// what it is made of give them, and only when the group is gone.
+// What must stay true: a file is removed only if the group had mapped it, if its name is one that
+// vLLM or its libraries use, and after the group has ended.
 
 package vllm
 
@@ -21,18 +21,18 @@ import (
 
 const sharedFolder = "/dev/shm/"
 
-// sharedNames are how the names begin: Python's blocks and semaphores, vLLM's own, NCCL's, torch's.
+// sharedNames are prefixes of names: Python's blocks and semaphores, vLLM's own, NCCL's, torch's.
 var sharedNames = []string{"psm_", "sem.mp-", "vllm", "nccl-", "torch_"}
 
 // shared is the files of one process group. It is safe for concurrent use.
 type shared struct {
-	report io.Writer // is told each name
+	report io.Writer // receives each name
 
 	mu    sync.Mutex
 	files map[string]bool
 }
 
-// look notes what the group has mapped now.
+// look records the files that the group has mapped now.
 func (s *shared) look(group int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,13 +51,13 @@ func (s *shared) look(group int) {
 		if info, err := f.Info(); err == nil && mapped[info.Sys().(*syscall.Stat_t).Ino] &&
 			!s.files[name] {
 			s.files[name] = true
-			fmt.Fprintln(s.report, name) // to nobody where the group is gone
+			fmt.Fprintln(s.report, name) // an error means that the group is gone
 		}
 	}
 }
 
-// mappedBy are the inodes of /dev/shm that processes of a group have mapped. The paths beside them
-// do not help: a semaphore has its name by a link, and is shown under another.
+// mappedBy returns the inodes of /dev/shm that processes of a group have mapped. Paths are
+// unreliable: a semaphore gets its name by a link, and is listed under another.
 func mappedBy(group int) map[uint64]bool {
 	inodes := map[uint64]bool{}
 	processes, _ := filepath.Glob("/proc/[0-9]*")
@@ -83,7 +83,7 @@ func mappedBy(group int) map[uint64]bool {
 	return inodes
 }
 
-// remove removes what is left of them.
+// remove deletes the recorded files.
 func (s *shared) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Shared memory is no files elsewhere, and vLLM is for Linux: nothing is left to be removed.
+// Elsewhere shared memory has no files, and vLLM is for Linux: there is nothing to remove.
 
 package vllm
 

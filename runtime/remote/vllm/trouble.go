@@ -1,5 +1,4 @@
-// What vLLM's log says when it meets a known trouble, the cure, and why our own engine does not
-// meet it.
+// Known troubles in vLLM's log, their cures, and why our own engine avoids them.
 
 package vllm
 
@@ -11,11 +10,11 @@ import (
 // Trouble is a known fault of a start.
 type Trouble struct {
 	seen     *regexp.Regexp
-	families []string // of GPUs that meet it; empty: every one
+	families []string // of GPUs that are affected; empty: all
 	Name     string   `json:"name"`
 	Cure     string   `json:"cure"`
 	Place    string   `json:"place"`
-	NotHere  string   `json:"not_here"` // why our own engine does not meet it
+	NotHere  string   `json:"not_here"` // why our own engine avoids it
 }
 
 var (
@@ -50,7 +49,7 @@ var troubles = []Trouble{
 		"guide, Known Issues", oneThing},
 }
 
-// TroublesOn are those that the documents know on GPUs of these names.
+// TroublesOn lists the known troubles on GPUs of these names.
 func TroublesOn(gpus ...string) []Trouble {
 	list := []Trouble{}
 	for _, t := range troubles {
