@@ -1,11 +1,11 @@
-// What every request passes through: its id, who may ask, its body's limits (body.go), the log
-// line, and the handling of panics.
+// Steps of every request: its id, its key, its body's limits (body.go), the log line, and the
+// handling of panics.
 //
-// Each request gets one log line when it is over: its id, route, status, number of tokens and
-// duration. A page of any site can make a browser send requests to this machine. What must stay
-// true: a request for a name that is not this server's is refused (a site could point its own name
-// at 127.0.0.1); a page's request is refused unless its origin is this machine or was allowed; a
-// page cannot send JSON as another type, which browsers send without asking first.
+// Each request gets one log line at its end: its id, route, status, number of tokens and duration.
+// Pages of any site can make a browser send requests to this machine. What must stay true: a
+// request for a name that is not this server's is refused (a site could point its own name at
+// 127.0.0.1); a page's request is refused unless its origin is this machine or was allowed; a page
+// cannot send JSON under another type, which browsers send without a preflight.
 
 package openai
 
@@ -31,7 +31,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// faultBodyOf is how the clients of a path read a fault.
+// faultBodyOf returns the form of faults for the clients of a path.
 func faultBodyOf(path string) func(f *answer.Fault, id string) any {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
@@ -63,7 +63,7 @@ func (p *port) around(next http.Handler) http.Handler {
 			}
 			p.driver.Ended(r, e, time.Since(start))
 		}()
-		r.Header.Set("X-Request-Id", e.ID) // for those who have the request only
+		r.Header.Set("X-Request-Id", e.ID) // for code that only has the request
 		e.Header().Set("X-Request-Id", e.ID)
 		if strings.HasPrefix(r.URL.Path, "/v1/messages") {
 			e.Header().Set("Request-Id", e.ID) // Anthropic's
@@ -85,7 +85,7 @@ func (p *port) around(next http.Handler) http.Handler {
 	})
 }
 
-// requestID is the client's own, if it can stand in a header and a log, or a new one.
+// requestID is the client's own, if it is valid in a header and a log, or a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	if id == "" || len(id) > 128 || strings.Map(answer.Printable, id) != id {
@@ -98,7 +98,7 @@ func requestID(r *http.Request) string {
 // model, file or request.
 var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version"}
 
-// admit returns why a request is refused before it is read, nil if it is admitted.
+// admit returns why a request is refused before its body is read, nil if it is admitted.
 func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
 	origin := r.Header.Get("Origin")
 	switch {
@@ -134,8 +134,8 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// knowsHost tells whether the request calls the server by one of its names. A name's owner can
-// point it anywhere; an IP address that reached this socket is the socket's own.
+// knowsHost tells whether the request uses one of the server's names. A name can be pointed
+// anywhere by its owner; an IP address that reached this socket is the socket's own.
 func (p *port) knowsHost(r *http.Request) bool {
 	host := hostName(r.Host)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -150,11 +150,11 @@ func (p *port) knowsHost(r *http.Request) bool {
 	})
 }
 
-// ofContainers are this machine's names in containers of Docker and Podman. Nobody can have them in
+// ofContainers are this machine's names in containers of Docker and Podman. They cannot exist in
 // the public DNS, so a page cannot point one at this machine.
 var ofContainers = []string{"host.docker.internal", "host.containers.internal"}
 
-// hostName is a host without its port, its brackets and the dot that may end it.
+// hostName is a host without its port, brackets and final dot.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -199,8 +199,8 @@ func (p *port) authorized(e *answer.Exchange, r *http.Request) bool {
 	return false
 }
 
-// client names whose cache of prompts a request uses: those who have one key share one, without a
-// key those who have an address. All programs of this machine share one.
+// client names the prefix cache that a request uses: one for each key, or for each address without
+// a key. All programs of this machine share one.
 func (p *port) client(e *answer.Exchange, r *http.Request) string {
 	switch {
 	case e.Key != nil:
@@ -215,7 +215,7 @@ func (p *port) client(e *answer.Exchange, r *http.Request) string {
 	return from.Addr().Unmap().WithZone("").String()
 }
 
-// allowOrigin lets the page that was admitted read the answer.
+// allowOrigin lets the admitted page read the answer.
 func allowOrigin(h http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -1,9 +1,9 @@
-// GET /docs: the API reference, made of the table of operations, and of what routes.json and
-// fields.txt say of each route and field.
+// GET /docs: the API reference, generated from the table of operations, and from the texts in
+// routes.json and fields.txt.
 //
 // What must stay true: each route has a sentence, a request that can be pasted, and an answer of
 // the route's shape; each field has its type, range, default and meaning. docs_test.go sends the
-// requests, and compares the answers and the defaults with what the port does.
+// requests, and compares the answers and the defaults with the port's behaviour.
 
 package openai
 
@@ -19,10 +19,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 )
 
-// example is what routes.json says of a route.
+// example is a route's entry in routes.json.
 type example struct {
 	About  string          `json:"about"`
-	Path   string          `json:"path,omitempty"` // with an id in the place of each variable
+	Path   string          `json:"path,omitempty"` // with an id for each variable
 	Send   json.RawMessage `json:"send,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
@@ -55,7 +55,7 @@ var kinds = strings.NewReplacer("text-or-strings", "string or list of strings", 
 	"list of strings", "integers", "list of integers", "objects", "list of objects", "effort",
 	"none, minimal, low, medium, high, xhigh or max", "|", " or ")
 
-// shown are the fields as the page has them; path is that of their route.
+// shown returns the rows of the fields of the route at path.
 func (r reference) shown(path string, lines []string) (all []shownField) {
 	for _, p := range parseAll(lines) {
 		row, words := shownField{parameter: p}, strings.Fields(p.Type)

@@ -2,7 +2,7 @@
 // ossrun as well.
 //
 // The scheduler's counters are read when the metrics are requested; the other counters and the
-// histograms change when a turn ends. The registry is private: nothing else in the process can add
+// histograms change when a turn ends. The registry is private: no other code in the process can add
 // to it or collide with it.
 
 package openai
@@ -30,7 +30,7 @@ type metrics struct {
 	turns                     []*prometheus.HistogramVec // of turnMetrics
 }
 
-// Bounds in seconds, from what vLLM uses: one decode step on a fast card to one on a slow CPU.
+// Bounds in seconds, based on vLLM's: one decode step on a fast card to one on a slow CPU.
 var (
 	firstTokenBounds = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
 		1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
@@ -42,8 +42,7 @@ var (
 		240, 480, 960, 1920, 7680}
 )
 
-// turnMetrics are the histograms that each turn with output adds a value to; a value below 0 is not
-// added.
+// turnMetrics are the histograms to which each turn with output adds a value, unless it is below 0.
 var turnMetrics = []struct {
 	name, help string
 	bounds     []float64
@@ -135,8 +134,8 @@ func (m *metrics) Finished(model string, d session.Done) {
 	}
 }
 
-// state reads the scheduler of every loaded model, and what keys have used, when the metrics are
-// requested. It describes nothing beforehand: all that it has comes with its value.
+// state reads the schedulers of all loaded models and the usage of keys when the metrics are
+// requested. It describes nothing beforehand: each value brings its description.
 type state struct {
 	models session.Models
 	keys   *keys.Ring
@@ -170,7 +169,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// reading is a metric of a scheduler's, under vLLM's name where it has one.
+// reading is a metric of a scheduler, under vLLM's name if it has one.
 type reading[T any] struct {
 	name, help string
 	value      T

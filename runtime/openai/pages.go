@@ -1,10 +1,10 @@
-// GET /, /docs and /openapi.json: a chat page for a person with a browser, and the table of
-// operations as a page and as OpenAPI's document.
+// GET /, /docs and /openapi.json: a chat page for the browser, and the table of operations as a
+// page and as an OpenAPI document.
 //
-// What must stay true: a page fetches nothing from elsewhere and runs no script but its own; the
-// policy that is sent with it names the hashes of its one script and one style, so that text of a
-// model that found its way into the page as a script would not run; the document says only what the
-// port does. The chat page needs no key: it asks the user for the key that its requests need.
+// What must stay true: a page fetches nothing from elsewhere and runs only its own script. Its
+// policy lists the hashes of its one script and one style, so model output that ended up in the
+// page as a script would not run. The document says only what the port does. The chat page needs no
+// key: it asks the user for the key that its requests need.
 
 package openai
 
@@ -28,7 +28,7 @@ import (
 //go:embed page/*.html page/*.css page/*.js page/*.txt page/*.json
 var pageFiles embed.FS
 
-// pageScripts are the chat page's, in the order in which they stand in its one scope.
+// pageScripts are the chat page's, concatenated in this order.
 var pageScripts = strings.Fields("kept highlight formula markdown server answer composer chat")
 
 func pageFile(name string) string {
@@ -36,7 +36,7 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// chatPage is the chat page in one piece, and its policy.
+// chatPage is the assembled chat page and its policy.
 var chatPage = sync.OnceValues(func() ([]byte, string) {
 	tables, _ := json.Marshal(map[string]string{"languages": assets.Languages,
 		"formulas": assets.Formulas})
@@ -49,14 +49,14 @@ var chatPage = sync.OnceValues(func() ([]byte, string) {
 	return page, policyOf(page)
 })
 
-// policyOf allows what stands in a page, and requests to the server that it came from.
+// policyOf allows a page's own script and style, and requests to the server it came from.
 func policyOf(page []byte) string {
 	return "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; " +
 		"form-action 'none'; frame-ancestors 'none'; script-src " + hashOf(page, "script") +
 		"; style-src " + hashOf(page, "style")
 }
 
-// hashOf is the hash of what stands in the page's element of a name, as a policy writes it.
+// hashOf is the hash of the content of the page's element, in a policy's form.
 func hashOf(page []byte, element string) string {
 	_, text, _ := bytes.Cut(page, []byte("<"+element+">"))
 	text, _, _ = bytes.Cut(text, []byte("</"+element+">"))
@@ -76,21 +76,21 @@ func writeHTML(e *answer.Exchange, page []byte, policy string) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-cache") // it is the running version's
+	h.Set("Cache-Control", "no-cache") // it depends on the version
 	_, _ = e.Write(page)               // an error means that the browser is gone
 }
 
 type schema map[string]any
 
-// parameter is a field of a body or of a query, taken apart from a line of the table.
+// parameter is a field of a body or of a query, parsed from a line of the table.
 type parameter struct {
 	Name     string
 	Required bool
-	Type     string // for people
+	Type     string // for display
 	schema   schema
 }
 
-// parse reads "name type [least [most]]"; a ! behind the name says that it is needed.
+// parse reads "name type [least [most]]"; name! is required.
 func parse(line string) parameter {
 	words := strings.Fields(line)
 	name, required := strings.CutSuffix(words[0], "!")
@@ -105,7 +105,7 @@ func parseAll(lines []string) (all []parameter) {
 	return all
 }
 
-// fieldSchema is what a field may be. Everywhere null means absent.
+// fieldSchema is the schema of a field. Null always means absent.
 func fieldSchema(kind string, bounds []string) schema {
 	list := func(of string) schema {
 		return schema{"type": []string{"array", "null"}, "items": schema{"type": of}}
@@ -130,7 +130,7 @@ func fieldSchema(kind string, bounds []string) schema {
 	}
 	s := schema{"type": []string{kind, "null"}}
 	for i, bound := range bounds {
-		n, _ := strconv.ParseFloat(bound, 64) // the table's own; a test reads the document
+		n, _ := strconv.ParseFloat(bound, 64) // from the table; a test reads the document
 		s[[]string{"minimum", "maximum"}[i]] = n
 	}
 	return s
@@ -138,7 +138,7 @@ func fieldSchema(kind string, bounds []string) schema {
 
 var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
-// faults are the answers that any request can get instead.
+// faults are the error answers that any request can get.
 var faults = map[string]string{"400": "refused, with the field that is wrong",
 	"401": "the key is missing or wrong", "403": "the host or the page's origin is not allowed",
 	"404": "no such thing", "405": "not with this method", "408": "the body did not come in time",

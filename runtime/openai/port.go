@@ -1,11 +1,11 @@
 // Package openai is the HTTP port: OpenAI's chat completions, responses and models, Anthropic's
-// messages and Ollama's chat over one session, with health, version and metrics beside them.
+// messages and Ollama's chat over one session, and health, version and metrics.
 //
 // The port is thin. It reads a request into session.Request, starts a turn, and writes the turn's
-// events in the form the client expects; what a turn is, which tools it may call and how its tokens
-// become events is the session's business. What must stay true: any client that follows OpenAI's
-// document gets an answer of that document or an error that names the parameter; nothing that was
-// asked for is silently left out of the answer's meaning.
+// events in the form that the client expects. The session decides what a turn is, which tools it
+// may call and how its tokens become events. What must stay true: any client that follows OpenAI's
+// document gets an answer of that document or an error that names the parameter; no parameter that
+// changes an answer's meaning is ignored silently.
 package openai
 
 import (
@@ -25,22 +25,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Options is what a port is made of.
+// Options configure a port.
 type Options struct {
 	answer.Options
-	APIKey  string // "": everybody may ask
+	APIKey  string // "": no key is needed
 	Version string // of ossrun
-	// web origins whose pages may use the port besides those of this machine; "*": all
+	// web origins whose pages may use the port, in addition to this machine's; "*": all
 	Origins []string
-	// Hosts are the names and addresses that requests may name besides those of loopback: what the
-	// port listens on, and more; "*": all. If one is not loopback's, any address is accepted.
+	// Hosts are the names and addresses that requests may use, in addition to loopback: the
+	// listening address, and more; "*": all. If one is not loopback's, any address is accepted.
 	Hosts []string
-	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
-	// ToolMCP of the server that the request calls label. If it returns none, there is no back end,
-	// and the turn goes on without. The port closes them. nil: no tools of any kind.
+	// Tools makes the tools of one kind for one turn (ToolBrowser, ToolPython, ToolMCP); label
+	// selects the MCP server. If it returns none, the turn runs without them. The port closes them.
+	// nil: no tools of any kind.
 	Tools func(kind, label string) ([]session.Tool, error)
-	// Offers are the kinds of built-in tools that Tools makes, and the labels of the MCP servers,
-	// for the list of models; nil: there are none.
+	// Offers lists the kinds of built-in tools that Tools makes, and the labels of the MCP servers,
+	// for the list of models; nil: none.
 	Offers func() (kinds, labels []string)
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
@@ -64,8 +64,8 @@ type Handler struct {
 	port *port
 }
 
-// Close ends what outlives requests: tools that wait for the next response of a conversation, and
-// what named keys have used that is not in the store yet.
+// Close closes tools that wait for the next response of a conversation, and stores the latest usage
+// of named keys.
 func (h *Handler) Close() {
 	h.port.tools.Close()
 	if err := h.port.Keys.Flush(); err != nil {
@@ -73,10 +73,10 @@ func (h *Handler) Close() {
 	}
 }
 
-// Preparing is how many requests are read and checked, and have no turn yet.
+// Preparing is the number of requests that are read and checked, and have no turn yet.
 func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
 
-// TakeOver takes up the background responses that other processes have left, until ctx ends.
+// TakeOver resumes the background responses of ended processes, until ctx ends.
 func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
 
 // GiveUp leaves background responses to the next process, since this one is about to end.
@@ -85,7 +85,7 @@ func (h *Handler) GiveUp() { h.port.responses.GiveUp() }
 // Await returns when no background response runs here, or when ctx ends.
 func (h *Handler) Await(ctx context.Context) { h.port.responses.Await(ctx) }
 
-// NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
+// NewHandler makes a port. Each of its answers is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
@@ -112,7 +112,7 @@ func newPort(o Options) *port {
 // methods are a path's handlers; GET answers HEAD too, "" every method.
 type methods map[string]answer.Handler
 
-// routes are the operations by their path.
+// routes groups the operations by path.
 func (p *port) routes() map[string]methods {
 	all := map[string]methods{}
 	for _, o := range p.operations() {
@@ -145,7 +145,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse is the handler of the methods that a path has not.
+// refuse answers methods that the path lacks.
 func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	e.Header().Set("Allow", allowed)
@@ -164,8 +164,8 @@ func refuseRoute(instead string) answer.Handler {
 	}
 }
 
-// refuseUpgrade answers those who ask for a WebSocket: by 426 Codex knows at once that it has to
-// post (at a 404 it tries seven times).
+// refuseUpgrade refuses a WebSocket: a 426 makes Codex use POST at once (after a 404 it retries
+// seven times).
 func refuseUpgrade(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return methods{"POST": nil}.refuse(e, r)
@@ -194,13 +194,13 @@ func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *answer.Fa
 	return nil, nil
 }
 
-// modelList is OpenAI's list. Codex, which sends its version, reads the member models instead: what
-// it should do differently for a model. It is empty, since Codex knows gpt-oss, and an entry would
-// take the place of Codex's own instructions.
+// modelList is OpenAI's list. Codex, which sends its version, reads the member models instead:
+// instructions for each model. It is empty, since Codex knows gpt-oss, and an entry would replace
+// Codex's own instructions.
 type modelList struct {
 	Object string               `json:"object"`
 	Data   []answer.ModelObject `json:"data"`
-	Tools  []map[string]string  `json:"tools"` // of this server, as a response's tools name them
+	Tools  []map[string]string  `json:"tools"` // of this server, named as in a response's tools
 	Models *[]struct{}          `json:"models,omitempty"`
 }
 
@@ -233,7 +233,7 @@ func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 			return m, nil
 		}
 	}
-	// a request may use names that the list does not have
+	// a request may use names that are not in the list
 	runner, err := p.driver.Named(r.Context(), e, id)
 	if err != nil {
 		return nil, answer.Unavailable(err)

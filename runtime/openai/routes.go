@@ -1,7 +1,7 @@
-// What the port honours, as a table: every route with its handler and its parameters. pages.go
-// makes OpenAPI's document and a page of it.
+// The port's API as a table: every route with its handler and its parameters. pages.go makes
+// OpenAPI's document and a page from it.
 //
-// What must stay true: openapi_test.go compares each field of a body with what the route does: a
+// What must stay true: openapi_test.go compares each field of a body with the route's behaviour: a
 // wrong type is refused by its name, and a right value is not ignored.
 
 package openai
@@ -24,9 +24,9 @@ type operation struct {
 }
 
 type fields struct {
-	body   []string // as fieldSchema reads them
+	body   []string // in the form of fieldSchema
 	query  []string
-	answer string // the members that every answer has, with blanks between
+	answer string // members of every answer, separated by blanks
 	stream string // the type of a streamed answer
 }
 
@@ -35,7 +35,7 @@ const (
 	ndjson = "application/x-ndjson"
 )
 
-// What several routes answer.
+// Parts that several routes share.
 var (
 	itemFields = fields{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
 		answer: "object data first_id last_id has_more"}
@@ -146,7 +146,7 @@ func (p *port) operations() []operation {
 	}
 }
 
-// documented are the operations that the document names, by the paths that a client writes.
+// documented lists the operations of the document, with paths as a client writes them.
 func (p *port) documented() (list []operation) {
 	for _, o := range p.operations() {
 		o.route = strings.NewReplacer("...", "", "{$}", "").Replace(o.route)

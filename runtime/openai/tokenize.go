@@ -31,7 +31,7 @@ func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 			ids, f = p.driver.Rendered(r.Context(), e, &req.Request)
 		}
 	} else if o.Need("prompt") {
-		// no prompt has a token in front, whatever add_special_tokens says
+		// a prompt gets no leading token, whatever add_special_tokens is
 		ids = o.Get("prompt").Encode(o.Text("prompt"))
 	}
 	if f = cmp.Or(f, o.Fault()); f == nil {
@@ -40,7 +40,7 @@ func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	return nil, f
 }
 
-// writeTokens writes the answer piece by piece: there may be many times the text of it.
+// writeTokens streams the answer, which may be many times longer than the text.
 func writeTokens(e *answer.Exchange, ids []int32, most int, strs bool) {
 	w := newPieceWriter(e)
 	list := func(name string, item func(b []byte, id int32) []byte) {
@@ -67,14 +67,14 @@ func writeTokens(e *answer.Exchange, ids []int32, most int, strs bool) {
 	w.send(0)
 }
 
-// writeText writes the text of ids, which may be twenty times as long as their numbers.
+// writeText streams the text of ids, which may be twenty times longer than their numbers.
 func writeText(e *answer.Exchange, ids []int32) {
 	w := newPieceWriter(e)
 	var text token.StreamDecoder
 	add := func(s string) {
 		from := len(w.b)
 		w.b = jsondoc.Quote(w.b, s)
-		w.b = append(w.b[:from], w.b[from+1:len(w.b)-1]...) // the quotes are around all of it
+		w.b = append(w.b[:from], w.b[from+1:len(w.b)-1]...) // one pair of quotes surrounds all
 		w.send(piece)
 	}
 	w.b = append(w.b, `{"prompt":"`...)
@@ -89,7 +89,7 @@ func writeText(e *answer.Exchange, ids []int32) {
 // piece is how much of a long answer is written at once.
 const piece = 64 << 10
 
-// pieceWriter writes a JSON answer as it is made.
+// pieceWriter writes a JSON answer in pieces.
 type pieceWriter struct {
 	b       []byte // not written yet
 	e       *answer.Exchange
@@ -102,10 +102,10 @@ func newPieceWriter(e *answer.Exchange) *pieceWriter {
 		http.NewResponseController(e)}
 }
 
-// send writes what is there if it is least bytes.
+// send writes the buffer if it has at least least bytes.
 func (w *pieceWriter) send(least int) {
 	if len(w.b) >= least {
-		_ = w.control.SetWriteDeadline(time.Now().Add(answer.Patience)) // or there is none
+		_ = w.control.SetWriteDeadline(time.Now().Add(answer.Patience)) // best effort
 		_, _ = w.e.Write(w.b)
 		w.b = w.b[:0]
 	}

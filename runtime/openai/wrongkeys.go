@@ -1,8 +1,8 @@
-// Wrong keys, by the address that sends them. After some of them each one's answer comes later, and
-// all are logged with the address.
+// Wrong keys, counted by the sending address. After some of them each answer is delayed, and all
+// are logged with the address.
 //
-// What must stay true: a right key is never slowed, whoever else is behind its address; what is
-// remembered of addresses is bounded.
+// What must stay true: a right key is never slowed, even if its address also sends wrong keys; the
+// memory for addresses is bounded.
 
 package openai
 
@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	freeTries   = 5 // wrong keys of an address whose answers come at once
+	freeTries   = 5 // wrong keys of an address that are answered without delay
 	longestWait = 5 * time.Second
 	rememberFor = 10 * time.Minute // since the last wrong key of an address
 	mostSenders = 10_000
@@ -30,7 +30,7 @@ type tries struct {
 	last time.Time
 }
 
-// count notes a wrong key, and says which of its address it is and how long the answer waits.
+// count records a wrong key, and returns how many its address sent and the delay of the answer.
 func (k *wrongKeys) count(from netip.Prefix, now time.Time) (n int, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,8 +55,8 @@ func (k *wrongKeys) count(from netip.Prefix, now time.Time) (n int, wait time.Du
 	return t.n, wait
 }
 
-// sender is whose tries are counted together: an IPv4 address, or the network of 64 bits that a
-// subscriber of IPv6 has. A Unix socket has none.
+// sender groups requests by IPv4 address, or by the 64-bit network that an IPv6 subscriber has. A
+// Unix socket has none.
 func sender(r *http.Request) netip.Prefix {
 	at, _ := netip.ParseAddrPort(r.RemoteAddr)
 	address := at.Addr().Unmap().WithZone("")
@@ -64,7 +64,7 @@ func sender(r *http.Request) netip.Prefix {
 	return p
 }
 
-// refuseKey logs a wrong key and has the answer wait.
+// refuseKey logs a wrong key and delays the answer.
 func (p *port) refuseKey(r *http.Request) {
 	n, wait := p.wrong.count(sender(r), time.Now())
 	p.Log.Warn("wrong API key", "from", r.RemoteAddr, "tries", n)

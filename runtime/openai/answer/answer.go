@@ -1,10 +1,9 @@
 // Package answer is the driver of every dialect: from a request that was read and checked to a
-// whole answer or a stream; and what their readers and forms share.
+// complete answer or a stream. It also has the parts that dialects share.
 //
-// A dialect provides a request (which turns to start) and a form
-// (how their events are written). The driver starts the turns, reads their events, keeps the
-// connection alive, counts usage, and turns a failure into an error for the client. Another API
-// needs only another form.
+// A dialect provides a request (which turns to start) and a form (how their events are written).
+// The driver starts the turns, reads their events, keeps the connection alive, counts usage, and
+// turns a failure into an error for the client. Another API needs only another form.
 //
 // What must stay true: every started turn is read to its end and counted once; an answer whose turn
 // failed is never sent as a good one; a form is called from one goroutine.
@@ -25,45 +24,45 @@ import (
 // Request is the part of a checked request that the driver needs.
 type Request struct {
 	Model string
-	// standIn: a model that is not known is another maker's, and the default one replaces it
+	// StandIn: an unknown model is another vendor's, and the default one replaces it
 	StandIn bool
 	Turns   []session.Request // one for each choice
-	N       int               // choices of each prompt; they are neighbours in turns
+	N       int               // choices of each prompt, adjacent in Turns
 	Stream  bool
 	Dry     bool   // nothing is generated: the turns are not started
-	Unpaced bool   // tokens are sent as they come, however many streams are open
+	Unpaced bool   // tokens are sent at once, however many streams are open
 	History string // the field that holds the prompt or conversation, for errors
 	Format  format // of the answer
 	Lines   bool   // a stream is lines of JSON, not events
 	ShowIDs bool   // show the tokens of prompt and answer
-	// the client sent a prediction, and is told how much of it came
+	// the client sent a prediction; usage reports how much of it matched
 	Predicted bool
 	Ignored   []string // parts of the request that have no effect
-	Loops     bool     // turns that repeat themselves go on
-	Start     Starter  // nil: the turn is the runner's own
-	// runs the answer so that it goes on when the client has left; nil: it ends with the client
+	Loops     bool     // turns that repeat themselves continue
+	Start     Starter  // nil: the runner starts the turns
+	// runs the answer even after the client has disconnected; nil: it ends with the client
 	Background func(a *Answer, r *http.Request)
 }
 
-// Starter starts a turn of a route that adds something to it.
+// Starter starts a turn of a route that wraps it.
 type Starter func(ctx context.Context, a *Answer, r session.Request) (session.Turn, error)
 
 // Form writes one answer. If the answer is not streamed, its emit does nothing.
 type Form interface {
-	// open is called first, once the turns run. It sends the first events of a stream.
+	// Open is called first, once the turns run. It sends the first events of a stream.
 	Open(a *Answer)
-	// take writes an event of a choice. session.Done is the last one; answer.failureOf tells
+	// Take writes an event of a choice. session.Done is the last one; Answer.FailureOf tells
 	// whether the choice failed.
 	Take(choice int, e session.Event)
-	// beat sends something harmless on a silent stream, so that the client does not give up.
+	// Beat sends something harmless on a silent stream, so that the client does not give up.
 	Beat()
-	// end sends the last events of a stream; f is why the request failed, nil if it did not.
+	// End sends the last events of a stream; f is why the request failed, nil if it did not.
 	End(usage session.Usage, f *Fault)
-	// whole is the body of an answer that is not streamed.
+	// Whole is the body of an answer that is not streamed.
 	Whole(usage session.Usage) any
 }
 
-// Reader makes a request and its form from the body; what is wrong is complained about.
+// Reader makes a request and its form from the body; faults are added to o.
 type Reader func(o *Object) (*Request, Form)
 
 // Answer is one answer while it is generated.
@@ -81,7 +80,7 @@ type Answer struct {
 	Model    string          // as the client named it
 	out      *Stream         // nil: not streamed
 
-	Quiet func() error  // called every often while nothing comes; nil: what keeps the client
+	Quiet func() error  // called after each Often without events; nil: a heartbeat to the client
 	Often time.Duration // at most Options.Silence
 }
 
@@ -92,7 +91,7 @@ func (d *Driver) Answering(read Reader) Handler {
 	})
 }
 
-// mostRelaxed bounds the header of what is not held: clients read 8 KiB of headers and more.
+// mostRelaxed bounds the header about unenforced schemas: clients read 8 KiB of headers and more.
 const mostRelaxed = 6000
 
 // answer returns a fault if it has not sent anything yet.
@@ -137,7 +136,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 	return a.run()
 }
 
-// ModelOf is the model that a request asks for.
+// ModelOf returns the requested model.
 func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.Runner, error) {
 	runner, err := d.Named(ctx, e, r.Model)
 	if r.StandIn && errors.Is(err, session.ErrUnknownModel) {
@@ -146,7 +145,7 @@ func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.
 	return runner, err
 }
 
-// Ignore tells the client what else of the request has no effect.
+// Ignore reports further parts of the request without effect.
 func (a *Answer) Ignore(more []string) {
 	a.Request.Ignored = append(a.Request.Ignored, more...)
 	slices.Sort(a.Request.Ignored)
@@ -181,7 +180,7 @@ func (a *Answer) run() *Fault {
 	patient := patientWriter{e: a.Exchange}
 	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
 		quiet: patient.quiet, whole: true}
-	cut := false // a turn's last events have reached nobody
+	cut := false // the last events of a turn were dropped
 	follow.dropped = func(choice int, d session.Done) { a.Dones[choice], cut = &d, true }
 	switch {
 	case a.Quiet != nil:
@@ -221,7 +220,7 @@ func (a *Answer) run() *Fault {
 	}
 	if a.out != nil || a.Request.Background != nil {
 		a.form.End(usage, failed)
-		_ = a.flush() // the last write: nothing is left to cancel
+		_ = a.flush() // the last write: no turn is left to cancel
 		if a.out != nil {
 			a.Driver.Count.Streamed(a.Runner.ID(), a.out.events, a.out.writes)
 		}
@@ -236,7 +235,7 @@ func (a *Answer) run() *Fault {
 		WriteJSON(a.Exchange, http.StatusOK, a.form.Whole(usage))
 	}
 	if gone != nil {
-		return nil // nobody is left to read an answer
+		return nil // the client is gone
 	}
 	return failed
 }
@@ -260,7 +259,7 @@ func (a *Answer) beat() error {
 	return a.flush()
 }
 
-// Emit adds an event to the stream; name "" leaves out the event line.
+// Emit adds an event to the stream; name "" omits the event line.
 func (a *Answer) Emit(name string, v any) {
 	if a.out != nil {
 		a.out.Event(name, v)
@@ -274,8 +273,8 @@ func (a *Answer) flush() error {
 	return a.out.Flush()
 }
 
-// count adds the turns to the metrics and returns the usage of all of them. The tokens of a prompt
-// with several choices count once.
+// count adds the turns to the metrics and returns their total usage. The tokens of a prompt with
+// several choices count once.
 func (a *Answer) count() (all session.Usage) {
 	for choices := range slices.Chunk(a.Dones, a.Request.N) {
 		var prompt, cached int
@@ -296,7 +295,7 @@ func (a *Answer) count() (all session.Usage) {
 	return all
 }
 
-// failed is why the request failed as a whole, nil if it did not.
+// failed returns the request's failure, nil if it succeeded.
 func (a *Answer) failed() *Fault {
 	for _, d := range a.Dones {
 		if f := a.FailureOf(*d); f != nil {
@@ -306,7 +305,7 @@ func (a *Answer) failed() *Fault {
 	return nil
 }
 
-// FailureOf is the fault of a turn that has failed, nil for one that has not.
+// FailureOf returns the fault of a failed turn, nil for others.
 func (a *Answer) FailureOf(d session.Done) *Fault {
 	switch d.Finish {
 	case session.FinishError:
@@ -324,7 +323,7 @@ func (a *Answer) FailureOf(d session.Done) *Fault {
 	return nil
 }
 
-// Rendered is the prompt of a request.
+// Rendered returns the prompt of a request.
 func (d *Driver) Rendered(ctx context.Context, e *Exchange, req *Request) ([]int32, *Fault) {
 	e.Keep(&req.Turns[0])
 	ids, err := session.Prompt(ctx, d.Store, req.Turns[0])
@@ -343,7 +342,7 @@ func Unavailable(err error) *Fault {
 	return f
 }
 
-// Choices are n turns of one request, each with a seed of its own.
+// Choices returns n turns of one request, each with its own seed.
 func Choices(r session.Request, n int) []session.Request {
 	list := make([]session.Request, n)
 	for i := range list {

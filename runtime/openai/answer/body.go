@@ -1,9 +1,9 @@
-// Reading a request's body: how much of it, and for how long.
+// Reading a request's body: the limits of size and time.
 //
 // What must stay true: a client that stops sending is cut off within a minute, whatever it has
-// sent; one that sends a byte now and then is cut off too; a slow but steady one is served; the
-// bodies of all unanswered requests together are never more than MaxTexts, and those of one client
-// leave some of it to the others.
+// sent, and so is one that sends a byte now and then; a slow but steady one is served. The bodies
+// of all unanswered requests together never exceed MaxTexts, and those of one client leave some of
+// it to the others.
 
 package answer
 
@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// StandardBody is the largest body where Options.MaxBody says nothing.
+	// StandardBody is the default of Options.MaxBody.
 	StandardBody = 16 << 20
-	// bodyGrace is how long a body may be silent, and the time it has before its rate counts.
+	// bodyGrace is how long a body may be silent, and the time before its rate is checked.
 	bodyGrace = 30 * time.Second
 	// bodyRate is the rate below which a body of any length is cut off after bodyGrace.
 	bodyRate = 64 << 10 // bytes a second
 )
 
-// timedBody moves the deadline of the connection as the body arrives.
+// timedBody extends the connection's deadline as the body arrives.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -41,16 +41,16 @@ type timedBody struct {
 	texts   *texts
 }
 
-// texts are the bytes of all bodies that requests hold.
+// texts counts the bytes of the bodies of all requests.
 type texts struct {
 	most int64
 	mu   sync.Mutex
 	all  int64
-	of   map[string]int64 // a client's
+	of   map[string]int64 // by client
 }
 
-// take counts bytes of a client, and tells whether there is room for them. What is left free is an
-// eighth of what a client has and of that, so whatever one holds, others find some.
+// take counts bytes of a client, and tells whether it may have them. A client may have at most
+// seven times the free rest, so some always remains for others.
 func (t *texts) take(client string, n int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,14 +65,14 @@ func (t *texts) take(client string, n int64) bool {
 var errTexts = errors.New("too much text waits already")
 
 // LimitBody bounds the body's length and time. The deadline is set at once, since the server also
-// reads bodies that no handler has read. What has arrived counts against MaxTexts until release.
+// reads bodies that no handler has read. The bytes count against MaxTexts until release.
 func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
 	body := http.MaxBytesReader(w, r.Body, d.MaxBody)
 	if open := encodings[contentEncoding(r)]; open != nil {
-		// what comes out is bounded and counted like a body that came so
+		// the decompressed body is bounded and counted too
 		body = http.MaxBytesReader(w, &decoded{ReadCloser: body, open: open}, d.MaxBody)
 		r.ContentLength = -1
 	}
@@ -140,11 +140,11 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 	return o, f
 }
 
-// readByte is about what it takes to read a byte, or to decompress it.
+// readByte estimates the time to read or decompress a byte.
 const readByte = 4 * time.Nanosecond
 
-// readAll reads the body. A client whose large bodies came just before waits for its pause first,
-// and the time of its body begins then.
+// readAll reads the body. A client first waits for the pause after its recent large bodies; the
+// time limit starts then.
 func (d *Driver) readAll(e *Exchange, r *http.Request) ([]byte, error) {
 	t, timed := r.Body.(*timedBody)
 	if timed {
@@ -165,8 +165,8 @@ func (d *Driver) readAll(e *Exchange, r *http.Request) ([]byte, error) {
 	return b, err
 }
 
-// readAll is io.ReadAll of length bytes, -1 if that is not known. It allocates the announced length
-// only once an eighth of it is here, and copies little.
+// readAll is io.ReadAll for length bytes, -1 if unknown. It allocates the announced length only
+// after an eighth has arrived, and copies little.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	b := make([]byte, 0, min(max(length+1, 512), 64<<10))
 	for {
@@ -186,9 +186,9 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// prepare admits a request to those that are read and checked, which the scheduler does not see
-// yet: large ones a few at a time. They leave by exchange.parsed, where they begin to wait for
-// something else, and prepared, or at the end.
+// prepare admits a request to reading and checking, before the scheduler knows it: large ones a few
+// at a time. parsed ends this when the request waits for something else, and Prepared when its
+// turns run or it ends.
 func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *Fault {
 	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
 		d.preparing.Add(-1)

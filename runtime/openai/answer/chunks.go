@@ -12,33 +12,31 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Completion is the object around the choices.
 type Completion struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
 	Choices any    `json:"choices"`
-	// vLLM's, where the client asks for ids: of a whole answer, or in the first chunk
+	// vLLM's, if the client asks for ids: in a full answer, or in the first chunk
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	// of a stream with include_usage: null in all but the last chunk
 	Usage any `json:"usage,omitempty"`
 }
 
-// Chunks is the part of a form that does not depend on what a choice looks like.
+// Chunks is the part of a form that is the same for all kinds of choices.
 type Chunks struct {
 	*Answer
 	ID     string
 	Object string // of a chunk
-	Usage  bool   // the client asked for it at the end of the stream
+	Usage  bool   // requested for the end of the stream
 }
 
-// Send sends a chunk with one choice.
 func (c *Chunks) Send(choice any) {
 	c.Emit("", c.Completion([]any{choice}, c.NoUsage()))
 }
 
-// NoUsage is the usage field of all chunks but the last.
+// NoUsage is the usage field of all chunks except the last.
 func (c *Chunks) NoUsage() any {
 	if c.Usage {
 		return json.RawMessage("null")
@@ -46,14 +44,13 @@ func (c *Chunks) NoUsage() any {
 	return nil
 }
 
-// Completion is the object around these choices.
 func (c *Chunks) Completion(choices, usage any) Completion {
 	return Completion{ID: c.ID, Object: c.Object, Created: c.Created, Model: c.Model,
 		Choices: choices, Usage: usage}
 }
 
 // BeatWith keeps the connection alive. It sends a comment, for proxies, and an empty piece of a
-// running choice, for clients whose timer only data resets.
+// running choice, for clients whose timer is only reset by data.
 func (c *Chunks) BeatWith(empty func(choice int) any) {
 	c.out.Comment("keep-alive")
 	for i, d := range c.Dones {
@@ -74,7 +71,7 @@ func (c *Chunks) End(usage session.Usage, f *Fault) {
 	c.out.line("[DONE]")
 }
 
-// Tokens are the ids of a choice that has ended, nil if the client has not asked for them.
+// Tokens returns the ids of a finished choice, nil if the client did not request them.
 func (c *Chunks) Tokens(choice int) []int32 {
 	if !c.Request.ShowIDs || c.Turns == nil {
 		return nil
@@ -82,7 +79,7 @@ func (c *Chunks) Tokens(choice int) []int32 {
 	return c.Turns[choice].Result().Tokens
 }
 
-// Usage counts tokens as clients of both routes read them.
+// Usage counts tokens in the form of both routes.
 type Usage struct {
 	PromptTokens     int           `json:"prompt_tokens"`
 	CompletionTokens int           `json:"completion_tokens"`
@@ -93,12 +90,12 @@ type Usage struct {
 
 type chatDetails struct {
 	OutputDetails
-	// of the prediction, where there is one
+	// of the prediction, if there is one
 	Accepted *int `json:"accepted_prediction_tokens,omitempty"`
 	Rejected *int `json:"rejected_prediction_tokens,omitempty"`
 }
 
-// WireUsage is WireUsage with what came of a prediction.
+// WireUsage is the function WireUsage with the counts of a prediction.
 func (c *Chunks) WireUsage(u session.Usage) Usage {
 	w := WireUsage(u)
 	if c.Request.Predicted {
@@ -119,7 +116,7 @@ func WireUsage(u session.Usage) Usage {
 		OutputDetails: chatDetails{OutputDetails: OutputDetails{u.Reasoning}}}
 }
 
-// OutputDetails says what the tokens of an answer were.
+// OutputDetails counts the kinds of an answer's tokens.
 type OutputDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }

@@ -1,5 +1,4 @@
-// What the named key of a request lets its client do. Without one it may do everything that the
-// server does.
+// Limits of a request's named key. Without a key every model may be used without limits.
 
 package answer
 
@@ -12,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Admit counts a request that is about to generate, unless its key has no more for now.
+// Admit counts a request that is about to generate, unless its key's limit is reached.
 func (e *Exchange) Admit() *Fault {
 	after, why := e.Key.Admit()
 	if why == "" {
@@ -23,7 +22,7 @@ func (e *Exchange) Admit() *Fault {
 	return f.After(int((after + time.Second - 1) / time.Second))
 }
 
-// Named is the model of a name that the client may ask; "" is the first such model.
+// Named returns a model that the client may use; "" is the first such model.
 func (d *Driver) Named(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
 	if e.Key == nil {
 		return d.Models.Get(ctx, name)
@@ -48,7 +47,7 @@ func notForKey(name string) error {
 		Brief(name)+" for this key; GET /v1/models lists those that it may use")
 }
 
-// mayAsk tells whether the client may ask for a model under a name that the list may not have.
+// mayAsk tells whether the client may use a model under a name that the list may not have.
 func (d *Driver) mayAsk(e *Exchange, name string) bool {
 	for _, m := range d.Models.List() {
 		names := append([]string{m.ID}, m.Aliases...)

@@ -1,7 +1,7 @@
-// The names under which clients send what an answer must be: OpenAI's, Anthropic's, vLLM's,
-// llama.cpp's, Ollama's, SGLang's and TGI's. Every dialect reads all of them.
+// The fields that constrain an answer: OpenAI's, Anthropic's, vLLM's, llama.cpp's, Ollama's,
+// SGLang's and TGI's. Every dialect reads all of them.
 //
-// What must stay true: none of these names is ever ignored. Each is read, or refused by its name;
+// What must stay true: none of these fields is ever ignored. Each is read, or refused by its name;
 // an answer has one format only.
 
 package answer
@@ -17,8 +17,8 @@ import (
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
-// constraints are the names, and the kind of what each holds (see constrain). With a member, it is
-// that of an object which has other things too.
+// constraints are the fields, and the kind of each value (see constrain). With member, the value is
+// that member of an object that has other members too.
 var constraints = []struct{ name, member, kind string }{{"response_format", "", "nested"},
 	{"text", "format", "flat"}, {"format", "", "schema"}, {"output_format", "", "free"},
 	{"output_config", "format", "free"}, {"structured_outputs", "", "structured"},
@@ -31,12 +31,12 @@ var constraints = []struct{ name, member, kind string }{{"response_format", "", 
 	{"guided_decoding", "", ""}, {"grammar_triggers", "", ""}, {"extra_body", "", "more"},
 	{"nvext", "", "more"}, {"sampling_params", "", "more"}}
 
-// guidedMembers are those of vLLM's structured_outputs. White space is never written, and there is
-// nothing to fall back to, so the last two ask for what is done.
+// guidedMembers are the members of vLLM's structured_outputs. The last two ask for what always
+// holds: no white space is written, and there is no fallback.
 var guidedMembers = []string{"json", "json_object", "regex", "choice", "grammar",
 	"disable_any_whitespace", "disable_fallback"}
 
-// Constraints are the rows of these names. Those given are documented, as these lines say.
+// Constraints returns the rows of these fields. The given ones are documented by their lines.
 func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 	for _, c := range constraints {
 		line := c.name
@@ -65,7 +65,7 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 	return rows
 }
 
-// constrain holds the answer to a value that asks for something.
+// constrain sets the answer's format from a value.
 func (d *Draft) constrain(v Value, kind string) {
 	off := kind == "json_object" && string(bytes.TrimSpace(v.Raw)) == "false"
 	off = off || kind == "grammar" && string(v.Raw) == `""` // llama.cpp's clients always send it
@@ -108,14 +108,14 @@ func (d *Draft) constrain(v Value, kind string) {
 	d.Format = f
 }
 
-// guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for one that
-// is not supported.
+// guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for an
+// unsupported one.
 type guidedField struct {
 	value Value
 	kind  string
 }
 
-// read compiles the field. It returns no grammar after a complaint.
+// read compiles the field. It returns no grammar after a fault.
 func (g guidedField) read() format {
 	v := g.value
 	f := freeText
@@ -163,7 +163,7 @@ func (g guidedField) read() format {
 	return f
 }
 
-// readTyped reads the grammar of TGI: a type, and a value of it.
+// readTyped reads TGI's grammar: a type and its value.
 func readTyped(o *Object) format {
 	o.only([]string{"type", "value"})
 	switch kind := o.Text("type"); kind {

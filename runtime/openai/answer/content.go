@@ -1,11 +1,11 @@
-// The text of a message's parts: of content, of files that stand in the request, and of reasoning
-// on its way out and back.
+// The text of a message's parts: of content, of files in the request, and of reasoning in answers
+// and histories.
 //
 // gpt-oss needs its reasoning back until the turn has its final answer, and clients return it in
 // different forms: as text, only as encrypted_content, only as a summary, under one of several
 // names. So it is sent as text and as encrypted_content, and accepted in every form that was seen.
 // For clients that drop it the session remembers it. encrypted_content is not secret: the same text
-// is sent beside it.
+// is sent next to it.
 
 package answer
 
@@ -20,16 +20,16 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/pdf"
 )
 
-// SealVersion marks content that this server made; content of others (a conversation begun
+// SealVersion marks content that this server sealed; that of other servers (in a conversation begun
 // elsewhere) cannot be read.
 const SealVersion = "ossrun1."
 
-// Seal hides a text in encrypted_content.
+// Seal encodes a text for encrypted_content.
 func Seal(text string) string {
 	return SealVersion + base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// Unseal is the text of sealed content, "" if it is not ours.
+// Unseal returns the text of sealed content, "" if it is not ours.
 func Unseal(s string) string {
 	body, ours := strings.CutPrefix(s, SealVersion)
 	if !ours {
@@ -42,8 +42,8 @@ func Unseal(s string) string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// fileText is the text of a file part: input_file of responses, file of chat completions. The model
-// reads text only, and this server keeps no files and fetches none.
+// fileText returns the text of a file part: input_file of responses, file of chat completions. The
+// model reads text only, and this server keeps no files and fetches none.
 func fileText(part *Object) string {
 	holder := part.Inner("file")
 	if !holder.Has("file_data") {
@@ -63,7 +63,7 @@ func fileText(part *Object) string {
 	return text
 }
 
-// FileContents is the text of a file, which stands at a path of o in base64.
+// FileContents returns the text of a file from base64; at is its path in o.
 func FileContents(o *Object, at, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
@@ -91,16 +91,16 @@ var textParts = []string{"text", "input_text", "output_text", "refusal", "summar
 // ImageParts are the types of parts that hold images, of all APIs.
 var ImageParts = []string{"input_image", "image_url", "image"}
 
-// structured are the types of parts that hold text deeper inside.
+// structured are the types of parts that contain text deeper inside.
 var structured = []string{"search_result", "document", "resource"}
 
-// LeftOut stands in place of a part that the model cannot read.
+// LeftOut replaces a part that the model cannot read.
 func LeftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
 
-// Content reads text: a string, parts of text joined as they are, or null. The model reads text
-// only, so images and the like are refused; where a tool returned one (lenient), in the past, or
-// where the server is told to leave images out, a note stands in its place: refusing would end the
-// agent's whole conversation. Text inside other parts of a result is read.
+// Content reads text: a string, parts of text joined unchanged, or null. Images and the like are
+// refused. In a tool's result (lenient), in the past, or if the server ignores images, a note
+// replaces them: refusing would end the agent's whole conversation. Text inside other parts of a
+// result is read.
 func Content(m *Object, name string, lenient bool) string {
 	v := m.Get(name)
 	past := m.Past()
@@ -146,7 +146,7 @@ func Content(m *Object, name string, lenient bool) string {
 	return strings.Join(all, "")
 }
 
-// NeedContent complains about a message without content.
+// NeedContent adds a fault for a message without content.
 func NeedContent(m *Object) {
 	if kind := m.Get("content").Kind(); kind == jsondoc.Null ||
 		kind == jsondoc.Array && m.Get("content").Count(1) == 0 {

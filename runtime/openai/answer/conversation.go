@@ -1,10 +1,10 @@
-// A client's conversation in the session's words, built message by message.
+// A client's conversation as session messages, built message by message.
 //
 // What must stay true: no message is lost; the instructions that open a conversation become one
 // developer message together with the tools, which is the form the model was trained on; a tool's
-// result carries the name of the call it answers. The model never reads a result that answers
-// nothing, nor a user who speaks while a call still waits for its result: OpenAI and Anthropic
-// refuse both. In responses a result may come after the user has spoken, but it must come.
+// result has the name of its call. The model never reads a result without a call, nor a user's
+// message while a call still waits for its result: OpenAI and Anthropic refuse both. In responses a
+// result may follow the user's message, but it must not be missing.
 
 package answer
 
@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// MessagesOf are the messages of a request, of which there must be one.
+// MessagesOf returns the messages of a request, at least one.
 func MessagesOf(o *Object) []Value {
 	if !o.Need("messages") {
 		return nil
@@ -31,10 +31,10 @@ type Conversation struct {
 	Lead     []string // system and developer texts before everything else
 	Messages []session.Message
 
-	names map[string]string // of the functions that were called, by the calls' ids
+	names map[string]string // of called functions, by call id
 	named int               // messages that are in names already
 
-	foreign map[string]foreignCall // by their ids
+	foreign map[string]foreignCall // by call id
 }
 
 // Last is the newest message, nil if there is none.
@@ -45,13 +45,12 @@ func (c *Conversation) Last() *session.Message {
 	return &c.Messages[len(c.Messages)-1]
 }
 
-// Instructions is the lead as one text, with first in front.
+// Instructions is the lead as one text, after first.
 func (c *Conversation) Instructions(first string) string {
 	return JoinParagraphs(append([]string{first}, c.Lead...)...)
 }
 
-// Developer adds an instruction: to the lead while nothing else has been said, in its place
-// afterwards.
+// Developer adds an instruction: to the lead before the first message, in its place afterwards.
 func (c *Conversation) Developer(text string) {
 	if len(c.Messages) == 0 {
 		c.Lead = append(c.Lead, text)
@@ -60,14 +59,14 @@ func (c *Conversation) Developer(text string) {
 	c.Messages = append(c.Messages, session.Developer(text))
 }
 
-// Add adds a text, if there is one, as the message that is made of it.
+// Add appends the message for a text, unless it is empty.
 func (c *Conversation) Add(message func(text string) session.Message, text string) {
 	if text != "" {
 		c.Messages = append(c.Messages, message(text))
 	}
 }
 
-// Called is the name of the function that the conversation calls under an id.
+// Called returns the name of the function that the conversation calls under an id.
 func (c *Conversation) Called(id string) (name string, ok bool) {
 	if c.names == nil {
 		c.names = map[string]string{}
@@ -82,12 +81,12 @@ func (c *Conversation) Called(id string) (name string, ok bool) {
 	return name, ok
 }
 
-// Replace puts other messages in the place of all.
+// Replace replaces all messages.
 func (c *Conversation) Replace(messages []session.Message) {
 	c.Messages, c.names, c.named = messages, nil, 0
 }
 
-// Calls are the items of a message's list that may become messages of their own.
+// Calls returns the items of a message's list that may become separate messages.
 func (c *Conversation) Calls(v Value) []Value {
 	if len(c.Messages)+v.Count(mostMessages+1) > mostMessages {
 		v.tooMany(CodeContextLength)
@@ -96,7 +95,7 @@ func (c *Conversation) Calls(v Value) []Value {
 	return v.List()
 }
 
-// Result adds what a tool returned; name is used only if the call is not part of the conversation.
+// Result adds a tool's result; name is used only if the call is not part of the conversation.
 func (c *Conversation) Result(id, name, output string) {
 	c.join(id)
 	if called, ok := c.Called(id); ok {
@@ -113,7 +112,7 @@ func (c *Conversation) Result(id, name, output string) {
 func ReadCall(talk *Conversation, o *Object, id string) {
 	name := SpacedName(o.Text("namespace"), o.Text("name"))
 	if !ToolName(name) && o.Past() {
-		name = "unknown" // of another server, which allows more
+		name = "unknown" // from another server, which allows more
 	}
 	if !ToolName(name) {
 		o.Get("name").Invalid(" is %q, which is not a tool name", name)
@@ -125,7 +124,7 @@ func ReadCall(talk *Conversation, o *Object, id string) {
 	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.Text("arguments")))
 }
 
-// ToolName tells whether a name can stand in a Harmony header as one word.
+// ToolName tells whether a name is valid as one word of a Harmony header.
 func ToolName(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
@@ -141,7 +140,7 @@ func ToolName(s string) bool {
 	return true
 }
 
-// SpacedName is what the model calls a tool of a namespace.
+// SpacedName is the model's name for a tool of a namespace.
 func SpacedName(space, name string) string {
 	if space == "" {
 		return name
@@ -149,18 +148,18 @@ func SpacedName(space, name string) string {
 	return space + "_" + name
 }
 
-// Ledger holds the calls so far.
+// Ledger tracks calls and their results.
 type Ledger struct {
 	called []string
-	Open   map[string]bool // ids of calls: whether they wait for a result
-	waits  int             // how many calls wait
-	spoken int             // how many calls came before the user's last word
-	told   bool            // the complaint that a call waits was made
+	Open   map[string]bool // by call id: whether it waits for a result
+	waits  int             // number of calls that wait
+	spoken int             // number of calls before the user's last message
+	told   bool            // the fault of a waiting call was reported
 
 	Function, Path string // the last deprecated function_call, and its id
 }
 
-// Call takes down a call that waits for its result.
+// Call adds a call that waits for its result.
 func (l *Ledger) Call(id string) {
 	if l.Open == nil {
 		l.Open = map[string]bool{}
@@ -171,7 +170,7 @@ func (l *Ledger) Call(id string) {
 	l.called, l.Open[id] = append(l.called, id), true
 }
 
-// Answer tells whether the id is that of an earlier call.
+// Answer marks the call as answered and tells whether it exists.
 func (l *Ledger) Answer(id string) bool {
 	open, ok := l.Open[id]
 	if open {
@@ -181,7 +180,7 @@ func (l *Ledger) Answer(id string) bool {
 	return ok
 }
 
-// unanswered are those of the calls that wait for their results.
+// unanswered returns the calls that wait for their results.
 func (l *Ledger) unanswered(calls []string) (ids []string) {
 	if l.waits == 0 {
 		return nil
@@ -194,7 +193,8 @@ func (l *Ledger) unanswered(calls []string) (ids []string) {
 	return ids
 }
 
-// Waiting says why a user cannot speak yet, "" if all calls have their results. It says so once.
+// Waiting returns why a user message is not allowed yet, "" if all calls have their results. It
+// reports this once.
 func (l *Ledger) Waiting() string {
 	if l.told {
 		return ""
@@ -208,11 +208,11 @@ func (l *Ledger) Waiting() string {
 		strings.Join(ids, ", ")
 }
 
-// UserSpeaks says that the calls so far must have their results in the end, for overdue.
+// UserSpeaks marks the calls so far, whose results Overdue then requires.
 func (l *Ledger) UserSpeaks() { l.spoken = len(l.called) }
 
-// Overdue complains, in OpenAI's words, about a call that has no result although the user has
-// spoken since.
+// Overdue is the fault, in OpenAI's words, of a call without a result before the user's last
+// message.
 func (l *Ledger) Overdue() *Fault {
 	ids := l.unanswered(l.called[:l.spoken])
 	if len(ids) == 0 {

@@ -1,4 +1,4 @@
-// Answers that go on without a client: one that has left, or one of an earlier process.
+// Answers that run without a client, which has disconnected or belongs to an earlier process.
 
 package answer
 
@@ -26,7 +26,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	return client
 }
 
-// Detached is an answer that has no client from the beginning.
+// Detached is an answer that never had a client.
 func (d *Driver) Detached(req *Request, f Form, id string) (*Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	runner, err := d.Models.Get(ctx, req.Model)

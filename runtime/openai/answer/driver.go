@@ -1,4 +1,4 @@
-// The driver: what every dialect answers with, and what all requests share.
+// The driver: the models, the limits and the state that all requests share.
 
 package answer
 
@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Options is what a driver is made of.
+// Options configure a driver.
 type Options struct {
 	Models  session.Models
 	Log     *slog.Logger // nil: no log
@@ -24,52 +24,48 @@ type Options struct {
 	// MaxTexts bounds the bodies of all unanswered requests together, in bytes; 0: room for
 	// MaxWaiting of the largest.
 	MaxTexts int64
-	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
+	// MaxWaiting bounds the requests that are read and checked at once; 0: 2048.
 	MaxWaiting int
 	// Silence is how long a stream may be silent before a heartbeat is sent; 0: DefaultSilence.
 	Silence time.Duration
-	// Interval is how many tokens an event holds; 0: one, and more where many streams are open.
+	// Interval is the tokens of an event; 0: one, and more while many streams are open.
 	Interval int
-	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
-	// max_reasoning_tokens.
+	// MaxReasoning is session.Request.MaxReasoning for requests without max_reasoning_tokens.
 	MaxReasoning int
 	// ReasoningContent names the reasoning of chat completions reasoning_content, as older vLLM and
 	// DeepSeek do, instead of reasoning.
 	ReasoningContent bool
 	// AllowLoops is session.Request.AllowLoops of all requests.
 	AllowLoops bool
-	// Store has the stored responses. It is the caller's to close. nil: the driver has its own, in
-	// memory.
+	// Store has the stored responses. The caller closes it. nil: a new one in memory.
 	Store session.Store
-	// Keys are the named ones; nil: there are none.
+	// Keys are the named keys; nil: none.
 	Keys *keys.Ring
 	// IgnoreImages replaces images with a note to the model, instead of refusing them.
 	IgnoreImages bool
-	// LogPrompts puts the bodies of requests into the log.
+	// LogPrompts logs the bodies of requests.
 	LogPrompts bool
 }
 
-// Driver answers requests of every dialect.
 type Driver struct {
 	Options
-	Count     counter // what has happened; set before the first request
+	Count     counter // counters for metrics; set before the first request
 	pace      *pace
-	gate      session.Gate // of bodies that are read
+	gate      session.Gate // for bodies that are read
 	preparing atomic.Int64 // requests whose turns have not started
 	texts     texts
 }
 
-// counter is told of what has ended.
+// counter counts finished turns and streams.
 type counter interface {
 	Finished(model string, d session.Done)
-	// streamed is told of a stream: how many events it had, and in how many writes
+	// Streamed counts a stream's events and the writes that sent them.
 	Streamed(model string, events, writes int)
 }
 
 // DefaultSilence is shorter in tests only. Agents give up after 300 s.
 var DefaultSilence = 15 * time.Second
 
-// New makes a driver.
 func New(o Options) *Driver {
 	o.Silence, o.MaxBody = cmp.Or(o.Silence, DefaultSilence), cmp.Or(o.MaxBody, StandardBody)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
@@ -82,10 +78,10 @@ func New(o Options) *Driver {
 		texts: texts{most: o.MaxTexts, of: map[string]int64{}}}
 }
 
-// Preparing is how many requests are read and checked, and have no turn yet.
+// Preparing counts the requests that are read and checked, and have no turn yet.
 func (d *Driver) Preparing() int64 { return d.preparing.Load() }
 
-// Handler answers a request: with the body of a 200, with a fault, or by itself where both are nil.
+// Handler answers a request: with the body of a 200, with a fault, or by itself if both are nil.
 type Handler func(e *Exchange, r *http.Request) (any, *Fault)
 
 // Reading is the handler of a route whose body is an object.
@@ -99,7 +95,7 @@ func (d *Driver) Reading(do func(e *Exchange, r *http.Request, o *Object) (any, 
 	}
 }
 
-// NewID makes an id that nobody else has: 128 random bits.
+// NewID makes a unique id: 128 random bits.
 func NewID(prefix string) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails, by its documentation
@@ -117,14 +113,13 @@ type ModelObject struct {
 	Aliases     []string `json:"aliases"`        // the model's other names
 }
 
-// ModelNamed is a model under one of its names.
 func ModelNamed(name string, names []string, context int, created int64) ModelObject {
 	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 	return ModelObject{ID: name, Object: "model", Created: created, OwnedBy: "ossrun",
 		MaxModelLen: context, Context: context, Aliases: others}
 }
 
-// AllModels lists every name of every model that the client may ask.
+// AllModels lists every name of every model that the client may use.
 func (d *Driver) AllModels(e *Exchange) []ModelObject {
 	list := []ModelObject{}
 	for _, m := range d.Models.List() {

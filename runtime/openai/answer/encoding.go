@@ -1,7 +1,7 @@
-// Bodies that come compressed.
+// Compressed bodies.
 //
 // What must stay true: nothing is decoded before the body is read, and no more memory is used than
-// for a body that came as it is: the limits hold for what comes out, and for what goes in.
+// for an uncompressed body: the limits apply before and after decompression.
 
 package answer
 
@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdWindow bounds what a decoder keeps, whatever a frame asks for: what RFC 8878 wants at least.
+// zstdWindow bounds a decoder's memory for any frame: the least that RFC 8878 requires.
 const zstdWindow = 8 << 20
 
 // encodings open a compressed body, by the name in Content-Encoding.

@@ -1,5 +1,5 @@
-// One request and its answer on the connection: what handlers write to, and what the log line says
-// of it when it is over.
+// One request and its answer on the connection: the writer of handlers, and the values of the log
+// line.
 
 package answer
 
@@ -19,27 +19,26 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 	ID        string
-	Client    string                        // whose prompts it finds cached; "": this machine's
+	Client    string                        // owner of the cached prompts it uses; "": this machine
 	Key       *keys.Client                  // nil: it has no named key
-	faultBody func(f *Fault, id string) any // as the client reads it
+	faultBody func(f *Fault, id string) any // in the client's form
 	Status    int
 	Usage     session.Usage
 	Fault     string       // why it failed
 	share     *sched.Share // of all turns of the request
 	ignored   string       // parts of the request that have no effect
 	relaxed   string       // schemas that are not enforced, and why
-	// parsed tells that the request was read and checked, prepared that its turns have started
+	// parsed marks the request as read and checked, Prepared its turns as started
 	parsed, Prepared func()
-	Released         func() // gives back what limitBody has counted
+	Released         func() // subtracts the bytes that LimitBody has counted
 }
 
-// NewExchange begins an exchange; faultBody is how its client reads a fault.
+// NewExchange begins an exchange; faultBody makes the body of a fault.
 func NewExchange(w http.ResponseWriter, id string, faultBody func(*Fault, string) any) *Exchange {
 	return &Exchange{ResponseWriter: w, ID: id, faultBody: faultBody, parsed: func() {},
 		Prepared: func() {}, Released: func() {}}
 }
 
-// WriteHeader writes the status.
 func (e *Exchange) WriteHeader(status int) {
 	if e.Status == 0 {
 		e.Status = status
@@ -47,7 +46,6 @@ func (e *Exchange) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes a piece of the body.
 func (e *Exchange) Write(b []byte) (int, error) {
 	if e.Status == 0 {
 		e.Status = http.StatusOK
@@ -59,9 +57,8 @@ func (e *Exchange) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController find the connection.
 func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// Keep keeps what is remembered of a turn's prompt to the client, and to the salt of its request,
-// which must not be able to name another client's. All turns of the request share one part of the
-// machine.
+// Keep limits a turn's prefix cache to the client and the salt of its request, so that it cannot
+// name another client's. All turns of the request have one share of the machine.
 func (e *Exchange) Keep(r *session.Request) {
 	if e.share == nil {
 		e.share = &sched.Share{Client: e.Client}
@@ -88,7 +85,7 @@ func Printable(r rune) rune {
 	return r
 }
 
-// Ended counts what a request that is over has used, and tells the log of it.
+// Ended counts the usage of a finished request and logs it.
 func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
 	e.Key.Count(e.Usage)
 	level := slog.LevelInfo
@@ -109,11 +106,11 @@ func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
 	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// soon is when a client of a server that cannot answer now should ask again, in seconds.
+// soon is the delay before a retry while the server cannot answer, in seconds.
 const soon = 2
 
-// WriteFault answers with an error. If the headers of a whole answer are sent already (sse.go),
-// it cuts the connection.
+// WriteFault answers with an error. If the headers of a full answer were sent already (sse.go), it
+// cuts the connection.
 func WriteFault(e *Exchange, f *Fault) {
 	e.Fault = Brief(f.Message)
 	if e.Status != 0 {
@@ -132,7 +129,7 @@ func WriteFault(e *Exchange, f *Fault) {
 	WriteJSON(e, f.Status, e.faultBody(f, e.ID))
 }
 
-// WriteJSON writes one whole answer. A failed write is ignored: the client is gone.
+// WriteJSON writes one full answer. A failed write is ignored: the client is gone.
 func WriteJSON(e *Exchange, status int, v any) {
 	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(Patience)) // or there is none
 	b, err := Marshal(v)

@@ -46,7 +46,7 @@ const (
 	CodeContextLength = "context_length_exceeded"
 )
 
-// Refusal is the fault of a request that must not be sent again as it is.
+// Refusal is the fault of a request that must not be retried unchanged.
 func Refusal(status int, param, code, message string) *Fault {
 	return &Fault{Status: status, Kind: KindInvalid, param: param, Code: code, Message: message}
 }
@@ -56,7 +56,7 @@ func Failure(status int, code, message string) *Fault {
 	return &Fault{Status: status, Kind: KindServer, Code: code, Message: message}
 }
 
-// After says in how many seconds the request may be sent again.
+// After sets in how many seconds the request may be retried.
 func (f *Fault) After(seconds int) *Fault {
 	f.retryAfter = max(1, seconds)
 	return f
@@ -73,13 +73,12 @@ func missing(param string) *Fault {
 		"missing required parameter: "+param)
 }
 
-// NotFound is the fault of an id that leads to nothing, in OpenAI's words.
+// NotFound is the fault of an unknown id, in OpenAI's words.
 func NotFound(param, what, id string) *Fault {
 	return Refusal(http.StatusNotFound, param, "", what+" with id '"+id+"' not found.")
 }
 
-// Unsupported is the fault of a parameter that OpenAI has and this server has not; instead says
-// what to do.
+// Unsupported is the fault of a parameter of OpenAI's that this server lacks; instead gives advice.
 func Unsupported(param, what, instead string) *Fault {
 	return Refusal(http.StatusBadRequest, param, "unsupported_parameter",
 		what+" is not supported by this server; "+instead)
@@ -128,10 +127,10 @@ func FaultOf(err error, history string) *Fault {
 	return Failure(http.StatusInternalServerError, KindServer, public(err))
 }
 
-// folders are the folders of an absolute path, behind which its last name stands.
+// folders matches the folders of an absolute path, without its last name.
 var folders = regexp.MustCompile(`(^|[\s"'(=,])(?:[A-Za-z]:[\\/]|/)(?:[^\s/\\:"',]+[\\/])+`)
 
-// public is an error as a client may read it: where files lie is the server's own affair.
+// public removes folders from an error for a client: the server's layout is private.
 func public(err error) string { return folders.ReplaceAllString(err.Error(), "$1") }
 
 func parameterOf(field, history string) string {
@@ -157,7 +156,6 @@ type errorObject struct {
 	Code    *string `json:"code"`
 }
 
-// OpenAIFault is the body of a fault.
 func OpenAIFault(f *Fault, _ string) any { return f.body() }
 
 func (f *Fault) body() errorBody {
@@ -168,7 +166,6 @@ func (f *Fault) body() errorBody {
 // Brief shortens a text that may quote megabytes of a client's request.
 func Brief(s string) string { return shortened(s, 1000) }
 
-// shortened is at most so many bytes of a text.
 func shortened(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -176,7 +173,6 @@ func shortened(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// OrNull is a text, nil for "".
 func OrNull(s string) *string {
 	if s == "" {
 		return nil

@@ -1,13 +1,13 @@
 // Reading a request field by field.
 //
-// A client that sends a wrong type must be told in which field: "messages[2].content", not "cannot
+// A client that sends a wrong type must learn in which field: "messages[2].content", not "cannot
 // unmarshal". So a body is split one level at a time, and every value knows its path (package
-// jsondoc). Only the first complaint of a request is kept. Readers return zero values for what is
-// wrong, so a parser needs no if after every line.
+// jsondoc). Only the first fault of a request is kept. Readers return zero values for wrong ones,
+// so a parser needs no if after every line.
 //
 // What must stay true: null and an absent member mean the same; unknown members are ignored; the
 // bytes of a schema are passed on unchanged, with the order of its keys. The request's own members
-// that were never read are known (unread), so that the client can be told.
+// that were never read are known (Unread), so that the client can be told.
 
 package answer
 
@@ -24,12 +24,12 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// What one request may be made of: far more than any context holds, and little enough that each
-// piece may be read into a value of its own.
+// Limits of one request: far more than any context holds, and small enough that each piece may be
+// decoded separately.
 const (
 	// mostItems bounds the items of all lists of a request, counted each time a list is read.
 	mostItems = 1 << 17
-	// mostMessages is how many messages or items of input a request has.
+	// mostMessages bounds the messages or items of input of a request.
 	mostMessages = 1 << 15
 	mostMembers  = 1 << 16 // of an object
 
@@ -41,13 +41,12 @@ const (
 type firstFault struct {
 	first  *Fault
 	items  int             // of lists that were read
-	images bool            // images are left out with a note, instead of a fault
-	past   bool            // what is read was answered already
+	images bool            // images are replaced by a note, instead of a fault
+	past   bool            // the values were answered already
 	owner  string          // of the stored records that it names
-	ctx    context.Context // of the request; it ends when the client has left
+	ctx    context.Context // of the request; it ends when the client disconnects
 }
 
-// add adds a fault; nil is none.
 func (c *firstFault) add(f *Fault) {
 	if c.first == nil {
 		c.first = f
@@ -60,22 +59,21 @@ type Value struct {
 	c *firstFault
 }
 
-// Object is a JSON object split into its members. A nil *object has no members.
+// Object is a JSON object split into its members. A nil *Object has no members.
 type Object struct {
 	members *jsondoc.Parts
 	raw     json.RawMessage
 	path    string
 	c       *firstFault
-	// for Unread: members that were read, and what is known of the members of others
+	// for Unread: members that were read, and the known members of nested ones
 	seen  map[string]bool
 	inner map[string][]string
 }
 
-// ParseObject reads a body that must be an object.
 func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Background(), b) }
 
-// parseFor is parseObject for a request. What is no UTF-8 is refused: it is no JSON, and a byte
-// that became U+FFFD would be three.
+// parseFor is ParseObject for a request. Invalid UTF-8 is refused: it is no JSON, and each bad byte
+// would become the three bytes of U+FFFD.
 func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 	b = jsondoc.Unmarked(b)
 	if !utf8.Valid(b) {
@@ -104,8 +102,8 @@ func position(b []byte, offset int64) (line, column int) {
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// gone tells whether nobody waits for the request any more. That becomes its fault, and the rest of
-// it is not read.
+// gone tells whether the client has disconnected. That becomes the fault, and the rest of the
+// request is not read.
 func (c *firstFault) gone() bool {
 	err := c.ctx.Err()
 	if err != nil {
@@ -114,27 +112,27 @@ func (c *firstFault) gone() bool {
 	return err != nil
 }
 
-// Owner is whose stored records the request may name.
+// Owner owns the stored records that the request may name.
 func (o *Object) Owner() string { return o.c.owner }
 
-// Fault is the first complaint about the request, nil if there is none.
+// Fault is the first fault of the request, nil if there is none.
 func (o *Object) Fault() *Fault { return o.c.first }
 
-// Insist makes a fault the first one, whatever was said before.
+// Insist replaces the request's fault.
 func (o *Object) Insist(f *Fault) { o.c.first = f }
 
-// Ctx is the request's; it ends when the client has left.
+// Ctx is the request's; it ends when the client disconnects.
 func (o *Object) Ctx() context.Context { return o.c.ctx }
 
-// LeavesImagesOut tells that images are left out with a note, instead of a fault.
+// LeavesImagesOut tells that images are replaced by a note, instead of a fault.
 func (o *Object) LeavesImagesOut() bool { return o.c.images || o.c.past }
 
-// Values are stored items, read in place of what stands at path.
+// Values are stored items, read in place of the value at path.
 func (o *Object) Values(items []json.RawMessage, path string) []Value {
 	return valuesOf(o.c, items, path)
 }
 
-// StoredValues are values about which nobody hears a complaint.
+// StoredValues are values whose faults are ignored.
 func StoredValues(ctx context.Context, items []json.RawMessage, path string) []Value {
 	return valuesOf(&firstFault{ctx: ctx, past: true}, items, path)
 }
@@ -146,16 +144,14 @@ func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value
 	return list
 }
 
-// Becomes is another value in the same place.
+// Becomes is another value at the same path.
 func (v Value) Becomes(raw json.RawMessage) Value {
 	return Value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
 }
 
-// AddFault adds a fault; nil is none.
 func (v Value) AddFault(f *Fault) { v.c.add(f) }
 
-// read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
-// instead is returned.
+// read reads a value by one of Field's methods. A wrong value adds a fault and returns instead.
 func read[T any](v Value, by func(jsondoc.Field) (T, error), instead T) T {
 	got, err := by(v.Field)
 	e, wrong := errors.AsType[*jsondoc.FieldError](err)
@@ -170,7 +166,7 @@ func read[T any](v Value, by func(jsondoc.Field) (T, error), instead T) T {
 	return instead
 }
 
-// member reads the member with this name; instead also stands for an absent one.
+// member reads the member with this name, or returns instead if it is absent.
 func member[T any](o *Object, name string, by func(jsondoc.Field) (T, error), instead T) T {
 	if !o.Has(name) {
 		return instead
@@ -178,11 +174,11 @@ func member[T any](o *Object, name string, by func(jsondoc.Field) (T, error), in
 	return read(o.Get(name), by, instead)
 }
 
-// kindNames are JSON's types as OpenAI's messages call them.
+// kindNames are JSON's types in the words of OpenAI's messages.
 var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
 	"an object"}
 
-// Wrong complains that the value has another type than the one that is wanted.
+// Wrong adds the fault of a value of the wrong type.
 func (v Value) Wrong(want string) {
 	where := v.Path
 	if where == "" {
@@ -193,12 +189,12 @@ func (v Value) Wrong(want string) {
 			kindNames[v.Kind()])))
 }
 
-// Invalid complains about the value; what is said stands behind its path.
+// Invalid adds a fault of the value; the message follows the value's path.
 func (v Value) Invalid(format string, a ...any) {
 	v.c.add(Invalid(v.Path, "%s", v.Path+fmt.Sprintf(format, a...)))
 }
 
-// Must complains about a word, absent or not, that is none of those that are known.
+// Must adds the fault of an unknown word; the value may be absent.
 func (v Value) Must(be string) {
 	word := ""
 	if v.Kind() != jsondoc.Null {
@@ -207,18 +203,18 @@ func (v Value) Must(be string) {
 	v.Invalid(" is %q, it must be %s", word, be)
 }
 
-// Missing complains that the value is absent.
+// Missing adds the fault of an absent value.
 func (v Value) Missing() { v.c.add(missing(v.Path)) }
 
-// Unsupported complains that this server cannot do what; instead says what to do.
+// Unsupported adds the fault of a feature that this server lacks; instead gives advice.
 func (v Value) Unsupported(what, instead string) { v.c.add(Unsupported(v.Path, what, instead)) }
 
-// Unreadable complains about a part of a message whose type is not one that is read.
+// Unreadable adds the fault of a part of a message with an unknown type.
 func (o *Object) Unreadable(instead string) {
 	o.Get("type").Unsupported(fmt.Sprintf("content of type %q", o.Text("type")), instead)
 }
 
-// Object is nil where the value is not an object.
+// Object is nil if the value is not an object.
 func (v Value) Object() *Object {
 	if v.c.gone() {
 		return nil
@@ -232,10 +228,10 @@ func (v Value) Object() *Object {
 	return &Object{members: members, raw: v.Raw, path: v.Path, c: v.c}
 }
 
-// List is the items of an array; none if the value is not an array, or one that is too long.
+// List returns the items of an array; none if the value is not an array, or one that is too long.
 func (v Value) List() []Value { return v.listOf(mostItems, tooLong) }
 
-// Messages are the items of a conversation.
+// Messages returns the items of a conversation.
 func (v Value) Messages() []Value { return v.listOf(mostMessages, CodeContextLength) }
 
 func (v Value) listOf(most int, code string) []Value {
@@ -263,7 +259,7 @@ func (v Value) listOf(most int, code string) []Value {
 	return list
 }
 
-// TextsOf are the values, each a text.
+// TextsOf reads each value as text.
 func TextsOf(list []Value) (texts []string) {
 	for _, v := range list {
 		texts = append(texts, v.Text())
@@ -277,13 +273,13 @@ func (v Value) tooMany(code string) {
 		v.Path, mostMessages, mostItems)))
 }
 
-// Text is the value, "" where it is no text.
+// Text is the value, "" if it is not a string.
 func (v Value) Text() string { return read(v, jsondoc.Field.Text, "") }
 
-// Has tells whether a member is there and not null.
+// Has tells whether a member is present and not null.
 func (o *Object) Has(name string) bool { return o.Get(name).Kind() != jsondoc.Null }
 
-// Need is has, and complains about a member that is absent.
+// Need is Has, and adds a fault if the member is absent.
 func (o *Object) Need(name string) bool {
 	if !o.Has(name) {
 		o.Get(name).Missing()
@@ -291,7 +287,7 @@ func (o *Object) Need(name string) bool {
 	return o.Has(name)
 }
 
-// Get is the member's value; one that is absent is null.
+// Get is the member's value; an absent one is null.
 func (o *Object) Get(name string) Value {
 	if o == nil {
 		return Value{jsondoc.Field{Path: name}, &firstFault{ctx: context.Background()}}
@@ -302,7 +298,7 @@ func (o *Object) Get(name string) Value {
 	return Value{jsondoc.Field{Raw: o.members.Get(name), Path: o.At(name)}, o.c}
 }
 
-// Value is the object itself, to be complained about.
+// Value is the object itself, for faults.
 func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
 // At is the path of a member.
@@ -313,10 +309,10 @@ func (o *Object) At(name string) string {
 	return o.path + "." + name
 }
 
-// Text is a member's text, "" where it is absent.
+// Text is a member's text, "" if it is absent.
 func (o *Object) Text(name string) string { return member(o, name, jsondoc.Field.Text, "") }
 
-// Object is nil where the member is absent.
+// Object is nil if the member is absent.
 func (o *Object) Object(name string) *Object {
 	if !o.Has(name) {
 		return nil
@@ -324,7 +320,7 @@ func (o *Object) Object(name string) *Object {
 	return o.Get(name).Object()
 }
 
-// Inner is the member that holds what o says, where it is nested, as in chat completions; else o.
+// Inner is the nested member if it exists, as in chat completions; else o.
 func (o *Object) Inner(name string) *Object {
 	if o.Has(name) {
 		return o.Object(name)
@@ -332,7 +328,7 @@ func (o *Object) Inner(name string) *Object {
 	return o
 }
 
-// List is the items of a member, none where it is absent.
+// List is the items of a member, none if it is absent.
 func (o *Object) List(name string) []Value {
 	if !o.Has(name) {
 		return nil
@@ -340,27 +336,27 @@ func (o *Object) List(name string) []Value {
 	return o.Get(name).List()
 }
 
-// Boolean is a member's truth, or otherwise where it is absent.
+// Boolean is a boolean member, or otherwise if it is absent.
 func (o *Object) Boolean(name string, otherwise bool) bool {
 	return member(o, name, jsondoc.Field.Bool, otherwise)
 }
 
-// Flag is a boolean member that is false where it, or the whole object, is absent.
+// Flag is a boolean member, false if it or the object is absent.
 func (o *Object) Flag(name string) bool { return o.Boolean(name, false) }
 
-// Number is a member's number of [low, high], or otherwise where it is absent.
+// Number is a number member in [low, high], or otherwise if it is absent.
 func (o *Object) Number(name string, low, high, otherwise float64) float64 {
 	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
 		otherwise)
 }
 
-// Integer reads a whole number of [low, high]; 5.0 is one too.
+// Integer is an integer member in [low, high]; 5.0 is valid too.
 func (o *Object) Integer(name string, low, high, otherwise int) int {
 	return member(o, name, func(f jsondoc.Field) (int, error) { return f.Integer(low, high) },
 		otherwise)
 }
 
-// AddFault adds a fault. A nil object was complained about when it was read.
+// AddFault adds a fault. A nil object already has one, from when it was read.
 func (o *Object) AddFault(f *Fault) {
 	if o != nil {
 		o.c.add(f)

@@ -1,16 +1,16 @@
 // Following turns: from blocking Next calls to batches of events with a heartbeat.
 //
 // A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a
-// socket takes. follow turns both into calls of one goroutine: batch with everything that is ready,
-// quiet when nothing came for a while. Every event costs a write, a wake-up of the client and a
-// line of JSON around the text; a thousand streams would keep two cores busy with that, so when
-// many are open each waits a little between two writes.
+// socket accepts. run turns both into calls of one goroutine: batch with everything that is ready,
+// quiet after a time without events. Every event costs a write, a wake-up of the client and a line
+// of JSON around the text. For a thousand streams that would keep two cores busy, so when many are
+// open each waits a little between two writes.
 //
-// What must stay true: follow returns only after every turn has delivered its Done, so no goroutine
-// is left and every turn is counted; once a batch has failed the turns' context is cancelled and
-// the rest of their events are dropped but for how they ended; the first piece of a turn, its calls
-// and its end are never delayed, and nothing is delayed longer than mostHeld or, if a number of
-// tokens per event is configured, than the heartbeat.
+// What must stay true: run returns only after every turn has delivered its Done, so no goroutine is
+// left and every turn is counted. Once a batch has failed the turns' context is cancelled, and of
+// the rest only each Done is reported. The first piece of a turn, its calls and its end are never
+// delayed; nothing is delayed longer than mostHeld or, with a configured number of tokens per
+// event, the heartbeat.
 
 package answer
 
@@ -37,10 +37,10 @@ type follower struct {
 	silence time.Duration
 	batch   func([]arrival) error
 	quiet   func() error // nil: nothing to do
-	// dropped is told of the end of a turn whose last events were dropped
+	// dropped receives the end of a turn whose last events were dropped
 	dropped func(choice int, d session.Done)
-	pace    *pace // nil: a batch is passed on as soon as it is there
-	// quiet is called by the clock, whatever arrives: the client sees no event yet
+	pace    *pace // nil: a batch is passed on at once
+	// quiet is called regularly, even during events: the client sees none yet
 	whole bool
 }
 
@@ -64,7 +64,7 @@ func (f follower) run() error {
 	timer := time.NewTimer(f.silence)
 	defer timer.Stop()
 	var failed error
-	var sent time.Time // when the last batch was passed on
+	var sent time.Time // of the last batch
 	for {
 		var err error
 		arrived := false
@@ -114,7 +114,7 @@ func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time)
 		select {
 		case a, ok := <-arrivals:
 			if !ok {
-				return batch // follow meets the closed channel again
+				return batch // run meets the closed channel again
 			}
 			batch = ready(append(batch, a), arrivals)
 		case <-clock.C:
@@ -124,13 +124,13 @@ func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time)
 	return batch
 }
 
-// ready takes what has arrived by now.
+// ready adds the events that have already arrived.
 func ready(batch []arrival, arrivals <-chan arrival) []arrival {
 	for len(batch) < most {
 		select {
 		case a, ok := <-arrivals:
 			if !ok {
-				return batch // follow meets the closed channel again
+				return batch // run meets the closed channel again
 			}
 			batch = append(batch, a)
 		default:
@@ -140,7 +140,7 @@ func ready(batch []arrival, arrivals <-chan arrival) []arrival {
 	return batch
 }
 
-// merge joins neighbours that continue the same text.
+// merge joins adjacent events that continue the same text.
 func merge(batch []arrival) []arrival {
 	out := batch[:1]
 	for _, a := range batch[1:] {
@@ -183,7 +183,7 @@ func join(x, y session.Event) (session.Event, bool) {
 const (
 	writesPerSecond = 5000                   // of all streams together; about a tenth of a core
 	leastHeld       = 5 * time.Millisecond   // shorter waits are skipped
-	mostHeld        = 250 * time.Millisecond // what a person still reads as flowing
+	mostHeld        = 250 * time.Millisecond // text still appears to flow
 )
 
 // pace is shared by the streams of a port.
@@ -192,7 +192,7 @@ type pace struct {
 	open   atomic.Int64
 }
 
-// enter counts a stream until the function that it returns is called.
+// enter counts a stream until leave is called.
 func (p *pace) enter() (leave func()) {
 	p.open.Add(1)
 	return func() { p.open.Add(-1) }
@@ -206,7 +206,7 @@ func (p *pace) gap() time.Duration {
 	return min(d, mostHeld)
 }
 
-// hold tells how many pieces of text the next write waits for, and until when at most; last is the
+// hold returns the pieces of text that the next write waits for, and its latest time; last is the
 // time of the last write.
 func (p *pace) hold(last time.Time, heartbeat time.Duration) (pieces int, until time.Time) {
 	if p.tokens > 0 {
@@ -215,7 +215,7 @@ func (p *pace) hold(last time.Time, heartbeat time.Duration) (pieces int, until 
 	return most, last.Add(p.gap())
 }
 
-// pieces counts the text in a batch. At least one piece came out of each token that made text.
+// pieces counts the pieces of text in a batch, at least one for each token with text.
 func pieces(batch []arrival) (n int) {
 	for _, a := range batch {
 		if isText(a.event) {

@@ -1,7 +1,7 @@
-// The format of the answer that a request asks for, under whichever name (constraints.go).
+// The requested format of the answer, under any of its names (constraints.go).
 //
 // It applies to the answer only; reasoning and calls stay free. What must stay true: every answer
-// that is not cut off has the accepted format, or the client is told what of it is not enforced
+// that is not cut off has the accepted format, or the client is told which parts are not enforced
 // (relaxed); every member of a format is read or refused by its name.
 
 package answer
@@ -21,11 +21,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// format is one format. If final is nil it is free text.
+// format is one format. If Final is nil it is free text.
 type format struct {
 	Final   *grammar.Grammar
 	section string     // of the developer message: the schema, as the model was trained to read it
-	Wire    TextFormat // what the Responses API echoes
+	Wire    TextFormat // echoed by the Responses API
 	relaxed []string   // schemas that are not enforced, and why
 }
 
@@ -39,10 +39,10 @@ type TextFormat struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// freeText is the format of an answer that is to have none.
+// freeText is the format of an unconstrained answer.
 var freeText = format{Wire: TextFormat{Type: "text"}}
 
-// Into makes the session enforce the format and puts it into the instructions.
+// Into makes the session enforce the format and adds it to the instructions.
 func (f format) Into(r *session.Request) {
 	r.Final = f.Final
 	r.Instructions = JoinParagraphs(r.Instructions, f.section)
@@ -61,13 +61,13 @@ func (f format) shown(e session.Event) session.Event {
 type formatForm uint8
 
 const (
-	nestedForm formatForm = iota // under json_schema, as the chat has it
-	flatForm                     // beside the type
+	nestedForm formatForm = iota // under json_schema, as in chat completions
+	flatForm                     // next to the type
 	freeForm                     // as flatForm, and it needs no name
 	schemaForm                   // as freeForm; or a schema, or the word json
 )
 
-// readFormat reads a format in one of the forms that clients know.
+// readFormat reads a format in one of the forms that clients use.
 func readFormat(v Value, form formatForm) format {
 	if v.Kind() == jsondoc.String && form == schemaForm {
 		switch v.Text() {
@@ -96,7 +96,7 @@ func readFormat(v Value, form formatForm) format {
 	return namedFormat(o, form)
 }
 
-// namedFormat reads a format with a type. Each form is read in the place of the other too.
+// namedFormat reads a format with a type. The nested and the flat form are always both accepted.
 func namedFormat(o *Object, form formatForm) format {
 	const nested = "json_schema"
 	inner, members := o, []string{"name", "description", "schema", "strict"}
@@ -127,7 +127,7 @@ func namedFormat(o *Object, form formatForm) format {
 	return f
 }
 
-// only refuses the members of a format that are not known.
+// only refuses unknown members of a format.
 func (o *Object) only(known []string) {
 	if o == nil {
 		return
@@ -140,8 +140,8 @@ func (o *Object) only(known []string) {
 }
 
 // schemaFormat reads name, description, schema and strict. An unsupported schema is refused if
-// strict. Otherwise the rest of it is enforced or, if nothing is left, any JSON. free tells that
-// the schema needs no name.
+// strict. Otherwise its supported parts are enforced or, if there are none, any JSON. free tells
+// that the schema needs no name.
 func schemaFormat(o *Object, free bool) format {
 	f := format{Wire: TextFormat{Type: "json_schema", Name: o.Text("name"),
 		Description: o.Text("description")}}

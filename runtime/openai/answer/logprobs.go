@@ -1,15 +1,15 @@
-// What the answers of several dialects have: logprobs, and ossrun's own part.
+// Parts of answers that several dialects share: logprobs, and ossrun's own part.
 
 package answer
 
 import "github.com/ossrun/ossrun/runtime/session"
 
-// OwnPart is what OpenAI's objects have no place for. Clients that do not know it pass over it.
+// OwnPart has members that OpenAI's objects lack. Other clients ignore them.
 type OwnPart struct {
 	Loop string `json:"loop"` // why the turn was ended, see session.ErrLoop
 }
 
-// OwnPartOf tells of a loop that was ended, nil if there was none.
+// OwnPartOf reports a loop that was ended, nil if there was none.
 func OwnPartOf(done *session.Done) *OwnPart {
 	if done.Finish != session.FinishLoop {
 		return nil
@@ -29,7 +29,7 @@ type rivalLog struct {
 	Bytes   []int   `json:"bytes"` // numbers: encoding/json would make base64 of []byte
 }
 
-// WireLogprobs are logprobs as clients read them.
+// WireLogprobs converts logprobs for clients.
 func WireLogprobs(list []session.TokenLogprob) []TokenLogprob {
 	wire := func(l session.TokenLogprob) rivalLog {
 		return rivalLog{l.Token, Finite(l.Logprob), numbers(l.Bytes)}
@@ -52,7 +52,7 @@ func numbers(b []byte) []int {
 	return out
 }
 
-// Finite keeps JSON writable: a forbidden token has the logprob -Inf, for which OpenAI uses -9999.
+// Finite keeps JSON valid: a forbidden token has the logprob -Inf, for which OpenAI uses -9999.
 func Finite(f float32) float32 {
 	if f >= -9999 { // false for NaN too
 		return f

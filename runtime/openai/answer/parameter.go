@@ -1,9 +1,9 @@
-// A parameter of a request: one row that reads it, refuses what it may not be, documents it and
-// makes it known.
+// A parameter of a request: one row that reads it, refuses wrong values, documents it and marks it
+// as known.
 //
-// What must stay true: a member that no row of a route has is left out and named in the
-// X-Ossrun-Ignored header, so that a misspelt parameter is seen; what may be left out of a body is
-// a row's default, which stands in the row or where the row writes to.
+// What must stay true: a member without a row in the route is ignored and named in the
+// X-Ossrun-Ignored header, so that a misspelt parameter is noticed. An absent member has its row's
+// default, either in the row or already in the row's target.
 
 package answer
 
@@ -22,16 +22,15 @@ type Parameter struct {
 	Name string
 
 	kind    string    // for the document; "": it is not documented
-	bounds  []float64 // least, and most, of a number
-	needed  bool      // in the document; who reads it complains
-	members []string  // of an object: those that are known; nil: all
+	bounds  []float64 // of a number: minimum and maximum
+	needed  bool      // in the document; the reader adds the fault
+	members []string  // the known members of an object; nil: all
 	// nil: it has no effect, or is read with another
 	read func(o *Object, name string)
 }
 
-// Row is a parameter that a function reads. line is what the document has of it: its name, with a !
-// behind it where it is needed, its type, and the bounds of a number; without a type the parameter
-// is not documented.
+// Row is a parameter that a function reads. line is its documentation: its name, followed by ! if
+// required, its type, and the bounds of a number; without a type the parameter is not documented.
 func Row(line string, read func(o *Object, name string)) Parameter {
 	name, kind, _ := strings.Cut(line, " ")
 	name, needed := strings.CutSuffix(name, "!")
@@ -53,14 +52,14 @@ func Text(name string, to *string) Parameter {
 	}}
 }
 
-// Boolean is true or false, and otherwise where it is absent.
+// Boolean is true or false; otherwise is its default.
 func Boolean(name string, otherwise bool, to *bool) Parameter {
 	return Parameter{Name: name, kind: "boolean", read: func(o *Object, name string) {
 		*to = o.Boolean(name, otherwise)
 	}}
 }
 
-// Integer is a whole number of [low, high], and otherwise where it is absent.
+// Integer is an integer in [low, high]; otherwise is its default.
 func Integer(name string, low, high, otherwise int, to *int) Parameter {
 	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
 		read: func(o *Object, name string) { *to = o.Integer(name, low, high, otherwise) }}
@@ -70,10 +69,10 @@ func Integer(name string, low, high, otherwise int, to *int) Parameter {
 	return p
 }
 
-// most30 is a bound that no request comes near, so that it is not documented.
+// most30 marks a bound that no request reaches, so it is not documented.
 const most30 = 1 << 30
 
-// number is a row of sample.Numbers. What is absent stays what it was; a whole number below 0 is 0.
+// number is a row of sample.Numbers. An absent one keeps its value; a negative integer becomes 0.
 func number(n sample.Number, params *sample.Params) Parameter {
 	switch to := n.Of(params).(type) {
 	case *int:
@@ -90,7 +89,7 @@ func number(n sample.Number, params *sample.Params) Parameter {
 	return Parameter{} // there are no others
 }
 
-// RefusedText would change the answer, if it is not empty.
+// RefusedText refuses a text that would change the answer, unless it is empty.
 func RefusedText(name, instead string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if o.Text(name) != "" {
@@ -99,7 +98,7 @@ func RefusedText(name, instead string) Parameter {
 	})
 }
 
-// Refused would change the answer. off is its value, as JSON, that asks for nothing.
+// Refused refuses a parameter that would change the answer. off is its neutral value in JSON.
 func Refused(name, off, instead string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
@@ -115,20 +114,20 @@ func (p Parameter) As(name string) Parameter {
 	return p
 }
 
-// Hidden is the same parameter, which the document does not have.
+// Hidden is the same parameter without its documentation.
 func (p Parameter) Hidden() Parameter {
 	p.kind = ""
 	return p
 }
 
-// With names the members of an object that are known. Others are named like a parameter that
-// nobody reads; of an object without this they may be anything.
+// With lists the known members of an object. Others are reported as ignored, like an unknown
+// parameter; without With an object may have any members.
 func (p Parameter) With(members ...string) Parameter {
 	p.members = members
 	return p
 }
 
-// Lines are the rows as the document has them, those that are needed in front.
+// Lines returns the documentation of the rows, required ones first.
 func Lines(rows []Parameter) (lines []string) {
 	needed := 0
 	for _, p := range rows {
@@ -148,7 +147,7 @@ func Lines(rows []Parameter) (lines []string) {
 	return lines
 }
 
-// Read reads an object by its rows, in their order. Unread then names what else it has.
+// Read reads an object by its rows, in order. Unread then lists its other members.
 func Read(o *Object, rows []Parameter) {
 	if o != nil {
 		o.seen, o.inner = map[string]bool{}, map[string][]string{}

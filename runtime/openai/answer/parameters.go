@@ -1,5 +1,5 @@
-// The parameters that dialects share: sampling, stop strings, limits, effort, the form of the
-// answer; and those that are refused because nothing here can honour them.
+// Parameters that dialects share: sampling, stop strings, limits, effort, the form of the answer;
+// and refused ones that nothing here supports.
 //
 // What must stay true: a parameter that the client does not send has OpenAI's default (temperature
 // 1, top-p 1, nothing else). One that would change the answer is honoured or refused by its name.
@@ -29,28 +29,27 @@ const (
 // to it.
 type Draft struct {
 	Request
-	Turn  session.Request // that each choice begins with
+	Turn  session.Request // the base of each choice
 	Usage bool            // a stream has a last chunk with the usage
 
-	formats   int // that the answer is to have
+	formats   int // number of requested formats
 	verbosity string
 }
 
-// NewDraft is a request that says nothing. history is the field of what is answered or continued;
+// NewDraft is a request without parameters. history is the field of the prompt or conversation;
 // bound is the port's limit of reasoning tokens.
 func NewDraft(history string, bound int) Draft {
 	return Draft{Request: Request{N: 1, History: history, Format: freeText},
 		Turn: session.Request{Params: sample.Defaults(), MaxReasoning: bound}}
 }
 
-// Instruct gives the turn its instructions, with what the parameters ask for behind them.
+// Instruct sets the turn's instructions, followed by those of the parameters.
 func (d *Draft) Instruct(text string) {
 	d.Turn.Instructions = JoinParagraphs(text, d.verbosity)
 	d.Format.Into(&d.Turn)
 }
 
-// Sampling is what sample.Params holds, but for logprobs, which the dialects ask for in different
-// words.
+// Sampling has the rows of sample.Params, except logprobs, which each dialect names differently.
 func (d *Draft) Sampling() (rows []Parameter) {
 	p := &d.Turn.Params
 	for _, n := range sample.Numbers {
@@ -65,12 +64,11 @@ func (d *Draft) Sampling() (rows []Parameter) {
 		Row("bad_words strings", func(o *Object, name string) { banWords(o, name, p) }))
 }
 
-// Number is the row of sample.Numbers with a name.
 func (d *Draft) Number(name string) Parameter {
 	return number(sample.NumberNamed(name), &d.Turn.Params)
 }
 
-// Stop are the strings that end an answer.
+// Stop has the strings that end an answer.
 func (d *Draft) Stop(line string) Parameter {
 	return Row(line, func(o *Object, name string) { d.Turn.Stop = stops(o, name) })
 }
@@ -79,7 +77,7 @@ func (d *Draft) Stop(line string) Parameter {
 var guidedLines = []string{"guided_json any", "guided_json_object boolean", "guided_regex string",
 	"guided_choice strings", "guided_grammar string", "structured_outputs object"}
 
-// Everywhere is what OpenAI's routes have. format is the line of the answer's format.
+// Everywhere has the rows of all OpenAI routes. format is the line of the answer's format.
 func (d *Draft) Everywhere(format string) []Parameter {
 	rows := append(RefusedEverywhere(), Text("model", &d.Model),
 		Row("cache_salt string", func(o *Object, name string) {
@@ -97,7 +95,7 @@ func (d *Draft) Everywhere(format string) []Parameter {
 	return append(rows, d.Constraints(append(guidedLines, format)...)...)
 }
 
-// Choices is what the routes with several choices have.
+// Choices has the rows of routes with several choices.
 func (d *Draft) Choices() []Parameter {
 	return []Parameter{Integer("n", 1, MaxChoices, 1, &d.N),
 		Row("stream_options object", func(o *Object, name string) {
@@ -106,8 +104,8 @@ func (d *Draft) Choices() []Parameter {
 		Boolean("return_token_ids", false, &d.ShowIDs)}
 }
 
-// Talk is what OpenAI's routes with a conversation have. limits are the lines of the limit of all
-// tokens, of which the first that is there counts.
+// Talk has the rows of OpenAI's routes with a conversation. limits are the lines for the limit of
+// all tokens, in order of precedence.
 func (d *Draft) Talk(limits ...string) []Parameter {
 	rows := append(d.Limit(limits...), Row("max_reasoning_tokens integer -1",
 		func(o *Object, name string) {
@@ -119,7 +117,7 @@ func (d *Draft) Talk(limits ...string) []Parameter {
 		Row("verbosity low|medium|high", func(o *Object, name string) {
 			d.verbosity = verbosity(o, name)
 		}),
-		// what vLLM gives to a model's template; Harmony's knows no more
+		// arguments of vLLM's chat template; Harmony uses only this one
 		Row(templateKwargs+" object", nil).With("reasoning_effort"),
 		Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
 		Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
@@ -130,15 +128,15 @@ func (d *Draft) Talk(limits ...string) []Parameter {
 	return rows
 }
 
-// RefusedEverywhere are refused by every route that has OpenAI's or Anthropic's form.
+// RefusedEverywhere are refused by every route of OpenAI's or Anthropic's form.
 func RefusedEverywhere() []Parameter {
 	return []Parameter{
 		Refused("web_search_options", "", "give the model a function that searches"),
 		Refused("use_beam_search", "false", "ask for n choices and choose among them")}
 }
 
-// Limit is the limit of all tokens, under the first of its names that is there. -1 is what some
-// clients send for "no limit".
+// Limit is the limit of all tokens, under the first of its names that is present. Some clients send
+// -1 for "no limit".
 func (d *Draft) Limit(lines ...string) (rows []Parameter) {
 	given := false
 	for _, line := range lines {
@@ -157,7 +155,7 @@ func (d *Draft) Limit(lines ...string) (rows []Parameter) {
 	return rows
 }
 
-// logitBias is a map from token id to what is added to its logit.
+// logitBias maps token ids to the numbers added to their logits.
 func logitBias(o *Object, name string) map[int32]float32 {
 	bias := o.Object(name)
 	if bias == nil || len(bias.members.List) == 0 {
@@ -197,7 +195,7 @@ func stops(o *Object, name string) []string {
 	return NotEmpty(list)
 }
 
-// stopTokens reads vLLM's stop_token_ids. Those that end every turn anyway are left out.
+// stopTokens reads vLLM's stop_token_ids, without those that end every turn anyway.
 func stopTokens(o *Object, name string) (ids []int32) {
 	list := o.List(name)
 	if len(list) > maxStops {
@@ -211,7 +209,7 @@ func stopTokens(o *Object, name string) (ids []int32) {
 	return ids
 }
 
-// banWords forbids vLLM's bad_words: their tokens at the start of a text and behind a space. A word
+// banWords forbids vLLM's bad_words: their tokens at the start of a text and after a space. A word
 // of several tokens could not be forbidden without its parts.
 func banWords(o *Object, name string, p *sample.Params) {
 	for _, v := range o.List(name) {
@@ -231,8 +229,8 @@ func banWords(o *Object, name string, p *sample.Params) {
 	}
 }
 
-// verbosity is what the model is told of verbosity (chat) or text.verbosity (responses); medium is
-// what it does by itself.
+// verbosity is the instruction for verbosity (chat) or text.verbosity (responses); medium needs
+// none, as the model's default.
 func verbosity(o *Object, name string) string {
 	v := given(o.Get(name), o.Object("text").Get("verbosity"))
 	if v.Kind() == jsondoc.Null {
@@ -250,7 +248,7 @@ func verbosity(o *Object, name string) string {
 	return ""
 }
 
-// given is the first value that is there, else the last.
+// given is the first value that is not null, else the last.
 func given(values ...Value) Value {
 	for _, v := range values[:len(values)-1] {
 		if v.Kind() != jsondoc.Null {
@@ -263,13 +261,12 @@ func given(values ...Value) Value {
 // JoinParagraphs joins the texts that are not empty.
 func JoinParagraphs(texts ...string) string { return strings.Join(NotEmpty(texts), "\n\n") }
 
-// NotEmpty is the list without its empty texts.
 func NotEmpty(list []string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
 // reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound.
-// bound is that of clients that say nothing.
+// bound is the default.
 func reasoningLimit(o *Object, name string, bound int) int {
 	if !o.Has(name) {
 		return bound
@@ -284,14 +281,13 @@ func reasoningLimit(o *Object, name string, bound int) int {
 	}
 }
 
-// ReasoningMembers are those of reasoning that one of the dialects reads.
+// ReasoningMembers are the members of reasoning that any dialect reads.
 var ReasoningMembers = []string{"effort", "summary", "generate_summary", "exclude"}
 
-// templateKwargs is where vLLM's clients put the effort too.
+// templateKwargs is another place of the effort in requests of vLLM's clients.
 const templateKwargs = "chat_template_kwargs"
 
-// effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the
-// model's three.
+// effort reads the reasoning effort from all places that clients use, see EffortLevel.
 func effort(o *Object, name string) string {
 	v := given(o.Get(name), o.Object("reasoning").Get("effort"),
 		o.Object(templateKwargs).Get(name))
@@ -322,7 +318,6 @@ const (
 	longestMetaString = 512
 )
 
-// CheckMetadata holds metadata to OpenAI's limits.
 func CheckMetadata(o *Object, name string) {
 	meta := o.Object(name)
 	if meta == nil {

@@ -1,10 +1,8 @@
-// What of a conversation is past, and how its parts are read that the model cannot read as they
-// came.
+// The past of a conversation, and how its parts are read if the model cannot read them directly.
 //
-// What must stay true: a client cannot take back what it has said, so a part or an item that this
-// server does not know never makes a conversation unusable: in the past it becomes text, a note or
-// nothing. Only what the model has not answered yet is refused. A call of a tool that is not known
-// here is read together with its result, or not at all.
+// What must stay true: history is immutable for the client, so an unknown part or item never makes
+// a conversation unusable: in the past it becomes text, a note or nothing. Only unanswered messages
+// can be refused. A call of an unknown tool is read together with its result, or not at all.
 
 package answer
 
@@ -17,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Dated reads the messages of a list in turn. Those that the model has answered, and its own before
-// the last one, are past.
+// Dated reads the messages of a list in order. Messages that the model has answered, and its own
+// before the last one, are past.
 func Dated(list []Value, read func(i int, v Value)) {
 	newest := len(list) - 1
 	if newest > 0 && !ofModel(list[newest].Object()) {
@@ -47,27 +45,27 @@ func ofModel(m *Object) bool {
 		!strings.HasSuffix(text, "_response")
 }
 
-// Past tells that a message is read to which the model has said something already.
+// Past tells that the message being read is from the past.
 func (o *Object) Past() bool { return o != nil && o.c.past }
 
-// mostLevels is how deep text is looked for in a part.
+// mostLevels limits the depth at which text is looked for in a part.
 const mostLevels = 8
 
-// textMembers are where parts have their text, in the order in which it is read.
+// textMembers are the members of parts that have text, in the order of reading.
 var textMembers = []string{"title", "filename", "uri", "url", "description", "context", "text",
 	"refusal", "stdout", "stderr", "logs", "output", "result", "results", "resource", "source",
 	"content", "data", "json", "error", "error_code", "tools", "name"}
 
-// thoughtParts hold reasoning, which is no part of what was said.
+// thoughtParts hold reasoning, which is not part of the text.
 var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
 
-// Inside is the text in a part, item or block of any type, "" where it has none: of a search
-// result, a document, a resource of an MCP server, what a shell has printed.
+// Inside is the text in a part, item or block of any type, "" if it has none: of a search result, a
+// document, a resource of an MCP server, or a shell's output.
 func Inside(o *Object) string {
 	if o == nil {
 		return ""
 	}
-	trial := *o // what is wrong in it is not the client's to mend
+	trial := *o // the client need not correct its faults
 	trial.c = &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
 	text := insideOf(Value{jsondoc.Field{Raw: trial.raw, Path: trial.path}, trial.c}, mostLevels)
 	o.c.items = trial.c.items
@@ -126,14 +124,14 @@ func insideOf(v Value, levels int) string {
 	return strings.Join(NotEmpty(texts), "\n")
 }
 
-// foreignCall is a call of a tool that is not known here.
+// foreignCall is a call of an unknown tool.
 type foreignCall struct{ name, arguments string }
 
-// argumentMembers are where calls have what they are given.
+// argumentMembers are the members of calls that may hold arguments.
 var argumentMembers = []string{"input", "arguments", "action", "operation", "queries", "code"}
 
-// Foreign takes down an earlier call of a tool that is not known here: it is read when its result
-// comes. kind names the tool where the call has no name.
+// Foreign records an earlier call of an unknown tool until its result is read. kind is the tool's
+// name if the call has none.
 func (c *Conversation) Foreign(id, kind string, o *Object) {
 	call := foreignCall{name: kind, arguments: "{}"}
 	if name := o.Get("name"); name.Kind() == jsondoc.String && ToolName(name.Text()) {
@@ -160,7 +158,7 @@ func (c *Conversation) Awaited(id string) bool {
 	return ok
 }
 
-// join adds a foreign call whose result has come.
+// join adds a foreign call when its result is read.
 func (c *Conversation) join(id string) {
 	call, ok := c.foreign[id]
 	if !ok {

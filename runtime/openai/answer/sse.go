@@ -1,9 +1,10 @@
-// Server-sent events, Ollama's lines of JSON, and the beats of a slow whole answer.
+// Server-sent events, Ollama's lines of JSON, and the heartbeats of a slow answer that is not
+// streamed.
 //
 // One stream belongs to one request and one goroutine. Events are collected and sent in one write
 // and one flush: one system call for each batch, not for each token. What must stay true: after a
 // failed write nothing more is written and the turns are cancelled; a client that stops reading
-// cannot block a turn for ever; an error of an ordinary whole answer has its status.
+// cannot block a turn for ever; an error of an ordinary answer has its status.
 
 package answer
 
@@ -25,9 +26,9 @@ type Stream struct {
 	cancel context.CancelFunc // ends the turns that feed the stream
 	buf    bytes.Buffer
 	enc    *json.Encoder
-	lines  bool // of JSON: nothing stands around an event
+	lines  bool // of JSON: without event framing
 	events int  // added so far
-	writes int  // that they were sent with
+	writes int  // that sent them
 	err    error
 }
 
@@ -37,7 +38,7 @@ func StartEvents(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
 	return startStream(w, cancel)
 }
 
-// StartLines is startEvents for lines of JSON.
+// StartLines is StartEvents for lines of JSON.
 func StartLines(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	s := startStream(w, cancel)
@@ -56,7 +57,7 @@ func startStream(w http.ResponseWriter, cancel context.CancelFunc) *Stream {
 	return s
 }
 
-// Event adds one event; name "" leaves out the event line.
+// Event adds one event; name "" omits the event line.
 func (s *Stream) Event(name string, v any) {
 	if s.err != nil {
 		return
@@ -80,13 +81,12 @@ func (s *Stream) Event(name string, v any) {
 	}
 }
 
-// line adds a literal data line.
 func (s *Stream) line(data string) { s.buf.WriteString("data: " + data + "\n\n") }
 
 // Comment adds a line that readers skip.
 func (s *Stream) Comment(text string) { s.buf.WriteString(": " + text + "\n\n") }
 
-// Flush sends what was added.
+// Flush sends the collected events.
 func (s *Stream) Flush() error {
 	if s.err != nil || s.buf.Len() == 0 {
 		return s.err
@@ -100,8 +100,8 @@ func (s *Stream) Flush() error {
 	return nil
 }
 
-// WriteNow writes and flushes b, or fails where the client does not take it in time. In the log a
-// reset connection reads like the cancelled request it is.
+// WriteNow writes and flushes b, or fails if the client does not accept it in time. The log shows a
+// reset connection as a cancelled request.
 func WriteNow(w http.ResponseWriter, b []byte) error {
 	rc := http.NewResponseController(w)
 	if err := rc.SetWriteDeadline(time.Now().Add(Patience)); err != nil && !errors.Is(err,
@@ -115,8 +115,7 @@ func WriteNow(w http.ResponseWriter, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("cancelled, the client is gone: %w", err)
 	}
-	// The connection outlives the answer, and the server sets no deadline of its own for the next
-	// one.
+	// The connection outlives the answer, and the server sets no new deadline for the next one.
 	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err,
 		http.ErrNotSupported) {
 		return err
@@ -130,7 +129,7 @@ func (s *Stream) fail(err error) error {
 	return err
 }
 
-// patientWriter sends the line feeds of one whole answer.
+// patientWriter sends line feeds as the heartbeats of one answer.
 type patientWriter struct {
 	e     *Exchange
 	beats int
@@ -147,7 +146,7 @@ func (p *patientWriter) quiet() error {
 	return WriteNow(p.e, []byte{'\n'})
 }
 
-// Patiently does a job that may take long while it keeps the connection alive.
+// Patiently runs a long job while it keeps the connection alive.
 func (d *Driver) Patiently(e *Exchange, do func() error) error {
 	e.parsed()
 	ended := make(chan error, 1)

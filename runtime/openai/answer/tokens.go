@@ -1,4 +1,4 @@
-// Token ids in a request, and texts that become ids as they are.
+// Token ids in a request, and texts that are encoded without rendering.
 
 package answer
 
@@ -17,7 +17,7 @@ import (
 // MostPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
 const MostPrompt = 1 << 20
 
-// Encode makes the ids of a text in v, in which the names of special tokens mean them.
+// Encode returns the ids of a text in v; names of special tokens become their ids.
 func (v Value) Encode(text string) []int32 {
 	ids, whole := token.Get().EncodeSpecialWhile([]int32{}, text, func(ids int) bool {
 		return ids <= MostPrompt && !v.c.gone()
@@ -30,7 +30,7 @@ func (v Value) Encode(text string) []int32 {
 	return ids
 }
 
-// TokenIDs reads an array of ids at once; nil if something in it is none.
+// TokenIDs reads an array of ids at once; nil if an item is invalid.
 func (v Value) TokenIDs() (ids []int32) {
 	if v.Kind() != jsondoc.Array || bytes.IndexByte(v.Raw, 'n') >= 0 || // null would be read as 0
 		json.Unmarshal(v.Raw, &ids) != nil || slices.ContainsFunc(ids, func(id int32) bool {
@@ -41,8 +41,7 @@ func (v Value) TokenIDs() (ids []int32) {
 	return ids
 }
 
-// EncodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
-// <|endoftext|>.
+// EncodePrompt returns the ids of a text; an empty text becomes <|endoftext|>, as at OpenAI.
 func (v Value) EncodePrompt(text string) []int32 {
 	ids := v.Encode(text)
 	if len(ids) == 0 {
@@ -51,7 +50,7 @@ func (v Value) EncodePrompt(text string) []int32 {
 	return ids
 }
 
-// IDsOf are the values, each a token id.
+// IDsOf reads each value as a token id.
 func IDsOf(list []Value) []int32 {
 	ids := make([]int32, len(list))
 	for i, v := range list {

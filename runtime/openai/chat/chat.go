@@ -1,7 +1,8 @@
-// Package chat is POST /v1/chat/completions: from events to an answer, whole or in chunks.
+// Package chat is POST /v1/chat/completions: from events to an answer, complete or in chunks.
 //
 // What must stay true: the finish reason is tool_calls exactly if there is a call (some agents
-// repeat the request without end otherwise); a call that was cut off is left out of a whole answer.
+// repeat the request without end otherwise); an incomplete call is left out of an answer that is
+// not streamed.
 package chat
 
 import (
@@ -21,7 +22,7 @@ type form struct {
 	choices []*state
 }
 
-// state gathers one choice.
+// state collects one choice.
 type state struct {
 	index      int
 	reasoning  strings.Builder
@@ -30,7 +31,7 @@ type state struct {
 	logprobs   []answer.TokenLogprob
 	calls      []chatCall
 	closed     []bool // calls whose arguments are complete
-	sent       []int  // bytes of each call's arguments that have been streamed
+	sent       []int  // streamed bytes of each call's arguments
 }
 
 // API has the route /v1/chat/completions.
@@ -42,7 +43,6 @@ type API struct {
 // New makes the dialect; tools are the built-in ones.
 func New(d *answer.Driver, tools *tools.Kept) API { return API{d, tools} }
 
-// Read reads a request.
 func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 	req := Parse(o, p.MaxReasoning)
 	var wanted []tools.Wanted
@@ -67,7 +67,7 @@ func (c *form) Open(a *answer.Answer) {
 	}
 }
 
-// promptTokens are the ids that all choices continue, nil if the client has not asked for them.
+// promptTokens returns the prompt's ids, nil if the client has not requested them.
 func (c *form) promptTokens() []int32 {
 	if !c.req.ShowIDs {
 		return nil
@@ -191,7 +191,7 @@ func (c *form) Whole(usage session.Usage) any {
 		m := chatReply{Role: "assistant", chatThought: c.reasoning(ch.reasoning.String()),
 			Annotations: []struct{}{}}
 		for i, call := range ch.calls {
-			if ch.closed[i] { // one that was cut off has no arguments that could be run
+			if ch.closed[i] { // an incomplete call cannot be run
 				m.ToolCalls = append(m.ToolCalls, call)
 			}
 		}

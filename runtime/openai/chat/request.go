@@ -1,8 +1,8 @@
-// POST /v1/chat/completions: what a request asks for, functions and function_call included, which
-// OpenAI has deprecated in favour of tools.
+// POST /v1/chat/completions: the request, including functions and function_call, which OpenAI has
+// deprecated in favour of tools.
 //
-// A request in that form is answered in it. Its calls have no ids; a call's place in the request
-// serves as its id. What must stay true: a result follows a call of the same function.
+// A request in that form is answered in it. Its calls have no ids; a call's place in the request is
+// its id. What must stay true: a result follows a call of the same function.
 
 package chat
 
@@ -20,13 +20,13 @@ type request struct {
 	answer.Draft
 	reasoning bool // show it
 	logprobs  bool
-	rivals    int // of each token with logprobs
+	rivals    int // alternatives of each token with logprobs
 	offer     tools.Offer
 	functions bool // calls have the deprecated form
 	talk      answer.Conversation
 }
 
-// Parameters are those of a request.
+// Parameters are the rows of a request.
 func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
@@ -84,7 +84,7 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 	})
 }
 
-// readPrediction reads what the client expects the answer to be.
+// readPrediction reads the expected answer.
 func (r *request) readPrediction(o *answer.Object, name string) {
 	p := o.Object(name)
 	r.Predicted = o.Has(name)
@@ -131,8 +131,8 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 	}
 }
 
-// chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
-// Harmony. Text before calls is a preamble, text alone the answer.
+// chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
+// Text before calls is a preamble, text alone the answer.
 func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
 	talk.Add(session.AssistantReasoning, reasoningOf(m))
 	text := answer.Content(m, "content", false)
@@ -238,7 +238,7 @@ func reasoningOf(o *answer.Object) string {
 			}
 		}
 	}
-	// the Agents SDK for JavaScript leaves it on a text part, others have parts of their own for it
+	// the Agents SDK for JavaScript puts it on a text part, others on a part of a separate type
 	if v := o.Get("content"); v.Kind() == jsondoc.Array {
 		for _, part := range v.List() {
 			if part.Kind() != jsondoc.Object {

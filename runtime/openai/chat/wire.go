@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: the answer's objects, field for field as clients decode them.
 //
-// Reasoning is sent as `reasoning` or, where the server is told so, as `reasoning_content`, never
-// as both: the Agents SDK for Python loses it then.
+// Reasoning is sent as `reasoning` or, if so configured, as `reasoning_content`, never as both: the
+// Agents SDK for Python loses it then.
 
 package chat
 

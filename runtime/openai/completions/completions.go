@@ -1,8 +1,8 @@
 // Package completions is POST /v1/completions: a prompt that is continued as text.
 //
 // It is for tools that write Harmony themselves and for measuring: nothing is rendered, masked or
-// parsed, unless a form is asked for. What must stay true: choice i*n+k is the k-th of prompt i;
-// the text never holds a special token's name, but where echo repeats the client's own words.
+// parsed, unless a form is requested. What must stay true: choice i*n+k is the k-th of prompt i;
+// the text never holds a special token's name, except if echo repeats the client's own text.
 package completions
 
 import (
@@ -22,8 +22,8 @@ type textChoice struct {
 	Text         string        `json:"text"`
 	Logprobs     *textLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
-	// vLLM's, where the client asks for ids. In a stream the first chunk has the prompt's, and each
-	// those of its piece.
+	// vLLM's, if the client asks for ids. In a stream the first chunk has the prompt's, and each
+	// has those of its piece.
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	TokenIDs       []int32 `json:"token_ids,omitempty"`
 	// vLLM's: of each token of the prompt, by id; the first has none
@@ -47,7 +47,7 @@ func (l *textLogprobs) add(more textLogprobs) {
 
 type promptLogprob struct {
 	Logprob float32 `json:"logprob"`
-	Rank    int     `json:"rank,omitempty"` // 1 is the most probable; 0: behind those that are shown
+	Rank    int     `json:"rank,omitempty"` // 1 is the most probable; 0: below the listed ones
 	Token   string  `json:"decoded_token"`
 }
 
@@ -73,23 +73,23 @@ type form struct {
 	choices []*state
 }
 
-// state gathers one choice; chars is how many characters of its text have come.
+// state collects one choice.
 type state struct {
 	text     strings.Builder
 	chars    int
 	logprobs textLogprobs
 	prompt   []map[string]promptLogprob
 	first    bool // the next logprobs begin with the prompt's first token
-	ids      int  // so many have been sent
+	ids      int  // number of ids sent
 
-	likely  float64 // logprobs of the sampled tokens, added up
+	likely  float64 // sum of the sampled tokens' logprobs
 	sampled int
 }
 
-// worth is what best_of compares: the logprob per token.
+// worth is the criterion of best_of: the logprob per token.
 func (s *state) worth() float64 {
 	if s.sampled == 0 {
-		return math.Inf(-1) // nothing was said
+		return math.Inf(-1) // no token was sampled
 	}
 	return s.likely / float64(s.sampled)
 }
@@ -138,7 +138,7 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 	var more textLogprobs
 	at := ch.chars
 	for i, l := range logprobs {
-		var logprob *float32 // nothing is said of the prompt's first token
+		var logprob *float32 // the prompt's first token has none
 		var top map[string]float32
 		if i > 0 || !ch.first {
 			logprob, top = new(float32), make(map[string]float32, len(l.Top)+1)
@@ -164,7 +164,7 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 	c.Send(piece)
 }
 
-// name is what stands for a token in logprobs.
+// name is a token's name in logprobs.
 func (c *form) name(l session.TokenLogprob) string {
 	if c.req.names {
 		return "token_id:" + strconv.Itoa(int(l.ID))
@@ -172,8 +172,8 @@ func (c *form) name(l session.TokenLogprob) string {
 	return l.Token
 }
 
-// showTokens adds ids to a choice if the client has asked for them, and those of the prompt before
-// the first ones.
+// showTokens adds ids to a choice if the client has requested them, and the prompt's ids before the
+// first ones.
 func (c *form) showTokens(choice *textChoice, ids []int32) {
 	if !c.req.ShowIDs || len(ids) == 0 {
 		return
@@ -213,8 +213,8 @@ func (c *form) Whole(usage session.Usage) any {
 	return c.Completion(list, answer.WireUsage(usage))
 }
 
-// best are the choices that the answer has: of each prompt those that the client wants to see, the
-// best first where it asked for more.
+// best selects the choices of the answer: for each prompt as many as the client wants, sorted by
+// worth if more were generated.
 func (c *form) best() (list []int) {
 	for first := 0; first < len(c.choices); first += c.req.N {
 		of := make([]int, c.req.N)

@@ -14,28 +14,28 @@ import (
 
 const mostTexts = 256
 
-// textDefault is the number of tokens if a request names none: OpenAI's default.
+// textDefault is OpenAI's default for max_tokens.
 const textDefault = 16
 
 type request struct {
 	answer.Draft
 	prompts   []textPrompt
-	best      int // choices of each prompt, of which the answer has the best
-	shown     int // choices of each prompt that the answer has
+	best      int // choices generated for each prompt, of which the best are sent
+	shown     int // choices sent for each prompt
 	echo      bool
 	logprobs  bool
 	promptTop int  // vLLM's prompt_logprobs; -1: none
-	names     bool // vLLM's: logprobs have token_id:N in place of texts
+	names     bool // vLLM's: logprobs have token_id:N instead of texts
 	last      int  // tokens of a prompt that are used
 }
 
-// textPrompt is one prompt. text is the client's own, "" where it sent ids.
+// textPrompt is one prompt. text is the client's own, "" if it sent ids.
 type textPrompt struct {
 	text string
 	ids  []int32
 }
 
-// shown is what echo repeats. Ids are repeated as text, without the names of special tokens.
+// shown is the text for echo. Ids are decoded, without special tokens.
 func (p textPrompt) shown() string {
 	if p.text != "" {
 		return p.text
@@ -49,7 +49,7 @@ func (p textPrompt) shown() string {
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 
-// Parameters are those of a request.
+// Parameters are the rows of a request.
 func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
@@ -68,13 +68,12 @@ func (r *request) parameters() []answer.Parameter {
 		}),
 		answer.Boolean("return_tokens_as_token_ids", false, &r.names),
 		answer.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).Hidden(),
-		answer.Row("max_tokens integer 0", r.readLimit), // behind echo and the logprobs
+		answer.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
 		answer.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.last),
 		answer.Row("metadata", answer.CheckMetadata),
 	}, r.Sampling())
 }
 
-// Read reads a request.
 func Read(o *answer.Object) (*answer.Request, answer.Form) {
 	r := &request{Draft: answer.NewDraft("prompt", 0)}
 	r.Unpaced = true // it is for measuring
@@ -86,7 +85,7 @@ func Read(o *answer.Object) (*answer.Request, answer.Form) {
 	}
 	turn := &r.Turn
 	if r.logprobs = turn.Params.Logprobs >= 0; !r.logprobs && r.N > r.shown {
-		turn.Params.Logprobs = 0 // to compare the choices by
+		turn.Params.Logprobs = 0 // to compare the choices
 	}
 	if r.promptTop >= 0 && r.Stream {
 		o.Get("prompt_logprobs").Unsupported("prompt_logprobs in a stream",
@@ -200,7 +199,7 @@ func allowedTokens(o *answer.Object) []int32 {
 		return nil
 	}
 	v := o.Get("allowed_token_ids")
-	if v.Count(token.VocabSize+1) <= token.VocabSize { // there may be more than other lists have
+	if v.Count(token.VocabSize+1) <= token.VocabSize { // may be long
 		if ids := v.TokenIDs(); len(ids) > 0 {
 			return ids
 		}

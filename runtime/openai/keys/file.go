@@ -1,9 +1,8 @@
-// Package keys has the named keys of a port: who may ask, for which models and tools, how often and
-// how much.
+// Package keys has the named keys of a port: their models, tools, rates and quotas.
 //
-// What must stay true: a key is random and shown once, when it is made, and the file has its hash
-// alone; a change of the file counts from the next request on; a file that cannot be read takes
-// nobody's key away and lets nobody in.
+// What must stay true: a key is random and shown once, when it is made, and the file has only its
+// hash; a change of the file applies from the next request on; an unreadable file neither revokes a
+// key nor admits a client.
 package keys
 
 import (
@@ -26,14 +25,13 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Key is a named key.
 type Key struct {
-	ID      string    `json:"id"` // whose the stored records are; it stays when the key is renewed
+	ID      string    `json:"id"` // owner of stored records; it stays when the key is renewed
 	Name    string    `json:"name"`
 	Hash    string    `json:"hash"` // SHA-256 of the key
 	Created time.Time `json:"created"`
-	Models  []string  `json:"models,omitempty"`     // that it may ask; none: all
-	Tools   []string  `json:"tools"`                // kinds that it may use; null: all
+	Models  []string  `json:"models,omitempty"`     // allowed models; none: all
+	Tools   []string  `json:"tools"`                // allowed kinds; null: all
 	Rate    int       `json:"per_minute,omitempty"` // requests that generate; 0: any number
 	Tokens  int       `json:"per_day,omitempty"`    // of prompts and answers; 0: any number
 	Admin   bool      `json:"admin,omitempty"`      // may read the metrics
@@ -44,13 +42,13 @@ type file struct {
 	Keys []Key `json:"keys"`
 }
 
-// File is where the keys of this user are.
+// File is the path of this user's keys.
 func File() string { return filepath.Join(xdg.ConfigHome, "ossrun", "keys.json") }
 
 // mostBytes is some 40,000 keys.
 const mostBytes = 16 << 20
 
-// Load reads the keys of a file; one that is not there has none.
+// Load reads the keys of a file; a missing file has none.
 func Load(path string) ([]Key, error) {
 	b, err := mapping.ReadText(path, mostBytes)
 	if errors.Is(err, os.ErrNotExist) {
@@ -72,10 +70,9 @@ func Load(path string) ([]Key, error) {
 	return f.Keys, nil
 }
 
-// Change replaces the keys of a file by what work makes of them. Of several programs one works at
-// a time; the others wait.
+// Change replaces the keys of a file by the result of work. Programs take turns by a lock.
 func Change(path string, work func([]Key) ([]Key, error)) error {
-	// another user who could open the lock could hold it, and no key could be taken away
+	// another user who could open the lock could hold it, and then no key could be revoked
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if f, err := store.Open(path+".lock", os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 		_ = f.Chmod(0o600) // an earlier version let others read it
@@ -113,10 +110,10 @@ func Change(path string, work func([]Key) ([]Key, error)) error {
 	return nil
 }
 
-// Prefix begins every key, so that who finds one knows what it opens.
+// Prefix begins every key, so that a leaked key shows its purpose.
 const Prefix = "ossrun-"
 
-// Renew gives k a new key, which is not kept anywhere: 256 random bits.
+// Renew gives k a new key of 256 random bits, which is not stored anywhere.
 func (k *Key) Renew() (key string) {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails, by its documentation
@@ -125,7 +122,6 @@ func (k *Key) Renew() (key string) {
 	return key
 }
 
-// New makes a key.
 func New(name string) (k Key, key string) {
 	var id [8]byte
 	_, _ = rand.Read(id[:])
@@ -135,13 +131,13 @@ func New(name string) (k Key, key string) {
 	return k, key
 }
 
-// hashOf needs no salt and no work factor: nobody guesses 256 random bits.
+// hashOf needs no salt and no work factor: 256 random bits cannot be guessed.
 func hashOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
 }
 
-// Index is the place of a name, -1 if there is none.
+// Index is the index of a name, or -1.
 func Index(all []Key, name string) int {
 	return slices.IndexFunc(all, func(k Key) bool { return strings.EqualFold(k.Name, name) })
 }

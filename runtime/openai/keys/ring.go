@@ -14,23 +14,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Ring is the keys of a file as they are now, and what they have used. It is safe for concurrent
-// use.
+// Ring is the current keys of a file, and their usage. It is safe for concurrent use.
 type Ring struct {
 	path   string
-	store  session.Store // of what was used
+	store  session.Store // for usage
 	notify func(string)
 	now    func() time.Time
 
 	mu    sync.Mutex
 	keys  []Key
-	asks  bool        // a key was seen: the port asks for one even when all are removed
-	stamp os.FileInfo // of the file as it was read; nil: it was not there
+	asks  bool        // a key was seen: the port requires one even when all are removed
+	stamp os.FileInfo // of the file when it was read; nil: it was missing
 	use   map[string]*use
 	flush *time.Timer // nil: nothing is to be written
 }
 
-// Open reads the keys of a file.
 func Open(path string, kept session.Store, notify func(string)) (*Ring, error) {
 	r := &Ring{path: path, store: kept, notify: notify, now: time.Now, use: map[string]*use{}}
 	var err error
@@ -40,7 +38,6 @@ func Open(path string, kept session.Store, notify func(string)) (*Ring, error) {
 	return r, err
 }
 
-// Len is how many keys there are.
 func (r *Ring) Len() int {
 	if r == nil {
 		return 0
@@ -50,7 +47,7 @@ func (r *Ring) Len() int {
 	return len(r.keys)
 }
 
-// Asks tells whether clients need a key. A nil Ring asks for none.
+// Asks tells whether clients need a key. A nil Ring requires none.
 func (r *Ring) Asks() bool {
 	if r == nil {
 		return false
@@ -61,7 +58,6 @@ func (r *Ring) Asks() bool {
 	return r.asks
 }
 
-// reload reads the file again if it has changed.
 func (r *Ring) reload() {
 	now, err := os.Stat(r.path)
 	if err != nil {
@@ -80,7 +76,7 @@ func (r *Ring) reload() {
 	r.keys, r.asks = keys, r.asks || len(keys) > 0
 }
 
-// Find is the client with this key, nil for a wrong one. How long it takes says nothing of the
+// Find is the client with this key, nil for a wrong one. Its duration reveals nothing about the
 // keys.
 func (r *Ring) Find(key string) (found *Client) {
 	if r == nil {
@@ -98,7 +94,7 @@ func (r *Ring) Find(key string) (found *Client) {
 	return found
 }
 
-// Owner is the client that owns records under this id, nil if it is gone.
+// Owner is the client that owns records under this id, nil if its key was removed.
 func (r *Ring) Owner(id string) *Client {
 	if r == nil || id == "" {
 		return nil
@@ -122,7 +118,7 @@ func (r *Ring) client(k Key) *Client {
 	return &Client{k, r}
 }
 
-// Totals are what each name has used since this process began.
+// Totals is the usage of each name in this process.
 func (r *Ring) Totals() map[string]Usage {
 	all := map[string]Usage{}
 	if r == nil {
@@ -136,13 +132,13 @@ func (r *Ring) Totals() map[string]Usage {
 	return all
 }
 
-// Client is who asks with a named key. A nil Client has none and may do everything.
+// Client is a client with a named key. A nil Client has none and may do everything.
 type Client struct {
 	Key
 	ring *Ring
 }
 
-// Owner is whose the records are that it leaves; "" without a named key.
+// Owner is the owner of its stored records; "" without a named key.
 func (c *Client) Owner() string {
 	if c == nil {
 		return ""
@@ -158,7 +154,7 @@ func (c *Client) Named() string {
 	return c.Name
 }
 
-// MayAsk tells whether it may ask a model that has these names.
+// MayAsk tells whether it may use a model that has these names.
 func (c *Client) MayAsk(names ...string) bool {
 	return c == nil || len(c.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(c.Models, func(may string) bool {
@@ -167,7 +163,6 @@ func (c *Client) MayAsk(names ...string) bool {
 	})
 }
 
-// MayUse tells whether it may use tools of a kind.
 func (c *Client) MayUse(kind string) bool {
 	return c == nil || c.Tools == nil || slices.Contains(c.Tools, kind)
 }

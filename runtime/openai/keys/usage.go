@@ -1,7 +1,7 @@
-// What a key has used, by the day, and how much it may: requests in a minute, tokens in a day.
+// Usage of a key by day, and its limits: requests a minute, tokens a day.
 //
-// What must stay true: what was used is in the store a second later, under the days of UTC, and
-// servers that share a store share a day's bound.
+// What must stay true: usage is in the store a second later, under the days of UTC, and servers
+// that share a store share a day's limit.
 
 package keys
 
@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Usage is what was used; Prompt has the Cached tokens too.
+// Usage is what a key has used; Prompt includes the Cached tokens.
 type Usage struct {
 	Requests   int `json:"requests"` // that generate
 	Prompt     int `json:"prompt_tokens"`
@@ -23,7 +23,7 @@ type Usage struct {
 	Completion int `json:"completion_tokens"`
 }
 
-// Tokens are those that a day's bound counts.
+// Tokens is the number that a day's limit applies to.
 func (u Usage) Tokens() int { return u.Prompt + u.Completion }
 
 func (u Usage) plus(v Usage) Usage {
@@ -31,22 +31,22 @@ func (u Usage) plus(v Usage) Usage {
 		u.Completion + v.Completion}
 }
 
-// use is of one key in this process.
+// use is the state of one key in this process.
 type use struct {
 	name  string
-	since map[string]Usage // by day, what the store does not have yet
+	since map[string]Usage // by day, not yet in the store
 	day   string           // of kept
 	kept  Usage            // in the store, of all servers
 	total Usage            // of this process
 
-	left float64   // requests that may come at once
-	at   time.Time // of left
+	left float64   // requests that may be sent at once
+	at   time.Time // when left was updated
 }
 
 const dayForm = time.DateOnly
 
-// Admit counts a request that generates. It is refused if it comes too early: then after is how
-// long to wait, and why says what is bounded.
+// Admit counts a request that generates. Beyond a limit it is refused: after is how long to wait,
+// and why names the limit.
 func (c *Client) Admit() (after time.Duration, why string) {
 	if c == nil {
 		return 0, ""
@@ -77,7 +77,7 @@ func (c *Client) Admit() (after time.Duration, why string) {
 	return 0, ""
 }
 
-// Count adds what an answer has used.
+// Count adds the usage of an answer.
 func (c *Client) Count(v session.Usage) {
 	if c == nil {
 		return
@@ -93,11 +93,11 @@ func (r *Ring) add(id string, u *use, v Usage) {
 	day := r.now().UTC().Format(dayForm)
 	u.since[day], u.total = u.since[day].plus(v), u.total.plus(v)
 	if r.flush == nil {
-		r.flush = time.AfterFunc(time.Second, func() { _ = r.Flush() }) // and said at the end
+		r.flush = time.AfterFunc(time.Second, func() { _ = r.Flush() }) // errors return later
 	}
 }
 
-// Flush writes what was used to the store.
+// Flush writes the new usage to the store.
 func (r *Ring) Flush() (err error) {
 	if r == nil {
 		return nil
@@ -130,7 +130,7 @@ func (r *Ring) Flush() (err error) {
 	return err
 }
 
-// stored is what the store has of a day.
+// stored is the store's usage of a day.
 func (r *Ring) stored(id, day string) Usage {
 	record, _ := r.store.Get(session.KindUsage, keyOf(id, day))
 	return usageIn(record)
@@ -139,11 +139,11 @@ func (r *Ring) stored(id, day string) Usage {
 func keyOf(id, day string) string { return id + " " + day }
 
 func usageIn(r session.Record) (u Usage) {
-	_ = json.Unmarshal(r.Value, &u) // nothing yet
+	_ = json.Unmarshal(r.Value, &u) // an empty record has none
 	return u
 }
 
-// Used is the usage in a store, by the id of the key and the day.
+// Used is the usage in a store, by key id and day.
 func Used(s session.Store) map[string]map[string]Usage {
 	all := map[string]map[string]Usage{}
 	for _, record := range s.List(session.KindUsage) {

@@ -1,9 +1,9 @@
-// Package messages is POST /v1/messages: from events to an answer in Anthropic's form, whole or
+// Package messages is POST /v1/messages: from events to an answer in Anthropic's form, complete or
 // streamed, field for field as Anthropic's clients decode it.
 //
 // What must stay true: every block that is started is stopped once, one at a time; every event has
-// its event line; a stream that did not fail ends in message_delta with the stop reason and the
-// usage, then message_stop (Claude Code asks again without end otherwise).
+// its event line; a successful stream ends in message_delta with the stop reason and the usage,
+// then message_stop (Claude Code repeats the request without end otherwise).
 package messages
 
 import (
@@ -24,17 +24,15 @@ type form struct {
 	content []*messageBlock
 	running bool   // the last block of content is not stopped
 	phase   string // of the open text block
-	cut     bool   // the last block is a call that has not ended
+	cut     bool   // the last block is an incomplete call
 	sent    int    // bytes of the open call's arguments
 }
 
 // API has the routes under /v1/messages.
 type API struct{ *answer.Driver }
 
-// New makes the dialect.
 func New(d *answer.Driver) API { return API{d} }
 
-// Read reads a request.
 func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 	o.Need("max_tokens")
 	req := parseMessages(o, p.MaxReasoning)
@@ -57,7 +55,7 @@ func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *answer.Object) 
 
 func (m *form) Open(a *answer.Answer) {
 	m.Answer, m.id = a, answer.NewID("msg_")
-	// what is cached is not known yet; the last event has the whole usage
+	// the cached tokens are not known yet; the last event has the full usage
 	prompt := messageUsage{Input: len(a.Turns[0].Result().Prompt)}
 	m.send(messageEvent{Type: "message_start", Message: m.message(nil, nil, prompt)})
 	m.Beat()
@@ -92,11 +90,11 @@ func (m *form) Take(_ int, e session.Event) {
 
 func (m *form) last() *messageBlock { return m.content[len(m.content)-1] }
 
-// begin starts a block after the one before has ended.
+// begin stops the open block and starts another.
 func (m *form) begin(b *messageBlock) {
 	m.stop()
 	m.content, m.running = append(m.content, b), true
-	// what a stream starts with; the rest comes in deltas
+	// the stream sends it empty; its content follows in deltas
 	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: new(*b)})
 }
 
@@ -106,7 +104,7 @@ func (m *form) delta(d messageDelta) {
 	m.send(messageEvent{Type: "content_block_delta", Index: m.index(), Delta: &d})
 }
 
-// stop ends the open block. Thinking is sealed, so that it comes back whole.
+// stop ends the open block. Thinking is sealed, so that the client returns it complete.
 func (m *form) stop() {
 	if !m.running {
 		return
@@ -136,7 +134,7 @@ func (m *form) think(text string) {
 	}
 }
 
-// say adds text to the block of a phase: a preamble and the answer are blocks of their own.
+// say adds text to the block of a phase: a preamble and the answer are separate blocks.
 func (m *form) say(phase, text string) {
 	if !m.running || m.last().Type != "text" || m.phase != phase {
 		m.begin(&messageBlock{Type: "text", Text: new(string)})
@@ -166,7 +164,7 @@ func (m *form) End(usage session.Usage, f *answer.Fault) {
 	m.send(messageEvent{Type: "message_stop"})
 }
 
-// reason is why the message ended, in Anthropic's words, and the stop sequence that ended it.
+// reason is the stop reason, in Anthropic's words, and the stop sequence that ended it.
 func (m *form) reason() (reason string, sequence *string) {
 	done := m.Dones[0]
 	called := false
@@ -216,7 +214,7 @@ type message struct {
 	Own          *answer.OwnPart `json:"ossrun,omitempty"`
 }
 
-// messageBlock is text, thinking or tool_use; a field that its type does not have is nil.
+// messageBlock is text, thinking or tool_use; fields of other types are nil.
 type messageBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
@@ -226,10 +224,10 @@ type messageBlock struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 
-	reasoning *strings.Builder // what the signature seals
+	reasoning *strings.Builder // sealed in the signature
 }
 
-// messageUsage counts tokens; Input is without those that were cached.
+// messageUsage counts tokens; Input excludes cached ones.
 type messageUsage struct {
 	Input       int `json:"input_tokens"`
 	CacheWrites int `json:"cache_creation_input_tokens"` // a charge of Anthropic's
@@ -260,7 +258,7 @@ type messageDelta struct {
 	Signature    *string  `json:"signature,omitempty"`
 	PartialJSON  *string  `json:"partial_json,omitempty"`
 	StopReason   *string  `json:"stop_reason,omitempty"`
-	StopSequence **string `json:"stop_sequence,omitempty"` // null where there was none
+	StopSequence **string `json:"stop_sequence,omitempty"` // null without a stop sequence
 }
 
 type anthropicFault struct {
@@ -290,7 +288,6 @@ var anthropicKinds = map[int]string{
 // threadUnsupported is the code by which Anthropic's SDKs know that a server keeps no threads.
 const threadUnsupported = "thread_unsupported_request"
 
-// FaultBody is the body of a fault.
 func FaultBody(f *answer.Fault, id string) any {
 	a := anthropicFault{Type: "error", RequestID: id}
 	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], answer.Brief(f.Message)

@@ -1,8 +1,7 @@
-// POST /v1/messages: what a request of Anthropic's API asks for.
+// POST /v1/messages: the request of Anthropic's API.
 //
-// What must stay true: a system text renders the same whether it comes as a string or as blocks,
-// else the prefix cache is lost in the next turn; thinking comes back by its signature, also where
-// its text was left out.
+// What must stay true: a system text renders the same as a string or as blocks, or the next turn
+// would miss the prefix cache; thinking is restored from its signature, even without its text.
 
 package messages
 
@@ -24,21 +23,21 @@ type request struct {
 	answer.Draft
 	offer    tools.Offer
 	talk     answer.Conversation
-	thinking bool // show thinking blocks; clients that do not ask for them read the first block
+	thinking bool // show thinking blocks; other clients expect text in the first block
 	silent   bool // thinking blocks have no text, only a signature
 }
 
 // Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
 const lowBudget, highBudget = 2048, 16384
 
-// Parameters are those of a request.
+// Parameters are the rows of a request.
 func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
 	return slices.Concat([]answer.Parameter{answer.Text("model", &r.Model),
 		answer.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
 		[]answer.Parameter{answer.Row("thread", refuseThread)},
-		// context_management asks to forget earlier thinking, which is done
+		// context_management asks to forget earlier thinking, which is always done
 		answer.Known("context_management", "cache_control", "inference_geo"),
 		[]answer.Parameter{answer.Row("tools objects", r.readTools),
 			answer.Row("tool_choice object", nil)},
@@ -64,8 +63,8 @@ func parseMessages(o *answer.Object, bound int) *request {
 	return r
 }
 
-// refuseThread refuses a conversation that the server keeps, in the way on which Anthropic's SDKs
-// go on without one.
+// refuseThread refuses a conversation stored by the server, with the fault after which Anthropic's
+// SDKs continue without one.
 func refuseThread(o *answer.Object, name string) {
 	if o.Has(name) {
 		o.Insist(answer.Refusal(http.StatusBadRequest, name, threadUnsupported,
@@ -73,14 +72,14 @@ func refuseThread(o *answer.Object, name string) {
 	}
 }
 
-// ofAnotherMaker tells whether a model is another maker's. Agents use such names by themselves, for
+// ofAnotherMaker tells whether a model is another vendor's. Agents use such names by default, for
 // titles and the like, and users cannot always change them.
 func ofAnotherMaker(model string) bool {
 	return strings.HasPrefix(model, "claude-") ||
 		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
 }
 
-// readThinking reads how long the model may think, and what the client wants to see of it.
+// readThinking reads the budget of thinking, and whether the client wants to see it.
 func (r *request) readThinking(o *answer.Object, name string) {
 	think, turn := o.Object(name), &r.Turn
 	switch think.Text("type") {
@@ -102,7 +101,7 @@ func (r *request) readThinking(o *answer.Object, name string) {
 	}
 }
 
-// readOutput reads the effort, which stands above a budget.
+// readOutput reads the effort, which overrides a budget.
 func (r *request) readOutput(o *answer.Object, name string) {
 	output := o.Object(name)
 	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
@@ -110,7 +109,7 @@ func (r *request) readOutput(o *answer.Object, name string) {
 	}
 }
 
-// readTools reads tools and tool_choice. Tools of Anthropic's own types are left out.
+// readTools reads tools and tool_choice. Tools of Anthropic's own types are ignored.
 func (r *request) readTools(o *answer.Object, name string) {
 	of := &r.offer
 	for _, v := range of.List(o, name) {
@@ -138,7 +137,6 @@ func (r *request) readTools(o *answer.Object, name string) {
 	}
 }
 
-// readMessages reads system and messages.
 func (r *request) readMessages(o *answer.Object, _ string) {
 	talk := &r.talk
 	for _, text := range blockTexts(o, "system") {
@@ -190,7 +188,7 @@ func blockTexts(o *answer.Object, name string) (texts []string) {
 	return answer.NotEmpty(texts)
 }
 
-// blocks are the content blocks of a message; a string is one text block.
+// blocksOf returns the content blocks of a message; a string is one text block.
 func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
 	v := m.Get("content")
 	switch v.Kind() {
@@ -212,7 +210,7 @@ func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
 	return nil
 }
 
-// messagesUser takes a message apart: results of calls first, then what the user says.
+// messagesUser splits a message: results of calls first, then the user's text.
 func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
 	list := blocksOf(talk, m)
 	if len(list) == 0 {
@@ -253,7 +251,7 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 	talk.Messages = append(talk.Messages, session.User(strings.Join(texts, "\n\n")))
 }
 
-// messagesAssistant takes an earlier answer apart: text before a call is a preamble.
+// messagesAssistant splits an earlier answer: text before a call is a preamble.
 func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
 	list := blocksOf(talk, m)
 	last := len(list) // where the calls end
@@ -291,7 +289,7 @@ func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answe
 	}
 }
 
-// isResult tells whether a block is what a tool returned: the client's, or one that a server ran.
+// isResult tells whether a block is a tool's result: the client's, or a server's.
 func isResult(b *answer.Object) bool {
 	kind := b.Text("type")
 	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")

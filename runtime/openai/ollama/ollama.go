@@ -1,9 +1,9 @@
 // Package ollama is POST /api/chat and /api/generate: from events to an answer in Ollama's form,
-// one object or lines of JSON; and the models, as its clients look at them before they chat.
+// one object or lines of JSON. It also lists the models, which clients read before they chat.
 //
-// What must stay true: exactly the last line has done set, and it has the counts; a call comes in
-// one piece, with its arguments as an object; nothing is said of a model that is not known here: a
-// field that typed clients need is 0 or empty then.
+// What must stay true: exactly the last line has done set, and it has the counts; a call is sent in
+// one piece, with its arguments as an object; unknown properties of a model are 0 or empty, if
+// typed clients need the field.
 package ollama
 
 import (
@@ -47,7 +47,7 @@ type ollamaCall struct {
 	} `json:"function"`
 }
 
-// ollamaEnd is what the last line has; times are nanoseconds.
+// ollamaEnd has the fields of the last line; times are nanoseconds.
 type ollamaEnd struct {
 	Reason         string        `json:"done_reason"`
 	Total          time.Duration `json:"total_duration"`
@@ -119,7 +119,7 @@ func (l *form) line(m ollamaMessage) ollamaAnswer {
 	return a
 }
 
-// ended is the last line, or the whole answer.
+// ended is the last line, or the complete answer.
 func (l *form) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
 	a, d := l.line(m), l.Dones[0]
 	a.Done = true
@@ -147,19 +147,18 @@ func (l *form) End(usage session.Usage, f *answer.Fault) {
 func (l *form) Whole(usage session.Usage) any {
 	m := ollamaMessage{Content: l.content.String(), Thinking: l.thinking.String()}
 	for _, c := range l.calls {
-		if c.Function.Arguments != nil { // one that was cut off cannot be run
+		if c.Function.Arguments != nil { // an incomplete call cannot be run
 			m.ToolCalls = append(m.ToolCalls, c)
 		}
 	}
 	return l.ended(m, usage)
 }
 
-// FaultBody is the body of a fault.
 func FaultBody(f *answer.Fault, _ string) any {
 	return map[string]string{"error": answer.Brief(f.Message)}
 }
 
-// Version is the version of Ollama whose API this is: Codex asks for at least this one.
+// Version is the version of Ollama whose API this is: Codex requires at least this one.
 const Version = "0.13.4"
 
 type ollamaModel struct {
@@ -172,8 +171,8 @@ type ollamaModel struct {
 	ContextLength int           `json:"context_length"`
 }
 
-// loadedModel is one in memory, with what typed clients need besides. The time zero stands for the
-// server's --keep-alive, which decides when it leaves.
+// loadedModel is a model in memory, with fields that typed clients need. The zero time stands for
+// the server's --keep-alive, which decides when it is unloaded.
 type loadedModel struct {
 	ollamaModel
 	ExpiresAt time.Time `json:"expires_at"`
@@ -195,7 +194,6 @@ var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
 // API has the routes under /api.
 type API struct{ *answer.Driver }
 
-// New makes the dialect.
 func New(d *answer.Driver) API { return API{d} }
 
 // Tags lists every name of every model.
@@ -207,7 +205,7 @@ func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	return map[string][]ollamaModel{"models": list}, nil
 }
 
-// Loaded lists those in memory, under every name too: clients look for the one they use.
+// Loaded lists the loaded models, under every name too: clients look for the one they use.
 func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	loaded, list := p.Models.Stats(), []loadedModel{}
 	for _, m := range p.AllModels(e) {
@@ -229,8 +227,7 @@ func listed(m answer.ModelObject) ollamaModel {
 		ContextLength: m.Context}
 }
 
-// namedModel is the model that a request is about; the name stands in model, or, of older clients,
-// in name.
+// named returns the model that a request names in model, or, from older clients, in name.
 func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (session.Runner,
 	*answer.Fault) {
 	name := cmp.Or(o.Text("model"), o.Text("name"))
@@ -247,7 +244,6 @@ func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (sessi
 	return runner, nil
 }
 
-// Show is POST /api/show.
 func (p API) Show(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
 	runner, f := p.named(e, r, o)
 	if f != nil {
@@ -266,8 +262,8 @@ func (p API) Show(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *
 		[]string{"completion", "tools", "thinking"}}, nil
 }
 
-// Pull succeeds for a model that is here. Others are fetched by ossrun pull, by the person
-// whose disk and line it is.
+// Pull succeeds for a model that is already here. Others must be downloaded by the operator with
+// ossrun pull.
 func (p API) Pull(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
 	if _, f := p.named(e, r, o); f != nil {
 		return nil, f
@@ -278,6 +274,6 @@ func (p API) Pull(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *
 	}
 	lines := answer.StartLines(e, func() {})
 	lines.Event("", done)
-	_ = lines.Flush() // the client is gone, or has its answer
+	_ = lines.Flush() // an error means that the client is gone
 	return nil, nil
 }

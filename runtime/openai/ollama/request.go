@@ -1,7 +1,7 @@
-// POST /api/chat and /api/generate: what a request of Ollama's API asks for.
+// POST /api/chat and /api/generate: the request of Ollama's API.
 //
-// What must stay true: what is not said is OpenAI's default for this model, not Ollama's; a call
-// without an id, which older clients send, finds its result by name and order.
+// What must stay true: defaults are OpenAI's for this model, not Ollama's; a call without an id,
+// which older clients send, is matched with its result by name and order.
 
 package ollama
 
@@ -26,13 +26,13 @@ type request struct {
 	prompt   string
 	system   string
 	raw      bool   // the prompt is continued as text
-	loads    string // why nothing is answered: load or unload; "": something is
+	loads    string // a request without an answer: load or unload; "": an answer
 }
 
-// ChatParameters are those of /api/chat.
+// ChatParameters are the rows of /api/chat.
 func ChatParameters() []answer.Parameter { return new(request).chatParameters() }
 
-// GenerateParameters are those of /api/generate.
+// GenerateParameters are the rows of /api/generate.
 func GenerateParameters() []answer.Parameter { return new(request).generateParameters() }
 
 func (r *request) chatParameters() []answer.Parameter {
@@ -48,7 +48,7 @@ func (r *request) generateParameters() []answer.Parameter {
 		answer.Row("images", nil))
 }
 
-// shared is what both routes have.
+// shared has the rows of both routes.
 func (r *request) shared() []answer.Parameter {
 	return append(r.Constraints("format any"),
 		answer.Row("model! string", func(o *answer.Object, name string) {
@@ -62,8 +62,8 @@ func (r *request) shared() []answer.Parameter {
 		answer.Row("keep_alive any", nil)) // the server's own --keep-alive decides
 }
 
-// loadOnly makes a request without a prompt one that loads the model: one token, which nobody sees,
-// is computed. With keep_alive 0 it asks to unload it, which is the server's to decide.
+// loadOnly makes a request without a prompt one that loads the model: one token is computed and
+// discarded. With keep_alive 0 it asks to unload it, which only the server decides.
 func (r *request) loadOnly(o *answer.Object) {
 	r.loads = "load"
 	alive := strings.Trim(string(o.Get("keep_alive").Raw), `"`) // 0, "0s", of Python's client 0.0
@@ -75,13 +75,13 @@ func (r *request) loadOnly(o *answer.Object) {
 	r.Turns = []session.Request{turn}
 }
 
-// options are what the object of this name has.
+// options are the rows of the object of this name.
 func (r *request) options() []answer.Parameter {
 	return slices.Concat(r.Sampling(), []answer.Parameter{
 		r.Number("repetition_penalty").As("repeat_penalty"),
 		r.Stop("stop text-or-strings"),
 		answer.Row("num_predict integer", func(o *answer.Object, name string) {
-			// -1 and -2 are Ollama's words for no limit
+			// -1 and -2 are Ollama's values for no limit
 			r.Turn.MaxTokens = max(0, o.Integer(name, -2, 1<<30, 0))
 		})}, answer.Known(ollamaPlacement...), r.Constraints())
 }
@@ -100,7 +100,7 @@ func (r *request) readOptions(o *answer.Object, name string) {
 	}
 }
 
-// ollamaPlacement are options that say how a model is loaded, which the server's plan decides.
+// ollamaPlacement are options for loading a model, which the server's plan decides.
 var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
 	"use_mmap", "use_mlock", "numa", "low_vram"}
 
@@ -109,14 +109,13 @@ func (r *request) readThink(o *answer.Object, name string) {
 	case jsondoc.Null:
 	case jsondoc.Bool:
 		if r.thinking = o.Flag(name); !r.thinking {
-			r.Turn.Effort = "low" // the model was not trained to answer without a thought
+			r.Turn.Effort = "low" // the model was not trained to answer without reasoning
 		}
 	default:
 		r.Turn.Effort = answer.EffortLevel(v)
 	}
 }
 
-// ReadChat reads a request for /api/chat.
 func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 	r := newRequest("messages", p.MaxReasoning)
 	answer.Read(o, r.chatParameters())
@@ -171,14 +170,14 @@ func (r *request) readMessages(o *answer.Object, name string) {
 	})
 }
 
-// openCalls are calls without results, oldest first, by what a result says of its call.
+// openCalls are calls without results, oldest first, indexed by the properties in a result.
 type openCalls struct {
 	ids      []string
 	answered []bool
-	by       map[openCall][]int // places in ids
+	by       map[openCall][]int // indexes in ids
 }
 
-// openCall is an id, a name, or nothing; bare: of the calls that came without an id.
+// openCall is an id, a name, or empty; bare: of calls without an id.
 type openCall struct {
 	id, name string
 	bare     bool
@@ -198,9 +197,8 @@ func (c *openCalls) add(call madeCall) {
 	c.ids, c.answered = append(c.ids, call.id), append(c.answered, false)
 }
 
-// take returns the oldest call without a result that a result may belong to, and removes it. A
-// result may have an id of its client's making, which no call brought: then its name and its place
-// say which call it is for.
+// take returns the oldest open call that a result may belong to, and removes it. A client may
+// invent a result's id, which no call had: then name and order decide.
 func (c *openCalls) take(id, name string) (call string, ok bool) {
 	keys := []openCall{{name: name}}
 	if _, known := c.by[openCall{id: id}]; id != "" && known {
@@ -229,7 +227,7 @@ type madeCall struct {
 	bare     bool
 }
 
-// ollamaAssistant takes an earlier answer apart and returns its calls.
+// ollamaAssistant splits an earlier answer and returns its calls.
 func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 	calls []madeCall) {
 	talk.Add(session.AssistantReasoning, m.Text("thinking"))
@@ -260,7 +258,7 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		}
 		arguments := f.Get("arguments")
 		text := string(arguments.Raw)
-		if arguments.Kind() == jsondoc.String && m.Past() { // as OpenAI's clients have them
+		if arguments.Kind() == jsondoc.String && m.Past() { // as OpenAI's clients send them
 			text = arguments.Text()
 		} else if arguments.Kind() != jsondoc.Object {
 			arguments.Wrong("an object")
@@ -271,7 +269,7 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 	return calls
 }
 
-// images refuses a message's images, or is the note that stands in their place.
+// images refuses a message's images, or returns the note that replaces them.
 func images(o *answer.Object) (note string) {
 	if len(o.List("images")) == 0 {
 		return ""
@@ -283,7 +281,6 @@ func images(o *answer.Object) (note string) {
 	return ""
 }
 
-// ReadGenerate reads a request for /api/generate.
 func (p API) ReadGenerate(o *answer.Object) (*answer.Request, answer.Form) {
 	r := newRequest("prompt", 0)
 	r.generate = true

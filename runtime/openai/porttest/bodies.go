@@ -73,7 +73,7 @@ const WeatherTool = `{"type":"function","function":{"name":"get_weather","descri
 // Beyond is a schema that no grammar holds whole.
 const Beyond = `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 
-// ChatWith is a chat request with these members beside its messages.
+// ChatWith is a chat request with these members and its messages.
 func ChatWith(members string) string {
 	return `{"messages":[` + Hello + `],` + members + `}`
 }

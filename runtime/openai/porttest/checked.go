@@ -48,7 +48,7 @@ func (c *Checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keptAnswer keeps what is written.
+// keptAnswer records the answer.
 type keptAnswer struct {
 	http.ResponseWriter
 	status int

@@ -12,8 +12,8 @@ import (
 )
 
 // chunkFaults checks a stream of chat completions or completions: one id; the role in the first
-// chunk of a choice of a chat and in no other; one end for each choice, and nothing behind it;
-// usage in a last chunk without choices where the client asked for it, null before; [DONE].
+// chunk of a choice of a chat and in no other; one end for each choice, and nothing after it; usage
+// in a last chunk without choices if requested, null before; [DONE].
 func chunkFaults(list []Event, schema string) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if len(list) == 0 || list[len(list)-1].Data != "[DONE]" {
@@ -214,7 +214,7 @@ func itemFaults(list []Event) (wrong []string) {
 		end := len(output) - 1
 		switch {
 		case last.Name == "response.failed" && end >= 0 && At(output[end], "id") == id &&
-			At(output[end], "status") == "incomplete": // nobody was left to end it
+			At(output[end], "status") == "incomplete": // its process ended first
 			output = output[:end]
 		case last.Name == "response.completed" ||
 			!strings.HasPrefix(id, "fc_") && !strings.HasPrefix(id, "ctc_"):

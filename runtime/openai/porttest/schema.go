@@ -1,7 +1,7 @@
-// Holds what the port writes to OpenAI's own document: schemas.json, cut out by make_schemas.py.
+// Checks the port's output against OpenAI's own document: schemas.json, cut out by make_schemas.py.
 //
-// The validator knows the words that document uses and fails on any other, so nothing is skipped in
-// silence.
+// The validator knows the keywords that the document uses and fails on any other, so nothing is
+// skipped silently.
 
 package porttest
 

@@ -154,7 +154,7 @@ func ParseEvents(body string) ([]Event, error) {
 	return list, nil
 }
 
-// object decodes a JSON object.
+// Decode decodes a JSON object.
 func Decode(t *testing.T, body string) map[string]any {
 	t.Helper()
 	var m map[string]any

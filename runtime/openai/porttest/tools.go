@@ -58,7 +58,7 @@ func (s *ScriptedTool) Own(function string) string {
 	return strings.TrimPrefix(function, s.label+"_")
 }
 
-// Trusted is said of the server with this label.
+// Trusted is true for the server with this label.
 func (s *ScriptedTool) Trusted() bool { return s.label == "trusted" }
 
 // Only keeps to these tools.
@@ -108,7 +108,7 @@ func ToolServer(t *testing.T, s answertest.Script, err error, change ...func(*op
 	return srv, f
 }
 
-// CountedTools is toolServer that tells how many calls were run.
+// CountedTools is ToolServer that counts the calls that were run.
 func CountedTools(t *testing.T, s answertest.Script, err error, change ...func(*openai.Options)) (
 	*httptest.Server, *answertest.Model, *atomic.Int64) {
 	t.Helper()

@@ -2,10 +2,10 @@
 // mcp_approval_response.
 //
 // A call that needs approval ends its response with an approval request. The response that brings
-// the answer runs the call, or tells the model that it may not, and goes on. What must stay true: a
-// call that needs approval is never run without an answer to its own request; an approved call is
-// run once; no call stays without a result, so that the conversation can go on whatever the client
-// answers.
+// the answer runs the call, or tells the model that it was denied, and continues. What must stay
+// true: a call that needs approval is never run without an answer to its own request; an approved
+// call is run once; every call gets a result, so that the conversation can continue after any
+// answer.
 
 package responses
 
@@ -25,8 +25,8 @@ type approvalItem struct {
 	Arguments   string `json:"arguments"`
 }
 
-// The id of a request is made of the id of its call, so that nothing but the conversation has to be
-// kept.
+// The id of a request is derived from the id of its call, so that nothing but the conversation has
+// to be stored.
 const approvalPrefix = "mcpr_"
 
 func approvalID(call string) string { return approvalPrefix + call }
@@ -37,8 +37,8 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 	c.close("completed")
 }
 
-// readAnswer handles an approval request of an earlier response. What follows it in the input
-// decides: its answer, or the call that was made for it.
+// readAnswer handles an approval request of an earlier response. The following input decides: its
+// answer, or the call that was made for it.
 func (in *inputReader) readAnswer(o *answer.Object, after []answer.Value) {
 	id := o.Text("id")
 	call := strings.TrimPrefix(id, approvalPrefix)
@@ -61,9 +61,8 @@ func (in *inputReader) readAnswer(o *answer.Object, after []answer.Value) {
 	}
 }
 
-// following tells whether after has the call that was made for a request, and the last answer to
-// it. All lists that it is given end alike, and what is said of a request stands behind it, so only
-// the longest list is searched, once.
+// following tells whether after has the call that was made for a request, and returns the last
+// answer to it. Every caller passes a suffix of one list, so the longest is indexed once.
 func (in *inputReader) following(id string, after []answer.Value) (made bool, said *answer.Object) {
 	if len(after) > in.answersOf {
 		in.made, in.answers = map[string]bool{}, map[string]*answer.Object{}
@@ -80,7 +79,7 @@ func (in *inputReader) following(id string, after []answer.Value) (made bool, sa
 	return in.made[id], in.answers[id]
 }
 
-// openRequests handles the approval requests that a stored response ended in.
+// openRequests handles the approval requests at the end of a stored response.
 func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
 	var after []answer.Value
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {

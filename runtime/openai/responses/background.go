@@ -1,17 +1,15 @@
-// background: true. The response runs on without its client, who polls it, follows its events, or
-// cancels it; another process takes it over when its own has ended.
+// background: true. The response runs without its client, who polls it, follows its events, or
+// cancels it; another process resumes it when its own has ended.
 //
 // While a response runs its record has the request and the tokens sampled so far, and a small
-// record of kind running says until when its process vouches for it. When that time is over,
-// whoever puts itself into the small record takes the response over: the turn is begun with the
-// stored tokens, which make the same events again, and goes on behind them. Who deletes a response
-// deletes both records, wherever it runs.
+// record of kind running is a lease with an expiry. After the expiry, the process that writes its
+// own lease takes the response over: it starts the turn with the stored tokens, which repeat the
+// same events, and continues. Deleting a response, in any process, deletes both records.
 //
-// What must stay true: a response whose id a client has is in the store from that moment on, and
-// comes to an end there whatever happens to this process, which gives it up when it ends in order;
-// one process writes it at a time; what a client can have read of the events is in the store, so
-// they go on with the next number; one that cannot be taken up ends as failed, a cancelled or
-// deleted one is not written again.
+// What must stay true: once a client has a response's id the response is in the store, and it ends
+// there even if this process crashes; a process that ends cleanly gives it up. Only one process
+// writes it at a time. Events that a client may have read are in the store, so numbering continues.
+// A response that cannot be resumed fails; a cancelled or deleted one is not written again.
 
 package responses
 
@@ -39,18 +37,18 @@ type job struct {
 	done   chan struct{} // closed when it has ended and is stored
 
 	owner string // of the lease
-	began bool   // the store has had the lease
+	began bool   // the lease was stored
 	lost  bool   // another process has taken it over, or deleted it
 	kept  time.Time
-	took  time.Duration                   // how long storing it took
-	body  atomic.Pointer[json.RawMessage] // the response as it is now
+	took  time.Duration                   // duration of the last store
+	body  atomic.Pointer[json.RawMessage] // the current response
 }
 
 func newJob(log *eventLog, cancel context.CancelFunc, owner string) *job {
 	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: owner}
 }
 
-// jobs are those of this process, by the keys of their responses in the store itself.
+// jobs are those of this process, by the stored keys of their responses.
 type jobs struct{ sync.Map }
 
 func (j *jobs) get(id string) *job {
@@ -61,7 +59,7 @@ func (j *jobs) get(id string) *job {
 
 func (b *job) now() json.RawMessage { return *b.body.Load() }
 
-// job is the one of a response, nil if it does not run here.
+// job returns the job of a response, nil if it does not run here.
 func (p *API) job(id string) *job {
 	key := session.OwnedKey(p.owner, id)
 	if owner, _ := session.OwnerOf(key); owner != p.owner {
@@ -103,10 +101,10 @@ func (r *form) queue(a *answer.Answer) {
 	}
 }
 
-// runAlone runs the job in a goroutine of its own.
+// runAlone runs the job to its end; its caller starts a goroutine for it.
 func (r *form) runAlone(req *http.Request) {
 	defer func() {
-		if x := recover(); x != nil { // the store knows that it runs, and will know that it is lost
+		if x := recover(); x != nil { // the lease will expire, and the response then fails
 			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
 				"stack", string(debug.Stack()))
 		}
@@ -117,8 +115,8 @@ func (r *form) runAlone(req *http.Request) {
 	r.Answer.RunDetached(req)
 }
 
-// keepEvery is how often a running response is stored, if storing is quick. Events are shown only
-// once they are stored.
+// keepEvery is the interval at which a running response is stored, if that is fast. Events are sent
+// only after they are stored.
 const keepEvery = 250 * time.Millisecond
 
 // keepRunning stores the response so far, marked as running.
@@ -152,8 +150,8 @@ func (r *form) keepRunning() error {
 	return nil
 }
 
-// GiveUp says that this process is about to end: what another one can go on with is stored and
-// ended here, the rest runs on.
+// GiveUp announces the end of this process: resumable responses are stored and ended here, the rest
+// continue to run.
 func (p *API) GiveUp() { p.ends.Store(true) }
 
 // Await returns when no background response runs here, or when ctx ends.
@@ -172,10 +170,10 @@ func (r *form) leftToNext() bool {
 	return r.api.ends.Load() && r.api.store.Unsaved(session.KindResponse, r.response.ID) == nil
 }
 
-// resumable tells whether a response can be made again from its tokens.
+// resumable tells whether a response can be repeated from its tokens.
 func (r *request) resumable() bool { return len(r.wanted) == 0 && r.compactAt == 0 }
 
-// sampled is the tokens that another process can go on from.
+// sampled returns the tokens from which another process can resume.
 func (r *form) sampled() []int32 {
 	if len(r.Turns) == 0 || r.req.Turns[0].Params.Logprobs >= 0 {
 		return nil
@@ -183,10 +181,10 @@ func (r *form) sampled() []int32 {
 	return r.Turns[0].Sampled()
 }
 
-// watch streams a log from behind sequence number n until it ends or the client leaves.
+// watch streams a log after sequence number n until it ends or the client disconnects.
 func (p *API) watch(e *answer.Exchange, req *http.Request, log *eventLog, n int) {
 	out := answer.StartEvents(e, func() {})
-	_ = answer.WriteNow(e, nil) // the headers: the first event may be a long time off
+	_ = answer.WriteNow(e, nil) // the headers: the first event may take long
 	for {
 		list, more := log.after(n)
 		for _, event := range list {
@@ -216,10 +214,10 @@ type lease struct {
 	Until time.Time
 }
 
-// errLost is that another process has taken a response over, or deleted it.
+// errLost says that another process has taken a response over, or deleted it.
 var errLost = errors.New("another process has the response")
 
-// holds tells whether the response is still this job's to write.
+// holds tells whether this job still has the lease of the response.
 func (b *job) holds(c *session.Change, id string) bool {
 	var now lease
 	record, ok := c.Get(session.KindRunning, id)
@@ -227,13 +225,13 @@ func (b *job) holds(c *session.Change, id string) bool {
 		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
 }
 
-// hold says that this job goes on writing the response.
+// hold renews this job's lease.
 func (b *job) hold(c *session.Change, id string, until time.Time) error {
 	value, _ := answer.Marshal(lease{b.owner, until}) // our own type
 	return c.Put(session.Record{Kind: session.KindRunning, Key: id, Value: value})
 }
 
-// TakeOver takes up the background responses that other processes have left, until ctx ends.
+// TakeOver resumes the background responses of ended processes, until ctx ends.
 func (p *API) TakeOver(ctx context.Context) {
 	clock := time.NewTicker(p.Silence / 3)
 	defer clock.Stop()
@@ -255,7 +253,7 @@ func (p *API) TakeOver(ctx context.Context) {
 	}
 }
 
-// takeUp goes on with a response, or ends it as failed. Of all who find the lease one does.
+// takeUp resumes a response, or ends it as failed. Only one process that finds the lease succeeds.
 func (p *API) takeUp(id string, left json.RawMessage) {
 	b := job{owner: answer.NewID("")}
 	var s storedResponse
@@ -328,8 +326,8 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	return true
 }
 
-// alreadyLogged is how much of a stream the log already has while the stream is made again: the
-// number of events that are not deltas, and the bytes of deltas behind the last of them.
+// alreadyLogged is the part of a repeated stream that the log already has: the number of events
+// that are not deltas, and the bytes of deltas after the last of them.
 type alreadyLogged struct{ events, text int }
 
 func (l *eventLog) logged() *alreadyLogged {
@@ -362,7 +360,7 @@ func (r *alreadyLogged) old(e *streamEvent) bool {
 	return false
 }
 
-// madeID is an id that comes out the same when the response is made again.
+// madeID is an id that is the same when the response is repeated.
 func (c *composer) madeID(prefix string) string {
 	if c.seed == "" {
 		return answer.NewID(prefix)

@@ -1,6 +1,6 @@
 // /v1/responses: the objects and events, field for field as clients decode them.
 //
-// Usage is all or nothing: Codex refuses a response whose usage lacks a total. Lists are never
+// Usage is complete or null: Codex refuses a response whose usage lacks a total. Lists are never
 // null.
 
 package responses
@@ -39,8 +39,8 @@ type response struct {
 	Store              bool              `json:"store"`
 	Temperature        float32           `json:"temperature"`
 	Text               textSettings      `json:"text"`
-	ToolChoice         any               `json:"tool_choice"` // as it was asked for
-	Tools              []any             `json:"tools"`       // as they were asked for
+	ToolChoice         any               `json:"tool_choice"` // unchanged from the request
+	Tools              []any             `json:"tools"`       // unchanged from the request
 	TopLogprobs        int               `json:"top_logprobs"`
 	TopP               float32           `json:"top_p"`
 	PresencePenalty    float32           `json:"presence_penalty"`
@@ -80,7 +80,7 @@ type responseUsage struct {
 
 type inputDetails struct {
 	CachedTokens int `json:"cached_tokens"`
-	// a charge of OpenAI's; here nothing is charged
+	// a charge of OpenAI's; this server charges nothing
 	CacheWriteTokens int `json:"cache_write_tokens"`
 }
 
@@ -94,7 +94,7 @@ func wireResponseUsage(u session.Usage) *responseUsage {
 // outputItem is a *reasoningItem, *messageItem or *callItem, or an item of builtin_items.go.
 type outputItem interface{ head() *itemHead }
 
-// itemHead is what every item begins with.
+// itemHead is the common start of all items.
 type itemHead struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -118,8 +118,8 @@ type messageItem struct {
 	Status  string        `json:"status"`
 }
 
-// callItem is a call of the client's: a function_call with its arguments, or a custom_tool_call
-// with its input.
+// callItem is a client's call: a function_call with its arguments, or a custom_tool_call with its
+// input.
 type callItem struct {
 	itemHead
 	CallID    string  `json:"call_id"`
@@ -130,7 +130,7 @@ type callItem struct {
 	Status    string  `json:"status"`
 }
 
-// compactionItem stands for the conversation that it has in few words.
+// compactionItem replaces the conversation that it summarizes.
 type compactionItem struct {
 	itemHead
 	Encrypted string `json:"encrypted_content"`
@@ -161,7 +161,7 @@ func outputText(text string, logprobs []answer.TokenLogprob) contentPart {
 		Logprobs: &logprobs}
 }
 
-// streamEvent is one event of the stream; a field that its type does not have is nil or "".
+// streamEvent is one event of the stream; fields of other types are nil or "".
 type streamEvent struct {
 	Type         string       `json:"type"`
 	Sequence     int          `json:"sequence_number"`
@@ -181,5 +181,5 @@ type streamEvent struct {
 	// of response.output_text.annotation.added
 	AnnotationIndex *int                   `json:"annotation_index,omitempty"`
 	Annotation      *annotation            `json:"annotation,omitempty"`
-	Logprobs        *[]answer.TokenLogprob `json:"logprobs,omitempty"` // always there for output_text
+	Logprobs        *[]answer.TokenLogprob `json:"logprobs,omitempty"` // not null for output_text
 }

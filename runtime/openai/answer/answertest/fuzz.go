@@ -1,6 +1,5 @@
-// What all fuzzers of request readers begin with and hold: whatever bytes come, the reader answers
-// with a request or with a fault of the client, and what it accepts is something a session can
-// start.
+// Seeds and checks of all fuzzers of request readers: for any bytes, the reader returns a request
+// or a fault of the client, and a session can start every accepted request.
 
 package answertest
 
@@ -30,7 +29,8 @@ type RecordedRequest struct {
 	Calls        []string
 }
 
-// SeedBodies adds bodies of every dialect; recorded is the folder of what clients have sent.
+// SeedBodies adds bodies of every dialect; recorded is the folder of requests that clients have
+// sent.
 func SeedBodies(f *testing.F, recorded string) {
 	f.Helper()
 	for _, s := range []string{`{}`, `{"messages":[{"role":"user","content":"hi"}]}`,
@@ -55,7 +55,7 @@ func SeedBodies(f *testing.F, recorded string) {
 	}
 }
 
-// WellFormed checks what every fault must be.
+// WellFormed checks the form of a fault.
 func WellFormed(t *testing.T, status int, kind, message string) {
 	t.Helper()
 	if status < 400 || status > 499 || kind != "invalid_request_error" || message == "" {
@@ -87,7 +87,7 @@ func Startable(t *testing.T, r session.Request) {
 		t.Errorf("choice %d of %q among %d functions", r.ToolChoice, r.ToolName, len(r.Functions))
 	}
 	if r.Final != nil {
-		r.Final.Matcher() // of a nil *grammar.Compiled it would panic
+		r.Final.Matcher() // a nil *grammar.Compiled would panic
 	}
 	for _, f := range r.Functions {
 		if !headerWord.MatchString(f.Name) || f.Parameters != nil && !json.Valid(f.Parameters) {
@@ -101,7 +101,7 @@ const AskFiles = `{"role":"user","content":[{"type":"text","text":"Context."},{"
 
 const bashTool = `{"name":"Bash","description":"Run a command","input_schema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}`
 
-// TurnOf is a request of an agent that talks as Claude Code does.
+// TurnOf is a request of an agent in Claude Code's form.
 func TurnOf(messages, more string) string {
 	return `{"model":"gpt-oss:20b","max_tokens":32000,"system":[{"type":"text","text":` +
 		`"x-anthropic-billing-header: cc_version=2.1.329.649; cc_entrypoint=sdk-cli;"},` +

@@ -1,5 +1,5 @@
-// Package answertest has a scripted model for tests of the port: it says what a test tells it to,
-// and remembers what it was asked.
+// Package answertest has a scripted model for tests of the port: it yields a test's events and
+// records its requests.
 package answertest
 
 import (
@@ -15,33 +15,31 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Script decides what a turn says.
+// Script returns the events of a turn.
 type Script func(r session.Request) ([]session.Event, error)
 
-// Model is a session.Runner that says what its script tells it to.
+// Model is a session.Runner that yields the events of its script.
 type Model struct {
 	Script  Script
 	Stats   sched.Stats
-	Relaxed []string       // what the session says of every turn at its start
-	Result  session.Result // what every turn starts from
-	Sampled []int32        // what every turn says it has sampled
+	Relaxed []string       // Result.Relaxed of every turn at its start
+	Result  session.Result // the initial result of every turn
+	Sampled []int32        // Turn.Sampled of every turn
 
 	Mu       sync.Mutex
 	Requests []session.Request
-	Shares   []*sched.Share // of Requests, which are compared without
+	Shares   []*sched.Share // of Requests, which are compared without them
 	running  int
 }
 
-// ID is the model's name.
 func (f *Model) ID() string { return "gpt-oss-20b" }
 
 // ContextLength is small, so that it can be exceeded.
 func (f *Model) ContextLength() int { return 4096 }
 
-// Device is none.
 func (f *Model) Device() string { return "a script" }
 
-// Start begins a turn that the script has written.
+// Start begins a turn of the script.
 func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	events, err := f.Script(r)
 	if err != nil {
@@ -58,7 +56,7 @@ func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	return &turn{ctx: ctx, runner: f, events: events, result: result}, nil
 }
 
-// Now is what the scheduler would say.
+// Now returns the scheduler's counters.
 func (f *Model) Now() sched.Stats { return f.Stats }
 
 // Last is the request of the newest turn.
@@ -79,7 +77,7 @@ func (f *Model) Active() int {
 	return f.running
 }
 
-// Pause is a place in the script where the model thinks until the channel is closed.
+// Pause is a place in the script where the model waits until the channel is closed.
 type Pause struct {
 	session.Event
 	Until <-chan struct{}
@@ -155,7 +153,7 @@ func (t *turn) end(d session.Done) session.Event {
 func (t *turn) Result() session.Result { return t.result }
 func (t *turn) Sampled() []int32       { return t.runner.Sampled }
 
-// Usage is that of every whole turn.
+// Usage is the usage of every complete turn.
 var Usage = session.Usage{Prompt: 40, Cached: 8, Completion: 12, Reasoning: 5}
 
 // Done ends a turn.
@@ -164,7 +162,7 @@ func Done(f session.Finish) session.Event {
 		Decode: 110 * time.Millisecond}}
 }
 
-// Answers says text after a thought.
+// Answers yields reasoning and text.
 func Answers(text string) Script {
 	return func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Reasoning{Text: "They ask. "},
@@ -181,7 +179,7 @@ func Calls(name, arguments string) Script {
 	}
 }
 
-// CallEvents are a thought and a call.
+// CallEvents yields reasoning and a call.
 func CallEvents(name, arguments string) []session.Event {
 	half := len(arguments) / 2
 	return []session.Event{session.Reasoning{Text: "A tool knows."}, session.CallStart{ID: "call_1",
@@ -191,7 +189,7 @@ func CallEvents(name, arguments string) []session.Event {
 		Done(session.FinishToolCalls)}
 }
 
-// Agent calls the first function it is offered until a tool has answered, then answers.
+// Agent calls the first offered function until a tool has answered, then answers.
 func Agent(r session.Request) ([]session.Event, error) {
 	if len(r.Functions) > 0 && (len(r.Messages) == 0 ||
 		r.Messages[len(r.Messages)-1].Role != harmony.RoleTool) {
@@ -232,14 +230,13 @@ func History(r session.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// singleModel is the source of a server with one model, known under its own name and some others.
+// singleModel is the list of a server with one model, known under its own name and some others.
 type singleModel struct {
 	session.Runner
 	stats   func() sched.Stats
 	aliases []string
 }
 
-// Single is a server with one model.
 func Single(r session.Runner, stats func() sched.Stats, aliases ...string) session.Models {
 	return &singleModel{r, stats, aliases}
 }
@@ -262,7 +259,7 @@ func (s *singleModel) Stats() map[string]sched.Stats {
 	return map[string]sched.Stats{s.ID(): s.stats()}
 }
 
-// Summarises answers "ok", and text where it is asked for a summary.
+// Summarises answers "ok", and text if a summary is requested.
 func Summarises(text string) Script {
 	return func(r session.Request) ([]session.Event, error) {
 		if strings.HasPrefix(r.Messages[len(r.Messages)-1].Text(), "Write a summary") {

@@ -1,8 +1,8 @@
-// What a client allows of an MCP server: allowed_tools says which of its tools may be called,
-// require_approval which calls wait for the client's word.
+// A client's permissions for an MCP server: allowed_tools lists the tools that may be called,
+// require_approval the calls that wait for the client's approval.
 //
-// What must stay true: clients name a tool exactly as its server does, and so do we to them; a rule
-// holds for the tool of that name and for no other.
+// What must stay true: clients and this server name a tool exactly as its MCP server does; a rule
+// applies to the tool of that name and to no other.
 
 package tools
 
@@ -16,16 +16,16 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// approvalRule says which of a server's tools need approval for each call. It names them as the
-// server does.
+// approvalRule says which of a server's tools need approval for each call. It uses the server's own
+// names.
 type approvalRule struct {
 	always, never []string
 	others        bool // those in neither list
 	unsaid        bool // by the client: the server's configuration may allow all
 }
 
-// readApproval reads require_approval. Where a client says nothing each call needs approval, as it
-// does at OpenAI, unless who runs this process has allowed the server's calls.
+// readApproval reads require_approval. If it is unset, each call needs approval, as at OpenAI,
+// unless the operator has allowed the server's calls.
 func readApproval(t *answer.Object) (rule approvalRule) {
 	v := t.Get("require_approval")
 	switch v.Kind() {
@@ -36,7 +36,7 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 		always, never := filter.Object("always"), filter.Object("never")
 		rule = approvalRule{answer.TextsOf(always.List("tool_names")),
 			answer.TextsOf(never.List("tool_names")), always == nil || never != nil ||
-				!always.Has("tool_names"), false} // what read_only says of a tool is not known here
+				!always.Has("tool_names"), false} // read_only of a tool is not known here
 	default:
 		switch v.Text() {
 		case "never":
@@ -77,21 +77,21 @@ func allowedNames(t *answer.Object) []string {
 	return nil
 }
 
-// Server is the tool of kind MCP. Its tools have names of the server's own, which clients use; the
-// functions that the model calls for them have others.
+// Server is the tool of kind MCP. Its tools have the server's own names, which clients use; the
+// model calls them as functions with other names.
 type Server interface {
 	session.Tool
-	// Tools are those that can be called, under the server's own names.
+	// Tools lists the callable tools, under the server's own names.
 	Tools() []harmony.ToolDescription
-	// Own is the server's own name of the tool that a function calls; "": it calls none.
+	// Own returns the server's own name of the tool that a function calls, or "" if it calls none.
 	Own(function string) string
-	// Only keeps to the tools with these names of the server's own; nil: all.
+	// Only restricts the tool to these names of the server; nil: all.
 	Only(names []string)
-	// Trusted tells that all its calls are allowed where a client says nothing.
+	// Trusted tells that all its calls are allowed if the client sets no rule.
 	Trusted() bool
 }
 
-// Own is the server's own name of the tool that a call is for; "": it is not for a server's tool.
+// Own returns the server's own name of the called tool, or "" for other calls.
 func (t *Tool) Own(recipient string) string {
 	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
 	if server, is := t.Tool.(Server); ok && is {
@@ -100,7 +100,7 @@ func (t *Tool) Own(recipient string) string {
 	return ""
 }
 
-// Tools are those of the server that may be called, under its own names.
+// Tools lists the callable tools of the server, under its own names.
 func (t *Tool) Tools() []harmony.ToolDescription {
 	if server, ok := t.Tool.(Server); ok {
 		return server.Tools()
@@ -108,8 +108,8 @@ func (t *Tool) Tools() []harmony.ToolDescription {
 	return nil
 }
 
-// keepTo lets only the tools be called that the client allows; a name that the server does not have
-// is a fault: the client relies on a rule that would never hold.
+// keepTo allows only the tools that the client allows. A name that the server lacks is a fault: the
+// client relies on a rule that would never apply.
 func (t *Tool) keepTo() *answer.Fault {
 	server, ok := t.Tool.(Server)
 	if !ok {
@@ -139,7 +139,7 @@ func (t *Tool) keepTo() *answer.Fault {
 	return nil
 }
 
-// NeedsApproval tells whether the client is to be asked before this call of a server's tool.
+// NeedsApproval tells whether the client must approve this call of a server's tool.
 func (t *Tool) NeedsApproval(id, recipient string) bool {
 	tool := t.Own(recipient)
 	return tool != "" && id != t.Approved && t.approval.asks(tool)

@@ -1,9 +1,9 @@
 // Built-in tools: those that a request names by their type and this process runs; and a tool_choice
 // that names one: {"type":"web_search"}, {"type":"mcp","server_label":...,"name":...}.
 //
-// What must stay true: a request that names a tool for which there is no back end goes on without
-// it, and the client is told; a tool belongs to one turn at a time (kept.go); the first call
-// of a chosen tool's turn is of that tool, and a choice that cannot be kept is refused.
+// What must stay true: if a requested tool has no back end, the request continues without it and
+// the client is told; a tool belongs to one turn at a time (kept.go); the first call of a chosen
+// tool's turn is of that tool, and an impossible choice is refused.
 
 package tools
 
@@ -23,14 +23,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// The kinds that tools are made of.
+// The kinds of tools.
 const (
 	Browser = "browser"
 	Python  = "python"
 	MCP     = "mcp"
 )
 
-// builtinKinds are the kinds by the types that requests name.
+// builtinKinds maps the types in requests to kinds.
 var builtinKinds = map[string]string{
 	"web_search": Browser, "web_search_2025_08_26": Browser,
 	"web_search_preview": Browser, "web_search_preview_2025_03_11": Browser,
@@ -49,9 +49,9 @@ type Wanted struct {
 	path      string       // mcp: in the request
 	allowed   []string     // mcp: its tools that may be called; nil: all
 	approval  approvalRule // mcp
-	silent    bool         // nobody can be asked for approval
+	silent    bool         // the route cannot ask for approval
 	Container string       // of python: its id; in a request "": a new one
-	client    string       // who has it
+	client    string       // its owner
 }
 
 // Tool is a built-in tool of a turn.
@@ -64,8 +64,8 @@ type Tool struct {
 	clock    *time.Timer // closes it while it is kept
 }
 
-// Wanted reads the built-in tools of a request and returns the types that are left out. responses
-// tells whether the route can express approvals and containers.
+// Wanted reads the built-in tools of a request and returns the types that are ignored. responses
+// tells whether the route supports approvals and containers.
 func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Wanted,
 	ignored []string) {
 	if of.Choice.mode == grammar.None {
@@ -120,7 +120,7 @@ func (t *Tool) Citations(answer string) []session.Citation {
 	return nil
 }
 
-// Approved is a call that the client has allowed: of a tool by the server's own name of it.
+// Approved is a call that the client has allowed; Name is the server's own name of the tool.
 type Approved struct {
 	Label, Name   string
 	ID, Arguments string
@@ -150,7 +150,7 @@ type Settings struct {
 	Chosen   *Hosted   // must be called first; nil: any or none
 	Approved *Approved // is run first; nil: none
 	Before   string    // the owner whose tools it takes over
-	// left returns the next owner of the tools, if the turn ends well; nil: there is none
+	// Left returns the next owner of the tools, if the turn ends well; nil: they are closed
 	Left func() string
 }
 
@@ -227,9 +227,9 @@ func (k *Kept) StartQuietly(wanted []Wanted, chosen *Hosted) answer.Starter {
 }
 
 // quietly hides the calls that this process runs: chat completions cannot express them. The
-// client's own calls are numbered as if there were no others.
+// client's own calls are numbered without them.
 func quietly(turn session.Turn, tools []*Tool) session.Turn {
-	numbers := map[int]int{} // the number of a call in the turn to the client's number
+	numbers := map[int]int{} // a call's number in the turn to the client's number
 	return session.Each(turn, func(e session.Event) (_ session.Event, shown bool) {
 		switch x := e.(type) {
 		case session.CallStart:
@@ -305,7 +305,7 @@ func unavailableChoice(kind string) *answer.Fault {
 // FirstStart starts the first turn of several.
 type FirstStart func(ctx context.Context, r session.Request) (session.Turn, error)
 
-// FirstBy is a runner whose first turn is started in another way.
+// FirstBy is a runner whose first turn is started by start.
 func FirstBy(runner session.Runner, start FirstStart) session.Runner {
 	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {

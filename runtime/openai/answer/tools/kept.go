@@ -2,10 +2,10 @@
 // server's session.
 //
 // A response leaves the tools that it has called to the response that continues it, by
-// previous_response_id or conversation; a container is found by its own id too. What must stay
-// true: a tool belongs to one turn at a time; a tool that nobody takes over is closed after a
-// while, when there are too many, or with the port; a response that failed leaves its tools to
-// their former owner.
+// previous_response_id or conversation; a container is also found by its own id. What must stay
+// true: a tool belongs to one turn at a time; a tool without a successor is closed after a while,
+// when there are too many, or with the port; a response that failed leaves its tools to their
+// former owner.
 
 package tools
 
@@ -24,7 +24,7 @@ const mostKeptTools = 32
 
 var toolIdle = 20 * time.Minute
 
-// Kept are tools that no turn has. It is safe for concurrent use.
+// Kept are the idle tools between turns. It is safe for concurrent use.
 type Kept struct {
 	// makes tools for one turn; nil: there are none (see Options.Tools)
 	makes func(kind, label string) ([]session.Tool, error)
@@ -34,12 +34,12 @@ type Kept struct {
 	closed bool
 }
 
-// NewKept has no tools yet; makes makes them for one turn.
 func NewKept(makes func(kind, label string) ([]session.Tool, error)) *Kept {
 	return &Kept{makes: makes}
 }
 
-// take returns the tools of a kind that an owner has left, or the container with this id.
+// take removes and returns the tools of a kind that an owner has left, or the container with this
+// id.
 func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,7 +57,7 @@ func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
 	return list
 }
 
-// put keeps a tool; the oldest ones make room for it.
+// put keeps a tool and closes the oldest beyond the limit.
 func (k *Kept) put(t *Tool) {
 	over := []*Tool{t}
 	k.mu.Lock()
@@ -121,7 +121,7 @@ func closeTools(tools []*Tool) {
 		if t.clock != nil {
 			t.clock.Stop()
 		}
-		_ = t.Close() // nobody uses it any more
+		_ = t.Close() // no turn uses it any more
 	}
 }
 

@@ -1,12 +1,12 @@
-// Package tools is what a request says of tools, in every dialect: functions, custom tools, whose
-// input is a text of the client's own form, and namespaces of tools, and tool_choice; and the tools
-// that this process runs.
+// Package tools reads the tools of a request, in every dialect: functions, custom tools, whose
+// input is text of the client's own form, namespaces of tools, and tool_choice. It also has the
+// tools that this process runs.
 //
 // What must stay true: a call that the client requires is enforced by the grammar of the turn; a
-// strict function whose parameters are not supported is refused, with their path in the request; a
-// custom tool's input is never read as JSON, neither by the model nor on the way to the client, and
-// its format is enforced exactly or refused with its line; a tool comes back under the name and the
-// namespace that its client gave it.
+// strict function with unsupported parameters is refused, with their path in the request; a custom
+// tool's input is never read as JSON, neither by the model nor on the way to the client, and its
+// format is enforced exactly or refused with its line; a tool's call names the tool and namespace
+// as the client did.
 package tools
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Function is a tool the client runs. Without parameters it takes none.
+// Function is a tool that the client runs. Without parameters it takes none.
 type Function struct {
 	functionTool
-	custom     bool             // its call is a text
+	custom     bool             // its call is text
 	input      *grammar.Grammar // of that text; nil: any
 	space, own string           // its namespace, and its name there
 }
@@ -42,23 +42,23 @@ type functionTool struct {
 
 func (f Function) strict() bool { return f.Strict != nil && *f.Strict }
 
-// Offer is what a request says about tools. ignored are the types of tools that this server cannot
-// offer: clients such as Codex send those along with the functions they need, so they are no fault.
+// Offer is the tools of a request. Ignored are the types of unsupported tools: clients such as
+// Codex send those along with the functions they need, so they are no fault.
 type Offer struct {
 	Functions []Function
 	listed    []*answer.Object // all tools of the request
-	tools     int              // that were listed
+	tools     int              // number of listed tools
 	Choice    toolChoice
 	Hosted    *Hosted  // a built-in tool is chosen
 	allowed   []Wanted // types, and labels of servers, of allowed_tools; nil: all
 	Ignored   []string
 
-	ToolsEcho  []any // what is offered: OpenAI's fields of functions, others as they came
-	ChoiceEcho any   // tool_choice, where it is not echoed as choice
+	ToolsEcho  []any // the offered tools: OpenAI's fields of functions, others unchanged
+	ChoiceEcho any   // tool_choice, if its echo is not Choice
 }
 
-// toolChoice says whether the model may, must or must not call; in JSON it has the form of the
-// Responses API.
+// toolChoice says whether the model may, must or must not call; its JSON is that of the Responses
+// API.
 type toolChoice struct {
 	mode grammar.ToolChoice
 	name string // with grammar.Named
@@ -95,8 +95,8 @@ type namedTool struct {
 
 const mostFunctions = 4096
 
-// Read reads tools and tool_choice. More are offered by items of the input, which name some again;
-// the first of a name counts.
+// Read reads tools and tool_choice. Items of the input may offer more, or repeat some; the first of
+// a name is used.
 func Read(o *answer.Object, items ...*answer.Object) Offer {
 	of := Offer{ToolsEcho: []any{}}
 	of.read(o)
@@ -139,7 +139,7 @@ func (of *Offer) read(o *answer.Object) {
 	}
 }
 
-// List is the tools in a member, none if there are too many together with those before.
+// List returns the tools in a member, or none if the request has too many.
 func (of *Offer) List(o *answer.Object, name string) []answer.Value {
 	if !o.Has(name) {
 		return nil
@@ -152,7 +152,7 @@ func (of *Offer) List(o *answer.Object, name string) []answer.Value {
 	return v.List()
 }
 
-// Into makes the session's request offer the same.
+// Into adds the tools and the choice to the session's request.
 func (of Offer) Into(r *session.Request) {
 	r.ToolChoice, r.ToolName = of.Choice.mode, of.Choice.name
 	for _, f := range of.Functions {
@@ -173,10 +173,9 @@ func (of Offer) Into(r *session.Request) {
 	}
 }
 
-// ReadFunction reads a function.
 func ReadFunction(o *answer.Object) Function { return ReadFunctionWith(o, "parameters") }
 
-// ReadFunctionWith reads a function whose parameters have this name.
+// ReadFunctionWith reads a function with the member name of its parameters.
 func ReadFunctionWith(o *answer.Object, parameters string) Function {
 	f := Function{functionTool: functionTool{Type: "function", Name: o.Text("name")}}
 	f.checkName(o)
@@ -244,7 +243,7 @@ func (of *Offer) choose(o *answer.Object) {
 	}
 }
 
-// allow leaves out the functions that are not among the allowed tools.
+// allow drops the functions that are not among the allowed tools.
 func (of *Offer) allow(v answer.Value, c *answer.Object) {
 	names := map[string]bool{}
 	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.Text("mode"), "auto"),
@@ -295,7 +294,7 @@ func (of *Offer) Mode(v answer.Value, mode string) {
 	}
 }
 
-// Shown is how the client knows a function that the model calls by another name or form.
+// Shown is the client's name of a function that the model calls by another name or form.
 type Shown struct {
 	Custom      bool
 	Space, Name string
@@ -341,7 +340,7 @@ func readCustom(o *answer.Object) Function {
 	return f
 }
 
-// readNamespace adds the tools of a namespace under names of their own.
+// readNamespace adds the tools of a namespace, prefixed with it.
 func (of *Offer) readNamespace(o *answer.Object) {
 	space := o.Text("name")
 	if !answer.ToolName(space) {
@@ -365,7 +364,7 @@ func (of *Offer) readNamespace(o *answer.Object) {
 	}
 }
 
-// Shown are the tools that the client knows by another name or form than the model.
+// Shown maps the model's names to the client's for the functions that differ.
 func (of Offer) Shown() map[string]Shown {
 	names := map[string]Shown{}
 	for _, f := range of.Functions {
@@ -380,7 +379,7 @@ func (of Offer) Shown() map[string]Shown {
 	return names
 }
 
-// Runnable is the arguments of a call of a function without parameters: clients parse them as JSON.
+// Runnable returns a call's arguments as JSON, which clients expect even without parameters.
 func Runnable(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
@@ -395,6 +394,6 @@ func AsInput(arguments string) json.RawMessage {
 		return raw
 	}
 	wrapped, _ := answer.Marshal(
-		map[string]string{"arguments": arguments}) // strings can be written
+		map[string]string{"arguments": arguments}) // strings cannot fail
 	return wrapped
 }
