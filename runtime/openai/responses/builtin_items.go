@@ -35,7 +35,7 @@ type webSearchItem struct {
 	Action searchAction `json:"action"`
 }
 
-// searchAction is what a call of the browser does: search, open_page or find_in_page.
+// searchAction is the action of a browser's call: search, open_page or find_in_page.
 type searchAction struct {
 	Type    string   `json:"type"`
 	Query   string   `json:"query,omitempty"`
@@ -85,8 +85,8 @@ type mcpTool struct {
 	Annotations *struct{}       `json:"annotations"`
 }
 
-// toolCall is a call and its item. The item of a search is nil until the arguments are whole, since
-// it says what is searched for.
+// toolCall is a call and its item. The item of a search is nil until the arguments are complete,
+// since it contains the query.
 type toolCall struct {
 	session.CallStart
 	item outputItem
@@ -172,7 +172,7 @@ func (c *composer) sendState(call *toolCall, state string) {
 	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
 }
 
-// setState gives the item of a tool's call a status and tells it.
+// setState sets the status of a tool call's item and sends it.
 func (c *composer) setState(call *toolCall, status string) {
 	setStatus(call, status)
 	c.sendState(call, status)
@@ -182,7 +182,7 @@ func setStatus(call *toolCall, status string) {
 	*call.item.(interface{ state() *string }).state() = status
 }
 
-// argumentsOf is the text of an item that a call's arguments go into, nil where there is none, and
+// argumentsOf returns the field of an item that holds a call's arguments, nil if it has none, and
 // the kind of its events.
 func argumentsOf(item outputItem) (text *string, kind string) {
 	switch item := item.(type) {
@@ -208,7 +208,7 @@ func (c *composer) write(call *toolCall, text string) {
 	}
 }
 
-// endCall is called when the arguments are whole. A call of a tool begins to run.
+// endCall is called with the complete arguments. A tool call then begins to run.
 func (c *composer) endCall(call *toolCall, arguments string) {
 	if call.asks {
 		c.askApproval(call, arguments)
@@ -248,13 +248,13 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 	c.open = nil // the item is done when the tool has returned
 }
 
-// actionOf is what a call of the browser does, in OpenAI's words.
+// actionOf is the action of a browser's call, in OpenAI's words.
 func actionOf(recipient, arguments string) searchAction {
 	var a struct {
 		Query, Pattern string
 		ID             any
 	}
-	_ = json.Unmarshal([]byte(arguments), &a) // what is missing stays empty
+	_ = json.Unmarshal([]byte(arguments), &a) // missing members stay empty
 	page := ""
 	if s, ok := a.ID.(string); ok {
 		page = s
@@ -308,7 +308,7 @@ func (c *composer) dropTools() {
 	for _, call := range c.calls {
 		switch call.item.(type) {
 		case nil, *callItem:
-			continue // a search whose arguments are not whole has no item yet
+			continue // a search without its arguments has no item yet
 		case *webSearchItem:
 			setStatus(call, "failed")
 		default:
@@ -357,8 +357,8 @@ func readCode(talk *answer.Conversation, o *answer.Object) {
 	earlierCall(talk, o.Text("id"), "python", o.Text("code"), printed.String())
 }
 
-// readSearch adds an earlier call of the browser; false: the item does not say what it was. The
-// item does not hold what the call returned.
+// readSearch adds an earlier call of the browser; false: the item has no action. Its result is not
+// in the item.
 func readSearch(talk *answer.Conversation, o *answer.Object) bool {
 	action := o.Object("action")
 	name, arguments := "browser.search", map[string]string{}
@@ -377,7 +377,7 @@ func readSearch(talk *answer.Conversation, o *answer.Object) bool {
 		}
 		arguments["query"] = query
 	}
-	text, _ := answer.Marshal(arguments) // strings can be written
+	text, _ := answer.Marshal(arguments) // strings cannot fail
 	found := "[what it returned was not kept]"
 	if o.Text("status") == "failed" {
 		found = "Error: the call failed"
@@ -386,7 +386,7 @@ func readSearch(talk *answer.Conversation, o *answer.Object) bool {
 	return true
 }
 
-// earlierCall adds a call of a built-in tool and what it returned, as the model made it.
+// earlierCall adds a call of a built-in tool with its result, as the model made it.
 func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
 		WithRecipient(recipient).WithContentType("code")
@@ -397,7 +397,7 @@ func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 		session.Message{CallID: id, Message: result})
 }
 
-// readServerCall adds a call of an MCP server's tool under the name that the model has for it.
+// readServerCall adds a call of an MCP server's tool under the model's name for it.
 func readServerCall(talk *answer.Conversation, o *answer.Object, id string) {
 	if o.Text("name") == "" {
 		o.Get("name").Missing()

@@ -1,11 +1,10 @@
-// Conversations that are too long: context_management compacts one before its turn,
-// /v1/responses/compact does it by itself, truncation "auto" drops its oldest messages;
-// /v1/responses/input_tokens counts.
+// Overlong conversations: context_management compacts one before its turn, /v1/responses/compact
+// compacts on request, truncation "auto" drops its oldest messages; input_tokens counts.
 //
-// What must stay true: the turn goes on from what the compaction item says and from the user's last
-// message; so does the next response, whether the server has the conversation or the client sends
-// it with the item; a conversation that cannot be compacted goes on as it is. Where messages are
-// dropped the last one stays, a result never loses its call, and the client is told how many.
+// What must stay true: the turn continues from the compaction item and the user's last message. So
+// does the next response, whether the server has the conversation or the client sends it. A
+// conversation that cannot be compacted continues unchanged. Dropping keeps the last message, never
+// separates a result from its call, and the client learns the number dropped.
 
 package responses
 
@@ -23,7 +22,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// wholeContext compacts where the model's context is nearly used up.
+// wholeContext compacts when the model's context is nearly used up.
 const wholeContext = -1
 
 // readCompaction reads the number of tokens from which a conversation is compacted; 0: never.
@@ -42,13 +41,13 @@ func (r *request) readCompaction(o *answer.Object, name string) {
 type compacted struct {
 	session.Commentary
 	summary  session.Summary
-	messages []session.Message // in place of those before
+	messages []session.Message // they replace the earlier ones
 }
 
 // compacting is a runner that compacts the conversation of its first turn.
 func compacting(runner session.Runner, store session.Store, threshold int) session.Runner {
 	begun, before := false, 0      // messages of the conversation
-	var messages []session.Message // in their place; nil: they were not compacted
+	var messages []session.Message // their replacement; nil: they were not compacted
 	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		if messages != nil { // a turn after a call
@@ -69,8 +68,8 @@ func compacting(runner session.Runner, store session.Store, threshold int) sessi
 	})
 }
 
-// summarised is a turn that goes on from a summary, which it writes when it is first read, so that
-// a stream is kept alive. messages becomes the conversation that it goes on from.
+// summarised is a turn that continues from a summary, written at the first read, so that a stream
+// is kept alive. messages becomes the compacted conversation.
 func summarised(ctx context.Context, runner session.Runner, r session.Request,
 	messages *[]session.Message) session.Turn {
 	var used session.Usage // by the summary
@@ -119,7 +118,7 @@ func failed(ctx context.Context, err error) session.Done {
 }
 
 // goesOn is the conversation after compacting: the summary and the user's last message, which is
-// still to be answered.
+// not yet answered.
 func goesOn(s session.Summary, all []session.Message) []session.Message {
 	list := []session.Message{s.Message()}
 	if last := all[len(all)-1]; last.Role == harmony.RoleUser {
@@ -128,10 +127,10 @@ func goesOn(s session.Summary, all []session.Message) []session.Message {
 	return list
 }
 
-// wholeSeal marks a compaction item that stands for everything before it.
+// wholeSeal marks a compaction item that replaces everything before it.
 const wholeSeal = answer.SealVersion + "all."
 
-// compactedTo puts the summary into the conversation, and adds the item to the response.
+// compactedTo replaces the conversation by the summary, and adds the item to the response.
 func (r *form) compactedTo(c compacted) {
 	r.req.talk.Messages = c.messages
 	r.composer.begin(&compactionItem{itemHead{r.madeID("cmp_"), "compaction"},
@@ -139,7 +138,7 @@ func (r *form) compactedTo(c compacted) {
 	r.close("completed")
 }
 
-// TruncatedHeader says how many messages were dropped.
+// TruncatedHeader reports how many messages were dropped.
 const TruncatedHeader = "X-Ossrun-Truncated"
 
 func tellDropped(e *answer.Exchange, dropped int) {
@@ -149,8 +148,8 @@ func tellDropped(e *answer.Exchange, dropped int) {
 	}
 }
 
-// truncating is a runner that drops the oldest messages until a request fits. most becomes how many
-// were dropped of the request that lost most.
+// truncating is a runner that drops the oldest messages until a request fits. most becomes the
+// largest number that was dropped from a request.
 func truncating(runner session.Runner, most *int) session.Runner {
 	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
@@ -176,8 +175,8 @@ func truncating(runner session.Runner, most *int) session.Runner {
 	})
 }
 
-// countPrompt is how many tokens the prompt of a request has. The turn is cancelled before it
-// generates anything.
+// countPrompt counts the tokens of a request's prompt. The turn is cancelled before it generates
+// anything.
 func countPrompt(ctx context.Context, runner session.Runner, r session.Request) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -226,7 +225,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 	}{"response.input_tokens", n}, nil
 }
 
-// readConversation reads a request that has a conversation and asks for no answer.
+// readConversation reads a request with a conversation that needs no answer.
 func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (*request,
 	session.Runner, *answer.Fault) {
 	req := p.of(e.Key.Owner()).parse(o)

@@ -2,9 +2,8 @@
 // of items, page by page.
 //
 // What must stay true: items keep their order and their ids; two responses that end at the same
-// time both leave theirs, in two processes too; a response leaves them once, in the change that
-// ends it, and one that failed or was cancelled leaves none; what the store has no room for is an
-// error.
+// time both add theirs, also from two processes; a response adds them once, in the change that ends
+// it, and a failed or cancelled one adds none; a conversation too large for the store is an error.
 
 package responses
 
@@ -85,7 +84,7 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 	return append(all, end...)
 }
 
-// readItems reads the member items, and complains about those that a response could not read behind
+// readItems reads the member items, and adds a fault for those that a response could not read after
 // the items before.
 func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []json.RawMessage) {
 	in := &inputReader{talk: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
@@ -102,13 +101,12 @@ func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []jso
 	if o.Fault() != nil {
 		return nil
 	}
-	for _, v := range list { // once nothing holds the texts that were read
+	for _, v := range list { // after the texts that were read are released
 		items = append(items, recordedItem(v.Raw))
 	}
 	return items
 }
 
-// CreateTalk is POST /v1/conversations.
 func (p *API) CreateTalk(e *answer.Exchange, _ *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
@@ -133,13 +131,11 @@ func (p *API) talkOf(e *answer.Exchange, r *http.Request) (id string, s storedTa
 	return id, s, f
 }
 
-// ShowTalk is GET /v1/conversations/{id}.
 func (p *API) ShowTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	id, s, f := p.talkOf(e, r)
 	return s.object(id), f
 }
 
-// UpdateTalk is POST /v1/conversations/{id}.
 func (p *API) UpdateTalk(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
 	answer.CheckMetadata(o, "metadata")
@@ -153,7 +149,7 @@ func (p *API) UpdateTalk(e *answer.Exchange, r *http.Request, o *answer.Object) 
 	})
 }
 
-// changed changes the conversation of the path and answers with it, or with change's fault.
+// changed changes the conversation in the path and answers with it, or with change's fault.
 func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *answer.Fault) {
 	id := r.PathValue("id")
 	var s storedTalk
@@ -172,7 +168,6 @@ func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *
 	return s.object(id), nil
 }
 
-// DeleteTalk is DELETE /v1/conversations/{id}.
 func (p *API) DeleteTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
@@ -185,7 +180,6 @@ func (p *API) DeleteTalk(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 	return deletion{id, "conversation.deleted", true}, nil
 }
 
-// ListItems is GET /v1/conversations/{id}/items.
 func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	_, s, f := p.talkOf(e, r)
 	if f != nil {
@@ -194,7 +188,6 @@ func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 	return pageOf(r, s.Items)
 }
 
-// AddItems is POST /v1/conversations/{id}/items.
 func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	o.Need("items")
@@ -210,7 +203,6 @@ func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (a
 	return pageWith(items, false), f
 }
 
-// ShowItem is GET /v1/conversations/{id}/items/{item}.
 func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	_, s, f := p.talkOf(e, r)
 	if f != nil {
@@ -223,7 +215,6 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault)
 	return s.Items[i], nil
 }
 
-// DeleteItem is DELETE /v1/conversations/{id}/items/{item}.
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	return p.of(e.Key.Owner()).changed(r, func(s *storedTalk) error {
 		before := len(s.Items)
@@ -238,7 +229,7 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 	return func(b json.RawMessage) bool { return idOf(b) == r.PathValue("item") }
 }
 
-// readTalk puts the conversation that a response belongs to in front of its input.
+// readTalk puts the response's conversation before its input.
 func (r *request) readTalk(o *answer.Object, name string) {
 	v, in := o.Get(name), &r.in
 	switch v.Kind() {
@@ -257,7 +248,7 @@ func (r *request) readTalk(o *answer.Object, name string) {
 	items := o.Values(s.Items, name)
 	before := len(items)
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
-		items = append(items, v.Messages()...) // what follows the conversation
+		items = append(items, v.Messages()...) // the items after the conversation
 	}
 	answer.Dated(items, func(i int, it answer.Value) {
 		if i < before {
@@ -267,7 +258,7 @@ func (r *request) readTalk(o *answer.Object, name string) {
 	r.input = s.Items
 }
 
-// leave adds what was said to the conversation that the response belongs to.
+// leave adds the response's items to its conversation.
 func (r *form) leave(c *session.Change) error {
 	status := r.response.Status
 	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
@@ -302,8 +293,7 @@ type itemPage struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// pageOf is a page of items, which are given oldest first. The order is desc if the client names
-// none.
+// pageOf is a page of items, which are passed oldest first. The default order is desc.
 func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
 	query := r.URL.Query()
 	items = slices.Clone(items)
@@ -343,6 +333,6 @@ func pageWith(items []json.RawMessage, more bool) itemPage {
 
 func idOf(item json.RawMessage) string {
 	var it struct{ ID string }
-	_ = json.Unmarshal(item, &it) // it was parsed when it came
+	_ = json.Unmarshal(item, &it) // it was parsed when it was stored
 	return it.ID
 }

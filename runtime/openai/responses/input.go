@@ -1,5 +1,4 @@
-// The input of a response, item by item, and what stored responses and conversations put in front
-// of it.
+// The input of a response, item by item, after the items of stored responses and conversations.
 
 package responses
 
@@ -21,18 +20,18 @@ import (
 type inputReader struct {
 	store  session.Store
 	talk   *answer.Conversation
-	goesOn bool // there is a conversation already, so the input may be absent
+	goesOn bool // a conversation exists already, so the input may be absent
 
 	calls     answer.Ledger
 	requests  map[string]bool           // ids of requests for approval
 	approved  *tools.Approved           // in the end
 	made      map[string]bool           // requests for approval whose calls were made
 	answers   map[string]*answer.Object // to requests for approval
-	answersOf int                       // items that made and answers are of
+	answersOf int                       // length of the list that made and answers index
 	referred  int                       // bytes of items that were referred to
 }
 
-// openCalls takes up the calls that a stored response ended in.
+// openCalls opens the calls at the end of a stored response.
 func (in *inputReader) openCalls(output []answer.Value) {
 	for _, v := range output {
 		switch o := v.Object(); o.Text("type") {
@@ -70,8 +69,8 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 
 func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.store, id) }
 
-// appendItem appends one item; after is what follows it. It returns the item's type if it was left
-// out.
+// appendItem appends one item; after is the list of the following ones. It returns the item's type
+// if the item was ignored.
 func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored string) {
 	o, talk := v.Object(), in.talk
 	if o == nil {
@@ -147,8 +146,8 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 	return ""
 }
 
-// foreignItem reads a call that is not known here, with its result: one that it has in itself, or
-// that follows. It returns the item's type if it is left out.
+// foreignItem reads a call of an unknown tool; its result is in the item or follows. It returns the
+// item's type if the item is ignored.
 func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored string) {
 	id := cmp.Or(o.Text("call_id"), o.Text("id"))
 	if name, is := strings.CutSuffix(kind, "_call"); is {
@@ -188,8 +187,8 @@ func (in *inputReader) message(o *answer.Object, after []answer.Value) {
 	}
 }
 
-// isPreamble tells whether a message of the assistant came before a call: it says so itself, or a
-// call follows.
+// isPreamble tells whether a message of the assistant precedes a call: by its phase, or by the next
+// item.
 func isPreamble(o *answer.Object, after []answer.Value) bool {
 	if phase := o.Text("phase"); phase != "" {
 		return phase == "commentary"

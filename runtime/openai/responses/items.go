@@ -1,10 +1,10 @@
 // From a turn's events to output items and the events of their stream.
 //
-// One item is open at a time. What must stay true, for streamed and whole answers alike, since both
-// come from here: every item that is added is done exactly once (else Codex would run a command
-// twice), except a call that was cut off, which is never done, since agents run a call once it is
-// done; deltas stand between the opening and the closing of their part; the finished response holds
-// the very items that were done.
+// One item is open at a time. What must stay true, for streamed and other answers alike, since both
+// are built here: every item that is added is done exactly once (else Codex would run a command
+// twice), except an incomplete call, which is never done, since agents run a call once it is done.
+// Deltas are sent between the opening and the closing of their part. The finished response holds
+// exactly the items that were done.
 
 package responses
 
@@ -24,14 +24,14 @@ type composer struct {
 	send     func(kind string, e streamEvent)
 	text     strings.Builder       // of the open item
 	logprobs []answer.TokenLogprob // of the open item
-	open     outputItem            // nil: none; else the last of answer.Output
+	open     outputItem            // nil: none; else the last of response.Output
 	calls    map[int]*toolCall
 	names    map[string]tools.Shown
 	seed     string // of the ids; "": they are random
 	made     int    // ids so far
 
 	tools       []*tools.Tool // that this process runs
-	outputs     bool          // show what code has printed
+	outputs     bool          // show the output of code
 	summary     bool          // reasoning is shown as its own summary
 	annotations []annotation  // of the open message
 	before      int           // characters of the answer in earlier messages
@@ -70,7 +70,7 @@ func (c *composer) take(e session.Event) {
 	}
 }
 
-// message adds text to the message of a phase, opening it if need be.
+// message adds text to the message of a phase, and opens it if it is not open.
 func (c *composer) message(phase, text string, logprobs []answer.TokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
 		c.begin(&messageItem{itemHead: itemHead{c.madeID("msg_"), "message"}, Role: "assistant",
@@ -96,8 +96,7 @@ func (c *composer) begin(item outputItem) {
 	}
 }
 
-// cut ends the open item where the tokens have ended. A call whose arguments are not whole is left
-// out.
+// cut ends the open item at the end of the tokens. An incomplete call is left out.
 func (c *composer) cut() {
 	c.dropTools()
 	if _, ok := c.open.(*callItem); ok {
@@ -150,7 +149,7 @@ func (c *composer) close(status string) {
 	c.open = nil
 }
 
-// part is the open item's only part as far as it goes; calls have none.
+// part is the open item's only part so far; calls have none.
 func (c *composer) part() (contentPart, bool) {
 	switch c.open.(type) {
 	case *reasoningItem:

@@ -1,8 +1,8 @@
-// The events of a response, kept so that a stream can be followed late, again, or from its middle.
+// The events of a response, stored so that a stream can be followed late or from its middle.
 //
-// Every stored response has one; that of a background response is followed while it grows. Deltas
-// that continue one text are kept as one run. What must stay true: everybody who reads a response
-// gets the same events under the same sequence numbers, whenever and from wherever he reads.
+// Every stored response has one. Deltas of one text are stored as one run. What must stay true: all
+// readers of a response get the same events under the same sequence numbers, from any time and
+// position.
 
 package responses
 
@@ -74,7 +74,7 @@ func (l *eventLog) with(e *streamEvent) *eventLog {
 }
 
 func wholeEvent(e *streamEvent) loggedEvent {
-	body, _ := answer.Marshal(e) // of our own types, which can be encoded
+	body, _ := answer.Marshal(e) // our own types cannot fail
 	return loggedEvent{Kind: e.Type, Last: e.Sequence, Event: body}
 }
 
@@ -83,14 +83,14 @@ func (l *eventLog) reopened() *eventLog {
 	return &eventLog{entries: l.entries, changed: make(chan struct{}), held: true, stored: l.last()}
 }
 
-// shown is the sequence number of the last event that is stored.
+// shown is the sequence number of the last stored event.
 func (l *eventLog) shown() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stored
 }
 
-// hold hides what is not stored yet.
+// hold hides events until they are stored.
 func (l *eventLog) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +122,8 @@ func (l *eventLog) wake() {
 // eventsAtOnce bounds the events that a slow reader gets at a time.
 const eventsAtOnce = 512
 
-// after returns the first events whose sequence number is greater than n. more is closed when there
-// are others; nil if none will come.
+// after returns the first events whose sequence number is greater than n. more is closed at the
+// next event; nil after the last.
 func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,7 @@ type sentEvent struct {
 	body     any
 }
 
-// appendFrom appends the event, or what a run has after sequence number n, up to eventsAtOnce.
+// appendFrom appends the event, or the part of a run after sequence number n, up to eventsAtOnce.
 func (e loggedEvent) appendFrom(list []sentEvent, n int) []sentEvent {
 	if e.Run == nil {
 		return append(list, sentEvent{e.Kind, e.Last, e.Event})

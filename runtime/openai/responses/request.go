@@ -1,4 +1,4 @@
-// POST /v1/responses: what a request asks for.
+// POST /v1/responses: the request.
 
 package responses
 
@@ -21,13 +21,13 @@ import (
 type request struct {
 	answer.Draft
 	in    inputReader         // until record
-	talk  answer.Conversation // the whole history, instructions of the request left out
-	input []json.RawMessage   // the items of the whole history
+	talk  answer.Conversation // the full history, without the request's instructions
+	input []json.RawMessage   // the items of the full history
 	said  []json.RawMessage   // those of the request itself
 
 	source       func()          // see record; nil: it was called
 	conversation string          // id, "": none
-	previous     string          // id of the response that it goes on from
+	previous     string          // id of the response that it continues
 	approved     *tools.Approved // to be run first; nil: none
 	compactAt    int             // see readCompaction
 	truncate     bool            // drop the oldest messages until the conversation fits
@@ -39,16 +39,16 @@ type request struct {
 	tools     []*tools.Tool // of the turn, once it is started
 	mostCalls int           // of tools; 0: the session's own bound
 
-	response response // what it echoes
+	response response // the echo of the request
 	store    bool
-	outputs  bool   // show what code has printed
-	rivals   int    // of each token with logprobs
-	summary  string // the kind that is asked for; "": none
+	outputs  bool   // show the output of code
+	rivals   int    // alternatives of each token with logprobs
+	summary  string // the requested kind; "": none
 
 	instructions, cacheKey, safety string // echoed
 }
 
-// Parameters are those of a request.
+// Parameters are the rows of a request.
 func Parameters() []answer.Parameter { return new(request).parameters(nil) }
 
 func (r *request) parameters(p *API) []answer.Parameter {
@@ -62,12 +62,12 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		answer.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
 	}, r.Sampling(), []answer.Parameter{
 		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
-		answer.Row("include strings", r.readInclude), // behind top_logprobs
+		answer.Row("include strings", r.readInclude), // read after top_logprobs
 		answer.Row("reasoning object", r.readSummary).With(answer.ReasoningMembers...),
 		answer.Text("instructions", &r.instructions),
 		answer.Row("previous_response_id string", r.readPrevious),
-		answer.Row("conversation any", r.readTalk), // behind the previous response
-		answer.Row("input any", r.readInput),       // behind both
+		answer.Row("conversation any", r.readTalk), // read after the previous response
+		answer.Row("input any", r.readInput),       // read after both
 		answer.Row("tools objects", func(o *answer.Object, _ string) { // the input has more
 			r.offer = tools.Read(o, r.itemTools(o)...)
 			wanted, ignored := p.tools.Wanted(o, r.offer, true)
@@ -84,7 +84,7 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		})})
 }
 
-// parse checks a request; the store answers for previous_response_id and item references.
+// parse checks a request; the store resolves previous_response_id and item references.
 func (p *API) parse(o *answer.Object) *request {
 	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
 	r.in = inputReader{talk: &r.talk, store: p.store, requests: map[string]bool{}}
@@ -112,7 +112,7 @@ func (r *request) readBackground(o *answer.Object, name string) {
 	}
 }
 
-// readPrevious puts the conversation of a stored response in front of the input.
+// readPrevious puts the conversation of a stored response before the input.
 func (r *request) readPrevious(o *answer.Object, name string) {
 	if o.Has(name) && o.Has("conversation") {
 		o.Insist(answer.Invalid("conversation", "conversation and previous_response_id cannot "+
@@ -144,7 +144,7 @@ func (r *request) readInput(o *answer.Object, _ string) {
 	}
 }
 
-// starter starts the turn with what the request asks for: tools, and a conversation that fits.
+// starter starts the turn with the requested tools, and a conversation that fits.
 func (r *request) starter(p *API) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, turn session.Request) (session.Turn, error) {
 		runner := a.Runner
@@ -168,8 +168,8 @@ func (r *request) starter(p *API) answer.Starter {
 	}
 }
 
-// record completes input, said and the echo of the tools, which may be large, once it is known that
-// the request will be answered. Then it lets go of the request's body.
+// record completes input, said and the echo of the tools, which may be large, once the request is
+// sure to be answered. Then it releases the request's body.
 func (r *request) record() {
 	if source := r.source; source != nil {
 		source()
@@ -177,7 +177,7 @@ func (r *request) record() {
 	}
 }
 
-// leaves is the owner that this response leaves its tools to.
+// leaves is the next owner of the response's tools.
 func (r *request) leaves() string {
 	if r.conversation == "" && !r.store {
 		return ""
@@ -185,7 +185,7 @@ func (r *request) leaves() string {
 	return cmp.Or(r.conversation, r.response.ID)
 }
 
-// echo completes the response before it is generated: it repeats what the request asks for.
+// echo fills the response, before it is generated, with the request's parameters.
 func (r *request) echo(o *answer.Object) {
 	params, echo := r.Turn.Params, &r.response
 	echo.Object, echo.Status, echo.ServiceTier = "response", "in_progress", "default"
@@ -233,8 +233,8 @@ func (r *request) readSummary(o *answer.Object, name string) {
 	}
 }
 
-// includable is what include can ask for. Some of it never comes up here, such as the results of a
-// search in files, and is accepted since agents ask for everything.
+// includable are the values of include. Some never occur here, such as the results of a search in
+// files; they are accepted since agents send them all.
 var includable = []string{"file_search_call.results", "web_search_call.results",
 	"web_search_call.action.sources", "message.input_image.image_url",
 	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
@@ -259,7 +259,7 @@ func (r *request) readInclude(o *answer.Object, name string) {
 	}
 }
 
-// metadata is echoed as it came.
+// metadata is echoed unchanged.
 func metadata(o *answer.Object, name string) json.RawMessage {
 	v := o.Get(name)
 	switch v.Kind() {
@@ -272,7 +272,7 @@ func metadata(o *answer.Object, name string) json.RawMessage {
 	return slices.Clone(v.Raw) // it outlives the body
 }
 
-// readTruncation reads whether the oldest messages are dropped where the conversation is too long.
+// readTruncation reads whether the oldest messages of an overlong conversation are dropped.
 func (r *request) readTruncation(o *answer.Object, name string) {
 	switch o.Text(name) {
 	case "", "disabled":

@@ -1,9 +1,9 @@
-// Package responses is POST /v1/responses, and what is kept of one: stored and background
-// responses, and conversations.
+// Package responses is POST /v1/responses, and what it stores: responses, also in the background,
+// and conversations.
 //
 // What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
-// response.failed (agents repeat the whole request otherwise), and what GET finds afterwards is
-// what that event held.
+// response.failed (agents repeat the whole request otherwise), and GET afterwards returns the
+// response of that event.
 package responses
 
 import (
@@ -26,7 +26,7 @@ type form struct {
 	sequence int
 	log      *eventLog       // nil: the response is not stored
 	job      *job            // nil: it does not run in the background
-	request  json.RawMessage // of a background response, as it came
+	request  json.RawMessage // body of a background request
 	replay   *alreadyLogged  // set if another process had begun the response
 }
 
@@ -35,14 +35,14 @@ type API struct {
 	*answer.Driver
 	*shared
 	tools *tools.Kept
-	owner string        // whose routes these are; "": of all who have no named key
-	store session.Store // as the owner sees it
+	owner string        // owner of the routes; "": all clients without a named key
+	store session.Store // the owner's view
 }
 
-// shared is what all owners share.
+// shared is the state of all owners.
 type shared struct {
 	jobs jobs
-	ends atomic.Bool // this process does; see GiveUp
+	ends atomic.Bool // this process ends; see GiveUp
 }
 
 // New makes the dialect; tools are the built-in ones.
@@ -55,7 +55,6 @@ func (p *API) of(owner string) *API {
 	return &API{p.Driver, p.shared, p.tools, owner, session.Owned(p.Store, owner)}
 }
 
-// Read reads a request.
 func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 	p = p.of(o.Owner())
 	req := p.parse(o)
@@ -109,14 +108,14 @@ func (r *form) number(e *streamEvent) {
 	r.sequence++
 }
 
-// show makes a numbered event, and the response as it is now, visible to everybody.
+// show publishes a numbered event and the current response.
 func (r *form) show(e *streamEvent) {
 	r.Emit(e.Type, e)
 	if r.log != nil {
 		r.log.add(e)
 	}
 	if r.job != nil && e.Delta == nil {
-		if body, err := answer.Marshal(r.response); err == nil { // else keep fails too, and says so
+		if body, err := answer.Marshal(r.response); err == nil { // else keep reports it
 			r.job.body.Store(&body)
 		}
 	}
@@ -147,7 +146,7 @@ func (r *form) Whole(usage session.Usage) any {
 }
 
 // End gives the response its last status, stores it and then sends the last event: a client that
-// has read it can go on from the response at once.
+// has read it can continue from the response at once.
 func (r *form) End(usage session.Usage, f *answer.Fault) {
 	if r.job != nil && f != nil && f.Status != answer.StatusClientGone && r.leftToNext() {
 		return
@@ -155,22 +154,22 @@ func (r *form) End(usage session.Usage, f *answer.Fault) {
 	r.finish(usage, f)
 	last, err := r.store()
 	if errors.Is(err, errLost) {
-		return // how it ends another process says
+		return // another process ends it
 	}
 	if err != nil {
 		r.Exchange.Fault = "the response is not stored: " + err.Error()
 		r.response.Status, r.response.CompletedAt = "failed", nil
 		r.response.Error = &responseError{Code: answer.KindServer, Message: r.Exchange.Fault}
 		r.req.conversation = ""
-		if last, err = r.store(); err != nil { // by itself it is too large
+		if last, err = r.store(); err != nil { // even alone it is too large
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
 		}
 	}
 	r.show(last)
 }
 
-// store writes in one change all that a response leaves: it, its part of the conversation, and that
-// it does not run any more. last is its last event.
+// store writes in one change all that a response leaves: itself, its part of the conversation, and
+// the end of its lease. last is its last event.
 func (r *form) store() (last *streamEvent, err error) {
 	kind := r.response.Status
 	if kind == "cancelled" { // there is no such event
@@ -191,7 +190,7 @@ func (r *form) store() (last *streamEvent, err error) {
 	})
 }
 
-// finish closes what is open and gives the response its last status.
+// finish closes open items and gives the response its last status.
 func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 	r.response.Usage = wireResponseUsage(usage)
 	if failed == nil {
@@ -223,7 +222,7 @@ func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 	}
 }
 
-// said tells whether the response has something for its client: a text or a call.
+// said tells whether the response has text or a call for its client.
 func (c *composer) said() bool {
 	for _, item := range c.response.Output {
 		switch item.(type) {

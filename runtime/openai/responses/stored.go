@@ -1,9 +1,9 @@
-// The responses that previous_response_id, GET and DELETE find, as records of the session's store,
-// and what can be asked of one: it, its events, its input, an end, its deletion.
+// The stored responses for previous_response_id, GET and DELETE, as records of the session's store,
+// and their routes: the response, its events, its input, its cancellation, its deletion.
 //
-// A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor
-// breaks nothing. A background response is stored while it runs, with the time until which it
-// counts as running: whoever finds it later knows that its process has ended.
+// A response contains the conversation that led to it, so an expired or deleted ancestor breaks
+// nothing. A background response is stored while it runs, with an expiry: if it is found later, its
+// process has ended.
 
 package responses
 
@@ -23,17 +23,16 @@ import (
 )
 
 // storedResponse is the value of a record; the response's id is its key, and the ids of its items
-// find it too.
+// are further keys.
 type storedResponse struct {
-	Body  json.RawMessage            // what GET answers
+	Body  json.RawMessage            // the body for GET
 	Items map[string]json.RawMessage // output items by id, for item_reference
 	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
 	Talk  answer.Conversation        // everything up to the answer, included
 	Log   *eventLog                  `json:",omitempty"`
-	// Until is the latest time of the next update in the store, for a response that runs; zero: it
-	// has ended
+	// Until is the expiry of a running response unless it is updated; zero: it has ended
 	Until time.Time `json:",omitzero"`
-	// of a response that runs: what another process needs to go on with it
+	// of a running response: for resuming it in another process
 	Request json.RawMessage `json:",omitempty"`
 	Tokens  []int32         `json:",omitempty"`
 	Salt    string          `json:",omitempty"`
@@ -51,7 +50,7 @@ func putResponse(s records, id string, r storedResponse) error {
 	return err
 }
 
-// getResponse finds a response by its id. One whose process has ended while it ran has failed.
+// getResponse finds a response by its id. If its process ended while it ran, it has failed.
 func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
 	record, ok := s.Get(session.KindResponse, id)
 	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
@@ -67,7 +66,7 @@ func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
 
 func (r *storedResponse) running() bool { return !r.Until.IsZero() }
 
-// lost makes a response that ran in a process that is gone a failed one.
+// lost makes a response of an ended process a failed one.
 func (r *storedResponse) lost() {
 	r.Until, r.Request, r.Tokens = time.Time{}, nil, nil
 	var body map[string]json.RawMessage
@@ -79,7 +78,7 @@ func (r *storedResponse) lost() {
 		Message: "the server ended while it wrote this response; send the request again"})
 	var output []map[string]json.RawMessage
 	if json.Unmarshal(body["output"], &output) == nil && len(output) > 0 {
-		last := output[len(output)-1] // nobody goes on with it
+		last := output[len(output)-1] // no process will finish it
 		if string(last["status"]) == `"in_progress"` {
 			last["status"] = json.RawMessage(`"incomplete"`)
 			body["output"], _ = answer.Marshal(output)
@@ -116,7 +115,6 @@ func getItem(s session.Store, id string) (json.RawMessage, bool) {
 	return item, ok
 }
 
-// Show is GET /v1/responses/{id}.
 func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
@@ -152,8 +150,8 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	return nil, nil
 }
 
-// heldByAnother is the fault of asking for what another process writes, or has written before it
-// crashed: when its lease has run out, this one has the response.
+// heldByAnother refuses a response of another process. If that has crashed, the lease expires and
+// this process takes the response over.
 func (p *API) heldByAnother(id, param, message string) *answer.Fault {
 	record, _ := p.store.Get(session.KindRunning, id)
 	var now lease
@@ -162,7 +160,6 @@ func (p *API) heldByAnother(id, param, message string) *answer.Fault {
 		int(time.Until(now.Until)/time.Second) + 1)
 }
 
-// Cancel is POST /v1/responses/{id}/cancel.
 func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
@@ -183,7 +180,6 @@ func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	return s.Body, nil
 }
 
-// Delete is DELETE /v1/responses/{id}.
 func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
@@ -194,7 +190,7 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	there := running != nil
 	if err := p.store.Change(func(c *session.Change) error {
 		there = c.Delete(session.KindResponse, id) || there
-		c.Delete(session.KindRunning, id) // who writes it finds that it was deleted
+		c.Delete(session.KindRunning, id) // its writer then finds it deleted
 		return nil
 	}); err != nil {
 		return nil, notDeleted(err)
@@ -211,7 +207,7 @@ type deletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// notDeleted is the fault of a record that the disk does not let go of.
+// notDeleted is the fault of a record that the disk failed to delete.
 func notDeleted(err error) *answer.Fault {
 	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
 }
@@ -226,7 +222,6 @@ func notChanged(err error) *answer.Fault {
 
 func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }
 
-// InputItems is GET /v1/responses/{id}/input_items.
 func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.of(e.Key.Owner())
 	id := r.PathValue("id")
@@ -241,7 +236,7 @@ func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 func now() int64 { return time.Now().Unix() }
 
 // recordInput is the input as a list of items with ids; a string is a user's message. References
-// are followed.
+// are resolved.
 func recordInput(o *answer.Object, in *inputReader) (items []json.RawMessage) {
 	switch v := o.Get("input"); v.Kind() {
 	case jsondoc.String:
@@ -265,8 +260,8 @@ func recordInput(o *answer.Object, in *inputReader) (items []json.RawMessage) {
 	return items
 }
 
-// recordedItem gives an item what its client may leave out: an id, a type, a status, and parts if
-// the content is one text.
+// recordedItem fills in an item's optional members: an id, a type, a status, and parts if the
+// content is one text.
 func recordedItem(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil || m == nil {
@@ -308,8 +303,8 @@ func recordedItem(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// compactedText is the text of a compaction item, "" if another server made it; whole: it stands
-// for everything before it.
+// compactedText is the text of a compaction item, "" if another server made it; whole: it replaces
+// everything before it.
 func compactedText(o *answer.Object) (text string, whole bool) {
 	sealed := o.Text("encrypted_content")
 	body, whole := strings.CutPrefix(sealed, wholeSeal)
