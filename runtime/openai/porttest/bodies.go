@@ -70,7 +70,7 @@ const Hello = `{"role":"user","content":"hi"}`
 // WeatherTool is a function in the form of chat completions.
 const WeatherTool = `{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`
 
-// Beyond is a schema that no grammar holds whole.
+// Beyond is a schema that no grammar enforces completely.
 const Beyond = `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
 
 // ChatWith is a chat request with these members and its messages.
@@ -81,7 +81,7 @@ func ChatWith(members string) string {
 // WeatherFunction is it in the form of responses.
 const WeatherFunction = `{"type":"function","name":"get_weather","description":"Weather of a city","strict":true,"parameters":{"type":"object","properties":{"city":{"type":"string"}}}}`
 
-// Holds tells whether g allows text as a whole.
+// Holds tells whether g accepts the complete text.
 func Holds(g *grammar.Grammar, text string) bool {
 	if g == nil {
 		return true

@@ -1,9 +1,9 @@
-// Every answer that a test's server gives is held to its API's document: bodies and events to
-// OpenAI's schemas, streams to the order that clients rely on, usage to its sums.
+// Every answer of a test's server is checked against its API's document: bodies and events against
+// OpenAI's schemas, streams against the order that clients rely on, usage against its sums.
 //
-// The check sits between the port and the network, so no test can leave it out:
-// TestEveryServerIsChecked finds a handler that was made past it. Answers whose client has left are
-// cut off, and only they are not looked at.
+// The check is between the port and the network, so no test can leave it out:
+// TestEveryServerIsChecked finds a handler without it. Answers are not checked only if their client
+// has disconnected.
 
 package porttest
 
@@ -21,11 +21,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Checked is a Handler whose answers are looked at.
+// Checked is a Handler whose answers are checked.
 type Checked struct {
 	*openai.Handler
 	t     *testing.T
-	Store session.Store // that it was given, or its own
+	Store session.Store // the given one, or a new one
 }
 
 // NewChecked is NewHandler for tests.
@@ -36,7 +36,7 @@ func NewChecked(t *testing.T, o openai.Options) *Checked {
 	return &Checked{openai.NewHandler(o), t, o.Store}
 }
 
-// ServeHTTP answers, and looks at the answer.
+// ServeHTTP answers, and checks the answer.
 func (c *Checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kept := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
 	c.Handler.ServeHTTP(kept, r)
@@ -53,7 +53,7 @@ type keptAnswer struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
-	cut    bool // the client does not take it
+	cut    bool // the client has disconnected
 }
 
 func (k *keptAnswer) Unwrap() http.ResponseWriter { return k.ResponseWriter }
@@ -70,7 +70,7 @@ func (k *keptAnswer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// faultsOf are the ways in which an answer is not what its API says.
+// faultsOf lists an answer's deviations from its API.
 func faultsOf(method, path string, a *keptAnswer) (list []string) {
 	kind, _, _ := strings.Cut(a.Header().Get("Content-Type"), ";")
 	add := func(err error) {
@@ -118,7 +118,7 @@ func faultsOf(method, path string, a *keptAnswer) (list []string) {
 	return list
 }
 
-// withoutForeign takes out what a client asked for that is no part of the schemas, and is echoed.
+// withoutForeign removes echoed tools of the client that are not in the schemas.
 func withoutForeign(response map[string]any) {
 	tools, ok := response["tools"].([]any)
 	if !ok {
@@ -133,7 +133,7 @@ func withoutForeign(response map[string]any) {
 
 var onePart = regexp.MustCompile(`^/v1/responses/[^/]+(/cancel|/input_items)?$`)
 
-// schemaOf is the name of the schema of a whole answer.
+// schemaOf is the name of the schema of a full answer.
 func schemaOf(method, path string, m map[string]any) string {
 	switch {
 	case path == "/v1/chat/completions":

@@ -1,5 +1,5 @@
-// The order of events that clients rely on, held to in every stream that a test's server writes
-// (checked.go calls it).
+// The order of events that clients rely on, checked in every stream of a test's server (by
+// checked.go).
 
 package porttest
 
@@ -120,8 +120,8 @@ func messageStreamFaults(list []Event) (wrong []string) {
 	return wrong
 }
 
-// responseStreamFaults checks a stream of a response: all that holds of a whole one if it begins
-// with the response, else what holds from any event on.
+// responseStreamFaults checks a stream of a response: everything if it begins with the response,
+// else what is true from any event on.
 func responseStreamFaults(list []Event) (wrong []string) {
 	if len(list) == 0 {
 		return nil
@@ -159,14 +159,14 @@ func responseStreamFaults(list []Event) (wrong []string) {
 // openItem is an output item between added and done.
 type openItem struct {
 	id    any
-	said  string // by the deltas since the part was added
+	said  string // deltas since the part was added
 	parts map[string]int
-	part  string // that is open, with its index
+	part  string // the open part, with its index
 }
 
-// itemFaults checks the order within a whole stream: created and in_progress come first; items come
-// one at a time, with the indexes 0, 1, ...; their parts, too; deltas come between and add up to
-// what done says; the response at the end has the items as they were done.
+// itemFaults checks the order within a full stream: created and in_progress are first; items follow
+// one at a time, with the indexes 0, 1, ...; so do their parts; deltas are in between and add up to
+// the text of done; the final response has the items as they were done.
 func itemFaults(list []Event) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	began := list
@@ -209,7 +209,7 @@ func itemFaults(list []Event) (wrong []string) {
 	}
 	last := list[len(list)-1]
 	output, _ := At(last.Json, "response", "output").([]any)
-	if open != nil { // a call that was cut off is never done, and not in the response
+	if open != nil { // an incomplete call is never done, and not in the response
 		id, _ := open.id.(string)
 		end := len(output) - 1
 		switch {
@@ -271,7 +271,7 @@ func (o *openItem) faults(e Event) (wrong []string) {
 	return wrong
 }
 
-// ConformResponses fails the test unless the events are a whole stream in order.
+// ConformResponses fails the test unless the events are a full stream in order.
 func ConformResponses(t *testing.T, list []Event) {
 	t.Helper()
 	if len(list) == 0 || list[0].Name != "response.created" {

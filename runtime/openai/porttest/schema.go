@@ -20,7 +20,7 @@ import (
 //go:embed schemas.json
 var document []byte
 
-// Schemas are OpenAI's, by their names.
+// Schemas are OpenAI's, by name.
 var Schemas = sync.OnceValue(func() map[string]any {
 	var m map[string]any
 	if err := json.Unmarshal(document, &m); err != nil {
@@ -29,7 +29,7 @@ var Schemas = sync.OnceValue(func() map[string]any {
 	return m
 })
 
-// Conform fails the test if v does not fit the schema of the name.
+// Conform fails the test if v does not match the named schema.
 func Conform(t *testing.T, name string, v any) {
 	t.Helper()
 	if err := fits(Schemas()[name], v, name); err != nil {

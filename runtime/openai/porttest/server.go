@@ -1,6 +1,6 @@
-// Package porttest has a whole port over a scripted model, and its clients, for tests.
+// Package porttest has a complete port over a scripted model, and its clients, for tests.
 //
-// Every answer that a test's server gives is held to its API's document (checked.go).
+// Every answer of a test's server is checked against its API's document (checked.go).
 package porttest
 
 import (
@@ -56,7 +56,7 @@ func Server(t *testing.T, s answertest.Script, change ...func(*openai.Options)) 
 	return srv, f
 }
 
-// ReadUntil reads a stream, calls then when mark has come n times, and reads on to the end.
+// ReadUntil reads a stream, calls then at the n-th mark, and reads on to the end.
 func ReadUntil(t *testing.T, url, body, mark string, n int, then func()) string {
 	t.Helper()
 	resp := hosttest.Must(http.Post(url, "application/json", strings.NewReader(body)))(t)
@@ -79,7 +79,6 @@ func ReadUntil(t *testing.T, url, body, mark string, n int, then func()) string 
 	}
 }
 
-// Reply is a whole answer.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -124,7 +123,7 @@ func Events(t *testing.T, body string) []Event {
 	return hosttest.Must(ParseEvents(body))(t)
 }
 
-// ParseEvents is Events for those who may get something else.
+// ParseEvents is Events that returns errors.
 func ParseEvents(body string) ([]Event, error) {
 	if !strings.HasSuffix(body, "\n\n") {
 		return nil, fmt.Errorf("the stream does not end in an empty line: %q",
@@ -185,7 +184,7 @@ func At(v any, path ...any) any {
 	return v
 }
 
-// Eventually asks again until it gets what it waits for.
+// Eventually repeats get until it succeeds.
 func Eventually[T any](t *testing.T, get func() (T, bool)) T {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {

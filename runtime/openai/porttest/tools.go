@@ -1,4 +1,4 @@
-// Built-in tools that say what a test tells them to, and a model that calls them.
+// Scripted built-in tools, and a model that calls them.
 
 package porttest
 
@@ -77,7 +77,7 @@ func (s *ScriptedTool) Runs(recipient string) bool {
 	return recipient == s.Kind
 }
 
-// Run says what the tool's kind says.
+// Run returns the fixed result.
 func (s *ScriptedTool) Run(_ context.Context, _ session.Call, output func(string)) (
 	session.ToolResult, error) {
 	s.ran.Add(1)

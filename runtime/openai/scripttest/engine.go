@@ -1,11 +1,11 @@
-// Package scripttest serves a model that says what it is told, through everything that a real one
-// goes through: the rendering of prompts, the scheduler, the grammar of the turn, the reading of
-// its tokens, the port. SDKs and agents are tested against it.
+// Package scripttest serves a scripted model through everything that a real one uses: the rendering
+// of prompts, the scheduler, the grammar of the turn, the parsing of its tokens, the port. SDKs and
+// agents are tested against it.
 //
-// The engine remembers each position's token in the KV pages that the scheduler gives it, as a
-// device keeps keys and values. A row's conversation is read back through its block table, so an
-// error in the tables says something else than the script. What must stay true: a token that the
-// grammar forbids is never said; what is said depends on the row's own sequence only.
+// The engine stores each position's token in the KV pages that the scheduler assigns, as a device
+// stores keys and values. A row's conversation is read back through its block table, so an error in
+// the tables changes the output. What must stay true: a forbidden token is never sampled; the
+// output depends on the row's own sequence only.
 package scripttest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// slot is a position in a page: its token, and how far the plan of its turn has been said by then;
-// a nil plan is not known yet.
+// slot is a position in a page: its token, and the progress in its turn's plan; a nil plan is
+// unknown.
 type slot struct {
 	token int32
 	at    int32
@@ -36,10 +36,10 @@ type Engine struct {
 
 	mu      sync.Mutex
 	pages   [][engine.PageTokens]slot
-	rows    []where // whose logits were asked for by the step queued last
-	last    []int32 // tokens of the sample before
+	rows    []where // rows that the last queued step samples
+	last    []int32 // tokens of the previous sample
 	waiting []sampled
-	began   time.Time // when the device began or begins with the step queued last
+	began   time.Time // when the device begins the last queued step
 	free    time.Time // when the device has done its queued work
 }
 
@@ -49,7 +49,7 @@ type sampled struct {
 	ready  time.Time
 }
 
-// where is a place in a sequence: its last position, and the table that leads to all of them.
+// where is a place in a sequence: its last position, and the block table of all of them.
 type where struct {
 	full []int32
 	pos  int
@@ -69,12 +69,11 @@ func (e *Engine) Settings() engine.Settings { return e.settings }
 func (e *Engine) Caps() engine.Caps         { return engine.Caps{Samples: true} }
 func (e *Engine) Cache() engine.Region      { return cache{e} }
 
-// Plan says what a page holds.
 func (e *Engine) Plan() engine.Plan {
 	return engine.Plan{PageBytes: engine.PageTokens * slotBytes, Pages: len(e.pages)}
 }
 
-// cache is the pool as memory, of which the tokens are copied.
+// cache is the pool's memory: it copies the tokens of pages.
 type cache struct{ e *Engine }
 
 const slotBytes = 4
@@ -157,7 +156,7 @@ func (e *Engine) next(w where, id int32) slot {
 	return s
 }
 
-// Sample chooses a token for each row that was asked for.
+// Sample chooses a token for each requested row.
 func (e *Engine) Sample(choices []engine.SamplingParams) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +169,7 @@ func (e *Engine) Sample(choices []engine.SamplingParams) error {
 		e.last[i] = max(chosen[i].ID, 0)
 		took = max(took, slow)
 	}
-	// a device samples once it has computed and knows how to sample
+	// a device samples after the step, once it has the parameters
 	if e.free = e.began.Add(took); e.free.Before(time.Now()) {
 		e.free = time.Now()
 	}
@@ -178,7 +177,7 @@ func (e *Engine) Sample(choices []engine.SamplingParams) error {
 	return nil
 }
 
-// choose is the token that follows a place.
+// choose returns the token that follows a place.
 func (e *Engine) choose(w where, c engine.SamplingParams) (engine.SampledToken, time.Duration) {
 	s := e.at(w, w.pos)
 	ranked := offScript()
@@ -201,7 +200,7 @@ func (e *Engine) choose(w where, c engine.SamplingParams) (engine.SampledToken, 
 	return engine.SampledToken{ID: engine.NothingAllowed}, slow
 }
 
-// recall reads the whole sequence and finds out where it stands in the script.
+// recall reads the full sequence and finds its place in the script.
 func (e *Engine) recall(w where, s *slot) {
 	ids := make([]int32, w.pos+1)
 	for i := range ids {
@@ -238,7 +237,7 @@ func (e *Engine) Wait(chosen []engine.SampledToken) error {
 	return nil
 }
 
-// Step is used where the host samples, as with many penalties: the chosen token's logit is high.
+// Step is used if the host samples, as with many penalties: the chosen token's logit is high.
 func (e *Engine) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	if err := e.Queue(ctx, b, nil); err != nil {
 		return err

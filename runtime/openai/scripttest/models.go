@@ -16,10 +16,10 @@ import (
 // Models has one scripted model. Close ends its turns.
 type Models struct{ *session.Model }
 
-// names are those that clients are configured with.
+// names are those in the configurations of clients.
 var names = []string{"openai/gpt-oss-20b", "gpt-oss:20b", "20b"}
 
-// Context is how many tokens a prompt and its answer may have.
+// Context is the limit of a prompt with its answer, in tokens.
 const Context = 131072
 
 // New starts a scripted model whose steps take some time each.

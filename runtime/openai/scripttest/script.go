@@ -1,6 +1,5 @@
-// What the scripted model says. The script stands in the prompt: the last user message that has
-// directives says the turns that follow it, so a test in any language, or an agent's command line,
-// says what it wants to see.
+// The script of the model. It is in the prompt: the last user message with directives sets the
+// following turns, so a test in any language, or an agent's command line, can set the output.
 //
 //	[[think TEXT]]     reasoning
 //	[[note TEXT]]      a preamble: text before a call
@@ -10,10 +9,10 @@
 //	[[fail]]           the logits are NaN: this request fails
 //	[[slow 20ms]]      each token takes so long from here on
 //
-// The first turn says what stands up to the first call, the next one, after the tool's result, up
-// to the second, and so on. Without directives the model is an agent: it calls the first function
-// that it is offered, then answers. Where the grammar forbids what the script says, the shortest
-// legal way is taken: an empty string, the first of an enumeration.
+// The first turn ends with the first call, the next one, after the tool's result, with the second,
+// and so on. Without directives the model is an agent: it calls the first offered function, then
+// answers. If the grammar forbids the script, the shortest legal output is chosen: an empty string,
+// the first of an enumeration.
 
 package scripttest
 
@@ -27,19 +26,19 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// fails stands in a plan where the logits are NaN.
+// fails marks NaN logits in a plan.
 const fails = -1
 
-// endless is how often a loop says its text.
+// endless is how often a loop repeats its text.
 const endless = 4000
 
-// plan is what one turn says.
+// plan is the output of one turn.
 type plan struct {
 	tokens []int32
 	slow   time.Duration
 }
 
-// token is the plan's token at a place, or fails behind its end.
+// token is the plan's token at a place, or fails after its end.
 func (p *plan) token(at int32) int32 {
 	if int(at) >= len(p.tokens) {
 		return fails
@@ -47,8 +46,8 @@ func (p *plan) token(at int32) int32 {
 	return p.tokens[at]
 }
 
-// ranked is what may follow a place, the best first: what the plan says; a shorter token of the
-// same text; then what ends soonest.
+// ranked lists the possible next tokens, the best first: the plan's; a shorter token of the same
+// text; then the shortest way to the end.
 func (p *plan) ranked(at int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		if int(at) < len(p.tokens) {
@@ -74,8 +73,8 @@ func (p *plan) ranked(at int32) iter.Seq[int32] {
 	}
 }
 
-// enders lead to the end of whatever is open, the best first: a quote before a brace, which a
-// string may hold.
+// enders lead to the end of any open string or object, the best first: a quote before a brace,
+// which a string may contain.
 var enders = sync.OnceValue(func() (list []int32) {
 	for _, text := range []string{"<|return|>", "<|call|>", "<|end|>", "<|message|>", `"`, `":`, "}", "]", ":", " to", "=",
 		"comment", "commentary", "final", ",", "1", "0", "a"} {
@@ -104,8 +103,8 @@ const (
 	end   = "<|end|>"
 )
 
-// planFor finds the plan of the turn that ids end in, and the place in it. A turn that has left its
-// script gets nil, unless the message that is open is one of the script's.
+// planFor finds the plan of the turn that ids end in, and the place in it. A turn that deviates
+// from its script gets nil, unless its open message is one of the script's.
 func planFor(ids []int32) (*plan, int32) {
 	text := string(token.Get().Decode(nil, ids))
 	history, said := turnOf(text)
@@ -125,13 +124,13 @@ func planFor(ids []int32) (*plan, int32) {
 	return &plan{tokens: encoded(rest), slow: slow}, 0
 }
 
-// known are texts that were encoded already: many clients of a test ask for the same.
+// known caches encoded texts: many clients of a test send the same.
 var known struct {
 	sync.Mutex
 	texts map[string][]int32
 }
 
-// encoded are the tokens of what is left to say.
+// encoded returns the tokens of the remaining text.
 func encoded(text string) []int32 {
 	known.Lock()
 	defer known.Unlock()
@@ -149,10 +148,9 @@ func encoded(text string) []int32 {
 	return ids
 }
 
-// message is one of a rendered conversation.
 var message = regexp.MustCompile(`(?s)<\|start\|>(.*?)<\|message\|>(.*?)(?:<\|end\|>|<\|call\|>|<\|return\|>|$)`)
 
-// turnOf cuts a conversation in front of what the model has said since it was last spoken to.
+// turnOf splits a conversation before the model's last turn.
 func turnOf(text string) (history [][]string, said string) {
 	for _, at := range message.FindAllStringSubmatchIndex(text, -1) {
 		header := text[at[2]:at[3]]
@@ -175,13 +173,12 @@ var (
 	offered   = regexp.MustCompile(`(?m)^type ([\w.-]+) = \((_: string\))?`)
 )
 
-// function is one that is offered.
 type function struct {
 	name string
 	text bool // a custom tool, whose input is no JSON
 }
 
-// script is what the next turn says, in Harmony, without the first start of a message.
+// script is the next turn in Harmony, without the first start of a message.
 func script(history [][]string) (says string, slow time.Duration) {
 	var tools []function
 	var lines [][]string
@@ -214,7 +211,7 @@ func script(history [][]string) (says string, slow time.Duration) {
 	return turn(lines, results, tools)
 }
 
-// turn is the part of the directives behind a number of results.
+// turn is the part of the directives after a number of results.
 func turn(lines [][]string, results int, tools []function) (says string, slow time.Duration) {
 	var messages []string
 	add := func(header, text, ends string) {
@@ -263,7 +260,7 @@ func turn(lines [][]string, results int, tools []function) (says string, slow ti
 	return strings.Join(messages, start), slow
 }
 
-// recipient is the header of a call, "" of a function that is not offered.
+// recipient is the header of a call, "" if the function is not offered.
 func recipient(name string, tools []function) string {
 	switch {
 	case name == "python":

@@ -1,4 +1,4 @@
-// Built-in tools for the scripted model: what they answer is as fixed as what it says.
+// Built-in tools for the scripted model, with fixed results.
 
 package scripttest
 

@@ -1,5 +1,5 @@
-// Command load streams many chat completions at once from the scripted server and counts what
-// comes, to measure the port and not a model:
+// Command load streams many chat completions at once from the scripted server and counts the
+// tokens, to measure the port and not a model:
 //
 //	taskset -c 0 env GOMAXPROCS=1 go run ./runtime/openai/scripttest/server -listen 127.0.0.1:8000
 //	taskset -c 1 go run ./runtime/openai/scripttest/load -url http://127.0.0.1:8000/v1
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// result is what all streams of a round gave.
+// result is the total of all streams of a round.
 type result struct {
 	tokens, events, bytes int
 	took                  time.Duration
@@ -101,7 +101,7 @@ func stream(client *http.Client, url string, body []byte, tokens int) (r result,
 	defer resp.Body.Close()
 	buffer := make([]byte, 32<<10)
 	var last []byte    // the end of the stream, which has the usage
-	var half time.Time // of the answer
+	var half time.Time // when half of the answer was read
 	said := 0
 	for {
 		n, err := resp.Body.Read(buffer)

@@ -3,7 +3,7 @@
 //	go run ./runtime/openai/scripttest/server [-listen 127.0.0.1:0] [-step 1ms] [-key KEY]
 //
 // It prints the base URL, and serves until it is interrupted or its input ends, so that a test that
-// dies leaves no server behind. What the model says stands in the prompt (package scripttest).
+// dies leaves no server running. The script is in the prompt (package scripttest).
 package main
 
 import (
@@ -74,7 +74,7 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
 	if !stay {
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this is gone
+			_, _ = io.Copy(io.Discard, os.Stdin) // until the parent process ends
 			stop()
 		}()
 	}
