@@ -1,4 +1,4 @@
-// The tools that the models were trained with, in the words that they were trained with.
+// The built-in tools of the models' training, with the wording of the training.
 
 package harmony
 

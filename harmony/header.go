@@ -1,14 +1,14 @@
 // Headers as models write them, legal or not: from the text between <|start|> and <|message|> to
 // role, recipient, channel and content type. The model writes a recipient before or after the
-// channel and leaves out what it likes:
+// channel and omits fields freely:
 //
 //	assistant<|channel|>analysis
 //	assistant to=functions.f<|channel|>commentary <|constrain|>json
 //	assistant<|channel|>commentary to=functions.f <|constrain|>json
 //	functions.f to=assistant<|channel|>commentary
 //
-// What must stay true: a legal header means here what it means to OpenAI's library, but for two
-// readings that no tool could follow: a content type is never a recipient ("analysis code",
+// What must stay true: a legal header has the same meaning as in OpenAI's library, with two
+// exceptions that no tool could use. A content type is never a recipient ("analysis code",
 // "commentary <|constrain|>json"), and a name ends where a special token begins.
 
 package harmony
@@ -27,14 +27,14 @@ const (
 	recipientMark = "to="
 )
 
-// header is a header that was read. Bytes from text on are content.
+// header is a parsed header. Bytes from text on are content.
 type header struct {
 	message Message
 	text    int
 	faults  Faults
 }
 
-// readHeader reads all bytes as a header.
+// readHeader parses all bytes as a header.
 func readHeader(b []byte, marks []headerMark, role Role) header {
 	r := headerWords{h: header{message: Message{Role: role}, text: len(b)}, known: role != ""}
 	at, mark := 0, int32(0)
@@ -52,8 +52,7 @@ func readHeader(b []byte, marks []headerMark, role Role) header {
 	return r.h
 }
 
-// splitHeader reads a header that has no <|message|> behind it: what makes no sense as a header is
-// text.
+// splitHeader parses a header without <|message|>: what cannot be a header is text.
 func splitHeader(b []byte, marks []headerMark, role Role) header {
 	if h := readHeader(b, marks, role); h.faults.Total() == 0 &&
 		nameLength(h.message.Recipient) == len(h.message.Recipient) &&
@@ -84,8 +83,8 @@ func splitHeader(b []byte, marks []headerMark, role Role) header {
 	return h
 }
 
-// unfinishedHeader tells whether what is left of a header that was cut may be a part of a header.
-// marked tells that the header has a special token.
+// unfinishedHeader reports whether the remaining bytes of a truncated header may be part of one.
+// marked: the header has a special token.
 func unfinishedHeader(left []byte, marked bool, role Role) bool {
 	s := strings.TrimLeft(string(left), " ")
 	if marked {
@@ -98,7 +97,7 @@ func unfinishedHeader(left []byte, marked bool, role Role) bool {
 	return strings.HasPrefix(s, recipientMark) || strings.HasPrefix(recipientMark, s)
 }
 
-// recipientLength is the length of a recipient at the front of b, with the space and the mark
+// recipientLength is the length of a recipient at the start of b, including the space and the mark
 // before it.
 func recipientLength(b []byte) int {
 	const mark = " " + recipientMark
@@ -108,7 +107,7 @@ func recipientLength(b []byte) int {
 	return len(mark) + nameLength(string(b[len(mark):]))
 }
 
-// nameLength is how much of the front of s can be a tool's name.
+// nameLength is the length of the longest prefix of s that can be a tool's name.
 func nameLength(s string) int {
 	n := strings.IndexFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.:/", r)
@@ -119,13 +118,13 @@ func nameLength(s string) int {
 	return n
 }
 
-// knownRoles and knownChannels: a name that another one begins with would have to stand after it.
+// knownRoles and knownChannels: a prefix of another name would have to come after it.
 var (
 	knownRoles    = []Role{RoleAssistant, RoleSystem, RoleDeveloper, RoleUser, RoleTool}
 	knownChannels = []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}
 )
 
-// leading is the name that b begins with, "" if there is none.
+// leading returns the name that b begins with, or "".
 func leading[S ~string](b []byte, names []S) string {
 	for _, name := range names {
 		if bytes.HasPrefix(b, []byte(name)) {
@@ -146,15 +145,15 @@ func channelIn(word string) string {
 	return found
 }
 
-// headerWords gathers what the words of a header say.
+// headerWords collects the meaning of a header's words.
 type headerWords struct {
 	h        header
-	known    bool     // the role has been said
+	known    bool     // the role is known
 	channels int      // channel marks so far
-	left     []string // words that say nothing by themselves
+	left     []string // words without a meaning of their own
 }
 
-// run takes the bytes behind a mark, up to the next one; mark is 0 for those before any.
+// run takes the bytes after a mark, up to the next one; mark is 0 for those before any.
 func (r *headerWords) run(s string, mark int32) {
 	words := strings.FieldsFunc(s, asciiSpace)
 	switch mark {
@@ -182,7 +181,7 @@ func (r *headerWords) run(s string, mark int32) {
 	}
 }
 
-// channel is the name behind a channel mark.
+// channel handles the name after a channel mark.
 func (r *headerWords) channel(name string) {
 	m := &r.h.message
 	if r.channels++; r.channels > 1 {
@@ -205,7 +204,7 @@ func (r *headerWords) word(w string, first bool) {
 	switch to, marked := strings.CutPrefix(w, recipientMark); {
 	case first && !r.known:
 		r.roleWord(w)
-	case first && w == string(m.Role): // the prompt has said it, and the model says it again
+	case first && w == string(m.Role): // the model repeats the prompt's role
 	case marked && to != "" && m.Recipient == "":
 		m.Recipient = to
 		if m.ContentType != "" { // the recipient must come first
@@ -225,7 +224,7 @@ func (r *headerWords) word(w string, first bool) {
 	}
 }
 
-// roleWord is the first word of a header whose role is not known.
+// roleWord handles the first word of a header with an unknown role.
 func (r *headerWords) roleWord(w string) {
 	m := &r.h.message
 	r.known = true
@@ -240,14 +239,14 @@ func (r *headerWords) roleWord(w string) {
 		r.h.faults[FaultRole]++
 		r.word(w[len(role):], false)
 	case strings.HasPrefix(w, recipientMark), toolLike(w):
-		// a tool that speaks, or one that is spoken to: see finish
+		// a speaking tool, or a recipient: see finish
 		m.Name = strings.TrimPrefix(w, recipientMark)
 	default:
 		m.Name = w
 	}
 }
 
-// finish puts the words together.
+// finish combines the words.
 func (r *headerWords) finish() {
 	m, faults := &r.h.message, &r.h.faults
 	switch {
@@ -255,12 +254,12 @@ func (r *headerWords) finish() {
 	case m.Name == "":
 		m.Role = RoleAssistant
 		faults[FaultRole]++
-	case m.Recipient != "" || len(r.left) > 0: // an unknown name that speaks to someone is a tool
+	case m.Recipient != "" || len(r.left) > 0: // an unknown name with a recipient is a tool
 		m.Role = RoleTool
 		if m.Recipient == "" {
 			m.Recipient, r.left = r.left[0], r.left[1:]
 		}
-	case toolLike(m.Name): // the assistant, with the recipient in the role's place
+	case toolLike(m.Name): // the assistant, with the recipient in place of the role
 		m.Role, m.Recipient, m.Name = RoleAssistant, m.Name, ""
 		faults[FaultRole]++
 	default:
@@ -286,7 +285,7 @@ func (r *headerWords) finish() {
 	}
 }
 
-// toolLike tells whether a word is a tool's name by its look.
+// toolLike reports whether a word looks like a tool's name.
 func toolLike(w string) bool {
 	space, name, dotted := strings.Cut(w, ".")
 	switch space {
@@ -296,7 +295,7 @@ func toolLike(w string) bool {
 	return w == "python"
 }
 
-// asciiSpace is what words are divided by; other white space is part of them.
+// asciiSpace reports whether a rune separates words; other white space is part of them.
 func asciiSpace(r rune) bool {
 	switch r {
 	case ' ', '\t', '\n', '\f', '\r':

@@ -1,21 +1,21 @@
-// Package harmony is the conversation format of gpt-oss: messages, the tokens they are rendered to,
-// and the parser that reads them back from what the model samples.
+// Package harmony is the conversation format of gpt-oss: messages, their rendering to tokens, and
+// the parser of sampled tokens.
 //
 // A message is, in tokens,
 //
 //	<|start|>HEADER<|message|>CONTENT<|end|>
 //
-// where the header is the role, a recipient, a channel and a content type, and <|call|> or
-// <|return|> may stand for <|end|>.
+// where the header is the role, a recipient, a channel and a content type. <|call|> or <|return|>
+// may replace <|end|>.
 //
-// What must stay true: rendering gives the ids that OpenAI's own library gives (the goldens in
-// testdata/harmony), text of others never becomes a special token, and parsing works on token ids,
+// What must stay true: rendering gives the ids of OpenAI's own library (the goldens in
+// testdata/harmony), external text never becomes a special token, and parsing works on token ids,
 // so text that looks like a boundary is text.
 package harmony
 
 import "strings"
 
-// Role is who speaks.
+// Role is the speaker of a message.
 type Role string
 
 const (
@@ -26,7 +26,7 @@ const (
 	RoleTool      Role = "tool" // a tool's result; the message's Name is the tool
 )
 
-// Known tells whether r is one of the five roles.
+// Known reports whether r is one of the five roles.
 func (r Role) Known() bool {
 	switch r {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool:
@@ -38,7 +38,7 @@ func (r Role) Known() bool {
 // The channels of the assistant.
 const (
 	ChannelAnalysis   = "analysis"   // reasoning
-	ChannelCommentary = "commentary" // calls of functions, and what is said to the user before them
+	ChannelCommentary = "commentary" // calls of functions, and text for the user before them
 	ChannelFinal      = "final"      // the answer
 )
 
@@ -47,12 +47,12 @@ const ContentTypeJSON = "<|constrain|>json"
 
 // Message is one message of a conversation. A header field that is "" is absent.
 //
-// (A field that is present and empty can be read from JSON and from tokens, and is written and
-// rendered as such, but it cannot be made otherwise; it has no use.)
+// (A field that is present and empty can be read from JSON and from tokens, and is rendered as
+// such, but it cannot be made otherwise and has no use.)
 type Message struct {
 	Role        Role
 	Name        string // of the tool, or of a user; needed for RoleTool
-	Recipient   string // "functions.NAME" for a call, "assistant" for its result; absent: for all
+	Recipient   string // "functions.NAME" for a call, "assistant" for its result; absent: all
 	Channel     string
 	ContentType string
 	Content     []Content
@@ -70,12 +70,12 @@ const (
 	fieldContentType
 )
 
-// has tells whether the field, whose value is given, is present.
+// has reports whether the field with this value is present.
 func (m *Message) has(field headerFields, value string) bool {
 	return value != "" || m.empty&field != 0
 }
 
-// set stores a field that is present, be it empty or not.
+// set stores a present field, which may be empty.
 func (m *Message) set(field headerFields, to *string, value string) {
 	*to = value
 	m.empty &^= field
@@ -84,15 +84,15 @@ func (m *Message) set(field headerFields, to *string, value string) {
 	}
 }
 
-// What a piece of content is.
+// The kinds of a piece of content.
 const (
 	KindText      = "text"
 	KindSystem    = "system_content"    // only in messages of RoleSystem
 	KindDeveloper = "developer_content" // only in messages of RoleDeveloper
 )
 
-// Content is one piece of a message: text, or what the system or developer message is put together
-// from. Exactly the field that Type names is used.
+// Content is one piece of a message: text, or the parts of the system or developer message. Only
+// the field that Type names is used.
 type Content struct {
 	Type      string
 	Text      string
@@ -139,7 +139,7 @@ func (m Message) WithContentType(contentType string) Message {
 	return m
 }
 
-// Text returns all text pieces of the message, one after the other.
+// Text returns all text pieces of the message, joined.
 func (m Message) Text() string {
 	if len(m.Content) == 1 {
 		return m.Content[0].Text
@@ -151,8 +151,8 @@ func (m Message) Text() string {
 	return s.String()
 }
 
-// Calls tells whether the message is a call: the assistant speaks to a tool. Where in the header
-// the recipient stands, and on which channel, does not matter.
+// Calls reports whether the message is a call: the assistant speaks to a tool. The recipient's
+// place in the header and the channel do not matter.
 func (m *Message) Calls() bool {
 	if m.Role != RoleAssistant || m.Recipient == "all" {
 		return false

@@ -4,7 +4,7 @@
 //	 "channel": ..., "content_type": ...}
 //
 // What must stay true: this accepts and refuses the same texts as the library. Names match in case
-// and come once, null is absence, what is required must be there, and unknown names are ignored.
+// and are unique, null is absence, required members must be present, and unknown names are ignored.
 
 package harmony
 
@@ -110,7 +110,7 @@ func (s *SystemContent) read(o *jsonFields) error {
 	return o.err
 }
 
-// jsonFields reads the members of an object and remembers the first error.
+// jsonFields reads the members of an object and stores the first error.
 type jsonFields struct {
 	value *jsondoc.Value
 	err   error
@@ -122,7 +122,7 @@ func (o *jsonFields) fail(err error) {
 	}
 }
 
-// optional returns a member of one of the kinds, an empty value if it is null or absent.
+// optional returns a member of one of the kinds, or an empty value if it is null or absent.
 func (o *jsonFields) optional(name string, kinds ...jsondoc.Kind) *jsondoc.Value {
 	if o.value.Kind != jsondoc.Object {
 		o.fail(fmt.Errorf("it is %v, not an object", o.value.Kind))
@@ -140,7 +140,7 @@ func (o *jsonFields) optional(name string, kinds ...jsondoc.Kind) *jsondoc.Value
 	return &jsondoc.Value{}
 }
 
-// required is optional, but the member must be there.
+// required is optional, but the member must be present.
 func (o *jsonFields) required(name string, kinds ...jsondoc.Kind) *jsondoc.Value {
 	v := o.optional(name, kinds...)
 	if !slices.Contains(kinds, v.Kind) {
@@ -149,7 +149,7 @@ func (o *jsonFields) required(name string, kinds ...jsondoc.Kind) *jsondoc.Value
 	return v
 }
 
-// text returns a string member, nil if it is not there.
+// text returns a string member, nil if it is absent.
 func (o *jsonFields) text(name string, needed bool) *string {
 	v := o.optional(name, jsondoc.String)
 	if v.Kind == jsondoc.String {
@@ -161,14 +161,14 @@ func (o *jsonFields) text(name string, needed bool) *string {
 	return nil
 }
 
-// tools reads the namespaces of tools, nil if there are none.
+// tools reads the namespaces of tools, nil without any.
 func (o *jsonFields) tools() map[string]ToolNamespace {
 	v := o.optional("tools", jsondoc.Object)
 	if v.Kind != jsondoc.Object {
 		return nil
 	}
 	tools := make(map[string]ToolNamespace, len(v.Members))
-	// A namespace that a later one replaces must be valid all the same.
+	// A namespace must be valid even if a later one replaces it.
 	for _, m := range slices.Concat(v.Twice, v.Members) {
 		var ns ToolNamespace
 		if err := ns.read(m.Value); err != nil {
@@ -195,7 +195,7 @@ func (n *ToolNamespace) read(v *jsondoc.Value) error {
 	return o.err
 }
 
-// source returns a member as it is written, nil if it is null or absent.
+// source returns a member's original text, nil if it is null or absent.
 func (o *jsonFields) source(name string) json.RawMessage {
 	v := o.value.Member(name)
 	if o.value.IsTwice(name) {
@@ -214,7 +214,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// MarshalJSON writes the message. Content that is exactly one text is written as that text.
+// MarshalJSON writes the message. Content that is exactly one text is written as a string.
 func (m Message) MarshalJSON() ([]byte, error) {
 	present := func(field headerFields, value *string) *string {
 		if m.has(field, *value) {
@@ -263,7 +263,7 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("content has no known type")
 }
 
-// marshal is json.Marshal that leaves <, > and & as they are: special tokens stay readable.
+// marshal is json.Marshal without escaping <, > and &: special tokens stay readable.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -274,14 +274,14 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// MarshalJSON writes a list even where there are no tools.
+// MarshalJSON writes a list even without tools.
 func (n ToolNamespace) MarshalJSON() ([]byte, error) {
 	type plain ToolNamespace
 	n.Tools = append([]ToolDescription{}, n.Tools...)
 	return marshal(plain(n))
 }
 
-// MarshalJSON writes a list even where there are no channels.
+// MarshalJSON writes a list even without channels.
 func (c ChannelConfig) MarshalJSON() ([]byte, error) {
 	type plain ChannelConfig
 	c.Valid = append([]string{}, c.Valid...)

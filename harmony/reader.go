@@ -4,17 +4,17 @@
 //	InHeader     --<|message|>-->                     InContent
 //	InContent    --<|end|>, <|return|>, <|call|>-->   ExpectStart
 //
-// OpenAI's library refuses what a model at temperature 1 writes now and then. Reader takes
-// everything. What must stay true:
+// OpenAI's library refuses some outputs of a model at temperature 1. Reader accepts everything.
+// What must stay true:
 //
-//   - legal tokens give the messages that OpenAI's library gives, with the same state, text and
-//     fields after each token (the traces in testdata/harmony);
-//   - no ids make it fail, and what is wrong with them is counted by kind: whatever the library
-//     refuses is wrong, and so is what it takes for a text or a name and no client could follow;
-//   - no byte is lost: the ordinary bytes of the tokens of a message are its Header and its Body,
-//     in that order, and the messages lie in the tokens one behind the other;
+//   - legal tokens give the messages of OpenAI's library, with the same state, text and fields
+//     after each token (the traces in testdata/harmony);
+//   - it never fails. Faults are counted by kind: tokens that the library refuses, and texts or
+//     names that it accepts and no client could use;
+//   - no byte is lost: the ordinary bytes of a message's tokens are its Header and its Body, in
+//     that order, and the messages' tokens are adjacent;
 //   - the text of a special token is never part of a message;
-//   - the work for a token does not depend on how many came before.
+//   - the work for a token does not depend on the number of earlier ones.
 
 package harmony
 
@@ -27,7 +27,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// State is where in a message the reader is.
+// State is the reader's position in a message.
 type State uint8
 
 const (
@@ -39,47 +39,46 @@ const (
 // String is the state's name in OpenAI's library.
 func (s State) String() string { return [...]string{"ExpectStart", "Header", "Content"}[s] }
 
-// ends tells whether id ends a message.
+// ends reports whether id ends a message.
 func ends(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
 
-// longestHeader is how many bytes a header may have before it is taken for text without one. Names
-// of tools have 128 at most; a reader of the stream waits this long for a text that began without a
+// maxHeader is the length in bytes above which a header is treated as text without one. Tools'
+// names have at most 128; a streaming reader waits this long for a text that began without a
 // header.
 const longestHeader = 512
 
-// ReadMessage is a message as it was found. Its content is one text: Body, with U+FFFD for what is
-// not UTF-8.
+// ReadMessage is a message as read. Its content is one text: Body, with U+FFFD for invalid UTF-8.
 type ReadMessage struct {
 	Message
-	From, To int    // its tokens are those from From to before To of all that were pushed
+	From, To int    // its tokens are those from From to before To of all pushed
 	Header   []byte // the ordinary bytes of its header
 	Body     []byte // the ordinary bytes of its content
-	End      int32  // <|end|>, <|return|> or <|call|>; 0 if none of them ended it
+	End      int32  // <|end|>, <|return|> or <|call|>; 0 without one of them
 	Faults   Faults
 }
 
-// Reader reads messages from tokens as they are sampled. Make it with NewReader.
+// Reader reads messages from tokens as they are sampled. Create it with NewReader.
 type Reader struct {
 	state    State
 	messages []ReadMessage
 	pushed   int
-	faults   Faults // of all that was read
+	faults   Faults // of all tokens
 	open     ReadMessage
-	role     Role         // of the open header, where it need not say so
+	role     Role         // of the open header, if it may omit it
 	marks    []headerMark // of the open header
 	decoder  token.StreamDecoder
 	delta    string
 	rest     string
 }
 
-// headerMark is a special token inside a header; At is where among the header's bytes it stands.
+// headerMark is a special token inside a header, at an offset in the header's bytes.
 type headerMark struct {
 	at int
 	id int32
 }
 
-// NewReader starts in the header of a message of that role, since the prompt already has <|start|>
-// and the role; if role is "" it starts between messages.
+// NewReader starts in the header of a message of that role, because the prompt already has
+// <|start|> and the role. If role is "" it starts between messages.
 func NewReader(role Role) *Reader {
 	r := &Reader{role: role}
 	if role != "" {
@@ -121,7 +120,7 @@ func (r *Reader) Push(id int32) {
 			r.endContent(id, r.pushed)
 		}
 	case id == token.Channel:
-		// the next header without an end or <|start|> before it: the same role speaks on
+		// the next header without an end or <|start|> before it: the same role continues
 		if r.state == InContent {
 			r.fault(FaultEnd)
 			role := r.open.Role
@@ -140,8 +139,8 @@ func (r *Reader) Push(id int32) {
 	}
 }
 
-// Finish tells that no more tokens come. What is open is closed; that is no fault, since a limit
-// can cut anywhere.
+// Finish ends the input and closes an open message; that is no fault, because a limit can cut
+// anywhere.
 func (r *Reader) Finish() {
 	r.delta, r.rest = "", ""
 	switch {
@@ -155,7 +154,7 @@ func (r *Reader) Finish() {
 	r.state = ExpectStart
 }
 
-// text handles a token that stands for bytes.
+// text handles an ordinary token.
 func (r *Reader) text(b []byte) {
 	if r.state == InContent {
 		r.content(b)
@@ -167,7 +166,7 @@ func (r *Reader) text(b []byte) {
 	}
 }
 
-// begin opens a header that no <|start|> has opened.
+// begin opens a header without <|start|>.
 func (r *Reader) begin() {
 	if r.state != ExpectStart {
 		return
@@ -202,14 +201,13 @@ func (r *Reader) beginContent(h header) {
 	}
 }
 
-// headerIsText goes on with content where a header has no <|message|>, or has grown too long to be
-// one.
+// headerIsText continues with content when a header has no <|message|> or is too long to be one.
 func (r *Reader) headerIsText() {
 	r.fault(FaultMessage)
 	r.beginContent(splitHeader(r.open.Header, r.marks, r.role))
 }
 
-// endHeader handles a message that ends in its header. An empty header is no message.
+// endHeader handles a message that ends in its header. An empty header is not a message.
 func (r *Reader) endHeader(id int32) {
 	if len(r.open.Header)+len(r.marks) == 0 {
 		r.fault(FaultMessage)
@@ -220,7 +218,7 @@ func (r *Reader) endHeader(id int32) {
 	r.endContent(id, r.pushed)
 }
 
-// cutHeader handles the end of all tokens in a header: words that can only be text are content; the
+// cutHeader handles the end of the input in a header: words that can only be text are content; the
 // rest may have become a header and is not for the user.
 func (r *Reader) cutHeader() {
 	h := splitHeader(r.open.Header, r.marks, r.role)
@@ -233,8 +231,8 @@ func (r *Reader) cutHeader() {
 	r.endContent(0, r.pushed)
 }
 
-// endContent ends a message in its content. id is the token that ended it, 0 if the next message or
-// the end of all tokens did. The message's tokens are those before to.
+// endContent ends a message in its content. id is the end token, 0 if the next message or the end
+// of the input ended it. The message's tokens are those before to.
 func (r *Reader) endContent(id int32, to int) {
 	// if a header has just become text, all of it is rest
 	r.rest, r.delta = r.delta+r.decoder.Flush(), ""
@@ -261,7 +259,7 @@ func ReadAll(ids []int32, role Role) ([]ReadMessage, Faults) {
 	return r.Messages(), r.Faults()
 }
 
-// ReadLegal reads all of ids at once, and refuses them at the first fault, or where they end in a
+// ReadLegal reads all of ids at once, and returns an error at the first fault or if they end in a
 // header.
 func ReadLegal(ids []int32, role Role) (messages []Message, err error) {
 	r := NewReader(role)
@@ -280,10 +278,10 @@ func ReadLegal(ids []int32, role Role) (messages []Message, err error) {
 	return messages, nil
 }
 
-// State is where the reader is now.
+// State returns the current state.
 func (r *Reader) State() State { return r.state }
 
-// Messages returns the messages that have ended, oldest first. The caller must not change them.
+// Messages returns the finished messages, oldest first. The caller must not change them.
 func (r *Reader) Messages() []ReadMessage { return r.messages }
 
 // Current is the message whose content is being read, without content. It is empty in other states.
@@ -294,26 +292,26 @@ func (r *Reader) Current() Message {
 	return r.open.Message
 }
 
-// Faults is what was wrong so far.
+// Faults returns the faults so far.
 func (r *Reader) Faults() Faults { return r.faults }
 
-// Delta is the text that the last token added to the message that is being read.
+// Delta is the text that the last token added to the open message.
 func (r *Reader) Delta() string { return r.delta }
 
 // Rest is the text that the last token, or Finish, added to the message that it ended: half a
-// character, or words that were taken for a header until then.
+// character, or words that looked like a header until then.
 func (r *Reader) Rest() string { return r.rest }
 
-// Complete tells whether the message is whole: one of the three end tokens ended it, or it is a
-// call whose arguments are whole JSON and only its end is missing.
+// Complete reports whether the message is complete: it has an end token, or it is a call whose
+// arguments are complete JSON and only its end is missing.
 func (m *ReadMessage) Complete() bool {
 	return m.End != 0 || m.Calls() && json.Valid(m.Body)
 }
 
-// What can be wrong with sampled tokens. A fault is counted and never stops the reading; the counts
-// are a metric of the port, since a model or a sampler that goes wrong shows there first.
+// The faults of sampled tokens. A fault is counted and never stops the reading; the counts are a
+// metric of the port, because a failing model or sampler shows there first.
 
-// Fault is a kind of place where tokens are not legal Harmony.
+// Fault is a kind of violation of legal Harmony.
 type Fault uint8
 
 const (
@@ -321,10 +319,10 @@ const (
 	FaultRole               // a header has no role, or an unknown one
 	// a channel mark without a channel, an unknown channel, or two of them
 	FaultChannel
-	FaultHeader  // words that a header has no place for
+	FaultHeader  // words without a place in a header
 	FaultMessage // a header ends without <|message|>
-	FaultEnd     // a message goes over into the next one without an end
-	FaultStray   // a special token where it has no meaning
+	FaultEnd     // a message continues in the next one without an end
+	FaultStray   // a special token out of place
 	FaultToken   // an id outside the vocabulary
 	faultKinds
 )
@@ -357,7 +355,7 @@ func (f Faults) Total() int {
 	return n
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of both.
 func (f Faults) Plus(g Faults) Faults {
 	for k := range f {
 		f[k] += g[k]

@@ -1,11 +1,10 @@
 // Rendering: messages to token ids.
 //
-// The convention for those who put a prompt together from pieces: RenderMessage gives the whole
-// message, from its <|start|> to its <|end|> (or <|call|>), both included, and does not depend on
-// its neighbours. A conversation is its messages one after the other, and RenderTurn opens the next
-// one: <|start|>assistant, after which the model goes on. What the model samples therefore begins
-// after RenderTurn's ids and ends with <|end|>, <|call|> or <|return|>, which belongs to it; put
-// back into a history, a sampled <|return|> becomes <|end|>.
+// The convention for building a prompt from pieces: RenderMessage gives the complete message, from
+// <|start|> to <|end|> (or <|call|>) inclusive, independent of its neighbours. A conversation is
+// its messages in order, and RenderTurn opens the next one: <|start|>assistant, which the model
+// continues. So a sampled message begins after RenderTurn's ids and ends with <|end|>, <|call|> or
+// <|return|>, which belongs to it. In a history, a sampled <|return|> becomes <|end|>.
 
 package harmony
 
@@ -17,18 +16,18 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// RenderOptions is what one message must know about the conversation it is in.
+// RenderOptions are the properties of the conversation that a message's rendering depends on.
 type RenderOptions struct {
 	// FunctionTools is set if a developer message offers functions (see OffersFunctions). The
-	// system message then says where calls go.
+	// system message then names the channel of calls.
 	FunctionTools bool
-	// More, if not nil, is asked now and then while long texts are encoded, with the number of ids
-	// so far. Its error ends the rendering.
+	// More, if not nil, is called periodically while long texts are encoded, with the number of ids
+	// so far. Its error stops the rendering.
 	More func(ids int) error
 }
 
-// RenderCompletion renders a prompt: the conversation and the beginning of the next message, which
-// next is going to say. With autoDrop, reasoning that Dropped names is left out.
+// RenderCompletion renders a prompt: the conversation and the beginning of a message by next. With
+// autoDrop, old reasoning is left out (droppedBefore).
 func RenderCompletion(messages []Message, next Role, autoDrop bool) ([]int32, error) {
 	if !next.Known() {
 		return nil, fmt.Errorf("unknown role: %q", next)
@@ -40,7 +39,7 @@ func RenderCompletion(messages []Message, next Role, autoDrop bool) ([]int32, er
 	return RenderTurn(ids, next), nil
 }
 
-// Render renders a conversation as it is.
+// Render renders a conversation.
 func Render(messages []Message, autoDrop bool) ([]int32, error) {
 	options := RenderOptions{FunctionTools: OffersFunctions(messages)}
 	first := 0
@@ -60,8 +59,8 @@ func Render(messages []Message, autoDrop bool) ([]int32, error) {
 	return ids, nil
 }
 
-// RenderTraining is Render, but a final answer at the end ends in <|return|>, as the model is meant
-// to sample it.
+// RenderTraining is Render, but a final answer at the end ends in <|return|>, as the model should
+// sample it.
 func RenderTraining(messages []Message, autoDrop bool) ([]int32, error) {
 	ids, err := Render(messages, autoDrop)
 	if err != nil || len(messages) == 0 {
@@ -79,7 +78,7 @@ func RenderTurn(dst []int32, role Role) []int32 {
 	return token.Get().Encode(append(dst, token.Start), string(role))
 }
 
-// OffersFunctions tells whether a developer message offers at least one function.
+// OffersFunctions reports whether a developer message offers at least one function.
 func OffersFunctions(messages []Message) bool {
 	for _, m := range messages {
 		for _, c := range m.Content {
@@ -91,12 +90,12 @@ func OffersFunctions(messages []Message) bool {
 	return false
 }
 
-// droppedBefore is the rule of OpenAI's library for old reasoning: where the last message of the
-// assistant is a final answer, analysis before the first final answer is left out. It returns the
-// index of that answer, else 0.
+// droppedBefore is the rule of OpenAI's library for old reasoning: if the assistant's last message
+// is a final answer, analysis before the first final answer is dropped. It returns the index of
+// that answer, else 0.
 //
-// (Analysis of later turns stays, which a session does better: it leaves out the reasoning of every
-// turn that has its final answer.)
+// (Analysis of later turns stays. A session does better: it drops the reasoning of every turn with
+// a final answer.)
 func droppedBefore(messages []Message) int {
 	answered := false
 	for _, m := range messages {
@@ -115,8 +114,8 @@ func droppedBefore(messages []Message) int {
 	return 0
 }
 
-// RenderMessage appends the ids of one message, <|start|> and <|end|> or <|call|> included. On an
-// error what it returns is of no use.
+// RenderMessage appends the ids of one message, including <|start|> and <|end|> or <|call|>. The
+// result of a failed call must not be used.
 func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, error) {
 	t := token.Get()
 	dst = append(dst, token.Start)
@@ -167,8 +166,7 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 	return append(dst, token.End), nil
 }
 
-// renderContentType renders the one special token that a text may stand for: <|constrain|> at the
-// front.
+// renderContentType renders the one special token that a text may contain: a leading <|constrain|>.
 func renderContentType(dst []int32, contentType string) []int32 {
 	t := token.Get()
 	format, ok := strings.CutPrefix(contentType, constrainMark)

@@ -1,13 +1,13 @@
-// Schemas as Pydantic and Zod write them, put into the words that typescript.go knows.
+// Schemas as Pydantic and Zod write them, translated to the keywords that typescript.go knows.
 //
-// The TypeScript of the models' training has no references, no anyOf and no allOf, and OpenAI's
-// library writes any for them: the model would not learn the names inside. Here a reference becomes
-// what it points to, anyOf a list of types or oneOf, allOf and const what they stand for. It is for
-// the functions of a request; a conversation of `ossrun harmony` stays as the library renders it.
+// The TypeScript of the models' training has no references, no anyOf and no allOf. OpenAI's library
+// writes any for them, so the model would not learn the names inside. Here a reference becomes its
+// target, anyOf a list of types or oneOf; allOf and const are expanded. This is for the functions
+// of a request; a conversation of `ossrun harmony` is rendered as by the library.
 //
-// What must stay true: a schema with nothing of that is rendered as the library does, and any
-// schema ends: what refers to what it stands in is its name, or any, and so is what is left when
-// references have led to mostResolved.
+// What must stay true: a schema without these keywords is rendered as by the library, and any
+// schema terminates. Recursive references become the type's name, or any, and so do references
+// after maxResolved bytes.
 
 package harmony
 
@@ -21,18 +21,18 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// mostResolved bounds what a few definitions that name each other many times can become, in bytes
-// of definitions.
+// maxResolved bounds the expansion of definitions that refer to each other many times, in bytes of
+// definitions.
 const mostResolved = 256 << 10
 
-// resolver reads one document.
+// resolver resolves one document.
 type resolver struct {
-	open   []*jsondoc.Value // the document and the definitions that the schema at hand stands in
+	open   []*jsondoc.Value // the document and the definitions around the current schema
 	left   int
-	itself bool // something stands for what it is in, by its name
+	itself bool // a recursive reference was replaced by its name
 }
 
-// resolved is the schema in typescript.go's words.
+// resolved returns the schema in typescript.go's keywords.
 func resolved(root *jsondoc.Value) *jsondoc.Value {
 	r := resolver{open: []*jsondoc.Value{root}, left: mostResolved}
 	out := r.schema(root)
@@ -70,7 +70,7 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 	return r.inside(s)
 }
 
-// inside resolves the schemas that an object or an array has.
+// inside resolves the schemas of an object's properties or an array's items.
 func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 	if properties := s.Member("properties"); len(properties.Members) > 0 {
 		all := &jsondoc.Value{Kind: jsondoc.Object}
@@ -108,10 +108,10 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 	return s
 }
 
-// isName is a name that a type may have; Zod numbers those that were given none.
+// isName matches a possible type name; Zod numbers anonymous ones.
 var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
 
-// follow puts what references and allOf stand for in their place.
+// follow replaces references and allOf by their targets.
 func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 	for {
 		ref, all := s.Member("$ref"), s.Member("allOf")
@@ -149,8 +149,8 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 	}
 }
 
-// variants reads anyOf and oneOf, of what may be null already. again tells that one variant was
-// left, which s is now.
+// variants reads anyOf and oneOf of a schema; null: null is already allowed. again: only one
+// variant remained and is returned in place of s.
 func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNull, again bool) {
 	keyword := "anyOf"
 	if s.Member(keyword).Kind != jsondoc.Array {
@@ -197,7 +197,7 @@ func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNu
 	return with(s, "oneOf", list(rest...)), null, false
 }
 
-// find is what a reference points to, nil where that is not in the document.
+// find returns the target of a reference, nil if it is not in the document.
 func find(at *jsondoc.Value, ref string) *jsondoc.Value {
 	pointer, here := strings.CutPrefix(ref, "#")
 	if !here || pointer != "" && pointer[0] != '/' {
@@ -217,7 +217,7 @@ func find(at *jsondoc.Value, ref string) *jsondoc.Value {
 	return at
 }
 
-// isNull tells that a schema, or a type's name, is of null alone.
+// isNull reports whether a schema, or a type's name, only allows null.
 func isNull(v *jsondoc.Value) bool {
 	enum := v.Member("enum").Items
 	return v.Text == "null" || v.Member("type").Text == "null" ||
@@ -225,15 +225,15 @@ func isNull(v *jsondoc.Value) bool {
 		v.Member("nullable").Truth && enum[0].Text == "null") // OpenAPI 3 has no null
 }
 
-// isPlain tells that a type's name is all that a variant has to tell.
+// isPlain reports whether a variant is fully described by its type's name.
 func isPlain(v *jsondoc.Value) bool {
 	return slices.Contains([]string{"string", "number", "integer", "boolean"},
 		v.Member("type").Text) && v.Get("enum") == nil && v.Get("description") == nil &&
 		v.Get("default") == nil
 }
 
-// merged is a with what b adds: its description behind a's own, properties, and what a does not
-// say.
+// merged returns a with b's members that a lacks, b's description appended, and the properties
+// merged.
 func merged(a, b *jsondoc.Value) *jsondoc.Value {
 	for _, m := range b.Members {
 		own := a.Member(m.Name)
@@ -251,7 +251,7 @@ func merged(a, b *jsondoc.Value) *jsondoc.Value {
 	return a
 }
 
-// titled tells a title, for which a variant has no line, with the description.
+// titled adds a title, for which a variant has no line, to the description.
 func titled(s *jsondoc.Value, title string) *jsondoc.Value {
 	if d := s.Member("description").Text; d != "" {
 		title += ": " + d
@@ -265,7 +265,7 @@ func list(items ...*jsondoc.Value) *jsondoc.Value {
 	return &jsondoc.Value{Kind: jsondoc.Array, Items: items}
 }
 
-// with is an object of v's members with another value of one name; nil takes it out.
+// with returns an object of v's members with one value replaced; nil removes it.
 func with(v *jsondoc.Value, name string, value *jsondoc.Value) *jsondoc.Value {
 	out := &jsondoc.Value{Kind: jsondoc.Object, Members: slices.Clone(v.Members)}
 	i := slices.IndexFunc(out.Members, func(m jsondoc.Member) bool { return m.Name == name })

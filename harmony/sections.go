@@ -1,4 +1,4 @@
-// The text of system and developer messages, word for word as the models were trained with.
+// The text of system and developer messages, with the exact wording of the models' training.
 
 package harmony
 
@@ -63,7 +63,7 @@ func developerText(d *DeveloperContent) (string, error) {
 	return strings.Join(sections, "\n\n"), nil
 }
 
-// toolsText describes tools as TypeScript. A namespace without tools is its description alone.
+// toolsText describes tools as TypeScript. A namespace without tools is only its description.
 func toolsText(namespaces map[string]ToolNamespace) (string, error) {
 	sections := []string{"# Tools"}
 	for _, key := range slices.Sorted(maps.Keys(namespaces)) {
@@ -112,7 +112,7 @@ func toolSignature(tool ToolDescription) (string, error) {
 	return "type " + tool.Name + " = (_: " + s.String() + ") => any;", nil
 }
 
-// textLines is the lines of text, each behind prefix. A line break at the end begins no line.
+// textLines returns the lines of text, each with prefix. A line break at the end begins no line.
 func textLines(text, prefix string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -1,4 +1,4 @@
-// What the system and the developer message are put together from.
+// The parts of the system and the developer message.
 
 package harmony
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Effort is how much the model is asked to reason.
+// Effort is the requested amount of reasoning.
 type Effort string
 
 const (
@@ -18,7 +18,7 @@ const (
 	EffortHigh   Effort = "High"
 )
 
-// SystemContent makes the system message. What is nil is left out.
+// SystemContent is the content of the system message. Nil fields are left out.
 type SystemContent struct {
 	ModelIdentity   *string `json:"model_identity,omitempty"`
 	ReasoningEffort Effort  `json:"reasoning_effort,omitempty"`
@@ -27,23 +27,23 @@ type SystemContent struct {
 	// YYYY-MM
 	KnowledgeCutoff *string        `json:"knowledge_cutoff,omitempty"`
 	Channels        *ChannelConfig `json:"channel_config,omitempty"`
-	// by what they are sorted by, usually their name
+	// by sort key, usually their name
 	Tools map[string]ToolNamespace `json:"tools,omitempty"`
 }
 
-// ChannelConfig is the channels that the model may speak in.
+// ChannelConfig lists the channels of the model.
 type ChannelConfig struct {
 	Valid    []string `json:"valid_channels"`
 	Required bool     `json:"channel_required"` // every message must be in one
 }
 
-// DeveloperContent makes a developer message.
+// DeveloperContent is the content of a developer message.
 type DeveloperContent struct {
 	Instructions *string                  `json:"instructions,omitempty"`
 	Tools        map[string]ToolNamespace `json:"tools,omitempty"`
 }
 
-// FunctionsNamespace is the namespace of the functions that a developer offers.
+// FunctionsNamespace is the namespace of a developer's functions.
 const FunctionsNamespace = "functions"
 
 // ToolNamespace is a group of tools.
@@ -53,18 +53,18 @@ type ToolNamespace struct {
 	Tools       []ToolDescription `json:"tools"`
 }
 
-// ToolDescription offers one tool. Parameters is a JSON schema whose key order is kept; empty or
-// null if there are none.
+// ToolDescription offers one tool. Parameters is a JSON schema in its original key order; empty or
+// null without parameters.
 type ToolDescription struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 
-	whole bool // references and the like are resolved before it is rendered
+	whole bool // resolve references and the like before rendering
 }
 
 // Functions is the namespace of a developer message for these functions, ready for
-// DeveloperContent.Tools; nil if there are none. Their schemas are shown whole (resolve.go).
+// DeveloperContent.Tools; nil without functions. Their schemas are resolved (resolve.go).
 func Functions(tools []ToolDescription) map[string]ToolNamespace {
 	if len(tools) == 0 {
 		return nil
@@ -76,14 +76,14 @@ func Functions(tools []ToolDescription) map[string]ToolNamespace {
 	return map[string]ToolNamespace{FunctionsNamespace: {Name: FunctionsNamespace, Tools: tools}}
 }
 
-// The values that the released models were trained with.
+// The values of the released models' training.
 const (
 	DefaultIdentity        = "You are ChatGPT, a large language model trained by OpenAI."
 	DefaultKnowledgeCutoff = "2024-06"
 )
 
-// DefaultSystem is the system content that the released models were trained with. The effort is
-// low, medium or high in any case (anything else is medium); a date that is "" is left out.
+// DefaultSystem is the system content of the released models' training. The effort is low, medium
+// or high, ignoring case (anything else is medium); an empty date is left out.
 func DefaultSystem(effort, date string) SystemContent {
 	s := SystemContent{
 		ModelIdentity:   new(DefaultIdentity),
@@ -101,7 +101,7 @@ func DefaultSystem(effort, date string) SystemContent {
 	return s
 }
 
-// ParseEffort reads low, medium or high, in any case.
+// ParseEffort reads low, medium or high, ignoring case.
 func ParseEffort(s string) (Effort, bool) {
 	for _, e := range []Effort{EffortLow, EffortMedium, EffortHigh} {
 		if strings.EqualFold(s, string(e)) {

@@ -1,8 +1,8 @@
 package harmony
 
-// What the chat template that comes with a model would write otherwise than this package. It is a
-// program in Jinja, which is not run: its tokens and the defaults that it sets tell. Those of the
-// released models, and of their repaired copies, differ in nothing.
+// Differences between a model's own chat template and this package. The template is a Jinja
+// program, which is not run: its tokens and defaults are compared. Those of the released models,
+// and of their repaired copies, do not differ.
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// TemplateDiffers says what a template does otherwise, each as the end of a sentence about it;
-// nothing for "".
+// TemplateDiffers lists the differences of a template, each as the end of a sentence about it; none
+// for "".
 func TemplateDiffers(template string) (differs []string) {
 	if template == "" {
 		return nil

@@ -1,9 +1,9 @@
-// JSON schemas as TypeScript, the way the models were trained to read tools.
+// JSON schemas as TypeScript, in the form of the models' training.
 //
 // It is a lossy language: type, enum of strings, oneOf, nullable, default, title, description and
-// examples are told, all else is any or silence. Its oddities (descriptions of nested objects come
-// twice, several lines of a description are not all comments, nothing is escaped) are kept, since
-// the model has seen them that way.
+// examples are rendered, all else is any or dropped. Its oddities are preserved, because the model
+// was trained on them: nested objects' descriptions are repeated, multi-line descriptions are not
+// all comments, nothing is escaped.
 
 package harmony
 
@@ -13,14 +13,13 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// What resolve.go adds to a schema, for which the library has no words.
+// Keywords that resolve.go adds to a schema; the library has no equivalent.
 const (
-	grouped = "(grouped)" // the type of items stands in parentheses
-	orNull  = "(or null)" // null is one of the values, whatever else says null inside
+	grouped = "(grouped)" // the type of items is in parentheses
+	orNull  = "(or null)" // null is one of the values, regardless of other mentions of null
 )
 
-// typeScript writes the type that the schema describes. Lines after its first one are indented by
-// indent.
+// typeScript writes the type of the schema. Lines after the first are indented by indent.
 func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	if variants := schema.Member("oneOf"); variants.Kind == jsondoc.Array {
 		for _, v := range variants.Items {
@@ -49,7 +48,7 @@ func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	}
 }
 
-// typeUnion is the type of a list of type names.
+// typeUnion is the union of a list of type names.
 func typeUnion(types []*jsondoc.Value) string {
 	var names []string
 	for _, ty := range types {
@@ -68,7 +67,7 @@ func typeUnion(types []*jsondoc.Value) string {
 	return strings.Join(names, " | ")
 }
 
-// namedType writes a schema whose type is one name.
+// namedType writes a schema with a single type name.
 func namedType(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	switch name {
 	case "object":
@@ -162,8 +161,8 @@ func property(s *strings.Builder, name string, schema *jsondoc.Value, indent str
 	s.WriteByte('\n')
 }
 
-// variantsProperty writes a property that is one of several types, each on its line. A description
-// is told once: above if it is not also that of the first variant, else not for the first variant.
+// variantsProperty writes a property with several types, one per line. A description is written
+// once: above unless it equals the first variant's, otherwise not for the first variant.
 func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	variants, description := schema.Member("oneOf").Items, schema.Member("description")
 	isAbove := func(v *jsondoc.Value) bool {
@@ -196,7 +195,7 @@ func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, in
 	s.WriteString(indent + ",\n")
 }
 
-// nullableType writes the schema's type, with null if it is nullable and does not say so itself.
+// nullableType writes the schema's type, with null if it is nullable and does not mention null.
 func nullableType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	from := s.Len()
 	typeScript(s, schema, indent)

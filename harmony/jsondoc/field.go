@@ -1,7 +1,7 @@
 package jsondoc
 
-// Reads values of an expected type, level by level, so that an error names its field, and members
-// that nobody asks for cost nothing but their bytes. A Field's text must be valid JSON.
+// Reading values of an expected type, level by level, so that an error names its field, and unused
+// members cost nothing but their bytes. A Field's text must be valid JSON.
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// Field is a value and where it stands: "messages[2].content", "" for the whole text.
+// Field is a value and its path: "messages[2].content", "" for the document.
 type Field struct {
 	Raw  json.RawMessage
 	Path string
 }
 
-// FieldError says that a field is not what it should be.
+// FieldError reports a field of the wrong type or value.
 type FieldError struct {
 	Field
-	Want      string  // the type that is expected; "" where the type is right
-	Low, High float64 // what a number must lie between, where the type is right
+	Want      string  // the expected type; "" if the type is right
+	Low, High float64 // the number's limits, if the type is right
 }
 
 func (e *FieldError) Error() string {
@@ -33,7 +33,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %s, not %s", e.Path, e.Kind(), e.Want)
 }
 
-// plain writes whole numbers without an exponent.
+// plain writes integers without an exponent.
 func plain(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -64,7 +64,7 @@ func (f Field) Kind() Kind {
 	return Number
 }
 
-// read decodes a field that must be of a kind.
+// read decodes a field of a required kind.
 func read[T any](f Field, kind Kind, want string) (v T, err error) {
 	if f.Kind() != kind || json.Unmarshal(f.Raw, &v) != nil {
 		return *new(T), f.wrong(want)
@@ -85,8 +85,8 @@ func (f Field) Members() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Text reads a string. One as it is written, as most are, is copied and no more: the decoder would
-// pass over it twice and leave as much behind as a short one holds.
+// Text reads a string. One without escapes, like most, is only copied: the decoder would scan it
+// twice and leave as much garbage as a short one holds.
 func (f Field) Text() (string, error) {
 	if s := bytes.Trim(f.Raw, " \t\r\n"); len(s) > 1 && s[0] == '"' &&
 		bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
@@ -101,7 +101,7 @@ func (f Field) Bool() (bool, error) { return read[bool](f, Bool, "a boolean") }
 // Number reads a number of [low, high].
 func (f Field) Number(low, high float64) (float64, error) { return f.number("a number", low, high) }
 
-// Integer reads a whole number of [low, high]; 5.0 is one too.
+// Integer reads an integer of [low, high]; 5.0 is one too.
 func (f Field) Integer(low, high int) (int, error) {
 	n, err := f.number("an integer", float64(low), float64(high))
 	return int(n), err

@@ -1,9 +1,9 @@
 // JSON numbers, as they appear in the default values of a tool's parameters.
 //
-// Whole numbers that fit 64 bits stay as they are; all others become float64 and are printed again,
-// so that 1e+30 is 1e30, 10.50 is 10.5 and 1.0 stays 1.0. The library that the models' prompts were
-// made with reads a float by one multiplication or division, which may miss the nearest float64 by
-// one; the same is done here, as the digits are part of the prompt.
+// Integers of 64 bits keep their text. All others become float64 and are printed again, so that
+// 1e+30 is 1e30, 10.50 is 10.5 and 1.0 stays 1.0. The library that made the models' prompts reads a
+// float by one multiplication or division, which may miss the nearest float64 by one; so does this,
+// because the digits are part of the prompt.
 
 package jsondoc
 
@@ -17,7 +17,7 @@ import (
 
 var errNumberRange = errors.New("the number is too large")
 
-// number reads a number at p.at, which is at a digit or a minus sign, and returns it printed.
+// number reads a number at p.pos, which is at a digit or a minus sign, and returns it printed.
 func (p *parser) number() (string, error) {
 	negative := p.s[p.at] == '-'
 	if negative {
@@ -46,7 +46,7 @@ func (p *parser) number() (string, error) {
 		if p.at++; !p.digit() {
 			return "", errors.New("a digit is expected after the point")
 		}
-		// A long whole part may have stopped at a digit that does not fit, though a smaller one
+		// A long integer part may have stopped at a digit that does not fit, although a smaller one
 		// would; the fraction tries again, as OpenAI's library does.
 		for full = false; p.digit(); p.at++ {
 			if full = full || !push(&significand, p.s[p.at]); !full {
@@ -91,8 +91,7 @@ func push(significand *uint64, c byte) bool {
 	return true
 }
 
-// exponent reads an exponent at its letter. Beyond a million it makes no difference how far it
-// goes.
+// exponent reads an exponent at its letter. Above a million its value makes no difference.
 func (p *parser) exponent() (int, error) {
 	p.at++
 	sign := 1
@@ -112,7 +111,7 @@ func (p *parser) exponent() (int, error) {
 	return sign * n, nil
 }
 
-// wholeNumber prints a number without point and exponent, if it is a 64 bit integer.
+// integerText prints a number without point and exponent, if it is a 64 bit integer.
 func wholeNumber(n uint64, negative bool) (string, bool) {
 	switch {
 	case !negative:
@@ -154,8 +153,8 @@ func scale(significand uint64, exponent int) (float64, error) {
 	return f, nil
 }
 
-// printFloat prints the shortest digits that mean f: as a decimal from 1e-5 to below 1e16, else
-// with an exponent.
+// printFloat prints the shortest digits for f: as a decimal from 1e-5 to below 1e16, else with an
+// exponent.
 func printFloat(f float64) string {
 	if f == 0 {
 		if math.Signbit(f) {

@@ -1,7 +1,7 @@
 package jsondoc
 
 // Reading a document. There are two dialects: that of OpenAI's library (Rust's serde_json), which
-// the rendered text of a tool depends on, and that of encoding/json, which reads what serde
+// the rendered text of a tool depends on, and that of encoding/json, which accepts what serde
 // refuses.
 
 import (
@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Dialect says what a document may hold where readers differ.
+// Dialect defines what a document may contain where readers differ.
 type Dialect struct {
-	Depth  int  // how deep arrays and objects may lie in each other
-	Strict bool // as serde_json: no lone surrogates, only UTF-8, numbers as it prints them
+	Depth  int  // maximum nesting of arrays and objects
+	Strict bool // as serde_json: no lone surrogates, only UTF-8, numbers as printed
 }
 
 var (
 	// Serde is the dialect of OpenAI's library.
 	Serde = Dialect{Depth: 127, Strict: true}
-	// Lenient takes what encoding/json takes, nested at most 512 deep: what is no character becomes
-	// U+FFFD and numbers stay as they are.
+	// Lenient accepts what encoding/json accepts, nested at most 512 deep: invalid characters
+	// become U+FFFD and numbers are unchanged.
 	Lenient = Dialect{Depth: 512}
 )
 
-// Parse reads one value with nothing but white space around it.
+// Parse reads one value with only white space around it.
 func Parse(text []byte, d Dialect) (*Value, error) {
 	p := parser{s: string(text), Dialect: d}
 	v, err := p.value(0)
@@ -46,7 +46,7 @@ type parser struct {
 	Dialect
 	s     string
 	at    int
-	fresh []Value // values are made many at a time
+	fresh []Value // values are allocated many at a time
 }
 
 var errEnd = errors.New("it ends too early")
@@ -116,7 +116,7 @@ func (p *parser) word() (Kind, bool, error) {
 	return Absent, false, errors.New("a value is expected")
 }
 
-// next takes the comma behind an item, or the end of the list.
+// next reads the comma after an item, or the end of the list.
 func (p *parser) next(end byte) (done bool, err error) {
 	switch c := p.peek(); c {
 	case ',', end:
@@ -175,7 +175,7 @@ func (p *parser) object(v *Value, depth int) error {
 	}
 }
 
-// string reads a string. One without escapes is a part of the document's text.
+// string reads a string. Without escapes it is a part of the document's text.
 func (p *parser) string() (string, error) {
 	p.at++
 	from := p.at

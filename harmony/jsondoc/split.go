@@ -1,7 +1,6 @@
 package jsondoc
 
-// Splitting objects and arrays that are known to be valid JSON, without a copy of what they hold:
-// each level of a long request is passed over once.
+// Splitting valid objects and arrays without copying: each level of a long request is scanned once.
 
 import (
 	"bytes"
@@ -11,16 +10,16 @@ import (
 	"strconv"
 )
 
-// Part is a member of an object, its value as it is written.
+// Part is a member of an object with its original text as value.
 type Part = Named[json.RawMessage]
 
-// Parts are the members of an object, in their order, each name once.
+// Parts are the members of an object in order, with unique names.
 type Parts struct {
 	List   []Part
-	places map[string]int // in List, where there are many
+	places map[string]int // in List, if there are many
 }
 
-// Get is the member's value, nil where there is none.
+// Get returns the member's value, nil if it is absent.
 func (p *Parts) Get(name string) json.RawMessage {
 	if at := place(p.List, p.places, name); at >= 0 {
 		return p.List[at].Value
@@ -28,7 +27,7 @@ func (p *Parts) Get(name string) json.RawMessage {
 	return nil
 }
 
-// set gives a name its value.
+// set sets the value of a name.
 func (p *Parts) set(name string, raw json.RawMessage) {
 	if at := place(p.List, p.places, name); at >= 0 {
 		p.List[at].Value = raw
@@ -37,9 +36,8 @@ func (p *Parts) set(name string, raw json.RawMessage) {
 	grow(&p.List, &p.places, name, raw)
 }
 
-// Parts splits an object of at most so many members. Names match in case; of a name that comes
-// twice the last value counts, at the place of the first. The values are parts of the field's own
-// bytes.
+// Parts splits an object of at most most members. Names are case-sensitive; of a duplicate name the
+// last value counts, at the place of the first. The values are parts of the field's own bytes.
 func (f Field) Parts(most int) (*Parts, error) {
 	s := text{raw: f.Raw}
 	if !s.skip('{') {
@@ -62,8 +60,7 @@ func (f Field) Parts(most int) (*Parts, error) {
 	return p, nil
 }
 
-// Items are the items of an array, each a part of the field's own bytes; of anything else there are
-// none.
+// Items are the items of an array, as parts of the field's own bytes; other values have none.
 func (f Field) Items() iter.Seq2[int, Field] {
 	return func(yield func(int, Field) bool) {
 		for i, raw := range f.values() {
@@ -74,7 +71,7 @@ func (f Field) Items() iter.Seq2[int, Field] {
 	}
 }
 
-// Count is how many items an array has; no more than most are looked for.
+// Count returns the number of an array's items, up to most.
 func (f Field) Count(most int) (n int) {
 	for range f.values() {
 		if n++; n == most {
@@ -98,7 +95,7 @@ func (f Field) values() iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// text is a JSON text that is read from at on.
+// text is a JSON text that is read starting at pos.
 type text struct {
 	raw []byte
 	at  int
@@ -111,7 +108,7 @@ func (s *text) space() {
 	}
 }
 
-// skip passes over one byte, which must be b.
+// skip skips one byte, which must be b.
 func (s *text) skip(b byte) bool {
 	s.space()
 	if s.at >= len(s.raw) || s.raw[s.at] != b {
@@ -121,7 +118,7 @@ func (s *text) skip(b byte) bool {
 	return true
 }
 
-// closes tells whether the object or array ends here; a comma before the next value is passed over.
+// closes reports whether the object or array ends here; it skips a comma before the next value.
 func (s *text) closes(bracket byte) bool {
 	s.space()
 	if s.at < len(s.raw) && s.raw[s.at] == ',' {
@@ -130,7 +127,7 @@ func (s *text) closes(bracket byte) bool {
 	return s.skip(bracket)
 }
 
-// value passes over a value and returns it.
+// value skips a value and returns it.
 func (s *text) value() (raw json.RawMessage, ok bool) {
 	s.space()
 	begin, depth := s.at, 0
@@ -147,7 +144,7 @@ func (s *text) value() (raw json.RawMessage, ok bool) {
 			depth--
 			s.at++
 		case ',', ':', ' ', '\t', '\r', '\n':
-			s.at++ // inside of brackets
+			s.at++ // inside brackets
 		default:
 			s.word()
 		}
@@ -158,7 +155,7 @@ func (s *text) value() (raw json.RawMessage, ok bool) {
 	return nil, false
 }
 
-// quoted passes over a string.
+// quoted skips a string.
 func (s *text) quoted() bool {
 	for i := s.at + 1; ; {
 		n := bytes.IndexByte(s.raw[i:], '"')
@@ -178,7 +175,7 @@ func (s *text) quoted() bool {
 	}
 }
 
-// word passes over a number, true, false or null.
+// word skips a number, true, false or null.
 func (s *text) word() {
 	for s.at < len(s.raw) {
 		switch s.raw[s.at] {
@@ -189,7 +186,7 @@ func (s *text) word() {
 	}
 }
 
-// unquote decodes a string that is known to be one.
+// unquote decodes a valid string.
 func unquote(quoted []byte) string {
 	for _, b := range quoted {
 		if b == '\\' || b >= 0x80 {

@@ -1,8 +1,7 @@
-// The one reader of text that people's editors and other programs have written: files, flags' files
-// and bodies.
+// The one reader of text from editors and other programs: files, flags' files and bodies.
 //
-// What must stay true: a text means the same with a byte order mark and without; what is in UTF-16
-// by its mark, as Windows' shells write it, is UTF-8 afterwards. Everything else is left as it is.
+// What must stay true: a text means the same with and without a byte order mark. UTF-16 with a
+// mark, as from Windows' shells, becomes UTF-8. Everything else is unchanged.
 
 package jsondoc
 
@@ -12,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// Unmarked is a text without its byte order mark.
+// Unmarked returns a text without its byte order mark.
 func Unmarked(b []byte) []byte {
 	var order binary.ByteOrder
 	switch {

@@ -1,13 +1,13 @@
-// Package jsondoc reads JSON where encoding/json does not keep what is needed: the order of an
-// object's members, names that come twice, numbers as they were written, each value's own text, and
-// the path of a field in a complaint about it.
+// Package jsondoc reads JSON where encoding/json loses information: the order of an object's
+// members, duplicate names, numbers' digits, each value's own text, and the path of a field in an
+// error.
 //
-// Parse gives a whole document as a tree of Values: of tools' parameters and schemas, whose order
-// is part of a prompt and of an answer's shape. A Field is one value of a request or of a
-// config.json that is read as a certain type; what is wrong with it is a *FieldError.
+// Parse returns a document as a tree of Values: for tools' parameters and schemas, whose order is
+// part of a prompt and of an answer's shape. A Field is one value of a request or of a config.json,
+// read as a certain type; its errors are *FieldError.
 //
-// What must stay true: reading takes time and memory linear in the text, and looking a member up
-// does not depend on how many there are.
+// What must stay true: reading takes time and memory linear in the text, and the cost of a member's
+// look-up does not depend on their number.
 package jsondoc
 
 import (
@@ -19,7 +19,7 @@ import (
 // Kind is the type of a value.
 type Kind uint8
 
-// The kinds. Absent is what is not there.
+// The kinds. Absent is a missing value.
 const (
 	Absent Kind = iota
 	Null
@@ -36,17 +36,17 @@ var kindNames = [...]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is one JSON value. Its strings are parts of the document's text where they can be.
+// Value is one JSON value. Its strings are parts of the document's text if possible.
 type Value struct {
 	Kind    Kind
 	Truth   bool     // of a boolean
 	Text    string   // of a string, decoded; of a number
 	Items   []*Value // of an array
-	Members []Member // of an object: each name once, at the place of its first value, with its last
-	Twice   []Member // earlier values of names that came more than once
-	Source  string   // as it was written
+	Members []Member // of an object: each name once, in order of its first value, with its last
+	Twice   []Member // earlier values of duplicate names
+	Source  string   // original text
 
-	places map[string]int // of the members by name, where there are many
+	places map[string]int // of the members by name, if there are many
 }
 
 // Member is a name and its value.
@@ -58,10 +58,10 @@ type Named[V any] struct {
 	Value V
 }
 
-// few is how many members are searched one by one; more have a map of their places.
+// few is the number of members that are searched linearly; more have a map of their indices.
 const few = 8
 
-// place is where in a list a name stands, -1 where it does not.
+// indexOf returns the index of a name in a list, or -1.
 func place[V any](list []Named[V], places map[string]int, name string) int {
 	if places != nil {
 		if i, ok := places[name]; ok {
@@ -77,7 +77,7 @@ func place[V any](list []Named[V], places map[string]int, name string) int {
 	return -1
 }
 
-// grow adds a member with a new name.
+// grow appends a member with a new name.
 func grow[V any](list *[]Named[V], places *map[string]int, name string, value V) {
 	*list = append(*list, Named[V]{name, value})
 	if *places != nil {
@@ -90,7 +90,7 @@ func grow[V any](list *[]Named[V], places *map[string]int, name string, value V)
 	}
 }
 
-// Get returns the member of that name, nil if there is none.
+// Get returns the member of that name, or nil.
 func (v *Value) Get(name string) *Value {
 	if i := place(v.Members, v.places, name); i >= 0 {
 		return v.Members[i].Value
@@ -98,7 +98,7 @@ func (v *Value) Get(name string) *Value {
 	return nil
 }
 
-// Member is Get, but a value of the kind Absent where there is none.
+// Member is Get, but returns a value of kind Absent instead of nil.
 func (v *Value) Member(name string) *Value {
 	if m := v.Get(name); m != nil {
 		return m
@@ -108,7 +108,7 @@ func (v *Value) Member(name string) *Value {
 
 var absent Value
 
-// add puts a member in its place.
+// add adds or replaces a member.
 func (v *Value) add(name string, value *Value) {
 	if i := place(v.Members, v.places, name); i >= 0 {
 		v.Twice = append(v.Twice, v.Members[i])
@@ -118,15 +118,15 @@ func (v *Value) add(name string, value *Value) {
 	grow(&v.Members, &v.places, name, value)
 }
 
-// IsTwice tells whether the name came more than once.
+// IsTwice reports whether the name is a duplicate.
 func (v *Value) IsTwice(name string) bool {
 	return slices.ContainsFunc(v.Twice, func(m Member) bool { return m.Name == name })
 }
 
-// Spelling is how Append writes values; the zero Spelling writes what was read.
+// Spelling is the format of Append; the zero Spelling keeps the original.
 type Spelling struct {
-	Sorted bool                     // members in the order of their names
-	Number func(text string) string // writes a number in another way
+	Sorted bool                     // sort members by name
+	Number func(text string) string // formats a number
 }
 
 // String writes the value without white space.
@@ -177,7 +177,7 @@ func (v *Value) Append(dst []byte, s Spelling) []byte {
 	return dst
 }
 
-// Quote writes a string and escapes what must be escaped and nothing else.
+// Quote writes a string with the minimum of escapes.
 func Quote(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	from := 0

@@ -1,6 +1,6 @@
-// Character classes of Unicode 16, which the split pattern is written in.
+// Character classes of Unicode 16, in which the split pattern is defined.
 //
-// Go's own tables are of another Unicode version: thousands of code points would fall in another
+// Go's own tables are of another Unicode version: thousands of code points would be in another
 // class and change ids.
 
 package token
@@ -10,7 +10,7 @@ import (
 	"errors"
 )
 
-// class is what the split pattern tells apart.
+// class is a character class of the split pattern.
 type class uint8
 
 const (
@@ -39,8 +39,8 @@ func (c *classTable) of(r rune) class {
 	return c.flat[uint32(c.page[uint32(r)/pageSize])*pageSize+uint32(r)%pageSize]
 }
 
-// newClassTable reads runs of code points, each an unsigned varint of length<<3 | class, that cover
-// Unicode exactly.
+// newClassTable reads runs of code points, each an unsigned varint of length<<3
+// class, that cover Unicode exactly.
 func newClassTable(runs []byte) (classTable, error) {
 	var c classTable
 	var page [pageSize]class

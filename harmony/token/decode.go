@@ -1,4 +1,4 @@
-// Decoding: ids to bytes, at once or as they come from the model.
+// Decoding: ids to bytes, at once or as the model samples them.
 
 package token
 
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode appends the bytes of ids to dst, exactly: they need not be UTF-8 (see Text). Special
-// tokens are their names. Ids outside the vocabulary add nothing.
+// Decode appends the exact bytes of ids to dst: they need not be UTF-8 (see Text). Special tokens
+// become their names. Ids outside the vocabulary add nothing.
 func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 	for _, id := range ids {
 		dst = append(dst, t.TokenBytes(id)...)
@@ -16,9 +16,9 @@ func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 	return dst
 }
 
-// StreamDecoder decodes ids one at a time and never gives half a character: bytes that may still
-// become one are held back. All that Push and Flush return, put together, is Text of what Decode
-// returns. The zero value is ready to use.
+// StreamDecoder decodes ids one at a time and never returns part of a character: incomplete bytes
+// are buffered. The concatenation of all results of Push and Flush is Text of Decode's result. The
+// zero value is ready to use.
 type StreamDecoder struct {
 	held [utf8.UTFMax]byte // the beginning of a character, at most three bytes
 	n    int
@@ -44,17 +44,17 @@ func (d *StreamDecoder) PushBytes(b []byte) string {
 	return text
 }
 
-// Flush returns U+FFFD if something is held back, else "", and begins anew.
+// Flush returns U+FFFD if bytes are buffered, else "", and resets the decoder.
 func (d *StreamDecoder) Flush() string {
 	text := Text(d.held[:d.n])
 	d.n = 0
 	return text
 }
 
-// UTF-8 that may be cut or wrong. A token is any bytes, so a character can end in another token
-// than it began in.
+// Truncated or invalid UTF-8. A token is any bytes, so a character can end in another token than it
+// began in.
 
-// Text returns b as text: each maximal part of a character that was cut, and each byte that cannot
+// Text returns b as text: each maximal part of a truncated character, and each byte that cannot
 // begin one, becomes one U+FFFD.
 func Text(b []byte) string {
 	if utf8.Valid(b) {
@@ -76,9 +76,8 @@ func Text(b []byte) string {
 	return s.String()
 }
 
-// ScanUTF8 returns how many bytes at the front of b are whole characters, and how many after them
-// can never become one whatever follows: 0 if all of b is valid, or if it ends in the beginning of
-// a character.
+// ScanUTF8 returns the number of bytes of complete characters at the start of b, and of bytes after
+// them that cannot begin a character: 0 if all of b is valid, or ends in a truncated one.
 func ScanUTF8(b []byte) (valid, wrong int) {
 	valid = validLen(b)
 	rest := b[valid:]
@@ -91,7 +90,7 @@ func ScanUTF8(b []byte) (valid, wrong int) {
 	return valid, wrong
 }
 
-// validLen is the number of bytes at the front of b that are whole characters.
+// validLen is the number of bytes of complete characters at the start of b.
 func validLen(b []byte) int {
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {

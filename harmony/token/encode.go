@@ -1,4 +1,4 @@
-// Encoding: text or bytes to ids, with no special tokens, with all, or with those a caller allows.
+// Encoding: text or bytes to ids, with no special tokens, with all, or with allowed ones.
 
 package token
 
@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Encode appends the ids of text to dst. Names of special tokens in it are plain text. What is not
-// UTF-8 is read as U+FFFD, one for each maximal part of a character that was cut.
+// Encode appends the ids of text to dst. Names of special tokens in it are plain text. Invalid
+// UTF-8 is read as U+FFFD, one for each maximal part of a truncated character.
 func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	if !utf8.ValidString(text) {
 		text = Text([]byte(text))
@@ -18,11 +18,11 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// piecesAsked is how many pieces of text are encoded between two questions whether to go on.
+// checkPieces is the number of pieces of text between two calls of more.
 const piecesAsked = 4096
 
-// EncodeWhile is Encode that asks every few thousand pieces of text whether to go on, with the
-// number of ids so far; false ends it, and what it returns is of no use.
+// EncodeWhile is Encode that calls more every few thousand pieces of text with the number of ids so
+// far. If it returns false, encoding stops and the result must not be used.
 func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) bool) ([]int32,
 	bool) {
 	if !utf8.ValidString(text) {
@@ -44,7 +44,7 @@ func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) boo
 	return dst, more(len(dst))
 }
 
-// EncodeSpecial is Encode, but names of special tokens that allowed returns true for become those
+// EncodeSpecial is Encode, but names of special tokens for which allowed returns true become those
 // tokens. A nil allowed allows all. Only for text that no user wrote.
 func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
 	allowed func(name string) bool) []int32 {
@@ -59,8 +59,7 @@ func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
 	}
 }
 
-// EncodeSpecialWhile is EncodeSpecial with all names allowed; it asks whether to go on, as
-// EncodeWhile does.
+// EncodeSpecialWhile is EncodeSpecial with all names allowed, calling more as EncodeWhile does.
 func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
 	more func(ids int) bool) ([]int32, bool) {
 	for n := 0; ; n++ {
@@ -79,9 +78,9 @@ func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
 	}
 }
 
-// EncodeBytes appends ids that decode to exactly b, whatever b is. For UTF-8 they are those of
-// Encode. Otherwise, as in tiktoken, everything from the first byte that is not UTF-8 on is one
-// piece, together with the piece before it.
+// EncodeBytes appends ids that decode to exactly b. For UTF-8 they are those of Encode. Otherwise,
+// as in tiktoken, all bytes from the first invalid one, together with the piece before it, are one
+// piece.
 func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 	valid := validLen(b)
 	if valid == len(b) {
@@ -95,7 +94,7 @@ func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 		i = end
 	}
 	if last < len(dst) && t.blank(dst[last]) {
-		// runs of spaces are cut differently if something follows
+		// runs of spaces are split differently if a character follows
 		for last > first && t.blank(dst[last-1]) {
 			last--
 		}
@@ -107,7 +106,7 @@ func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 	return t.encodePiece(dst[:last], b[from:])
 }
 
-// blank tells whether a token is nothing but spaces, tabs and line feeds.
+// blank reports whether a token consists of spaces, tabs and line feeds.
 func (t *Tokenizer) blank(id int32) bool {
 	return len(bytes.Trim(t.ordinaryBytes(uint32(id)), " \n\t")) == 0
 }

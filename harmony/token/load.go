@@ -1,8 +1,8 @@
-// Making the tokenizer from the embedded vocabulary.
+// Loading the tokenizer from the embedded vocabulary.
 //
-// The vocabulary is stored as merges: every token of more than one byte is two lower ones put
-// together. Token bytes and merge order both follow from that, in a quarter of the space of the
-// published list. The gzip checksum guards it at load; the tests compare the bytes of all tokens
+// The vocabulary is stored as merges: every token of more than one byte is the concatenation of two
+// lower ones. Token bytes and merge order both follow from that, in a quarter of the space of the
+// published list. The gzip checksum protects it at load; the tests compare the bytes of all tokens
 // with the published hash.
 
 package token
@@ -50,7 +50,7 @@ func load() (*Tokenizer, error) {
 	return t, nil
 }
 
-// expand undoes gzip and with it checks the length and the CRC-32 of what comes out.
+// expand decompresses gzip, which checks the length and the CRC-32.
 func expand(packed []byte) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

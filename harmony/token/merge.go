@@ -1,9 +1,9 @@
-// Byte pair encoding of one piece that is not a token itself: begin with its bytes, and as long as
+// Byte pair encoding of one piece that is not a token itself: start with its bytes, and while any
 // two neighbours merge, merge the pair of the lowest rank, the leftmost of equals.
 
 package token
 
-// shortPiece is the length up to which looking through all pairs for the lowest is fast.
+// shortPiece is the length up to which a linear search for the lowest pair is fast.
 const shortPiece = 128
 
 // merge appends the tokens of the piece b to dst. b is not empty.
@@ -12,7 +12,7 @@ func (t *Tokenizer) merge(dst []int32, b []byte) []int32 {
 		dst, _ = t.mergeLong(dst, b, nil)
 		return dst
 	}
-	var ids, ranks [shortPiece]uint32 // ranks[i] is what ids[i] and ids[i+1] merge into
+	var ids, ranks [shortPiece]uint32 // ranks[i] is the merge of ids[i] and ids[i+1]
 	n := len(b)
 	for i, c := range b {
 		ids[i] = t.byteID[c]
@@ -50,22 +50,22 @@ func (t *Tokenizer) merge(dst []int32, b []byte) []int32 {
 // Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without
 // punctuation.
 //
-// The simple way is quadratic. Here the longest token that fits is tried first, then shorter ones
-// until one may stand beside the token before it; if none may, the token before is taken back. This
-// is exact because of a property of byte pair encoding: a row of tokens is the encoding of its
+// The simple way is quadratic. Here the longest token that fits is tried first, then shorter ones,
+// until one may follow the previous token; if none may, the previous token is taken back. This is
+// exact because of a property of byte pair encoding: a sequence of tokens is the encoding of its
 // bytes if and only if every two neighbours are the encoding of theirs. (The first merge that
-// crosses a boundary between two tokens sees the same in the whole row as in the two alone.) So the
-// tokens so far are always the one encoding of the bytes so far: if they cannot go on from a place,
-// nothing can, and the place is not tried again. The work is linear.
+// crosses a boundary between two tokens sees the same in the sequence as in the two alone.) So the
+// tokens so far are always the one encoding of the bytes so far. If they cannot continue from a
+// position, nothing can, and it is not tried again. The work is linear.
 
-// tokensAsked is how many tokens are made between two questions whether to go on.
+// checkTokens is the number of tokens between two calls of more.
 const tokensAsked = 4096
 
-// mergeLong appends the tokens of the piece b to dst. more, if not nil, is asked as in EncodeWhile.
+// mergeLong appends the tokens of the piece b to dst, calling more, if not nil, as EncodeWhile does.
 func (t *Tokenizer) mergeLong(dst []int32, b []byte, more func(ids int) bool) ([]int32, bool) {
 	first := len(dst)
 	var room [4 << 10 / 64]uint64
-	dead := room[:] // the places from which it cannot go on
+	dead := room[:] // the positions from which it cannot continue
 	if len(b) >= 64*len(dead) {
 		dead = make([]uint64, len(b)/64+1)
 	}
@@ -97,10 +97,10 @@ func (t *Tokenizer) mergeLong(dst []int32, b []byte, more func(ids int) bool) ([
 	return dst, true
 }
 
-// neighbours tells whether the bytes of two tokens together are encoded as these two: no merge
-// across their boundary may come before one of the merges that make them. These merges are undone
-// from the last on. limit is one more than the highest rank that would come before the merge undone
-// last; of equal ranks the left one comes first.
+// neighbours reports whether the bytes of two tokens together are encoded as these two: no merge
+// across their boundary may precede one of the merges that make them. These merges are undone from
+// the last. limit is one more than the highest rank that would precede the merge undone last; of
+// equal ranks the left one is first.
 func (t *Tokenizer) neighbours(left, right uint32) bool {
 	o := t.order()
 	for limit := absent; ; {
@@ -120,7 +120,7 @@ func (t *Tokenizer) neighbours(left, right uint32) bool {
 	}
 }
 
-// pairsAsked keeps answers of neighbours: long pieces are made of few pairs.
+// pairCache caches results of neighbours: long pieces consist of few pairs.
 type pairsAsked [256]uint64
 
 func (p *pairsAsked) neighbours(t *Tokenizer, left, right uint32) bool {

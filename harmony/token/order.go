@@ -1,5 +1,5 @@
-// What long pieces need to know of the vocabulary: the tokens in the order of their bytes, what
-// each begins with and what each was merged from. It is made when it is first needed.
+// Tables for long pieces: the tokens in byte order, their longest prefix tokens and the tokens that
+// each was merged from. They are created on first use.
 
 package token
 
@@ -10,17 +10,17 @@ import (
 	"slices"
 )
 
-// order is made of the tables of a Tokenizer and never changes.
+// order is derived from the tables of a Tokenizer and immutable.
 type order struct {
-	ids     []int32     // the ordinary tokens in the order of their bytes
-	heads   []uint64    // of these, the first eight bytes as a number
-	begin   []int32     // by two bytes: where in ids the tokens with these or later ones begin
-	shorter []uint32    // by token: the longest other token that it begins with, or absent
+	ids     []int32     // the ordinary tokens in byte order
+	heads   []uint64    // their first eight bytes as a number
+	begin   []int32     // by two bytes: index in ids of the first token not below them
+	shorter []uint32    // by token: the longest other token that is its prefix, or absent
 	halves  [][2]uint32 // by token of more than one byte: the two that merge into it
 }
 
-// Sorted is the ids of all tokens that stand for bytes, in the order of their bytes. The caller
-// must not change it.
+// Sorted is the ids of all ordinary tokens in the order of their bytes. The caller must not change
+// it.
 func (t *Tokenizer) Sorted() []int32 { return t.order().ids }
 
 func (t *Tokenizer) newOrder() *order {
@@ -33,7 +33,7 @@ func (t *Tokenizer) newOrder() *order {
 				uint32(v >> idBits & idMask)}
 		}
 	}
-	var open []uint32 // tokens that the last token begins with, itself at the end
+	var open []uint32 // tokens that are prefixes of the last token, itself at the end
 	head := 0
 	for i, id := range o.ids {
 		b := t.ordinaryBytes(uint32(id))
@@ -58,7 +58,7 @@ func (t *Tokenizer) newOrder() *order {
 	return o
 }
 
-// sorted sorts the ids. Most are told apart by their heads.
+// sorted sorts the ids. Most differ in their heads.
 func (t *Tokenizer) sorted() (ids []int32, heads []uint64) {
 	type entry struct {
 		head uint64
@@ -80,7 +80,7 @@ func (t *Tokenizer) sorted() (ids []int32, heads []uint64) {
 	return ids, heads
 }
 
-// headOf is the first eight bytes of b as a number, zeros where it ends.
+// headOf is the first eight bytes of b as a number, padded with zeros.
 func headOf(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
@@ -90,7 +90,7 @@ func headOf(b []byte) uint64 {
 	return binary.BigEndian.Uint64(head[:])
 }
 
-// longest is the longest token that b, which is not empty, begins with.
+// longest is the longest token that is a prefix of b, which is not empty.
 func (t *Tokenizer) longest(b []byte) uint32 {
 	if len(b) == 1 {
 		return t.byteID[b[0]]
@@ -98,7 +98,7 @@ func (t *Tokenizer) longest(b []byte) uint32 {
 	o := t.order()
 	b = b[:min(len(b), longestToken)]
 	place, head := int(b[0])<<8|int(b[1]), headOf(b)
-	// the last token that is not after b begins with every token that b begins with
+	// the last token that is not after b has every token that is a prefix of b as its prefix
 	low, high := o.begin[place], o.begin[place+1]
 	for low < high {
 		middle := (low + high) / 2

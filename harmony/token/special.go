@@ -1,9 +1,9 @@
-// Special tokens: the ids from 199998 up, which stand for message boundaries and not for text.
+// Special tokens: the ids from 199998 up, which are message boundaries and not text.
 //
-// Ten of them have a name of their own, the rest is reserved and named after its id. The two
-// published tokenizers differ in two ids, and this one follows tiktoken: 200018 is <|endofprompt|>
-// and nothing lies beyond 201087. The name <|reserved_200018|> is understood as well (tiktoken
-// encodes both names to that id, and decodes it to the first).
+// Ten of them have names of their own, the others are reserved and named after their id. The two
+// published tokenizers differ in two ids, and this one follows tiktoken: 200018 is <|endofprompt|>,
+// and 201087 is the last. The name <|reserved_200018|> is accepted as well (tiktoken encodes both
+// names to that id, and decodes it to the first).
 
 package token
 
@@ -54,7 +54,7 @@ func (t *Tokenizer) Special(id int32) (name string, ok bool) {
 	return reservedPrefix + strconv.Itoa(int(id)) + specialClose, true
 }
 
-// SpecialID is the other way: the id of a special token's name.
+// SpecialID is the inverse: the id of a special token's name.
 func (t *Tokenizer) SpecialID(name string) (int32, bool) {
 	if id, ok := specialIDs[name]; ok {
 		return id, true
@@ -78,8 +78,8 @@ func (t *Tokenizer) SpecialID(name string) (int32, bool) {
 	return id, true
 }
 
-// nextSpecial finds the first special token in text whose name is allowed, and where it begins;
-// len(text) if there is none.
+// nextSpecial finds the first special token in text with an allowed name; its position is len(text)
+// without one.
 func (t *Tokenizer) nextSpecial(text string, allowed func(name string) bool) (at, length int,
 	id int32) {
 	for from := 0; ; {

@@ -1,4 +1,4 @@
-// Cutting a text into pieces, the way the o200k pattern does:
+// Splitting a text into pieces as the o200k pattern does:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -8,15 +8,15 @@
 //	|\s+(?!\S)
 //	|\s+
 //
-// (one line, alternatives in order). It is written as a scanner because a general regular
-// expression engine is slow here and backtracks. What must stay true: every character is looked at
-// a bounded number of times, whatever the text.
+// (one line, alternatives in order). It is a handwritten scanner because a general regular
+// expression engine is slow here and backtracks. What must stay true: every character is read a
+// bounded number of times, for any text.
 
 package token
 
 import "unicode/utf8"
 
-// at returns the class of the character that begins at s[i], and its length. s is valid UTF-8.
+// classAt returns the class and length of the character at s[i]. s is valid UTF-8.
 func (t *Tokenizer) at(s []byte, i int) (class, int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return t.classes.ascii[c], 1
@@ -25,7 +25,7 @@ func (t *Tokenizer) at(s []byte, i int) (class, int) {
 	return t.classes.of(r), n
 }
 
-// pieceEnd returns where the piece that begins at s[i] ends.
+// pieceEnd returns the end of the piece that begins at s[i].
 func (t *Tokenizer) pieceEnd(s []byte, i int) int {
 	c, n := t.at(s, i)
 	switch c {
@@ -106,7 +106,7 @@ func (t *Tokenizer) prefixedWord(s []byte, i int, c class, n int) int {
 	return -1
 }
 
-// contraction moves end over an 's, 't, 're, 've, 'm, 'll or 'd that follows there, in any case.
+// contraction moves end past a following 's, 't, 're, 've, 'm, 'll or 'd, ignoring case.
 func contraction(s []byte, end int) int {
 	if end+1 >= len(s) || s[end] != '\'' {
 		return end
@@ -119,7 +119,7 @@ func contraction(s []byte, end int) int {
 	if end+2 >= len(s) {
 		return end
 	}
-	if s[end+1] == 0xC5 && s[end+2] == 0xBF { // U+017F, the long s, is an s in any case
+	if s[end+1] == 0xC5 && s[end+2] == 0xBF { // U+017F, the long s, is an s when ignoring case
 		return end + 3
 	}
 	second := s[end+2] | 0x20
@@ -129,7 +129,7 @@ func contraction(s []byte, end int) int {
 	return end
 }
 
-// symbols tries the alternative of punctuation at s[i], -1 if it does not match.
+// symbols tries the punctuation alternative at s[i], -1 if it does not match.
 func (t *Tokenizer) symbols(s []byte, i int) int {
 	if s[i] == ' ' {
 		i++
@@ -151,8 +151,8 @@ func (t *Tokenizer) symbols(s []byte, i int) int {
 	return end
 }
 
-// spaces is the last three alternatives: white space up to its last line break, else all of it but
-// the last character, which goes with the word that follows.
+// spaces is the last three alternatives: white space up to its last line break, else all of it
+// except the last character, which belongs to the following word.
 func (t *Tokenizer) spaces(s []byte, i int) int {
 	end, last, afterBreak := i, i, -1
 	for end < len(s) {

@@ -1,9 +1,8 @@
-// The two hash tables of the tokenizer: from bytes to the token they are, and from two tokens to
-// the one they merge into.
+// The two hash tables of the tokenizer: from bytes to their token, and from two tokens to their
+// merge.
 //
-// Both are open addressed with linear probing in one flat array, written once at load. The entries
-// are packed so small that one cache line answers most questions; looking up is most of what
-// encoding costs.
+// Both use open addressing with linear probing in one flat array, written once at load. The entries
+// are small enough that one cache line answers most look-ups, which dominate the cost of encoding.
 
 package token
 
@@ -12,8 +11,8 @@ import (
 	"math/bits"
 )
 
-// absent is no token. It is above all ids, so that the lowest of several ranks is a token if one of
-// them is.
+// absent is no token. It is above all ids, so that the minimum of several ranks is a token if any
+// of them is.
 const absent = ^uint32(0)
 
 const (
@@ -36,7 +35,7 @@ func (t tokenTable) put(b []byte, id uint32) {
 	t[slot] = uint32(h>>(64-32+idBits))<<idBits | (id + 1)
 }
 
-// find returns the token that b is, or absent.
+// find returns the token with the bytes b, or absent.
 func (t *Tokenizer) find(b []byte) uint32 {
 	h := hashBytes(b)
 	tag := uint32(h>>(64-32+idBits)) << idBits
@@ -53,8 +52,8 @@ func (t *Tokenizer) find(b []byte) uint32 {
 	}
 }
 
-// hashBytes mixes b, which is not empty, into 64 bits. The table is fixed, so nobody can make its
-// chains longer.
+// hashBytes mixes b, which is not empty, into 64 bits. The table is fixed, so no input can lengthen
+// its chains.
 func hashBytes(b []byte) uint64 {
 	const k0, k1 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
 	n := uint64(len(b))
@@ -81,8 +80,8 @@ func hashBytes(b []byte) uint64 {
 	return hi ^ lo
 }
 
-// pairTable maps two neighbouring tokens to the token they merge into. A slot is 1<<63 | left<<36 |
-// right<<18 | merged.
+// pairTable maps two neighbouring tokens to their merge. A slot is 1<<63 | left<<36 | right<<18 |
+// merged.
 type pairTable []uint64
 
 const pairSet = 1 << 63 >> idBits // marks a slot as taken, in place after the shift by idBits
@@ -98,8 +97,8 @@ func (p pairTable) put(left, right, merged uint32) {
 	p[slot] = (key|pairSet)<<idBits | uint64(merged)
 }
 
-// merged returns what the neighbours left and right merge into, or absent. Ids are ranks: lower
-// ones merge first.
+// merged returns the merge of the neighbours left and right, or absent. Ids are ranks: lower ones
+// merge first.
 func (p pairTable) merged(left, right uint32) uint32 {
 	key := uint64(left)<<idBits | uint64(right)
 	for slot := pairSlot(key); ; slot = (slot + 1) & tableMask {

@@ -1,6 +1,5 @@
-// Package token is the o200k_harmony tokenizer: byte pair encoding of text to the 201,088 token ids
-// that gpt-oss speaks, and back. The vocabulary is in the binary (package assets); nothing is
-// fetched.
+// Package token is the o200k_harmony tokenizer: byte pair encoding of text to gpt-oss's 201,088
+// token ids, and back. The vocabulary is in the binary (package assets); nothing is downloaded.
 //
 // What must stay true:
 //   - the ids are those of OpenAI's own tokenizer, for every input, special tokens included;
@@ -8,14 +7,13 @@
 //     user cannot write a message boundary;
 //   - the work is linear in the input: there is no text that stalls a server.
 //
-// How a text is encoded: split.go cuts it into pieces (words, numbers, runs of spaces), table.go
-// knows whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go of
-// a very long one.
+// Encoding a text: split.go splits it into pieces (words, numbers, runs of spaces), table.go looks
+// up whether a piece is a token, and merge.go encodes the other pieces.
 package token
 
 import "sync"
 
-// The special tokens that Harmony is made of, and the sizes of the vocabulary.
+// The special tokens of Harmony, and the sizes of the vocabulary.
 const (
 	StartOfText int32 = 199998 // <|startoftext|>
 	EndOfText   int32 = 199999 // <|endoftext|>
@@ -30,30 +28,30 @@ const (
 	// VocabSize is one more than the highest id.
 	VocabSize = 201088
 
-	ordinary = 199998 // ids below it are bytes, the rest are special
+	ordinary = 199998 // ids below it are bytes, the others are special
 )
 
-// Tokenizer holds the vocabulary. It never changes once made, so it is safe for concurrent use.
+// Tokenizer is the vocabulary. It is immutable, so it is safe for concurrent use.
 type Tokenizer struct {
 	offsets  []uint32 // of each ordinary token in text, [ordinary+1]
 	text     []byte   // the bytes of all ordinary tokens, one after the other in id order
 	byteID   [256]uint32
-	bytePair []uint32 // token of two bytes by first<<8 | second, absent if there is none
+	bytePair []uint32 // token of two bytes by first<<8 | second, or absent
 	tokens   tokenTable
 	pairs    pairTable
 	classes  classTable
 	order    func() *order
 }
 
-// Get returns the one tokenizer of this process. The first call makes it, which takes some tens of
+// Get returns the process's tokenizer. The first call creates it, which takes some tens of
 // milliseconds.
 func Get() *Tokenizer { return shared() }
 
 var shared = sync.OnceValue(func() *Tokenizer {
 	t, err := load()
 	if err != nil {
-		// The vocabulary is part of the binary and carries a checksum: this binary is damaged,
-		// nothing it does is right.
+		// The vocabulary is part of the binary and has a checksum: this binary is damaged and
+		// nothing in it can be trusted.
 		panic("token: the embedded vocabulary is damaged: " + err.Error())
 	}
 	return t
@@ -71,8 +69,8 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 	return nil
 }
 
-// ordinaryBytes is TokenBytes of an id below ordinary. The capacity is cut, so an append does not
-// write on its neighbour.
+// ordinaryBytes is TokenBytes of an id below ordinary. The capacity is limited, so an append does
+// not overwrite the next token.
 func (t *Tokenizer) ordinaryBytes(id uint32) []byte {
 	from, to := t.offsets[id], t.offsets[id+1]
 	return t.text[from:to:to]

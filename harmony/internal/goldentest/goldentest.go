@@ -1,5 +1,5 @@
-// Package goldentest reads the goldens of harmony and of its tokenizer: gzip-compressed files of
-// one JSON object a line. It is for tests.
+// Package goldentest reads the goldens of harmony and its tokenizer in tests: gzip-compressed files
+// of one JSON object per line.
 package goldentest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Each gives check every case of a file, in order. A file ending in .gz is unpacked; one without
-// cases fails the test.
+// Each calls check for every case of a file, in order. A file ending in .gz is unpacked; one
+// without cases fails the test.
 func Each[T any](t testing.TB, path string, check func(t testing.TB, c T)) {
 	t.Helper()
 	f, err := os.Open(path)
