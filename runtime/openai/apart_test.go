@@ -13,13 +13,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What one client has asked is not to be learnt by another: not by the tokens that are said to be
-// cached, and not by how much of a prompt has to be computed, which is how long its answer takes.
+// One client cannot learn the prompts of another: neither from the reported cached tokens, nor from
+// the computed part of a prompt, which determines the time of its answer.
 
-// who is a client: where it comes from, its key, and the salt of its requests.
+// who is a client: its address, its key, and the salt of its requests.
 type who struct{ from, key, salt string }
 
-// ask sends a prompt by a route; cached is what the answer says, rows what was computed for it.
+// ask sends a prompt by a route; cached is the reported number, rows the number computed for it.
 func (p *livePort) ask(w who, path, text string) (cached, rows int) {
 	p.t.Helper()
 	body := map[string]string{
@@ -50,8 +50,8 @@ func (p *livePort) ask(w who, path, text string) (cached, rows int) {
 	return cached, int(p.stage.rows.Load() - before)
 }
 
-// guess is an attack on a prompt whose beginning is known: at each place it takes the word that
-// stands out, by the count or else by the time, and gives up where none does.
+// guess is an attack on a prompt with a known beginning: at each position it takes the word that
+// differs in the count, or else in time, and gives up if none does.
 func (p *livePort) guess(w who, path, known string, byTime bool) string {
 	found := ""
 	for range places {

@@ -156,7 +156,7 @@ func requestOf(read answer.Reader, body map[string]any, t *testing.T) string {
 			all += fmt.Sprint(reflect.TypeOf(*r).Field(i).Name, string(value), err, "\n")
 		}
 	}
-	return randomSeed.ReplaceAllString(all, "") // where none is asked for
+	return randomSeed.ReplaceAllString(all, "") // without a requested seed
 }
 
 var randomSeed = regexp.MustCompile(`"Seed":\d+,`)
@@ -179,7 +179,7 @@ func TestReferenceFields(t *testing.T) {
 			if json.Unmarshal([]byte(f.Default), &value) != nil {
 				value = f.Default
 				if !slices.Contains([]string{"medium", "auto", "disabled"}, f.Default) {
-					continue // it is said in words
+					continue // it is described in words
 				}
 			}
 			if readers[o.Route] == nil || f.Name == "model" {
@@ -208,7 +208,7 @@ func TestReferenceFields(t *testing.T) {
 	}
 }
 
-// A request on the page asks the server that shows it, and names the key where one is asked for.
+// A request on the page is for the server that shows it, and names the key if the server needs one.
 func TestReferenceRequests(t *testing.T) {
 	for _, key := range []string{"", "secret"} {
 		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {

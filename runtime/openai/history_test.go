@@ -113,8 +113,8 @@ var past = []struct{ route, middle, reads, never string }{
 		`"content":"B."}`, "B.", "x_y_z"},
 }
 
-// TestPastIsAlwaysRead sends each between a first and a newest message of the user's. What is past
-// is read or left out, never refused; the same in the newest message is refused where it was.
+// TestPastIsAlwaysRead sends each between a first and a newest user message. In the past it is read
+// or left out, never refused; in the newest message it is refused as before.
 func TestPastIsAlwaysRead(t *testing.T) {
 	srv, f := porttest.Server(t, answertest.Answers("ok"))
 	for _, c := range past {

@@ -118,7 +118,7 @@ func (s *stage) free() {
 	s.held, s.resume = nil, nil
 }
 
-// fromAddress is a header that a test's request has: where it is to come from.
+// fromAddress is a header of a test's request with its source address.
 const fromAddress = "Test-From"
 
 // livePort is a port over a real model.
@@ -187,8 +187,7 @@ func (p *livePort) metric(name string) float64 {
 	return v
 }
 
-// want holds the gauges to values; a step must be held, or nothing may run, so that they stand
-// still.
+// want checks the gauges; a step must be blocked, or no turn running, so that they are stable.
 func (p *livePort) want(running, waiting int, pages bool) {
 	p.t.Helper()
 	porttest.Eventually(p.t, func() (string, bool) {

@@ -68,8 +68,8 @@ func runsPython(r session.Request) ([]session.Event, error) {
 	return answertest.Answers("Hello.")(r)
 }
 
-// Every route with an id, and every field that names one: the owner finds it, nobody else does, and
-// what others try changes nothing.
+// Every route with an id, and every field that names one: only the owner finds it, and requests of
+// others change nothing.
 func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	var n named
 	srv, _ := porttest.ToolServer(t, runsPython, nil, withKeys(t, &n, session.NewStore()),

@@ -67,7 +67,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 	return m
 }
 
-// right is a value that each field takes; by its type where it is not named.
+// right is a valid value of each field; by its type if it is not listed.
 func right(p openai.Parameter) any {
 	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",

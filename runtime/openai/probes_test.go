@@ -75,8 +75,7 @@ func TestNewestFields(t *testing.T) {
 		answer.KindInvalid, "model", "model_not_found", "nope")
 }
 
-// A prompt is in the log only where it was asked for; a background response ends under the id of
-// its request.
+// A prompt is logged only if so configured; a background response ends under the id of its request.
 func TestLogOfPrompts(t *testing.T) {
 	const secret = "the launch code is 1234"
 	talk := `"messages":[{"role":"user","content":"` + secret + `"}]`
@@ -115,7 +114,7 @@ func TestLogOfPrompts(t *testing.T) {
 	}
 }
 
-// Images are left out of every route's conversation where that is asked for.
+// Images are left out of every route's conversation if so configured.
 func TestIgnoredImages(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"messages":[{"role":"user","content":[{"type":"text",` +

@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What would change the answer is honoured or refused by its name; what is unknown is named.
+// Parameters that would change the answer are honoured or refused; unknown ones are named.
 
 const chatRoute, textRoute, responseRoute = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 
@@ -150,7 +150,7 @@ func TestTokenIDs(t *testing.T) {
 		!reflect.DeepEqual(porttest.At(m, "choices", 0, "token_ids"), any(sampled)) {
 		t.Errorf("text: %v", m)
 	}
-	// in a stream each piece has its own, the end what came without a text
+	// in a stream each piece has its own ids, the end those without text
 	f.Script = func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "o", Tokens: []int32{7}},
 			session.Answer{Text: "k", Tokens: []int32{8}}, answertest.Done(session.FinishStop)}, nil

@@ -1,6 +1,6 @@
-// What the port makes of the turns of a whole model, scheduler and grammar included, is checked as
-// closely as what it makes of the single events of the other tests: the scripted model answers
-// behind the check of every body and stream (porttest).
+// Turns of a complete model, with scheduler and grammar, are checked as closely as the single
+// events of the other tests: the scripted model runs under the check of every body and stream
+// (porttest).
 
 package openai_test
 
@@ -47,7 +47,7 @@ var scriptedBodies = map[string][]string{
 		`}}]`},
 }
 
-// scripted serves the scripted model behind the check of every body and stream.
+// scripted serves the scripted model under the check of every body and stream.
 func scripted(t *testing.T) *httptest.Server {
 	m := scripttest.New(0, session.NewStore())
 	handler := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: m,

@@ -69,7 +69,7 @@ var ofOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "pres
 	"frequency_penalty", "repetition_penalty", "repeat_penalty", "num_predict", "stop", "num_ctx",
 	"logit_bias", "min_tokens", "ignore_eos", "bad_words", "misspelt"}
 
-// values are what each field is set to, besides what lies at its bounds.
+// values are set in each field, in addition to its bounds.
 var values = []any{nil, true, false, "bogus", "low", "", 0, 7, -3, 1.5, 1e12, []any{}, []any{"a"},
 	[]any{1}, []any{map[string]any{}}, map[string]any{}, map[string]any{"type": "bogus"}}
 

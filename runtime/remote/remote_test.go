@@ -75,7 +75,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open starts the stand-in and gives its model, and what the person was told.
+// open starts the stand-in and returns its model, and the messages to the user.
 func (s *standIn) open(t *testing.T) (*Model, *[]string) {
 	t.Helper()
 	s.t = t
@@ -138,7 +138,7 @@ func TestServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		server  standIn
 		context int
-		field   string // of the thought in what is sent back
+		field   string // of the reasoning that is sent back
 		events  string
 	}{
 		"ossrun": {standIn{models: `{"data":[{"id":"gpt-oss-20b","max_model_len":8192}]}`,
@@ -279,7 +279,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A turn ends in one Done, however the port ends, and keeps what was said.
+// A turn ends in one Done, however the port ends, and keeps its text.
 func TestEnds(t *testing.T) {
 	half := `{"choices":[{"delta":{"content":"half"}}]}`
 	for want, lines := range map[string][]string{

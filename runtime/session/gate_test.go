@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A client that sends what is dear to read, on 32 connections: while another asks something every
-// second, a processor works for it a quarter of the time, the other's large piece waits for one
-// piece, and small pieces wait for nothing. Alone it has all of a processor.
+// A client that sends expensive bodies on 32 connections: while another client is active, it gets a
+// quarter of a processor, the other's large piece waits for one piece, and small pieces do not
+// wait. Alone it gets a full processor.
 func TestDearPiecesLeaveTimeToOthers(t *testing.T) {
 	const dear, piece, while = 8 << 20, 90 * time.Millisecond, 20 * time.Second
 	worked := func(others bool) (work, longest time.Duration) {

@@ -41,8 +41,8 @@ func TestLoopsAreLeft(t *testing.T) {
 	}
 }
 
-// A call in a loop is left out, since its arguments are useless, and ends the turn: who follows the
-// events has read its beginning, and an answer behind it would make a whole call of it.
+// A call in a loop is left out, since its arguments are useless, and ends the turn: a reader of the
+// events has its beginning, and a following answer would complete it.
 func TestLoopsInCalls(t *testing.T) {
 	m, _ := scripted("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":\""+
 		strings.Repeat("x ", endless), "No.<|return|>")

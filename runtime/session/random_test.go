@@ -59,7 +59,7 @@ const (
 	treeSchema   = `{"type":"object","properties":{"name":{"type":"string","maxLength":12},"children":{"type":"array","items":{"$ref":"#"},"maxItems":2}},"required":["name","children"],"additionalProperties":false}`
 )
 
-// randomCase is one kind of request; final is the schema of its answer, or an expression behind a
+// randomCase is one kind of request; final is the schema of its answer, or an expression after a
 // slash.
 type randomCase struct {
 	name  string
@@ -102,7 +102,7 @@ func randomMix(t testing.TB) []randomCase {
 	}
 }
 
-// randomOutcome counts what came of the turns.
+// randomOutcome counts the results of the turns.
 type randomOutcome struct {
 	mu                       sync.Mutex
 	ended, cut, calls, final int
@@ -176,7 +176,7 @@ func TestRandomTurns(t *testing.T) {
 	out.judge(t)
 }
 
-// turn plays one and says what is wrong with it.
+// turn plays one turn and returns its fault.
 func (o *randomOutcome) turn(m *Model, c randomCase, i, most int) string {
 	r := c.r
 	r.Messages, r.MaxTokens, r.Params = []Message{User("Say something.")}, most, sample.Defaults()
@@ -278,8 +278,8 @@ func (o *randomOutcome) noteCall(c randomCase, call Call) string {
 	return ""
 }
 
-// judge asks Python, where it has the packages: jsonschema for every document, openai-harmony for
-// every turn.
+// judge asks Python, if its packages are installed: jsonschema for every document, openai-harmony
+// for every turn.
 func (o *randomOutcome) judge(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

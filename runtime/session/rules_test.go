@@ -128,8 +128,8 @@ func allows(mask []uint64, id int32) bool {
 	return mask == nil || mask[id>>6]>>(id&63)&1 == 1
 }
 
-// A prediction stands behind the header of an answer, where its beginning is looked for. One that
-// no context holds is left out.
+// A prediction starts with the header of an answer, by which it is found. One longer than the
+// context is left out.
 func TestPredictionIsBehindItsHeader(t *testing.T) {
 	for _, c := range []struct{ says, want string }{{"", ""},
 		{"Hi <|end|>", "<|start|>assistant<|channel|>final<|message|>Hi <|end|>"},

@@ -49,8 +49,8 @@ func TestWhatIsAcknowledgedIsKeptOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What is in memory alone when the program ends is counted, with the reason; nothing is said of
-// what the disk has taken by then.
+// Records that are only in memory when the program ends are counted, with the reason; those written
+// by then are not.
 func TestWhatIsLostAtTheEndIsSaid(t *testing.T) {
 	for _, room := range []int{1, 1 << 30} {
 		s, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), nil)
@@ -70,8 +70,8 @@ func TestWhatIsLostAtTheEndIsSaid(t *testing.T) {
 	}
 }
 
-// The latest version of what the disk has refused is written behind the next record that it takes,
-// or when the store is closed; what was deleted or written anew meanwhile is not.
+// The latest version of a refused record is written after the next successful write, or when the
+// store is closed; records deleted or written again meanwhile are not.
 func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
 	s, _ := openFile(t, file, nil)

@@ -335,8 +335,8 @@ func storeIsBounded(t *testing.T, s Store) {
 	}
 }
 
-// A change is whole or not at all, and nobody else writes in between: of what two processes add to
-// one record nothing is lost.
+// A change is applied completely or not at all, and no other write intervenes: two processes that
+// extend one record lose nothing.
 func TestChangesOfTwoProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
 	if add := os.Getenv("ADD_TO_STORE"); add != "" {

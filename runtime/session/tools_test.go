@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// adder is a python that answers what it is told, piece by piece.
+// adder is a scripted python that answers piece by piece.
 type adder struct {
 	answers []string
 	calls   []string
@@ -110,7 +110,7 @@ func TestCallsAreRunUntilTheAnswer(t *testing.T) {
 	}
 }
 
-// A failing tool, one that does not end, a limit on calls: the model is told, and the turn ends.
+// A failing tool, one that hangs, a limit on calls: the model learns of it, the turn ends.
 func TestToolsFail(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	start := func(m *Model, tool *adder, l ToolLimits) (Turn, context.CancelFunc) {

@@ -1,5 +1,5 @@
 // Agents' conversations through the real scheduler over a simulated engine: the model's part is
-// given, so that what is counted is what the prompts and the cache make of it.
+// fixed, so the counters depend on the prompts and the cache only.
 
 package session
 

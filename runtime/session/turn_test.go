@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// script is a scheduler that says what it is told, one entry a submitted request.
+// script is a scheduler with scripted tokens, one entry for each submitted request.
 type script struct {
 	says    []string // text with special tokens by name; "[length]" at its end cuts it there
 	prompts [][]int32
@@ -38,7 +38,7 @@ func (s *script) submit(ctx context.Context, r sched.TokenRequest) (TokenStream,
 		text, finish = cut, sched.FinishLength
 	}
 	ids := encode(text)
-	if !slices.Equal(ids[:min(len(ids), len(forced))], forced) { // what is forced need not be said
+	if !slices.Equal(ids[:min(len(ids), len(forced))], forced) { // forced tokens may be missing
 		ids = append(slices.Clone(forced), ids...)
 	}
 	return &scriptStream{ctx: ctx, ids: ids, forced: len(forced), finish: finish}, nil

@@ -26,7 +26,7 @@ import (
 // longAgo keeps what a file had when it was made.
 const longAgo = 100 * 365 * 24 * time.Hour
 
-// earlier copies a file of testdata/versions, and its log where it has one.
+// earlier copies a file of testdata/versions, and its log if it has one.
 func earlier(t *testing.T, name string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "kept.db")
@@ -56,7 +56,7 @@ func openAs(t *testing.T, file string, steps []string) (s *diskStore, notes *[]s
 	return s, notes, err
 }
 
-// holding opens a file and fails where it was thought damaged or lacks one of the calls.
+// holding opens a file and fails if it was reported damaged or lacks one of the calls.
 func holding(t *testing.T, file string, steps []string, calls ...int) *diskStore {
 	t.Helper()
 	s, notes, err := openAs(t, file, steps)
@@ -77,7 +77,7 @@ func shut(t *testing.T, s *diskStore) {
 	hosttest.Check(t, s.Close())
 }
 
-// change runs a statement on a file that nobody has open.
+// change runs a statement on a closed file.
 func change(t *testing.T, file string, statements ...string) {
 	t.Helper()
 	db := hosttest.Must(connect(file))(t)
@@ -206,7 +206,7 @@ func TestWhatOthersAddStays(t *testing.T) {
 	}
 }
 
-// What stands in the schema otherwise than we wrote it is damage.
+// A changed schema is damage.
 func TestAChangedSchemaIsDamage(t *testing.T) {
 	for _, statement := range []string{"DROP INDEX record_used", "DROP TRIGGER record_added",
 		"DROP INDEX record_used; CREATE INDEX record_used ON record(kind, used, key)",
@@ -262,7 +262,7 @@ func TestANewerFileIsLeftAlone(t *testing.T) {
 	refused(closed)
 	n = holding(t, closed, next, 0, 1, 2, 4)
 	shut(t, n)
-	log := earlier(t, "kept-0.db") // the version stands in the log alone
+	log := earlier(t, "kept-0.db") // only the log has the version
 	db, err := connect(log)
 	if err == nil {
 		_, err = upgrade(db, next)
@@ -334,8 +334,8 @@ func TestUpgradeIsKilled(t *testing.T) {
 	}
 }
 
-// A file that was closed in order is not read when it is opened. What is wrong with it is told when
-// it is met, and repaired when the store is closed, with what was refused meanwhile.
+// A cleanly closed file is not checked at the next open. Damage is reported when it is found, and
+// repaired when the store is closed, with the records refused meanwhile.
 func TestDamageIsMetAfterAnOrderlyEnd(t *testing.T) {
 	file := earlier(t, "kept-0.db")
 	change(t, file, "UPDATE record SET value = x'00' WHERE key = 'call:call_1'",

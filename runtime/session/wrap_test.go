@@ -11,8 +11,8 @@ func from(t Turn) Runner {
 	return Starts(nil, func(context.Context, Request) (Turn, error) { return t, nil })
 }
 
-// A turn can be taken up elsewhere through every wrapper, and its result is read through it. What a
-// turn has sampled behind another prompt than its request's is no use to anybody.
+// A turn can be resumed through every wrapper, and its result is read through it. Tokens sampled
+// for a different prompt than the request's cannot be used.
 func TestWrappersPassThrough(t *testing.T) {
 	sampled := []int32{5, 6}
 	for name, c := range map[string]struct {

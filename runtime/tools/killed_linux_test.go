@@ -19,7 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
-// The test program is also an MCP server, whose tool hangs after a notice if it is told to.
+// The test program is also an MCP server, whose tool can hang after a notice.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "server" {
 		server := sdk.NewServer(&sdk.Implementation{Name: "own", Version: "1"}, nil)

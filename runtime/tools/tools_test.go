@@ -118,8 +118,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Each conversation gets its own tools, of the kinds that it asks for; a server named browser
-// stands in for the built-in one.
+// Each conversation gets its own tools, of the requested kinds; a server named browser replaces the
+// built-in one.
 func TestFor(t *testing.T) {
 	machine(t, []string{"podman"})
 	host := mcp.NewHost(harmony.BuiltinBrowser(), "1", func() (session.Tool, error) {

@@ -46,9 +46,8 @@ func costlyHandler(t *testing.T) *porttest.Checked {
 		Models: answertest.Single(m, m.Stats, "demo")}})
 }
 
-// No body costs more than its share, whatever it is made of. What is counted are the bytes of
-// allocations, which no neighbour changes: what is decoded again or copied for each piece shows in
-// them, and what grows with the square of a body.
+// No body costs more than its share, for any content. The test counts allocated bytes, which do not
+// depend on the machine: repeated decoding, copies for each piece, and quadratic work show in them.
 func TestBodiesCostLittle(t *testing.T) {
 	h := costlyHandler(t)
 	for _, c := range costlyBodies() {
@@ -76,7 +75,7 @@ func TestMeasureBodies(t *testing.T) {
 		body := c.text(size)
 		debug.FreeOSMemory()
 		before := resident("VmRSS")
-		// a peak from here on; where there is no such file, memory is not held
+		// a peak from here on; without this file memory is not checked
 		peaks := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil
 		began, grew := hosttest.ProcessTime(), 0
 		text := c.ask(t, h, body)
@@ -175,8 +174,8 @@ func hostileBodies() (all []costlyBody) {
 	return all
 }
 
-// The work for a request ends with its client: of what is allocated for it, little is after a
-// client that has left once its body was read, and not all after one that leaves in the middle.
+// The work for a request ends with its client: almost nothing is allocated if the client
+// disconnects after its body, and less than all if it does so halfway.
 func TestPreparationEndsWithItsClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("allocations are counted, and -short runs go with the race detector")
@@ -221,7 +220,7 @@ func (f atEnd) Read([]byte) (int, error) { f(); return 0, io.EOF }
 // ask sends the body and returns the answer's beginning.
 func (c costlyBody) ask(t *testing.T, h *porttest.Checked, body []byte) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // what is quadratic ends too
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // quadratic work ends too
 	defer cancel()
 	text := c.serve(ctx, h, bytes.NewReader(body))
 	if ctx.Err() != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
-// What runs counts, also behind a client that has left; what has ended does not.
+// Running requests count, even if their client has disconnected; ended ones do not.
 func TestTextsTogetherAreBounded(t *testing.T) {
 	for _, background := range []bool{false, true} {
 		t.Run(fmt.Sprint("background ", background), func(t *testing.T) {

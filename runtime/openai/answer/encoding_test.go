@@ -35,8 +35,8 @@ func zipped(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// TestEncodedBodies: a compressed body is read like one that came as it is, in every dialect, and
-// the limits hold for what comes out.
+// TestEncodedBodies: a compressed body is read like an uncompressed one, in every dialect, and the
+// limits apply to the decompressed size.
 func TestEncodedBodies(t *testing.T) {
 	srv, f := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
 		o.MaxBody = 1 << 20

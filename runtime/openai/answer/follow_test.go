@@ -61,7 +61,7 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 						text += e.Text
 					}
 				}
-				time.Sleep(20 * time.Millisecond) // in which all that goes on comes to a stand
+				time.Sleep(20 * time.Millisecond) // until everything has come to rest
 				return nil
 			}}.run()
 		if err != nil || len(text) != 100 || batches > 20 {

@@ -11,8 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
 )
 
-// Text files are read as text; images are refused by a sentence, or left out where that is asked
-// for.
+// Text files are read as text; images are refused in one sentence, or left out if so configured.
 func TestInputFiles(t *testing.T) {
 	data := base64.StdEncoding.EncodeToString([]byte("Täxt."))
 	for path, input := range map[string]string{

@@ -11,7 +11,7 @@ import (
 
 // What the port says of turns that were ended because they repeated themselves.
 
-// A loop is told of, in each API's own way, and detect_loops reaches the session.
+// A loop is reported, in each API's own way, and detect_loops reaches the session.
 func TestLoopsAreNamed(t *testing.T) {
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "ha ha"}, session.Done{

@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What a client expects of the answer goes to the turn, and what came of it stands in the usage.
+// A client's prediction reaches the turn, and its result is in the usage.
 func TestPrediction(t *testing.T) {
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "x = 1"}, session.Done{

@@ -153,7 +153,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Servers with one store share a day; the next day begins anew, and after a restart a day goes on.
+// Servers with one store share a day; the next day starts at zero, a restart does not.
 func TestTokensOfADay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	key := add(t, path, "alice", func(k *Key) { k.Tokens = 1000 })
@@ -203,7 +203,7 @@ func TestTokensOfADay(t *testing.T) {
 	}
 }
 
-// What is used is in the store a second later, though nobody asks for it.
+// Usage is in the store a second later, without any request.
 func TestUsageIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	key, s := add(t, path, "alice", nil), session.NewStore()
@@ -220,7 +220,7 @@ func TestUsageIsWritten(t *testing.T) {
 	})
 }
 
-// Nobody is nobody: without a named key all is allowed, and nothing counted.
+// Without a named key everything is allowed, and nothing is counted.
 func TestNoKey(t *testing.T) {
 	var r *Ring
 	if r.Asks() || r.Find("x") != nil || r.Owner("x") != nil || r.Flush() != nil || r.Len() != 0 {

@@ -189,8 +189,8 @@ func TestOllamaRefuses(t *testing.T) {
 	}
 }
 
-// TestOllamaLoads: a request without a prompt loads the model, and one with keep_alive 0 is told
-// that the server decides; both answer whole and streamed with what typed clients need.
+// TestOllamaLoads: a request without a prompt loads the model; with keep_alive 0 the answer says
+// that the server decides. Both have the fields of typed clients, streamed or not.
 func TestOllamaLoads(t *testing.T) {
 	srv, f := porttest.Server(t, answertest.Answers("ok"))
 	for _, c := range []struct{ path, body, reason string }{

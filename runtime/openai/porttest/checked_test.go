@@ -1,4 +1,4 @@
-// The checks of every answer find what is wrong.
+// The checks of every answer find its faults.
 
 package porttest
 

@@ -164,7 +164,7 @@ func TestBackgroundIsNotLost(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	store := open()
-	// what the store holds while it runs is what a kill leaves behind
+	// the store's content while it runs is what remains after a kill
 	srv, _ := porttest.Server(t, porttest.Slowly(gate), func(o *openai.Options) {
 		o.Store, o.Silence = store, time.Minute
 	})
@@ -254,7 +254,7 @@ func TestInputTokens(t *testing.T) {
 	}
 }
 
-// A compacted conversation is accepted back in place of the one it stands for.
+// A compacted conversation is accepted back instead of the original.
 func TestCompact(t *testing.T) {
 	srv, f := porttest.Server(t, answertest.Answers("They spoke of Paris."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses/compact",

@@ -70,7 +70,7 @@ func TestResponsesStreamHasRequiredFields(t *testing.T) {
 	}
 }
 
-// A conversation that is too long loses its oldest messages, and the client is told.
+// An overlong conversation loses its oldest messages, and the client is told.
 func TestTruncation(t *testing.T) {
 	fits := func(r session.Request) ([]session.Event, error) {
 		if len(r.Messages) > 3 {

@@ -151,7 +151,7 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Two servers that add to one conversation on a full disk: what is acknowledged is there.
+// Two servers add to one conversation on a full disk: acknowledged items are stored.
 func TestAddingOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	var servers []string

@@ -4,8 +4,8 @@ package responses
 
 import "testing"
 
-// An event of a background response is shown once it is stored, so that a reader who returns after
-// kill -9 finds what was shown.
+// An event of a background response is sent only after it is stored, so that a client that returns
+// after kill -9 finds the same events.
 func TestEventsAreHeldUntilTheyAreStored(t *testing.T) {
 	l := newEventLog()
 	l.hold()

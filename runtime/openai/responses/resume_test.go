@@ -45,8 +45,8 @@ func (h heldTurn) Next() (session.Event, bool) {
 	return h.Turn.Next()
 }
 
-// demoServers opens servers over the demo model, each with a port that stands for a process of its
-// own. With a store they share it. Their turns stop after heldAt tokens until goOn is closed.
+// demoServers opens servers over the demo model, each with a port like a separate process. With a
+// store they share it. Their turns stop after heldAt tokens until goOn is closed.
 func demoServers(t *testing.T, stores ...session.Store) func(silence time.Duration,
 	goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
 	t.Helper()
@@ -126,8 +126,8 @@ func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
 	h.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
 }
 
-// A response that another process has begun goes on where it was: the same ids, the same text, and
-// events with consecutive numbers.
+// A response of an ended process is resumed: with the same ids, the same text, and consecutive
+// numbers of events.
 func TestBackgroundIsTakenOver(t *testing.T) {
 	open := demoServers(t)
 	for _, body := range []string{
@@ -191,8 +191,8 @@ func TestLostBackgroundFails(t *testing.T) {
 	})
 }
 
-// One with logprobs ends as failed, since those of the first tokens are gone; what was shown of it
-// stays, and its stream ends as it should.
+// A response with logprobs fails, since those of the first tokens are lost; its events so far
+// remain, and its stream ends properly.
 func TestBackgroundWithLogprobsFails(t *testing.T) {
 	open := demoServers(t)
 	srv, first := open(15*time.Second, nil)

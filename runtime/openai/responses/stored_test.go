@@ -1,4 +1,4 @@
-// What is kept of a response: continued, read, listed, deleted, and after the process has ended.
+// Stored responses: continued, read, listed, deleted, also after the process has ended.
 
 package responses_test
 

@@ -29,7 +29,7 @@ func onStore(t *testing.T, file string) func(*openai.Options) {
 	return func(o *openai.Options) { o.Store, o.Silence = store, 600*time.Millisecond }
 }
 
-// otherServer serves in this process, where it was begun for that, or begins one.
+// otherServer is the second server: in the child process it serves, otherwise it starts the child.
 func otherServer(t *testing.T, file string) (url string) {
 	t.Helper()
 	if file := os.Getenv("SERVE_STORE"); file != "" {
@@ -98,7 +98,7 @@ func TestTwoServersOnOneStore(t *testing.T) {
 	}
 }
 
-// watched calls after behind every write to the store.
+// watched calls after following every write to the store.
 type watched struct {
 	session.Store
 	after func()

@@ -14,8 +14,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What an earlier release has stored is answered: responses, their items and events, a
-// conversation, and a response that its process left behind.
+// Responses stored by an earlier release can be read: with their items and events, a conversation,
+// and a response of a killed process.
 func TestWhatAnEarlierReleaseStored(t *testing.T) {
 	text := hosttest.Must(os.ReadFile("../../../testdata/versions/kept-0.db"))(t)
 	file := filepath.Join(t.TempDir(), "kept.db")

@@ -1,5 +1,4 @@
-// Clients that are many, slow or gone: none is lost that stays, and nothing of the others is left
-// behind.
+// Clients that are many, slow or gone: no connected one is lost, and nothing of the others remains.
 
 package scripttest_test
 
@@ -23,9 +22,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// descriptors counts the open files of the process; 0 where that cannot be known.
+// descriptors counts the open files of the process; 0 if unknown.
 func descriptors() int {
-	list, _ := os.ReadDir("/proc/self/fd") // nil where there is none
+	list, _ := os.ReadDir("/proc/self/fd") // nil on other systems
 	return len(list)
 }
 
@@ -112,7 +111,7 @@ func client(address string, kind int) error {
 	return nil
 }
 
-// TestSlowReaders: clients that do not read block nobody else, and end when they leave.
+// TestSlowReaders: clients that do not read block no other, and end when they disconnect.
 func TestSlowReaders(t *testing.T) {
 	srv := serve(t)
 	address := strings.TrimPrefix(srv.URL, "http://")

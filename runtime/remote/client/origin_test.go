@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Where a server redirects to itself the key goes along; to another, another port of its host
-// included, it does not, and nobody hears the user that a redirect names.
+// A redirect to the same server keeps the key; to another, or another port of its host, it does
+// not, and the user in a redirect is never sent.
 func TestKeyStaysWithItsServer(t *testing.T) {
 	var heard []string
 	there := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -234,7 +234,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves its socket; whoever looks removes it.
+// The socket of a killed server is removed by the next process that looks.
 func TestStaleSocketsAreRemoved(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "4711"+suffix)

@@ -26,8 +26,8 @@ func recorded(t *testing.T, name string) []byte {
 	return text
 }
 
-// What processes of a protocol say never changes: who says something else has another protocol. If
-// this fails, Protocol goes up, and what is said then is recorded.
+// The messages of a protocol version never change. If this fails, raise Protocol and record the new
+// messages.
 func TestAProtocolSaysTheSame(t *testing.T) {
 	done := session.Done{Finish: session.FinishStop, StopString: "x",
 		Usage:  session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},

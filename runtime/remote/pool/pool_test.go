@@ -81,7 +81,7 @@ func schemaOf(t *testing.T, text string) *grammar.Grammar {
 	return g
 }
 
-// outcome is what of a result must not depend on where it was computed.
+// outcome is the part of a result that must not depend on where it was computed.
 func outcome(r session.Result) string {
 	for i := range r.Calls {
 		r.Calls[i].ID = ""
@@ -225,8 +225,8 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
-// A server that breaks off, sends what is no answer, or fails, is left for another, and the turn
-// goes on behind what it has.
+// A server that disconnects, sends invalid answers, or fails, is replaced by another, and the turn
+// continues after its tokens so far.
 func TestServersThatBreakOff(t *testing.T) {
 	for name, text := range map[string]string{"cut": "cut", "end": `{"choices":[]}`,
 		"no JSON": "{", "no token": `{"choices":[{"token_ids":[900000]}]}`,

@@ -133,8 +133,8 @@ stream-interval: 20
 
 func speculative(r *Request) { r.Speculative = "eagle3" }
 
-// byName is a variable that a container is given by its name alone: its value is the same, and does
-// not stand in the list of processes.
+// byName is a variable that a container gets by its name alone: with the same value, but invisible
+// in the list of processes.
 func byName(text string) string {
 	return strings.NewReplacer(`HF_TOKEN="$HF_TOKEN"`, "HF_TOKEN", "HF_TOKEN=$HF_TOKEN",
 		"HF_TOKEN").Replace(text)

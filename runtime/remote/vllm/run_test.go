@@ -102,7 +102,7 @@ while :; do sleep 0.05; done
 	}
 }
 
-// What is secret reaches the container by its name, and is in no process's arguments.
+// Secrets reach the container by name, and are in no process's arguments.
 func TestRunHidesSecrets(t *testing.T) {
 	folder := t.TempDir()
 	fake(t, "docker", `[ "$1" = image ] && exit 0

@@ -40,7 +40,7 @@ if __name__ == "__main__":
     time.sleep(60)
 `
 
-// Nothing is left in /dev/shm, whichever way vLLM ends; what is not vLLM's stays.
+// No file remains in /dev/shm, however vLLM ends; other programs' files are kept.
 func TestRunLeavesNoSharedMemory(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "workers.py")
 	if err := os.WriteFile(program, []byte(workers), 0o600); err != nil {

@@ -143,7 +143,7 @@ func atoi(t *testing.T, s string) (n int) {
 	return n
 }
 
-// Every mark of an answer that cites all twenty pages, results and matches lies at its offset.
+// Every mark of an answer that cites all twenty pages, results and matches has its offset.
 func TestCitations(t *testing.T) {
 	s := site(t)
 	b := New(Options{Search: searching(s.URL), Allow: thisHost})

@@ -17,8 +17,8 @@ func configured(t *testing.T, text string) (list []Server, notes []string, err e
 	return Config(path)
 }
 
-// A server as each program writes it, beside one that is good: what of it is used, or the one
-// sentence that says why it is not.
+// A server as each program writes it, next to a good one: how it is used, or the one sentence that
+// says why it is not.
 func TestEntries(t *testing.T) {
 	t.Setenv("KEY", "sesame ${HOME}")
 	t.Setenv("EMPTY", "")

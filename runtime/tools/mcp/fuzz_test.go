@@ -114,8 +114,8 @@ func (p pieces) Read(b []byte) (int, error) {
 	return p.r.Read(b[:min(len(b), 1+p.chance.IntN(40))])
 }
 
-// FuzzConfig reads lists of servers: what is JSON means what JSON says, and each entry is a server,
-// is switched off, or has its note.
+// FuzzConfig reads lists of servers: valid JSON keeps its meaning, and each entry is a server, is
+// disabled, or has its note.
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
 		`{"mcpServers": {"a": {"command": "x", "args": [1, "${HOME}"]}, /* c */ "b": {"url": "http://x/mcp"},}}`,

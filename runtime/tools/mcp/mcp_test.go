@@ -167,8 +167,8 @@ func TestApprovalAndCancel(t *testing.T) {
 	says(t, tool, "functions.x_count", `{}`, "call 2")
 }
 
-// While a call runs, or the user is asked, the tool answers everybody else at once: whoever shows
-// what the model may call does not wait for a server.
+// While a call runs, or the user is asked, other callers of the tool do not wait: listing the
+// callable functions needs no server.
 func TestOthersDoNotWaitForACall(t *testing.T) {
 	asked, answer := make(chan bool), make(chan bool)
 	s, _ := open(t, Options{Approve: func(context.Context, string, string, string) (bool, error) {
@@ -337,8 +337,8 @@ func (f *fake) Run(_ context.Context, c session.Call, _ func(string)) (session.T
 	return session.ToolResult{Text: fmt.Sprint(c.Recipient, " ", f.calls, " ", c.Arguments)}, nil
 }
 
-// Our tools, as servers over every transport, stand in for the built-in ones; each session has its
-// own, which ends with it.
+// Our tools, as servers over every transport, replace the built-in ones; each session has its own,
+// which ends with it.
 func TestHostedTools(t *testing.T) {
 	var opened atomic.Int32
 	host := func(n harmony.ToolNamespace) *Host {

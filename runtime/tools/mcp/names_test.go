@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Only some tools: what is left out is neither offered nor described nor run, and what is left may
+// Restricted tools: the excluded ones are neither offered nor described nor run, and the rest may
 // be few enough to be described at once.
 func TestOnlySomeTools(t *testing.T) {
 	s, _ := open(t, Options{Context: func() int { return 1000 }}, ownProcess("x"))

@@ -17,7 +17,7 @@ import (
 // would have them.
 func TestHeadersStayWithTheirServer(t *testing.T) {
 	var mu sync.Mutex
-	heard := map[string][]string{} // by server: what came of the secrets
+	heard := map[string][]string{} // by server: secrets received
 	hearing := func(name string, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()

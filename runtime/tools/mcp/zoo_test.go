@@ -162,8 +162,8 @@ func TestHugeMessage(t *testing.T) {
 	}
 }
 
-// A server that comes late joins a conversation whose user is asked, and any other where it needs
-// no approval; new conversations have it in any case.
+// A late server joins a conversation whose user is asked, and any other if it needs no approval;
+// new conversations always have it.
 func TestLateServersJoin(t *testing.T) {
 	ask := func(context.Context, string, string, string) (bool, error) { return true, nil }
 	for _, c := range []struct {

@@ -40,8 +40,8 @@ func page(objects ...string) []byte {
 
 const font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
 
-// Documents that are made to hurt cost no more than the bounds. Their copy's memory is reserved
-// before; what is allocated in addition is counted.
+// Hostile documents cost at most the limits. The memory of their instance is reserved beforehand;
+// further allocations are counted.
 func TestHostile(t *testing.T) {
 	good := pdftest.Document("Hello")
 	if _, err := Text(t.Context(), good); err != nil { // the program is compiled

@@ -72,7 +72,7 @@ func TestAttacksRunInSandboxesOnly(t *testing.T) {
 	}
 }
 
-// A bomb says so where it gets more than it should: here the sandbox allows more.
+// A bomb reports if it exceeds its limit: this sandbox allows more.
 func TestBombsAreSeen(t *testing.T) {
 	planted, remove, err := plant()
 	if err != nil {

@@ -28,8 +28,8 @@ func interpreters(t *testing.T) (n int) {
 	return n
 }
 
-// More conversations than there may be interpreters all have their cells run, by turns, and those
-// that lost their variables are told.
+// With more conversations than interpreters all cells run, in turns, and conversations that lost
+// their variables are told.
 func TestInterpretersAreBounded(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	var tools []*Tool

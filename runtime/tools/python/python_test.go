@@ -113,7 +113,7 @@ func TestFilesAndOutputAreBounded(t *testing.T) {
 	says(t, tool, "f = open('big', 'wb')\nf.truncate(1 << 40)", "File too large")
 }
 
-// A cell that takes too much ends its interpreter, it is told, and the next cell runs.
+// A cell that exceeds a limit ends its interpreter, with a message, and the next cell runs.
 func TestBombs(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	tool := open(t, Options{Memory: 512 << 20})
@@ -166,7 +166,7 @@ func TestHonestCells(t *testing.T) {
 	}
 }
 
-// A hundred calls leave no process, no file and no descriptor behind.
+// A hundred calls leak no process, file or descriptor.
 func TestNothingIsLeft(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	tool := open(t, Options{})

@@ -120,7 +120,7 @@ func TestSearchesComeBack(t *testing.T) {
 	}
 }
 
-// A tool that fails is told to the model and shown as failed; the turn goes on.
+// A failing tool is reported to the model and shown as failed; the turn continues.
 func TestBuiltinToolsFail(t *testing.T) {
 	srv, f := porttest.ToolServer(t, porttest.ToolUser, errors.New("no route"))
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","stream":true,`+porttest.BuiltinTools+
@@ -147,7 +147,7 @@ func TestBuiltinToolsAreBounded(t *testing.T) {
 	}
 }
 
-// What has no back end is passed over, and the client is told.
+// Tools without a back end are skipped, and reported to the client.
 func TestBuiltinToolsPassedOver(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"type":"web_search"},{"type":"mcp","server_label":"unknown"}`:                      "mcp",

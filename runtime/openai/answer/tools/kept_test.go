@@ -133,7 +133,7 @@ func TestToolsGoOn(t *testing.T) {
 		`"messages":[{"role":"user","content":"run"}]`))
 }
 
-// What nobody takes up again is closed: after a while, and where there are too many.
+// Tools without a successor are closed: after a while, and when there are too many.
 func TestToolsAreNotKeptForEver(t *testing.T) {
 	srv, open := keeper(t, 50*time.Millisecond)
 	_, _, container := toldBy(t, srv, python(auto, `"input":"run"`))

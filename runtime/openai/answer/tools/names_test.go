@@ -244,7 +244,7 @@ func TestApprovedCallIsOfTheExactName(t *testing.T) {
 				t.Errorf("%s %s: %v", server, tool, second)
 				continue
 			}
-			// what was called comes back
+			// the client sends the call back
 			back, _ := json.Marshal(call)
 			porttest.Post(t, srv, "/v1/responses", `{"store":false,"input":[`+string(back)+
 				`,{"role":"user","content":"And?"}]}`)

@@ -1,4 +1,4 @@
-// openai-go against known turns; what the model says stands in the prompt (scripttest/script.go).
+// openai-go against known turns; the script is in the prompt (scripttest/script.go).
 
 package sdk
 
