@@ -329,14 +329,14 @@ func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales [
 	return codes, scales, loss, nil
 }
 
-// beside are the files of a checkpoint that other programs read too.
+// companions are the files of a checkpoint that other programs also read.
 var beside = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"chat_template.jinja", "README.md", "LICENSE"}
 
-// mostBeside is the most bytes of one of them; tokenizer.json has 28 MB.
+// maxCompanion bounds the bytes of one of them; tokenizer.json has 28 MB.
 const mostBeside = 256 << 20
 
-// end writes what makes a folder of files a checkpoint, its config.json last.
+// end writes the remaining files of a checkpoint, config.json last.
 func (w *writer) end(parts []part) error {
 	index := struct {
 		Metadata map[string]int64  `json:"metadata"`

@@ -1,7 +1,7 @@
-// The shortest way out of a text under a grammar, for an answer that would go on without end.
+// The shortest end of a text under a grammar, for an answer that would not end.
 //
-// What must stay true: a narrowed mask is a part of the mask, allows one token, and each such token
-// is nearer to the end.
+// What must stay true: a narrowed mask is a subset of the mask, allows one token, and each such
+// token is closer to the end.
 
 package grammar
 
@@ -10,8 +10,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// closing is the one token that is next on the shortest way to the end: ender where that is here.
-// The mask stays as it is if a token came that was not allowed.
+// closing returns the mask of the next token on the shortest path to the end, which is ender at the
+// end. The mask is unchanged after a token that was not allowed.
 func closing(m *automaton.Matcher, ender int32) []uint64 {
 	mask := m.Mask(ender)
 	if automaton.Allows(mask, ender) {

@@ -1,5 +1,4 @@
-// What a scheduler knows of a grammar: a Constraint restricts the tokens that one sequence
-// generates.
+// The scheduler's view of a grammar: a Constraint restricts the tokens that one sequence generates.
 
 package grammar
 
@@ -8,21 +7,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// Constraint is where a sequence stands in its grammar. It belongs to one sequence and is used by
-// one goroutine at a time.
+// Constraint is a sequence's position in its grammar. It belongs to one sequence and is used by one
+// goroutine at a time.
 type Constraint interface {
-	// Accept takes each generated token in order, forced ones too. It reports whether the grammar
-	// allowed the token. After a token that was not allowed, as a request that ignores end tokens
-	// can have, every token is allowed.
+	// Accept consumes each generated token in order, including forced ones, and reports whether the
+	// grammar allowed it. After a disallowed token, possible if a request ignores end tokens, every
+	// token is allowed.
 	Accept(id int32) bool
-	// Mask allows the tokens that may come next; nil allows all. The caller must not change it.
+	// Mask allows the next tokens; nil allows all. The caller must not change it.
 	Mask() []uint64
-	// Forced returns the tokens that must come next where there is no choice, else nil. They may be
-	// fed without sampling.
+	// Forced returns the next tokens if there is no choice, else nil. They need not be sampled.
 	Forced() []int32
 }
 
-// NewText restricts a whole text to a grammar; <|return|> ends it.
+// NewText restricts a complete text to a grammar; <|return|> ends it.
 func NewText(g *Grammar) Constraint { return &text{matcher: g.Matcher()} }
 
 type text struct {
@@ -44,7 +42,7 @@ func (t *text) Mask() []uint64 {
 
 func (t *text) Forced() []int32 { return nil }
 
-// NewAllowed allows the same tokens at every place. The ids must be of the vocabulary.
+// NewAllowed allows the same tokens at every position. The ids must be in the vocabulary.
 func NewAllowed(ids []int32) Constraint {
 	return allowed(automaton.Only(ids...))
 }

@@ -4,10 +4,10 @@
 //	<|channel|> CHANNEL [ to=RECIPIENT] [ CONTENT TYPE] <|message|>
 //	 to=RECIPIENT<|channel|> CHANNEL [CONTENT TYPE] <|message|>
 //
-// What must stay true: only recipients that the request offers can be spelled; every node leads to
-// an end; the graph is deterministic. Functions are called on commentary, the built-in tools on
-// analysis or commentary, as the models were trained to. A table is made once for a set of tools
-// and shared by all turns; its masks are made when first needed.
+// What must stay true: only offered recipients can be spelled; every node leads to an end; the
+// graph is deterministic. Functions are called on commentary, the built-in tools on analysis or
+// commentary, as in the models' training. A table is made once for a set of tools and shared by all
+// turns; its masks are made on first use.
 
 package grammar
 
@@ -27,12 +27,12 @@ const (
 	Final      = "final"
 )
 
-// toolKind tells where a tool may be called and with which content types.
+// toolKind decides a tool's channels and content types.
 type toolKind uint8
 
 const (
 	functionTool toolKind = iota // commentary, JSON
-	browserTool                  // analysis or commentary, JSON or what the models call code
+	browserTool                  // analysis or commentary, JSON or "code", as models write
 	pythonTool                   // analysis or commentary, code
 	textTool                     // commentary, without a content type
 )
@@ -50,7 +50,7 @@ func (r recipient) channels() []string {
 	return []string{Analysis, Commentary}
 }
 
-// headerRules says which messages may begin.
+// headerRules are the kinds of messages that may begin.
 type headerRules struct {
 	analysis, commentary, final bool
 	calls                       bool
@@ -58,8 +58,8 @@ type headerRules struct {
 	oneForm bool
 }
 
-// headerNode is a place in a header. A node without edges is the end: the channel is known and the
-// body begins.
+// headerNode is a position in a header. A node without edges is the end: the channel is known and
+// the body begins.
 type headerNode struct {
 	edges   []automaton.Edge
 	tool    int32  // a recipient's name ends here, else -1
@@ -67,7 +67,7 @@ type headerNode struct {
 	mask    atomic.Pointer[[]uint64]
 }
 
-// headerTable is the graph; node 0 is where a header begins.
+// headerTable is the graph; a header begins at node 0.
 type headerTable struct{ nodes []*headerNode }
 
 func (h *headerTable) add() int32 {
@@ -85,7 +85,7 @@ func (h *headerTable) step(from, over int32) int32 {
 	return -1
 }
 
-// mark adds the edge over a byte or a special token and returns the node behind it.
+// mark adds the edge over a byte or a special token and returns its target.
 func (h *headerTable) mark(from, over int32) int32 {
 	to := h.step(from, over)
 	if to < 0 {
@@ -103,12 +103,12 @@ func (h *headerTable) text(from int32, s string) int32 {
 	return from
 }
 
-// end makes <|message|> lead from a node into a body on that channel.
+// end adds an edge over <|message|> into a body on that channel.
 func (h *headerTable) end(from int32, channel string) {
 	h.nodes[h.mark(from, token.Message)].channel = channel
 }
 
-// contentType adds what may follow the recipient, or the channel behind it, up to the body.
+// contentType adds what may follow the recipient, or the channel after it, up to the body.
 func (h *headerTable) contentType(from int32, kind toolKind, channel string, oneForm bool) {
 	if kind == textTool {
 		h.end(from, channel)
@@ -129,7 +129,7 @@ func (h *headerTable) contentType(from int32, kind toolKind, channel string, one
 	}
 }
 
-// newHeaderTable makes the graph. Names were checked by checkName.
+// newHeaderTable makes the graph. Names must have passed checkName.
 func newHeaderTable(tools []recipient, r headerRules) *headerTable {
 	h := &headerTable{}
 	root := h.add()
@@ -167,7 +167,7 @@ func newHeaderTable(tools []recipient, r headerRules) *headerTable {
 	return h
 }
 
-// maskAt is the mask of the tokens that may follow at a node.
+// maskAt returns the mask of a node.
 func (h *headerTable) maskAt(at int32) []uint64 {
 	n := h.nodes[at]
 	if m := n.mask.Load(); m != nil {
@@ -191,7 +191,7 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 }
 
 // forced returns the tokens from a node to the first choice; nil if there is a choice at once. If
-// text may go on there, the last token before the choice is left out: it may be part of a longer
+// text may continue there, the last token before the choice is omitted: it may be part of a longer
 // one.
 func (h *headerTable) forced(at int32) []int32 {
 	var ids []int32
@@ -219,7 +219,7 @@ func (h *headerTable) forced(at int32) []int32 {
 	}
 }
 
-// checkName refuses names that a header cannot carry.
+// checkName refuses names that a header cannot contain.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("a tool has no name")
@@ -233,13 +233,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// keptHeaderTables is how many tool sets have their table kept.
+// maxHeaderTables is the number of tool sets with a cached table.
 const keptHeaderTables = 256
 
-// headerTables keeps the tables of the tool sets that were used last.
+// headerTables caches the tables of the most recent tool sets.
 var headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
 
-// tableFor returns the table for tools and rules, from the cache if it was made before.
+// tableFor returns the possibly cached table for tools and rules.
 func tableFor(tools []recipient, r headerRules) *headerTable {
 	key := fmt.Sprint(r)
 	if r.calls {

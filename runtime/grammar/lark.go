@@ -1,9 +1,9 @@
-// What only Lark's grammars have: directives, optional [groups], ranges, counted repeats, aliases,
-// flags of expressions.
+// Syntax that only Lark's grammars have: directives, optional [groups], ranges, counted repeats,
+// aliases, flags of expressions.
 //
-// Lark cuts a text into terminals first and then reads rules; here both are one grammar, so a text
-// matches if some way of cutting it fits. What must stay true: no syntax of Lark that changes which
-// texts match is passed over.
+// Lark splits a text into terminals first and then reads rules; here both are one grammar, so a
+// text matches if any split fits. What must stay true: syntax of Lark that changes which texts
+// match is never ignored.
 
 package grammar
 
@@ -36,10 +36,10 @@ const (
 	number   = float + `|[0-9]+`
 )
 
-// mostCounted bounds a counted repeat.
+// maxCount bounds a counted repeat.
 const mostCounted = 1000
 
-// isTerminal tells whether a text begins with a terminal's name.
+// isTerminal reports whether a text begins with a terminal's name.
 func isTerminal(s string) bool {
 	s = strings.TrimLeft(s, "_")
 	return s != "" && s[0] >= 'A' && s[0] <= 'Z'
@@ -48,7 +48,7 @@ func isTerminal(s string) bool {
 var importLine = regexp.MustCompile(
 	`^%import\s+common\s*(?:\.\s*(\w+)(?:\s*->\s*(\w+))?|\(([\w\s,]+)\))\s*(?://.*)?$`)
 
-// directives reads the lines that begin with %, wherever they stand.
+// directives reads the lines that begin with %, anywhere in the grammar.
 func (r *ruleReader) directives(written []writtenRule) error {
 	for _, w := range written {
 		r.line = w.line
@@ -107,7 +107,7 @@ func (r *ruleReader) imported(text string) error {
 	return nil
 }
 
-// ignore notes what may stand between terminals.
+// ignore records a terminal that may occur between terminals.
 func (r *ruleReader) ignore(body string) error {
 	r.text, r.at, r.lark, r.terminal = body, 0, true, true
 	id := r.fresh()
@@ -123,7 +123,7 @@ func (r *ruleReader) ignore(body string) error {
 
 var aliasForm = regexp.MustCompile(`^->\s*\w+`)
 
-// alias passes over the name of an alternative, which means nothing here.
+// alias skips the name of an alternative, which has no meaning here.
 func (r *ruleReader) alias() error {
 	name := aliasForm.FindString(r.text[r.at:])
 	if name == "" {
@@ -155,7 +155,7 @@ func (r *ruleReader) characters(from string) (element, error) {
 
 var countForm = regexp.MustCompile(`^~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?`)
 
-// counted reads ~ N or ~ N..M behind s.
+// counted reads ~ N or ~ N..M after s.
 func (r *ruleReader) counted(s element) (element, error) {
 	found := countForm.FindStringSubmatch(r.text[r.at:])
 	if found == nil {
@@ -184,8 +184,8 @@ func (r *ruleReader) counted(s element) (element, error) {
 	return r.group(append(sequence, rest)), nil
 }
 
-// flags reads what may stand behind an expression, and makes it one as it is read here: Lark's dot
-// stops at line feeds only.
+// flags reads the flags after an expression, and rewrites it for this syntax: Lark's dot only
+// excludes line feeds.
 func (r *ruleReader) flags(expression string) (string, error) {
 	prefix, all := "", false
 	for ; r.at < len(r.text) && strings.IndexByte("imslux", r.text[r.at]) >= 0; r.at++ {
@@ -204,7 +204,7 @@ func (r *ruleReader) flags(expression string) (string, error) {
 	return prefix + expression, nil
 }
 
-// plainDots writes the dots of an expression as classes: every character but the line feed, or
+// plainDots replaces an expression's dots by classes: every character except the line feed, or
 // every one.
 func plainDots(expression string, all bool) string {
 	dot := `[^\n]`

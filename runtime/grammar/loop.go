@@ -1,25 +1,24 @@
-// The detector of verbatim loops: a model that writes the same tokens over and over would do so
-// until its limit.
+// The detector of verbatim loops: a model that repeats the same tokens would do so until its limit.
 
 package grammar
 
 const (
-	loopPeriods = 256 // the longest repeated piece that is seen, in tokens
-	loopTokens  = 512 // tokens that repeat what stood a period before, at least
-	loopRounds  = 8   // rounds of the period, at least
-	loopEvery   = 32  // tokens from one look to the next
+	loopPeriods = 256 // the longest detected piece, in tokens
+	loopTokens  = 512 // minimum of tokens equal to those a period earlier
+	loopRounds  = 8   // minimum of repetitions
+	loopEvery   = 32  // tokens between two checks
 	loopMemory  = loopPeriods * (loopRounds + 1)
 )
 
-// Loop watches the tokens of a turn. It fires when the text has said the same piece of up to 256
-// tokens again and again for 512 tokens and eight rounds: long enough that no table or rule of
-// dashes is taken for a loop. It looks back every 32 tokens. The zero value is ready to use.
+// Loop watches the tokens of a turn. It fires when the text has repeated the same piece of up to
+// 256 tokens for 512 tokens and eight rounds, so that no table or rule of dashes counts as a loop.
+// It checks every 32 tokens. The zero value is ready to use.
 type Loop struct {
 	recent []int32
 	count  int
 }
 
-// Push takes the next token and tells whether the text loops.
+// Push adds a token and reports whether the text loops.
 func (l *Loop) Push(id int32) bool {
 	if len(l.recent) == 2*loopMemory {
 		l.recent = append(l.recent[:0], l.recent[loopMemory:]...)

@@ -5,10 +5,10 @@
 //	root ::= "yes" | "no" [0-9]+              # GBNF: name ::= body
 //
 // A body is alternatives of sequences of "text", "text"i, /expression/, names and groups, each with
-// ?, * or +. A rule goes on over lines that begin with | or with a space. The grammar begins at
-// start, or at root. Syntax that only Lark has is in lark.go; only GBNF has [class]. What must stay
-// true: every rule can be finished, and none calls itself before it has read a byte; what cannot be
-// enforced is refused with its line.
+// ?, * or +. Lines that begin with
+// or a space continue a rule. The grammar begins at start, or at root. Lark's own syntax is in
+// lark.go; only GBNF has [class]. What must stay true: every rule can be finished, and none calls
+// itself before it has read a byte; unenforceable syntax is refused with its line.
 
 package grammar
 
@@ -25,14 +25,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// mostRuleText bounds a written grammar.
+// maxRuleText bounds a written grammar.
 const mostRuleText = 1 << 18
 
 // rule is the alternatives of a rule or group, each a sequence of elements.
 type rule [][]element
 
-// element is a rule by its number or, where that is less than 0, a symbol that reads bytes; empty
-// tells that the symbol may also read none.
+// element is a rule by its number or, if negative, a symbol that reads bytes; empty: the symbol may
+// also read none.
 type element struct {
 	rule   int32
 	symbol automaton.Symbol
@@ -47,14 +47,14 @@ type ruleReader struct {
 	at      int
 	names   map[string]int32
 	defined map[int32]bool
-	lines   map[int32]int // where a rule begins, or is used first
-	line    int           // of the rule that is read
+	lines   map[int32]int // of a rule's beginning, or first use
+	line    int           // of the current rule
 	depth   int
 
 	lark     bool    // the current rule is Lark's
-	terminal bool    // the current rule is a terminal: nothing is ignored inside
-	ignored  []int32 // terminals that may stand between others
-	between  int32   // the rule of any number of ignored ones, -1 if there are none
+	terminal bool    // the current rule is a terminal: ignored ones are not allowed inside
+	ignored  []int32 // terminals that may occur between others
+	between  int32   // the rule of any number of ignored ones, -1 without them
 }
 
 // Rules compiles a written grammar.
@@ -120,13 +120,13 @@ func Rules(text string) (*Grammar, error) {
 
 var ruleHead = regexp.MustCompile(`^[?!]?([A-Za-z_][A-Za-z0-9_-]*)(\.[0-9]+)?\s*(::=|:)`)
 
-// writtenRule is a rule or a directive, and the line where it begins.
+// writtenRule is a rule or a directive, and its first line.
 type writtenRule struct {
 	line int
 	text string
 }
 
-// splitRules cuts a text where lines begin a rule. Comments and empty lines are left out.
+// splitRules splits a text into rules, without comments and empty lines.
 func splitRules(text string) []writtenRule {
 	var rules []writtenRule
 	number := 0
@@ -145,7 +145,7 @@ func splitRules(text string) []writtenRule {
 	return rules
 }
 
-// name is the number of a rule, which may be defined later.
+// name returns the number of a rule, which may be defined later.
 func (r *ruleReader) name(s string) int32 {
 	id, ok := r.names[s]
 	if !ok {
@@ -201,7 +201,7 @@ func (r *ruleReader) space() {
 	}
 }
 
-// next is the next character, 0 at the end.
+// next returns the next character, 0 at the end.
 func (r *ruleReader) next() byte {
 	r.space()
 	if r.at < len(r.text) {
@@ -210,7 +210,7 @@ func (r *ruleReader) next() byte {
 	return 0
 }
 
-// alternatives reads sequences divided by | into a rule.
+// alternatives reads sequences separated by | into a rule.
 func (r *ruleReader) alternatives(id int32) error {
 	if r.depth++; r.depth > 100 {
 		return errors.New("groups are nested too deep")
@@ -271,7 +271,7 @@ func (r *ruleReader) group(sequence []element) element {
 	return element{rule: id}
 }
 
-// repeated is a rule for s once or not at all (?), any number of times (*), or at least once (+).
+// repeated is a rule for s optionally (?), any number of times (*), or at least once (+).
 func (r *ruleReader) repeated(s element, mark byte) element {
 	id := r.fresh()
 	self := element{rule: id}
@@ -286,7 +286,7 @@ func (r *ruleReader) repeated(s element, mark byte) element {
 	return self
 }
 
-// item reads one element; empty tells that it is the empty text.
+// item reads one element; empty: it is the empty text.
 func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 	rest := r.text[r.at:]
 	switch {
@@ -382,11 +382,11 @@ func (r *ruleReader) expression(e string) (element, error) {
 	return element{rule: -1, symbol: r.program.Text(d), empty: d.Accepts("")}, nil
 }
 
-// check refuses rules that cannot be finished and rules that call themselves before a byte is read.
+// check refuses rules that cannot be finished and rules that call themselves before reading a byte.
 func (r *ruleReader) check() error {
 	ends, empty := make([]bool, len(r.rules)), make([]bool, len(r.rules))
-	// holds tells whether some alternative of a rule has only elements with a property; of says
-	// which rules are known to have it.
+	// holds reports whether an alternative of a rule has only elements with a property; known marks
+	// the rules that are known to have it.
 	holds := func(id int, of []bool, terminal func(element) bool) bool {
 		return slices.ContainsFunc(r.rules[id], func(sequence []element) bool {
 			return !slices.ContainsFunc(sequence, func(e element) bool {
@@ -411,7 +411,7 @@ func (r *ruleReader) check() error {
 	if i := slices.Index(ends, false); i >= 0 {
 		return fmt.Errorf("%s can never be finished", r.nameOf(i))
 	}
-	color := make([]uint8, len(r.rules)) // 1: being looked at, 2: done
+	color := make([]uint8, len(r.rules)) // 1: being visited, 2: done
 	var visit func(id int) error
 	visit = func(id int) error {
 		color[id] = 1

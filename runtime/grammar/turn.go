@@ -1,12 +1,12 @@
-// A Turn is the automaton of everything that the assistant may say to one request, from behind
+// A Turn is the automaton of the assistant's complete answer to one request, from after
 // <|start|>assistant to the token that ends the turn.
 //
 //	header --<|message|>--> body --<|end|>--> <|start|> assistant --> header ...
 //	                        body --<|return|>, <|call|>--> over
 //
 // What must stay true: every sequence of allowed tokens is legal Harmony for OpenAI's strict
-// parser; a turn can only end in an answer that is not empty or in a call of an offered tool; a
-// body with a grammar can only end where the grammar is fulfilled.
+// parser. A turn only ends in a non-empty answer or a call of an offered tool. A body with a
+// grammar only ends where the grammar may.
 
 package grammar
 
@@ -22,49 +22,48 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
-// ToolChoice says whether tools may, must or must not be called.
+// ToolChoice decides whether tools may, must or must not be called.
 type ToolChoice uint8
 
 const (
 	Auto     ToolChoice = iota // the model decides
 	None                       // no tool can be called
 	Required                   // some tool is called, after reasoning if the model wants it
-	// the function TurnRules.Name is called, after reasoning if the model wants it
+	// the function TurnRules.Name is called, optionally after reasoning
 	Named
 )
 
-// FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then
-// arguments are any JSON object or, with Text, any text.
+// FunctionRule is one function offered as functions.NAME. If Body is nil, arguments are any JSON
+// object or, with Text, any text.
 type FunctionRule struct {
 	Name string
 	Body *Grammar
-	Text bool // its arguments are no JSON
+	Text bool // its arguments are not JSON
 }
 
-// TurnRules says what the assistant may do.
+// TurnRules are the constraints of a turn.
 type TurnRules struct {
 	Functions       []FunctionRule
 	Python, Browser bool // the built-in tools are offered
 	ToolChoice      ToolChoice
 	Name            string   // with Named: the function, without "functions."
 	Final           *Grammar // of the answer; nil: free text
-	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and
-	// the answer, or the call that ToolChoice demands, is forced. 0: no bound; less than 0: no
-	// analysis at all.
+	// MaxReasoning bounds the tokens of analysis. At the bound the message is closed, and the
+	// answer, or the call that ToolChoice demands, is forced. 0: no bound; negative: no analysis.
 	MaxReasoning int
-	// SampleBodies samples every token of a body, even where there is no choice, because its
-	// logprobs are wanted.
+	// SampleBodies samples every token of a body, even without a choice, because its logprobs are
+	// requested.
 	SampleBodies bool
 	// Closing ends a body with a grammar as soon as the grammar allows it.
 	Closing bool
-	// Ends are special tokens that end a free answer as <|return|> does, as a model was trained to.
+	// Ends are special tokens that end a free answer like <|return|>, as in the model's training.
 	Ends []int32
 }
 
-// mostMessages is how many messages a turn may hold before its answer or call is forced.
+// maxMessages is the number of messages after which the answer or call is forced.
 const mostMessages = 16
 
-// place is where in a message a turn is.
+// place is a turn's position in a message.
 type place uint8
 
 const (
@@ -73,7 +72,7 @@ const (
 	atStart // <|start|> is next
 	inRole  // assistant is next
 	over    // the turn has ended
-	lost    // a token came that was not allowed: everything is allowed now
+	lost    // a disallowed token was sampled: everything is allowed now
 )
 
 // Turn is a Constraint.
@@ -85,7 +84,7 @@ type Turn struct {
 	place    place
 	table    *headerTable
 	node     int32
-	tool     int32  // that the header has named, -1 for none
+	tool     int32  // named in the header, -1 for none
 	channel  string // of the body
 	ender    int32  // of the body
 	free     enderMask
@@ -95,7 +94,7 @@ type Turn struct {
 	reason   int // tokens of analysis so far
 }
 
-// roleToken is "assistant", which is one token; startMask and roleMask allow what stands between
+// roleToken is "assistant", which is one token; startMask and roleMask allow the tokens between
 // messages.
 var (
 	roleToken = sync.OnceValue(func() int32 { return token.Get().Encode(nil, "assistant")[0] })
@@ -103,7 +102,7 @@ var (
 	roleMask  = sync.OnceValue(func() []uint64 { return automaton.Only(roleToken()) })
 )
 
-// NewTurn begins behind <|start|>assistant. Errors name what the rules ask for and cannot have.
+// NewTurn begins after <|start|>assistant. Errors name rules that cannot be met.
 func NewTurn(r TurnRules) (*Turn, error) {
 	t := &Turn{rules: r}
 	if r.ToolChoice > Named {
@@ -154,7 +153,7 @@ func (t *Turn) offer(r recipient, body *Grammar) {
 	t.body = append(t.body, body)
 }
 
-// beginHeader chooses what the next message may be.
+// beginHeader chooses the possible next messages.
 func (t *Turn) beginHeader() {
 	must := t.rules.ToolChoice == Required || t.rules.ToolChoice == Named
 	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 &&
@@ -167,7 +166,7 @@ func (t *Turn) beginHeader() {
 	case spent:
 		r = headerRules{final: true}
 	default:
-		// without tools a preamble would only be reasoning by another name
+		// without tools a preamble would only be reasoning under another name
 		r = headerRules{analysis: analysis, commentary: analysis || len(t.tools) > 0, final: true,
 			calls: len(t.tools) > 0}
 	}
@@ -199,7 +198,7 @@ func (t *Turn) Mask() []uint64 {
 	return nil
 }
 
-// budgetSpent tells that the analysis being written must end.
+// budgetSpent reports whether the current analysis must end.
 func (t *Turn) budgetSpent() bool {
 	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 &&
 		t.reason >= t.rules.MaxReasoning
@@ -326,7 +325,7 @@ func (t *Turn) acceptBody(id int32) bool {
 	return true
 }
 
-// single returns the one id that a mask allows, if it allows just one.
+// single returns the only id that a mask allows, if it is the only one.
 func single(mask []uint64) (int32, bool) {
 	found := int32(-1)
 	for i, w := range mask {
@@ -341,8 +340,7 @@ func single(mask []uint64) (int32, bool) {
 	return found, found >= 0
 }
 
-// The masks that every free body shares: all text, and all text or the one token that ends the
-// body.
+// The masks of free bodies: all text, and all text or the end token.
 var (
 	textMask = sync.OnceValue(func() []uint64 {
 		m := automaton.NewMask()
@@ -361,11 +359,11 @@ var (
 	})
 )
 
-// enderMask is what a body that ends in a certain token may hold: text or the ender, and the ender
+// enderMask has the masks of a body with a certain end token: text or the ender, and the ender
 // alone.
 type enderMask struct{ text, end []uint64 }
 
-// endMasks are the masks of answers with further ends, by those. A model's turns have the same.
+// endMasks caches the masks of answers with additional end tokens. A model's turns share them.
 var endMasks sync.Map
 
 func withEnds(mask []uint64, ends []int32) []uint64 {

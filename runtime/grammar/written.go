@@ -1,4 +1,4 @@
-// Grammars that are no schema: a regular expression, a choice of texts. Written rules are in
+// Grammars other than schemas: a regular expression, a choice of texts. Written rules are in
 // rules.go.
 
 package grammar
@@ -11,14 +11,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// Grammar is what a body can be held to: schema.Compile, Regex, TextChoice and Rules make one.
+// Grammar restricts a body; schema.Compile, Regex, TextChoice and Rules make one.
 type Grammar = automaton.Grammar
 
-// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
-// called any number of times. Tests of many short processes replace it by nothing.
+// Prepare creates the shared tables of all grammars, so that the first turn need not wait for them.
+// Further calls do nothing. Tests of many short processes replace it by a no-op.
 var Prepare = automaton.Prepare
 
-// Regex is the grammar of the texts that an expression matches as a whole.
+// Regex is the grammar of the texts that an expression matches completely.
 func Regex(expression string) (*Grammar, error) {
 	d, err := automaton.Pattern(context.Background(), expression, false)
 	if err != nil {
@@ -28,7 +28,7 @@ func Regex(expression string) (*Grammar, error) {
 	return automaton.New(p, p.Text(d)), nil
 }
 
-// TextChoice is the grammar of the texts given.
+// TextChoice is the grammar of the given texts.
 func TextChoice(texts []string) (*Grammar, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("choice: there is nothing to choose from")

@@ -1,9 +1,9 @@
 // Package checksums signs the checksums of a release and reads them, in minisign's format, so that
 // `ossrun version --verify` and the minisign program find the same.
 //
-// What must stay true: nothing of a list is read before its signature holds, by the key that lies
-// in this folder; and a signature names its version, so that an older release's list, with its
-// faults, does not pass for a newer one's.
+// What must stay true: nothing of a list is read before its signature is verified with the key in
+// this folder. A signature names its version, so that an older release's list, with its faults,
+// does not pass as a newer one's.
 package checksums
 
 import (
@@ -27,22 +27,21 @@ const (
 //go:embed key.pub
 var Key string
 
-// ErrNoKey is where Key is a comment.
+// ErrNoKey is the error if Key is a comment.
 var ErrNoKey = errors.New("this build has no release key, so it cannot be verified")
 
-// HasKey tells a key, which is a comment and a line more, from a comment.
+// HasKey reports whether key is a comment and a key, not only a comment.
 func HasKey(key string) bool { return strings.Contains(strings.TrimSpace(key), "\n") }
 
-// Name is what the list calls the executable of a system.
+// Name is the file name of a system's executable in the list.
 func Name(version, system, arch string) string {
 	return "ossrun_" + version + "_" + system + "_" + arch
 }
 
-// comment is what a signature says of the list, and signs too.
+// comment is the signed comment of a signature.
 func comment(version string) string { return "ossrun " + version }
 
-// Sign gives the signature of a version's list by a secret key that was made without a password. It
-// must be the other half of key.
+// Sign signs a version's list with a secret key without a password, which must match key.
 func Sign(list []byte, secret, key, version string) ([]byte, error) {
 	s, err := minisign.DecodePrivateKey(secret)
 	if err != nil {
@@ -63,10 +62,10 @@ func Sign(list []byte, secret, key, version string) ([]byte, error) {
 	return signature, nil
 }
 
-// A List is what a signature holds for.
+// A List is the content of a verified list.
 type List string
 
-// Verify gives the list if the signature of the version's list holds by key.
+// Verify returns the list if key verifies the signature of the version's list.
 func Verify(list, signature []byte, key, version string) (List, error) {
 	if !HasKey(key) {
 		return "", ErrNoKey
@@ -91,7 +90,7 @@ func Verify(list, signature []byte, key, version string) (List, error) {
 	return List(list), nil
 }
 
-// Of is the SHA-256 of a file of the list, "" if the list does not have it.
+// Of is the SHA-256 of a file in the list, or "".
 func (l List) Of(name string) string {
 	line := regexp.MustCompile(`(?m)^([0-9a-f]{64})  ` + regexp.QuoteMeta(name) + "$")
 	if m := line.FindStringSubmatch(string(l)); m != nil {

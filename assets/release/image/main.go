@@ -120,12 +120,12 @@ func build(arch, program, version string) (v1.Image, error) {
 func diffIDs(layer v1.Layer) []v1.Hash {
 	id, err := layer.DiffID()
 	if err != nil {
-		return nil // the image's own check says so
+		return nil // the image's own check reports it
 	}
 	return []v1.Hash{id}
 }
 
-// files are the layer: a tar with fixed times, owners and order.
+// files makes the layer: a tar with fixed times, owners and order.
 func files(program string) ([]byte, error) {
 	body, err := os.ReadFile(program)
 	if err != nil {
@@ -133,7 +133,7 @@ func files(program string) ([]byte, error) {
 	}
 	var certificates bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint != nil { // trusted for some certificates only, which a file cannot say
+		if root.Constraint != nil { // trusted conditionally, which a file cannot express
 			continue
 		}
 		if err := pem.Encode(&certificates, &pem.Block{Type: "CERTIFICATE",
@@ -178,7 +178,7 @@ func files(program string) ([]byte, error) {
 	return b.Bytes(), t.Close()
 }
 
-// pack makes DIR.tar of DIR.
+// pack makes DIR.tar from DIR.
 func pack(dir string) error {
 	f, err := os.Create(dir + ".tar")
 	if err != nil {

@@ -1,8 +1,7 @@
-// Command licences lists the licences of every module that is linked on any system, and fails where
-// we may not ship one; .ci/run runs it. With an argument it writes the texts of the licences of
-// everything that a release carries: our own, those modules', Go's standard library's, and those of
-// what zig links in (musl, libc++, libunwind, compiler-rt, mingw-w64). A module without a text is
-// an error.
+// Command licences lists the licences of every module that is linked on any system, and fails on
+// one that may not be distributed; .ci/run runs it. With an argument it writes the licence texts of
+// a release: our own, those modules', Go's standard library's, and those that zig links (musl,
+// libc++, libunwind, compiler-rt, mingw-w64). A module without a text is an error.
 //
 //	go run ./assets/release/licences
 //	go run ./assets/release/licences ZIG > OUT     ZIG is what assets/release/zig prints
@@ -37,11 +36,11 @@ func main() {
 	}
 }
 
-// textOf names, for modules whose README.md states a licence without its text, a module of the same
-// author that has the text.
+// textOf maps modules whose README.md states a licence without its text to a module of the same
+// author with the text.
 var textOf = map[string]string{"github.com/mattn/go-localereader": "github.com/mattn/go-isatty"}
 
-// part is something that is linked or embedded, with the files of its licence.
+// part is a linked or embedded component with the files of its licence.
 type part struct {
 	name  string
 	files []string
@@ -87,7 +86,7 @@ func write(w io.Writer, zig string) error {
 	return nil
 }
 
-// known maps a phrase that stands in a licence's text to its name. The first that fits wins.
+// known maps a phrase in a licence's text to its name. The first match wins.
 var known = []struct{ phrase, name string }{
 	{"Apache License", "Apache-2.0"},
 	{"Mozilla Public License", "MPL-2.0"},
@@ -116,10 +115,10 @@ func list(w io.Writer) error {
 	return nil
 }
 
-// licence is the name of a part's licence, "" where its files have no known one.
+// licence is the name of a part's licence, or "" if unknown.
 func (p part) licence() string {
 	for _, file := range p.files {
-		text, _ := os.ReadFile(file) // its name was found a moment ago
+		text, _ := os.ReadFile(file) // its name was just listed
 		flat := strings.Join(strings.Fields(string(text)), " ")
 		for _, k := range known {
 			if strings.Contains(flat, k.phrase) {
@@ -130,7 +129,7 @@ func (p part) licence() string {
 	return ""
 }
 
-// linked lists the modules that the program of any system links, each once.
+// linked lists the modules linked into the program of any system, without duplicates.
 func linked() ([]part, error) {
 	var list []part
 	for _, system := range []string{"linux", "windows", "darwin"} {
@@ -179,7 +178,7 @@ func linkedOn(system string) ([]part, error) {
 	return parts, nil
 }
 
-// texts are the files of a folder that hold a licence.
+// texts are the licence files of a folder.
 func texts(folder string) (files []string, err error) {
 	for _, pattern := range []string{"[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*", "COPYING*", "NOTICE*"} {
 		found, err := filepath.Glob(filepath.Join(folder, pattern))

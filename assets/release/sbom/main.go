@@ -1,6 +1,6 @@
-// Command sbom writes what a built executable consists of as a CycloneDX 1.6 bill of materials: the
-// modules that Go recorded in it, with their checksums, the toolchain, and what is embedded or
-// linked in beside them. The same executable gives the same bytes.
+// Command sbom writes a built executable's CycloneDX 1.6 bill of materials: the modules that Go
+// recorded in it, with their checksums, the toolchain, and other embedded or linked parts. The same
+// executable gives the same bytes.
 //
 //	go run ./assets/release/sbom EXECUTABLE OUT.json
 package main
@@ -45,7 +45,7 @@ func write(path, out string) error {
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	// A version-8 UUID, which may be made from anything: from the executable.
+	// A version-8 UUID, here from a hash of the executable.
 	id := sum
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
 	program := part{"type": "application", "name": filepath.Base(path),

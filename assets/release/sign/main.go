@@ -1,6 +1,6 @@
 // Command sign signs the checksums of a release: VERSION FOLDER writes FOLDER/checksums.txt.minisig
-// by the secret key in OSSRUN_RELEASE_KEY, whose public half lies in assets/release/checksums. The
-// release workflow builds it before it has the key and runs it alone with it.
+// with the secret key in OSSRUN_RELEASE_KEY; the public key is in assets/release/checksums. The
+// release workflow builds it without the key, and runs it alone with the key.
 //
 //	sign VERSION FOLDER
 package main

@@ -1,4 +1,4 @@
-// What is made once and shared by all turns: schemas, expressions, numbers, header tables.
+// Values created once and shared by all turns: schemas, expressions, numbers, header tables.
 
 package automaton
 
@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// givenUp tells whether the making has ended with its request.
+// isCanceled reports whether the creation ended with its request.
 func givenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Kept is how many entries a cache keeps that has one for each expression or schema.
+// MaxCached is the capacity of a cache with an entry for each expression or schema.
 const Kept = 1024
 
-// Cache keeps up to Most values by their keys: a full one starts again empty, running turns keep
-// what it held. It is safe for concurrent use. Two goroutines that miss at once both make the
-// value, and the later one stays. Failures are kept too, since finding one may take seconds.
+// Cache stores up to Most values by key: a full one is cleared, running turns keep their values. It
+// is safe for concurrent use. Two goroutines that miss at once both create the value, and the later
+// one stays. Failures are cached too, because detecting one may take seconds.
 type Cache[K comparable, V any] struct {
 	Most  int
-	Stale func(V) bool // may be nil; what is stale is made again
+	Stale func(V) bool // may be nil; stale values are recreated
 	mu    sync.Mutex
 	made  map[K]made[V]
 }
@@ -31,7 +31,7 @@ type made[V any] struct {
 	err   error
 }
 
-// Get gives what was made for a key, or makes it.
+// Get returns the cached value of a key, or creates it.
 func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 	c.mu.Lock()
 	m, ok := c.made[key]
@@ -52,7 +52,7 @@ func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 	return m.value, m.err
 }
 
-// Has tells whether something was made for a key.
+// Has reports whether a key is cached.
 func (c *Cache[K, V]) Has(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

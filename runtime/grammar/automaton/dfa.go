@@ -1,8 +1,8 @@
-// Deterministic automata over bytes: text of a JSON string (its characters, not their spelling),
-// numbers as they are spelled, and bodies held to a regular expression.
+// Deterministic automata over bytes: text of a JSON string (its characters, not their escapes),
+// numbers as written, and bodies restricted to a regular expression.
 //
-// What must stay true: automata are trimmed: every state leads to an accepting one, so whoever
-// steps to a live state can finish. Automata of text accept UTF-8 only.
+// What must stay true: automata are trimmed: every state leads to an accepting one, so any live
+// state can be finished. Automata of text accept UTF-8 only.
 
 package automaton
 
@@ -16,20 +16,20 @@ import (
 	"unicode/utf8"
 )
 
-// DFA begins in state 0. Bytes that no state tells apart share a class.
+// DFA begins in state 0. Bytes that no state distinguishes share a class.
 type DFA struct {
 	class   [256]uint8
 	pick    []byte // a byte of each class
 	classes int
-	next    []int32 // [states x classes], -1 where it dies
+	next    []int32 // [states x classes], -1 for dead
 	accept  []bool
 	marked  sync.Once // see markTotal
-	total   []bool    // by state: any plain text of a token can be read from it (see markTotal)
-	safe    []uint8   // by state: how many bytes of any plain text can be read from it
-	free    []bool    // by state: any text can be read from it and end anywhere (see markTotal)
+	total   []bool    // by state: it accepts any plain text of a token (see markTotal)
+	safe    []uint8   // by state: how many bytes of any plain text it accepts
+	free    []bool    // by state: it accepts any text and may end anywhere (see markTotal)
 	shapes  *shapes   // of an automaton of text (see text.go)
-	number  bool      // it is one of numbers
-	Work    int       // what making it took, in nodes and edges looked at
+	number  bool      // an automaton of numbers
+	Work    int       // cost of making it, in visited nodes and edges
 }
 
 func (d *DFA) step(state int32, b byte) int32 {
@@ -39,20 +39,19 @@ func (d *DFA) step(state int32, b byte) int32 {
 // MostStates bounds an automaton of one string or number.
 const MostStates = 1 << 14
 
-// What keeps an automaton from being made: its size, or that it would accept nothing.
+// The reasons why an automaton cannot be made: its size, or that it would accept nothing.
 var (
 	ErrTooLarge = errors.New("it needs too large an automaton")
 	ErrEmpty    = errors.New("nothing fulfils it")
 )
 
-// cuts collects where byte classes begin.
+// cuts collects the beginnings of byte classes.
 type cuts [257]bool
 
-// at makes from..to a range that classes do not cross.
+// add makes from..to a range that classes do not cross.
 func (c *cuts) at(from, to byte) { c[from], c[int(to)+1] = true, true }
 
-// textCuts are the bounds that every automaton of text keeps: those of UTF-8 and of plain text in
-// JSON.
+// textCuts are the bounds of every automaton of text: those of UTF-8 and of plain text in JSON.
 func textCuts() cuts {
 	var c cuts
 	c.at(0, 0x1f)
@@ -84,15 +83,15 @@ func newDFA(c cuts) *DFA {
 	return d
 }
 
-// buildDFA explores the states from start and trims those that cannot accept. It calls step with
-// one byte of each class only.
+// buildDFA explores the states from start and trims those that cannot accept. It only calls step
+// with one byte of each class.
 func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	accept func(S) bool) (*DFA, error) {
 	d := newDFA(c)
 	ids := make(map[S]int32, 64)
 	ids[start] = 0
 	states := []S{start}
-	last := int32(0) // where the last edge led: mostly the next one leads there too
+	last := int32(0) // target of the last edge, mostly also of the next one
 	for i := 0; i < len(states); i++ {
 		s := states[i]
 		d.accept = append(d.accept, accept(s))
@@ -105,7 +104,7 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 				d.next = append(d.next, -1)
 				continue
 			}
-			// or it leads where the edge over the same byte led from the state before
+			// or it has the target of the same byte's edge in the previous state
 			if before := len(d.next) - d.classes; to != states[last] && before >= 0 &&
 				d.next[before] >= 0 && to == states[d.next[before]] {
 				last = d.next[before]
@@ -131,12 +130,12 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 	return d, nil
 }
 
-// edges are the indices in next of an automaton's edges, by the state that they lead to.
+// edges are the indices in next of an automaton's edges, by target state.
 type edges struct{ first, index []int32 }
 
 func (e *edges) to(state int32) []int32 { return e.index[e.first[state]:e.first[state+1]] }
 
-// back sorts the edges of the classes that are asked for, nil: of all.
+// back sorts the edges of the selected classes by target; nil: all.
 func (d *DFA) back(asked []bool) edges {
 	e := edges{first: make([]int32, len(d.accept)+1)}
 	class := 0
@@ -174,7 +173,7 @@ func (d *DFA) trim() bool {
 	return steps[0] != noWay
 }
 
-// always is more bytes than a token has.
+// always exceeds the length of any token.
 const always = longestToken + 1
 
 const noWay = math.MaxInt32
@@ -201,7 +200,7 @@ func (d *DFA) distances(marked []bool, back edges) []int32 {
 }
 
 // markTotal finds the states between characters from which every plain text leads to live states:
-// masks need no walk there. It is for the automata of text of a program: many only lead to others.
+// masks need no walk there. It is only for a program's text automata; many are intermediate.
 func (d *DFA) markTotal() { d.marked.Do(d.findTotal) }
 
 func (d *DFA) findTotal() {
@@ -226,7 +225,7 @@ func (d *DFA) findTotal() {
 	for k, b := range pick {
 		plain[k] = b >= 0x20 && b != '"' && b != '\\'
 	}
-	// a state is bad if it has no edge for some byte of plain text
+	// a state is bad if it has no edge for a byte of plain text
 	bad := make([]bool, len(d.accept))
 	for _, s := range order {
 		for k, b := range pick {
@@ -251,8 +250,8 @@ func (d *DFA) findTotal() {
 	}
 }
 
-// utf8Next is the automaton of UTF-8: by state and byte the next state plus one, 0 for none. Its
-// states are 0: between characters; 1..3: that many bytes to come; 4..7: after E0, ED, F0, F4.
+// utf8Next is the automaton of UTF-8: by state and byte the next state plus one, 0 for none.
+// States: 0: between characters; 1..3: that many bytes missing; 4..7: after E0, ED, F0, F4.
 var utf8Next = func() (next [8][256]uint8) {
 	for u, ranges := range [8][]struct{ from, to, next uint8 }{
 		{{0, 0x7f, 0}, {0xc2, 0xdf, 1}, {0xe0, 0xe0, 4}, {0xe1, 0xec, 2}, {0xed, 0xed, 5},
@@ -269,13 +268,13 @@ var utf8Next = func() (next [8][256]uint8) {
 	return next
 }()
 
-// utf8Step is a transition of it.
+// utf8Step is a transition of utf8Next.
 func utf8Step(u uint8, b byte) (next uint8, ok bool) {
 	n := utf8Next[u][b]
 	return n - 1, n > 0
 }
 
-// Accepts tells whether the automaton accepts s.
+// Accepts reports whether the automaton accepts s.
 func (d *DFA) Accepts(s string) bool {
 	at := int32(0)
 	for i := range len(s) {
@@ -298,7 +297,7 @@ const MostFactors = 6
 // Intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
 // no bound).
 func Intersect(factors []Factor, min, max int) (*DFA, error) {
-	type pair struct { // without gaps, so that it is hashed at once
+	type pair struct { // without padding, so that it is hashed at once
 		states   [MostFactors]int32
 		u, count int32
 	}
@@ -348,8 +347,8 @@ func Intersect(factors []Factor, min, max int) (*DFA, error) {
 	})
 }
 
-// Count is how many texts the automaton accepts, up to most, or most where it is not sure: it looks
-// at few.
+// Count is the number of texts that the automaton accepts, up to most, or most if uncertain: it
+// looks at few.
 func (d *DFA) Count(most int) (n int) {
 	type way struct {
 		state int32
@@ -377,8 +376,8 @@ func (d *DFA) Count(most int) (n int) {
 	return min(n, most)
 }
 
-// OtherThan is the automaton of all texts but those given. It has a state for each prefix of one
-// and, for all other texts, one for each place in a character.
+// OtherThan is the automaton of all texts except names. It has a state for each prefix of a name
+// and, for all other texts, one for each position in a character.
 func OtherThan(names []string) (*DFA, error) {
 	c := textCuts()
 	for _, name := range names {
@@ -387,14 +386,14 @@ func OtherThan(names []string) (*DFA, error) {
 		}
 	}
 	names = slices.Sorted(slices.Values(names))
-	type prefix struct { // without gaps, so that it is hashed at once
-		from, to int32 // the names that begin with it; none: to is 0
+	type prefix struct { // without padding, so that it is hashed at once
+		from, to int32 // the names with this prefix; none: to is 0
 		length   int32
 		u        int32
 	}
 	return buildDFA(prefix{to: int32(len(names))}, c, func(p prefix, b byte) (prefix, bool) {
 		u, ok := utf8Step(uint8(p.u), b)
-		behind := func(b int) int32 { // the first name that goes on with b or more
+		behind := func(b int) int32 { // the first name that continues with b or more
 			return p.from + int32(sort.Search(int(p.to-p.from), func(i int) bool {
 				name := names[p.from+int32(i)]
 				return len(name) > int(p.length) && int(name[p.length]) >= b
@@ -414,12 +413,12 @@ func OtherThan(names []string) (*DFA, error) {
 var AnyText = sync.OnceValue(func() *DFA {
 	d, err := Intersect(nil, 0, -1)
 	if err != nil {
-		panic("automaton: " + err.Error()) // it does not depend on anything
+		panic("automaton: " + err.Error()) // it has no inputs
 	}
 	return d
 })
 
-// setKey is a set of numbers as the key of a map.
+// setKey is a set of numbers as a map key.
 func setKey(set []int32) string {
 	key := make([]byte, 0, 4*len(set))
 	for _, n := range set {
@@ -428,7 +427,7 @@ func setKey(set []int32) string {
 	return string(key)
 }
 
-// appendSet adds to out the set of a key that setKey made.
+// appendSet appends the set of a key from setKey.
 func appendSet(out []int32, key string) []int32 {
 	for i := 0; i < len(key); i += 4 {
 		out = append(out, int32(binary.LittleEndian.Uint32([]byte(key[i:i+4]))))

@@ -1,26 +1,26 @@
-// How far a stack is from its end, in about bytes: the way along which the distance falls leads out
-// of any text, whatever it is held to.
+// The distance of a stack from its end, in approximately bytes: a path of falling distance leads
+// out of any text, under any constraint.
 //
-// What must stay true: from every state some byte leads nearer to the end, or begins a character of
+// What must stay true: from every state some byte leads closer to the end, or begins a character of
 // a string that is still too short.
 
 package automaton
 
-// perByte is what a byte of a string counts: as much as its longest escape, so that one that was
-// begun is nearer to the end.
+// perByte is the weight of a byte of a string: the length of its longest escape, so that an escape
+// that was begun is closer to the end.
 const perByte = 6
 
 // farthest bounds every distance.
 const farthest = 1 << 24
 
-// distances are those of a machine's parts, as they are asked for.
+// distances caches the distances of a machine's parts.
 type distances struct {
-	nodes  []int32 // the fewest bytes of a value
+	nodes  []int32 // the minimum bytes of a value
 	steps  map[*DFA][]int32
-	frames []int32 // from a frame to the end, plus one; 0: not known yet
+	frames []int32 // from a frame to the end, plus one; 0: unknown
 }
 
-// stepsOf is the fewest bytes from each state of an automaton to an end.
+// stepsOf returns the minimum of bytes from each state of an automaton to an end.
 func (m *machine) stepsOf(d *DFA) []int32 {
 	steps, ok := m.far.steps[d]
 	if !ok {
@@ -30,7 +30,7 @@ func (m *machine) stepsOf(d *DFA) []int32 {
 	return steps
 }
 
-// nodeSizes finds the fewest bytes of each node: from nothing known to what does not change.
+// nodeSizes computes the minimum of bytes of each node by fixpoint iteration.
 func (m *machine) nodeSizes() {
 	m.far = distances{steps: map[*DFA][]int32{}, nodes: make([]int32, len(m.nodes))}
 	for i := range m.far.nodes {
@@ -48,7 +48,7 @@ func (m *machine) nodeSizes() {
 	}
 }
 
-// own is the distance to the end of a frame, without what lies below it.
+// frameSize is the distance to the end of a frame, without the frames below it.
 func (m *machine) own(f frame) (n int32) {
 	switch f.kind {
 	case readLiteral:
@@ -124,7 +124,7 @@ func (m *machine) ownString(f frame) int32 {
 	return n
 }
 
-// distance is how far a stack is from its end.
+// distance is a stack's distance from its end.
 func (m *machine) distance(id int32) int32 {
 	if id == ended {
 		return 0
@@ -151,7 +151,7 @@ func (m *machine) distance(id int32) int32 {
 	return n
 }
 
-// nearest is the distance of the nearest of a state's stacks.
+// nearest is the smallest distance of a state's stacks.
 func (c *Grammar) nearest(state int32) int32 {
 	n := int32(farthest)
 	for _, id := range c.states[state].open {
@@ -160,11 +160,11 @@ func (c *Grammar) nearest(state int32) int32 {
 	return n
 }
 
-// mostLeft bounds the text to an end, in bytes.
+// maxShortest bounds the text to an end, in bytes.
 const mostLeft = 1 << 14
 
-// Shortest is a short text that ends the body: nothing if it may end here, or if a token came that
-// was not allowed.
+// Shortest is a short text that ends the body: empty if it may end here, or after a disallowed
+// token.
 func (m *Matcher) Shortest() (text []byte) {
 	c := m.c
 	c.mu.Lock()

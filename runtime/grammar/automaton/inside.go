@@ -1,8 +1,8 @@
-// Masks of JSON strings and of numbers. What a token does inside a string depends on the string
-// alone; what may come behind its closing quote depends only on what follows the string. Both parts
-// are found separately and kept; the first needs no states of the grammar.
+// Masks of JSON strings and numbers. A token's effect inside a string depends on the string alone;
+// what may follow its closing quote depends only on what follows the string. Both parts are
+// computed and cached separately; the first needs no states of the grammar.
 //
-// What must stay true: a mask made in parts allows the same tokens as a walk byte by byte.
+// What must stay true: a mask made of parts allows the same tokens as a walk byte by byte.
 
 package automaton
 
@@ -17,30 +17,30 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// head is what some tokens have inside a string: a text with a backslash, or one before a closing
+// head is the part of some tokens inside a string: a text with a backslash, or one before a closing
 // quote.
 type head struct {
-	open   int32 // the token of just that text, -1 if there is none
+	open   int32 // the token that is only that text, or -1
 	closed []closed
 }
 
-// closed is a token with a closing quote; tail is the number of the text behind the quote.
+// closed is a token with a closing quote; tail is the number of the text after the quote.
 type closed struct{ id, tail int32 }
 
-// stringVocabulary is the tokens as they can come inside a string.
+// stringVocabulary is the tokens by their form inside a string.
 type stringVocabulary struct {
 	bare     trie // no quote, backslash or control
 	bareMask []uint64
-	ragged   trie     // of these, those that are not whole characters
-	cut      []uint64 // of these, those that are text up to somewhere in their last character
+	ragged   trie     // of bare, those that are not complete characters
+	cut      []uint64 // of bare, those that are text except for a truncated last character
 	heads    trie     // the texts of headed, without the empty one, which is number 0
 	headed   []head
-	tails    trie // the texts behind closing quotes, likewise
-	// tokens of numberBytes only, and tokens that begin with some of them and go on otherwise
+	tails    trie // the texts after closing quotes, likewise
+	// tokens of numberBytes only, and tokens that begin with some of them and continue with others
 	numeric, mixed trie
 }
 
-// numberBytes are all that a number is spelled with.
+// numberBytes are all bytes of numbers.
 const numberBytes = "0123456789+-.eE"
 
 func newStringVocabulary(ids []int32) *stringVocabulary {
@@ -77,7 +77,7 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 		}
 		at, taken := any.readAll(inString{}, text)
 		if utf8.Valid(text) && (!taken || closing >= 0 && !any.closes(at)) {
-			continue // an escape that no string has
+			continue // an invalid escape
 		}
 		n := intern(headOf, &heads, string(text))
 		if int(n) == len(v.headed) {
@@ -96,7 +96,7 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 	return v
 }
 
-// trieOfTexts lays out all texts but the first, which is empty.
+// trieOfTexts lays out all texts except the first, which is empty.
 func trieOfTexts(texts []string) trie {
 	var numbers []int32
 	for n := 1; n < len(texts); n++ {
@@ -106,7 +106,7 @@ func trieOfTexts(texts []string) trie {
 	return trieOf(numbers, func(n int32) []byte { return []byte(texts[n]) })
 }
 
-// closingQuote is the index of the quote that ends a string in a token; -1 if there is none.
+// closingQuote is the index of a token's quote that ends a string, or -1.
 func closingQuote(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
@@ -119,14 +119,14 @@ func closingQuote(b []byte) int {
 	return -1
 }
 
-// inString is a place in a string.
+// inString is a position in a string.
 type inString struct{ state, count, esc int32 }
 
-// read takes a byte that is not the closing quote. Every character has one spelling: itself or, if
-// JSON demands one, its escape.
+// read consumes a byte other than the closing quote. Every character has one spelling: itself or,
+// if JSON requires one, its escape.
 func (s *String) read(at inString, b byte) (inString, bool) {
 	d := s.DFA()
-	// char takes the byte c of content, which begins a character or continues one.
+	// char consumes the byte c of content, which begins a character or continues one.
 	char := func(c byte) (inString, bool) {
 		to := d.step(at.state, c)
 		if to < 0 {
@@ -153,7 +153,7 @@ func (s *String) read(at inString, b byte) (inString, bool) {
 	return at, false
 }
 
-// readAll takes some bytes.
+// readAll consumes some bytes.
 func (s *String) readAll(at inString, text []byte) (to inString, ok bool) {
 	for _, b := range text {
 		if at, ok = s.read(at, b); !ok {
@@ -163,18 +163,18 @@ func (s *String) readAll(at inString, text []byte) (to inString, ok bool) {
 	return at, true
 }
 
-// closes tells whether the closing quote can come.
+// closes reports whether the closing quote is allowed.
 func (s *String) closes(at inString) bool {
 	return at.esc == escNone && s.DFA().accept[at.state] && int(at.count) >= s.Min
 }
 
-// inside is the tokens that may come at a place in a string.
+// inside is the tokens that are allowed at a position in a string.
 type inside struct {
 	mask  []uint64 // the tokens without a closing quote
 	heads []int32  // the heads that a closing quote may follow
 }
 
-// insideKey tells places apart: the state, and how many characters must and may follow (-1: more
+// insideKey identifies positions: the state, and how many characters must and may follow (-1: more
 // than a token has).
 type insideKey struct {
 	d          *DFA
@@ -182,7 +182,7 @@ type insideKey struct {
 	need, room int
 }
 
-// newInside finds the tokens for a place; what comes behind the string does not matter.
+// newInside computes the tokens for a position, independent of what follows the string.
 func (c *Grammar) newInside(s *String, from inString) *inside {
 	longest := len(words().plain) - 1
 	room := s.room(from.count, longest)
@@ -255,8 +255,8 @@ func (s *String) takesToken(at inString, id int32) bool {
 	return ok
 }
 
-// insideShort is the mask of a place that up to most characters can follow. Tokens of up to room
-// characters are allowed if the automaton takes them; only longer ones are looked at singly.
+// insideShort is the mask of a position that up to most characters can follow. Tokens of up to room
+// characters are allowed if the automaton accepts them; only longer ones are checked one by one.
 func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64 {
 	w := words()
 	mask := NewMask()
@@ -273,8 +273,8 @@ func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64
 	return mask
 }
 
-// staying is what is known of the states of an automaton: how often walks came to each and, once
-// that count is meetings, the kinds of bytes of which any text can follow.
+// staying caches by state how often walks reached it and, once that count is minVisits, the kinds
+// of bytes of which any text can follow.
 type staying struct {
 	met   []uint8
 	stays []uint64
@@ -289,7 +289,7 @@ func (c *Grammar) stayingOf(d *DFA) *staying {
 	return k
 }
 
-// walkInside allows the tokens of a trie that can come inside the string. They have no escapes.
+// walkInside allows the tokens of a trie that are allowed inside the string. They have no escapes.
 func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 	d := s.DFA()
 	known := c.stayingOf(d)
@@ -300,7 +300,7 @@ func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 	var stack [longestToken + 1]struct {
 		state, count int32
 		left         kids
-		last         int32 // behind the tokens of left
+		last         int32 // end of the tokens of kids
 	}
 	depth := 0
 	stack[0].state, stack[0].count, stack[0].left = from.state, from.count, t.roots
@@ -353,7 +353,7 @@ func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 	}
 }
 
-// anyInside is the tokens that may come in a string without keywords.
+// anyInside is the tokens that are allowed in a string without keywords.
 var anyInside = sync.OnceValue(func() *inside {
 	s := &String{Make: AnyText, Max: -1}
 	c := &Grammar{}
@@ -361,8 +361,8 @@ var anyInside = sync.OnceValue(func() *inside {
 	return c.insideHeads(s, inString{}, in)
 })
 
-// insideOf is the tokens for a place between characters, from the cache if it has them. It may
-// leave out the tokens in given, which may be nil.
+// insideOf returns the possibly cached tokens for a position between characters. It may omit the
+// tokens in given, which may be nil.
 func (c *Grammar) insideOf(s *String, at, count int32, given []uint64) *inside {
 	key := insideKey{s.DFA(), at, max(0, s.Min-int(count)), -1}
 	if s.room(count, longestToken) < longestToken {
@@ -396,7 +396,7 @@ func (c *Grammar) keep(key insideKey, in *inside) {
 }
 
 // otherBare are the tokens without quotes and backslashes that are not in given; false if they are
-// too many to look at each.
+// too many to check one by one.
 func otherBare(given []uint64) (others []int32, ok bool) {
 	if given == nil {
 		return nil, false
@@ -416,7 +416,7 @@ func otherBare(given []uint64) (others []int32, ok bool) {
 	return others, true
 }
 
-// behind is the set of tails that can follow a string, a bit each; parent is the stack below it.
+// tailsAfter is the set of tails that can follow a string, as bits; parent is the stack below it.
 func (c *Grammar) behind(parent int32) []uint64 {
 	set := c.tails[parent]
 	if set == nil {
@@ -429,7 +429,7 @@ func (c *Grammar) behind(parent int32) []uint64 {
 	return set
 }
 
-// allowString adds the tokens that may come at a place in a string.
+// allowString adds the tokens that are allowed at a position in a string.
 func (c *Grammar) allowString(mask []uint64, f frame) {
 	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4, mask)
 	allowAll(mask, in.mask)
@@ -446,7 +446,7 @@ func (c *Grammar) allowString(mask []uint64, f frame) {
 	}
 }
 
-// allowNumber adds the tokens of a place in a number. What follows it is another configuration.
+// allowNumber adds the tokens of a position in a number. What follows it is another configuration.
 func (c *Grammar) allowNumber(mask []uint64, id int32) {
 	f := c.m.frames[id]
 	d := c.m.numbers[f.of]

@@ -1,19 +1,19 @@
-// Lengths of strings with a pattern: characters are counted beside the automaton of the pattern, so
-// that a bound of 4,000 does not make 4,000 times its states.
+// Lengths of strings with a pattern: characters are counted separately from the pattern's
+// automaton, so that a bound of 4,000 does not multiply its states by 4,000.
 //
-// What must stay true: whatever was read, the string can still be closed.
+// What must stay true: a string can always still be closed.
 
 package automaton
 
 import "unicode/utf8"
 
-// distancesToEnd is the fewest characters that a text still needs, from each state, before it may
-// end. Inside a character only the characters after it count.
+// distancesToEnd is the minimum number of characters from each state before a text may end. Inside
+// a character only the characters after it count.
 func (d *DFA) distancesToEnd() []int32 {
 	pick := d.pick
 	back := d.back(nil)
 	ends := make([]int32, len(d.accept))
-	var near, next []int32 // states that are n, and n+1, characters from an end
+	var near, next []int32 // states n, and n+1, characters from an end
 	for state, accept := range d.accept {
 		if ends[state] = -1; accept {
 			near = append(near, int32(state))
@@ -41,8 +41,8 @@ func (d *DFA) distancesToEnd() []int32 {
 }
 
 // Bounded is the texts of an automaton with least to most characters (most < 0: no bound). The
-// error is ErrEmpty if there are none, ErrTooLarge if texts end at some lengths only: then a count
-// does not tell which texts can be finished.
+// error is ErrEmpty if there are none, ErrTooLarge if texts only end at some lengths: a count is
+// then not enough to know which texts can be finished.
 func Bounded(d *DFA, least, most int) (*String, error) {
 	s := &String{Text: d, Min: least, Max: most, ends: d.distancesToEnd()}
 	if most >= 0 && int(s.ends[0]) > most {
@@ -66,7 +66,7 @@ func Bounded(d *DFA, least, most int) (*String, error) {
 	return s, nil
 }
 
-// fits tells whether a text of count characters can still be finished from a state.
+// fits reports whether a text of count characters can still be finished from a state.
 func (s *String) fits(count int32, state int32) bool {
 	if s.Max < 0 {
 		return true
@@ -77,7 +77,7 @@ func (s *String) fits(count int32, state int32) bool {
 	return int(count) <= s.Max
 }
 
-// room is how many more characters the bound allows, whichever they are, up to most.
+// room is the number of further characters that the bound allows in any case, up to most.
 func (s *String) room(count int32, most int) int {
 	if s.Max < 0 {
 		return most

@@ -1,11 +1,11 @@
-// The pushdown machine that walks a grammar byte by byte.
+// The pushdown machine that executes a grammar byte by byte.
 //
-// A configuration is a stack of frames: what is being read, and under it what comes after. Frames
-// are interned: a frame with its parent is one number, so equal stacks have equal numbers. A frame
-// either reads a byte or is a plan that expand turns into frames that do. Several configurations at
-// once are the alternatives that are still open.
+// A configuration is a stack of frames: the current one, and under it what follows. Frames are
+// interned: a frame with its parent is one number, so equal stacks have equal numbers. A frame
+// either reads a byte or is a plan that expand turns into frames that do. Several simultaneous
+// configurations are the open alternatives.
 //
-// What must stay true: plans are made only for what can be fulfilled, so every configuration can be
+// What must stay true: plans are only made for satisfiable nodes, so every configuration can be
 // finished.
 
 package automaton
@@ -17,20 +17,20 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// frameKind says what a frame is. Those from planValue on are plans.
+// frameKind is the kind of a frame. Those from planValue on are plans.
 type frameKind uint8
 
 const (
 	// of: literal, a: position, b: 1 for the end of an array whose items differ
 	readLiteral frameKind = iota
-	readDFA               // of: automaton, a: state; may end wherever it accepts
+	readDFA               // of: automaton, a: state; may end in any accepting state
 	// of: string, a: state, b: characters<<4 | escape; up to the closing quote
 	readString
 	planValue    // of: node
 	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
-	planItems    // of: array, a: next item, b: items that were found
+	planItems    // of: array, a: next item, b: matching items so far
 	planSequence // of: sequence of a written grammar, a: position
-	planUnion    // of: stacks that are open at once (union.go)
+	planUnion    // of: simultaneous stacks (union.go)
 )
 
 // frame is one element of a stack; parent is the stack below it.
@@ -41,10 +41,10 @@ type frame struct {
 	parent int32
 }
 
-// ended is the stack with nothing left to read.
+// ended is the empty stack.
 const ended int32 = 0
 
-// deepest is how many containers a value without a schema may lie in before it must be a scalar.
+// maxDepth is the nesting of containers at which a value without a schema must be a scalar.
 const deepest = 48
 
 // machine interns frames and moves configurations.
@@ -54,7 +54,7 @@ type machine struct {
 	depth  []int32 // containers around a frame
 	ids    frameTable
 	round  uint64   // of expansion: one for each step
-	seen   []uint64 // the round in which a frame was expanded last
+	seen   []uint64 // the last round in which a frame was expanded
 
 	unions  [][]int32
 	unionOf map[string]int32
@@ -91,8 +91,8 @@ func (m *machine) text(s string, parent int32) int32 {
 	return m.push(readLiteral, m.literal(s), 0, 0, parent)
 }
 
-// expand adds to out the configurations that read a byte next, and ended if the stack may end here.
-// A frame is expanded once a round, however many ways lead to it.
+// expand appends the configurations that read a byte next, and ended if the stack may end here. A
+// frame is expanded once per round, even if several paths lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
 	if m.seen[id] == m.round {
 		return out
@@ -141,7 +141,7 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 	return append(out, id)
 }
 
-// expandSequence reads the symbol at f.a and after it the rest.
+// expandSequence reads the symbol at f.a and then the others.
 func (m *machine) expandSequence(out []int32, f frame) []int32 {
 	s := m.sequences[f.of]
 	if int(f.a) == len(s) {
@@ -154,7 +154,7 @@ func (m *machine) expandSequence(out []int32, f frame) []int32 {
 	return m.expand(out, m.push(s[f.a].kind, s[f.a].of, 0, 0, rest))
 }
 
-// after is the configurations that a stack stands for.
+// after returns the configurations of a stack.
 func (m *machine) after(id int32) []int32 {
 	m.round++
 	return m.union(m.expand(nil, id))
@@ -166,7 +166,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	if f.b&1 == 1 {
 		comma = ","
 	}
-	// after is the plan for when one more member has been read and the next property is i.
+	// after is the plan once one more member has been read and the next property is i.
 	after := func(i int) int32 {
 		n := count
 		if o.Max >= 0 || o.Min > n {
@@ -174,7 +174,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 		}
 		return m.push(planMembers, f.of, int32(i), int32(n)<<1|1, f.parent)
 	}
-	// fits tells whether the properties from i on can complete an object of n members so far.
+	// fits reports whether the properties from i on can complete an object of n members so far.
 	fits := func(n, i int) bool {
 		return (o.Max < 0 || n+o.mustHave[i] <= o.Max) && (len(o.Extra) > 0 ||
 			n+o.canHave[i] >= o.Min)
@@ -213,7 +213,7 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	if i >= a.Min && need <= 0 {
 		unique := int32(0)
 		if a.Unique {
-			unique = 1 // see without: nothing below tells it
+			unique = 1 // see without: no frame below marks it
 		}
 		out = append(out, m.push(readLiteral, m.literal("]"), 0, unique, f.parent))
 	}
@@ -247,7 +247,7 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	return out
 }
 
-// move adds to out the configurations after byte b.
+// move appends the configurations after byte b.
 func (m *machine) move(out []int32, id int32, b byte) []int32 {
 	if id == ended {
 		return out
@@ -275,13 +275,13 @@ func (m *machine) move(out []int32, id int32, b byte) []int32 {
 	return out
 }
 
-// escNone is the beginning of an escape of which nothing was read.
+// escNone is the prefix of an escape before its first byte.
 const escNone = 0
 
-// escapeBytes are all bytes that can stand in an escape behind the backslash.
+// escapeBytes are all bytes of escapes after the backslash.
 const escapeBytes = `"\bfnrtu0123456789abcdef`
 
-// escapeStarts are the beginnings of escapes, by their numbers.
+// escapeStarts are the prefixes of escapes, by number.
 var escapeStarts = []string{escNone: "", 1: `\`, `\u`, `\u0`, `\u00`, `\u000`, `\u001`}
 
 type escaped struct {
@@ -289,8 +289,8 @@ type escaped struct {
 	char byte
 }
 
-// escapes are the characters that JSON demands an escape for, each with its one spelling: the short
-// escape or, without one, \u00 and two digits in lower case.
+// escapes are the characters that JSON requires an escape for, each with its one spelling: the
+// short escape or, without one, \u00 and two digits in lower case.
 var escapes = func() (all []escaped) {
 	for c := range byte('\\' + 1) {
 		if text := jsondoc.Quote(nil, string(rune(c))); len(text) > len(`"x"`) {
@@ -300,8 +300,8 @@ var escapes = func() (all []escaped) {
 	return all
 }()
 
-// escapeAhead is where a byte leads behind a beginning: to the next beginning, or where that is
-// less than 0, to the end of the escape of char; 0: nowhere.
+// escapeAhead is the target of a byte after a prefix: the next prefix or, if negative, the end of
+// the escape of char; 0: none.
 var escapeAhead = func() (table [7][256]struct {
 	next int32
 	char byte
@@ -332,7 +332,7 @@ func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 	return append(out, m.push(readString, f.of, at.state, at.count<<4|at.esc, f.parent))
 }
 
-// escapeLives tells whether a character can follow whose escape begins as esc says.
+// escapeLives reports whether a character is allowed whose escape has the prefix esc.
 func (s *String) escapeLives(at inString, esc int32) bool {
 	return slices.ContainsFunc(escapes, func(e escaped) bool {
 		to := s.DFA().step(at.state, e.char)
@@ -340,12 +340,12 @@ func (s *String) escapeLives(at inString, esc int32) bool {
 	})
 }
 
-// A hash table that finds the number of a frame in the list of frames.
+// A hash table from frames to their numbers.
 //
-// A mask spends most of its time looking frames up, so this is not a Go map. What must stay true:
-// frame 0 is the ended stack and is never looked up; frames are numbered in the order of the list.
+// Frame look-ups dominate the cost of a mask, so this is not a Go map. What must stay true: frame 0
+// is the ended stack and is never looked up; frames are numbered in the order of the list.
 
-// frameTable holds frame numbers in slots that the frames' hashes choose; 0: an empty slot.
+// frameTable has frame numbers in slots by hash; 0: an empty slot.
 type frameTable struct {
 	slots []int32 // their number is a power of two; at least half are empty
 	held  int
@@ -360,7 +360,7 @@ func (f frame) hash() uint64 {
 	return h ^ h>>29
 }
 
-// find is the number of a frame, 0 if it has none.
+// find returns the number of a frame, or 0.
 func (t *frameTable) find(frames []frame, f frame) int32 {
 	if len(t.slots) == 0 {
 		return 0
@@ -373,7 +373,7 @@ func (t *frameTable) find(frames []frame, f frame) int32 {
 	}
 }
 
-// add numbers the last of the frames, which is new.
+// add inserts the last of the frames, which is new.
 func (t *frameTable) add(frames []frame) {
 	if t.held++; 2*t.held > len(t.slots) {
 		t.slots = make([]int32, max(64, 2*len(t.slots)))

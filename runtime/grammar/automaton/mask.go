@@ -1,5 +1,4 @@
-// Masks: a bit for each token id. A mask is changed only by the one who makes it, before anyone
-// else sees it.
+// Masks: a bit for each token id. Only the creator of a mask changes it, before sharing it.
 
 package automaton
 
@@ -12,7 +11,7 @@ import (
 // MaskWords is the length of every mask.
 const MaskWords = (token.VocabSize + 63) / 64
 
-// OrdinaryTokens is one more than the highest id that stands for bytes.
+// OrdinaryTokens is one more than the highest id of an ordinary token.
 const OrdinaryTokens = int(token.StartOfText)
 
 // NewMask allows nothing.
@@ -21,7 +20,7 @@ func NewMask() []uint64 { return make([]uint64, MaskWords) }
 // Allow adds an id to mask.
 func Allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
 
-// Allows tells whether mask has an id.
+// Allows reports whether mask has an id.
 func Allows(mask []uint64, id int32) bool { return mask[id>>6]>>(id&63)&1 == 1 }
 
 // allowAll adds the ids of set to mask.
@@ -31,7 +30,7 @@ func allowAll(mask, set []uint64) {
 	}
 }
 
-// without takes the ids of set out of mask.
+// without removes the ids of set from mask.
 func without(mask, set []uint64) {
 	for i, w := range set {
 		mask[i] &^= w

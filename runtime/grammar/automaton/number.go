@@ -1,9 +1,8 @@
-// Numbers as they are spelled: an automaton that compares digits with the bounds as they come.
+// Numbers as written: an automaton that compares digits with the bounds as they are read.
 //
-// The spelling is a plain decimal: a minus sign (never before zero), at most 40 digits without
-// leading zeros, and unless integers are asked for, a fraction of at most 20 digits. A number
-// without bounds may have an exponent of at most two digits. All of them are finite in every
-// reader.
+// The form is a plain decimal: a minus sign (never before zero), at most 40 digits without leading
+// zeros, and except for integers a fraction of at most 20 digits. A number without bounds may have
+// an exponent of at most two digits. All of them are finite in every reader.
 
 package automaton
 
@@ -23,14 +22,14 @@ const (
 // Numbers is the numbers between two bounds; nil: no bound.
 type Numbers struct {
 	Integer         bool
-	Fraction        bool // no integer
+	Fraction        bool // not an integer
 	Low, High       *big.Rat
 	LowOpen, HiOpen bool     // the bound itself is excluded
 	multiple        *big.Int // nil: any
 	places          int      // decimal places of the multiple
 }
 
-// key tells specs apart.
+// key identifies the numbers in the cache.
 func (s Numbers) key() string {
 	text := func(r *big.Rat) string {
 		if r == nil {
@@ -42,7 +41,7 @@ func (s Numbers) key() string {
 		text(s.Low), s.LowOpen, text(s.High), s.HiOpen, s.multiple, s.places)
 }
 
-// Holds tells whether a number is one of them.
+// Holds reports whether a number is one of them.
 func (s Numbers) Holds(r *big.Rat) bool {
 	switch {
 	case s.Integer && !r.IsInt() || s.Fraction && r.IsInt():
@@ -61,7 +60,7 @@ func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// scaled is a number as an integer, times ten to the places; nil if it has too many places.
+// scaled returns a number times ten to the places as an integer; nil if it has too many places.
 func scaled(r *big.Rat) (n *big.Int, places int) {
 	for ; places <= mostFraction; places++ {
 		if x := new(big.Rat).Mul(r, power(places)); x.IsInt() {
@@ -71,8 +70,8 @@ func scaled(r *big.Rat) (n *big.Int, places int) {
 	return nil, 0
 }
 
-// MultipleOf also demands a multiple of r. It tells whether that is supported: up to 4095 in its
-// last place.
+// MultipleOf also requires a multiple of r, and reports whether that is supported: up to 4095 in
+// its last place.
 func (s *Numbers) MultipleOf(r *big.Rat) bool {
 	n, places := scaled(r)
 	if n == nil || n.BitLen() > 12 {
@@ -90,7 +89,7 @@ func (s *Numbers) MultipleOf(r *big.Rat) bool {
 	return true
 }
 
-// numbers keeps automata of numbers.
+// numbers caches automata of numbers.
 var numbers = Cache[string, *DFA]{Most: Kept}
 
 // anyNumbers are the automata of all numbers and of all integers (true).
@@ -100,7 +99,7 @@ func freeNumbers(integer bool) func() *DFA {
 	return sync.OnceValue(func() *DFA {
 		d, err := numberDFA(Numbers{Integer: integer})
 		if err != nil {
-			panic("automaton: " + err.Error()) // it does not depend on anything
+			panic("automaton: " + err.Error()) // it has no inputs
 		}
 		return d
 	})
@@ -109,7 +108,7 @@ func freeNumbers(integer bool) func() *DFA {
 // AnyNumber is the automaton of all numbers.
 func AnyNumber() *DFA { return anyNumbers[false]() }
 
-// DFA is the automaton of the numbers, from the cache if it was made before.
+// DFA returns the possibly cached automaton of the numbers.
 func (s Numbers) DFA() (*DFA, error) {
 	if s.Low == nil && s.High == nil && s.multiple == nil && !s.Fraction {
 		return anyNumbers[s.Integer](), nil
@@ -117,10 +116,10 @@ func (s Numbers) DFA() (*DFA, error) {
 	return numbers.Get(s.key(), func() (*DFA, error) { return numberDFA(s) })
 }
 
-// bound is the digits of a bound, which a magnitude is compared with digit by digit. The order is
-// -1 as long as the magnitude is below the bound, 0 while it is equal and 1 above.
+// bound is the digits of a bound, with which a magnitude is compared digit by digit. The order is
+// -1 while the magnitude is below the bound, 0 while it is equal and 1 above.
 type bound struct {
-	whole, fraction string // without leading or trailing zeros, but "0" for none before the point
+	whole, fraction string // without leading or trailing zeros; "0" for an empty whole part
 	open            bool
 	none            bool // there is no bound
 }
@@ -140,7 +139,7 @@ func newBound(r *big.Rat, open bool) (bound, error) {
 // digit is the order after n digits before the point; c is the last of them.
 func (b *bound) digit(order int8, n int8, c byte) int8 {
 	if b.none || int(n) > len(b.whole) {
-		return 0 // which settle does not ask for
+		return 0 // not used by settle
 	}
 	if order != 0 {
 		return order
@@ -148,7 +147,7 @@ func (b *bound) digit(order int8, n int8, c byte) int8 {
 	return int8(cmp.Compare(c, b.whole[n-1]))
 }
 
-// settle is the order when the part before the point has ended after n digits.
+// settle is the order once the part before the point has ended after n digits.
 func (b *bound) settle(order int8, n int8) int8 {
 	if b.none || int(n) == len(b.whole) {
 		return order
@@ -156,7 +155,7 @@ func (b *bound) settle(order int8, n int8) int8 {
 	return int8(cmp.Compare(int(n), len(b.whole)))
 }
 
-// fractionDigit is the order after the digit c at place k behind the point.
+// fractionDigit is the order after the digit c at place k after the point.
 func (b *bound) fractionDigit(order int8, k int8, c byte) int8 {
 	if b.none || order != 0 {
 		return order
@@ -167,7 +166,7 @@ func (b *bound) fractionDigit(order int8, k int8, c byte) int8 {
 	return int8(cmp.Compare(c, '0'))
 }
 
-// holds tells whether a number with k digits behind the point is on the right side of the bound: 1
+// holds reports whether a number with k digits after the point is on the right side of the bound: 1
 // is above and -1 below.
 func (b *bound) holds(order int8, k int8, side int8) bool {
 	if order == 0 && int(k) < len(b.fraction) {
@@ -200,20 +199,20 @@ func magnitudes(low, high *big.Rat, lowOpen, highOpen, strict bool) (b bounds, e
 type numberReader struct {
 	positive, negative bounds
 	modulus            int64
-	places             int8 // of the modulus, behind the point
+	places             int8 // of the modulus, after the point
 	divided            bool // there is a modulus
 	integer            bool // only integers
-	broken             bool // no integers
-	exponent           bool // an exponent may come
+	broken             bool // excludes integers
+	exponent           bool // an exponent is allowed
 }
 
-// numberAt is a place in a number. It has no gaps, so that it is hashed at once.
+// numberAt is a position in a number. It has no padding, so that it is hashed at once.
 type numberAt struct {
 	rest      int32
 	part      numberPart
 	minus     bool
 	zero      bool // the digit before the point is 0
-	broken    bool // some digit behind the point is not 0
+	broken    bool // some digit after the point is not 0
 	n         int8 // digits of this part
 	low, high int8 // orders against the bounds of the magnitude
 }
@@ -260,7 +259,7 @@ func numberDFA(s Numbers) (*DFA, error) {
 		true); err != nil {
 		return nil, err
 	}
-	told := "0+-.eE" // the digits that are told apart, and the other bytes of numbers
+	told := "0+-.eE" // the digits that are distinguished, and the other bytes of numbers
 	for _, b := range []bounds{r.positive, r.negative} {
 		told += b.low.whole + b.low.fraction + b.high.whole + b.high.fraction
 	}
@@ -293,7 +292,7 @@ func (r *numberReader) settle(a numberAt) numberAt {
 	return a
 }
 
-// step follows a byte; false where it cannot come.
+// step follows a byte; false if it is not allowed.
 func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 	digit := b >= '0' && b <= '9'
 	exponent := (b == 'e' || b == 'E') && r.exponent
@@ -345,7 +344,7 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 	return numberAt{part: inExponent, n: 2}, digit && a.n < 2
 }
 
-// wholeDigit reads a digit before the point; false if the number has become too large.
+// wholeDigit reads a digit before the point; false if the number is too large.
 func (r *numberReader) wholeDigit(a numberAt, b byte) (numberAt, bool) {
 	of := r.of(a)
 	a.n++
@@ -354,7 +353,7 @@ func (r *numberReader) wholeDigit(a numberAt, b byte) (numberAt, bool) {
 	return a, of.high.settle(a.high, a.n) <= 0
 }
 
-// accept tells whether the number may end here.
+// accept reports whether the number may end here.
 func (r *numberReader) accept(a numberAt) bool {
 	fraction := int8(0)
 	switch a.part {

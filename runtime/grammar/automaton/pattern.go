@@ -1,8 +1,8 @@
 // Regular expressions to automata: the pattern of a JSON Schema, guided regex, and the formats.
 //
-// The syntax is Go's (RE2), read as ECMA 262 reads it where the two differ: \s is Unicode's white
-// space, the dot stops at every line end, \uXXXX is a character. What is no regular language,
-// look-around and back references, is refused.
+// The syntax is Go's (RE2), interpreted as in ECMA 262 where the two differ: \s is Unicode's white
+// space, the dot stops at every line end, \uXXXX is a character. Non-regular syntax, look-around
+// and back references, is refused.
 
 package automaton
 
@@ -18,11 +18,11 @@ import (
 	"unicode/utf8"
 )
 
-// spaces is what \s stands for, written for a class.
+// spaces is the meaning of \s, written for a class.
 const spaces = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}` +
 	`\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 
-// notSpaces is all the rest.
+// notSpaces is the complement.
 const notSpaces = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}` +
 	`\x{200b}-\x{2027}\x{202a}-\x{202e}` +
 	`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
@@ -88,14 +88,14 @@ func fromECMA(p string) (string, error) {
 	return b.String(), nil
 }
 
-// nfa is what an expression becomes: nodes with edges over byte ranges and empty edges. The first
-// nodes are the instructions that Go's compiler makes of it.
+// nfa is the automaton of an expression: nodes with edges over byte ranges and empty edges. The
+// first nodes are the instructions of Go's compiler.
 type nfa struct{ nodes []nfaNode }
 
 type nfaNode struct {
 	empty      []int32
 	bytes      []nfaEdge
-	begin, end bool // the empty edges hold only where the text begins or ends
+	begin, end bool // the empty edges only hold at the beginning or end of the text
 }
 
 type nfaEdge struct {
@@ -105,9 +105,9 @@ type nfaEdge struct {
 
 const (
 	mostNodes = 1 << 16
-	// MostWork bounds what making an automaton takes, in nodes and edges looked at.
+	// MaxWork bounds the cost of an automaton, in visited nodes and edges.
 	MostWork = 1 << 26
-	// pollEvery is how many edges are made before it is asked whether the request is gone.
+	// pollEvery is the number of edges between two checks for cancellation.
 	pollEvery = 64
 )
 
@@ -183,7 +183,7 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 		return // surrogates are no characters
 	}
 	a, b := utf8.AppendRune(nil, lo), utf8.AppendRune(nil, hi)
-	// where the bytes before differ, the last k bytes should be whole ranges
+	// where the earlier bytes differ, the last k bytes should be complete ranges
 	for k := len(a) - 1; k > 0; k-- {
 		low := rune(1)<<(6*k) - 1
 		if lo>>(6*k) == hi>>(6*k) {
@@ -220,8 +220,8 @@ type patternKey struct {
 
 var patterns = Cache[patternKey, *DFA]{Most: Kept}
 
-// Pattern is the automaton of the texts that an expression matches: anywhere in the text with
-// search, else as a whole. It comes from the cache if it was made before.
+// Pattern returns the possibly cached automaton of the texts that an expression matches: anywhere
+// in the text with search, else completely.
 func Pattern(ctx context.Context, expression string, search bool) (*DFA, error) {
 	return patterns.Get(patternKey{expression, search},
 		func() (*DFA, error) { return patternDFA(ctx, expression, search) })
@@ -249,7 +249,7 @@ func lookAhead(p string) (ahead, rest string, not, ok bool) {
 			if depth--; depth == 0 && end == 0 {
 				end = i
 			}
-		case c == '|' && depth == 0: // another branch, without it
+		case c == '|' && depth == 0: // another branch without it
 			return "", "", false, false
 		}
 	}
@@ -310,11 +310,11 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 	}
 	mark := make([]int32, len(n.nodes))
 	round := int32(0)
-	// nodes and edges looked at: an expression that needs too many is refused, like one that needs
+	// visited nodes and edges: an expression that needs too many is refused, like one that needs
 	// too many states
 	work, looks := 0, 0
-	// closure adds the nodes behind empty edges. Nodes whose edges hold only at an end of the text
-	// wait in the set.
+	// closure adds the nodes after empty edges. Nodes whose edges only hold at an end of the text
+	// stay in the set.
 	closure := func(set []int32, begin, end bool) []int32 {
 		round++
 		for _, s := range set {
@@ -342,13 +342,13 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 			return len(node.bytes) == 0 && !node.end && s != match
 		}))
 	}
-	// by state; the first is where the text begins
+	// by state; the first is the beginning of the text
 	sets := []string{pack(closure([]int32{start}, true, false))}
-	ids := map[string]int32{}    // the states of sets, but for the first
-	closed := map[string]int32{} // what closure made of a set: several bytes lead to the same
+	ids := map[string]int32{}    // the states of sets, except the first
+	closed := map[string]int32{} // cache of closure: several bytes lead to the same
 	class, pick := c.classes()
-	ahead := make([][]int32, len(pick)) // by class: where the set that is looked at leads
-	looked, led := int32(-1), int32(-1) // the state that ahead is of, where its last class led
+	ahead := make([][]int32, len(pick)) // by class: targets from the current set
+	looked, led := int32(-1), int32(-1) // the state of ahead, and the target of its last class
 	look := func(s int32) {
 		looked = s
 		set := sets[s]
@@ -357,7 +357,7 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 		}
 		for i := 0; i < len(set); i += 4 {
 			node := &n.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
-			// One per class and edge, though few of them match: MostWork counts in these units.
+			// One per class and edge, although few of them match: MaxWork counts in these units.
 			work += len(pick) + len(pick)*len(node.bytes)
 			for _, e := range node.bytes {
 				for k := class[e.lo]; k <= class[e.hi]; k++ {

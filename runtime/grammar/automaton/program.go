@@ -1,19 +1,19 @@
-// Package automaton makes masks of tokens from a Program: nodes with the ways to spell a value, out
-// of literals, automata, strings, arrays, objects and sequences.
+// Package automaton makes masks of tokens from a Program: nodes with alternative spellings of a
+// value, made of literals, automata, strings, arrays, objects and sequences.
 //
-// A pushdown machine walks the program byte by byte (machine.go). Sets of its configurations are
-// the states of an automaton that is made while it is walked (states.go). A state's mask is found
-// by walking this automaton and the trie of all tokens (trie.go) together.
+// A pushdown machine executes the program byte by byte (machine.go). Sets of its configurations are
+// the states of a lazily built automaton (states.go). A state's mask is found by walking this
+// automaton and the trie of all tokens (trie.go) together.
 //
-// What must stay true: every node can be fulfilled by a finite value, and none leads back to itself
-// before a byte is read. Who makes the program sees to that.
+// What must stay true: every node is satisfied by a finite value, and none leads back to itself
+// before a byte is read. The creator of the program guarantees that.
 package automaton
 
 import "unicode/utf8"
 
-// Program is a language before its automaton is made. Once New has it, only its literals change.
+// Program is a language before its automaton is made. After New, only its literals change.
 type Program struct {
-	Any int32 // the node of a value without a schema, -1 if there is none
+	Any int32 // the node of a value without a schema, or -1
 
 	literals  []string
 	numbers   []*DFA
@@ -36,24 +36,24 @@ func NewProgram() *Program {
 		stringOf: map[*String]int32{}}
 }
 
-// Symbol is one way to spell a value, or one element of a sequence: the frame that it becomes.
+// Symbol is one spelling of a value, or one element of a sequence: the frame that it becomes.
 type Symbol struct {
 	kind frameKind
 	of   int32
 }
 
-// Add makes the next node of the ways to spell it. Nodes are numbered from 0 on.
+// Add adds the next node with its alternatives. Nodes are numbered from 0.
 func (p *Program) Add(ways []Symbol) { p.nodes = append(p.nodes, ways) }
 
-// Node stands for the node with a number; it may be added later.
+// Node refers to the node with a number; it may be added later.
 func (p *Program) Node(number int32) Symbol { return Symbol{planValue, number} }
 
-// Literal is a text as it stands.
+// Literal is a verbatim text.
 func (p *Program) Literal(text string) Symbol { return Symbol{readLiteral, p.literal(text)} }
 
 func (p *Program) literal(text string) int32 { return intern(p.literalOf, &p.literals, text) }
 
-// Number is a number, spelled as an automaton of Numbers reads it.
+// Number is a number in the form of an automaton of Numbers.
 func (p *Program) Number(d *DFA) Symbol {
 	return Symbol{readDFA, intern(p.numberOf, &p.numbers, d)}
 }
@@ -68,7 +68,7 @@ func (p *Program) Text(d *DFA) Symbol {
 func (p *Program) String(s *String) Symbol { return Symbol{readString, p.text(s)} }
 
 func (p *Program) text(s *String) int32 {
-	if s.Text != nil { // what masks need of an automaton that is made already
+	if s.Text != nil { // prepare existing automata for masks
 		s.Text.markTotal()
 	}
 	return intern(p.stringOf, &p.strings, s)
@@ -97,13 +97,13 @@ func (p *Program) Object(o *Object) Symbol {
 	return Symbol{planMembers, int32(len(p.objects) - 1)}
 }
 
-// Sequence is its elements one after the other.
+// Sequence is its elements in order.
 func (p *Program) Sequence(elements []Symbol) Symbol {
 	p.sequences = append(p.sequences, elements)
 	return Symbol{planSequence, int32(len(p.sequences) - 1)}
 }
 
-// intern gives the number of v in list, which it joins if it is new. ids are the numbers so far.
+// intern returns the index of v in list, appending it if new. ids are the indices so far.
 func intern[T comparable](ids map[T]int32, list *[]T, v T) int32 {
 	id, ok := ids[v]
 	if !ok {
@@ -114,13 +114,13 @@ func intern[T comparable](ids map[T]int32, list *[]T, v T) int32 {
 	return id
 }
 
-// String is what a JSON string may hold.
+// String is the allowed content of a JSON string.
 type String struct {
-	Make     func() *DFA // the automaton of its characters, where Text is not made yet
+	Make     func() *DFA // the automaton of its characters, if Text is not made yet
 	Text     *DFA
 	Min, Max int // characters; Max -1: no bound
-	// if characters are counted beside an automaton (length.go): how many more each state needs,
-	// and the most of these
+	// if characters are counted next to an automaton (length.go): how many more each state needs,
+	// and the maximum of these
 	ends  []int32
 	slack int
 }
@@ -134,18 +134,18 @@ func (s *String) DFA() *DFA {
 	return s.Text
 }
 
-// Accepts tells whether the string may hold a text.
+// Accepts reports whether the string may be a text.
 func (s *String) Accepts(text string) bool {
 	n := utf8.RuneCountInString(text)
 	return n >= s.Min && (s.Max < 0 || n <= s.Max) && s.DFA().Accepts(text)
 }
 
-// Object is an object with its properties in the order in which they are spelled.
+// Object is an object with its properties in the order in which they are written.
 type Object struct {
 	Properties []Property
 	Extra      []Extra
 	Min, Max   int // members; Max -1: no bound
-	// by index: how many properties from there on there can be, and how many there must be
+	// by index: how many properties from there on are possible, and how many are required
 	canHave, mustHave []int
 }
 
@@ -165,8 +165,8 @@ type Extra struct {
 	text  int32 // the number of Name
 }
 
-// Array is prefix items, then items; Max -1: no bound. Of the items at least Least are also Found,
-// which has a node for each of Prefix and one for Items, -1 for none; nil: nothing is to be found.
+// Array is prefix items, then items; Max -1: no bound. At least Least of the items also match Found,
+// which has a node for each of Prefix and one for Items, -1 for none; nil: not required.
 type Array struct {
 	Prefix   []int32
 	Items    int32 // -1: none
@@ -176,7 +176,7 @@ type Array struct {
 	Unique   bool // its items differ from each other (unique.go)
 }
 
-// CanFind is how many of the items from one on can be found, up to Least.
+// CanFind is how many of the items starting at from can match Found, up to Least.
 func (a *Array) CanFind(from int) (n int) {
 	for i := from; n < a.Least && (a.Max < 0 || i < a.Max); i++ {
 		if found := a.Found[min(i, len(a.Prefix))]; found >= 0 {

@@ -1,8 +1,8 @@
-// Regions of an automaton of text: states with the same shape, among which text can go on without
-// changing what may follow.
+// Regions of an automaton of text: states with the same shape, among which text can continue
+// without changing what may follow.
 //
-// What must stay true: the states of a region have one shape, and it is known what leaves the
-// region and after how many characters it may be full. Only plain text is considered.
+// What must stay true: the states of a region have one shape, and the bytes that leave the region
+// and the number of characters after which it may be full are known. Only plain text is considered.
 
 package automaton
 
@@ -14,28 +14,28 @@ import (
 
 const (
 	mostRegion  = 64 // states of a region
-	mostStaying = 8  // states of a region that texts of any length stay in
-	mostDeep    = 24 // characters that a region is followed for; few tokens have more
-	mostWide    = 8  // states of a region that characters beyond ASCII lead out of
-	// ASCII characters that a state takes: with fewer, a walk skips most of the trie at once
+	mostStaying = 8  // states of a region in which texts of any length stay
+	mostDeep    = 24 // characters for which a region is followed; few tokens have more
+	mostWide    = 8  // states of a region that characters beyond ASCII leave
+	// ASCII characters that a state accepts: with fewer, a walk skips most of the trie at once
 	leastTaken = 24
 )
 
-// shapes says what the states of an automaton do with plain text: states with equal shapes take the
-// same characters. Inside a character a shape lists, for a byte of each class, the shape that the
-// byte leads to, or that the character is complete. Shapes are found when the automaton is made, so
-// that no mask waits for them.
+// shapes describes the states of an automaton by plain text: states with equal shapes accept the
+// same characters. Inside a character a shape lists, for a byte of each class, the byte's target
+// shape, or that the character is complete. Shapes are computed with the automaton, so that no mask
+// waits for them.
 type shapes struct {
 	d      *DFA
 	ascii  []byte  // a byte of each class of plain ASCII
 	beyond []byte  // a byte of each class beyond ASCII
-	of     []int32 // by state; 0: not found yet
-	// by state: where all characters beyond ASCII that are read from here end; -1: there are none,
-	// or they end in several states
+	of     []int32 // by state; 0: unknown
+	// by state: the target of all characters beyond ASCII that are read from here; -1: none, or
+	// several
 	end      []int32
-	known    map[string]int32 // while they are found
-	complete []bool           // by shape: every character beyond ASCII is taken
-	narrow   []bool           // by shape: no character beyond ASCII is taken
+	known    map[string]int32 // during the computation
+	complete []bool           // by shape: every character beyond ASCII is accepted
+	narrow   []bool           // by shape: no character beyond ASCII is accepted
 }
 
 const (
@@ -44,8 +44,8 @@ const (
 	firstShape
 )
 
-// newShapes finds the shapes of the states that text leads to; place says where in a character each
-// state lies.
+// newShapes computes the shapes of the states that text leads to; place is each state's position in
+// a character.
 func newShapes(d *DFA, states []int32, place []int8) *shapes {
 	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
 		known: map[string]int32{}}
@@ -66,7 +66,7 @@ func newShapes(d *DFA, states []int32, place []int8) *shapes {
 	return s
 }
 
-// shape is the shape of a state at the place u of a character (see utf8Step).
+// shape is the shape of a state at position u of a character (see utf8Step).
 func (s *shapes) shape(state int32, u uint8) int32 {
 	if state < 0 {
 		return noShape
@@ -79,7 +79,7 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	end, ends := int32(-1), 0
 	some, complete, narrow := false, true, true
 	if u == 0 {
-		key = append(key, "text"...) // which is no number of a shape
+		key = append(key, "text"...) // differs from all shape numbers
 		for _, b := range s.ascii {
 			bit := byte(0)
 			if s.d.step(state, b) >= 0 {
@@ -122,8 +122,8 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	return shape
 }
 
-// textKinds is the kinds of bytes (trie.go) of which every byte of plain text is taken: a character
-// of ASCII, or the first byte of another, behind which a character is at the place u.
+// textKinds is the kinds of bytes (trie.go) of which every byte of plain text is accepted: a
+// character of ASCII, or the first byte of another, after which a character is at position u.
 func textKinds(takes func(b, u uint8) bool) (kinds uint64) {
 	for kind, bounds := range kindRanges {
 		all := true
@@ -162,17 +162,17 @@ type region struct {
 	*shapes
 	states []int32
 	inside []bool // of all states
-	leaves []bool // by class: characters of ASCII that lead out of the region from some state
-	wide   bool   // some characters beyond ASCII lead out
-	// after room characters the text may be full: no more plain text can come; -1: never. exact: it
-	// is full after just as many.
+	leaves []bool // by class: characters of ASCII that leave the region from some state
+	wide   bool   // some characters beyond ASCII leave
+	// after room characters the text may be full: plain text cannot follow; -1: never. exact: it is
+	// full after exactly as many.
 	room  int
 	exact bool
-	seen  []bool // states inside a character that were looked at
+	seen  []bool // visited states inside a character
 }
 
-// regionOf finds the region of a state; false if it has more than most states or takes too few
-// characters to be worth it. It looks no further than mostDeep characters.
+// regionOf computes the region of a state; false if it has more than most states or accepts too few
+// characters to be useful. It looks at most maxDeep characters ahead.
 func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	n := len(s.d.accept)
 	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool,
@@ -188,7 +188,7 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 			left++
 		}
 	}
-	if taken < leastTaken || 2*left > taken { // nothing is won where most characters lead elsewhere
+	if taken < leastTaken || 2*left > taken { // no gain if most characters lead elsewhere
 		return nil, false
 	}
 	r.inside[from] = true
@@ -222,7 +222,7 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 }
 
 // enter adds a state to the region; false if it does not belong there. A state that no plain text
-// can follow sets full and is left out. The states from index deeper on have this depth.
+// can follow sets full and is not added. The states from index deeper on have this depth.
 func (r *region) enter(state int32, deeper int, full *bool) bool {
 	if r.inside[state] {
 		r.exact = r.exact && slices.Contains(r.states[deeper:], state)
@@ -240,7 +240,7 @@ func (r *region) enter(state int32, deeper int, full *bool) bool {
 	return false
 }
 
-// lookBeyond enters the states that characters beyond ASCII lead to.
+// lookBeyond enters the targets of characters beyond ASCII.
 func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	for _, b := range r.beyond {
 		next, ok := utf8Step(u, b)
@@ -260,8 +260,7 @@ func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	}
 }
 
-// stays is the kinds of bytes of which a text of any length stays in the region; 0 where there is a
-// bound.
+// stays is the kinds of bytes of which a text of any length stays in the region; 0 with a bound.
 func (r *region) stays() uint64 {
 	if r.room >= 0 {
 		return 0

@@ -1,6 +1,6 @@
-// The automaton that is made while it is walked: a state is the set of configurations that are
-// open. Its edges are filled in when they are first followed, its mask when it is first asked for.
-// All bodies with the same grammar share everything, behind one lock.
+// The lazily built automaton: a state is a set of open configurations. Its edges are computed when
+// first followed, its mask when first requested. All bodies with the same grammar share everything,
+// under one lock.
 
 package automaton
 
@@ -13,7 +13,7 @@ import (
 )
 
 // Grammar restricts a body to a language: a schema, an expression, a choice of texts or a written
-// grammar. Its methods may be called by many turns at once.
+// grammar. Its methods are safe for concurrent use.
 type Grammar struct {
 	mu      sync.Mutex
 	m       *machine
@@ -21,11 +21,11 @@ type Grammar struct {
 	ids     map[string]int32
 	first   []int32 // the set of state firstState
 	tables  int     // states with edges
-	masks   int     // masks that are kept
-	age     int     // how many times the states were forgotten
+	masks   int     // cached masks
+	age     int     // number of times that the states were dropped
 	insides map[insideKey]*inside
 	staying map[*DFA]*staying
-	tails   map[int32][]uint64 // see behind
+	tails   map[int32][]uint64 // see tailsAfter
 }
 
 // state is a set of configurations.
@@ -33,9 +33,9 @@ type state struct {
 	open  []int32 // sorted
 	done  bool    // the text may end here
 	next  *[256]int32
-	loops uint64 // the kinds of bytes that are known to lead back here
-	stays uint64 // the kinds of bytes of which any text can follow, once met is meetings
-	met   uint8  // how often walks came here
+	loops uint64 // the kinds of bytes known to lead back here
+	stays uint64 // the kinds of bytes of which any text can follow, once visits is minVisits
+	met   uint8  // number of walks that reached it
 	masks []endedMask
 }
 
@@ -45,16 +45,16 @@ type endedMask struct {
 }
 
 const (
-	unknown int32 = 0  // an edge that was not followed yet; state 0 is never reached again
-	dead    int32 = -1 // an edge that leads nowhere
-	// mostBytes bounds the memory of a grammar's states. A grammar with more than mostFrames frames
-	// is not given to new turns, so that its memory is freed.
+	unknown int32 = 0  // an edge not followed yet; state 0 is never reached again
+	dead    int32 = -1 // an edge without a target
+	// maxBytes bounds the memory of a grammar's states. A grammar with more than maxFrames frames
+	// is not reused for new turns, so that its memory is freed.
 	mostBytes  = 24 << 20
 	mostFrames = 1 << 18
 	tableBytes = 1200
 )
 
-// New begins with one frame.
+// New makes the grammar of one symbol.
 func New(p *Program, first Symbol) *Grammar {
 	c := &Grammar{m: newMachine(p)}
 	c.begin(c.m.after(c.m.push(first.kind, first.of, 0, 0, ended)))
@@ -62,7 +62,7 @@ func New(p *Program, first Symbol) *Grammar {
 	return c
 }
 
-// begin forgets all states and adds the first.
+// begin drops all states and adds the first.
 func (c *Grammar) begin(first []int32) {
 	c.states, c.ids = []*state{{}}, map[string]int32{}
 	c.insides, c.staying = map[insideKey]*inside{}, map[*DFA]*staying{}
@@ -71,8 +71,8 @@ func (c *Grammar) begin(first []int32) {
 	c.add(first)
 }
 
-// bound drops all states when they take too much memory. Bodies keep their configurations and go
-// on.
+// bound drops all states if they take too much memory. Bodies keep their configurations and
+// continue.
 func (c *Grammar) bound() {
 	if c.tables*tableBytes+c.masks*MaskWords*8 > mostBytes {
 		c.age++
@@ -80,11 +80,11 @@ func (c *Grammar) bound() {
 	}
 }
 
-// meetings is how often walks come to a state before it is worth finding out what text can follow
+// minVisits is how many walks must reach a state before it is worth computing what text can follow
 // it.
 const meetings = 16
 
-// firstState is where every body begins.
+// firstState is the first state of every body.
 const firstState int32 = 1
 
 // add interns a set of configurations.
@@ -167,7 +167,7 @@ func (c *Grammar) step(from int32, b byte) int32 {
 	return to
 }
 
-// findLoops notes the kinds whose bytes are all known to lead back to the state, self.
+// findLoops records the kinds whose bytes are all known to lead back to the state, self.
 func (s *state) findLoops(self int32) {
 	for kind, bounds := range kindRanges {
 		b := int(bounds[0])
@@ -181,7 +181,7 @@ func (s *state) findLoops(self int32) {
 }
 
 // spread copies the edge of b to all bytes that a string treats like b. Quotes, backslashes and
-// controls are in classes of their own.
+// controls have classes of their own.
 func (c *Grammar) spread(s *state, b byte, to int32) {
 	f := c.m.frames[s.open[0]]
 	if f.kind != readString || f.b&15 != escNone {
@@ -195,7 +195,7 @@ func (c *Grammar) spread(s *state, b byte, to int32) {
 	}
 }
 
-// Large tells that the grammar has grown beyond what is worth keeping.
+// Large reports whether the grammar is too large to be reused.
 func (c *Grammar) Large() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,26 +207,26 @@ func (c *Grammar) Matcher() *Matcher {
 	return &Matcher{c: c, open: c.first, age: -1}
 }
 
-// Matcher is a place in a body. It belongs to one sequence.
+// Matcher is a position in a body. It belongs to one sequence.
 type Matcher struct {
 	c    *Grammar
-	at   int32   // the state, while the states are of that age
+	at   int32   // the state, if the states are of that age
 	open []int32 // its configurations
 	age  int
-	text written // where items must differ
+	text written // for arrays with unique items
 }
 
-// find looks up the state. The lock is held.
+// find looks up the state. The lock must be held.
 func (m *Matcher) find() {
 	if m.at != dead && m.age != m.c.age {
 		m.at, m.age = m.c.add(slices.Clone(m.open)), m.c.age
 	}
 }
 
-// Done tells whether the body may end here.
+// Done reports whether the body may end here.
 func (m *Matcher) Done() bool { return m.at >= 0 && m.open[0] == ended }
 
-// Accept takes a token, enders excepted; it reports whether the grammar allowed it.
+// Accept consumes a token other than an ender, and reports whether the grammar allowed it.
 func (m *Matcher) Accept(id int32) bool {
 	if id < 0 || int(id) >= OrdinaryTokens {
 		return false
@@ -234,7 +234,7 @@ func (m *Matcher) Accept(id int32) bool {
 	return m.AcceptText(token.Get().TokenBytes(id))
 }
 
-// AcceptText takes bytes, whichever tokens spell them.
+// AcceptText consumes bytes, regardless of their tokenization.
 func (m *Matcher) AcceptText(b []byte) bool {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
@@ -260,11 +260,10 @@ func (m *Matcher) AcceptText(b []byte) bool {
 	return true
 }
 
-// Mask allows the tokens that may come next, and ender if the body may end here. It allows at least
-// one.
+// Mask allows the next tokens, and ender if the body may end here. It allows at least one.
 func (m *Matcher) Mask(ender int32) []uint64 {
 	if m.at < 0 {
-		return Only(ender) // Accept has reported a token that was not allowed
+		return Only(ender) // after a disallowed token, which Accept has reported
 	}
 	c := m.c
 	c.mu.Lock()
@@ -325,8 +324,8 @@ func (c *Grammar) text(at int32) []uint64 {
 	return mask
 }
 
-// walk adds the tokens that a state takes. If the plain tokens or those of words are known without
-// a walk, it walks only the trie of the others.
+// walk adds the tokens that a state accepts. If the plain tokens or those of words are known
+// without a walk, it only walks the trie of the others.
 func (c *Grammar) walk(from int32, mask []uint64) {
 	w := words()
 	trie := allTokens()
@@ -342,7 +341,7 @@ func (c *Grammar) walk(from int32, mask []uint64) {
 	c.follow(trie, trie.roots, from, mask)
 }
 
-// spell allows the tokens of a part of a trie that a literal takes, with what may come behind it.
+// spell allows the tokens of a part of a trie that a literal accepts, including what may follow it.
 func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
 	f := c.m.frames[id]
 	text := c.m.literals[f.of]
@@ -363,7 +362,7 @@ func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
 	}
 }
 
-// take allows the tokens of a part of a trie that one of some configurations takes.
+// take allows the tokens of a part of a trie that any of some configurations accepts.
 func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
 	var rest []int32
 	for _, id := range open {
@@ -380,7 +379,7 @@ func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
 	}
 }
 
-// follow allows the tokens of a part of a trie that a state takes.
+// follow allows the tokens of a part of a trie that a state accepts.
 func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 	s := c.states[from]
 	for i := part.at; i < part.end; i++ {
@@ -414,13 +413,13 @@ func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 	}
 }
 
-// wordRoom is how many wordBytes can follow, whichever they are, up to most. all tells that no
-// longer text of them can follow.
+// wordRoom is how many of any wordBytes can follow, up to most. all: no longer text of them can
+// follow.
 func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
 	for at := from; room < most; room++ {
 		to := c.step(at, wordBytes[0])
 		if to < 0 && room == 0 {
-			return 0, false // most states: they take no text of wordBytes
+			return 0, false // most states: they accept no text of wordBytes
 		}
 		for i := range len(wordBytes) {
 			if c.step(at, wordBytes[i]) != to {

@@ -1,11 +1,11 @@
-// Masks of strings that take nearly any text: patterns such as ^[^<>]*$ or ^foo.*bar$.
+// Masks of strings that accept nearly any text: patterns such as ^[^<>]*$ or ^foo.*bar$.
 //
-// Walking the whole trie for them would take milliseconds, although from one character to the next
-// nothing changes: the places that text leads to take the same characters as the place itself. Such
-// places are a region, and three classes of characters are enough to know what it does with plain
-// text: those that stay in it, those that are dead in all of it, and those that leave it. A plain
+// Walking the whole trie for them would take milliseconds, although little changes from one
+// character to the next: the states that text leads to accept the same characters as the first.
+// Such states are a region, and three classes of characters are enough to describe plain text in
+// it: those that stay in it, those that are dead in all of it, and those that leave it. A plain
 // token is then allowed if all its characters stay, refused if one is dead and none leaves, and
-// only those with one that leaves are looked at byte by byte.
+// only those with one that leaves are checked byte by byte.
 
 package automaton
 
@@ -18,10 +18,10 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// mostLeaving bounds the tokens that are looked at byte by byte: a walk costs less than more.
+// maxLeaving bounds the tokens that are checked byte by byte: beyond it a walk is cheaper.
 const mostLeaving = 1 << 12
 
-// isPlain tells the characters of ASCII that are plain text.
+// isPlain marks the ASCII characters that are plain text.
 var isPlain = func() (plain [utf8.RuneSelf]bool) {
 	for b := range plain {
 		plain[b] = plainText([]byte{byte(b)})
@@ -34,10 +34,10 @@ var plainKinds = textKinds(func(uint8, uint8) bool { return true })
 
 // alphabet is the plain tokens by their characters.
 type alphabet struct {
-	// by character of ASCII: the tokens that hold it, nil for one that is not plain
+	// by character of ASCII: the tokens that contain it, nil for one that is not plain
 	with [utf8.RuneSelf][]uint64
-	wide []uint64      // the tokens that hold a character beyond ASCII
-	led  [256][]uint64 // those that hold one with that first byte; nil for none
+	wide []uint64      // the tokens that contain a character beyond ASCII
+	led  [256][]uint64 // those that contain one with that first byte; nil for none
 	// the characters beyond ASCII, grouped by all bytes but the last
 	beyond []siblings
 }
@@ -46,7 +46,7 @@ type alphabet struct {
 type siblings struct {
 	head []byte // all bytes but the last
 	last []byte
-	in   [][]int32 // the tokens that hold the character with that last byte
+	in   [][]int32 // the tokens that contain the character with that last byte
 }
 
 // newAlphabet sorts plain tokens by their characters.
@@ -88,8 +88,8 @@ func newAlphabet(plain []int32) *alphabet {
 	return c
 }
 
-// sort removes the plain tokens that a region refuses from mask, and returns those that have to be
-// looked at byte by byte.
+// sort removes the plain tokens that a region refuses from mask, and returns those that must be
+// checked byte by byte.
 func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	open = NewMask()
 	for b, set := range c.with {
@@ -113,10 +113,10 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	return open
 }
 
-// sortWide does the same for the characters beyond ASCII, each by itself.
+// sortWide does the same for the characters beyond ASCII, one by one.
 func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	states := r.states
-	if !r.wide { // then all states take the same characters, and none leaves
+	if !r.wide { // all states accept the same characters, and none leaves
 		states = states[:1]
 	}
 	heads := make([]int32, len(states))
@@ -171,8 +171,8 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	}
 }
 
-// textOf is the automaton of a state that reads only text, the state in that automaton, and how
-// many characters may come at most; nil if the state reads anything else.
+// textOf returns the automaton of a state that only reads text, the state in it, and the maximum
+// number of characters; nil if the state reads anything else.
 func (c *Grammar) textOf(from int32, most int) (d *DFA, at int32, room int) {
 	open := c.states[from].open
 	if len(open) > 1 || open[0] == ended {
@@ -196,8 +196,8 @@ func (c *Grammar) textOf(from int32, most int) (d *DFA, at int32, room int) {
 	return d, f.a, room
 }
 
-// plainMask is the plain tokens that a state takes; false if it does not read text, or text of too
-// many kinds.
+// plainMask is the plain tokens that a state accepts; false if it does not read text, or text of
+// too many kinds.
 func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
 	d, at, room := c.textOf(from, len(words().plain)-1)
 	if d == nil {
@@ -206,8 +206,8 @@ func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
 	return plainOf(d, at, room, func(id int32) bool { return c.takesToken(from, id) })
 }
 
-// plainOf is the plain tokens of at most room characters that a state of an automaton takes; takes
-// checks one token byte by byte.
+// plainOf is the plain tokens of at most room characters that a state of an automaton accepts;
+// takes checks one token byte by byte.
 func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool) {
 	w := words()
 	longest := len(w.plain) - 1
@@ -241,8 +241,7 @@ func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool
 	return mask, true
 }
 
-// stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that
-// is not known.
+// stays is the kinds of bytes of which a text of any length can follow a state; 0 if unknown.
 func (c *Grammar) stays(at int32) uint64 {
 	d, from, room := c.textOf(at, longestToken)
 	if d == nil || room < longestToken {
@@ -268,7 +267,7 @@ func staysOf(d *DFA, from int32) uint64 {
 	return kinds
 }
 
-// takesToken tells whether a state takes the bytes of a token.
+// takesToken reports whether a state accepts the bytes of a token.
 func (c *Grammar) takesToken(at, id int32) bool {
 	for _, b := range token.Get().TokenBytes(id) {
 		if at = c.step(at, b); at < 0 {

@@ -1,10 +1,10 @@
-// The trie of all tokens that stand for bytes, laid out in the order in which it is walked.
+// The trie of all ordinary tokens, laid out in the order in which it is walked.
 //
-// A walk carries a state of some automaton down the trie; where the automaton dies, the whole
-// subtree is skipped. Inside JSON strings nearly every token is allowed, so there is a second trie
-// without the tokens that are plain text there, and masks of the plain ones. Patterns for words and
-// names have the same in small: a trie without the tokens of letters, digits and spaces, and the
-// mask of these.
+// A walk carries a state of an automaton down the trie; where the automaton dies, the whole subtree
+// is skipped. Inside JSON strings nearly every token is allowed, so there is a second trie without
+// the tokens that are plain text there, and masks of the plain ones. Patterns for words and names
+// have a smaller equivalent: a trie without the tokens of letters, digits and spaces, and the mask
+// of these.
 
 package automaton
 
@@ -18,16 +18,16 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. Siblings stand side by side: walks jump, so each further
-// place would be a further wait for memory.
+// trieNode is one byte of some token. Siblings are adjacent: walks jump, so each further access
+// would be a cache miss.
 type trieNode struct {
 	whole bool  // a token ends here, the first of the subtree
-	last  int32 // one more than the place of the last token of the subtree
+	last  int32 // one more than the index of the last token of the subtree
 	below kids
-	kinds uint64 // the kinds of the bytes in the subtree, the node's own included
+	kinds uint64 // the kinds of the bytes in the subtree, including the node's own
 }
 
-// kids are the nodes from at to before end: all that follow the same bytes.
+// kids are the nodes from at to before end: all children of one node.
 type kids struct{ at, end int32 }
 
 // trie is the nodes, and the tokens in the order of the nodes. If every byte of a subtree leads an
@@ -35,10 +35,10 @@ type kids struct{ at, end int32 }
 // once.
 type trie struct {
 	nodes []trieNode
-	// by node, what most nodes are passed over by: the node itself would be a wait for memory
+	// by node, the fields that most skips need: reading the node itself would be a cache miss
 	edges []byte  // the byte
-	deeps []uint8 // the most bytes that stand below; broken if a token is not whole characters
-	first []int32 // the place of the first token of the subtree
+	deeps []uint8 // the depth of the subtree; broken if a token is not complete characters
+	first []int32 // the index of the first token of the subtree
 	roots kids
 	order []int32
 }
@@ -46,7 +46,7 @@ type trie struct {
 // broken is deeper than any token.
 const broken = 0xff
 
-// allow adds the tokens of the subtree of node i to mask, up to the place last.
+// allow adds the tokens of the subtree of node i to mask, up to the index last.
 func (t *trie) allow(mask []uint64, i, last int32) {
 	for _, id := range t.order[t.first[i]:last] {
 		Allow(mask, id)
@@ -54,8 +54,8 @@ func (t *trie) allow(mask []uint64, i, last int32) {
 }
 
 // byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word.
-// Bytes that patterns often tell apart differ in kind. kindRanges holds the bounds of each,
-// inclusive.
+// Bytes that patterns often distinguish differ in kind. kindRanges has the inclusive bounds of
+// each.
 var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add := func(from, to uint8) {
 		for b := int(from); b <= int(to); b++ {
@@ -82,7 +82,7 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add('g', 'z')
 	single('{', 0x7f)
 	add(0x80, 0xbf)
-	// first bytes of characters: those of spaces and line ends stand alone
+	// first bytes of characters: those of spaces and line ends are separate
 	add(0xc0, 0xc2)
 	add(0xc3, 0xe0)
 	single(0xe1, 0xe3)
@@ -92,14 +92,14 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	return kind, ranges
 }()
 
-// ragged is a bit beside the kinds: it marks tokens that are not whole characters.
+// ragged is an additional bit for tokens that are not complete characters.
 const ragged = 1 << 63
 
-// vocabulary is the tokens in the forms that masks are made from.
+// vocabulary is the tokens in the forms for making masks.
 type vocabulary struct {
 	marked trie // the tokens that are not plain
-	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the
-	// tokens that have others.
+	// wordy[n] allows the tokens of at most n wordBytes and no others; rest is the trie of the
+	// tokens with other bytes.
 	wordy [][]uint64
 	rest  trie
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
@@ -108,7 +108,7 @@ type vocabulary struct {
 	strings  *stringVocabulary
 }
 
-// plainText tells whether b stands for itself inside a JSON string: whole characters, no quote,
+// plainText reports whether b is literal inside a JSON string: complete characters, no quote,
 // backslash or control.
 func plainText(b []byte) bool {
 	if !utf8.Valid(b) {
@@ -131,14 +131,14 @@ var (
 	allTokens = sync.OnceValue(func() *trie { t := newTrie(token.Get().Sorted()); return &t })
 )
 
-// Edge is the way of a graph over a byte or over a special token, whose ids are all above the bytes.
+// Edge is an edge of a graph over a byte or a special token, whose ids are all above the bytes.
 type Edge struct{ Over, To int32 }
 
-// Special tells that it is the way over a special token.
+// Special reports whether it is an edge over a special token.
 func (e Edge) Special() bool { return e.Over > 0xff }
 
-// AllowSpelled adds to mask the tokens whose bytes lead from a node of a graph to another; edges are
-// those of a node.
+// AllowSpelled adds to mask the tokens whose bytes lead from a node of a graph to another; edges
+// are those of a node.
 func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 	t := allTokens()
 	var walk func(node int32, k kids)
@@ -161,8 +161,8 @@ func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 	walk(from, t.roots)
 }
 
-// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
-// called any number of times.
+// Prepare creates the shared tables of all grammars, so that the first turn need not wait for them.
+// Further calls do nothing.
 func Prepare() {
 	allTokens()
 	words()
@@ -225,8 +225,8 @@ func trieOf(sorted []int32, text func(int32) []byte) trie {
 	return t
 }
 
-// layOut makes the nodes behind a prefix of depth bytes that all texts share; place is the place of
-// the first text in the order.
+// layOut makes the nodes after a common prefix of depth bytes; place is the index of the first text
+// in the order.
 func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 	k := kids{at: int32(len(t.nodes))}
 	for i := 0; i < len(texts); {
@@ -274,5 +274,5 @@ func kindsOf(bytes []byte) (kinds uint64) {
 	return kinds
 }
 
-// longestToken is the most bytes that a token has.
+// longestToken is the maximum length of a token in bytes.
 const longestToken = 128

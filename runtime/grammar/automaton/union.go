@@ -1,10 +1,10 @@
-// Stacks that differ only below their top frame become one stack over a union of what lies below.
+// Stacks that differ only below their top frame are merged into one stack over a union of the rest.
 //
-// Otherwise nested alternatives that only their end tells apart would be open in all combinations,
+// Otherwise nested alternatives that only differ at their end would be open in all combinations,
 // twice as many at each level.
 //
-// What must stay true: what can be read behind a union is what can be read behind any of its
-// stacks. All stacks of a union have the same depth, so they meet the limit of depth together.
+// What must stay true: a union accepts what any of its stacks accepts. All stacks of a union have
+// the same depth, so they reach the limit of depth together.
 
 package automaton
 
@@ -13,20 +13,20 @@ import (
 	"slices"
 )
 
-// alike tells that frames are equal but for what lies below them.
+// alike reports whether frames are equal except for the frames below them.
 func (m *machine) alike(x, y int32) bool {
 	return x != ended && y != ended && m.compare(x, y) == 0
 }
 
-// compare orders frames by all but what lies below them.
+// compare orders frames, ignoring the frames below them.
 func (m *machine) compare(x, y int32) int {
 	f, g := &m.frames[x], &m.frames[y]
 	return cmp.Or(cmp.Compare(f.kind, g.kind), cmp.Compare(f.of, g.of), cmp.Compare(f.a, g.a),
 		cmp.Compare(f.b, g.b), cmp.Compare(m.depth[x], m.depth[y]))
 }
 
-// union sorts stacks that are open at once and merges those that differ only below. It changes the
-// slice that it is given. The ended stack comes first.
+// union sorts simultaneous stacks and merges those that only differ below the top. It modifies its
+// argument. The ended stack is first.
 func (m *machine) union(open []int32) []int32 {
 	for i := 0; i < len(open); i++ {
 		if f := &m.frames[open[i]]; f.kind == planUnion {
@@ -61,7 +61,7 @@ func (m *machine) union(open []int32) []int32 {
 	return open
 }
 
-// mergeStacks makes one stack of several that differ only below.
+// mergeStacks makes one stack of several that only differ below the top.
 func (m *machine) mergeStacks(stacks []int32) int32 {
 	below := make([]int32, len(stacks))
 	for i, id := range stacks {
@@ -71,7 +71,7 @@ func (m *machine) mergeStacks(stacks []int32) int32 {
 	return m.push(f.kind, f.of, f.a, f.b, m.under(m.union(below)))
 }
 
-// under is one stack that stands for several, which union has merged already.
+// under is one stack for several, which union has merged already.
 func (m *machine) under(open []int32) int32 {
 	if len(open) == 1 {
 		return open[0]

@@ -1,8 +1,8 @@
-// Arrays whose items differ from each other. An automaton cannot remember texts, so each body
-// remembers the items of its open arrays beside it: what repeats an item ends the stacks that
-// forbid that, and what could then end nowhere is taken out of the mask.
+// Arrays with unique items. An automaton cannot remember texts, so each body stores the items of
+// its open arrays separately: repeating an item ends the stacks that forbid that, and tokens
+// without a remaining way to end are removed from the mask.
 //
-// What must stay true: from wherever a body stands, each open array can have another item or end.
+// What must stay true: from any position of a body, each open array can have another item or end.
 
 package automaton
 
@@ -18,18 +18,18 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// written is what a body remembers of its text: the containers that are open, and the text from the
-// first on whose items must differ. It is never changed: a step makes another.
+// written is a body's memory of its text: the open containers, and the text from the first one with
+// unique items. It is immutable: a step makes another.
 type written struct {
 	text   string
 	open   []container
-	unique int  // containers whose items must differ
+	unique int  // number of containers with unique items
 	quoted bool // inside a string
-	escape bool // behind a backslash
+	escape bool // after a backslash
 }
 
-// container is one that is open. Where its items must differ: where the item that is being read
-// begins, the items before it as they were written, and by what they are equal.
+// container is an open container. If its items must be unique: the start of the current item, the
+// earlier items as written, and their equality keys.
 type container struct {
 	unique bool
 	start  int
@@ -39,7 +39,7 @@ type container struct {
 
 // equality is a text that equal JSON values share.
 func equality(item string) string {
-	if item[0] == '"' { // there is one spelling
+	if item[0] == '"' { // strings have one spelling
 		return item
 	}
 	d, err := jsondoc.Parse([]byte(item), jsondoc.Lenient)
@@ -54,13 +54,13 @@ func equality(item string) string {
 	}}))
 }
 
-// repeats tells whether the item that was read last equals one before it.
+// repeats reports whether the last item equals an earlier one.
 func (c *container) repeats(text string) bool {
 	return c.unique && len(c.items) > 0 && c.start < len(text) && c.equal[equality(text[c.start:])]
 }
 
-// next is the memory behind a byte. unique tells that it opens an array whose items must differ,
-// whole that an item ends with it: the others end before a comma or a bracket.
+// next is the memory after a byte. unique: it opens an array with unique items. ends: an item ends
+// with it; the others end before a comma or a bracket.
 func (w written) next(b byte, unique bool) (to written, whole bool) {
 	if unique {
 		w.unique++
@@ -100,8 +100,8 @@ func (w written) next(b byte, unique bool) (to written, whole bool) {
 	return w, false
 }
 
-// without is a stack without those of its stacks that are in an array, at a depth, whose items must
-// differ; -1 if none is left.
+// without is a stack without those of its stacks that are in an array with unique items at a depth;
+// -1 if none remains.
 func (m *machine) without(id int32, depth int) int32 {
 	if f := m.frames[id]; f.kind == readLiteral && f.b == 1 && int(m.depth[id])+1 == depth {
 		return -1
@@ -143,13 +143,13 @@ func (m *machine) without(id int32, depth int) int32 {
 	return to
 }
 
-// place is a state with what the body remembers.
+// place is a state with the body's memory.
 type place struct {
 	at int32
 	written
 }
 
-// advance is the place behind a byte; its state is dead if nothing allows the byte.
+// advance is the place after a byte; its state is dead if the byte is not allowed.
 func (c *Grammar) advance(p place, b byte) place {
 	top := len(p.open) - 1
 	if (b == ',' || b == ']') && !p.quoted && top >= 0 && p.open[top].repeats(p.text) {
@@ -180,11 +180,11 @@ func (c *Grammar) differing(at int32, depth int) int32 {
 	return c.add(left)
 }
 
-// mostSought bounds the search for a way out, in bytes that are tried.
+// maxTries bounds the search for a way out, in tried bytes.
 const mostSought = 1 << 14
 
-// leadsOn tells whether a place leads to one where no item that is being read begins like one
-// before it in the same array.
+// leadsOn reports whether a place leads to one where no current item is a prefix of an earlier one
+// in the same array.
 func (c *Grammar) leadsOn(p place, left *int) bool {
 	if p.at < 0 {
 		return false
@@ -192,10 +192,10 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	if !c.endangered(p) || c.deviates(p) {
 		return true
 	}
-	if rests, all := c.spare(p); all { // the search would go through all that are used
+	if rests, all := c.spare(p); all { // the search would try all that are used
 		return len(rests) > 0
 	}
-	// a shortest way comes first, so that the search does not go around in a loop
+	// shortest ways first, so that the search does not loop
 	type way struct {
 		place
 		far int32
@@ -219,8 +219,8 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, left) })
 }
 
-// deviates tells that a string can go on with a character with which no item before it does. It
-// misses some ways.
+// deviates reports whether a string can continue with a character that no earlier item has there.
+// It misses some ways.
 func (c *Grammar) deviates(p place) bool {
 	last := len(p.open) - 1
 	if !p.quoted || p.escape || !p.open[last].unique || p.unique > 1 {
@@ -241,8 +241,8 @@ func (c *Grammar) deviates(p place) bool {
 	return false
 }
 
-// spare are the ways, in order, to go on with a listed value that is not among the items; all tells
-// that no other value can come.
+// spare are the continuations, sorted, to a listed value that is not among the items; all: no other
+// values are possible.
 func (c *Grammar) spare(p place) (out []string, all bool) {
 	last := len(p.open) - 1
 	if last < 0 || !p.open[last].unique || p.unique > 1 {
@@ -267,8 +267,8 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 	return out, len(c.states[p.at].open) > 0
 }
 
-// endangered tells that an item begins like one before it, or is a number that equals one and goes
-// on.
+// endangered reports whether an item is a prefix of an earlier one, or is a number that equals one
+// and may continue.
 func (c *Grammar) endangered(p place) bool {
 	for i := range p.open {
 		o := &p.open[i]
@@ -284,15 +284,15 @@ func (c *Grammar) endangered(p place) bool {
 	return false
 }
 
-// unique tells that a stack of a state forbids repeated items at a depth.
+// unique reports whether a stack of a state forbids repeated items at a depth.
 func (c *Grammar) unique(at int32, depth int) bool {
 	return slices.ContainsFunc(c.states[at].open,
 		func(id int32) bool { return c.m.without(id, depth) != id })
 }
 
 // enders are the tokens that can end an item: inside a string those with a quote; elsewhere those
-// with two, with a bracket or a comma, and those of numbers and words; and where no such array is
-// open those with a whole one.
+// with two, with a bracket or a comma, and those of numbers and words. Without such an open array:
+// those with a complete one.
 var enders = sync.OnceValue(func() [3][]uint64 {
 	all := [3][]uint64{NewMask(), NewMask(), NewMask()}
 	for id := range int32(OrdinaryTokens) {
@@ -312,7 +312,7 @@ var enders = sync.OnceValue(func() [3][]uint64 {
 	return all
 })
 
-// differ is a mask without the tokens behind which an item would repeat another, or could only do
+// differ is a mask without the tokens after which an item would repeat another, or could only do
 // so.
 func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 	kind, suspects := 2, NewMask()
@@ -324,7 +324,7 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 		if kind = 0; !p.quoted {
 			kind = 1
 		}
-		for _, other := range o.items { // what goes on like an item
+		for _, other := range o.items { // continuations like an earlier item
 			if rest, ok := strings.CutPrefix(other, p.text[o.start:]); ok {
 				addBeginnings(rest, suspects)
 			}
@@ -361,7 +361,7 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 	return out
 }
 
-// addBeginnings adds to mask the tokens that a text begins with.
+// addPrefixes adds to mask the tokens that are prefixes of a text.
 func addBeginnings(text string, mask []uint64) {
 	t := allTokens()
 	part := t.roots

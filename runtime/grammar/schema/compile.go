@@ -1,8 +1,8 @@
-// The compiler: it finds the nodes that a schema needs and which of them can be fulfilled, and
-// makes the program.
+// The compiler: it finds the nodes of a schema and which of them can be satisfied, and makes the
+// program.
 //
 // A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What
-// must stay true: the program refers only to nodes that can be fulfilled by a finite value.
+// must stay true: the program only refers to nodes that a finite value satisfies.
 
 package schema
 
@@ -26,7 +26,7 @@ type compiler struct {
 	nodeOf   map[string]int32
 	key      []byte                             // see node
 	overlaps map[*schema][]overlap              // by schema with a oneOf
-	now      *node                              // whose shapes are being found
+	now      *node                              // the node whose shapes are being found
 	enums    map[*jsondoc.Value]map[string]bool // see members
 	places   map[*schema]map[*schema]bool       // see findPlace
 
@@ -36,7 +36,7 @@ type compiler struct {
 	besides    map[*schema]*schema
 	*rounds
 
-	anyString    *automaton.String // what every string without keywords shares
+	anyString    *automaton.String // shared by every string without keywords
 	variantCount int               // of all nodes
 	work         int               // of all automata of text
 }
@@ -51,48 +51,48 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 		besides: map[*schema]*schema{}, rounds: known}
 }
 
-// node is a set of schemas and the ways to fulfil all of them.
+// node is a set of schemas and the ways to satisfy all of them.
 type node struct {
 	all    []*schema
 	shapes []shape
-	known  bool      // the shapes are found
+	known  bool      // the shapes have been found
 	oneOf  []*schema // the schemas with a oneOf that the shapes depend on
-	live   bool      // it can be fulfilled
+	live   bool      // it can be satisfied
 }
 
-// overlap is a node that must not be fulfillable: two alternatives of a oneOf at once.
+// overlap is a node that must be unsatisfiable: two alternatives of a oneOf at once.
 type overlap struct {
 	pair [2]int
 	n    int32
 }
 
-// stage is how two alternatives of a oneOf are kept from holding at once.
+// stage is the method that keeps two alternatives of a oneOf from both holding.
 type stage uint8
 
 const (
-	alone   stage = iota // nothing fulfils both
-	beside               // nothing fulfils both and the keywords beside the oneOf
+	alone   stage = iota // no value satisfies both
+	beside               // no value satisfies both and the keywords next to the oneOf
 	negated              // each alternative excludes the other
 )
 
-// apart is how far a pair is, and of which kinds the values are that fulfil both: any value of a
-// kind, or some.
+// apart is the stage of a pair, and the kinds of values that satisfy both: any value of a kind, or
+// some.
 type apart struct {
 	stage
 	any, some uint8
 }
 
-// rounds is what the compilations of one document share, whatever is relaxed.
+// rounds is the shared state of one document's compilations, for any relaxation.
 type rounds struct {
 	// by schema with a oneOf: the stage of each pair of its alternatives
 	stages    map[*jsondoc.Value]map[[2]int]apart
-	others    map[string]*automaton.String // by listed names: all names but these
+	others    map[string]*automaton.String // by listed names: all other names
 	crossings map[crossingKey]crossing
-	effort    int // of all compilations, in about nanoseconds
+	effort    int // of all compilations, in approximately nanoseconds
 
-	lenient bool                // keywords are left out
-	left    []*UnsupportedError // what was left out
-	free    bool                // what is left takes any value, or any object
+	lenient bool                // unsupported keywords are dropped
+	left    []*UnsupportedError // the dropped keywords
+	free    bool                // the remaining schema accepts any value, or any object
 }
 
 func newRounds() *rounds {
@@ -100,7 +100,7 @@ func newRounds() *rounds {
 		others: map[string]*automaton.String{}, crossings: map[crossingKey]crossing{}}
 }
 
-// errOverlap asks to go on compiling, since some pairs have moved to another stage.
+// errOverlap requests another round, because some pairs have moved to another stage.
 var errOverlap = errors.New("alternatives overlap")
 
 const (
@@ -137,16 +137,16 @@ func (c *compiler) node(all []*schema) int32 {
 	return id
 }
 
-// impossible tells whether a node has the schema false, which nothing fulfils.
+// impossible reports whether a node contains the schema false, which no value satisfies.
 func (c *compiler) impossible(id int32) bool {
 	return slices.ContainsFunc(c.nodes[id].all,
 		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
 }
 
-// mostCompileWork bounds the work on all automata of a schema together: some seconds.
+// maxCompileWork bounds the work on all automata of a schema together: some seconds.
 const mostCompileWork = 4 * automaton.MostWork
 
-// spend counts the work that an automaton took.
+// spend adds the cost of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
 	c.effort += d.Work
 	if c.work += d.Work; c.work > mostCompileWork {
@@ -156,7 +156,7 @@ func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
 }
 
 // compile finds the node of the given schemas and all nodes below it, and makes the program. After
-// errOverlap it goes on with the nodes that depend on what has moved.
+// errOverlap it continues with the nodes that depend on the changes.
 func (c *compiler) compile(all []*schema) (int32, error) {
 	root, before := all[0], c.effort-c.work
 	first := c.node(all)
@@ -210,7 +210,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		}
 		var alternatives []automaton.Symbol
 		for i := range n.shapes {
-			if s := &n.shapes[i]; n.live && c.live(*s) { // none that is not reached is live
+			if s := &n.shapes[i]; n.live && c.live(*s) { // no unreached one is live
 				a, err := c.emit(s)
 				if err != nil {
 					return 0, err
@@ -223,8 +223,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 	return first, nil
 }
 
-// reached tells which nodes are needed for a node: those below it, and those of the pairs that must
-// be apart. What only a node of an earlier round needed is not.
+// reached marks the nodes that a node needs: those below it, and those of the pairs that must be
+// apart. Nodes that were only needed in an earlier round are not marked.
 func (c *compiler) reached(from int32) []bool {
 	reached := make([]bool, len(c.nodes))
 	var todo []int32
@@ -252,7 +252,7 @@ func (c *compiler) reached(from int32) []bool {
 	return reached
 }
 
-// below are the nodes of what is in a shape.
+// below returns the nodes of a shape's members or items.
 func below(s shape) (out []int32) {
 	switch {
 	case s.object != nil:
@@ -268,8 +268,8 @@ func below(s shape) (out []int32) {
 	return out
 }
 
-// overlap moves each pair that was not shown to be apart to its next stage, and tells whether there
-// was one. The shapes that depend on it are to be found again.
+// overlap moves each pair that was not shown to be apart to its next stage, and reports whether
+// there was one. The shapes that depend on it must be found again.
 func (c *compiler) overlap() bool {
 	moved := map[*schema]bool{}
 	for s, overlaps := range c.overlaps {
@@ -287,7 +287,7 @@ func (c *compiler) overlap() bool {
 				p.stage = negated
 			}
 			if p.any, p.some = c.kinds(o.n); slices.ContainsFunc(c.nodes[o.n].oneOf, c.unsettled) {
-				p.any, p.some = 0, p.any|p.some // it will take less
+				p.any, p.some = 0, p.any|p.some // it will accept less
 			}
 			pairs[o.pair] = p
 			moved[s] = true
@@ -309,13 +309,13 @@ func (c *compiler) overlap() bool {
 	return true
 }
 
-// unsettled tells that some alternatives of a oneOf were not shown to be apart yet.
+// unsettled reports whether some alternatives of a oneOf were not shown to be apart yet.
 func (c *compiler) unsettled(s *schema) bool {
 	return slices.ContainsFunc(c.overlaps[s], func(o overlap) bool { return c.nodes[o.n].live })
 }
 
-// kinds are those of the live shapes of a node: a bit for each kind of which it takes any value,
-// and for each of which it takes some.
+// kinds are those of the live shapes of a node: a bit for each kind of which it accepts any value,
+// and for each of which it accepts some.
 func (c *compiler) kinds(id int32) (any, some uint8) {
 	booleans := map[string]bool{}
 	for i := range c.nodes[id].shapes {
@@ -353,7 +353,7 @@ func (c *compiler) kinds(id int32) (any, some uint8) {
 	return any, some &^ any
 }
 
-// live tells whether a shape can be fulfilled, by what is known of the nodes so far.
+// live reports whether a shape can be satisfied, given the known live nodes.
 func (c *compiler) live(s shape) bool {
 	switch {
 	case s.object != nil:
@@ -383,7 +383,7 @@ func (c *compiler) live(s shape) bool {
 	return true
 }
 
-// values counts values of a node, up to most; all tells that it has no others.
+// values counts values of a node, up to most; all: it has no others.
 func (c *compiler) values(id int32, most int) (n int, all bool) {
 	listed := map[string]bool{}
 	all = true
@@ -412,8 +412,8 @@ func (c *compiler) values(id int32, most int) (n int, all bool) {
 	return min(n+len(listed), most), all
 }
 
-// bounded tells that a value in a node may have an object with names that are not listed, and a
-// bound on their number: other orders of the same members could then be all that is left.
+// bounded reports whether a value in a node may have an object with unlisted names, and a bound on
+// their number: other orders of the same members could then be the only remaining values.
 func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
 	if seen[id] {
 		return false
@@ -427,7 +427,7 @@ func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
 	})
 }
 
-// liveItems is an array without its parts that cannot be fulfilled.
+// liveItems is an array without its unsatisfiable parts.
 func (c *compiler) liveItems(array *automaton.Array) automaton.Array {
 	a := *array
 	a.Max, a.Found = c.mostItems(array), slices.Clone(a.Found)
@@ -439,7 +439,7 @@ func (c *compiler) liveItems(array *automaton.Array) automaton.Array {
 	return a
 }
 
-// mostItems is the most items that an array can have; -1: no bound.
+// maxItems is the maximum number of an array's items; -1: no bound.
 func (c *compiler) mostItems(a *automaton.Array) int {
 	for i := 0; i <= len(a.Prefix); i++ {
 		item := a.Items
@@ -456,7 +456,7 @@ func (c *compiler) mostItems(a *automaton.Array) int {
 	return a.Max
 }
 
-// emit adds a live shape to the program, without its parts that cannot be fulfilled.
+// emit adds a live shape to the program, without its unsatisfiable parts.
 func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
 	p := c.program
 	switch {

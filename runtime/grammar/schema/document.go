@@ -1,4 +1,4 @@
-// The canonical spelling of a JSON value: compact, every character as the automaton spells it,
+// The canonical spelling of a JSON value: compact, every character as the automaton writes it,
 // numbers as plain decimals.
 
 package schema
@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// rational reads a number; nil if its exponent is out of all reason.
+// rational reads a number; nil if its exponent is absurdly large.
 func rational(text string) *big.Rat {
 	if i := strings.IndexAny(text, "eE"); i >= 0 && len(text)-i > 5 {
 		return nil
@@ -30,7 +30,7 @@ func plainNumber(text string) string {
 	return text
 }
 
-// decimal writes out a number that was read from a decimal.
+// decimal writes a number that was read from a decimal.
 func decimal(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
@@ -38,8 +38,8 @@ func decimal(r *big.Rat) string {
 	return strings.TrimRight(r.FloatString(1100), "0")
 }
 
-// canonical is the canonical spelling; sorted puts members in the order of their names, so that
-// equal values are spelled equally.
+// canonical is the canonical spelling; sorted sorts members by name, so that equal values have
+// equal spellings.
 func canonical(v *jsondoc.Value, sorted bool) string {
 	return string(v.Append(nil, jsondoc.Spelling{Sorted: sorted, Number: plainNumber}))
 }

@@ -1,6 +1,6 @@
-// The formats of JSON Schema that are enforced, as regular expressions. None accepts more than its
-// standard; docs/json-schema.md says which accept less. Any other format is an annotation, as the
-// standard has it.
+// The enforced formats of JSON Schema, as regular expressions. None accepts more than its standard;
+// docs/json-schema.md lists those that accept less. Any other format is an annotation, as in the
+// standard.
 
 package schema
 
@@ -17,7 +17,7 @@ const (
 	hourMinute = `([01][0-9]|2[0-3]):[0-5][0-9]`
 	fullTime   = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute +
 		`)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
-	// a label of a host name has no -- at its third place: that marks the encoding of another name
+	// a host name's label has no -- at its third position: that marks the encoding of another name
 	letter    = `[a-zA-Z0-9]`
 	inLabel   = `[a-zA-Z0-9\-]`
 	labelHead = `(` + letter + `|` + letter + `{2}|` + letter + inLabel + `{1,2}` + letter + `|` +
@@ -28,7 +28,7 @@ const (
 	hostname = `(` + longLabel + `(\.` + longLabel + `){0,2}|` + shortLabel + `(\.` + shortLabel +
 		`){3,7})`
 	atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
-	// the characters of an IRI beyond those of a URI, and those that only its query has
+	// the characters of an IRI that a URI does not have, and those that only its query has
 	beyondURI = `\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}\x{10000}-\x{1fffd}` +
 		`\x{20000}-\x{2fffd}\x{30000}-\x{3fffd}\x{40000}-\x{4fffd}\x{50000}-\x{5fffd}` +
 		`\x{60000}-\x{6fffd}\x{70000}-\x{7fffd}\x{80000}-\x{8fffd}\x{90000}-\x{9fffd}` +
@@ -38,8 +38,8 @@ const (
 	scheme  = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
 )
 
-// references makes the expressions of a URI and of a reference. more are the characters allowed
-// beside those of ASCII, query those allowed only in a query.
+// references makes the expressions of a URI and of a reference. more are the allowed characters
+// outside ASCII, query those only allowed in a query.
 func references(more, query string) (whole, relative string) {
 	const encoded = `%` + hexadecimal + `{2}`
 	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
@@ -50,7 +50,7 @@ func references(more, query string) (whole, relative string) {
 		`|[vV]` + hexadecimal + `+\.[a-zA-Z0-9\-._~!$&'()*+,;=:]+)\])(:[0-9]*)?(/` + inPath + `)?`
 	tail := `(\?(` + name + query + `:@/?]|` + encoded + `)*)?` +
 		`(#(` + name + `:@/?]|` + encoded + `)*)?`
-	// without an authority a path does not begin with //
+	// without an authority a path must not begin with //
 	rooted := `/(` + segment + inPath + `)?`
 	whole = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail
 	relative = `(` + authority + `|` + rooted + `|` + noColon + `+(/` + inPath + `)?|)` + tail
@@ -65,7 +65,7 @@ const (
 		`{2}|\{[+#./;?&=,!@|]?` + templateName + `(,` + templateName + `)*\})*`
 )
 
-// ipv6 is eight groups, of which :: stands for one or more; the last two may be an IPv4 address.
+// ipv6 is eight groups, where :: replaces one or more; the last two may be an IPv4 address.
 const ipv6 = `((` + group + `:){7}` + group +
 	`|(` + group + `:){6}` + ipv4 +
 	`|(` + group + `:){1,7}:` +
@@ -88,7 +88,7 @@ var (
 	iri, iriReference = references(beyondURI, inQuery)
 )
 
-// formats are matched as a whole.
+// formats must match completely.
 var formats = map[string]string{
 	"date":      fullDate,
 	"time":      fullTime,
@@ -112,12 +112,12 @@ var formats = map[string]string{
 	"regex":         expressions(3),
 }
 
-// ordered are two counts of which the second is not less.
+// ordered is two counts in ascending order.
 const ordered = `[0-9],[1-9][0-9]{1,2}|[1-9][0-9],[1-9][0-9]{2}|0,[0-9]|1,[1-9]|2,[2-9]|3,[3-9]|` +
 	`4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|1[0-9],[2-9][0-9]|2[0-9],[3-9][0-9]`
 
-// expressions are regular expressions with groups in each other up to a depth. Those of ECMA 262
-// are no regular language; what these mean is the same in any dialect.
+// expressions are regular expressions with nested groups up to a depth. Those of ECMA 262 are not a
+// regular language; these have the same meaning in any dialect.
 func expressions(depth int) string {
 	const (
 		escaped = `\\([dDwWsSnrtfv.*+?^$|()\[\]{}\\/\-]|x` + hexadecimal + `{2})`
@@ -135,5 +135,5 @@ func expressions(depth int) string {
 	return branch + `(\|` + branch + `)*`
 }
 
-// heldFormat tells whether a format is enforced.
+// isEnforced reports whether a format is enforced.
 func heldFormat(name string) bool { return formats[name] != "" }

@@ -1,4 +1,4 @@
-// Whether a value that a schema lists (enum, const) fulfils the keywords around it.
+// Whether a listed value of a schema (enum, const) satisfies the keywords around it.
 
 package schema
 
@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// fulfils tells whether a value fulfils a schema with all it refers to.
+// satisfies reports whether a value satisfies a schema with all its references.
 func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 	variants, err := c.variants([]*schema{s})
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 	return false, nil
 }
 
-// holds tells whether a value fulfils the own keywords of all schemas given.
+// holds reports whether a value satisfies the own keywords of all given schemas.
 func (c *compiler) holds(v *jsondoc.Value, own []*schema) (bool, error) {
 	for _, s := range own {
 		if ok, err := c.scalarHolds(v, s); !ok {
@@ -41,7 +41,7 @@ func (c *compiler) holds(v *jsondoc.Value, own []*schema) (bool, error) {
 	return true, nil
 }
 
-// scalarHolds tells whether a value fulfils a schema's own keywords, but for those of arrays and
+// scalarHolds reports whether a value satisfies a schema's own keywords, except those of arrays and
 // objects.
 func (c *compiler) scalarHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if err := c.poll(); err != nil {
@@ -85,8 +85,8 @@ func (c *compiler) scalarHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	return true, nil
 }
 
-// members are the values of an enum, as canonical texts. The set is made once: each of its values
-// is looked up in it, and comparing each with every other would be quadratic.
+// members are the values of an enum, as canonical texts. The set is cached: each of its values is
+// looked up in it, and pairwise comparison would be quadratic.
 func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
 	set, ok := c.enums[enum]
 	if !ok {
@@ -99,7 +99,7 @@ func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
 	return set
 }
 
-// allHold tells whether a value fulfils all schemas of a node.
+// allHold reports whether a value satisfies all schemas of a node.
 func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
 	for _, s := range c.nodes[node].all {
 		if ok, err := c.fulfils(v, s); !ok {

@@ -1,7 +1,7 @@
-// Logic: not, if, dependencies, and a oneOf whose alternatives overlap, rewritten with the keywords
-// that shapes know.
+// Logic: not, if, dependencies, and a oneOf with overlapping alternatives, rewritten with the
+// keywords that shapes support.
 //
-// What must stay true: a rewritten keyword means exactly what the keyword means.
+// What must stay true: a rewrite has exactly the meaning of the keyword.
 
 package schema
 
@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// owner is the keyword of the document that a schema was made for.
+// owner is the keyword of the document for which a schema was made.
 type owner struct {
 	of      *schema
 	keyword string
@@ -54,8 +54,8 @@ func named(name string, v *jsondoc.Value) *jsondoc.Value { return objectValue(me
 
 func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
 
-// made is the schema of a value that is not in the document. Its keywords mean what they mean in
-// the latest draft.
+// synthesize makes the schema of a value that is not in the document. Its keywords have the meaning
+// of the latest draft.
 func (c *compiler) made(by *owner, v *jsondoc.Value) *schema {
 	s := c.at(v, by.of.location)
 	s.at, s.by = v, by
@@ -78,7 +78,7 @@ func (c *compiler) allOf(by *owner, list ...*jsondoc.Value) *schema {
 	return c.makes(by, member("allOf", listValue(list...)))
 }
 
-// owns is the owner of the schemas that are made for a keyword of s.
+// owns is the owner of the schemas made for a keyword of s.
 func (s *schema) owns(keyword string) *owner {
 	if s.by != nil {
 		return s.by
@@ -86,8 +86,8 @@ func (s *schema) owns(keyword string) *owner {
 	return &owner{s, keyword}
 }
 
-// logic returns what not, if and the dependencies of a schema demand: groups of alternatives, of
-// each of which one must hold. possible is false if nothing can fulfil them.
+// logic returns the demands of a schema's not, if and dependencies: groups of alternatives, one of
+// each of which must hold. possible is false if no value satisfies them.
 func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err error) {
 	if s.reasoned {
 		return s.groups, s.groups != nil, nil
@@ -141,7 +141,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 	return groups, true, nil
 }
 
-// dependency is two alternatives: a name is absent, or what it asks for is there.
+// dependency returns two alternatives: a name is absent, or its requirements hold.
 func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*schema, error) {
 	with := []jsondoc.Member{typeMember("object")}
 	names := []*jsondoc.Value{textValue(d.Name)}
@@ -169,8 +169,7 @@ func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*sche
 	return []*schema{without, c.makes(by, with...)}, nil
 }
 
-// exclusive are the alternatives of a oneOf, each without the values of those that it overlaps
-// with.
+// exclusive returns the alternatives of a oneOf, each without the values of those that it overlaps.
 func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 	stages := c.stages[s.from]
 	if known := c.exclusives[s]; known != nil {
@@ -186,14 +185,14 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 			if i == j || p.stage < negated {
 				continue
 			}
-			if len(c.relaxed) > 0 { // which of them could fulfil both is not known
+			if len(c.relaxed) > 0 { // which of them could satisfy both is unknown
 				p.any, p.some = 0, p.any|p.some
 			}
 			excluded |= p.any
 			if p.some == 0 {
 				continue
 			}
-			other := c.made(by, onlyKinds(^p.some)).from // there it need not be asked
+			other := c.made(by, onlyKinds(^p.some)).from // it need not be checked there
 			list = append(list, c.makes(by, member("anyOf",
 				listValue(other, c.notOf(by, b.from)))).from)
 		}
@@ -208,7 +207,7 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 	return out
 }
 
-// beside is a schema without its oneOf.
+// withoutOneOf is a schema without its oneOf.
 func (c *compiler) beside(s *schema) *schema {
 	if known := c.besides[s]; known != nil {
 		return known
@@ -240,8 +239,8 @@ func (o *owner) refuse(reason string) *UnsupportedError {
 		at: []*schema{o.of}, keywords: []string{o.keyword}}
 }
 
-// spread resolves a schema in own that asks for a member with none of some names: it returns own
-// once for each name that the member can have.
+// spread resolves a schema in own that requires a member outside some names: it returns own once
+// for each possible name of the member.
 func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 	i := slices.IndexFunc(own, func(s *schema) bool { return s.beyond != nil })
 	if i < 0 {

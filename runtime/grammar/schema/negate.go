@@ -1,9 +1,9 @@
-// The negation of a schema: alternatives, one for each of its keywords. {"required":["a"]} is not
-// fulfilled by an object without a. Schemas below a keyword are negated later, when they are
-// reached, so recursion ends.
+// The negation of a schema: alternatives, one for each of its keywords. An object without a does
+// not satisfy {"required":["a"]}. Schemas below a keyword are negated later, when they are reached,
+// so recursion ends.
 //
 // What must stay true: a keyword without an exact negation is refused. The negation of a relaxed
-// schema is not known, so not, if and oneOf then enforce nothing of it.
+// schema is unknown, so not, if and oneOf then enforce nothing of it.
 
 package schema
 
@@ -16,10 +16,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// mostNegatedOneOf bounds the alternatives of a oneOf that is negated: any two may hold.
+// maxNegatedOneOf bounds the alternatives of a negated oneOf: any two may hold.
 const mostNegatedOneOf = 8
 
-// negate makes the negation of a schema.
+// negate returns the negation of a schema.
 func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 	if known := c.negations[x]; known != nil {
 		return known, nil
@@ -34,7 +34,7 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 		if err := c.check(x); err != nil {
 			return nil, by.fault(err)
 		}
-		if n.all = len(c.relaxed[x.from]) > 0; n.all { // check has left something out
+		if n.all = len(c.relaxed[x.from]) > 0; n.all { // check has dropped a keyword
 			break
 		}
 		if len(x.strings) > 0 || x.fractions || x.beyond != nil {
@@ -43,7 +43,7 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 		for _, m := range x.at.Members {
 			alternatives, err := c.negateKeyword(by, x, m)
 			u, ok := err.(*UnsupportedError)
-			if ok && c.lenient { // its negation holds nothing
+			if ok && c.lenient { // its negation enforces nothing
 				relax1(c.relaxed, x, "")
 				c.left = append(c.left, u)
 				return nil, errRelaxed
@@ -58,7 +58,7 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 	return n, nil
 }
 
-// negateKeyword is the alternatives in which a keyword of x is not fulfilled.
+// negateKeyword returns the alternatives in which a keyword of x is violated.
 func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*schema, error) {
 	object, array, str := typeMember("object"), typeMember("array"), typeMember("string")
 	number := typeMember("number")
@@ -297,7 +297,7 @@ func (c *compiler) negateTypes(by *owner, x *schema) ([]*schema, error) {
 	return out, nil
 }
 
-// negateValues is every value but those listed.
+// negateValues is every value except the listed ones.
 func (c *compiler) negateValues(by *owner, values []*jsondoc.Value) ([]*schema, error) {
 	touched := uint8(0)
 	var texts []string

@@ -1,7 +1,7 @@
-// What to do with a schema that cannot be enforced as a whole: leave out the keywords that cannot.
+// Relaxing a schema that cannot be enforced completely: its unsupported keywords are dropped.
 //
-// A keyword is taken out where it stands, and the schema is compiled again, until the rest can be
-// enforced. What must stay true: the relaxed schema takes every value that the schema takes. So the
+// A keyword is removed in place, and the schema is compiled again, until the rest can be enforced.
+// What must stay true: the relaxed schema accepts every value that the schema accepts. So the
 // negation of a relaxed schema enforces nothing (see logic.go).
 
 package schema
@@ -18,11 +18,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// mostEffort bounds the time that it takes, about a quarter of a second. A schema that needs more
-// is not worth enforcing.
+// maxEffort bounds the time for that, about a quarter of a second. A schema that needs more is not
+// worth enforcing.
 const mostEffort = 1 << 28
 
-// relaxedSchema is a compiled schema, with what of the schema it does not enforce.
+// relaxedSchema is a compiled schema, and its unenforced keywords.
 type relaxedSchema struct {
 	held *automaton.Grammar
 	less []string
@@ -31,10 +31,10 @@ type relaxedSchema struct {
 var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Kept,
 	Stale: func(r relaxedSchema) bool { return r.held.Large() }}
 
-// RelaxedWithin compiles what can be enforced of a schema, or of the parameters of a function if
-// arguments is true. It waits for its turn (see Compiling) and stops when ctx ends. less names
-// every keyword that is not enforced: none for most schemas. If nothing can be enforced, the
-// grammar is any object or any JSON, and less says so first. Errors are those of what is no schema.
+// RelaxedWithin compiles the enforceable part of a schema, or of a function's parameters if
+// arguments is true. It waits for a slot (see Compiling) and stops when ctx ends. less names every
+// unenforced keyword: none for most schemas. If nothing can be enforced, the grammar is any object
+// or any JSON, and less begins with that. Errors are those of invalid schemas.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automaton.Grammar,
 	less []string, err error) {
 	g, err = CompileWithin(ctx, raw, arguments)
@@ -57,7 +57,7 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automato
 	return r.held, r.less, err
 }
 
-// relax takes keywords out until the rest can be enforced.
+// relax drops keywords until the rest can be enforced.
 func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Grammar, []string,
 	error) {
 	relaxed := map[*jsondoc.Value]map[string]bool{}
@@ -99,7 +99,7 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 	}
 }
 
-// free tells that a node takes any value, or any object.
+// free reports whether a node accepts any value, or any object.
 func (c *compiler) free(id int32) bool {
 	for i := range c.nodes[id].shapes {
 		if !c.unbound(&c.nodes[id].shapes[i]) {
@@ -110,7 +110,7 @@ func (c *compiler) free(id int32) bool {
 	return n == 1 && c.nodes[id].shapes[0].object != nil || n == anyShapes
 }
 
-// unbound tells that a shape takes every value of its kind.
+// unbound reports whether a shape accepts every value of its kind.
 func (c *compiler) unbound(s *shape) bool {
 	o, a := s.object, s.array
 	switch {
@@ -138,8 +138,8 @@ func relax1(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword strin
 	relaxed[s.from][keyword] = true
 }
 
-// leave takes a keyword out at once, if that is allowed and it stands in the document, so that what
-// many places have costs one compilation and not one each.
+// leave drops a keyword at once, if that is allowed and it is in the document, so that many places
+// cost one compilation in total and not one each.
 func (c *compiler) leave(s *schema, err error) error {
 	u, ok := err.(*UnsupportedError)
 	if !ok || !c.lenient || s.by != nil {
@@ -158,15 +158,14 @@ func (c *compiler) leave(s *schema, err error) error {
 	return nil
 }
 
-// errRelaxed asks to compile again: what was found of the alternatives of a oneOf is not known of
-// schemas that lost something.
+// errRelaxed requests another compilation: results about the alternatives of a oneOf are invalid
+// for schemas that lost a keyword.
 var errRelaxed = errors.New("a keyword is not held")
 
-// mostNamed is how many places of a keyword are named, mostSaid how long all may be.
+// maxNamed is how many places of a keyword are named, maxSummary the length of the summary.
 const mostNamed, mostSaid = 3, 3000
 
-// summary names the keywords that were left out, each once for a reason, or if that is too long
-// each once.
+// summary names the dropped keywords, each once per reason, or if that is too long each once.
 func (r *rounds) summary() []string {
 	for _, brief := range []bool{false, true} {
 		var keys, out []string

@@ -1,10 +1,10 @@
-// Package schema compiles JSON Schemas to programs of package automaton: keywords are read where
-// they stand, alternatives resolved (variants.go), what is left is intersected into shapes of one
-// type each (shape.go), and those are made a program (compile.go).
+// Package schema compiles JSON Schemas to programs of package automaton: keywords are read,
+// alternatives resolved (variants.go), the results intersected into shapes of one type each
+// (shape.go), and those compiled to a program (compile.go).
 //
-// A schema is the place in the document where it stands. This file reads documents, says which
-// keywords are enforced and which are refused, and finds where a $ref leads. Keywords that are not
-// known are annotations, as the standard has it.
+// A schema is identified by its place in the document. This file reads documents, decides which
+// keywords are enforced and which refused, and resolves $ref. Unknown keywords are annotations, as
+// in the standard.
 package schema
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// UnsupportedError says that a schema asks for what cannot be enforced. Path is a JSON pointer into
-// the schema.
+// UnsupportedError reports a schema that cannot be enforced. Path is a JSON pointer into the
+// schema.
 type UnsupportedError struct {
 	Path, Keyword, Reason string
 
-	at       []*schema // if the keywords are left out there, the rest may be enforced
+	at       []*schema // without the keywords in these, the rest may be enforceable
 	keywords []string
 }
 
@@ -32,48 +32,48 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("schema at %q: %s: %s", "#"+e.Path, e.Keyword, e.Reason)
 }
 
-// InvalidError says that a document is not a schema.
+// InvalidError reports a document that is not a schema.
 type InvalidError struct{ Path, Reason string }
 
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason)
 }
 
-// refused are keywords that change what is valid and are not enforced.
+// refused are keywords that affect validity and are not enforced.
 var refused = []string{"maxContains", "$dynamicRef", "$recursiveRef"}
 
-// since is the draft that introduced a keyword; before it the keyword is an annotation.
+// since is the draft that introduced a keyword; in earlier drafts it is an annotation.
 var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7,
 	"else": 7, "dependentRequired": 2019, "dependentSchemas": 2019, "minContains": 2019,
 	"maxContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
 	"$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020}
 
-// schema is a place in the document, or a schema that was made for one (see logic.go).
+// schema is a place in the document, or a schema synthesized for one (see logic.go).
 type schema struct {
 	id   int32
-	at   *jsondoc.Value // the part that is enforced
-	from *jsondoc.Value // as it stands in the document
+	at   *jsondoc.Value // the enforced part
+	from *jsondoc.Value // the original value in the document
 	location
-	by *owner // nil: it stands in the document
+	by *owner // nil: it is in the document
 
-	// what was found of it
+	// cached results
 	checked, typed, reasoned bool
 	types                    uint8 // see typesOf
 	integers                 bool
 	groups                   [][]*schema // see logic
 	node                     int32       // that of this schema alone, plus one; 0: not made yet
 
-	// of one that was made, demands that no keyword can express:
-	strings   []automaton.Factor // what a string must be
-	fractions bool               // a number is no integer
+	// of a synthesized one, demands that no keyword can express:
+	strings   []automaton.Factor // requirements of a string
+	fractions bool               // a number is not an integer
 	beyond    []string           // if not nil: an object has a member with another name
 }
 
-// location says where a schema stands; most are never asked for their path.
+// location is a schema's position; most paths are never requested.
 type location struct {
 	above         *schema // nil: name is the path
 	keyword, name string
-	named         bool // it stands below a name or a number under the keyword
+	named         bool // it is below a name or a number under the keyword
 }
 
 func (s *schema) under(keyword string) location { return location{above: s, keyword: keyword} }
@@ -91,7 +91,7 @@ func (l location) path() string {
 	return l.above.path() + "/" + l.keyword
 }
 
-// unsupported is the error of a keyword; others are keywords that belong to it.
+// unsupported returns the error of a keyword; others are keywords that belong to it.
 func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
 	if s.by != nil {
 		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
@@ -105,7 +105,7 @@ type reader struct {
 	root     *schema
 	doc      *jsondoc.Value
 	draft    int                                // 4, 6, 7, 2019 or 2020
-	relaxed  map[*jsondoc.Value]map[string]bool // what is not enforced, by place
+	relaxed  map[*jsondoc.Value]map[string]bool // unenforced keywords, by place
 	schemas  map[*jsondoc.Value]*schema
 	anchors  map[string]*jsondoc.Value
 	paths    map[*jsondoc.Value]string
@@ -133,13 +133,13 @@ func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *re
 	return r
 }
 
-// at is the schema that a value of the document is.
+// at returns the schema of a value in the document.
 func (r *reader) at(d *jsondoc.Value, at location) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
 		s = &schema{id: r.count, at: d, from: d, location: at}
 		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
-			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
+			s.at = objectValue(member("$ref", ref)) // keywords next to it have no meaning
 		}
 		unknown := func(m jsondoc.Member) bool { return r.draft < since[m.Name] }
 		if r.draft < 2020 && slices.ContainsFunc(s.at.Members, unknown) {
@@ -161,8 +161,8 @@ func (r *reader) at(d *jsondoc.Value, at location) *schema {
 	return s
 }
 
-// listedItems is a schema of an older draft in the newer words: a list in items is prefixItems, and
-// additionalItems is items.
+// listedItems rewrites a schema of an older draft to the newer keywords: a list in items is
+// prefixItems, and additionalItems is items.
 func listedItems(d, list *jsondoc.Value) *jsondoc.Value {
 	var out []jsondoc.Member
 	for _, m := range d.Members {
@@ -180,12 +180,12 @@ func listedItems(d, list *jsondoc.Value) *jsondoc.Value {
 	return objectValue(out...)
 }
 
-// escape makes a token of a JSON pointer.
+// escape encodes a token of a JSON pointer.
 func escape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// check looks at one schema's keywords, not at those below it.
+// check checks one schema's keywords, not those below it.
 func (r *compiler) check(s *schema) error {
 	d := s.at
 	if d.Kind == jsondoc.Bool || s.checked {
@@ -195,7 +195,7 @@ func (r *compiler) check(s *schema) error {
 		return &InvalidError{s.path(), "a schema is an object, true or false"}
 	}
 	for _, m := range d.Members {
-		needs := m.Name // minContains means nothing without what it belongs to
+		needs := m.Name // minContains has no meaning without contains
 		switch m.Name {
 		case "maxContains":
 			needs = "contains"
@@ -218,7 +218,7 @@ func (r *compiler) check(s *schema) error {
 	return nil
 }
 
-// refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
+// refer finds the target of a $ref: the document, a JSON pointer or an anchor in it.
 func (r *reader) refer(s *schema, ref string) (*schema, error) {
 	if to := r.referred[ref]; to != nil {
 		return to, nil
@@ -273,7 +273,7 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 	return to, nil
 }
 
-// findAnchors looks for $anchor below a place. enum and const hold values, not schemas.
+// findAnchors finds $anchor below a place. enum and const have values, not schemas.
 func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 	if a := d.Get("$anchor"); a != nil && a.Kind == jsondoc.String {
 		r.anchors[a.Text], r.paths[d] = d, path
@@ -291,8 +291,8 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 // MostText bounds a schema. One of this length takes most of a second.
 const MostText = 1 << 20
 
-// Compile compiles a JSON Schema (draft 2020-12, see docs/json-schema.md); object demands, in
-// addition, that the value is an object. Errors are *InvalidError and *UnsupportedError.
+// Compile compiles a JSON Schema (draft 2020-12, see docs/json-schema.md); object also requires the
+// value to be an object. Errors are *InvalidError and *UnsupportedError.
 func Compile(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
 	if len(raw) > MostText {
 		return nil, &UnsupportedError{Keyword: "schema",
@@ -305,7 +305,7 @@ func Compile(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, 
 	return compileRounds(ctx, d, object, nil, newRounds())
 }
 
-// mostRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
+// maxRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
 const mostRounds = 16
 
 func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
@@ -318,7 +318,7 @@ func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
 	for range mostRounds {
 		root, err := c.compile(all)
 		switch {
-		case ctx.Err() != nil: // whatever it says of the schema
+		case ctx.Err() != nil: // regardless of its result
 			return nil, ctx.Err()
 		case err == nil:
 			known.free = c.free(root)
@@ -336,7 +336,7 @@ func AnyJSON() *automaton.Grammar { return mustSchema(`true`) }
 // AnyObject is the grammar of any JSON object.
 func AnyObject() *automaton.Grammar { return mustSchema(`{"type":"object"}`) }
 
-// mustSchema compiles one of the schemas above, which are known to be supported.
+// mustSchema compiles one of the schemas above, which are supported.
 func mustSchema(raw string) *automaton.Grammar {
 	c, err := cached(context.Background(), []byte(raw), false)
 	if err != nil {

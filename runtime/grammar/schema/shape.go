@@ -1,9 +1,9 @@
-// From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil
+// From schemas that all must hold to shapes: the ways, one type each, in which a value can satisfy
 // them.
 //
-// Alternatives are resolved first (variants.go): what is left is lists of schemas whose own
-// keywords all hold. Those are intersected type by type.
-// What must stay true: a shape takes no value that the schemas refuse.
+// Alternatives are resolved first (variants.go): the results are lists of schemas whose own
+// keywords all hold. Those are intersected type by type. What must stay true: a shape accepts no
+// value that the schemas refuse.
 
 package schema
 
@@ -17,19 +17,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// shape is one way to fulfil a node. One of literal, number, text, object and array is set.
+// shape is one way to satisfy a node. One of literal, number, text, object and array is set.
 type shape struct {
 	literal string
 	number  *automaton.DFA
 	text    *automaton.String
 	object  *objectShape
 	array   *automaton.Array
-	unique  *schema // of an array whose items differ: who says so
+	unique  *schema // the schema that requires unique items of an array
 }
 
 type objectShape struct {
 	automaton.Object
-	own []*schema // the schemas that it was made of
+	own []*schema // the intersected schemas
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	mostPatterns = 4
 )
 
-// list reads a keyword that holds schemas; nil if it is absent.
+// list reads a keyword with schemas; nil if it is absent.
 func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 	d := s.at.Get(keyword)
 	if d == nil {
@@ -57,7 +57,7 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 	return subs, nil
 }
 
-// integerOf reads a keyword that is a count; -1 if it is absent.
+// integerOf reads a keyword with a count; -1 if it is absent.
 func integerOf(s *schema, keyword string) (int, error) {
 	d := s.at.Get(keyword)
 	if d == nil {
@@ -71,7 +71,7 @@ func integerOf(s *schema, keyword string) (int, error) {
 	return 0, &InvalidError{s.path(), keyword + " is a count of 0 or more"}
 }
 
-// count intersects two keywords that bound a count; most is -1 if there is no bound.
+// count intersects two keywords that bound a count; most is -1 without a bound.
 func count(own []*schema, low, high string) (least, most int, err error) {
 	most = -1
 	for _, s := range own {
@@ -91,7 +91,7 @@ func count(own []*schema, low, high string) (least, most int, err error) {
 	return least, most, nil
 }
 
-// typeNames are the names that type may hold.
+// typeNames are the values of type.
 var typeNames = map[string]jsondoc.Kind{"null": jsondoc.Null, "boolean": jsondoc.Bool,
 	"number": jsondoc.Number, "integer": jsondoc.Number, "string": jsondoc.String,
 	"array": jsondoc.Array, "object": jsondoc.Object}
@@ -125,7 +125,7 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 	return types, integers, nil
 }
 
-// shapes are the ways to fulfil the keywords of all schemas given.
+// shapes returns the ways to satisfy the keywords of all given schemas.
 func (c *compiler) shapes(own []*schema) ([]shape, error) {
 	types, integers := uint8(0xff), false
 	var values []*jsondoc.Value
@@ -179,7 +179,7 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 	return out, nil
 }
 
-// literals are the listed values that fulfil everything else.
+// literals are the listed values that satisfy all other keywords.
 func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, error) {
 	var out []shape
 	seen := make(map[string]bool, len(values))
@@ -219,7 +219,7 @@ func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
 			if m.Value.Kind != jsondoc.Number || r == nil {
 				return spec, &InvalidError{s.path(), m.Name + " is a number"}
 			}
-			// open tells whether a bound is exclusive, in the form of drafts before 6 or of later
+			// open reports whether a bound is exclusive, in the form of drafts before 6 or of later
 			// ones.
 			open := func(exclusive string) bool {
 				return m.Name == exclusive || s.at.Member(exclusive).Truth
@@ -249,7 +249,7 @@ func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
 	return spec, nil
 }
 
-// numberShape is the numbers that all schemas take; nil if there is none.
+// numberShape is the numbers that all schemas accept; nil if there are none.
 func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	spec, err := readNumbers(own, integers)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	return &shape{number: d}, nil
 }
 
-// errNothing is an expression that no text matches.
+// errNothing reports an expression that no text matches.
 var errNothing = errors.New("no text matches")
 
 // expressions are the automata of a schema's own pattern and format.
@@ -286,7 +286,7 @@ func (c *compiler) expressions(s *schema) ([]automaton.Factor, error) {
 	return out, nil
 }
 
-// expression is the automaton of a pattern or a format that is enforced.
+// expression is the automaton of an enforced pattern or format.
 func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*automaton.DFA, error) {
 	if v.Kind != jsondoc.String {
 		return nil, &InvalidError{s.path(), keyword + " is a string"}
@@ -307,7 +307,7 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*aut
 	return d, nil
 }
 
-// together is the error of keywords of several schemas that cannot be enforced together.
+// together is the error of several schemas' keywords that cannot be enforced together.
 func together(own []*schema, reason, name string, keywords ...string) error {
 	u := own[0].unsupported(name, reason)
 	for _, s := range own {
@@ -319,7 +319,7 @@ func together(own []*schema, reason, name string, keywords ...string) error {
 	return u
 }
 
-// stringShape intersects lengths, patterns and formats; nil if no string is left.
+// stringShape intersects lengths, patterns and formats; nil if no string remains.
 func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	least, most, err := count(own, "minLength", "maxLength")
 	if err != nil {
@@ -386,7 +386,7 @@ func (c *compiler) counted(factors []automaton.Factor, least, most int) (*automa
 	return &automaton.String{Text: all, Max: -1}, err
 }
 
-// intersect is the automaton of the texts that counted gives.
+// intersect returns the automaton of counted's texts.
 func (c *compiler) intersect(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
 	d, err := c.crossed(factors, least, most)
 	if err == nil {
@@ -397,7 +397,7 @@ func (c *compiler) intersect(factors []automaton.Factor, least, most int) (*auto
 	return d, err
 }
 
-// crossing is an intersection that was made: nil and an error if it could not be.
+// crossing is a cached intersection, or its error.
 type crossing struct {
 	d   *automaton.DFA
 	err error
@@ -408,7 +408,7 @@ type crossingKey struct {
 	least, most int
 }
 
-// crossed is intersect, made once for all compilations of the document.
+// crossed is intersect, cached for all compilations of the document.
 func (r *rounds) crossed(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
 	if n := automaton.MostFactors; len(factors) > n {
 		some, err := r.crossed(factors[:n], 0, -1)

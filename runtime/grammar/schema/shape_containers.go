@@ -1,4 +1,4 @@
-// Shapes of arrays and objects: what their items and members must fulfil is a node of its own,
+// Shapes of arrays and objects: the requirements of their items and members are separate nodes,
 // found later.
 
 package schema
@@ -78,7 +78,7 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	return &shape{array: a, unique: unique}, nil
 }
 
-// objectKeywords is what the schemas of an object say about its members.
+// objectKeywords is an object's keywords about its members.
 type objectKeywords struct {
 	*compiler
 	own      []*schema
@@ -90,13 +90,13 @@ type objectKeywords struct {
 	listed, additional []*jsondoc.Value
 }
 
-// nameSpec is one way in which a name fulfils propertyNames.
+// nameSpec is one way in which a name satisfies propertyNames.
 type nameSpec struct {
 	factors     []automaton.Factor
 	least, most int
 }
 
-// nameSpecs are the ways in which a name that is not listed may be spelled.
+// nameSpecs are the ways to spell an unlisted name.
 func (k *objectKeywords) nameSpecs() (out []nameSpec, err error) {
 	for _, s := range k.own {
 		if d := s.at.Get("propertyNames"); d != nil {
@@ -146,7 +146,7 @@ func (k *objectKeywords) nameSpecs() (out []nameSpec, err error) {
 // keyPattern is one of patternProperties.
 type keyPattern struct {
 	d  *automaton.DFA
-	of map[*schema][]*schema // by the schema that has the pattern, what it demands of the value
+	of map[*schema][]*schema // by the schema with the pattern, its requirements of the value
 }
 
 // objectShape intersects properties, patterns, additionalProperties, required and the bounds.
@@ -278,8 +278,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 	return nil
 }
 
-// value is the node of a member's value. Each schema adds what properties and the matching patterns
-// say, or if they say nothing what additionalProperties says.
+// value is the node of a member's value. Each schema adds properties and the matching patterns, or
+// if none applies additionalProperties.
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
 	var room [8]*schema
 	all := room[:0]
@@ -309,11 +309,11 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 	return k.node(k.unevaluated(all, k.own, saying, "unevaluatedProperties"))
 }
 
-// manyLetters is how many bytes of names are told apart when a schema is compiled; the automata of
-// fewer are made when they are needed, since most are not.
+// manyLetters is the bytes of names above which their automaton is made during compilation; smaller
+// ones are made on first use, because most are never used.
 const manyLetters = 1 << 10
 
-// prefixes counts what some names begin with: the states of the automaton that tells them apart.
+// prefixes counts the prefixes of some names: the states of the automaton that distinguishes them.
 func prefixes(names []string) (n int) {
 	last := ""
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -327,8 +327,8 @@ func prefixes(names []string) (n int) {
 	return n
 }
 
-// otherNames are the names that are not listed, match just the patterns whose bits are in set, and
-// are spelled as spec says; nil if there are none.
+// otherNames are the names that are not listed, match exactly the patterns whose bits are in set,
+// and are spelled as spec requires; nil if there are none.
 func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, error) {
 	free := len(spec.factors) == 0
 	if free && len(k.names)+len(k.patterns) == 0 {
@@ -340,7 +340,7 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	others := k.others[string(key)] // alternatives of one object share it
+	others := k.others[string(key)] // shared by alternatives of one object
 	if others == nil {
 		others = &automaton.String{Max: -1, Make: func() *automaton.DFA {
 			d, err := automaton.OtherThan(names)

@@ -1,8 +1,8 @@
-// unevaluatedProperties and unevaluatedItems: what no schema in the same place says anything of.
+// unevaluatedProperties and unevaluatedItems: what no schema in the same place evaluates.
 //
-// What must stay true: a schema in the same place counts only where it is known to hold, as it is
-// in a variant. What several alternatives of an anyOf evaluate together is not known, nor what a
-// schema does that is not enforced as a whole: then the keyword is refused.
+// What must stay true: a schema in the same place only counts if it is known to hold, as in a
+// variant. The joint effect of several alternatives of an anyOf is unknown, as is that of a schema
+// that is not completely enforced: then the keyword is refused.
 
 package schema
 
@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// unevaluated adds to all, what must hold of a member or an item, the unevaluated keyword of each
-// schema of own in whose place no schema of saying is, which have said something of it.
+// unevaluated adds to all, the requirements of a member or an item, the keyword of each schema of
+// own that no schema of saying evaluates.
 func (c *compiler) unevaluated(all, own, saying []*schema, keyword string) []*schema {
 	for _, s := range own {
 		d := s.at.Get(keyword)
@@ -30,13 +30,13 @@ func (c *compiler) unevaluated(all, own, saying []*schema, keyword string) []*sc
 	return all
 }
 
-// speaking are the keywords that evaluate members or items, themselves or in schemas below.
+// speaking are the keywords that evaluate members or items, directly or in schemas below.
 var speaking = []string{"properties", "patternProperties", "additionalProperties",
 	"unevaluatedProperties", "prefixItems", "items", "unevaluatedItems", "contains", "$ref",
 	"allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 
-// findPlace finds the schemas in the place of one with a keyword for what is not evaluated. It
-// reports why they cannot be told.
+// findPlace finds the schemas in the place of one with an unevaluated keyword, and returns a reason
+// if they are unknown.
 func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 	in := map[*schema]bool{}
 	var add func(x *schema)

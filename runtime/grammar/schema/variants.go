@@ -1,8 +1,8 @@
 // Variants: $ref, allOf, anyOf, oneOf and logic resolved into alternatives, each a list of schemas
 // whose own keywords all hold.
 //
-// What must stay true: a value fulfils the schemas if and only if it fulfils one of the variants.
-// Variants that nothing can fulfil are left out as early as is cheap, since alternatives multiply.
+// What must stay true: a value satisfies the schemas if and only if it satisfies one of the
+// variants. Unsatisfiable variants are dropped as early as is cheap, because alternatives multiply.
 
 package schema
 
@@ -29,14 +29,14 @@ type variantWalk struct {
 	steps int
 }
 
-// tooMany is the error of alternatives that multiply.
+// tooMany is the error of multiplying alternatives.
 func (w *variantWalk) tooMany(own []*schema) error {
 	return together(own, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
 		"not", "if", "dependencies", "dependentRequired", "dependentSchemas")
 }
 
-// walk resolves todo and one alternative of each group, which must hold beside own; types are the
-// types left.
+// walk resolves todo and one alternative of each group, which must hold in addition to own; types
+// are the remaining types.
 func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8) error {
 	w.effort += 1000
 	if w.steps++; w.steps > 16*mostVariants {
@@ -127,11 +127,11 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 	return err
 }
 
-// mostCompared bounds the properties of a schema that is compared with those before it.
+// maxCompared bounds the properties of a schema that is compared with the previous ones.
 const mostCompared = 8
 
-// contradicts tells whether a schema of an object asks for a name that another forbids, or for
-// another text under it. It may miss contradictions: the shapes that these leave are not live.
+// contradicts reports whether a schema of an object requires a name that another forbids, or
+// another text for it. It may miss contradictions: the resulting shapes are not live.
 func contradicts(s *schema, own []*schema) bool {
 	requires := func(s *schema, name string) bool {
 		return slices.ContainsFunc(s.at.Member("required").Items,
@@ -165,14 +165,14 @@ func contradicts(s *schema, own []*schema) bool {
 	return false
 }
 
-// closed tells that an object has no members but those of properties.
+// closed reports whether an object has no members except those of properties.
 func closed(s *schema) bool {
 	extra := s.at.Get("additionalProperties")
 	return extra != nil && extra.Kind == jsondoc.Bool && !extra.Truth &&
 		s.at.Get("patternProperties") == nil
 }
 
-// textsApart tells whether no text fulfils both schemas, by the texts that they list and exclude.
+// textsApart reports whether no text satisfies both schemas, by their listed and excluded texts.
 func textsApart(a, b *jsondoc.Value) bool {
 	in, out := listedTexts(a), excludedTexts(b)
 	if other := listedTexts(b); in != nil && other != nil {
@@ -185,7 +185,7 @@ func textsApart(a, b *jsondoc.Value) bool {
 		!slices.ContainsFunc(in, func(t string) bool { return !slices.Contains(out, t) })
 }
 
-// excludedTexts are the texts that a schema's not lists; nil if the not has other keywords.
+// excludedTexts are the texts that a schema's not lists; nil if not has other keywords.
 func excludedTexts(s *jsondoc.Value) []string {
 	not := s.Member("not")
 	for _, m := range not.Members {
@@ -201,7 +201,7 @@ func excludedTexts(s *jsondoc.Value) []string {
 
 // listedTexts are the values that a schema lists, if all are texts, else nil.
 func listedTexts(s *jsondoc.Value) []string {
-	if s.Get("$ref") != nil { // enum may mean nothing beside it
+	if s.Get("$ref") != nil { // enum may have no meaning next to it
 		return nil
 	}
 	values := s.Member("enum").Items
@@ -218,8 +218,8 @@ func listedTexts(s *jsondoc.Value) []string {
 	return out
 }
 
-// mustBeApart notes that no value may fulfil two of the alternatives: only then is oneOf the same
-// as anyOf.
+// mustBeApart records that no value may satisfy two of the alternatives: only then is oneOf
+// equivalent to anyOf.
 func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	if !slices.Contains(c.now.oneOf, s) {
 		c.now.oneOf = append(c.now.oneOf, s)

@@ -1,8 +1,8 @@
-// Compiles schemas beside others, for requests that may go away, and keeps what was compiled.
+// Concurrent compilation of schemas, for requests that may be cancelled, with a cache.
 //
-// What must stay true: compilations use at most half of the cores, so that other requests go on
-// however many schemas wait; a compilation ends soon after its request; one that was given up is
-// not kept as a failure.
+// What must stay true: compilations use at most half of the cores, so that other requests continue
+// with any number of waiting schemas. A compilation ends soon after its request, and is then not
+// cached as a failure.
 
 package schema
 
@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// compiledSchemas keeps schemas by their hash.
+// compiledSchemas caches schemas by hash.
 var compiledSchemas = automaton.Cache[[32]byte, *automaton.Grammar]{Most: automaton.Kept,
 	Stale: (*automaton.Grammar).Large}
 
@@ -26,7 +26,7 @@ func schemaKey(raw []byte, object bool) [32]byte {
 	return key
 }
 
-// cached is what was compiled for the same bytes before, or is now.
+// cached compiles a schema, or returns the cached result.
 func cached(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
 	return compiledSchemas.Get(schemaKey(raw, object),
 		func() (*automaton.Grammar, error) { return Compile(ctx, raw, object) })
@@ -34,7 +34,7 @@ func cached(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, e
 
 var compiling = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// Compiling waits for a place among those who compile; done gives it back. The error is ctx's.
+// Compiling waits for a compilation slot; done releases it. The error is ctx's.
 func Compiling(ctx context.Context) (done func(), err error) {
 	select {
 	case compiling <- struct{}{}:
@@ -44,9 +44,9 @@ func Compiling(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// CompileWithin is Compile, with arguments for the parameters of a function, whose arguments are an
-// object even if the schema does not say so; what was compiled before is not compiled again. It
-// waits for its turn (see Compiling) and stops when ctx ends.
+// CompileWithin is Compile with a cache. arguments: raw is a function's parameters, whose value is
+// an object even if the schema does not require it. It waits for a slot (see Compiling) and stops
+// when ctx ends.
 func CompileWithin(ctx context.Context, raw []byte, arguments bool) (*automaton.Grammar, error) {
 	if compiledSchemas.Has(schemaKey(raw, arguments)) {
 		return cached(ctx, raw, arguments)
@@ -59,10 +59,10 @@ func CompileWithin(ctx context.Context, raw []byte, arguments bool) (*automaton.
 	return cached(ctx, raw, arguments)
 }
 
-// pollEvery is how many pieces of work a compiler does before it asks whether its request is gone.
+// pollEvery is the number of a compiler's pieces of work between two checks for cancellation.
 const pollEvery = 64
 
-// poll is the error of a request that has gone.
+// poll returns the error of a cancelled request.
 func (c *compiler) poll() error {
 	if c.polls++; c.polls%pollEvery != 0 || c.ctx == nil {
 		return nil
