@@ -85,7 +85,10 @@ func wideDemo() (*hubtest.Repo, error) {
 	if err := json.Unmarshal(assets.DemoConfig, &config); err != nil {
 		return nil, err
 	}
-	wide := hosttest.Must(modeltest.Merged(demo, config, 1))(t)
+	wide, err := modeltest.Merged(demo, config, 1)
+	if err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(wide.Config)
 	if err != nil {
 		return nil, err
