@@ -48,7 +48,7 @@ func TestFirstCard(t *testing.T) {
 			t.Errorf("step %s: %q", name, results[name])
 		}
 	}
-	for _, name := range []string{"golden2", "demo", "golden1", "servepersistent", "counters",
+	for _, name := range []string{"golden2", "demo", "golden1", "counters",
 		"sanitize", "roofs", "ops", "bench120", "bench20q8", "serveisolated", "sanitizelong",
 		"selftest"} {
 		if results[name] == "" || results[name] == "HELD" {

@@ -26,8 +26,8 @@ type local struct {
 	settings engine.Settings
 	notify   func(line string)
 	dev      engine.Device
-	card     *device.Card // nil where there are several devices
-	placed   placed       // where there are several
+	card     *device.Card // nil with several devices
+	placed   placed       // with several devices
 }
 
 // placed is a model that several devices were planned for.
@@ -54,7 +54,6 @@ func (l *local) openOne(ctx context.Context) error {
 	if Records != "" {
 		c.Verify(ctx, Records)
 	}
-	c.Notify(l.notify) // after the proofs, whose steps are none of a model's
 	l.dev, l.card = c, c
 	for _, line := range multi.WrongOn(c) {
 		l.notify(line)
@@ -62,7 +61,7 @@ func (l *local) openOne(ctx context.Context) error {
 	return nil
 }
 
-// openSeveral opens what the settings allow, for one model.
+// openSeveral opens the GPUs that the settings allow, for one model.
 func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	open := s
 	open.GPUs, open.Threads = l.settings.GPUs, l.settings.Threads
@@ -88,7 +87,7 @@ func (l *local) Kernels() (summary string, wrong []string) {
 	return l.card.Verified()
 }
 
-// Room opens what the model needs; see Backend.
+// Room opens the devices that the model needs; see Backend.
 func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 	o := placementSettings(spec, s)
 	if l.card == nil {
@@ -122,8 +121,8 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 // shortContext is better than no context.
 const shortContext = 256
 
-// holds tells whether the open card has room for a model with the context that is asked for, or
-// with so many tokens.
+// holds tells whether the open card has room for a model with the requested context, or with so
+// many tokens.
 func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 	r, err := l.RoomHere(spec, s)
 	if err != nil {

@@ -169,14 +169,12 @@ func checked(t *testing.T, b *Backend) {
 	if err != nil || n < 23 {
 		t.Errorf("%d operations were checked, %v", n, err)
 	}
-	var speeds []WholeSpeed
+	var speeds []device.Speed
 	points := []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 1 << 20}}
-	for _, k := range []device.DecodeKernel{"", device.DecodePersistent} {
-		err = errors.Join(err, b.Whole(t.Context(), modeltest.Tiny(), points, 1, k,
-			func(s WholeSpeed) { speeds = append(speeds, s) }))
-	}
-	if err != nil || len(speeds) != 4 || speeds[0].TokensPerSecond <= 0 ||
-		speeds[1].Skipped == "" || speeds[2].Decode != device.DecodePersistent {
+	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1,
+		func(s device.Speed) { speeds = append(speeds, s) })
+	if err != nil || len(speeds) != 2 || speeds[0].TokensPerSecond <= 0 ||
+		speeds[1].Skipped == "" {
 		t.Errorf("%+v, %v", speeds, err)
 	}
 }

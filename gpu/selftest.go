@@ -14,8 +14,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// The measurements of a hardware check, made in the process that has the card, be it the worker: a
-// check is requested as JSON and reports its results one by one as JSON.
+// The measurements of a hardware check, in the process that has the card, which may be the worker:
+// a check is requested as JSON and reports its results one by one as JSON.
 
 // check is a request.
 type check struct {
@@ -27,15 +27,12 @@ type check struct {
 	Points []device.Point `json:",omitempty"` // checkWhole
 	Rounds int            `json:",omitempty"` // checkWhole, checkWidth
 	Rows   []int          `json:",omitempty"` // checkWidth
-	// checkWhole: by which kernel its steps of few rows are launched; "": by the one of serve
-	Decode device.DecodeKernel `json:",omitempty"`
 }
 
 const (
 	checkBandwidth = "bandwidth"
 	checkRates     = "matrix rates"
 	checkProofs    = "proofs"
-	checkStep      = "the proof of a step in one launch"
 	checkWidth     = "proofs at a model's width"
 	checkSampling  = "choices of tokens"
 	checkOps       = "operations"
@@ -72,9 +69,8 @@ func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
 	return one[[]device.Rate](ctx, b, checkRates)
 }
 
-// Prove compares the fast kernels with the reference kernels anew, and disables wrong ones; all but
-// the step in one launch, which hangs a card that cannot hold its barrier. report gets each trial
-// when it has run.
+// Prove compares the fast kernels with the reference kernels again, and disables wrong ones. report
+// gets each trial when it has run.
 func (b *Backend) Prove(ctx context.Context, report func(device.Trial)) (list []device.Proof,
 	err error) {
 	err = ask(ctx, b, check{What: checkProofs}, func(p progress) {
@@ -86,7 +82,7 @@ func (b *Backend) Prove(ctx context.Context, report func(device.Trial)) (list []
 	return list, err
 }
 
-// progress is a trial or, last, what all have shown.
+// progress is a trial or, last, the results of all.
 type progress struct {
 	Trial *device.Trial  `json:",omitempty"`
 	All   []device.Proof `json:",omitempty"`
@@ -96,11 +92,6 @@ type progress struct {
 func (b *Backend) ProveWidth(ctx context.Context, s models.Spec, rows []int, rounds int,
 	report func(device.Trial)) error {
 	return ask(ctx, b, check{What: checkWidth, Spec: s, Rows: rows, Rounds: rounds}, report)
-}
-
-// ProveStep compares a step in one launch with its phases, and disables it if it is wrong.
-func (b *Backend) ProveStep(ctx context.Context) (device.Proof, error) {
-	return one[device.Proof](ctx, b, checkStep)
 }
 
 // ProveSampling compares choices of a vocabulary on the card with the host's, at 1 to 64 rows.
@@ -141,20 +132,10 @@ func (t opText) result() enginetest.OpResult {
 	return r
 }
 
-// WholeSpeed is the speed of a whole model at one point.
-type WholeSpeed struct {
-	device.Speed
-	// Decode names the decode kernel that was chosen for it, if one was.
-	Decode device.DecodeKernel `json:",omitempty"`
-	// Wrong says that this decode kernel was found wrong, so that it was not timed.
-	Wrong bool `json:",omitempty"`
-}
-
-// Whole times a model of random weights, with a decode kernel or "", the one of serve.
+// Whole times a model of random weights.
 func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
-	decode device.DecodeKernel, report func(WholeSpeed)) error {
-	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
-		Decode: decode}, report)
+	report func(device.Speed)) error {
+	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds}, report)
 }
 
 func (l *local) Test(ctx context.Context, request json.RawMessage,
@@ -192,15 +173,9 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 	case checkRates:
 		result, err = l.card.MatrixRates()
 	case checkProofs:
-		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		l.card.UseDecodeKernel(device.DecodeGraph)
 		var all []device.Proof
 		all, err = l.card.Prove(ctx, func(t device.Trial) { report(progress{Trial: &t}) })
 		result = progress{All: all}
-	case checkStep:
-		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		l.card.UseDecodeKernel(device.DecodePersistent)
-		result, err = l.card.ProveStep(ctx)
 	case checkWidth:
 		for _, rows := range c.Rows {
 			t, err := l.card.ProveWidth(ctx, c.Spec, rows, c.Rounds)
@@ -237,10 +212,6 @@ func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	// as serve runs on a GPU
 	s := engine.Settings{Compute: engine.Rounded, KVCacheDtype: "bf16"}
-	if c.Decode != "" {
-		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		l.card.UseDecodeKernel(c.Decode)
-	}
 	return device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds,
-		func(v device.Speed) { notify(WholeSpeed{Speed: v, Decode: c.Decode}) })
+		func(v device.Speed) { notify(v) })
 }

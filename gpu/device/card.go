@@ -20,7 +20,7 @@ import (
 //
 // What must stay true: a user who names cards for one model gets all of them, in that order, or an
 // error and no card; the environment that AMD's runtime needs is set before the library is loaded,
-// because the runtime reads it once; what the user has set stays.
+// because the runtime reads it once; the user's own variables stay.
 
 // Card is a device and the driver under it.
 type Card struct {
@@ -48,14 +48,14 @@ func (c *Card) reopen() error {
 	return err
 }
 
-// Caps gives the device's, with what the driver and the data sheet say of the card.
+// Caps are the device's, with the driver's and the data sheet's facts about the card.
 func (c *Card) Caps() engine.Caps {
 	caps := c.Device.Caps()
 	caps.Integrated, caps.Bandwidth = c.integrated, c.bandwidth
 	return caps
 }
 
-// describe asks once for what Caps adds; what the driver does not answer stays unknown.
+// describe asks once for the facts that Caps adds; those without an answer stay unknown.
 func (c *Card) describe() *Card {
 	total, _ := c.Memory()
 	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20),
@@ -69,9 +69,6 @@ var Libraries = []struct {
 	Variable string
 }{{driver.CUDA, "OSSRUN_LIBCUDA"}, {driver.HIP, "OSSRUN_LIBAMDHIP64"}}
 
-// decodeKernel is the variable that chooses how decode steps are launched; "" is the default.
-const decodeKernel = "OSSRUN_DECODE_KERNEL"
-
 // ErrNone is a driver.ErrNoLibrary: the machine has no driver library, as is usual without a GPU.
 var ErrNone error = none{}
 
@@ -83,7 +80,7 @@ func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 // listing walks through the devices that the vendors' drivers show, NVIDIA's before AMD's.
 type listing struct {
 	count   int      // of devices so far
-	refused []string // what the drivers say instead
+	refused []string // the drivers' reasons for showing none
 }
 
 func (l *listing) each(yield func(d *driver.Driver, index int) bool) {
@@ -124,17 +121,13 @@ func OpenCard(list []int) (*Card, error) {
 			return nil, missing(most, n)
 		}
 	}
-	decode, err := ParseDecodeKernel(os.Getenv(decodeKernel))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", decodeKernel, err)
-	}
 	var l listing
 	for d, i := range l.each {
 		number := l.count - 1
 		if len(list) > 0 && list[0] != number {
 			continue
 		}
-		options := Options{Index: i, DecodeKernel: decode}
+		options := Options{Index: i}
 		dev, err := Open(d, options)
 		if err == nil {
 			c := &Card{Device: dev, Driver: d, Number: number, options: options}
@@ -181,7 +174,7 @@ func OpenCards(list []int) (cards []*Card, _ error) {
 	return nil, errors.Join(refused...)
 }
 
-// machineFiles gives the machine's files; nil where there are none to look at.
+// machineFiles are the machine's files; nil on other systems than Linux.
 var machineFiles = func() fs.FS {
 	if runtime.GOOS == "linux" {
 		return os.DirFS("/")
@@ -201,8 +194,8 @@ func openVendor(api driver.API, path string) (*driver.Driver, error) {
 // opening AMD's library.
 func SetEnvironment() { settle(machineFiles) }
 
-// settle sets what the cards of a machine need, from its files alone: it loads nothing and runs no
-// tool.
+// settle sets the variables that the cards of a machine need, from its files alone: it loads
+// nothing and runs no tool.
 func settle(files fs.FS) {
 	if files == nil {
 		return
@@ -216,8 +209,8 @@ func settle(files fs.FS) {
 	}
 }
 
-// Describe looks at a driver's device. Where the kernel driver shows an AMD card it knows the
-// instruction set best; it does not on Windows, in WSL and in some containers.
+// Describe looks at a driver's device. If the kernel driver shows an AMD card, it knows the
+// instruction set best; it shows none on Windows, in WSL and in some containers.
 func Describe(d *driver.Driver, index int) (*driver.Device, error) {
 	g, err := d.Device(index)
 	if err == nil && d.API() == driver.HIP && machineFiles != nil {

@@ -36,7 +36,7 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 
 // Start queues a batch and returns at once. The device runs later requests after it.
 func (s *step) Start(b *engine.Batch) error {
-	return s.locked(func() error { return s.queue(b, nil, s.launchWhole) })
+	return s.locked(func() error { return s.queue(b, nil, s.launchGraph) })
 }
 
 // Finish waits for everything that is queued.
@@ -49,9 +49,9 @@ func (s *step) Finish() error {
 	})
 }
 
-// Take copies bytes from another card's memory without the host; false where the two have no driver
-// in common. It runs after what the other card, and before what this one is asked for next. The
-// other card must be left alone until then.
+// Take copies bytes from another card's memory without the host; false if their drivers differ. It
+// runs after the other card's queued work and before this one's next. Until then the other card
+// must get no new work.
 func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool,
 	error) {
 	mine, ok1 := to.(*region)
@@ -76,7 +76,7 @@ func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, by
 	return err == nil, err
 }
 
-// mark records the device's event behind everything that it has been asked for.
+// mark records the device's event after all its queued work.
 func (d *Device) mark() (*driver.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -174,7 +174,7 @@ func (s *step) products(op *engine.Op,
 	return list
 }
 
-// parts are those of a matrix; their results lie side by side.
+// parts are those of a matrix; their results are adjacent columns.
 func (s *step) parts(op *engine.Op) (list []kernels.Product) {
 	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.at(op.Out[0]), X: s.activations(op.In),
 		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add}

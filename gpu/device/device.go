@@ -1,13 +1,13 @@
 // Package device runs Programs on a GPU: engine.Device over the vendor's driver.
 //
-// A program becomes a list of launches with fixed arguments, recorded once as a graph. What differs
-// from step to step (how many rows, their tokens and positions, the block tables) lies in device
-// memory in front of the graph (state.go), so one launch of one graph serves every step of a
-// bucket. What must stay true:
+// A program becomes a list of launches with fixed arguments, recorded once as a graph. Values that
+// differ from step to step (number of rows, tokens, positions, block tables) are copied to device
+// memory before the graph runs (state.go), so one graph serves every step of a bucket. What must
+// stay true:
 //   - A step costs a copy in, a graph launch and a copy out; nothing is allocated and no kernel is
 //     launched by itself.
-//   - After any error of the driver everything that was made is given back, and the error says
-//     which call failed and why.
+//   - After any error of the driver all resources are given back, and the error says which call
+//     failed and why.
 //   - Memory is the driver's: no Go pointer outlives a call.
 package device
 
@@ -32,21 +32,18 @@ type Device struct {
 	own    resources
 	stream *driver.Stream // of steps and of reads and writes
 	window *driver.HostMemory
-	ended  *driver.Event // for devices that take what this one has computed
+	ended  *driver.Event // for devices that take this one's results
 
-	reference    bool // only the reference kernels
-	decodeKernel DecodeKernel
+	reference bool // only the reference kernels
 
 	mu       sync.Mutex // held while work is queued and waited for
 	loading  *loader
 	disabled map[Variant]bool
 	users    engine.Users
-	notify   func(line string) // for people; nil: nobody reads them
-	reported map[string]bool   // the lines that notify has had
 
-	sharing sync.Mutex // held while shared changes; before mu where both are
+	sharing sync.Mutex // held while shared changes; locked before mu
 	shared  map[sharing]sharer
-	finding sync.Mutex // held while a kernel is looked up, also by who holds mu
+	finding sync.Mutex // held while a kernel is looked up; locked after mu
 }
 
 var _ engine.Device = (*Device)(nil)
@@ -54,10 +51,8 @@ var _ engine.Device = (*Device)(nil)
 // Options of Open.
 type Options struct {
 	Index int // which of the driver's devices
-	// the architecture, where the driver cannot tell it; "": as the driver has it
+	// the architecture, if the driver does not know it; "": the driver's
 	Arch string
-
-	DecodeKernel DecodeKernel // "": DecodeGraph
 
 	// Reference runs the reference kernels alone, with which the others are compared. Only their
 	// results are bitwise equal in steps of few and of many rows.
@@ -74,8 +69,7 @@ func Open(d *driver.Driver, o Options) (*Device, error) {
 		return nil, err
 	}
 	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
-		decodeKernel: cmp.Or(o.DecodeKernel, DecodeGraph), shared: map[sharing]sharer{},
-		disabled: map[Variant]bool{}, reported: map[string]bool{}}
+		shared: map[sharing]sharer{}, disabled: map[Variant]bool{}}
 	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
@@ -115,7 +109,7 @@ func (d *Device) function(name string) (*driver.Function, error) {
 	return d.kernels.function(name)
 }
 
-// Name is what doctor prints.
+// Name is the device's name in doctor's report.
 func (d *Device) Name() string {
 	g := d.ctx.Device()
 	return fmt.Sprintf("gpu %d, %s, %s", g.Index, g.Name, d.arch)
@@ -124,14 +118,14 @@ func (d *Device) Name() string {
 // Model is the kind of card: name and architecture, without its number.
 func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Name, d.arch) }
 
-// Unit is what its kernels multiply matrices with.
+// Unit is the matrix unit that its kernels use.
 func (d *Device) Unit() kernels.Unit { return d.target.Unit }
 
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
 // Available is how much of a driver's free bytes may go to weights, cache, scratch and Extra. The
-// rest is for kernels, graphs, and what the driver adds and needs.
+// remainder is for kernels, graphs and the driver itself.
 func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
 // Memory gives the card's memory, and how much of it is free for weights, cache and scratch.
@@ -146,7 +140,7 @@ func (d *Device) Memory() (total, free int64) {
 // Units is the number of the card's SMs or CUs; for a partition, its own.
 func (d *Device) Units() int { return d.ctx.Device().Units(d.target.Processors) }
 
-// Integrated tells whether the card's memory is the host's; false where the driver does not answer.
+// Integrated tells whether the card's memory is the host's; false if the driver does not answer.
 func (d *Device) Integrated() bool {
 	is, err := d.ctx.Device().Attribute(driver.Integrated)
 	return err == nil && is != 0

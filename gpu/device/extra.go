@@ -7,12 +7,11 @@ import (
 )
 
 // Extra is the bytes that a card takes for an engine's steps besides weights, cache and scratch
-// (engine.PlanFor): logits, states, what kernels pass to each other, and sampling. It counts
-// everything that serving may ask for, also what is made only when first needed.
+// (engine.PlanFor): logits, states, buffers between kernels, and sampling. It counts everything
+// that serving may need, also memory that is allocated on first use.
 //
-// What must stay true: Extra is what is allocated, to the byte for one engine, on cards of this
-// matrix unit whose kernels have all their variants. The records of the persistent decode kernel,
-// tens of KiB, come from the card's reserve.
+// What must stay true: Extra equals the allocated bytes of one engine on cards of this matrix unit
+// whose kernels have all their variants.
 func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at

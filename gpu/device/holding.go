@@ -9,10 +9,10 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Keeps what must be given back. What must stay true: if one thing cannot be made, everything made
-// before it is given back.
+// Keeps resources that must be given back. What must stay true: if one cannot be made, all those
+// made before it are given back.
 
-// resources is what one user has made on a device. After a failure it makes nothing more.
+// resources are one user's resources on a device. After a failure it makes no more.
 type resources struct {
 	d     *Device
 	frees []func() error
@@ -55,7 +55,7 @@ func (h *resources) stream() *driver.Stream {
 	return keep(h, h.d.ctx.NewStream, (*driver.Stream).Close)
 }
 
-// made returns the error of what could not be made; with an error, the rest has been given back.
+// made returns the first failure; with an error, all other resources have been given back.
 func (h *resources) made() error {
 	if h.err == nil {
 		return nil

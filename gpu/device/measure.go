@@ -15,10 +15,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// What the card can do, measured: the bandwidth of its memory, the speed of random models.
+// Measures the card: the bandwidth of its memory, the speed of random models.
 
-// Bandwidth is what a copy inside the card's memory reaches, byte/s read and written. The copy
-// grows until it takes long enough to be timed, or fills a quarter of what is free.
+// Bandwidth is the rate of a copy inside the card's memory, byte/s read and written. The copy grows
+// until it takes long enough to be timed, or fills a quarter of the free memory.
 func (d *Device) Bandwidth() (rate float64, err error) {
 	const enough, rounds = 5 * time.Millisecond, 5
 	_, free := d.Memory()
@@ -108,7 +108,7 @@ func (h *resources) time(l kernels.Launch) (time.Duration, error) {
 	return h.fastest(3, one.queue)
 }
 
-// Point is what a model is timed at: Rows rows of each of Sequences, after Context tokens.
+// Point is a load to time a model at: Rows rows of each of Sequences, after Context tokens.
 type Point struct {
 	Sequences int `json:"sequences"`
 	Rows      int `json:"rows"` // of each: 1 is decode, more is prefill
@@ -184,7 +184,7 @@ func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Check
 	return nil
 }
 
-// pages is what a point needs at most: pages of its own for every sequence, both kinds of layer.
+// pages is the most that a point needs: pages for every sequence, for both kinds of layer.
 func (p Point) pages(s models.Spec, kvType string) int64 {
 	return int64(p.Sequences) * int64(kv.PagesOf(p.Context+p.Rows, p.Rows, s.Window,
 		engine.WindowPages(kvType)))
@@ -236,8 +236,8 @@ func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	return b
 }
 
-// join gives a batch rows of a new sequence that is so long already. Its pages are taken as a
-// sequence takes them that grows.
+// join adds rows of a new sequence that has start tokens already. Its pages are taken as those of a
+// growing sequence.
 func join(b *engine.Batch, pool *kv.Pool, start, rows int) {
 	var t kv.Table
 	for at := 0; at < start; at += kv.PageTokens {

@@ -109,7 +109,7 @@ func (d *Device) read(from driver.Pointer, dst []byte) error {
 
 // pass copies pieces through the window, as many at once as fit; the lock is held.
 func (d *Device) pass(list []piece, out bool) error {
-	var round []piece // they are in the window, one behind the other
+	var round []piece // adjacent in the window
 	used := 0
 	flush := func() error {
 		if err := d.stream.Synchronize(); err != nil {

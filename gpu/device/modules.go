@@ -11,18 +11,17 @@ import (
 )
 
 // The kernels in a card's memory. Machine code for exactly this card is loaded whole, at once and
-// without the driver's compiler. Where there is none, or the driver refuses it, PTX is loaded. The
-// driver compiles all PTX that it is given, so each kernel is cut out and loaded when it is first
-// asked for.
+// without the driver's compiler. If there is none, or the driver refuses it, PTX is loaded. The
+// driver compiles all PTX that it is given, so each kernel is cut out and loaded on first use.
 
 // modules are the loaded kernels of a device. They are guarded by the device's lock, or by the
 // device not being in use yet.
 type modules struct {
 	ctx       *driver.Context
-	ptx       []byte // nil where a whole image is loaded
+	ptx       []byte // nil if a whole image is loaded
 	loaded    []*driver.Module
 	functions map[string]*driver.Function
-	from      string       // what is loaded, for people
+	from      string       // the loaded image, for people
 	unit      kernels.Unit // the matrix unit that these kernels use
 }
 
@@ -110,5 +109,5 @@ func (m *modules) close() (err error) {
 	return err
 }
 
-// Kernels says what the card's kernels are loaded from: "machine code sm_90a".
+// Kernels is the source of the card's loaded kernels: "machine code sm_90a".
 func (d *Device) Kernels() string { return d.kernels.from }

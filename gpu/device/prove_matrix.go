@@ -21,7 +21,8 @@ type product struct {
 	operand [][]byte                      // as they are uploaded, in the order of the launch
 }
 
-// proveLayouts says of each wrong unit where it is wrong; err is about what did not run.
+// proveLayouts returns the first wrong element of each wrong unit; err is of a proof that did not
+// run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {

@@ -62,8 +62,8 @@ func difference(t engine.Type, want, got []byte) float64 {
 	return off / most
 }
 
-// values are the numbers of a buffer, nil where they are integers. 8 bits without a sign of their
-// own are e4m3: 4 bits of exponent with bias 7, 3 of mantissa.
+// values are the numbers of a buffer, nil for integers. Unsigned 8 bits are e4m3: 4 bits of
+// exponent with bias 7, 3 of mantissa.
 func values(t engine.Type, data []byte) (list []float64) {
 	switch t {
 	case engine.F32:

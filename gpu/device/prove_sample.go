@@ -13,11 +13,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Choosing tokens, through which every served token passes, is held to the host's sampler: the same
-// tokens and rivals from the same logits. What must stay true: the rows of a step are chosen in
-// ways that differ; where the card chooses otherwise, the host does it.
+// The card's choice of tokens is compared with the host's sampler: the same tokens and rivals from
+// the same logits. What must stay true: the rows of a step are chosen in different ways; if the
+// card chooses otherwise, the host samples instead.
 
-// At a start a small vocabulary is tried, which takes a moment; the self-test has the real one.
+// startVocab is a small vocabulary, tried at a start in a moment; the self-test has the real one.
 const startVocab = 1000
 
 var startRows, allRows = []int{1, 5}, []int{1, 2, 5, 16, 33, 64}
@@ -114,7 +114,7 @@ func proofChoice(random *rand.Rand, vocab, n int, logprobs bool) engine.Sampling
 	return c
 }
 
-// holdToHost chooses on the card and on the host, and notes in p how they differ.
+// holdToHost chooses on the card and on the host, and notes differences in p.
 func (s *step) holdToHost(p *Proof, logits []float32, choices []engine.SamplingParams) error {
 	if err := s.logits.Write(0, engine.Bytes(logits)); err != nil { // edits change it
 		return err

@@ -8,23 +8,23 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The self-test's proof at a published model's width, as serve runs it: rounded, on a bf16 cache. A
-// race hides where blocks are few, and from one run; here every phase has all of its blocks and
-// runs many times, and what it leaves must be the same bits each time.
+// The self-test's proof at a published model's width, as serve runs it: rounded, on a bf16 cache.
+// With few blocks or one run a race stays hidden; here every phase has all of its blocks and runs
+// many times, and must leave the same bits each time.
 
 // WidthRows are the steps that it tries: each kernel of few rows, the first that has those of many,
 // and such as leave last tiles unfilled.
 func WidthRows() []int { return []int{1, 4, 16, 17, 129, 700} }
 
-// widen is a model of this width that is proved: one layer of each kind, a part of the vocabulary,
-// whose whole is timed with the operations.
+// widen is a small model of this width: one layer of each kind and a part of the vocabulary; the
+// full vocabulary is timed with the operations.
 func widen(s models.Spec) models.Spec {
 	s.Layers, s.Vocab, s.MaxPosition = 2, min(s.Vocab, 8192), min(s.MaxPosition, 4096)
 	return s
 }
 
 // ProveWidth holds the variants to the reference kernels in a step of up to so many rows, each run
-// times times. What is wrong is out of use from then on.
+// times times. Wrong variants are disabled.
 func (d *Device) ProveWidth(ctx context.Context, s models.Spec, rows, times int) (Trial, error) {
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err

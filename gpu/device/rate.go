@@ -22,7 +22,7 @@ type Rate struct {
 	Side    int    `json:"side"` // rows, columns and length of the sums
 	// of the product: a multiplication and an addition count as two, whatever else the kernel does
 	TFLOPs     float64 `json:"tflop_s"`
-	Unit       string  `json:"unit"`         // what multiplies
+	Unit       string  `json:"unit"`         // the matrix unit
 	UnitTFLOPs float64 `json:"unit_tflop_s"` // of that unit in a bare loop
 	// of UnitTFLOPs: with three terms at most a third, with two terms a half
 	Percent float64 `json:"percent_of_unit"`
@@ -76,7 +76,7 @@ func (d *Device) squares() []rateKernel {
 }
 
 // MatrixRates measures all of them. A product grows until it takes long enough to be timed, or
-// fills a quarter of what is free.
+// fills a quarter of the free memory.
 func (d *Device) MatrixRates() (rates []Rate, err error) {
 	const enough, first = 4 * time.Millisecond, 128
 	bare := map[kernels.Unit]float64{}

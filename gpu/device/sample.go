@@ -9,9 +9,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Samples tokens on the card: the logits never leave it. What a step is sampled with travels in one
-// copy after the forward pass. The tokens stay where the next step reads them, and are also copied
-// to the host.
+// Samples tokens on the card: the logits never leave it. A step's sampling parameters travel in one
+// copy after the forward pass. The tokens stay in the memory that the next step reads, and are also
+// copied to the host.
 //
 // Two samples may be under way: the host writes a slot while the device still reads the other.
 
@@ -29,7 +29,7 @@ type sampler struct {
 // mostRivals is the most tokens a choice is reported with.
 const mostRivals = 20
 
-// A sampleSlot holds one Sample: what goes in, what comes out.
+// A sampleSlot holds the input and output of one Sample.
 type sampleSlot struct {
 	in     *region            // params [rows], counts of edits and rows, edits, masks
 	pinned *driver.HostMemory // the same
@@ -49,7 +49,7 @@ func (s *sampler) bytes() int { return s.masksAt() + 8*s.rows*s.words }
 
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler, or a new one where it has more rows.
+// joinSampler gives the step the device's sampler, or a new one if the step has more rows.
 func (s *step) joinSampler() (err error) {
 	vocab := s.p.Spec.Vocab
 	what := sharing(fmt.Sprintf("room to choose of %d tokens in", vocab))
@@ -85,7 +85,7 @@ func (s *step) Queue(b *engine.Batch, from []int32) error {
 		if s.logits == nil {
 			return errors.New("this program gives no logits")
 		}
-		return s.queue(b, from, s.launchWhole)
+		return s.queue(b, from, s.launchGraph)
 	})
 }
 
@@ -178,7 +178,7 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 	return edits, masks, nil
 }
 
-// send queues the copies of what is in use: the parameters, the edits, the masks.
+// send queues the copies of the used parts: the parameters, the edits, the masks.
 func (s *step) send(slot *sampleSlot, edits, masks int) error {
 	x := s.sampler
 	for _, part := range []struct{ at, n int }{
@@ -197,7 +197,7 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 	return nil
 }
 
-// launchSampling queues the kernels: what logprobs need, the edits, the choice.
+// launchSampling queues the kernels: those for logprobs, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	x, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
 	in := func(at int) kernels.Pointer { return slot.in.at + kernels.Pointer(at) }
@@ -227,7 +227,7 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	return nil
 }
 
-// logprobs waits for the tokens, and reads what was asked while the logits are still there.
+// logprobs waits for the tokens, and reads the logprobs before the logits are overwritten.
 func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits,
 	rivals int) ([]engine.SampledToken, error) {
 	d, x, n := s.dev, s.sampler, slot.rows

@@ -9,7 +9,7 @@ import (
 
 // The state of a step in device memory, int32 throughout:
 //
-//	counts    rows, logit rows, slots (rows * experts per token), rows that stand alone
+//	counts    rows, logit rows, slots (rows * experts per token), single rows
 //	tokens    [bucket]
 //	positions [bucket]
 //	fullAt    [bucket]  where in tables the row's table of the full layers begins
@@ -20,7 +20,7 @@ import (
 //	twinAt    [bucket]  of the windowed layers' second pages; only with a cache of 8 bits
 //	tables    all block tables, one after another
 //
-// It is written by one copy in front of the graph. Only the part of tables that is in use travels.
+// It is written by one copy before the graph. Only the used part of tables travels.
 
 type layout struct {
 	bucket int  // most rows
@@ -39,7 +39,7 @@ func layoutOf(p *engine.Program) layout {
 
 func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }
 
-// place is the offset of one of the arrays behind counts, in bytes.
+// place is the offset of one of the arrays after counts, in bytes.
 func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * l.at(array)) }
 
 // at is the same in words of int32.
@@ -103,9 +103,9 @@ func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 // The memory of a state: on the card, and twice in pinned memory for the copies. Long sequences
 // make the tables large, so all steps of a device share it.
 //
-// What must stay true: the queue that runs a step also writes its state, so the state is valid
-// while the step runs and no longer. Code that needs to know something of a step that was queued
-// before others (sampling) gets it elsewhere.
+// What must stay true: the queue that runs a step also writes its state, so the state is valid only
+// while the step runs. Code that needs data of an earlier queued step (sampling) must not read it
+// here.
 
 // stateMemory is shared by the steps of a device.
 type stateMemory struct {
@@ -115,7 +115,7 @@ type stateMemory struct {
 	turn   int
 }
 
-// pinned is memory that a queue copies from while the host goes on, until the event has passed.
+// pinned is memory that a queue copies from while the host continues, until the event has passed.
 type pinned struct {
 	memory *driver.HostMemory
 	copied *driver.Event

@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step on a GPU: the launches of a program as a graph, and the state in front of it.
+// A step on a GPU: the launches of a program as a graph, and the state that is copied before it.
 
 type step struct {
 	dev       *Device
@@ -21,20 +21,17 @@ type step struct {
 	// lead is the earlier step of a chain whose state this one shares; nil: it has its own.
 	lead *step
 
-	resources   // what belongs to this step alone
+	resources   // of this step alone
 	state       *stateMemory
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies kernels.Pointer
-	sampler     *sampler // nil where logits is
+	sampler     *sampler // nil if logits is
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
 	terms            *sharedRegion // of MXFP4 activations; may be nil too
 
 	phases []phase
 	graph  *driver.Graph
-	whole  *launch // the step in one launch, where that was chosen and is possible
-	// why it is not possible where it was chosen
-	notWhole string
 }
 
 var _ engine.Step = (*step)(nil)
@@ -45,7 +42,6 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.report()
 	return s, nil
 }
 
@@ -93,9 +89,6 @@ func (s *step) build() (err error) {
 	if err := s.cut(); err != nil {
 		return err
 	}
-	if err = s.makePersistent(); err != nil {
-		return fmt.Errorf("the step as one launch: %w", err)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.graph, err = d.stream.Capture(s.launchAll); err != nil {
@@ -104,7 +97,7 @@ func (s *step) build() (err error) {
 	return nil
 }
 
-// prepare checks an operation's buffers and makes the memory that it needs besides.
+// prepare checks an operation's buffers and makes other memory that it needs.
 func (s *step) prepare(op *engine.Op) (err error) {
 	for _, b := range slices.Concat(op.Out, op.In, op.W) {
 		if err := engine.Within(s.p, b,
@@ -171,12 +164,12 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 		if times != nil {
 			return s.timed(b, logits, times)
 		}
-		return s.forward(b, logits, s.launchWhole)
+		return s.forward(b, logits, s.launchGraph)
 	})
 }
 
-// locked does work while nothing else is asked of the device. An error passes once nothing of what
-// failed is under way: what comes next writes into the same pinned memory.
+// locked does work with the device locked. An error returns once the failed work has ended: the
+// next work writes into the same pinned memory.
 func (s *step) locked(work func() error) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -218,13 +211,7 @@ func (s *step) queue(b *engine.Batch, from []int32, launch func() error) error {
 	return nil
 }
 
-// launchWhole queues the step as one launch.
-func (s *step) launchWhole() error {
-	if s.whole != nil {
-		return s.queueWhole()
-	}
-	return s.graph.Launch(s.dev.stream)
-}
+func (s *step) launchGraph() error { return s.graph.Launch(s.dev.stream) }
 
 func (s *step) sendState(b *engine.Batch, from []int32) error {
 	if most := s.logitRows(s.layout.bucket); len(b.LogitRows) > most {
@@ -243,7 +230,7 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 	return s.feed(from)
 }
 
-// timed runs a batch phase by phase, with a mark before each and behind the last.
+// timed runs a batch phase by phase, with a mark before each and after the last.
 func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err error) {
 	h := resources{d: s.dev}
 	defer func() {
@@ -300,7 +287,7 @@ func (s *step) heaviest(ph phase) (at int) {
 	return at
 }
 
-// Close waits for what is queued and frees everything. It may be called more than once.
+// Close waits for queued work and frees everything. It may be called more than once.
 func (s *step) Close() error {
 	s.dev.mu.Lock()
 	if s.layout.bucket == 0 {

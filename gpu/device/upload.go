@@ -71,7 +71,7 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 	defer l.mu.Unlock()
 	defer func() {
 		if err != nil {
-			// no copy reads the ring or writes what is freed now; report the first error
+			// no copy may use the ring or the region when they are freed; report the first error
 			l.queue.Synchronize()
 		}
 	}()

@@ -16,17 +16,17 @@ import (
 //	                           kernels.RouteRows the decode kernel of the router
 //
 // What must stay true: a variant leaves every buffer that is read later as the reference kernels
-// would, up to rounding. The reference kernels run where a variant does not fit a shape, has a tap
-// in its middle, or was found wrong on this card (Disable).
+// would, up to rounding. The reference kernels run if a variant does not fit a shape, has a tap in
+// its middle, or was found wrong on this card (Disable).
 
 // Variant names a faster way of computing one or more operations.
 type Variant string
 
-// The variants. A prefill variant that multiplies with a matrix unit stands for several; each is
-// named by its own name and that of its way (variants_prefill.go).
+// The variants. A prefill variant on a matrix unit has several forms, named by its own name and the
+// suffix of its multiplier (variants_prefill.go).
 const (
 	DecodeQKV       Variant = "decode_qkv"       // norm, projections, RoPE, KV write
-	DecodeLinear    Variant = "decode_linear"    // norm where there is one, one projection
+	DecodeLinear    Variant = "decode_linear"    // norm if there is one, one projection
 	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
 	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
 	DecodeGateUp    Variant = "decode_gate_up"
@@ -37,13 +37,11 @@ const (
 	PrefillLinearQ8 Variant = "prefill_linear_q8"
 	PrefillGateUp   Variant = "prefill_gate_up"
 	PrefillDown     Variant = "prefill_down"
-	// all of a step in one launch, where that is chosen (persistent.go)
-	DecodeStep Variant = "decode_step"
-	// tokens are chosen on the card; where they are not, the host does it
+	// tokens are chosen on the card, else on the host
 	Sampling Variant = "sample"
 )
 
-// instead says what is used in the place of a variant that is wrong on a card.
+// instead names the replacement of a variant that is wrong on a card.
 func (v Variant) instead() string {
 	if v == Sampling {
 		return "the CPU chooses tokens"
@@ -61,18 +59,10 @@ func Variants() []Variant {
 			list = append(list, kind+"_mx")
 		}
 	}
-	return append(list, PrefillLinearQ8, Sampling, DecodeStep)
+	return append(list, PrefillLinearQ8, Sampling)
 }
 
-// Chosen lists the variants that are used and proved only on request, and were requested.
-func (d *Device) Chosen() []Variant {
-	if d.DecodeKernel() == DecodePersistent {
-		return []Variant{DecodeStep}
-	}
-	return nil
-}
-
-// Disable takes variants out of use, for what is compiled from now on.
+// Disable takes variants out of use for programs compiled from now on.
 func (d *Device) Disable(variants ...Variant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +89,7 @@ type phase struct {
 	from, to int     // of Program.Ops
 	variant  Variant // "" for the reference kernels
 	launches []kernels.Launch
-	// what it writes that is read later; for the reference kernels everything
+	// its results that are read later; for the reference kernels all
 	leaves []*engine.Buffer
 	ready  []launch // the launches, packed
 }

@@ -15,7 +15,7 @@ import (
 // the one that every card has. A way that was found wrong is replaced by the next that is as exact,
 // and in the end by the reference kernels.
 
-// A multiplier is what a variant multiplies with.
+// A multiplier is a matrix unit and the form of the activations.
 type multiplier struct {
 	suffix string // of the variant's name
 	unit   kernels.Unit
@@ -88,7 +88,7 @@ func (s *step) prefillAttend(i int) phase {
 		return phase{}
 	}
 	// This kernel reads adjacent rows of a sequence together. The kernel for few rows is faster for
-	// rows that stand alone, as in decode: they have pages of their own.
+	// single rows, as in decode: they have pages of their own.
 	apart := s.arrived != nil && s.dev.enabled(Attend)
 	list := []kernels.Launch{t.PrefillAttend(a, w.terms, apart)}
 	if apart {

@@ -24,13 +24,13 @@ import (
 // Checks before a model is loaded whether the fast kernels are right on this very card, once: the
 // outcome is kept in a file. What must stay true: a record is read only by the same program on the
 // same kind of card under the same driver, and a kernel that was found wrong, now or earlier, is
-// out of use.
+// disabled.
 
 // Verification is the outcome.
 type Verification struct {
 	Card    string    `json:"card"`
 	Driver  string    `json:"driver"`
-	Kernels string    `json:"kernels"` // what is loaded: "machine code sm_90a"
+	Kernels string    `json:"kernels"` // the loaded image: "machine code sm_90a"
 	Program string    `json:"program"` // the build, and the kernels that it carries
 	When    time.Time `json:"when"`
 	Proofs  []Proof   `json:"proofs"`
@@ -43,13 +43,12 @@ type Verification struct {
 type variants interface {
 	Prove(ctx context.Context, report func(Trial)) ([]Proof, error)
 	Disable(variants ...Variant)
-	Chosen() []Variant
 }
 
-// Verify proves the kernels, or reads in folder that this was done. With folder "" nothing is read
-// or kept. If a proof does not run, Verified says so: the card may still compute. Call it before
-// the card has a model: a card that is lost to a kernel is opened anew. A driver library that was
-// named by hand is no exception: only tests, whose emulation takes long to prove anything, say no.
+// Verify proves the kernels, or reads the record of an earlier proof in folder. With folder ""
+// nothing is read or kept. If a proof does not run, Verified says so: the card may still compute.
+// Call it before the card has a model: a card lost to a kernel is opened again. A driver library
+// named by hand is no exception: only tests opt out, since emulated proofs take long.
 func (c *Card) Verify(ctx context.Context, folder string) {
 	if os.Getenv(unproved) != "" {
 		return
@@ -59,8 +58,8 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 }
 
 // A variant may lose the card by a wrong address or an instruction that it does not have. NVIDIA's
-// drivers then do nothing more for the process on that card until its context is made anew, so the
-// caller must know which variant it was. AMD's runtime ends the process.
+// drivers then refuse the process that card until its context is made again, so the caller must
+// know which variant it was. AMD's runtime ends the process.
 
 // CrashError says that the card was lost during a proof.
 type CrashError struct {
@@ -80,7 +79,7 @@ func crashed(err error, variants ...Variant) error {
 }
 
 // reopening is a card whose variants are proved even if one of them loses the card: that variant is
-// wrong, and the others are proved after the card is opened anew.
+// wrong, and the others are proved after the card is opened again.
 type reopening struct {
 	variants
 	reopen func() (variants, error)
@@ -120,7 +119,7 @@ func (r *reopening) Prove(ctx context.Context, report func(Trial)) ([]Proof, err
 	}
 }
 
-// Prove proves the kernels anew, whatever is recorded, and records that. report gets each trial.
+// Prove proves the kernels whatever is recorded, and records the outcome. report gets each trial.
 func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	t := c.about()
 	if t.prove(ctx, c.folder, c.proving(), report); t.failed != nil {
@@ -130,25 +129,13 @@ func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
-// ProveStep proves the step in one launch alone, which must be chosen; a card that it loses is
-// opened again.
-func (c *Card) ProveStep(ctx context.Context) (p Proof, err error) {
-	if p, err = c.Device.proveStep(ctx); errors.Is(err, driver.ErrLost) {
-		p, err = Proof{Variant: DecodeStep, Why: "the GPU was lost: " + err.Error()}, c.reopen()
-	}
-	if err == nil && !p.OK {
-		c.Disable(DecodeStep)
-	}
-	return p, err
-}
-
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
 	kernels := c.Device.Kernels()
 	return c.verification.summarise(kernels + untried(kernels))
 }
 
-// about is what a record is for.
+// about identifies the card, driver, kernels and program of a record.
 func (c *Card) about() Verification {
 	version := "unknown"
 	if v, err := c.Driver.Version(); err == nil {
@@ -176,27 +163,17 @@ func build() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// file is where a record for this lies.
+// file is the path of the record.
 func (t *Verification) file(folder string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program},
 		"\n")))
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
-// same compares what two records are for, in full: names of files are only short hashes.
+// same compares the identities of two records in full: names of files are only short hashes.
 func (t *Verification) same(o *Verification) bool {
 	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels &&
 		t.Program == o.Program
-}
-
-// has tells whether the record has the variants that are proved only on request.
-func (t *Verification) has(variants []Variant) bool {
-	for _, f := range variants {
-		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Variant == f }) {
-			return false
-		}
-	}
-	return true
 }
 
 func establish(ctx context.Context, folder string, about Verification, dev variants) Verification {
@@ -204,7 +181,7 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 		var have Verification
 		data, err := os.ReadFile(about.file(folder))
 		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) &&
-			len(have.Proofs) > 0 && have.has(dev.Chosen()) {
+			len(have.Proofs) > 0 {
 			for _, p := range have.Proofs {
 				if !p.OK {
 					dev.Disable(p.Variant)

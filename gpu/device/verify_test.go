@@ -20,14 +20,12 @@ type scripted struct {
 	err      error
 	proved   int
 	disabled []Variant
-	chosen   []Variant
 }
 
 func (s *scripted) Prove(context.Context, func(Trial)) ([]Proof, error) {
 	s.proved++
 	return s.proofs, s.err
 }
-func (s *scripted) Chosen() []Variant    { return s.chosen }
 func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...) }
 
 var outcome = []Proof{{Variant: Attend, OK: true}, {Variant: DecodeDown, Why: "x differs"}}
@@ -90,29 +88,6 @@ func TestEarlierRelease(t *testing.T) {
 	}
 	if now, err := os.ReadFile(about.file(folder)); err != nil || string(now) != string(before) {
 		t.Errorf("the earlier record is another: %v", err)
-	}
-}
-
-// TestChosenVariants: a record of a start that chose another decode kernel does not speak for this
-// one's.
-func TestChosenVariants(t *testing.T) {
-	folder := t.TempDir()
-	about := Verification{Card: "card"}
-	establish(t.Context(), folder, about, &scripted{proofs: outcome})
-	s := &scripted{chosen: []Variant{DecodeStep}, proofs: append(slices.Clone(outcome),
-		Proof{Variant: DecodeStep, Why: "the logits differ"})}
-	got := establish(t.Context(), folder, about, s)
-	if _, wrong := got.summarise("k"); s.proved != 1 || len(wrong) != 2 ||
-		wrong[1] != "decode_step is wrong on this GPU, slower kernels take its place: the "+
-			"logits differ" {
-		t.Errorf("proved %d times, %q", s.proved, wrong)
-	}
-	for _, chosen := range [][]Variant{{DecodeStep}, nil} { // now it speaks for both
-		s := &scripted{chosen: chosen}
-		if establish(t.Context(), folder, about, s); s.proved != 0 ||
-			!slices.Contains(s.disabled, DecodeStep) {
-			t.Errorf("proved %d times, out of use: %v", s.proved, s.disabled)
-		}
 	}
 }
 

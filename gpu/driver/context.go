@@ -38,7 +38,7 @@ func (g *Device) Open() (*Context, error) {
 // Device is the device of the context.
 func (c *Context) Device() *Device { return c.device }
 
-// Close gives the device back. What was allocated in it must have been freed.
+// Close gives the device back. All its memory must have been freed.
 func (c *Context) Close() error {
 	if c.d.api == CUDA {
 		return c.d.call(contextRelease, uintptr(c.device.handle))
@@ -58,7 +58,7 @@ func (c *Context) call(f function, args ...uintptr) error {
 	return c.d.call(f, args...)
 }
 
-// Memory is what the device has, and what is free of it now, in bytes.
+// Memory is the device's memory and the free part of it, in bytes.
 func (c *Context) Memory() (total, free int64, err error) {
 	err = c.call(memoryInfo, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total)))
 	return c.shared(total, free, err)
@@ -111,16 +111,15 @@ func (c *Context) SameDriver(other *Context) bool {
 	return c.d.api == other.d.api && c.d.path == other.d.path
 }
 
-// NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver calls free only
-// what Linux has not put anything into, also not the model's own file, whose pages Linux gives back
-// when memory is asked for. NVIDIA says so itself ("Memory reporting differences with unified
-// memory architecture").
+// NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver counts only unused
+// memory as free, without the page cache of the model's own file, which Linux gives back on demand.
+// NVIDIA documents it ("Memory reporting differences with unified memory architecture").
 
-// meminfo is where Linux tells about its memory.
+// meminfo is Linux's report on its memory.
 var meminfo = "/proc/meminfo"
 
 // shared corrects a driver's answer for a device that shares the host's memory, or replaces a
-// refusal: what the host could give counts as free.
+// refusal: memory that the host can reclaim counts as free.
 func (c *Context) shared(total, free int64, err error) (int64, int64, error) {
 	if c.d.api != CUDA || errors.Is(err, ErrLost) {
 		return total, free, err

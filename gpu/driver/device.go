@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// What the driver says of a device before it is taken into use: nothing here needs a context.
+// The driver's facts about a device that is not yet in use: nothing here needs a context.
 
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
@@ -18,7 +18,7 @@ type Device struct {
 	Name   string
 	PCI    string // "0000:41:00.0"
 	Memory int64  // bytes in all
-	Arch   string // "sm_90", "gfx942"; "" where it cannot be told
+	Arch   string // "sm_90", "gfx942"; "": unknown
 }
 
 // Device looks at one device.
@@ -56,7 +56,7 @@ func (g *Device) describe() (err error) {
 	return err
 }
 
-// Attribute asks for a number.
+// Attribute returns one of the device's numbers.
 func (g *Device) Attribute(a Attribute) (int, error) {
 	id := a.ofCUDA
 	if g.d.api == HIP {
@@ -76,7 +76,7 @@ func (g *Device) Units(multiprocessors int) int {
 	return multiprocessors
 }
 
-// arch names the instruction set. HIP has it only in a structure; "" where it is not there either.
+// arch names the instruction set. HIP has it only in a structure, and "" if not there either.
 func (g *Device) arch() (string, error) {
 	if g.d.api == HIP {
 		return g.gcnArch(), nil

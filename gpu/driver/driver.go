@@ -1,17 +1,17 @@
 // Package driver reaches a GPU through the vendor's driver library alone: libcuda.so.1 or
 // libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at run time. No SDK, no header and no library
-// is needed to build; without a driver everything still runs, and Open says in one sentence why
-// there is none.
+// is needed to build; without a driver everything still runs, and Open says in one sentence why it
+// is missing.
 //
 // One vocabulary serves both vendors: Driver, Context, Module, Function, Stream, Event, Graph. What
 // must stay true:
 //   - Every error names the call, the driver's own code and the driver's own text (Error).
 //   - A call that works on a device makes the device current on the thread it runs on, so that
 //     goroutines may move between threads.
-//   - Nothing is freed by a finalizer: who makes a thing frees it.
-//   - Pointers into Go memory reach the library only for the length of a call. Copies that go on
-//     after the call take HostMemory, which is pinned and not Go's; images that AMD's runtime goes
-//     on reading live as long as their Module.
+//   - Nothing is freed by a finalizer: the maker of a thing frees it.
+//   - Pointers into Go memory reach the library only for the length of a call. Copies that continue
+//     after the call take HostMemory, which is pinned and not Go's; images that AMD's runtime keeps
+//     reading live as long as their Module.
 //   - A library whose functions were called is never unloaded: it has threads and exit handlers of
 //     its own.
 package driver
@@ -95,7 +95,7 @@ func (d *Driver) find() error {
 	return nil
 }
 
-// oldestHIP is 6.1: kernels with dynamic shared memory have a hidden argument behind their own
+// oldestHIP is 6.1: kernels with dynamic shared memory have a hidden last argument
 // (hidden_dynamic_lds_size) that earlier runtimes take for a pointer in the launch.
 const oldestHIP = 60100000
 
@@ -115,7 +115,7 @@ func (d *Driver) start() error {
 }
 
 // call runs a function that returns a code. Pointers among args must be converted in the argument
-// list: they are kept where they are until the call is over.
+// list: then they do not move until the call is over.
 //
 //go:uintptrescapes
 func (d *Driver) call(f function, args ...uintptr) error {

@@ -1,9 +1,9 @@
 package driver
 
-// What is called in the two vendors' libraries, in one table. HIP copied the shape of CUDA's driver
-// interface, so one row serves both; where they differ the row has two signatures and driver.go two
-// branches. Nothing here comes from a header: drivertest/declcheck turns this table into C++ that
-// compiles only where the vendors' own headers agree with it, and .ci/run does that.
+// The called functions of the two vendors' libraries, in one table. HIP copied the shape of CUDA's
+// driver interface, so one row serves both; a row that differs has two signatures, and driver.go
+// branches. Nothing here is read from a header: drivertest/declcheck turns this table into C++ that
+// compiles only if the vendors' headers agree with it, and .ci/run does that.
 
 // Declaration names a function and the shape of its arguments, a letter each:
 //
@@ -11,8 +11,8 @@ package driver
 //	i  an integer of 4 bytes     W  a pointer to an object of 8 bytes
 //	w  8 bytes: a size, a device address, a handle, or a pointer to bytes
 //
-// CUDA's names carry the version of the signature (cuMemAlloc_v2): that is the exported symbol,
-// which a header hides behind a macro.
+// CUDA's names carry the version of the signature (cuMemAlloc_v2): that is the exported symbol;
+// the headers have a macro of the plain name.
 type Declaration struct {
 	CUDA, CUDAArguments string
 	HIP, HIPArguments   string // "": the library has none, or the arguments are CUDA's
@@ -30,37 +30,34 @@ func declare(cuda, arguments, hip, hipArguments string) function {
 }
 
 var (
-	initialize       = declare("cuInit", "i", "hipInit", "")
-	driverVersion    = declare("cuDriverGetVersion", "I", "hipDriverGetVersion", "")
-	errorName        = declare("cuGetErrorName", "iW", "hipGetErrorName", "i")
-	errorText        = declare("cuGetErrorString", "iW", "hipGetErrorString", "i")
-	deviceCount      = declare("cuDeviceGetCount", "I", "hipGetDeviceCount", "")
-	deviceGet        = declare("cuDeviceGet", "Ii", "hipDeviceGet", "")
-	deviceName       = declare("cuDeviceGetName", "wii", "hipDeviceGetName", "")
-	deviceAttribute  = declare("cuDeviceGetAttribute", "Iii", "hipDeviceGetAttribute", "")
-	deviceTotal      = declare("cuDeviceTotalMem_v2", "Wi", "hipDeviceTotalMem", "")
-	devicePCI        = declare("cuDeviceGetPCIBusId", "wii", "hipDeviceGetPCIBusId", "")
-	contextRetain    = declare("cuDevicePrimaryCtxRetain", "Wi", "", "")
-	contextRelease   = declare("cuDevicePrimaryCtxRelease_v2", "i", "", "")
-	contextUse       = declare("cuCtxSetCurrent", "w", "hipSetDevice", "i")
-	memoryInfo       = declare("cuMemGetInfo_v2", "WW", "hipMemGetInfo", "")
-	memoryAlloc      = declare("cuMemAlloc_v2", "Ww", "hipMalloc", "")
-	memoryFree       = declare("cuMemFree_v2", "w", "hipFree", "")
-	hostAlloc        = declare("cuMemHostAlloc", "Wwi", "hipHostMalloc", "")
-	hostFree         = declare("cuMemFreeHost", "w", "hipHostFree", "")
-	copyIn           = declare("cuMemcpyHtoDAsync_v2", "wwww", "hipMemcpyHtoDAsync", "")
-	copyOut          = declare("cuMemcpyDtoHAsync_v2", "wwww", "hipMemcpyDtoHAsync", "")
-	copyInside       = declare("cuMemcpyDtoDAsync_v2", "wwww", "hipMemcpyDtoDAsync", "")
-	copyPeer         = declare("cuMemcpyPeerAsync", "wwwwww", "hipMemcpyPeerAsync", "wiwiww")
-	memorySet        = declare("cuMemsetD8Async", "wbww", "hipMemsetD8Async", "")
-	moduleLoad       = declare("cuModuleLoadDataEx", "WwiIW", "hipModuleLoadDataEx", "")
-	moduleUnload     = declare("cuModuleUnload", "w", "hipModuleUnload", "")
-	moduleFunction   = declare("cuModuleGetFunction", "Www", "hipModuleGetFunction", "")
-	functionSet      = declare("cuFuncSetAttribute", "wii", "hipFuncSetAttribute", "")
-	functionResident = declare("cuOccupancyMaxActiveBlocksPerMultiprocessor", "Iwiw",
-		"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor", "")
+	initialize        = declare("cuInit", "i", "hipInit", "")
+	driverVersion     = declare("cuDriverGetVersion", "I", "hipDriverGetVersion", "")
+	errorName         = declare("cuGetErrorName", "iW", "hipGetErrorName", "i")
+	errorText         = declare("cuGetErrorString", "iW", "hipGetErrorString", "i")
+	deviceCount       = declare("cuDeviceGetCount", "I", "hipGetDeviceCount", "")
+	deviceGet         = declare("cuDeviceGet", "Ii", "hipDeviceGet", "")
+	deviceName        = declare("cuDeviceGetName", "wii", "hipDeviceGetName", "")
+	deviceAttribute   = declare("cuDeviceGetAttribute", "Iii", "hipDeviceGetAttribute", "")
+	deviceTotal       = declare("cuDeviceTotalMem_v2", "Wi", "hipDeviceTotalMem", "")
+	devicePCI         = declare("cuDeviceGetPCIBusId", "wii", "hipDeviceGetPCIBusId", "")
+	contextRetain     = declare("cuDevicePrimaryCtxRetain", "Wi", "", "")
+	contextRelease    = declare("cuDevicePrimaryCtxRelease_v2", "i", "", "")
+	contextUse        = declare("cuCtxSetCurrent", "w", "hipSetDevice", "i")
+	memoryInfo        = declare("cuMemGetInfo_v2", "WW", "hipMemGetInfo", "")
+	memoryAlloc       = declare("cuMemAlloc_v2", "Ww", "hipMalloc", "")
+	memoryFree        = declare("cuMemFree_v2", "w", "hipFree", "")
+	hostAlloc         = declare("cuMemHostAlloc", "Wwi", "hipHostMalloc", "")
+	hostFree          = declare("cuMemFreeHost", "w", "hipHostFree", "")
+	copyIn            = declare("cuMemcpyHtoDAsync_v2", "wwww", "hipMemcpyHtoDAsync", "")
+	copyOut           = declare("cuMemcpyDtoHAsync_v2", "wwww", "hipMemcpyDtoHAsync", "")
+	copyInside        = declare("cuMemcpyDtoDAsync_v2", "wwww", "hipMemcpyDtoDAsync", "")
+	copyPeer          = declare("cuMemcpyPeerAsync", "wwwwww", "hipMemcpyPeerAsync", "wiwiww")
+	memorySet         = declare("cuMemsetD8Async", "wbww", "hipMemsetD8Async", "")
+	moduleLoad        = declare("cuModuleLoadDataEx", "WwiIW", "hipModuleLoadDataEx", "")
+	moduleUnload      = declare("cuModuleUnload", "w", "hipModuleUnload", "")
+	moduleFunction    = declare("cuModuleGetFunction", "Www", "hipModuleGetFunction", "")
+	functionSet       = declare("cuFuncSetAttribute", "wii", "hipFuncSetAttribute", "")
 	launchKernel      = declare("cuLaunchKernel", "wiiiiiiiwWW", "hipModuleLaunchKernel", "")
-	launchCooperative = declare("cuLaunchCooperativeKernel", "wiiiiiiiwW", "", "")
 	streamCreate      = declare("cuStreamCreate", "Wi", "hipStreamCreateWithFlags", "")
 	streamDestroy     = declare("cuStreamDestroy_v2", "w", "hipStreamDestroy", "")
 	streamWait        = declare("cuStreamWaitEvent", "wwi", "hipStreamWaitEvent", "")

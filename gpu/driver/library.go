@@ -29,9 +29,9 @@ static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
   }
 }
 
-// dlerror speaks of the calling thread's last failure, in memory of that thread's, and a goroutine
-// may be on another thread at its next call: the words are copied inside the call that failed. Who
-// calls these frees them.
+// dlerror returns the calling thread's last failure, in memory of that thread, and a goroutine may
+// be on another thread at its next call: the text is copied inside the call that failed. The caller
+// frees it.
 static void* ossrun_driver_open(const char* name, char** why) {
   void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   *why = lib == NULL ? strdup(dlerror()) : NULL;
@@ -58,9 +58,9 @@ type library struct{ handle unsafe.Pointer }
 // mostArguments is how many words a call can have.
 const mostArguments = 11
 
-// Candidates is where a driver library is looked for, in order: by the loader's own search under
-// the running driver's name, then where distributions put it. AMD's release 5 is asked last: it is
-// too old, and may lie beside a newer one in /opt.
+// Candidates are the paths of a driver library, in order: the running driver's name, which the
+// loader searches, then the folders of distributions. AMD's release 5 is last: it is too old, and
+// /opt may have a newer one too.
 func Candidates(api API) []string {
 	if api == HIP {
 		return []string{"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so",

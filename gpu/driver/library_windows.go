@@ -8,7 +8,7 @@ import (
 
 // Opens a driver library with Windows' loader.
 
-// library is an opened DLL. The drivers lie in System32, and no other folder is searched: a DLL of
+// library is an opened DLL. The drivers are in System32, and no other folder is searched: a DLL of
 // that name in the current folder is not a driver.
 type library struct{ handle syscall.Handle }
 
@@ -16,7 +16,7 @@ const searchSystem32 = 0x800 // LOAD_LIBRARY_SEARCH_SYSTEM32
 
 var loadLibraryEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LoadLibraryExW")
 
-// Candidates is where a driver library is looked for, in order.
+// Candidates are the names of a driver library, in order.
 func Candidates(api API) []string {
 	if api == HIP {
 		return []string{"amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"}
@@ -32,7 +32,7 @@ func openLibrary(name string) (*library, error) {
 	flags := uintptr(searchSystem32)
 	for _, c := range name {
 		if c == '\\' || c == '/' {
-			flags = 0 // an explicit path says itself where it is
+			flags = 0 // an explicit path needs no search
 		}
 	}
 	handle, _, err := loadLibraryEx.Call(uintptr(unsafe.Pointer(wide)), 0, flags)

@@ -92,10 +92,6 @@ type Shape struct {
 // Launch queues a kernel. Each argument has a slot of 8 bytes; the driver reads as many bytes of it
 // as the kernel declares. The arguments are copied before Launch returns.
 func (s *Stream) Launch(f *Function, shape Shape, args []uint64) error {
-	return s.launch(launchKernel, f, shape, args)
-}
-
-func (s *Stream) launch(call function, f *Function, shape Shape, args []uint64) error {
 	at := make([]uintptr, len(args)+1)
 	var pin runtime.Pinner // the slots' addresses are inside a slice, where nothing else keeps them
 	defer pin.Unpin()
@@ -104,46 +100,11 @@ func (s *Stream) launch(call function, f *Function, shape Shape, args []uint64) 
 		at[i] = uintptr(unsafe.Pointer(&args[i]))
 	}
 	g, b := shape.Grid, shape.Block
-	// only launchKernel takes the last argument
-	if err := s.c.call(call, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]),
-		uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
+	if err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
+		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
 		uintptr(unsafe.Pointer(&at[0])), 0); err != nil {
 		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g,
 			b, shape.Shared, err)
 	}
 	return nil
-}
-
-// Resident is how many blocks of a kernel one multiprocessor holds at once.
-func (f *Function) Resident(threads int, shared uint32) (int, error) {
-	var n int32
-	if err := f.c.call(functionResident, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads),
-		uintptr(shared)); err != nil {
-		return 0, fmt.Errorf("kernel %s: how many blocks of %d threads are resident: %w", f.name,
-			threads, err)
-	}
-	return int(n), nil
-}
-
-// LaunchCooperative queues a kernel whose blocks may wait for each other: all are on the card at
-// once, or it is refused. AMD's runtime has such a launch in newer releases only, so there the
-// count of resident blocks decides, which holds while nothing else runs on the card.
-func (s *Stream) LaunchCooperative(f *Function, shape Shape, args []uint64) error {
-	if s.c.d.api == CUDA {
-		return s.launch(launchCooperative, f, shape, args)
-	}
-	g, b := shape.Grid, shape.Block
-	each, err := f.Resident(int(b[0]*b[1]*b[2]), shape.Shared)
-	if err != nil {
-		return err
-	}
-	units, err := s.c.device.Attribute(Multiprocessors)
-	if err != nil {
-		return fmt.Errorf("kernel %s: %w", f.name, err)
-	}
-	if blocks := int(g[0] * g[1] * g[2]); blocks > each*units {
-		return fmt.Errorf("kernel %s: a cooperative grid of %d blocks, %d are resident on %s",
-			f.name, blocks, each*units, s.c.device.Name)
-	}
-	return s.launch(launchKernel, f, shape, args)
 }

@@ -8,10 +8,9 @@ import (
 )
 
 // Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads
-// or writes is pinned, and whoever queued it waits for a mark before freeing or writing that
-// memory.
+// or writes is pinned, and the code that queued it waits for a mark before freeing or writing it.
 
-// Stream is a queue of work: what is put into it runs in that order, after the call has returned.
+// Stream is a queue of work, which runs in order and after the call that queued it has returned.
 type Stream struct {
 	c      *Context
 	handle uintptr
@@ -30,7 +29,7 @@ func (s *Stream) Synchronize() error { return s.c.call(streamSynchronize, s.hand
 // Wait makes what follows in this queue wait for an event, of this or another queue.
 func (s *Stream) Wait(e *Event) error { return s.c.call(streamWait, s.handle, e.handle, 0) }
 
-// Close ends the queue; what is in it still runs.
+// Close ends the queue; queued work still runs.
 func (s *Stream) Close() error { return s.c.call(streamDestroy, s.handle) }
 
 // CopyIn queues a copy of pinned bytes [at, at+n) to the device.
@@ -99,8 +98,8 @@ type Graph struct {
 	exec uintptr
 }
 
-// Capture records what record puts into the queue instead of running it. The arguments of kernels
-// are fixed then: what changes from launch to launch lies in device memory.
+// Capture records the work that record queues instead of running it. The arguments of kernels are
+// fixed then: values that change from launch to launch are in device memory.
 func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	runtime.LockOSThread() // the capture belongs to the thread that began it
 	defer runtime.UnlockOSThread()

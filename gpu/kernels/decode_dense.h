@@ -135,31 +135,4 @@ __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, fl
   }
 }
 
-// Asks for the columns that each warp reads first; all parameters are those of the phase.
-template <int ROWS>
-__device__ __forceinline__ void linear_ahead(const Place& place, const int* rows, float*,
-                                             const float*, const bf16*, const bf16* w, const bf16*,
-                                             int k, int n, int, int, float) {
-  const int lane = place.thread % WARP, c = (place.y * kDecodeWarps + place.thread / WARP) * 2;
-  if (place.x * ROWS >= *rows || c >= n) return;
-  const int columns = c + 1 < n ? 2 : 1;
-  prefetch(w + static_cast<int64_t>(c) * k, static_cast<int64_t>(columns) * k * 2, lane);
-}
-
-template <int ROWS, class T>
-__device__ __forceinline__ void qkv_ahead(const Place& place, const int* rows, float*, T*,
-                                          const float*, const bf16*, const bf16* wq, const bf16*,
-                                          const bf16* wk, const bf16*, const bf16* wv, const bf16*,
-                                          const float*, const int*, const int*, const int*, int64_t,
-                                          int k, int heads, int kv_heads, int dim, float) {
-  const int lane = place.thread % WARP, p = place.y * kDecodeWarps + place.thread / WARP;
-  const int half = dim / 2;
-  if (place.x * ROWS >= *rows || p >= (heads + 2 * kv_heads) * half) return;
-  const int head = p / half;
-  const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
-  const int own = head < heads ? head : (head - heads) % kv_heads, low = own * dim + p % half;
-  prefetch(w + static_cast<int64_t>(low) * k, int64_t{2} * k, lane);
-  prefetch(w + static_cast<int64_t>(low + half) * k, int64_t{2} * k, lane);
-}
-
 #endif  // OSSRUN_GPU_DECODE_DENSE_H_

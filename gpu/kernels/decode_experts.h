@@ -202,30 +202,4 @@ __device__ __forceinline__ void down_row(const Place& place, const int* rows, fl
   }
 }
 
-// Asks for the rows that each warp reads first; all parameters are those of the phase.
-__device__ __forceinline__ void route_ahead(const Place& place, const int* rows, int*, float*,
-                                            float*, float*, int*, const float*, const bf16*,
-                                            const bf16* w, const bf16*, int k, int count, int,
-                                            float) {
-  const int lane = place.thread % WARP, e = place.y * kDecodeWarps + place.thread / WARP;
-  if (place.x >= *rows || e >= count) return;
-  prefetch(w + static_cast<int64_t>(e) * k, int64_t{2} * k, lane);
-}
-
-// The experts have been chosen two phases before.
-__device__ __forceinline__ void down_ahead(const Place& place, const int* rows, float*,
-                                           const int* experts, const float*, const float*,
-                                           const uint8_t* blocks, const uint8_t* scales,
-                                           const bf16*, int n, int k, int top) {
-  const int lane = place.thread % WARP, i = place.y * kDecodeWarps + place.thread / WARP;
-  if (place.x >= *rows || i >= n) return;
-  const int nb = k / kBlock;
-  for (int j = 0; j < top; j++) {
-    const int64_t expert = experts[static_cast<int64_t>(place.x) * top + j];
-    const int64_t block = (expert * n + i) * nb;
-    prefetch(blocks + block * (kBlock / 2), nb * (kBlock / 2), lane);
-    prefetch(scales + block, nb, lane);
-  }
-}
-
 #endif  // OSSRUN_GPU_DECODE_EXPERTS_H_

@@ -81,16 +81,13 @@ func TestDisassemblyFencesBlocks(t *testing.T) {
 			continue
 		}
 		t.Run(a.Name, func(t *testing.T) {
-			for name, text := range codeObject(t, a, []string{"decode_route", "decode_attend_bf16",
-				"decode_step_bf16"}) {
+			for name, text := range codeObject(t, a, []string{"decode_route",
+				"decode_attend_bf16"}) {
 				all := instructions(text)
 				if wrong := unwaited(all); wrong != "" {
 					t.Errorf("%s: %s", name, wrong)
 				}
-				// The persistent step's phases do not stand in the order in which they run:
-				// TestDisassemblyWaits follows them.
-				if wrong := unfenced(all, invalidates[a.Name]); wrong != "" &&
-					name != "decode_step_bf16" {
+				if wrong := unfenced(all, invalidates[a.Name]); wrong != "" {
 					t.Errorf("%s: %s", name, wrong)
 				}
 				// A compiler that knows what GFX12's scalar registers need writes this some hundred

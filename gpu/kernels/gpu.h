@@ -205,39 +205,6 @@ __device__ __forceinline__ T atomic_add(T* p, T v) {
 #endif
 }
 
-// *p as it is in the GPU's memory now, for threads that look again and again; in no order.
-__device__ __forceinline__ int peek_gpu(const int* p) {
-#if defined(GPU_NVIDIA)
-  int v;
-  asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-  return v;
-#elif defined(GPU_AMD)
-  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-#else
-  return __atomic_load_n(p, __ATOMIC_RELAXED);
-#endif
-}
-
-// *p = v for those who peek; in no order.
-__device__ __forceinline__ void poke_gpu(int* p, int v) {
-#if defined(GPU_NVIDIA)
-  asm volatile("st.relaxed.gpu.s32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
-#elif defined(GPU_AMD)
-  __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-#else
-  __atomic_store_n(p, v, __ATOMIC_RELAXED);
-#endif
-}
-
-// Between two looks at memory that another block is to write.
-__device__ __forceinline__ void wait_gpu() {
-#if defined(GPU_HOST)
-  simt::yield_block();
-#elif defined(GPU_AMD)
-  __builtin_amdgcn_s_sleep(1);
-#endif
-}
-
 // What this thread wrote is seen by all threads of the GPU before what it writes next.
 __device__ __forceinline__ void fence_gpu() {
 #if defined(GPU_NVIDIA)

@@ -4,7 +4,6 @@
 #include "decode_attend.cu"
 #include "decode_dense.cu"
 #include "decode_experts.cu"
-#include "decode_step.cu"
 #include "experts.cu"
 #include "linear.cu"
 #include "linear_q8.cu"

@@ -24,7 +24,7 @@ func launch(kernel string, grid, block [3]uint32, shared int, args ...any) Launc
 	return Launch{kernel, driver.Shape{Grid: grid, Block: block, Shared: uint32(shared)}, args}
 }
 
-// Words are the arguments in slots of 8 bytes, as drivers and the persistent step take them.
+// Words are the arguments in slots of 8 bytes, as drivers take them.
 func (l Launch) Words() []uint64 {
 	words := make([]uint64, len(l.Args))
 	for i, v := range l.Args {
@@ -114,7 +114,7 @@ type Product struct {
 func (p Product) args(more ...any) []any {
 	_, x := p.X.operands()
 	args := append([]any{p.Rows.Live, p.Y}, x...)
-	if len(more) > 0 { // the norm in front stands before the weights, its eps at the end
+	if len(more) > 0 { // the norm is before the weights, its eps at the end
 		args = append(args, more[0])
 	}
 	args = append(args, p.W, p.Bias, i32(p.K), i32(p.N), i32(p.Stride), flag(p.Add))
@@ -125,7 +125,7 @@ func (p Product) args(more ...any) []any {
 }
 
 // ExpertMatrix is an MXFP4 matrix of every expert, [experts, n, k] with k in blocks of 32. Blocks
-// lie at a multiple of 16.
+// is a multiple of 16.
 type ExpertMatrix struct{ Blocks, Scales, Bias Pointer }
 
 // Experts is GateUp, To f32 [slots, N] of From [rows, K] with W of 2N rows an expert, or Down, To
@@ -157,15 +157,15 @@ func (e Experts) args() []any {
 	return args
 }
 
-// Target is what a launch depends on besides the shapes.
+// Target is the properties of a card that a launch depends on.
 type Target struct {
 	Warp int  // lanes: 32 or 64
-	Unit Unit // what prefill multiplies with; MMA is on every card
+	Unit Unit // the matrix unit of prefill; MMA is on every card
 
 	Processors int // of the card, that blocks run on: SMs or compute units. 0: not known
 }
 
-// processors is how many processors a grid is cut for; where not known, an H200's.
+// processors is how many processors a grid is cut for; if unknown, an H200's.
 func (t Target) processors() int {
 	if t.Processors > 0 {
 		return t.Processors
@@ -310,7 +310,7 @@ func (t Target) TopLogits(r Rows, ids, values, logits Pointer, vocab, count int)
 
 // The memory that sampling shares with the host: sample.cu has the same layouts.
 
-// SampleRow is what one row is sampled with.
+// SampleRow is the sampling parameters of one row.
 type SampleRow struct {
 	Draw
 	Mask int32 // which of the masks; -1: everything is allowed
@@ -325,7 +325,7 @@ type Draw struct {
 	Position                int64
 }
 
-// LogitStats is what the LogitStats launch leaves for a row.
+// LogitStats is the result of the LogitStats launch for a row.
 type LogitStats struct {
 	Highest float32
 	Finite  uint32 // 0: a logit is NaN or infinite
@@ -337,7 +337,7 @@ func (s LogitStats) Logprob(logit float32) float32 {
 	return float32(float64(logit) - float64(s.Highest) - math.Log(float64(s.Mass)*0x1p-40))
 }
 
-// LogitEdit changes one logit v: v/Repetition where it is positive, else v*Repetition; then minus
+// LogitEdit changes one logit v: v/Repetition if it is positive, else v*Repetition; then minus
 // Less, plus More. Was receives v.
 type LogitEdit struct {
 	Row, ID                     int32

@@ -63,13 +63,6 @@ func launchesOn(t Target) []Launch {
 	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(rows(3), p, p, p, p, w, 64, 96, 2))
-	for _, elements := range []Element{F32, BF16} {
-		step, err := NewStep(stepOf(t, 1, elements))
-		if err != nil {
-			panic(err) // of a constant
-		}
-		all = append(all, step.Launch(t, p, p, 5))
-	}
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.Sample(rows(3), p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),

@@ -3,8 +3,8 @@ package multi
 // For a model that does not fit on one GPU: opens all that may be used and the CPU, plans (plan.go)
 // and makes one device of them (device.go).
 //
-// What must stay true: everything opened is closed when a later step fails; a plan uses what the
-// drivers say is free now.
+// What must stay true: everything opened is closed when a later step fails; a plan uses the memory
+// that the drivers report as free.
 
 import (
 	"cmp"
@@ -19,16 +19,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Open opens the GPUs of s.GPUs, all that work where it names none, and places a model over them
-// and the CPU. records is the folder of what is known of the machine's cards; with "" no kernel is
-// verified. notify gets lines for people, then and later: the plan, the kernels that are wrong on a
-// card, what was asked for and a card does not run.
+// Open opens the GPUs of s.GPUs, or all that work if it names none, and places a model over them
+// and the CPU. records is the folder of the proofs on the machine's cards; with "" no kernel is
+// verified. notify gets lines for people: the plan, the kernels that are wrong on a card.
 func Open(ctx context.Context, spec models.Spec, s engine.Settings, records string,
 	notify func(line string)) (engine.Device, error) {
 	return open(ctx, spec, s, records, notify, parts{cpu.New, ratesOf})
 }
 
-// parts is what Open uses besides the cards; tests replace it.
+// parts are Open's dependencies besides the cards; tests replace them.
 type parts struct {
 	host  func(threads int) (engine.Device, error)
 	rates func(first *device.Card, host engine.Device) Rates
@@ -54,7 +53,6 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 		for _, line := range WrongOn(c) {
 			notify(line)
 		}
-		c.Notify(func(line string) { notify(c.Name() + ": " + line) })
 	}
 	host, err := x.host(s.Threads)
 	if err != nil {
@@ -80,7 +78,7 @@ func WrongOn(c interface {
 	return notes
 }
 
-// openOn plans a model openOn opened cards, the one with most room first, and makes one device.
+// openOn plans a model on opened cards, the one with most room first, and makes one device.
 func openOn(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
 	measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {

@@ -10,7 +10,6 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -83,37 +82,6 @@ func small() request {
 	s.Layers, s.Experts, s.Hidden, s.Intermediate = 4, 8, 1024, 1024
 	return request{s, engine.Settings{MaxNumBatchedTokens: 8, MaxModelLen: 256,
 		GPUMemoryUtilization: 1, Threads: 1}}
-}
-
-// TestNotPersistentIsTold: a step in one launch that was asked for and is not run is told for each
-// card of several.
-func TestNotPersistentIsTold(t *testing.T) {
-	t.Setenv("OSSRUN_DECODE_KERNEL", string(device.DecodePersistent))
-	machine(t, 2, 40<<20)
-	var h hosts
-	r := small()
-	r.Settings.Dense = engine.DenseQ8
-	var told []string
-	r.Settings.GPUs = []int{0, 1}
-	dev := hosttest.Must(open(t.Context(), r.Spec, r.Settings, "",
-		func(line string) { told = append(told, line) }, h.parts()))(t)
-	ckpt := hosttest.Must(checkpoint.Synthetic(r.Spec, 1))(t)
-	defer ckpt.Close()
-	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Dense: engine.DenseQ8, Pages: 4,
-		MaxNumBatchedTokens: 1}))(t)
-	if err := errors.Join(eng.Close(), dev.Close()); err != nil {
-		t.Error(err)
-	}
-	cards := map[string]bool{}
-	for _, line := range told {
-		if name, rest, _ := strings.Cut(line, ": "); strings.HasPrefix(rest,
-			"OSSRUN_DECODE_KERNEL=persistent: steps of this model are launched as graphs: ") {
-			cards[name] = true
-		}
-	}
-	if len(cards) != 2 {
-		t.Errorf("told of %v: %q", cards, told)
-	}
 }
 
 // TestEveryStepFails: whatever call of the driver fails while cards are opened, or whatever comes

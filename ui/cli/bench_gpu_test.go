@@ -52,25 +52,6 @@ func TestBenchOnAGPU(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	t.Setenv("OSSRUN_DECODE_KERNEL", "persistent")
-	var told []string
-	whole, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"},
-		func(line string) { told = append(told, line) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer whole.Close()
-	for _, kv := range []string{"bf16", engine.KVFP8} { // only the second has no phases for it
-		if _, err := bench.Run(t.Context(), whole, gauge, ckpt, bench.Options{Rounds: 1, Steps: 1,
-			Plain: true, Settings: engine.Settings{KVCacheDtype: kv},
-			Progress: func(string) {}}); err != nil {
-			t.Fatal(err)
-		}
-		if wrong := strings.Contains(strings.Join(told, ""), "launched as graphs"); wrong !=
-			(kv == engine.KVFP8) {
-			t.Errorf("%s: %q", kv, told)
-		}
-	}
 	ops, err := bench.RunOps(t.Context(), on, gauge, ckpt, bench.Options{Rounds: 1,
 		Progress: func(string) {}}, []string{"gate_up"})
 	if err != nil || len(ops.Steps) != 1 || ops.Steps[0].Operations[0].OfRead <= 0 {

@@ -49,13 +49,9 @@ func TestSelftestGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// the step in one launch may hang: all else is told before
-	if n := len(order); n < 5 || !slices.Equal(order[n-4:], []string{"doctor.Proofs",
-		"gpu.WholeSpeed", "doctor.Faster", "doctor.Verdict"}) {
+	if n := len(order); n < 5 || !slices.Equal(order[n-2:], []string{"device.Speed",
+		"doctor.Verdict"}) {
 		t.Errorf("%q", order)
-	}
-	if proofs := r.Kernels; proofs[len(proofs)-1].Variant != device.DecodeStep {
-		t.Errorf("%+v", proofs)
 	}
 	n := 0
 	for line := range strings.Lines(lines.String()) {
@@ -103,10 +99,6 @@ func TestSelftestGPU(t *testing.T) {
 		if ran := i == 0; (p.TFLOPs > 0) != ran || (p.Skipped == "") != ran {
 			t.Errorf("%+v", p)
 		}
-	}
-	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 ||
-		!strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
-		t.Errorf("%+v\n%s", r.Decode, out.String())
 	}
 	for _, row := range r.Selftest {
 		if matrix := strings.HasPrefix(row.Op, "linear") ||
@@ -161,8 +153,7 @@ func TestSelftestExtent(t *testing.T) {
 	}
 }
 
-// TestWrongKernelIsShown: a kernel that was found wrong stands in the table with what takes its
-// place, and the check is missed.
+// TestWrongKernelIsShown: a wrong kernel is in the table with its replacement, and the check fails.
 func TestWrongKernelIsShown(t *testing.T) {
 	var out bytes.Buffer
 	proofs := doctor.Proofs{

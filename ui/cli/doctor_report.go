@@ -1,5 +1,5 @@
-// What ossrun doctor --verbose prints more: devices, plans and speeds in rows; and the self-test in
-// tables whose rows come as they are measured.
+// Further output of ossrun doctor --verbose: devices, plans and speeds in rows; and the self-test
+// in tables, row by row as measured.
 
 package cli
 
@@ -31,14 +31,19 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		to.row("models", "%s: %s", x.Name, x.About)
 	}
 	to.row("cache", "%s in it", gigabytes(r.Cache.Used))
-	to.row("port", "without a key, %s", either(r.Port.Others == "", "only programs of this user "+
-		"are served", "programs of every user are served: "+r.Port.Others))
-	to.row("config", "%s (%s)", r.Config.Path, either(r.Config.There, "read",
-		"not found, defaults are used"))
+	users, config := "only programs of this user are served", "not found, defaults are used"
+	if r.Port.Others != "" {
+		users = "programs of every user are served: " + r.Port.Others
+	}
+	if r.Config.There {
+		config = "read"
+	}
+	to.row("port", "without a key, %s", users)
+	to.row("config", "%s (%s)", r.Config.Path, config)
 	return w.Flush()
 }
 
-// printModel says whether a model is here and fits, and what its plan would be.
+// printModel prints whether a model is cached and fits, and its plan.
 func printModel(to *report, x doctor.Model) {
 	verdict := "does not fit"
 	switch {
@@ -46,7 +51,7 @@ func printModel(to *report, x doctor.Model) {
 		verdict = "fits"
 	case x.Plan.OnDisk > 0:
 		verdict += " into memory: experts would be read from the disk, slowly"
-	case x.OnGPUs.Fits: // the plan below has room for it
+	case x.OnGPUs.Fits: // the plan below has room
 		verdict += " on this device alone"
 	}
 	state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines()
@@ -57,7 +62,7 @@ func printModel(to *report, x doctor.Model) {
 		if x.Fits && x.ReadBound > 0 {
 			plan = []string{speedOf(x)}
 		}
-	} else { // the plan says what it takes, for several sequences at once
+	} else { // the plan says how much memory, for several sequences
 		state += "; " + verdict
 		if x.ReadBound > 0 && x.State == "complete" {
 			plan = append(plan, speedOf(x), copied(x))
@@ -84,19 +89,21 @@ func printGPUPlan(to *report, plan doctor.Placement) {
 	}
 }
 
-// memoryLine says how much memory the machine has, and on a Mac how much of it each device can use.
-// The GPU's part is Metal's recommendedMaxWorkingSetSize as seen on Macs: two thirds, above 32 GiB
-// three quarters.
+// memoryLine is the machine's memory, and on a Mac each device's share. The GPU's share is Metal's
+// recommendedMaxWorkingSetSize as seen on Macs: two thirds, above 32 GiB three quarters.
 func memoryLine(system string, total, free int64) string {
 	line := fmt.Sprintf("%s, %s free", gigabytes(total), gigabytes(free))
 	if system != "darwin" {
 		return line
 	}
-	wired := either(total > 32<<30, total/4*3, total/3*2)
+	wired := total / 3 * 2
+	if total > 32<<30 {
+		wired = total / 4 * 3
+	}
 	return line + fmt.Sprintf("; the CPU can use all of it, a GPU about %s", gigabytes(wired))
 }
 
-// shortWhy is why a device is used, without the problem that stands above it.
+// shortWhy is why a device is used, without the problem printed above it.
 func shortWhy(why string, problems []detect.Problem) string {
 	for _, p := range problems {
 		if before, after, told := strings.Cut(why, ": "+p.Sentence()); told {
@@ -106,12 +113,17 @@ func shortWhy(why string, problems []detect.Problem) string {
 	return why
 }
 
-// speedOf says what is expected, and what memory allows in each mode, with its distance from exact.
+// speedOf is the expected speed, and the memory's bound in each mode with its KL to exact.
 func speedOf(x doctor.Model) string {
 	var each []string
 	for i, m := range x.Modes {
-		flags := either(m.Compute == engine.Exact, "--compute "+m.Compute, "--dense "+m.Dense) +
-			either(i == 0, ", the default", "")
+		flags := "--dense " + m.Dense
+		if m.Compute == engine.Exact {
+			flags = "--compute " + m.Compute
+		}
+		if i == 0 {
+			flags += ", the default"
+		}
 		each = append(each, fmt.Sprintf("%.1f tokens a second (%s, KL %.1e)", m.ReadBound, flags,
 			m.KL))
 	}
@@ -123,7 +135,7 @@ func speedOf(x doctor.Model) string {
 		"are computed now; %s", x.Expected, most)
 }
 
-// copied says where the 8-bit copy of a model's dense weights is.
+// copyLine describes the 8-bit copy of a model's dense weights.
 func copied(m doctor.Model) string {
 	switch {
 	case m.Modes[0].Dense != engine.DenseQ8:
@@ -134,19 +146,21 @@ func copied(m doctor.Model) string {
 	return "dense weights: in 8 bits, " + m.Copy
 }
 
-// seeProblems stands where a problem is told already.
+// seeProblems refers to a problem printed above.
 const seeProblems = "see problems"
 
-// printGPUs writes a row for each GPU and for each problem.
 func printGPUs(to *report, r detect.Result) {
 	for _, g := range r.GPUs {
 		to.row("gpus", "%s: %s", g.Title(), strings.Join(factsOf(g, r), ", "))
 	}
 	if v := r.DriverVersion; v != "" {
-		to.row("driver", "NVIDIA %s%s", v, either(r.OpenModule, ", open kernel module", ""))
+		if r.OpenModule {
+			v += ", open kernel module"
+		}
+		to.row("driver", "NVIDIA %s", v)
 	}
 	if r.AMDDriver != "" {
-		to.label = "" // both drivers have theirs
+		to.label = "" // both drivers get a label
 		to.row("driver", "amdgpu %s", r.AMDDriver)
 	}
 	for _, p := range r.Problems {
@@ -200,24 +214,23 @@ func factsOf(g detect.GPU, r detect.Result) (facts []string) {
 	return facts
 }
 
-// selftestNames are the keys of the self-test's results, by their types.
+// selftestNames are the JSON keys of the self-test's results, by type.
 var selftestNames = map[string]string{"doctor.Starting": "selftest_on",
 	"doctor.Bandwidth": "copy_gb_per_s", "[]device.Rate": "matrix_rates", "device.Trial": "trial",
 	"doctor.Proofs": "kernels", "doctor.SelftestRow": "operation", "doctor.Models": "whole_models",
-	"gpu.WholeSpeed": "speed", "doctor.Faster": "faster_decode_kernel",
-	"doctor.Verdict": "selftest_passed"}
+	"device.Speed": "speed", "doctor.Verdict": "selftest_passed"}
 
-// selftestLines writes each result of the self-test as a JSON object with one key, in a line.
+// selftestLines writes each self-test result as a JSON object with one key, one a line.
 func selftestLines(out io.Writer) func(any) {
 	return func(what any) {
-		// the report behind it meets an error of writing too
+		// the later report gets the same write error
 		_ = writeJSONLine(out, map[string]any{selftestNames[fmt.Sprintf("%T", what)]: what})
 	}
 }
 
 type selftestScreen struct {
 	out          io.Writer
-	gpu          bool    // bandwidth and proofs have come: the columns are a GPU's
+	gpu          bool    // bandwidth and proofs have arrived: GPU columns
 	gbs          float64 // of a GPU
 	rows, points int     // operations and whole models so far
 }
@@ -230,7 +243,7 @@ func (s *selftestScreen) show(what any) {
 	case doctor.Bandwidth:
 		s.gpu, s.gbs = true, float64(x)
 		print("memory: %.0f GB/s in a copy, each byte read and written\n", x)
-	case doctor.Rates: // each unit in a bare loop, and the kernels' products beside it
+	case doctor.Rates: // each unit in a bare loop, and the kernels' products
 		print("%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit",
 			"unit, TFLOP/s in a bare loop")
 		for _, r := range x {
@@ -258,16 +271,14 @@ func (s *selftestScreen) show(what any) {
 		print("%s\n", x)
 	case doctor.Speed:
 		s.speed(x)
-	case doctor.Faster:
-		print("the faster here: OSSRUN_DECODE_KERNEL=%s\n", x)
 	case doctor.Verdict:
-		print("selftest: %s\n", either(bool(x), "passed", "FAILED"))
+		print("selftest: %s\n", verdicts[bool(x)])
 	}
 }
 
-// trial is a line, and one for each kernel that is wrong.
+// trial prints a line, and one for each wrong kernel.
 func (s *selftestScreen) trial(t doctor.Trial) {
-	if len(t.Proofs) == 0 { // none is left that was not found wrong
+	if len(t.Proofs) == 0 { // all others were found wrong earlier
 		return
 	}
 	worst := t.Proofs[0]
@@ -312,26 +323,17 @@ func (s *selftestScreen) row(r doctor.SelftestRow) {
 	fmt.Fprintln(s.out)
 }
 
-// speed is a whole model at one point, or one stream of it by one decode kernel.
+// speed is a whole model at one point.
 func (s *selftestScreen) speed(x doctor.Speed) {
-	switch {
-	case x.Wrong:
-		fmt.Fprintf(s.out, "one stream, decode kernel %s: not timed, it was found wrong\n",
-			x.Decode)
-	case x.Decode != "":
-		fmt.Fprintf(s.out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n", x.Decode,
-			x.TokensPerSecond, x.GBs)
-	default:
-		if s.points++; s.points == 1 {
-			fmt.Fprintf(s.out, "%9s %9s %9s %12s %9s %9s %9s\n", "sequences", "rows", "context",
-				"tokens/s", "GB/s", "of memory", "TFLOP/s")
-		}
-		fmt.Fprintf(s.out, "%9d %9d %9d ", x.Sequences, x.Rows, x.Context)
-		if x.Skipped != "" {
-			fmt.Fprintf(s.out, "skipped: %s\n", x.Skipped)
-			return
-		}
-		fmt.Fprintf(s.out, "%12.1f %9.1f %8.1f%% %9.2f\n", x.TokensPerSecond, x.GBs,
-			100*x.GBs/s.gbs, x.TFLOPs)
+	if s.points++; s.points == 1 {
+		fmt.Fprintf(s.out, "%9s %9s %9s %12s %9s %9s %9s\n", "sequences", "rows", "context",
+			"tokens/s", "GB/s", "of memory", "TFLOP/s")
 	}
+	fmt.Fprintf(s.out, "%9d %9d %9d ", x.Sequences, x.Rows, x.Context)
+	if x.Skipped != "" {
+		fmt.Fprintf(s.out, "skipped: %s\n", x.Skipped)
+		return
+	}
+	fmt.Fprintf(s.out, "%12.1f %9.1f %8.1f%% %9.2f\n", x.TokensPerSecond, x.GBs,
+		100*x.GBs/s.gbs, x.TFLOPs)
 }

@@ -52,8 +52,7 @@ func (f *Fake) RestartAs(m Machine) {
 	}
 }
 
-// Multiprocessors sets their number on every device, and so how many blocks of a cooperative launch
-// fit.
+// Multiprocessors sets their number on every device.
 func (f *Fake) Multiprocessors(n int) { f.fault("multiprocessors", n) }
 
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.

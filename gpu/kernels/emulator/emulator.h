@@ -38,11 +38,9 @@ void emulator_blocks(int order, unsigned resident);
 
 // Runs a kernel and returns when all its blocks have; null, or a sentence about what was wrong that
 // is good until this thread's next launch. args[i] points to the i-th parameter, as in
-// cuLaunchKernel. With cooperative, all blocks run at once and may wait for each other, in the
-// order kNewestFirst where none is chosen; a grid of more blocks than are resident is refused.
+// cuLaunchKernel.
 const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
-                            const unsigned block[3], size_t shared_bytes, void* const* args,
-                            int cooperative);
+                            const unsigned block[3], size_t shared_bytes, void* const* args);
 
 // Switches between fibers so far: the emulation's cost.
 uint64_t emulator_switches(void);

@@ -54,8 +54,8 @@ thread_local unsigned option_resident = 0;
 thread_local std::string last_error;
 thread_local uint64_t total_switches = 0;
 
-std::string refusal(const Kernel* k, const unsigned grid[3], const unsigned size[3], size_t shared,
-                    bool cooperative) {
+std::string refusal(const Kernel* k, const unsigned grid[3], const unsigned size[3],
+                    size_t shared) {
   const uint64_t threads = uint64_t{size[0]} * size[1] * size[2];
   const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
   char text[160] = "";
@@ -71,9 +71,6 @@ std::string refusal(const Kernel* k, const unsigned grid[3], const unsigned size
     snprintf(text, sizeof text, "a grid of %u x %u x %u", grid[0], grid[1], grid[2]);
   else if (shared > kMostShared)
     snprintf(text, sizeof text, "%zu bytes of shared memory", shared);
-  else if (cooperative && option_resident > 0 && blocks > option_resident)
-    snprintf(text, sizeof text, "a cooperative grid of %llu blocks, %u are resident",
-             static_cast<unsigned long long>(blocks), option_resident);
   return text[0] ? std::string(k->name) + ": " + text : std::string();
 }
 
@@ -227,15 +224,13 @@ void emulator_blocks(int order, unsigned resident) {
 uint64_t emulator_switches(void) { return simt::total_switches; }
 
 const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
-                            const unsigned size[3], size_t shared_bytes, void* const* args,
-                            int cooperative) {
+                            const unsigned size[3], size_t shared_bytes, void* const* args) {
   const simt::Kernel* k = simt::registered(kernel->name);
-  simt::last_error = simt::refusal(k, grid, size, shared_bytes, cooperative);
+  simt::last_error = simt::refusal(k, grid, size, shared_bytes);
   if (!simt::last_error.empty()) return simt::last_error.c_str();
   simt::grid_dim = {grid[0], grid[1], grid[2]};
   simt::block_dim = {size[0], size[1], size[2]};
-  const int order =
-      cooperative && simt::option_order == kInTurn ? int{kNewestFirst} : simt::option_order;
-  simt::last_error = simt::Grid(k, args, shared_bytes, simt::grid_dim, order).run();
+  simt::last_error =
+      simt::Grid(k, args, shared_bytes, simt::grid_dim, simt::option_order).run();
   return simt::last_error.empty() ? nullptr : simt::last_error.c_str();
 }

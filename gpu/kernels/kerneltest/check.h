@@ -126,7 +126,7 @@ struct Arguments {
 };
 
 inline void launch_arguments(const char* name, Grid g, unsigned threads, size_t shared,
-                             const Arguments& a, bool cooperative) {
+                             const Arguments& a) {
   const emulated_kernel* k = emulator_find(name);
   if (!k) fail("there is no kernel %s", name);
   if (k->params != int(a.sizes.size()))
@@ -138,7 +138,7 @@ inline void launch_arguments(const char* name, Grid g, unsigned threads, size_t 
     pointers.push_back(const_cast<uint64_t*>(&a.words[i]));
   }
   const unsigned grid[3] = {g.x, g.y, g.z}, block[3] = {threads, 1, 1};
-  const char* error = emulator_launch(k, grid, block, shared, pointers.data(), cooperative);
+  const char* error = emulator_launch(k, grid, block, shared, pointers.data());
   if (error) fail("%s", error);
 }
 
@@ -147,7 +147,7 @@ template <class... A>
 void launch(const char* name, Grid g, unsigned threads, size_t shared, A&&... args) {
   Arguments a;
   (a.push(args), ...);
-  launch_arguments(name, g, threads, shared, a, false);
+  launch_arguments(name, g, threads, shared, a);
 }
 
 inline unsigned divide_up(int64_t n, int64_t by) { return unsigned((n + by - 1) / by); }

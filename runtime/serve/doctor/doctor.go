@@ -1,8 +1,8 @@
-// Package doctor looks at the machine as ossrun sees it, and holds it to its checks: golden logits,
-// and every operation against plain float64 loops.
+// Package doctor inspects the machine as ossrun sees it and runs checks: golden logits, and every
+// operation against plain float64 loops.
 //
-// It returns data and prints nothing. What must stay true: looking takes no memory for a model; a
-// check that misses sets Passed to false, whatever the others say.
+// It returns data and prints nothing. What must stay true: inspecting takes no memory for a model;
+// one failed check sets Passed to false for good.
 package doctor
 
 import (
@@ -44,20 +44,19 @@ type Report struct {
 	Servers  []Server       `json:"servers"`
 	Port     Port           `json:"port"`
 	Tools    []Tool         `json:"tools"`
-	// what a GPU of this machine would have met with vLLM
+	// the cases of vLLM's known problems that a GPU of this machine would have hit
 	Troubles []vllm.Trouble `json:"troubles_of_vllm"`
 	Config   Config         `json:"config"`
 	Golden   []GoldenRow    `json:"golden,omitempty"`
 	Selftest []SelftestRow  `json:"selftest,omitempty"`
-	// of the self-test on a GPU: the faster kernels against the reference ones
+	// GPU self-test: the faster kernels against the reference ones
 	Kernels []device.Proof `json:"kernels,omitempty"`
 	// the same kernels at a published model's width
 	Width  []device.Trial `json:"width,omitempty"`
 	Matrix []device.Rate  `json:"matrix_rates,omitempty"`
 	Whole  *Whole         `json:"whole_models,omitempty"`
 	Worker *gpu.Traffic   `json:"worker,omitempty"`
-	Decode []Decode       `json:"decode_kernels,omitempty"`
-	// the known ways out of python's sandboxes, tried
+	// attempts of the known escapes from python's sandboxes
 	Attacks []Attack `json:"attacks,omitempty"`
 	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran
 }
@@ -80,62 +79,61 @@ type Machine struct {
 	MemoryFree  int64    `json:"memory_free"`
 }
 
-// Device is what computes.
+// Device is the backend that computes.
 type Device struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
-	// of a GPU: what they are, and whether they are right on this card
+	// of a GPU: the kernels, and whether they are right on this card
 	Kernels string   `json:"kernels,omitempty"`
-	Wrong   []string `json:"wrong,omitempty"` // a sentence for each that is not
+	Wrong   []string `json:"wrong,omitempty"` // a sentence for each wrong kernel
 }
 
 // UsableContext is the context, in tokens, that Model.Needs counts.
 const UsableContext = gpu.UsableContext
 
-// Placement is where the GPUs would have a model.
+// Placement is how the GPUs would hold a model.
 type Placement = gpu.Placement
 
-// Model is one of the catalogue.
+// Model is one of the catalogue's.
 type Model struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not downloaded", "built in"
 	Path  string `json:"path,omitempty"`
-	// who vouches for the weights that are here, and what their files say that they are
+	// whose release the cached weights are, and how their files describe them
 	Weights checkpoint.Vouched `json:"weights,omitempty"`
 	About   string             `json:"about,omitempty"`
 	// bytes of the device's memory with UsableContext tokens of context
 	Needs int64 `json:"needs"`
 	Fits  bool  `json:"fits"` // on the device, with a reserve left
 
-	Plan PlanReport `json:"plan"` // what a load would do now
-	// where it would lie on the GPUs, and what their memories' speed allows
+	Plan PlanReport `json:"plan"` // of a load now
+	// placement on the GPUs, and the speed that their memories allow
 	GPUs string `json:"gpu_plan,omitempty"`
-	// tokens a second of one answer, at most, by the speed at which the CPU reads now; 0: a GPU
-	// computes
+	// upper bound on tokens a second of one answer, from the CPU's read rate; 0 on a GPU
 	ReadBound float64 `json:"tok_s_at_most,omitempty"`
-	// predicted by what the kernels themselves reach, see bench.Expect; 0: not measured
+	// predicted from the speed that the kernels reach, see bench.Expect; 0: not measured
 	Expected float64 `json:"tok_s_expected,omitempty"`
 
-	// of a CPU: how it may compute the model, the default first
+	// compute modes on a CPU, the default first
 	Modes []Mode `json:"modes,omitempty"`
-	// of its dense weights in 8 bits, where the default is to have them: "" is not made yet
+	// path of the 8-bit copy of the dense weights; "" if not made yet
 	Copy string `json:"dense_copy,omitempty"`
 
 	Spec   models.Spec `json:"-"`
 	OnGPUs Placement   `json:"-"` // the same for people
 }
 
-// Other is a model that is here and not of the catalogue.
+// OtherModel is a model on this machine that the catalogue does not have.
 type Other struct {
 	Name  string `json:"name"`
-	About string `json:"about"` // what its files say that it is, or why it cannot be used
+	About string `json:"about"` // from its files, or why it cannot be used
 }
 
-// Expect records the speed that kernels reached. It was measured at another moment than the memory,
-// and what is expected is never above what is possible.
+// Expect records the speed that kernels reached. Memory speed was measured at another moment, and
+// the expected speed is never above the bound.
 func (m *Model) Expect(rate float64) { m.Expected = min(rate, m.ReadBound) }
 
-// PlanReport is the memory plan of a load, or why there is none.
+// PlanReport is the memory plan of a load, or the error if nothing fits.
 type PlanReport struct {
 	serve.Plan
 	Error string `json:"error,omitempty"`
@@ -152,14 +150,14 @@ func (p PlanReport) Lines() []string {
 	return lines
 }
 
-// Cache is where weights are kept.
+// Cache is the folder of the weights.
 type Cache struct {
 	Path string `json:"path"`
 	Used int64  `json:"used"` // bytes of models, of any kind
 	Free int64  `json:"free"` // bytes of the disk
 }
 
-// Server is one of this user's that runs.
+// Server is a running server of this user.
 type Server struct {
 	PID    int      `json:"pid"`
 	URL    string   `json:"url"`
@@ -167,38 +165,36 @@ type Server struct {
 	Models []string `json:"models"`
 }
 
-// Port is the one that ossrun serve listens at unless it is told another.
+// Port is the default address of ossrun serve.
 type Port struct {
 	Address string `json:"address"`
-	// why a new server cannot have it: a server above has it, another program, or no right to it;
-	// "" where it can
+	// why a new server cannot listen: a server above, another program, or no right to; "" if it can
 	Taken string `json:"taken,omitempty"`
-	// why programs of other users are served there without a key; "" where they are not
+	// why programs of other users are served there without a key; "" if they are not
 	Others string `json:"others_served,omitempty"`
 }
 
-// Tool is one that the model can be given, and what it runs on here.
+// Tool is a tool that the model can be given, and its requirements.
 type Tool struct {
 	Tool    string `json:"tool"`
 	What    string `json:"what,omitempty"`
-	Missing string `json:"missing,omitempty"` // what to do to have it
+	Missing string `json:"missing,omitempty"` // what to install or do
 	Memory  int64  `json:"memory,omitempty"`  // bytes that its programs may use
 }
 
-// Config is the config file.
 type Config struct {
 	Path  string `json:"path"`
 	There bool   `json:"there"`
 }
 
-// Doctor has the machine's devices open.
+// Doctor holds the machine's devices open.
 type Doctor struct {
 	Report
 	host, dev engine.Backend
 }
 
-// Open opens the CPU and the device that the options ask for, and looks at them without computing.
-// config is the path of the config file.
+// Open opens the CPU and the device of the options, and inspects them without computing. config is
+// the path of the config file.
 func Open(ctx context.Context, o serve.Options, config string, notify func(string)) (_ *Doctor,
 	err error) {
 	d := &Doctor{}
@@ -228,7 +224,7 @@ func (d *Doctor) Close() (err error) {
 
 func (d *Doctor) Backend() engine.Backend { return d.dev }
 
-// MachineOf describes the machine that host is the memory of.
+// DescribeMachine describes the machine with the memory of host.
 func MachineOf(host engine.Backend) Machine {
 	total, free := host.Memory()
 	return Machine{OS: osName(), CPU: CPU(), Cores: serve.Cores(), ISAs: serve.ISAs(),
@@ -279,7 +275,7 @@ func (d *Doctor) lookAtCache() (err error) {
 	}
 	walk := func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
-			return nil // what cannot be read is not counted
+			return nil // an unreadable file is not counted
 		}
 		if info, err := entry.Info(); err == nil {
 			d.Cache.Used += info.Size()
@@ -293,8 +289,8 @@ func (d *Doctor) lookAtCache() (err error) {
 	return nil
 }
 
-// lookAtModels goes through the catalogue: what is here, what each model needs on the device, and
-// where the GPUs would have it.
+// inspectModels goes through the catalogue: the cached files, what each model needs on the device,
+// and its placement on the GPUs.
 func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Placement) error {
 	found, err := checkpoint.Cached()
 	if err != nil {
@@ -366,8 +362,7 @@ func foundOf(e models.Entry) checkpoint.Found {
 	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 }
 
-// plan says what serve and chat would do with a model of the catalogue on a device when nobody says
-// anything.
+// plan records what serve and chat would do by default with a catalogue model on a device.
 func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err error) {
 	s := serve.SettingsFor(b, serve.DefaultOptions())
 	found := foundOf(e)
@@ -386,19 +381,19 @@ func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err er
 	return nil
 }
 
-// AddAttack records an attempt that was made.
+// AddAttack records the result of an attempted escape.
 func (r *Report) AddAttack(a Attack) {
 	r.Attacks = append(r.Attacks, a)
 	r.pass(a.Held)
 }
 
-// pass records the verdict of one check; one miss is enough.
+// pass records the verdict of one check; one failure is final.
 func (r *Report) pass(ok bool) {
 	all := ok && (r.Passed == nil || *r.Passed)
 	r.Passed = &all
 }
 
-// GoldenRow is one case in one mode; case "all" is the mode as a whole.
+// GoldenRow is one case in one mode; case "all" sums up the mode.
 type GoldenRow struct {
 	Mode         string   `json:"mode"`
 	Case         string   `json:"case"`
@@ -417,8 +412,8 @@ type GoldenRow struct {
 	Misses       []string `json:"misses,omitempty"`
 }
 
-// RunGolden holds the device to the golden folder dir, in every compute mode, on the CPU with both
-// types of dense weights.
+// RunGolden checks the device against the golden folder dir, in every compute mode, on the CPU with
+// both types of dense weights.
 func (d *Doctor) RunGolden(ctx context.Context, dir string,
 	show func(golden.CaseResult)) (ok bool, err error) {
 	o := golden.Options{Both: !d.dev.Caps().Discrete}
@@ -436,7 +431,7 @@ func (d *Doctor) RunGolden(ctx context.Context, dir string,
 	return ok, err
 }
 
-// finite is a number as JSON can have it: null where it is not finite.
+// finite returns v for JSON, null unless it is finite.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -452,13 +447,12 @@ func osName() string {
 	return platform
 }
 
-// CPU is the processor's name.
 func CPU() string {
 	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"),
 		"unknown "+runtime.GOARCH+" processor")
 }
 
-// fieldOf is the first value of a key in a file of lines, "" when there is none.
+// readField returns the first value of a key in a file of lines, "" if missing.
 func fieldOf(path, key, separator string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

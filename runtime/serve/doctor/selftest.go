@@ -1,6 +1,6 @@
-// The self-test: every operation of a device held to plain float64 loops. On a GPU its kernels are
-// proved too, and whole models of random weights are timed; speeds stand beside the bandwidth that
-// was measured on the same card just before.
+// The self-test: every operation of a device against plain float64 loops. A GPU's kernels are
+// proved too, and whole models of random weights are timed. Speeds are compared with the bandwidth
+// measured on the same card just before.
 
 package doctor
 
@@ -18,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// SelftestRow is one operation on one instruction set: its worst error on all shapes, its speed at
-// the published width.
+// SelftestRow is one operation on one instruction set: the largest error over all shapes, and the
+// speed at the published width.
 type SelftestRow struct {
 	Device  string   `json:"device"`
 	ISA     string   `json:"isa"`
@@ -28,50 +28,40 @@ type SelftestRow struct {
 	Bound   float64  `json:"bound"`
 	GBs     float64  `json:"gb_per_s"`
 	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
-	// of its matrices, at the most rows that were timed
+	// of matrix operations, at the most rows timed
 	TFLOPs float64 `json:"tflop_per_s,omitempty"`
 
-	// of a GPU's matrix unit in a bare loop, as measured on it just before
+	// of the matrix unit's rate in a bare loop, as measured just before
 	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"`
 
 	OK      bool   `json:"ok"`
 	Why     string `json:"why,omitempty"`
-	Skipped string `json:"skipped,omitempty"` // the device has no such operation, it says
+	Skipped string `json:"skipped,omitempty"` // the device reports no such operation
 }
 
-// Whole is the part of the self-test that runs whole models.
+// WholeModels is the part of the self-test that times a whole model.
 type Whole struct {
 	Model     string         `json:"model"`
 	Bandwidth float64        `json:"measured_gb_per_s"`
 	Points    []device.Speed `json:"points"`
 }
 
-// Decode is one stream by one decode kernel. The graph is the default whatever is measured.
-type Decode struct {
-	Kernel          device.DecodeKernel `json:"kernel"`
-	TokensPerSecond float64             `json:"tokens_per_s"`
-	GBs             float64             `json:"gb_per_s"`
-}
-
-// What the self-test shows as it goes, one value after the other, so that a step that hangs loses
-// nothing before it: Starting, on a GPU Bandwidth, Rates, the kernels' Trials and Proofs, then a
-// SelftestRow for each operation, on a GPU Trials at the published width, what it says of whole
-// models (Models, then Speeds), Proofs of the step in one launch, which may hang, the Speed by it,
-// Faster, and Verdict.
+// Values that the self-test shows as it runs, so that a hanging step loses no earlier result. The
+// order: Starting; on a GPU Bandwidth, Rates, the kernels' Trials and Proofs; a SelftestRow for
+// each operation; on a GPU Trials at the published width, Models, Speeds; last Verdict.
 type (
 	Starting  string  // the device's name
 	Bandwidth float64 // of a GPU, GB/s in a copy
 	Rates     = []device.Rate
 	Trial     = device.Trial
 	Proofs    []device.Proof
-	Models    string // what is timed, or that nothing is
-	Speed     = gpu.WholeSpeed
-	Faster    device.DecodeKernel
+	Models    string // the timed model, or that none is
+	Speed     = device.Speed
 	Verdict   bool
 )
 
-// OK tells whether all kernels are right. One that is not is out of use: what runs from here on has
-// a reference kernel in its place.
+// OK reports whether all kernels are right. A wrong one is disabled, and its reference kernel runs
+// instead.
 func (p Proofs) OK() bool {
 	return !slices.ContainsFunc(p, func(p device.Proof) bool { return !p.OK })
 }
@@ -79,10 +69,10 @@ func (p Proofs) OK() bool {
 // Extent is how much the self-test runs.
 type Extent struct {
 	Shapes, Timed []enginetest.Shape
-	Whole         models.Spec    // of a GPU: the whole model that is timed; no layers: none
-	Points        []device.Point // and where
+	Whole         models.Spec    // GPU: the model that is timed; no layers: none
+	Points        []device.Point // and at which points
 	Rounds        int
-	// of a GPU: the steps that are proved at that model's width, each so many times
+	// GPU: the row counts proved at that model's width, each so many times
 	WidthRows []int
 	Times     int
 }
@@ -96,23 +86,23 @@ func (d *Doctor) RunSelftest(ctx context.Context, show func(any)) error {
 		Timed: []enginetest.Shape{enginetest.Published(1)}}, show)
 }
 
-// CountMessages puts what a worker was told into the report.
+// AddTraffic puts the worker's message counts into the report.
 func (d *Doctor) CountMessages() {
 	if g, ok := d.dev.(*gpu.Backend); ok {
 		d.Worker = g.Traffic()
 	}
 }
 
-// What a whole model needs beside its weights: on the card for steps of 2,048 tokens and the cache
-// of eight sequences of 4,096, on the host, where the weights are made, for the program.
+// Memory of a whole model besides its weights. On the card: steps of 2,048 tokens and the cache of
+// eight sequences of 4,096. On the host, where the weights are made: the program.
 const (
 	besideOnCard = 2 << 30
 	besideOnHost = 1 << 30
 )
 
 // FullExtent is the self-test of a GPU: small shapes for correctness, the published width for
-// speed, and the 20b's shape with as many layers as fit on the card; with none where two do not, or
-// where the host has no memory for one, which all are copies of.
+// speed, and a 20b with as many layers as fit on the card. It has no layers if two do not fit, or
+// if the host has no memory for the one layer that all copy.
 func FullExtent(dev, host interface {
 	Memory() (total, free int64)
 	Caps() engine.Caps
@@ -120,9 +110,9 @@ func FullExtent(dev, host interface {
 	spec := models.Spec20B()
 	_, free := dev.Memory()
 	_, hostFree := host.Memory()
-	made := checkpoint.SyntheticBytes(spec) + besideOnHost // on the host, for any number of layers
+	made := checkpoint.SyntheticBytes(spec) + besideOnHost // for any number of layers
 	room := free - besideOnCard
-	if dev.Caps().Integrated { // both copies lie in the same memory
+	if dev.Caps().Integrated { // both copies are in the same memory
 		room = min(room, hostFree-besideOnCard-made)
 	}
 	for spec.Layers > 0 && (spec.WeightBytes() > room || made > hostFree) {
@@ -132,7 +122,7 @@ func FullExtent(dev, host interface {
 		enginetest.Published(64)}, spec, device.Points(), 5, device.WidthRows(), 20}
 }
 
-// SelftestCPU holds every operation of every instruction set to the loops.
+// SelftestCPU checks every operation of every instruction set against the loops.
 func (r *Report) SelftestCPU(ctx context.Context, dev engine.Device, e Extent,
 	show func(any)) error {
 	show(Starting(dev.Name()))
@@ -141,7 +131,7 @@ func (r *Report) SelftestCPU(ctx context.Context, dev engine.Device, e Extent,
 		err := testOps(ctx, func(ctx context.Context, shapes, timed []enginetest.Shape,
 			report func(enginetest.OpResult)) error {
 			_ = enginetest.Ops(ctx, dev, engine.Settings{ISA: isa}, shapes, timed, report)
-			return ctx.Err() // what failed is in the results
+			return ctx.Err() // failures are in the results
 		}, isa, e, func(row SelftestRow) {
 			row.Device = dev.Name()
 			r.Selftest = append(r.Selftest, row)
@@ -176,17 +166,17 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 	}
 	choosing := slices.IndexFunc(r.Kernels,
 		func(p device.Proof) bool { return p.Variant == device.Sampling })
-	if choosing >= 0 && r.Kernels[choosing].OK { // at a vocabulary of a start
+	if choosing >= 0 && r.Kernels[choosing].OK { // with the vocabulary of a real model
 		if r.Kernels[choosing], err = dev.ProveSampling(ctx, e.Whole.Vocab); err != nil {
 			return err
 		}
 	}
 	show(Proofs(r.Kernels))
-	right := true // the operations, by whatever kernels are left
+	right := true // the operations, by whatever kernels are enabled
 	if err := testOps(ctx, dev.Ops, dev.Caps().Arch, e, func(row SelftestRow) {
 		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
-		// The operations keep all of float32 in three terms, so a third of the unit's rate is the
-		// most that they can reach.
+		// The operations keep all of float32 in three terms, so they can reach at most a third of
+		// the unit's rate.
 		if len(r.Matrix) > 0 && r.Matrix[0].UnitTFLOPs > 0 {
 			row.PercentOfMatrix = 100 * row.TFLOPs / r.Matrix[0].UnitTFLOPs
 		}
@@ -206,18 +196,14 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 			return err
 		}
 	}
-	timed := right && e.Whole.Layers > 0
 	switch {
-	case !right: // the speed of wrong results is nothing to know
+	case !right: // the speed of wrong results is worthless
 	case e.Whole.Layers == 0:
 		show(Models("whole models: not timed, no memory for two layers of " + e.Whole.Name))
 	default:
 		if err := r.wholeModels(ctx, dev, e, gbs, show); err != nil {
 			return fmt.Errorf("whole models: %w", err)
 		}
-	}
-	if err := r.oneLaunch(ctx, dev, e, timed, show); err != nil {
-		return fmt.Errorf("a step in one launch: %w", err)
 	}
 	ok := right && Proofs(r.Kernels).OK()
 	show(Verdict(ok))
@@ -231,55 +217,14 @@ func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gb
 	r.Whole = &Whole{Bandwidth: gbs,
 		Model: fmt.Sprintf("%s, %d layers, random weights", e.Whole.Name, e.Whole.Layers)}
 	show(Models(r.Whole.Model))
-	return dev.Whole(ctx, e.Whole, e.Points, e.Rounds, "", func(s gpu.WholeSpeed) {
+	return dev.Whole(ctx, e.Whole, e.Points, e.Rounds, func(s Speed) {
 		show(s)
-		r.Whole.Points = append(r.Whole.Points, s.Speed)
+		r.Whole.Points = append(r.Whole.Points, s)
 	})
 }
 
-// oneLaunch proves the step in one launch, and times one stream by it beside the graph: which is
-// faster on a card is known only where both have run. It comes last: on a card that cannot hold its
-// barrier it never ends.
-func (r *Report) oneLaunch(ctx context.Context, dev *gpu.Backend, e Extent, timed bool,
-	show func(any)) error {
-	one := []device.Point{{Sequences: 1, Rows: 1}}
-	faster := Decode{TokensPerSecond: -1}
-	time := func(k device.DecodeKernel) error {
-		return dev.Whole(ctx, e.Whole, one, 4*e.Rounds, k, func(s gpu.WholeSpeed) {
-			show(s)
-			d := Decode{s.Decode, s.TokensPerSecond, s.GBs}
-			if r.Decode = append(r.Decode, d); d.TokensPerSecond > faster.TokensPerSecond {
-				faster = d
-			}
-		})
-	}
-	if timed {
-		if err := time(device.DecodeGraph); err != nil {
-			return err
-		}
-	}
-	proof, err := dev.ProveStep(ctx)
-	if err != nil {
-		return err
-	}
-	r.Kernels = append(r.Kernels, proof)
-	show(Proofs{proof})
-	switch {
-	case !timed:
-		return nil
-	case !proof.OK:
-		show(Speed{Decode: device.DecodePersistent, Wrong: true})
-	default:
-		if err := time(device.DecodePersistent); err != nil {
-			return err
-		}
-	}
-	show(Faster(faster.Kernel))
-	return nil
-}
-
-// testOps runs all shapes and puts each operation's results into one row of an instruction set,
-// which is shown before the next operation runs. Failures of operations are in the results.
+// testOps runs all shapes and merges each operation's results into one row of an instruction set,
+// shown before the next operation runs. Failures of operations are in the results.
 func testOps(ctx context.Context, ops func(ctx context.Context, shapes, timed []enginetest.Shape,
 	report func(enginetest.OpResult)) error, isa string, e Extent, show func(SelftestRow)) error {
 	var row SelftestRow

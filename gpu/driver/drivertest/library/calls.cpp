@@ -386,8 +386,6 @@ const Words words[] = {
     {kIllegalAddress, "ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {kOutOfResources, "ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {kLaunchFailed, "ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {kCooperativeTooLarge, "ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
-     "too many blocks in cooperative launch"},
     {kCaptureUnsupported, "ERROR_STREAM_CAPTURE_UNSUPPORTED",
      "not permitted when stream is capturing"},
     {kCaptureInvalidated, "ERROR_STREAM_CAPTURE_INVALIDATED", "the capture failed before"},

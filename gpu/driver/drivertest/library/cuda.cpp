@@ -142,7 +142,6 @@ API cuFuncSetAttribute(Function* f, int a, int v) {
     return kSuccess;
   });
 }
-// The emulation has no registers: it answers what an empty kernel would.
 API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, Stream* s, void** arguments, void**) {
   return entered(__func__, true, Failing::kNothing, [&](int) -> int {
@@ -150,18 +149,6 @@ API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
     const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     return machine.launch(s, f, grid, block, shared, arguments);
   });
-}
-API cuLaunchCooperativeKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                              unsigned by, unsigned bz, unsigned shared, Stream* s,
-                              void** arguments) {
-  return entered(__func__, true, Failing::kNothing, [&](int) -> int {
-    if (!launchable(s)) return kInvalidHandle;
-    const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-    return machine.launch(s, f, grid, block, shared, arguments, true);
-  });
-}
-API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function* f, int threads, size_t shared) {
-  return HERE((*n = machine.resident(f->module->device, threads, shared), 0));
 }
 
 API cuStreamCreate(Stream** s, unsigned) { return HERE(stream_create(s, here)); }

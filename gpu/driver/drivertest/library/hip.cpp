@@ -146,10 +146,6 @@ API hipModuleLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
     return machine.launch(s, f, grid, block, shared, arguments);
   });
 }
-API hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function* f, int threads,
-                                                       size_t shared) {
-  return HERE((*n = machine.resident(f->module->device, threads, shared), 0));
-}
 
 API hipStreamCreateWithFlags(Stream** s, unsigned) { return HERE(stream_create(s, here)); }
 API hipStreamDestroy(Stream* s) { return FREES(stream_destroy(s)); }

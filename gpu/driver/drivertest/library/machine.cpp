@@ -73,7 +73,7 @@ int Machine::enqueue(Stream* s, Work work) {
 }
 
 int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsigned block[3],
-                    size_t shared, void** arguments, bool cooperative) {
+                    size_t shared, void** arguments) {
   const emulated_kernel& k = *f->kernel;
   uint64_t threads = 1;
   for (int i = 0; i < 3; i++) {
@@ -87,7 +87,6 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
   if (f->module->device != s->device) return kInvalidHandle;
   const unsigned room = static_cast<unsigned>(
       resident(s->device, static_cast<int>(threads), shared) * devices[s->device].multiprocessors);
-  if (cooperative && uint64_t{grid[0]} * grid[1] * grid[2] > room) return kCooperativeTooLarge;
   std::vector<uint64_t> copy(k.params);
   for (int i = 0; i < k.params; i++) {
     if (arguments[i] == nullptr) return kInvalidValue;
@@ -101,7 +100,7 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
     }
   }
   const std::array<unsigned, 3> g{grid[0], grid[1], grid[2]}, b{block[0], block[1], block[2]};
-  return enqueue(s, [this, &k, copy = std::move(copy), g, b, shared, cooperative, room] {
+  return enqueue(s, [this, &k, copy = std::move(copy), g, b, shared, room] {
     if (broken == k.name) {
       fault = broken + ": touched memory that is not there";
       return static_cast<int>(kIllegalAddress);
@@ -111,9 +110,9 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
     for (const uint64_t& v : copy) at.push_back(const_cast<uint64_t*>(&v));
     const char* wrong = nullptr;
     emulator_reverse(reverse);
-    emulator_blocks(reverse ? kOldestFirst : cooperative ? kNewestFirst : kInTurn, room);
-    const int code = guarded(
-        [&] { wrong = emulator_launch(&k, g.data(), b.data(), shared, at.data(), cooperative); });
+    emulator_blocks(reverse ? kOldestFirst : kInTurn, room);
+    const int code =
+        guarded([&] { wrong = emulator_launch(&k, g.data(), b.data(), shared, at.data()); });
     if (code != kSuccess) {
       fault = std::string(k.name) + ": touched memory that is not there";
       return code;

@@ -44,7 +44,6 @@ enum Code {
   kIllegalAddress = 700,
   kOutOfResources = 701,
   kLaunchFailed = 719,
-  kCooperativeTooLarge = 720,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
   kCaptureWrongThread = 908,
@@ -152,9 +151,8 @@ class Machine {
   int enqueue(Stream* s, Work work);
   // What a thread may not do while it captures: an error then, and the capture is lost.
   int uncaptured();
-  // cooperative: all blocks at once, which must fit.
   int launch(Stream* s, Function* f, const unsigned grid[3], const unsigned block[3], size_t shared,
-             void** arguments, bool cooperative = false);
+             void** arguments);
   // Blocks of so many threads and so much shared memory that a multiprocessor holds at once.
   int resident(int device, int threads, size_t shared) const;
 
