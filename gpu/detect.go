@@ -54,8 +54,8 @@ func libraryOf(vendor string) (api driver.API, path string) {
 	return api, path
 }
 
-// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static
-// executable, which cannot open a driver: the machine's files and the vendor's tool answer.
+// askDriver lists a vendor's devices. It returns nil, nil on a machine without such devices and in
+// a static executable, which cannot open a driver: files and the vendor's tool answer instead.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
 	api, path := libraryOf(vendor)
 	signs := nvidiaSigns

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Runs the GPU engine in a process of its own: where settings ask for it, in a static build always.
+// Runs the GPU engine in a process of its own: if settings ask for it, in a static build always.
 
 // WorkerVerb is the argument that makes this program the worker.
 const WorkerVerb = "gpu-worker"
@@ -45,7 +45,7 @@ func startWorker(_ context.Context, s engine.Settings, notify func(string)) (wor
 	return b, nil
 }
 
-// Traffic is what the worker's steps have cost, in messages; nil where there is no worker.
+// Traffic is the messages of the worker's steps so far; nil without a worker.
 func (b *Backend) Traffic() *Traffic {
 	w, ok := b.Local.(*worker.Backend)
 	if !ok {

@@ -1,4 +1,4 @@
-// Plans where a model would lie on the GPUs of a report, without opening one.
+// Plans the placement of a model on the GPUs of a report, without opening one.
 
 package gpu
 
@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placement says where the GPUs would hold a model, or why it does not fit; zero: no GPUs.
+// Placement is a model's place on the GPUs, or why it does not fit; zero: no GPUs.
 type Placement struct {
 	Lines []string
 	Fits  bool
@@ -24,10 +24,10 @@ type Placement struct {
 // String is all of it in one line.
 func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 
-// Place says where a model would lie on the usable GPUs, or those of s.GPUs, and the CPU, and how
-// many tokens a second their bandwidth allows. It plans like a load: the first GPU alone where a
-// context worth having fits, else all, the one with most room first. settings are for a card with
-// so much memory. hostFree is bytes, hostBandwidth byte/s.
+// Place plans a model on the usable GPUs, or those of s.GPUs, and the CPU, with the tokens a second
+// that their bandwidth allows. It plans like a load: the first GPU alone if UsableContext fits,
+// else all, the one with most room first. settings are for a card with so much memory. hostFree is
+// bytes, hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Result, settings func(memory int64) engine.Settings,
 	hostFree int64, hostBandwidth func() float64) Placement {
 	cards, unknown := planCards(r, settings(0).GPUs, hostFree)
@@ -56,7 +56,7 @@ func Place(spec models.Spec, r detect.Result, settings func(memory int64) engine
 	return Placement{plan.Lines(), true}
 }
 
-// planCards lists the usable GPUs by number. Free memory is what the driver or the kernel said, or
+// planCards lists the usable GPUs by number. Free memory is the driver's or the kernel's figure, or
 // the whole card. unknown names a GPU whose memory is not known.
 func planCards(r detect.Result, only []int, hostFree int64) (cards []multi.CardMemory,
 	unknown string) {

@@ -1,7 +1,7 @@
 package detect
 
-// AMD: PCI, KFD's topology in sysfs, the right to open /dev/kfd, the runtime's answers; and where
-// there are none, rocm-smi's JSON and rocminfo. KFD's facts that are easy to get wrong:
+// AMD: PCI, KFD's topology in sysfs, the right to open /dev/kfd, the runtime's answers; without
+// answers rocm-smi's JSON and rocminfo. KFD's facts that are easy to get wrong:
 // local_mem_size is always 0 (memory is in mem_banks with heap_type 1 or 2); units are
 // simd_count/simd_per_cu (the array counts have slots that are fused off); name says "ip
 // discovery"; partitions share unique_id.
@@ -86,7 +86,7 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 	r.GPUs = append(r.GPUs, gpus...)
 }
 
-// kfdNodes is where KFD lists processors and GPUs.
+// kfdNodes is the folder in which KFD lists processors and GPUs.
 const kfdNodes = "sys/class/kfd/kfd/topology/nodes"
 
 // kfdGPUs reads the topology. The second result says whether there is one.
@@ -148,8 +148,8 @@ func kfdLinks(files fs.FS, gpus []GPU) {
 	}
 }
 
-// KFDArch is the architecture that KFD has for a PCI address, or "". The function is left out where
-// no node has it: kernels count partitions of a card there, and some runtimes say 0.
+// KFDArch is KFD's architecture for a PCI address, or "". If no node has the address's function, it
+// is ignored: kernels count partitions of a card there, and some runtimes report 0.
 func KFDArch(files fs.FS, pci string) (near string) {
 	pci = strings.ToLower(pci)
 	card, _, _ := strings.Cut(pci, ".")
@@ -266,7 +266,7 @@ var amdSayings = []struct{ words, code, remedy, contained string }{
 		"docker run --group-add render (or the number of /dev/kfd's group)"},
 }
 
-// kernelLog is dmesg where this user may read it.
+// kernelLog is dmesg, if this user may read it.
 func (r *Result) kernelLog(ctx context.Context, m Machine) string {
 	out, _ := m.Run(ctx, "dmesg")
 	return out.Text
@@ -278,7 +278,7 @@ func (r *Result) rocmTools(ctx context.Context, m Machine) []GPU {
 		"--json"); err == nil {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {
 			if gpus[0].Arch == "gfx942" {
-				out, _ := m.Run(ctx, "rocm-smi", "--showfw") // without an answer it stays unknown
+				out, _ := m.Run(ctx, "rocm-smi", "--showfw") // without an answer: unknown
 				for i := range gpus {
 					gpus[i].MECFirmware = smiFirmware(out.Text)
 				}

@@ -62,8 +62,8 @@ func ChipNamed(name string, memoryMiB int) *Chip {
 	})
 }
 
-// likeliest is the product with these figures among those that can be meant, the first of equals;
-// nil where there is none. Units tell more than memory, 0 tells nothing.
+// likeliest is the candidate with these figures, the first of equals; nil without candidates. Units
+// count more than memory, 0 is unknown.
 func likeliest(units, memoryMiB int, meant func(*Chip) bool) (best *Chip) {
 	most := -1
 	for i := range Chips() {
@@ -88,7 +88,7 @@ func near(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
 var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",
 	"gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
 
-// nameFor is a product's name, the i-th for the i-th PCI id where there are as many.
+// nameFor is a product's name: the i-th name for the i-th PCI id if there are as many.
 func (c *Chip) nameFor(pci string) string {
 	if i := slices.Index(c.PCI, strings.ToLower(pci)); i > 0 && len(c.Names) == len(c.PCI) {
 		return c.Names[i]
@@ -108,7 +108,7 @@ type Figures struct {
 	PeerLink string `json:"peer_link,omitempty"`
 	// of that link, both directions together, 10^9 byte/s
 	PeerGBs float64 `json:"peer_gbs,omitempty"`
-	// names of those above that were found in no second source
+	// names of the fields above that no second source confirms
 	About []string `json:"unconfirmed,omitempty"`
 }
 

@@ -2,11 +2,11 @@
 // is not used.
 //
 // First the machine's own files are read: PCI, the NVIDIA module's /proc, AMD's KFD topology;
-// nothing is loaded and nothing can hang. Then come the driver's answers, which the caller brings
-// (Ask), or where a driver cannot be asked what the vendor's own tools say (Run).
+// nothing is loaded and nothing can hang. Then the driver is asked through the caller's Ask; if it
+// cannot be asked, the vendor's own tools are (Run).
 //
 // What must stay true: no table made for people is ever parsed; a missing or odd file is not an
-// error but a fact less; the most precise evidence wins (driver, then the module's files, then PCI
+// error but an unknown; the most precise evidence wins (driver, then the module's files, then PCI
 // with the catalogue); two cards of one kind are never expected to be equal.
 package detect
 
@@ -35,7 +35,7 @@ type GPU struct {
 	Arch   string `json:"arch,omitempty"` // "sm_90", "gfx942"
 	// what the device has; 0: not known from here
 	MemoryMiB    int    `json:"memory_mib,omitempty"`
-	FreeMiB      int    `json:"free_mib,omitempty"`      // what was free of it when it was asked
+	FreeMiB      int    `json:"free_mib,omitempty"`      // free at the time of detection
 	Units        int    `json:"units,omitempty"`         // SMs or CUs
 	Integrated   bool   `json:"integrated,omitempty"`    // shares the host's memory
 	MIG          bool   `json:"mig,omitempty"`           // cut into instances
@@ -57,7 +57,7 @@ type GPU struct {
 	// addresses of the cards it has a direct link to, where the kernel says so
 	Linked []string `json:"linked,omitempty"`
 
-	// its number (--gpu) in the drivers' order, NVIDIA's first, where they were asked
+	// its number (--gpu) in the drivers' order, NVIDIA's first; nil if they were not asked
 	Number  *int     `json:"number,omitempty"`
 	Sensors *Sensors `json:"sensors,omitempty"` // where ReadSensors found some
 }
@@ -66,7 +66,7 @@ type GPU struct {
 type Problem struct {
 	Vendor string `json:"vendor"`
 	Code   string `json:"code"`
-	Text   string `json:"text"`   // what was found, in the machine's own words where it has any
+	Text   string `json:"text"`   // the symptom, if possible in the machine's own words
 	Remedy string `json:"remedy"` // what to do about it
 	// Advice marks a problem that does not keep the GPU from being used.
 	Advice bool `json:"advice,omitempty"`
@@ -75,7 +75,7 @@ type Problem struct {
 // stamp is the time in front of a line of the kernel's log.
 var stamp = regexp.MustCompile(`^\[ *[0-9.]+\] *`)
 
-// Sentence is the problem for people: what was found, and what to do about it.
+// Sentence is the problem for people: the symptom and the remedy.
 func (p Problem) Sentence() string {
 	return strings.TrimRight(stamp.ReplaceAllString(p.Text, ""), " .:") + ": " + p.Remedy
 }
@@ -90,7 +90,7 @@ type Result struct {
 	Problems      []Problem `json:"problems,omitempty"`
 }
 
-// Answer is what a driver says of one device.
+// Answer is a driver's answer for one device.
 type Answer struct {
 	Name      string
 	BDF       string // "" where the driver does not tell
@@ -115,7 +115,7 @@ type Machine struct {
 	Platform string // "": found out from Files
 	// Ask asks a vendor's driver; nil, nil: there is none. An error is the driver's own.
 	Ask func(vendor string) ([]Answer, error)
-	// Runs says why no kernel runs on an architecture, nil where one does. nil: all do.
+	// Runs returns why no kernel runs on an architecture, or nil. Without it all run.
 	Runs func(arch string) error
 	// OpenKFD opens /dev/kfd for reading and writing and closes it again.
 	OpenKFD func() error
@@ -123,7 +123,7 @@ type Machine struct {
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 
-// whole puts empty parts, and not nil, in the place of missing ones.
+// whole replaces missing parts by empty ones.
 func (m Machine) whole() Machine {
 	if m.Files == nil {
 		m.Files = embed.FS{} // without files
@@ -176,7 +176,7 @@ func (r *Result) number() {
 	}
 }
 
-// Title is what people call the device: its name, or else its vendor and what is known of it.
+// Title is the device's name for people, or else its vendor and the known facts.
 func (g GPU) Title() string {
 	vendor := map[string]string{NVIDIA: "NVIDIA GPU", AMD: "AMD GPU"}[g.Vendor]
 	return cmp.Or(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
@@ -187,7 +187,7 @@ func (r Result) Usable() []GPU {
 	return slices.DeleteFunc(slices.Clone(r.GPUs), func(g GPU) bool { return !g.Usable })
 }
 
-// Why is one sentence on why no GPU is used, "" when one can be or when there is none to speak of.
+// Why is one sentence on why no GPU is used; "" if one can be used or the machine has none.
 func (r Result) Why() string {
 	if len(r.Usable()) > 0 {
 		return ""
@@ -229,7 +229,7 @@ func (r *Result) note(p Problem) {
 	}
 }
 
-// fill adds what the catalogue knows to what was seen.
+// fill adds the catalogue's facts to the detected ones.
 func (g *GPU) fill() {
 	if g.PCI != "" {
 		g.Chip = chipOf(g.PCI, g.Units, g.MemoryMiB)
@@ -276,7 +276,7 @@ func readText(files fs.FS, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// namesIn are the entries of a folder, none where it cannot be read.
+// namesIn are the entries of a folder, none if it cannot be read.
 func namesIn(files fs.FS, dir string) (names []string) {
 	entries, _ := fs.ReadDir(files, dir)
 	for _, e := range entries {

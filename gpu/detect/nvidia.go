@@ -67,7 +67,7 @@ const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_
 
 // merge assigns a driver's answers to the cards that PCI showed: by address, else in order among
 // the cards of the same kind. An answer that fits no card is a card that PCI does not show (WSL,
-// some containers). A card without an answer, where there are answers, is not this process's.
+// some containers). If there are answers, a card without one is not available to this process.
 func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 	place, used := make([]int, len(answers)), make([]bool, len(gpus))
 	for i := range answers {
@@ -125,7 +125,7 @@ func moduleVersion(text string) (version string, open bool) {
 	return versionField.FindString(line), strings.Contains(line, "Open Kernel Module")
 }
 
-// moduleGPUs adds what /proc/driver/nvidia/gpus says: cards and their names.
+// moduleGPUs adds the cards in /proc/driver/nvidia/gpus and their names.
 func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 	const root = "proc/driver/nvidia/gpus"
 	for _, name := range namesIn(files, root) {
@@ -144,7 +144,7 @@ func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 	return gpus
 }
 
-// nvidiaTools asks nvidia-smi, and notes as a problem what it answers instead of a list.
+// nvidiaTools asks nvidia-smi, and notes any other answer than a list as a problem.
 func (r *Result) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+smiQuery, "--format=csv")
 	if err != nil {
@@ -196,7 +196,7 @@ func smiRows(text string) []func(name string) string {
 	return fields
 }
 
-// smiAnswers is what smiQuery brings.
+// smiAnswers are the answers to smiQuery.
 func smiAnswers(text string) []Answer {
 	var answers []Answer
 	for _, field := range smiRows(text) {

@@ -1,7 +1,7 @@
 package detect
 
 // A card's sensors, for people who wonder why it is slow: from nvidia-smi's query or AMD's hwmon
-// files, so no library is loaded. What is missing or odd is left out.
+// files, so no library is loaded. Missing or odd readings are left out.
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type Sensors struct {
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 	"clocks.current.sm,clocks.current.memory"
 
-// ReadSensors reads the GPUs' sensors, and their free memory where it is not known yet.
+// ReadSensors reads the GPUs' sensors, and their free memory if it is unknown.
 func (r *Result) ReadSensors(ctx context.Context, m Machine) {
 	m = m.whole()
 	r.sensorsNVIDIA(ctx, m)

@@ -50,7 +50,7 @@ func (g *GPU) hostMemory(files fs.FS) {
 		int(Meminfo(text, "MemAvailable")>>20)
 }
 
-// Meminfo is a line of Linux's list of its memory, in bytes; 0 where there is none.
+// Meminfo is a line of Linux's list of its memory, in bytes; 0 if it is missing.
 func Meminfo(text, name string) int64 {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == name+":" && f[2] == "kB" {

@@ -2,15 +2,15 @@ package kernels
 
 import "fmt"
 
-// The launches of a decode step, six a layer. Each does what several plain launches do and leaves
-// the same buffers.
+// The launches of a decode step, six a layer. Each replaces several plain launches and leaves the
+// same buffers.
 
 // DecodeRows is the most rows that the decode kernels are meant for. On an H200 a step of 16 takes
 // 1.2 times as long by them as by the kernels of many rows.
 const DecodeRows = 8
 
-// RouteRows is the most rows of a step whose router is DecodeRoute: each row reads all its weights,
-// while the matrix unit's kernel has few columns to fill a card with.
+// RouteRows is the most rows of a step whose router is DecodeRoute. It reads all weights for each
+// row, but the matrix unit's kernel has too few columns to fill a card.
 const RouteRows = 1024
 
 // DecodeRuns is the most runs that a context is cut in.
@@ -22,8 +22,8 @@ const SplitRows = 64
 
 const pageTokens = 32 // positions of a page; cache.h has the same
 
-// AttendRuns is how many runs contexts of so many positions are cut into, whatever a step's rows:
-// one or two for each processor of the card, of at least eight pages.
+// AttendRuns is how many runs a context of so many positions is cut into, independent of a step's
+// rows: one or two for each processor of the card, of at least eight pages.
 func (t Target) AttendRuns(h Heads, positions int) int {
 	each := 2 * t.processors() / h.KV
 	if each > DecodeRuns {
@@ -45,8 +45,8 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 // MostShared is the shared memory that every GPU gives a block without being asked.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is DecodeAttend's scratch for contexts of so many positions, on any card; 0
-// where blocks share no row. Its contents do not matter.
+// DecodePartialBytes is DecodeAttend's scratch for contexts of so many positions, on any card; 0 if
+// blocks share no row. Its contents do not matter.
 func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
 	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
 	if bucket > SplitRows || runs == 1 {
@@ -64,10 +64,10 @@ func rowsAtOnce(bucket, k int) int {
 }
 
 // shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one
-// after another, for `copies` row groups or slots. Copies lie along x: their blocks run together
-// and read the weights from the L2 cache. There are at most as many blocks as are resident at once,
-// and all warps have the same number of units: each block stages its activations anew, and a last
-// round that fills half the card would take as long as a whole one.
+// after another, for `copies` row groups or slots. Copies are along x: their blocks run together
+// and read the weights from the L2 cache. All blocks are resident at once, because each must stage
+// its activations. All warps have the same number of units, because a last round that fills half
+// the card takes as long as a full one.
 func (t Target) shares(copies, units, resident int) [3]uint32 {
 	warps := threads / t.Warp
 	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
@@ -121,14 +121,14 @@ func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, 
 func suffixed(name string, rows int) string { return fmt.Sprintf("%s_%d", name, rows) }
 
 // DecodeAttend is Attention of all rows, or, if list is not 0, of the rows that list i32 [rows]
-// names. Long contexts are cut into at most runs runs. partial has DecodePartialBytes; arrived i32
-// [most rows, h.KV] is 0 before the first step.
+// names. Long contexts are cut into at most `runs` parts. partial has DecodePartialBytes; arrived
+// i32 [most rows, h.KV] is 0 before the first step.
 func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs int) Launch {
 	c, h, most := a.Cache, a.Heads, a.Rows.Most
 	if a.Window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	// A few times as many blocks as are resident share rows and runs: idle ones cost time too.
+	// A few times the resident blocks share rows and runs: idle ones cost time too.
 	high, deep := most, min(runs, max(1, 8*t.processors()/(h.KV*most)))
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.processors()/h.KV)), 1

@@ -59,8 +59,8 @@ func (t Target) PrefillLinear(p Product, terms Terms) Launch {
 		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), mmaTile.shared, p.args()...)
 }
 
-// RoundRows is To bf16 [rows, width] of x f32 [rows, width], for what a WGMMA target multiplies:
-// for a dense matrix as they stand, for MXFP4 paired.
+// RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
+// order for a dense matrix, paired for MXFP4.
 func (t Target) RoundRows(r Rows, to, x Pointer, width int, paired bool) Launch {
 	return launch("round_rows", grid(divideUp(width/8, 128), r.Most), block(128), 0, r.Live, to, x,
 		i32(width), flag(paired))
@@ -130,8 +130,8 @@ func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != 
 // prefillAttendShare is how many blocks share a tile's runs of consecutive positions.
 const prefillAttendShare = 4
 
-// PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Rows
-// that stand alone come out as right but slower; with runsOnly they are left out, for DecodeAttend.
+// PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Single
+// rows are slower; with runsOnly they are left to DecodeAttend.
 func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 	at := 16
 	if terms == Whole {
@@ -170,9 +170,9 @@ func pointers(first Pointer, more []Pointer) []any {
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
 const rateThreads = 256
 
-// RateLoop is the loop of a unit: what it multiplies in a launch, and the memory that it takes.
+// RateLoop is the loop of a unit: its multiplications in a launch, and its memory.
 type RateLoop struct {
-	Operands        []int // bytes: a and b; by MX each has its scales behind it
+	Operands        []int // bytes: a and b; by MX each is followed by its scales
 	Sums            int   // bytes that a block leaves
 	Multiplications int   // of a block in one round, each with its addition
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Reads the sources, for the generator and the tests: what artefacts are made of, which kernels.
+// Reads the sources, for the generator and the tests: their digest and their kernels.
 
-// Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
+// Manifest is assets/kernels/manifest.json: the sources and tools of the artefacts next to it.
 type Manifest struct {
 	Artefacts map[string]Artefact `json:"artefacts"`
 }
@@ -23,12 +23,12 @@ type Artefact struct {
 	Sources  string   `json:"sources"` // Digest of the sources
 	SHA256   string   `json:"sha256"`
 	Bytes    int      `json:"bytes"`
-	Compiler string   `json:"compiler"` // what it says about itself: one line of its --version
+	Compiler string   `json:"compiler"` // one line of its --version
 	Flags    []string `json:"flags"`
 	Of       string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
 }
 
-// Digest is the SHA-256 of what the device compilers read in dir: *.cu and *.h.
+// Digest is the SHA-256 of the device compilers' input in dir: *.cu and *.h.
 func Digest(dir string) (string, error) {
 	var files []string
 	for _, pattern := range []string{"*.cu", "*.h"} {
@@ -60,7 +60,7 @@ type Signature struct {
 	File       string
 	Threads    int // most in a block
 	Parameters []Parameter
-	Comment    string // what stands above it
+	Comment    string // above it
 }
 
 // Parameter is one of a kernel's.

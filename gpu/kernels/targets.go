@@ -34,11 +34,11 @@ type Arch struct {
 }
 
 // Archs are all of them. AMD's compiler must know the silicon's faults. clang-19 does not know that
-// a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20 puts
+// a GFX12 reads a scalar register's old value after some vector instructions (LLVM 20 puts
 // s_wait_alu there), nor that instructions which empty a cache must be waited for (LLVM 21), and it
 // leaves loads that look in shared memory first (flat) in half of the kernels. PTX runs on its
-// architecture and, without the final a, on all later ones of NVIDIA. With the a it runs only where
-// its cubin does, so that text is not shipped.
+// architecture and, without the final a, on all later ones of NVIDIA. With the a it runs only on
+// the cards of its cubin, so that text is not shipped.
 var Archs = []Arch{
 	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
 	{"sm_120", NVIDIA, 32, "clang-22", "+ptx87", MMA},
@@ -57,7 +57,7 @@ var Archs = []Arch{
 	{"gfx1201", AMD, 32, "clang-22", "", MMA},
 }
 
-// OldestSM is the lowest compute capability that there is an artefact for, times ten.
+// OldestSM is the lowest compute capability that has an artefact, times ten.
 const OldestSM = 80
 
 // ArchFor is the architecture whose artefact a card runs: its own, or the text for the nearest
@@ -112,7 +112,7 @@ func (a Arch) File() string {
 	return ""
 }
 
-// Text is the PTX's name where it is made.
+// Text is the PTX's file name during generation.
 func (a Arch) Text() string { return a.Name + ".ptx" }
 
 // Read is the code object, or the text, out of the files of package assets.
@@ -142,7 +142,7 @@ func unpacked(files fs.FS, name string) ([]byte, error) {
 // Flags are the compiler's, without input and output. The same sources and flags give the same
 // bytes.
 func (a Arch) Flags() []string {
-	// Loops are unrolled where the source says so: the compiler's own unrolling doubles the
+	// Loops are unrolled only by the source's pragmas: the compiler's own unrolling doubles the
 	// driver's time to load the PTX.
 	flags := []string{"--cuda-device-only", "-std=c++17", "-O3", "-fno-unroll-loops", "-Wall",
 		"-Werror"}
@@ -163,7 +163,7 @@ var (
 	entryEnd   = []byte("\n}\n")
 )
 
-// Only is the PTX of the named kernels alone, and what kernels share: a driver compiles everything
+// Only is the PTX of the named kernels alone, with the shared parts: a driver compiles everything
 // that it is given.
 func Only(ptx []byte, names ...string) (out []byte, err error) {
 	for _, name := range names {

@@ -14,19 +14,18 @@ import (
 // card's page holds only the card's own layers, laid out as if they were a model. The engine, and
 // code that swaps pages out, see one pool in one device's layout (runtime/engine/cache.go):
 //
-//	12 window layers, a cut behind the sixth    page                    with KVFP8: page, twin
+//	12 window layers, a cut after the sixth     page                    with KVFP8: page, twin
 //	the pool                                    0 1 2 ... 11            0 1 2 3 4 5, 6 7 8 9 10 11
 //	card 0                                      0 1 2 3 4 5             0 1 2,       3 4 5
 //	card 1                                      6 7 8 9 10 11           6 7 8,       9 10 11
 //
-// Where the bytes of a page lie depends on what the page holds, which only steps tell. Bytes
-// written from outside stay on the host until a step uses the page. Few pages wait like this: those
-// that come back after they were swapped out.
+// A page's layout depends on its kind, which only steps tell. Bytes written from outside stay on
+// the host until a step uses the page. Few pages wait like this: those that return after a swap.
 //
-// What must stay true: bytes that were written are read back, and a step's keys and values are read
-// as it left them.
+// What must stay true: written bytes are read back, and a step's keys and values are read as it
+// left them.
 
-// What a page holds.
+// Kinds of pages.
 const (
 	unused uint8 = iota // nothing yet
 	full
@@ -35,7 +34,7 @@ const (
 	pageKinds
 )
 
-// location is where a layer's part of a page lies.
+// location is the place of a layer's part of a page.
 type location struct {
 	card   int
 	offset int64 // in the card's page
@@ -54,7 +53,7 @@ type cache struct {
 	mu      sync.Mutex
 	kind    []uint8          // by page
 	partner []int32          // by page: a window page's twin and a twin's window page; -1: none
-	waiting map[int32][]byte // what was written from outside and not used yet
+	waiting map[int32][]byte // bytes written from outside and not used yet
 }
 
 func (d *Device) layersOf(card int, s models.Spec, kv string) engine.CacheLayers {
@@ -91,7 +90,7 @@ func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 	return c, nil
 }
 
-// used notes what the pages of a step hold, and sends those that wait to the cards.
+// used notes the kinds of a step's pages, and sends waiting pages to the cards.
 func (c *cache) used(b *engine.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +182,7 @@ func (c *cache) read(page int32, within int64, dst []byte) error {
 	return c.spread(page, within, dst, engine.Region.Read)
 }
 
-// Write keeps bytes until a step says what their pages hold.
+// Write keeps bytes until a step tells the kind of their pages.
 func (c *cache) Write(offset int64, src []byte) error {
 	return c.walk(offset, src, func(page int32, within int64, part []byte) error {
 		data := c.waiting[page]

@@ -23,15 +23,15 @@ type transfer struct {
 	from, to end
 }
 
-// end is where a buffer lies on one device.
+// end is the place of a buffer on one device.
 type end struct {
 	on     int
 	region engine.Region
 	offset int64
 }
 
-// chainer is a device that compiles programs of one step, which share what it needs besides
-// buffers. The first runs first.
+// chainer is a device that compiles programs of one step, which share its state. The first runs
+// first.
 type chainer interface {
 	CompileChain(list []*engine.Program) ([]engine.Step, error)
 }
@@ -149,7 +149,7 @@ func (c *compiler) end(on int, b *engine.Buffer) end {
 	return end{on, c.arena.parts[on], c.offsets[on][b]}
 }
 
-// program copies a segment's operations for its device, and gives the load that must be done first.
+// program copies a segment's operations for its device, and returns the load that must end first.
 func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
@@ -211,7 +211,7 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	return made, l, made.Check()
 }
 
-// clone is a buffer as a device has it, without a region where it is a weight to be streamed.
+// clone is a device's copy of a buffer, without a region for a weight to be streamed.
 func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
 	x := *b
 	switch b.Home {

@@ -7,18 +7,18 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Where the tape is cut, and what crosses a cut: which device runs which operations, which buffers
-// it needs first, and where they are.
+// Cuts the tape: which device runs which operations, which buffers it needs first, and which device
+// has them.
 //
-// What must stay true: a buffer crosses exactly where the next device to read it lacks its last
-// value, once for each value and device.
+// What must stay true: a buffer crosses exactly if the next device to read it lacks its last value,
+// once for each value and device.
 
 // segment is a run of operations of one device.
 type segment struct {
 	on       int // the device; len(cards) is the host
 	from, to int // of Program.Ops
 	bring    []crossing
-	keep     []*engine.Buffer // what is read when the segment has ended
+	keep     []*engine.Buffer // read when the segment has ended
 	streams  int              // the layer whose experts it reads from a staging area; -1: none
 }
 
@@ -123,7 +123,7 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 			seen = op.Layer
 		}
 		on := l.cardOf(seen)
-		if op.Layer < 0 && seen >= 0 { // behind the layers
+		if op.Layer < 0 && seen >= 0 { // after the layers
 			on = l.host() - 1
 		}
 		if op.Kind == engine.Route && l.hosted[seen] {
@@ -146,16 +146,16 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 // layout is which device has which layers.
 type layout struct {
 	spans  []span       // by card
-	hosted map[int]bool // layers whose experts lie with the host
+	hosted map[int]bool // layers whose experts are on the host
 }
 
 // span is the layers [from, to) of a card.
 type span struct{ from, to int }
 
-// host is the number of the device behind the cards.
+// host is the host's device number, after the cards.
 func (l *layout) host() int { return len(l.spans) }
 
-// cardOf is the card of a layer; what stands before the layers belongs to the first.
+// cardOf is the card of a layer; operations before the layers are the first card's.
 func (l *layout) cardOf(layer int) int {
 	return slices.IndexFunc(l.spans, func(s span) bool { return layer < s.to })
 }

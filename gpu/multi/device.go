@@ -1,9 +1,9 @@
-// Package multi runs a model that does not fit on one card over several devices. plan.go says what
-// goes where. The engine.Device here is made of cards, each with a run of layers and their KV
-// cache, and of the host, which computes the experts that no card has room for. The tape is cut
-// where the device changes (cut.go). Each segment is a program of its own to the device that runs
-// it. What is alive across a cut is moved: from card to card by the driver where both have the same
-// one, else through the host's memory.
+// Package multi runs a model that does not fit on one card over several devices. plan.go places its
+// parts. The engine.Device here is made of cards, each with a run of layers and their KV cache, and
+// of the host, which computes the experts that no card has room for. The tape is cut at each change
+// of the device (cut.go). Each segment is a program of its own to the device that runs it. Buffers
+// alive across a cut are moved: from card to card by a common driver, else through the host's
+// memory.
 //
 //	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
 //	card 0  attention, router of layer l
@@ -11,11 +11,10 @@
 //	  -> card 0  layer l+1
 //
 // The segments of a step run one after the other: a token's layers depend on each other, so with
-// one stream only the copies of experts (stage.go) can run beside them.
+// one stream only the copies of experts (stage.go) can run at the same time.
 //
-// What must stay true: a row's result is that of one device, up to the arithmetic of whoever
-// computed it; a step that fails leaves nothing under way; everything is given back by Free and
-// Close.
+// What must stay true: a row's result is that of one device, up to the arithmetic of the device
+// that computed it; a failed step leaves no work queued; Free and Close give everything back.
 package multi
 
 import (
@@ -40,7 +39,7 @@ type Device struct {
 	users   engine.Users
 
 	mu     sync.Mutex // held while a step runs
-	left   runner     // the last segment of a pass that nobody has waited for
+	left   runner     // the last segment of a pass, not waited for yet
 	tokens fifo
 
 	passing sync.Mutex
@@ -49,7 +48,7 @@ type Device struct {
 
 var _ engine.Placer = (*Device)(nil)
 
-// New makes one device of cards, indexed as in plan.Shares, and of host, which is needed only where
+// New makes one device of cards, indexed as in plan.Shares, and of host, which is needed only if
 // the plan leaves experts to the CPU. streams tells from how many rows of a step on the experts of
 // hosted layers are copied to the card instead of being computed by the host; nil: never.
 // Device.Close closes them all. Cards without layers in the plan are closed at once.
@@ -102,7 +101,7 @@ func (d *Device) Name() string {
 	return strings.Join(parts, "; ")
 }
 
-// Memory is the sum of all parts; MostPages knows which of it is usable.
+// Memory is the sum of all parts; MostPages knows the usable part.
 func (d *Device) Memory() (total, free int64) {
 	for i, dev := range d.devices {
 		if dev == nil || i == d.host() && len(d.hosted) == 0 {
@@ -114,9 +113,9 @@ func (d *Device) Memory() (total, free int64) {
 	return total, free
 }
 
-// Caps are what all cards can do. A host that computes experts must know the mode too. Modes that
-// round for the matrix unit are an exception: the host has no such unit and rounds nothing
-// (program). The host has no dense weights and no KV pages.
+// Caps are the abilities that all cards share. A host that computes experts must know the mode too.
+// Modes that round for the matrix unit are an exception: the host has no such unit and rounds
+// nothing (program). The host has no dense weights and no KV pages.
 func (d *Device) Caps() engine.Caps {
 	caps := d.devices[0].Caps()
 	caps.Samples, caps.Bandwidth = d.devices[d.host()-1].Caps().Samples, 0
@@ -174,7 +173,7 @@ func (d *Device) streamsUpTo(rows int) bool {
 		slices.ContainsFunc(engine.Buckets(rows), d.streams)
 }
 
-// unitOf is what a device multiplies matrices with; one that is no card takes no memory for it.
+// unitOf is a device's matrix unit; a device that is no card needs no memory for it.
 func unitOf(d engine.Device) kernels.Unit {
 	if c, ok := d.(interface{ Unit() kernels.Unit }); ok {
 		return c.Unit()

@@ -8,12 +8,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Weights and scratch over several devices: each has what it reads, and nothing else.
+// Weights and scratch over several devices: each has only the tensors that it reads.
 
 // memory is regions of several devices that are one to the engine.
 type memory struct {
 	dev   *Device
-	parts []engine.Region // by device, nil where it has none; then the staging areas
+	parts []engine.Region // by device, may be nil; then the staging areas
 	bytes int64
 }
 
@@ -40,10 +40,10 @@ func (m *memory) Free() (err error) {
 
 type weight struct {
 	memory
-	data []byte // the host's, where the tensor may have to be streamed; else nil
+	data []byte // the host's, if the tensor may be streamed; else nil
 }
 
-// UploadFor gives a weight to the devices that read it; the host's experts stay where they are.
+// UploadFor gives a weight to the devices that read it; the host's experts are not copied.
 func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region,
 	error) {
 	if err := d.users.Use(); err != nil {
@@ -138,7 +138,7 @@ func (d *Device) arenas(p *engine.Program) []int64 {
 	return most
 }
 
-// align is where buffers start, as engine.Program.Layout has it.
+// align is the alignment of buffers, as in engine.Program.Layout.
 const align = 64
 
 // arrange gives every buffer its offset on each device that uses it, and the arenas' sizes.

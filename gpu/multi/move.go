@@ -6,7 +6,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What crosses a cut: the rows that the batch has, of each buffer that the next segment reads.
+// Moves the batch's rows of each buffer that the next segment reads across a cut.
 
 // peerReader is a device that takes bytes out of another's memory without the host, if it can.
 type peerReader interface {

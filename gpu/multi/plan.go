@@ -13,10 +13,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Planning decides which layers lie on which card, which experts on the CPU, how long the context
-// can be, and what the memory's speed then allows.
+// Planning decides which layers are on which card, which experts on the CPU, how long the context
+// can be, and which speed the memory's bandwidth then allows.
 //
-// What costs least is tried first: all on one card; then layers over several, each with its own
+// The cheapest is tried first: all on one card; then layers over several, each with its own
 // cache; then experts on the CPU, last layers first, because a token reads only some experts but
 // all of attention, dense weights and cache.
 //
@@ -27,12 +27,12 @@ import (
 // CardMemory is a GPU with memory to give.
 type CardMemory struct {
 	Name      string
-	Number    int          // by which people know it
-	Free      int64        // bytes that a device on it says are free (engine.Device.Memory)
+	Number    int          // for people
+	Free      int64        // bytes, as engine.Device.Memory reports them
 	Total     int64        // bytes
 	Bandwidth float64      // byte/s of its memory, measured or from the catalogue; 0: not known
 	Shared    bool         // its memory is the host's: experts on the CPU would use the same bytes
-	Unit      kernels.Unit // what it multiplies matrices with
+	Unit      kernels.Unit // its matrix unit
 }
 
 // Host is the machine around the cards.
@@ -76,14 +76,14 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
-// Reserve is the part of a device's free memory that is left for a display when the settings do not
-// say how much may be used.
+// Reserve is the part of a device's free memory that is left for a display if the settings have no
+// utilization.
 const Reserve = 512 << 20
 
-// shortest is the least context that is worth a start.
+// shortest is the least useful context.
 const shortest = 4096
 
-// planner is what a plan is made for, and the parts of the model in bytes.
+// planner is the input of a plan, and the parts of the model in bytes.
 type planner struct {
 	spec  models.Spec
 	cards []CardMemory
@@ -124,7 +124,7 @@ func (z *planner) measure() error {
 	return err
 }
 
-// extra is what the card takes that takes most: cards of several kinds are rare.
+// extra is the largest Extra of all cards: cards of several kinds are rare.
 func (z *planner) extra(o engine.Settings) (most int64, err error) {
 	asked := map[kernels.Unit]bool{}
 	for _, c := range z.cards {
@@ -175,7 +175,7 @@ func (z *planner) pages(context int) int {
 }
 
 // PlanFor plans a model of shape s. It reads the context, the step's rows and sequences, the modes,
-// the utilization and the layers on the CPU; what is left open takes a GPU's defaults.
+// the utilization and the layers on the CPU; unset values take a GPU's defaults.
 func PlanFor(s models.Spec, cards []CardMemory, host Host, o engine.Settings) (Plan, error) {
 	return makePlan(s, cards, host, o, false)
 }
@@ -229,11 +229,11 @@ func makePlan(s models.Spec, cards []CardMemory, host Host, o engine.Settings, s
 	return best, nil
 }
 
-// maxContext is what the published models were trained for, with YaRN.
+// maxContext is the published models' trained context, with YaRN.
 const maxContext = 131072
 
-// Room is how many of a card's free bytes may be filled: the share of the whole card that was
-// allowed, or with utilization 0 all but a reserve.
+// Room is how many of a card's free bytes may be filled: the utilization's share of the whole card,
+// or with utilization 0 all but a reserve.
 func Room(total, free int64, utilization float64) int64 {
 	if utilization > 0 {
 		return max(0, min(free, int64(float64(total)*min(utilization, 1))))
@@ -318,7 +318,7 @@ func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 	return p, false
 }
 
-// finish computes what bandwidth allows: a token reads all dense weights and its share of experts.
+// finish computes the bandwidth's ceiling: a token reads all dense weights and its experts.
 func (z *planner) finish(p Plan) Plan {
 	var seconds float64
 	for _, s := range p.Shares {
@@ -334,7 +334,7 @@ func (z *planner) finish(p Plan) Plan {
 		if s.Unembedding {
 			onCard += float64(z.unembedding)
 		}
-		seconds += onCard / z.cards[s.Card].Bandwidth // +Inf where it is not known
+		seconds += onCard / z.cards[s.Card].Bandwidth // +Inf if it is not known
 		if onHost > 0 {
 			seconds += onHost / z.host.Bandwidth
 		}

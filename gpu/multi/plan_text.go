@@ -2,9 +2,9 @@ package multi
 
 import "fmt"
 
-// A plan, or why there is none, for people.
+// A plan, or the reason for having none, as text for people.
 
-// Lines are the plan for people: a line for each card, then one for what they have together.
+// Lines are the plan for people: a line for each card, then one for their sum.
 func (p Plan) Lines() (lines []string) {
 	for _, s := range p.Shares {
 		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, s.Number, gb(s.Bytes()))
@@ -26,7 +26,7 @@ func (p Plan) Lines() (lines []string) {
 	return append(lines, line)
 }
 
-// NoRoom says why a model cannot be placed, in the figures that a person can act on.
+// NoRoom is the error of a model that cannot be placed, in figures that a person can act on.
 type NoRoom struct {
 	Model string
 	// bytes on the cards: of the model, or of all but the experts if the host could hold those
@@ -34,9 +34,9 @@ type NoRoom struct {
 	Cards        int
 	Largest      int64 // bytes of Have on the card with most
 	Steps        int64 // bytes that steps take on each card
-	HostNeed     int64 // bytes of experts that would have to lie in host memory; 0: they cannot
+	HostNeed     int64 // bytes of experts to be held in host memory; 0: they cannot
 	HostHave     int64
-	AskedContext int // tokens; 0: the least that is worth a start
+	AskedContext int // tokens; 0: the least useful context
 }
 
 func (e *NoRoom) Error() string {

@@ -9,7 +9,7 @@ import (
 )
 
 // Tokens chosen on the last card. The forward pass of a step goes through several devices, and the
-// host has a part in every cut: so Queue leaves the pass to a goroutine, and Sample joins it.
+// host takes part in every cut: so Queue runs the pass in a goroutine, and Sample joins it.
 //
 //	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ...
 //	             last card (queued, not waited for)
@@ -27,7 +27,7 @@ type samplingStep struct {
 
 var _ engine.SamplingStep = (*samplingStep)(nil)
 
-// settle waits for the pass under way and gives its error, if it has any.
+// settle waits for the running pass and returns its error.
 func (d *Device) settle() error {
 	d.passing.Lock()
 	p := d.pass
@@ -164,7 +164,7 @@ func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 	return err
 }
 
-// copied copies a batch, so that the caller may go on changing its own.
+// copied copies a batch, so that the caller may continue to change its own.
 func copied(b *engine.Batch) *engine.Batch {
 	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows),
 		Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}

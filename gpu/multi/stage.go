@@ -11,7 +11,7 @@ import (
 // its two staging areas, the next layer's experts are copied into the other.
 //
 // What must stay true: an area is written only when the segment that read it last has ended, and
-// read only when it is whole.
+// read only when it is complete.
 
 const stagingAreas = 2
 
@@ -105,7 +105,7 @@ func (l *loading) wait(i int) error { return <-l.ready[i] }
 // used frees the area of a load to be written again.
 func (l *loading) used(i int) { close(l.freed[i]) }
 
-// end cancels the loads that have not begun and waits for the rest.
+// end cancels the loads that have not begun and waits for the others.
 func (l *loading) end() {
 	close(l.stop)
 	<-l.ended

@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step over several devices: one segment after the other, and what crosses between them.
+// A step over several devices: one segment after the other, and the buffers moved between them.
 
 type step struct {
 	dev   *Device
@@ -17,7 +17,7 @@ type step struct {
 	parts []part
 	loads []*load
 
-	bounce []byte // for what crosses through the host
+	bounce []byte // for buffers moved through the host
 	bare   engine.Batch
 	closed bool
 }
@@ -59,7 +59,7 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	running := -1 // the part whose experts are read from a staging area
 	defer func() {
 		if err != nil {
-			// the next step must find nothing of this one under way; report the first error
+			// no work of this step may be queued when the next one runs; report the first error
 			s.rest()
 		}
 	}()
@@ -94,13 +94,13 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	return nil
 }
 
-// at adds to an error where the step failed: on which device, in which operations.
+// at adds the device and the operations to an error of a part.
 func (s *step) at(x *part, err error) error {
 	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
 	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)
 }
 
-// begin starts a part, or runs it to its end where its device cannot only start it.
+// begin starts a part, or runs it to its end on a device that cannot only start it.
 func (s *step) begin(x *part, b *engine.Batch, times []int64) error {
 	if !x.tables {
 		b = s.withoutTables(b)
@@ -111,7 +111,7 @@ func (s *step) begin(x *part, b *engine.Batch, times []int64) error {
 	return x.step.Forward(b, nil, x.own(times))
 }
 
-// own is the part of a step's times that is of this part's operations.
+// own are the times of this part's operations among a step's.
 func (x *part) own(times []int64) []int64 {
 	if times == nil {
 		return nil
@@ -119,7 +119,7 @@ func (x *part) own(times []int64) []int64 {
 	return times[x.from:x.to]
 }
 
-// rest waits for everything that may be under way.
+// rest waits for all queued work.
 func (s *step) rest() {
 	for i := range s.parts {
 		if r, ok := s.parts[i].step.(runner); ok {

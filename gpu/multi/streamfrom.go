@@ -12,10 +12,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Decides where experts in host memory are computed: few rows on the CPU, which reads only the
+// Decides which device computes experts in host memory: few rows on the CPU, which reads only the
 // experts that they chose; many rows on the card, to which all experts of a layer are copied.
 
-// Rates are what decides, measured on the machine; 0: not known.
+// Rates are the machine's measured rates; 0: not known.
 type Rates struct {
 	Link      float64 // byte/s from the host's memory to the card
 	Bandwidth float64 // byte/s that the CPU reads
@@ -24,8 +24,8 @@ type Rates struct {
 }
 
 // StreamFrom is the smallest step, in rows, for which copying a layer's experts takes less time
-// than computing them on the CPU; 0 where there is none, or it is not known. The card's own time is
-// left out: it computes one layer while the next one is copied.
+// than computing them on the CPU; 0 if no step is, or it is not known. The card's own time does not
+// count: it computes one layer while the next one is copied.
 func StreamFrom(s models.Spec, r Rates, most int) int {
 	if r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 {
 		return 0
@@ -62,7 +62,7 @@ func touched() []byte {
 	return data
 }
 
-// ReadRate is what the host's memory delivers, byte/s; 0: not known.
+// ReadRate is the rate at which the host reads its memory, byte/s; 0: not known.
 func ReadRate(host engine.Device) float64 {
 	dev, ok := host.(*cpu.Device)
 	if !ok {
@@ -71,7 +71,7 @@ func ReadRate(host engine.Device) float64 {
 	return dev.Bandwidth(touched())
 }
 
-// ratesOf measures, in about a second, what decides where experts are computed.
+// ratesOf measures the rates, in about a second.
 func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	data := touched()
 	if dev, ok := host.(*cpu.Device); ok {

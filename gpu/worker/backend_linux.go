@@ -20,9 +20,9 @@ import (
 // Options of Start.
 type Options struct {
 	Program   []string          // the worker's executable and its arguments
-	Settings  engine.Settings   // what it is to open
-	Notify    func(line string) // gets lines for people; nil: nobody does
-	Log       func(line string) // gets what the worker prints; nil: nobody does
+	Settings  engine.Settings   // the devices to open
+	Notify    func(line string) // gets lines for people; may be nil
+	Log       func(line string) // gets the worker's output; may be nil
 	Identity  Identity          // the zero value is ThisBuild()
 	Deadlines Deadlines
 
@@ -83,7 +83,7 @@ func (b *Backend) greet(o Options) error {
 	return nil
 }
 
-// is notes what the worker has open.
+// is notes the worker's open devices.
 func (b *Backend) is(t backendText) {
 	b.mu.Lock()
 	b.text = t

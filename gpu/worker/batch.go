@@ -8,10 +8,10 @@ import (
 )
 
 // The contents of a slot of shared memory: a step's batch, how tokens are chosen, and the tokens,
-// in the machine's order of bytes. Lists have their length in front.
+// in the machine's order of bytes. Lists begin with their length.
 //
-// What must stay true: each function here both writes and reads, so the two sides agree; whatever
-// bytes are read, the memory taken is in proportion to them.
+// What must stay true: each function here both writes and reads, so the two sides agree; the memory
+// allocated is in proportion to the bytes read.
 
 var (
 	errSlotFull = errors.New("the step does not fit into the memory that is shared with the GPU " +
@@ -21,12 +21,12 @@ var (
 
 // codec writes values to a slot, or reads them from it.
 type codec struct {
-	slot  []byte // the rest of it
+	slot  []byte // not read or written yet
 	reads bool
 	bad   bool // a value did not fit or is missing, and so are those after it
 }
 
-// end says what was wrong with the bytes read: too few, or more than needed.
+// end is the error of a slot with too few bytes, or too many.
 func (c *codec) end() error {
 	if c.bad {
 		return errSlotShort
@@ -80,8 +80,8 @@ func flag(c *codec, v *bool) {
 	*v = word != 0
 }
 
-// length moves the length of a list, and keeps nil apart from an empty one. In reading it makes the
-// list so long; each element takes at least so many bytes.
+// length moves the length of a list, and distinguishes nil from an empty one. In reading it makes
+// the list so long; each element takes at least so many bytes.
 func length[T any](c *codec, v *[]T, bytes int) {
 	n := uint32(0)
 	if *v != nil {

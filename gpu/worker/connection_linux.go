@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The parent's side of the socket: requests go out, and answers come back, in order. Only choices
-// of tokens are not waited for; their answers are put aside while another is.
+// The parent's side of the socket: requests go out and are answered in order. Only choices of
+// tokens are not waited for; their answers are put aside while another request waits.
 
 // Deadlines are how long an answer may take before the worker counts as hung; 0: the default.
 type Deadlines struct {
@@ -40,7 +40,7 @@ type connection struct {
 
 	mu      sync.Mutex
 	last    uint32    // number of the last request
-	seen    uint32    // number of the newest request that was answered, and with it all before
+	seen    uint32    // number of the newest answered request; all earlier ones are answered too
 	pending *pending  // a choice that is not sent yet
 	waiting []uint32  // choices that were sent and not answered
 	tokens  []outcome // choices that were answered and not waited for
@@ -64,14 +64,14 @@ type outcome struct {
 	err    error
 }
 
-// request has several optional parts; a nil part is not there.
+// request has optional parts, which may be nil.
 type request struct {
 	kind kind
 	ask  any                       // is sent, as JSON
 	into any                       // takes the answer's JSON
 	fill func(slot []byte) int     // writes the request's slot
 	take func(answer []byte) error // reads the answer's slot
-	// gets each part of an answer; its error means that the part cannot be read
+	// gets each part of an answer; an error: the part cannot be read
 	part func(text []byte) (more bool, err error)
 }
 
@@ -142,7 +142,7 @@ func (c *connection) call(r request) error {
 	return nil
 }
 
-// stepDeadline is for a step here, unless who started the worker chose one.
+// stepDeadline is the deadline of a step, unless the caller of Start chose one.
 func (c *connection) stepDeadline() time.Duration {
 	if c.several.Load() {
 		return cmp.Or(c.deadlines.Step, severalDeadline)
@@ -269,7 +269,7 @@ func (c *connection) ended(err error, k kind, deadline time.Duration) error {
 	return c.end(why)
 }
 
-// disable ends a worker that sent what it must not send.
+// disable ends a worker that sent an invalid message.
 func (c *connection) disable(err error) error {
 	return c.end("it was not understood and was ended: " + err.Error())
 }
@@ -294,7 +294,7 @@ func (c *connection) end(why string) error {
 	return c.lost
 }
 
-// logits is the memory where the next step leaves n logits.
+// logits is the memory of the next step's n logits.
 func (c *connection) logits(n int) ([]float32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package worker runs a GPU engine in a process of its own. The boundary is a model's step: Backend
-// is the parent's side, an engine.Backend whose models take batches and give logits or tokens;
+// is the parent's side, an engine.Backend whose models take batches and return logits or tokens;
 // Serve is the worker, which opens the GPUs and the checkpoint itself and runs the same code as an
 // engine in this process.
 // Why: a static executable cannot load a driver, and a driver that crashes, hangs or loses its card
@@ -9,12 +9,12 @@
 // The two talk over a socket that the worker inherits as descriptor 3, and share the memory that it
 // inherits as descriptor 4. What must stay true:
 //   - A step costs one message each way, however large it is: rows, block tables, masks, logits and
-//     sampled tokens lie in shared memory.
+//     sampled tokens are in shared memory.
 //   - Weights do not pass through here: the worker opens the very files that the parent has open,
 //     or refuses.
 //   - Every wait has an end: the worker's death is seen at once, and an answer that is late by a
 //     deadline ends the worker.
-//   - What comes from the other side is checked like a stranger's: lengths, numbers and kinds are
-//     bounded before anything is done with them.
+//   - Input from the other side is not trusted: lengths, numbers and kinds are checked before they
+//     are used.
 //   - A worker never outlives its parent: it gets SIGKILL with it, and ends when the socket closes.
 package worker

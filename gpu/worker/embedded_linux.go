@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker that the program carries, compressed, and starts from memory, or where the system runs
-// nothing from there (vm.memfd_noexec=2, no /proc) from a folder of the user's.
+// A worker that the program carries, compressed, and starts from memory. If the system forbids that
+// (vm.memfd_noexec=2, no /proc), it starts from a folder of the user's.
 
-// StartEmbedded is Start with a program that lies compressed in memory, and the demo's pack; of
-// o.Program only the arguments count.
+// StartEmbedded is Start with a compressed program in memory, and the demo's pack; of o.Program
+// only the arguments count.
 func StartEmbedded(compressed, demo []byte, o Options) (*Backend, error) {
 	image, err := unpack(compressed)
 	if err != nil {
@@ -144,7 +144,7 @@ func Handed() ([]byte, error) {
 	return unix.Mmap(demoDescriptor, 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 }
 
-// folders are where a worker may be written: of the session, then of the user.
+// folders are those in which a worker may be written: of the session, then of the user.
 func folders() (list []string) {
 	if session := os.Getenv("XDG_RUNTIME_DIR"); session != "" {
 		list = append(list, filepath.Join(session, "ossrun"))

@@ -16,8 +16,8 @@ import (
 // A worker's model, as the parent sees it.
 //
 // Sampling, too, costs one message each way per step: Sample writes into a slot and sends nothing,
-// Queue adds its batch and sends both, and the tokens come back unasked. Wait sends a choice that
-// no batch followed.
+// Queue adds its batch and sends both, and the tokens arrive without a further request. Wait sends
+// a choice that no batch followed.
 
 type loaded struct {
 	b    *Backend
@@ -37,7 +37,7 @@ func (e *loaded) Plan() engine.Plan         { return e.text.Plan }
 func (e *loaded) Caps() engine.Caps         { return e.b.Caps() }
 func (e *loaded) Cache() engine.Region      { return pool{e} }
 
-// usable checks what in-process engines check, so that nothing is sent that would be refused.
+// usable makes the checks of in-process engines, so that no request is sent that would be refused.
 func (e *loaded) usable(ctx context.Context, b *engine.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (e *loaded) open() error {
 	return nil
 }
 
-// Step runs one batch: the batch goes in the slot, the logits come back behind the slots.
+// Step runs one batch: the batch is written to the slot, the logits are read after the slots.
 func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return e.step(ctx, step, b, logits, nil)
 }
@@ -101,7 +101,7 @@ func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []flo
 	return err
 }
 
-// Tap reads it from where a step leaves logits.
+// Tap reads a tap from the memory of a step's logits.
 func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 	if err := e.open(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 	return data, err
 }
 
-// Queue sends a batch, and in front of it the choice that is pending.
+// Queue sends the pending choice, if there is one, and a batch.
 func (e *loaded) Queue(ctx context.Context, b *engine.Batch, from []int32) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (p pool) copy(k kind, offset int64, data []byte) error {
 	return nil
 }
 
-// An advance has two parts in its slot, each with a flag in front that says whether it is there.
+// An advance has two optional parts in its slot, each after a flag that tells if it is present.
 
 // begin gives the next request its slot.
 func (c *connection) begin() (*pending, error) {

@@ -19,7 +19,7 @@ const Protocol = 6
 
 type Identity struct {
 	Protocol int
-	Commit   string // "" where the build does not record it
+	Commit   string // "" if the build does not record it
 	Kernels  string // hash of the compiled GPU kernels
 }
 
@@ -36,7 +36,7 @@ var ThisBuild = sync.OnceValue(func() Identity {
 	return id
 })
 
-// match says how two builds differ.
+// match is an error that says how two builds differ.
 func (id Identity) match(other Identity) error {
 	switch {
 	case id.Protocol != other.Protocol:
@@ -58,12 +58,12 @@ type (
 		Identity
 		Shared int64 // bytes of the shared memory
 	}
-	// backendText is what the other side has open, and what there is to tell people of it.
+	// backendText is the other side's open devices, with notes for people.
 	backendText struct {
 		Name        string
 		Caps        engine.Caps
 		Several     bool
-		Kernels     string   // what they are, and whether they are right on this card
+		Kernels     string   // their image, and whether they are right on this card
 		Wrong       []string // a sentence for each that is not
 		Notes       []string
 		Total, Free int64
@@ -72,7 +72,7 @@ type (
 	askRoom    struct {
 		Spec     models.Spec
 		Settings engine.Settings
-		Here     bool // on what is open
+		Here     bool // on the open devices
 	}
 	roomText struct {
 		Room    engine.Room

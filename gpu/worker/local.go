@@ -9,18 +9,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Local is what a worker serves: GPUs in its own process. On the parent's side a Backend has the
-// same methods.
+// Local is a worker's GPUs, in its own process. The parent's Backend has the same methods.
 type Local interface {
 	engine.Backend
-	// RoomHere is Room on what is open, with nothing else opened.
+	// RoomHere is Room on the open devices; it opens no other.
 	RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error)
 	// Kernels describes the kernels, with a sentence for each that is wrong on the card.
 	Kernels() (summary string, wrong []string)
 	// Several tells whether models run on several devices: their steps may take longer.
 	Several() bool
-	// Test runs a check of the hardware, of which this package only passes on the request and the
-	// results; an error of emit ends it.
+	// Test runs a check of the hardware. This package only passes on the request and the results;
+	// an error of emit ends it.
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 
@@ -31,10 +30,10 @@ type Traffic struct {
 	Received int64 `json:"messages_back"`
 }
 
-// An Opener opens what a worker serves. notify gets lines for people.
+// An Opener opens the GPUs of a worker. notify gets lines for people.
 type Opener func(s engine.Settings, notify func(line string)) (Local, error)
 
-// Bounds of what is planned, far beyond every model and machine: no sum of bytes reaches 2^63.
+// Bounds of plans, far beyond every model and machine: no sum of bytes reaches 2^63.
 const (
 	mostLayers  = 1 << 8
 	mostExperts = 1 << 10

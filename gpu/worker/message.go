@@ -11,10 +11,10 @@ import (
 // A message on the socket: a header of four words, then a text. The header's form may never change,
 // since hello must be understood by a worker of any version to be refused.
 //
-//	kind    what it is, see the list
+//	kind    one of the list below
 //	number  of the request, counted from 1; an answer has its request's
-//	text    bytes that follow: JSON for what happens a few times a model, empty for a step
-//	shared  bytes that lie in the shared memory, in the slot of the number
+//	text    bytes that follow: JSON for rare requests, empty for a step
+//	shared  bytes in the shared memory, in the slot of the number
 
 type kind uint32
 
@@ -34,12 +34,12 @@ const (
 	writeCache // the same, written
 	unload     // the model
 	test       // of the hardware
-	proceed    // go on with the request that sent a part
+	proceed    // continue the request that sent a part
 	stop       // end that request instead
 	goodbye
 	done   // the answer
 	failed // the answer, as an error
-	part   // of an answer that comes in several; the parent says proceed or stop
+	part   // one of several of an answer; the parent says proceed or stop
 	kinds
 )
 
@@ -79,7 +79,7 @@ func (m *message) append(to []byte) []byte {
 	return append(to, m.text...)
 }
 
-// read takes the next message; io.EOF where the other side has ended between two.
+// read takes the next message; io.EOF if the other side has ended between two.
 func (m *message) read(from io.Reader) error {
 	var head [headerBytes]byte
 	switch _, err := io.ReadFull(from, head[:]); {

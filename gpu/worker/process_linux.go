@@ -38,10 +38,10 @@ type process struct {
 	end      string // why we ended it, "" when we did not
 	lastLine string // the last line, or the one with which it began to die
 	died     bool   // lastLine is the latter
-	held     bool   // it does not end
+	held     bool   // it does not end, even killed
 }
 
-// lineBytes is how long a line of the worker may be; what is longer is cut.
+// lineBytes is how long a line of the worker may be; longer lines are cut.
 const lineBytes = 512
 
 // dying are the first words of the lines that a crashing Go program prints.
@@ -119,7 +119,7 @@ func (p *process) watch(cmd *exec.Cmd, words *os.File, log func(string)) {
 	close(p.ended)
 }
 
-// listen passes on what the worker says, a line at a time.
+// listen passes on the worker's output, a line at a time.
 func (p *process) listen(words *os.File, log func(string)) {
 	lines := bufio.NewReaderSize(words, lineBytes)
 	for {
@@ -128,7 +128,7 @@ func (p *process) listen(words *os.File, log func(string)) {
 			return
 		}
 		text := string(bytes.ToValidUTF8(line, nil))
-		for more && err == nil { // the rest of a line that is too long
+		for more && err == nil { // the remainder of a line that is too long
 			_, more, err = lines.ReadLine()
 		}
 		if text == "" {
@@ -150,7 +150,7 @@ func (p *process) listen(words *os.File, log func(string)) {
 // endingTime is how long a killed worker may take: SIGKILL does not end one in a hanging driver.
 const endingTime = 30 * time.Second
 
-// kill ends the process for a reason, which lost reports, and waits until it is gone, or cannot be.
+// kill ends the process for a reason, which lost reports, and waits endingTime at most.
 func (p *process) kill(why string) {
 	p.mu.Lock()
 	if p.end == "" && p.how == "" {

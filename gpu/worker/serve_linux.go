@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The worker's side: one request after the other. What it holds is given back with its process.
+// The worker's side: one request after the other. Its resources are given back with its process.
 
 // Serve is the worker: it answers until its parent says goodbye or is gone, which is no error.
 func Serve(open Opener) error {
@@ -45,7 +45,7 @@ func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) erro
 		if err != nil {
 			a = &message{kind: failed, text: encodeFault(err)}
 		}
-		if a == nil { // nobody waits for this one
+		if a == nil { // no answer is wanted
 			continue
 		}
 		if s.send(a) != nil || in.kind == goodbye {
@@ -69,7 +69,7 @@ type server struct {
 	ckpt   *checkpoint.Checkpoint
 	eng    engine.Engine
 	batch  engine.Batch // its memory is used again
-	unsaid error        // of a request that nobody waits for
+	unsaid error        // of a request without an answer
 }
 
 func (s *server) send(m *message) error {
@@ -94,7 +94,7 @@ func (s *server) emit(text json.RawMessage) error {
 	return nil
 }
 
-// asked reads what a request says and does it. Both sides know the same names.
+// asked decodes a request and runs it. Both sides know the same field names.
 func asked[T any](m *message, do func(T) (*message, error)) (*message, error) {
 	var v T
 	d := json.NewDecoder(bytes.NewReader(m.text))
@@ -114,7 +114,7 @@ func reply(v any) (*message, error) {
 	return &message{kind: done, text: text}, err
 }
 
-// answer does what a request asks for; nil, nil when it has no answer.
+// answer runs a request; nil, nil if it has no answer.
 func (s *server) answer(m *message) (*message, error) {
 	s.number = m.number
 	switch {
@@ -164,7 +164,7 @@ func (s *server) hello(h helloText) (_ *message, err error) {
 	if s.shared != nil {
 		return nil, errors.New("hello was said already")
 	}
-	if h.Identity == s.id { // else the parent says how they differ, and nothing else is true of it
+	if h.Identity == s.id { // else the parent says how they differ; no other field is valid
 		if s.shared, err = openShared(s.memory, h.Shared); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // The memory that both sides see: by request number, a slot for each of the last requests and one
-// for its answer; then the logits. It takes room only where it has been written.
+// for its answer; then the logits. Pages take room only once they are written.
 
 const (
 	slots       = 4
@@ -35,19 +35,19 @@ func checkShared(bytes int64) error {
 	return nil
 }
 
-// slot is where the sender of a request writes.
+// slot is the memory of a request.
 func (s *shared) slot(number uint32) []byte {
 	at := int(number%slots) * slotBytes
 	return s.bytes[at : at+slotBytes : at+slotBytes]
 }
 
-// answer is where the answer to a request is written.
+// answer is the memory of the answer to a request.
 func (s *shared) answer(number uint32) []byte {
 	at := slots*slotBytes + int(number%slots)*answerBytes
 	return s.bytes[at : at+answerBytes : at+answerBytes]
 }
 
-// logits is where a step leaves n logits.
+// logits is the memory of n logits of a step.
 func (s *shared) logits(n int) ([]float32, error) {
 	area := engine.Numbers[float32](s.bytes[slotsBytes:])
 	if n < 0 || n > len(area) {

@@ -42,7 +42,7 @@ func newShared(logits int64) (*shared, *os.File, error) {
 	return s, file, nil
 }
 
-// openShared maps the parent's memory, after checking that it is what the parent said.
+// openShared maps the parent's memory, after checking its size and seals.
 func openShared(file *os.File, bytes int64) (*shared, error) {
 	if err := checkShared(bytes); err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ func (s *server) step(m *message) (*message, error) {
 	return reply(timesText{times})
 }
 
-// advance samples the batch queued before, queues the next one, and waits for the tokens. If it
-// does not sample, nobody waits, so an error is kept for the next that does.
+// advance samples the batch queued before, queues the next one, and waits for the tokens. Without
+// sampling it has no answer, so an error is kept for the next advance that has one.
 func (s *server) advance(m *message) (*message, error) {
 	r := codec{slot: s.shared.slot(m.number)[:m.shared], reads: true}
 	var choices []engine.SamplingParams
@@ -83,7 +83,7 @@ func (s *server) advance(m *message) (*message, error) {
 	return &message{kind: done, shared: uint32(answerBytes - len(w.slot))}, nil
 }
 
-// tap answers with the tap where a step leaves logits, and its length.
+// tap writes the tap to the memory of logits, and answers with its length.
 func (s *server) tap(t tapText) (*message, error) {
 	if t.Rows < 0 || t.Rows > mostRows {
 		return nil, fmt.Errorf("%d rows of a tap", t.Rows)

@@ -1,4 +1,4 @@
-// Command generate builds what is derived from the kernel sources: assets/kernels/* with its
+// Command generate builds the files derived from the kernel sources: assets/kernels/* with its
 // manifest, and kernels.md. It needs Debian's clang-19, lld-19, clang-22 and lld-22, and for the
 // cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as `go generate ./gpu/...`.
 //
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// builder makes artefacts in work and keeps the books of them.
+// builder makes artefacts in work and collects their manifest.
 type builder struct {
 	out, work string
 	names     []string // of architectures; none: all
@@ -135,8 +135,8 @@ func each[T any](list []T, artefact func(T) error) error {
 	return errors.Join(all.Wait(), errors.Join(failed...))
 }
 
-// keep enters an artefact in the manifest: the existing one if it is what would be built, else what
-// build makes; nothing if it is not wanted and does not exist.
+// keep enters an artefact in the manifest: the existing one if it is current, else the one that
+// build makes; none if it is not wanted and does not exist.
 func (b *builder) keep(file, name string, wanted kernels.Artefact,
 	build func(to string) error) error {
 	a, there := b.have[file]
@@ -165,7 +165,6 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact,
 	return nil
 }
 
-// wants tells whether an architecture was asked for.
 func (b *builder) wants(name string) bool {
 	return len(b.names) == 0 || slices.Contains(b.names, name)
 }
@@ -187,7 +186,7 @@ func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
 	})
 }
 
-// wanted is the manifest's entry for an architecture's PTX or code object, if it were built now.
+// wanted is the current manifest entry for an architecture's PTX or code object.
 func (b *builder) wanted(ctx context.Context, arch kernels.Arch) (kernels.Artefact, error) {
 	version, err := line(ctx, "", arch.Clang)
 	if err != nil {
@@ -218,7 +217,7 @@ func command(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// built are the artefacts in dir that match its manifest, and the texts that they were made of.
+// built are the artefacts in dir that match its manifest, and the texts they were made of.
 func built(dir string) map[string]kernels.Artefact {
 	var m kernels.Manifest
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))

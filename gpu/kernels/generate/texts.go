@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// text is the PTX of an architecture, made when it is first asked for.
+// text is the PTX of an architecture, compiled on first use.
 type text struct {
 	once sync.Once
 	path string
@@ -44,7 +44,7 @@ func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	return t.path, t.err
 }
 
-// entered is what the manifest says of an architecture's text.
+// entered is the manifest's entry of an architecture's text.
 func (b *builder) entered(arch kernels.Arch) kernels.Artefact {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *builder) packed(ctx context.Context, arch kernels.Arch) error {
 	})
 }
 
-// writeTexts writes the PTX of the named architectures, all of them where none is named.
+// writeTexts writes the PTX of the named architectures; no name means all.
 func writeTexts(ctx context.Context, out, to string, names []string) error {
 	sum, err := kernels.Digest(".")
 	if err != nil {
