@@ -9,14 +9,13 @@ package openai_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +26,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-const surfaceFile = "testdata/surface.txt.gz"
+// surfaceFolder has the document, and a file for each route.
+const surfaceFolder = "testdata/surface"
 
 // bases are requests that are answered with 200; a field of each is changed.
 var bases = map[string]string{
@@ -73,52 +73,53 @@ var ofOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "pres
 var values = []any{nil, true, false, "bogus", "low", "", 0, 7, -3, 1.5, 1e12, []any{}, []any{"a"},
 	[]any{1}, []any{map[string]any{}}, map[string]any{}, map[string]any{"type": "bogus"}}
 
-var update = flag.Bool("update", false, "write testdata/surface.txt.gz again")
+var update = flag.Bool("update", false, "write testdata/surface again")
 
 func TestSurfaceIsAsRecorded(t *testing.T) {
 	now := surface(t)
 	if *update {
-		var packed bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		_, err := io.WriteString(w, now)
-		if err == nil {
-			err = w.Close()
+		hosttest.Check(t, os.RemoveAll(surfaceFolder))
+		hosttest.Check(t, os.MkdirAll(surfaceFolder, 0o755))
+		for name, text := range now {
+			hosttest.Check(t, os.WriteFile(filepath.Join(surfaceFolder, name), []byte(text), 0o644))
 		}
-		if err == nil {
-			err = os.WriteFile(surfaceFile, packed.Bytes(), 0o644)
-		}
-		hosttest.Check(t, err)
 	}
-	file := hosttest.Must(os.Open(surfaceFile))(t)
-	defer file.Close()
-	r := hosttest.Must(gzip.NewReader(file))(t)
-	recorded := hosttest.Must(io.ReadAll(r))(t)
-	before, after := strings.Split(string(recorded), "\n"), strings.Split(now, "\n")
-	if len(before) < 4000 {
-		t.Fatalf("only %d lines are recorded", len(before))
-	}
-	told := 0
-	differ := func(sign string, lines, others []string) {
-		there := map[string]bool{}
-		for _, line := range others {
-			there[line] = true
+	for _, e := range hosttest.Must(os.ReadDir(surfaceFolder))(t) {
+		if now[e.Name()] == "" {
+			t.Errorf("%s is recorded, and no route has it", e.Name())
 		}
-		for _, line := range lines {
-			if !there[line] && told < 60 {
-				told++
-				t.Errorf("%s %s", sign, line)
+	}
+	lines, shown := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		text, err := os.ReadFile(filepath.Join(surfaceFolder, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		recorded, current := strings.Split(string(text), "\n"), strings.Split(now[name], "\n")
+		lines += len(recorded)
+		differ := func(sign string, lines, others []string) {
+			for _, line := range lines {
+				if !slices.Contains(others, line) && shown < 60 {
+					shown++
+					t.Errorf("%s %s %s", name, sign, line)
+				}
 			}
 		}
+		differ("-", recorded, current)
+		differ("+", current, recorded)
+		if shown == 0 && !slices.Equal(recorded, current) {
+			t.Errorf("%s has the same lines in another order", name)
+		}
 	}
-	differ("-", before, after)
-	differ("+", after, before)
-	if told == 0 && !slices.Equal(before, after) {
-		t.Error("the lines are the same, in another order")
+	if lines < 4000 {
+		t.Fatalf("only %d lines are recorded", lines)
 	}
 }
 
-// surface is what the port does now: its document, and a line for each outcome of a field.
-func surface(t *testing.T) string {
+// surface maps file names to what the port does now: its document, and for each route a line for
+// each outcome of a field.
+func surface(t *testing.T) map[string]string {
 	t.Helper()
 	srv, model := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
 		said := session.Answer{Text: "ok"}
@@ -127,11 +128,11 @@ func surface(t *testing.T) string {
 		}
 		return []session.Event{said, answertest.Done(session.FinishStop)}, nil
 	})
-	var out strings.Builder
+	files := map[string]string{}
 	document := porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body
 	var pretty bytes.Buffer
 	hosttest.Check(t, json.Indent(&pretty, []byte(document), "", " "))
-	out.Write(pretty.Bytes())
+	files["openapi.json"] = pretty.String() + "\n"
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	paths := porttest.At(porttest.Decode(t, document), "paths").(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -164,6 +165,7 @@ func surface(t *testing.T) string {
 			}
 			return fmt.Sprint(answer, ", turns ", len(model.Requests)), shownTurn(t, model.Last(t))
 		}
+		var out strings.Builder
 		_, plain := outcome(porttest.Decode(t, bases[path]))
 		names := slices.Collect(maps.Keys(fields))
 		if plain != nil {
@@ -202,11 +204,13 @@ func surface(t *testing.T) string {
 				came[answer] = append(came[answer], string(shown))
 			}
 			for _, answer := range slices.Sorted(maps.Keys(came)) {
-				fmt.Fprintf(&out, "\n%s %s: %s -> %s", path, name, came[answer], answer)
+				fmt.Fprintf(&out, "%s: %s -> %s\n", name, came[answer], answer)
 			}
 		}
+		file := strings.NewReplacer("/", "-", "{", "", "}", "").Replace(path[1:])
+		files[file+".txt"] = out.String()
 	}
-	return out.String()
+	return files
 }
 
 // with is the body with a field, which may be one of an object.
