@@ -18,16 +18,16 @@ import (
 const (
 	// SmallRequest is the most text that is prepared without waiting.
 	SmallRequest = 32 << 10
-	// preparedAtOnce limits the text of larger requests that are prepared at the same time.
-	preparedAtOnce = 1 << 20
+	// maxPreparing limits the text of larger requests that are prepared at the same time.
+	maxPreparing = 1 << 20
 	// part: a client may use one part in so many of the time while others are active.
-	part = 4
-	// forgiven is a pause too short to enforce: that of a prompt of some 100 KiB.
-	forgiven = 100 * time.Millisecond
-	// longestPiece bounds the charge for a piece, whose work may include waiting.
-	longestPiece = 2 * time.Second
-	// lately is how long a client counts as active after its last request, as in the scheduler.
-	lately = 2 * time.Second
+	pauseFactor = 4
+	// minPause is a pause too short to enforce: that of a prompt of some 100 KiB.
+	minPause = 100 * time.Millisecond
+	// maxCharge bounds the charge for a piece, whose work may include waiting.
+	maxCharge = 2 * time.Second
+	// activeWindow is how long a client counts as active after a request, as in the scheduler.
+	activeWindow = 2 * time.Second
 )
 
 // Gate admits large pieces of work a few at a time. The zero Gate is not ready.
@@ -37,16 +37,16 @@ type Gate struct {
 }
 
 func NewGate() Gate {
-	return Gate{semaphore.NewWeighted(preparedAtOnce), &pauses{of: map[string]paused{}}}
+	return Gate{semaphore.NewWeighted(maxPreparing), &pauses{byClient: map[string]pause{}}}
 }
 
 // Enter waits until work of so many bytes may begin; leave ends it. The error is ctx's.
 func (g Gate) Enter(ctx context.Context, client string, bytes int) (leave func(), err error) {
 	if bytes <= SmallRequest {
-		g.left(client)
+		g.remaining(client)
 		return func() {}, nil
 	}
-	weight := int64(min(bytes, preparedAtOnce))
+	weight := int64(min(bytes, maxPreparing))
 	for entered := false; !entered; {
 		if err := g.Await(ctx, client); err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (g Gate) Enter(ctx context.Context, client string, bytes int) (leave func()
 		if err := g.Acquire(ctx, weight); err != nil {
 			return nil, err
 		}
-		if entered = g.left(client) == 0; !entered { // another piece of the client was first
+		if entered = g.remaining(client) == 0; !entered { // another piece of the client was first
 			g.Release(weight)
 		}
 	}
@@ -67,29 +67,29 @@ func (g Gate) Enter(ctx context.Context, client string, bytes int) (leave func()
 
 // pauses are the pauses of clients after large pieces.
 type pauses struct {
-	mu sync.Mutex
-	of map[string]paused
+	mu       sync.Mutex
+	byClient map[string]pause
 }
 
-type paused struct{ until, seen time.Time }
+type pause struct{ until, seen time.Time }
 
 // Charge extends a client's pause for a piece of work.
 func (p *pauses) Charge(client string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, now := p.of[client], time.Now()
+	c, now := p.byClient[client], time.Now()
 	if c.until.Before(now) {
 		c.until = now
 	}
-	c.until = c.until.Add(part * min(took, longestPiece))
-	p.of[client] = c
+	c.until = c.until.Add(pauseFactor * min(took, maxCharge))
+	p.byClient[client] = c
 }
 
 // Await waits for the end of a client's pause. The error is ctx's.
 func (p *pauses) Await(ctx context.Context, client string) error {
-	for left := p.left(client); left > 0; left = p.left(client) {
+	for wait := p.remaining(client); wait > 0; wait = p.remaining(client) {
 		select {
-		case <-time.After(left):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -97,21 +97,21 @@ func (p *pauses) Await(ctx context.Context, client string) error {
 	return nil
 }
 
-// left marks a client as active and returns the rest of its pause; 0 if no other is active.
-func (p *pauses) left(client string) time.Duration {
+// remaining marks a client as active and returns the rest of its pause; 0 if no other is active.
+func (p *pauses) remaining(client string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, others := time.Now(), false
-	c := p.of[client]
+	now, hasOthers := time.Now(), false
+	c := p.byClient[client]
 	c.seen = now
-	p.of[client] = c
-	maps.DeleteFunc(p.of, func(name string, o paused) bool {
-		here := now.Sub(o.seen) <= lately
-		others = others || here && name != client
-		return !here && o.until.Before(now)
+	p.byClient[client] = c
+	maps.DeleteFunc(p.byClient, func(name string, o pause) bool {
+		isActive := now.Sub(o.seen) <= activeWindow
+		hasOthers = hasOthers || isActive && name != client
+		return !isActive && o.until.Before(now)
 	})
-	if !others {
+	if !hasOthers {
 		return 0
 	}
-	return max(0, c.until.Add(-forgiven).Sub(now))
+	return max(0, c.until.Add(-minPause).Sub(now))
 }

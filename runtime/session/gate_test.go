@@ -66,7 +66,7 @@ func TestLargePromptsWaitAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hi = "<|channel|>final<|message|>Hi.<|return|>"
 		m, s := scripted(hi, hi)
-		if err := m.gate.Acquire(t.Context(), preparedAtOnce); err != nil {
+		if err := m.gate.Acquire(t.Context(), maxPreparing); err != nil {
 			t.Fatal(err)
 		}
 		ended := make(chan Result, 1)
@@ -78,7 +78,7 @@ func TestLargePromptsWaitAtTheGate(t *testing.T) {
 		if run(t, m, Request{Messages: []Message{User("hi")}}); len(s.prompts) != 1 {
 			t.Errorf("%d prompts are rendered while the gate is closed", len(s.prompts))
 		}
-		m.gate.Release(preparedAtOnce)
+		m.gate.Release(maxPreparing)
 		if r := <-ended; r.Answer != "Hi." || len(s.prompts) != 2 {
 			t.Errorf("%q, %d prompts", r.Answer, len(s.prompts))
 		}

@@ -68,14 +68,14 @@ func answerKey(text string) string {
 func callKey(id string) string { return "call:" + id }
 
 // remember stores a turn, on disk only if its conversation is stored there.
-func remember(s Store, key string, t sampledTurn, kept bool) {
+func remember(s Store, key string, t sampledTurn, persist bool) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
 	// a turn that is too large is not worth remembering
-	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !kept})
+	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !persist})
 }
 
-// own is the part of the store for clients with this salt.
-func own(s Store, salt string) Store {
+// clientStore is the part of the store for clients with this salt.
+func clientStore(s Store, salt string) Store {
 	if salt == "" {
 		return s
 	}
@@ -108,26 +108,26 @@ func sameArguments(a, b string) bool {
 // sameTexts tells whether r has the same texts for the user as the run, in order. A run that ended
 // in a call may lack them: some clients drop them, and the call's id already identifies the turn.
 func sameTexts(r *sampledTurn, run []Message) bool {
-	var said []string
+	var sent []string
 	for _, m := range run {
 		if !isReasoning(m) && m.Recipient == "" {
-			said = append(said, m.Text())
+			sent = append(sent, m.Text())
 		}
 	}
-	if r.Arguments != "" && len(said) == 0 {
+	if r.Arguments != "" && len(sent) == 0 {
 		return true
 	}
-	var kept []string
+	var sampled []string
 	for _, s := range r.Segments {
-		if text, shown := s.shown(); shown {
-			kept = append(kept, text)
+		if text, ok := s.visibleText(); ok {
+			sampled = append(sampled, text)
 		}
 	}
-	return slices.Equal(kept, said)
+	return slices.Equal(sampled, sent)
 }
 
-// shown returns the text of a segment that the user sees; false for reasoning and calls.
-func (s segment) shown() (text string, ok bool) {
+// visibleText returns the text of a segment that the user sees; false for reasoning and calls.
+func (s segment) visibleText() (text string, ok bool) {
 	body := slices.Index(s.Tokens, token.Message)
 	if s.Reasoning || body < 0 || len(s.Tokens) == 0 || s.Tokens[len(s.Tokens)-1] == token.Call {
 		return "", false

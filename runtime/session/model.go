@@ -110,8 +110,8 @@ func New(eng sched.StepEngine, o Options) *Model {
 // ends a message; text tokens and unknown ids are ignored.
 func endsOf(eos []int32) (ends []int32) {
 	for _, id := range eos {
-		own := id == token.Return || id == token.Call || id == token.End
-		if id >= token.StartOfText && id < token.VocabSize && !own {
+		isHarmony := id == token.Return || id == token.Call || id == token.End
+		if id >= token.StartOfText && id < token.VocabSize && !isHarmony {
 			ends = append(ends, id)
 		}
 	}
@@ -128,22 +128,22 @@ func NewModel(tokens Generator, o Options) *Model {
 	return m
 }
 
-// Tune is a model on the same scheduler that answers with one of the engine's adapters, counted
+// Adapter is a model on the same scheduler that answers with one of the engine's adapters, counted
 // from 1. It ends with the model.
-func (m *Model) Tune(number int, id string) *Model {
-	tune, s := *m, m.tokens.(scheduler)
-	s.tune = number
-	tune.id, tune.tokens, tune.submit = id, s, s.Submit
-	return &tune
+func (m *Model) Adapter(number int, id string) *Model {
+	adapter, s := *m, m.tokens.(scheduler)
+	s.adapter = number
+	adapter.id, adapter.tokens, adapter.submit = id, s, s.Submit
+	return &adapter
 }
 
 type scheduler struct {
 	*sched.Scheduler
-	tune int
+	adapter int
 }
 
 func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
-	r.Cuts, r.Tune = cuts(r.Prompt), s.tune
+	r.Cuts, r.Tune = cuts(r.Prompt), s.adapter
 	st, err := s.Scheduler.Submit(ctx, r)
 	if errors.Is(err, sched.ErrQueueFull) {
 		err = &BusyError{s.RetryAfter()}
@@ -154,7 +154,7 @@ func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStrea
 	return st, nil
 }
 
-func (s scheduler) Stats() sched.Stats { return s.StatsOf(s.tune) }
+func (s scheduler) Stats() sched.Stats { return s.StatsOf(s.adapter) }
 
 // Close ends the running turns. The engine stays open.
 func (m *Model) Close() error { return m.tokens.Close() }

@@ -24,10 +24,10 @@ func OwnerOf(stored string) (owner, key string) {
 	return "", stored
 }
 
-// owns tells whether a stored key is the owner's; a key without an owner may not name one.
-func owns(owner, stored string) bool {
-	of, _ := OwnerOf(stored)
-	return of == owner
+// isOwner tells whether a stored key is the owner's; a key without an owner may not name one.
+func isOwner(owner, stored string) bool {
+	keyOwner, _ := OwnerOf(stored)
+	return keyOwner == owner
 }
 
 type ownedStore struct {
@@ -35,8 +35,8 @@ type ownedStore struct {
 	owner string
 }
 
-// stored converts an owner's record for the store itself.
-func stored(owner string, r Record) Record {
+// toStored converts an owner's record for the store itself.
+func toStored(owner string, r Record) Record {
 	r.Key = OwnedKey(owner, r.Key)
 	also := make([]string, len(r.Also))
 	for i, key := range r.Also {
@@ -46,33 +46,33 @@ func stored(owner string, r Record) Record {
 	return r
 }
 
-// seen converts it back.
-func (s ownedStore) seen(r Record) Record {
+// fromStored converts it back.
+func (s ownedStore) fromStored(r Record) Record {
 	r.Key = strings.TrimPrefix(r.Key, s.owner+"/")
 	return r
 }
 
-func (s ownedStore) Put(r Record) error { return s.Store.Put(stored(s.owner, r)) }
+func (s ownedStore) Put(r Record) error { return s.Store.Put(toStored(s.owner, r)) }
 
 func (s ownedStore) Get(kind Kind, key string) (Record, bool) {
 	r, ok := s.Store.Get(kind, OwnedKey(s.owner, key))
-	return s.seen(r), ok && owns(s.owner, r.Key)
+	return s.fromStored(r), ok && isOwner(s.owner, r.Key)
 }
 
-func (s ownedStore) List(kind Kind) (own []Record) {
+func (s ownedStore) List(kind Kind) (records []Record) {
 	for _, r := range s.Store.List(kind) {
-		if owns(s.owner, r.Key) {
-			own = append(own, s.seen(r))
+		if isOwner(s.owner, r.Key) {
+			records = append(records, s.fromStored(r))
 		}
 	}
-	return own
+	return records
 }
 
 func (s ownedStore) Delete(kind Kind, key string) (bool, error) { return remove(s, kind, key) }
 
 func (s ownedStore) Change(work func(c *Change) error) error {
 	return s.Store.Change(func(c *Change) error {
-		c.owner, c.apart = s.owner, true
+		c.owner, c.ownerOnly = s.owner, true
 		return work(c)
 	})
 }

@@ -82,8 +82,8 @@ func TestTurnsBelongToASalt(t *testing.T) {
 	for _, salt := range []string{"", "a", "b"} {
 		for _, other := range []string{"", "a", "b"} {
 			key := answerKey(salt + " " + other)
-			remember(own(s, salt), key, turn, true)
-			if got := recall(own(s, other), key); (got != nil) != (salt == other) {
+			remember(clientStore(s, salt), key, turn, true)
+			if got := recall(clientStore(s, other), key); (got != nil) != (salt == other) {
 				t.Errorf("%q finds what %q was answered: %v", other, salt, got != nil)
 			}
 		}

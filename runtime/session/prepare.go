@@ -52,11 +52,11 @@ func (r Request) size() int {
 	return n
 }
 
-// mostSchemas bounds what one request makes the server compile.
-const mostSchemas = 2 * schema.MostText
+// maxSchemas bounds what one request makes the server compile.
+const maxSchemas = 2 * schema.MostText
 
-var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
-	mostSchemas>>10)
+var errSchemasTooLong = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
+	maxSchemas>>10)
 
 // Callable tells whether the model may call the tool with this name: python, browser,
 // functions.NAME.
@@ -71,8 +71,8 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 		Browser: r.Browser && r.Callable("browser"), ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
-	at := make(map[string]int, len(r.Functions)) // each function's index in out
-	schemas := 0                                 // bytes
+	index := make(map[string]int, len(r.Functions)) // each function's index in out
+	schemas := 0                                    // bytes
 	for _, f := range r.Functions {
 		if !r.Callable("functions." + f.Name) {
 			continue
@@ -82,21 +82,21 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 			rule.Body, rule.Text = text, true
 		} else if len(f.Parameters) > 0 {
 			var body *grammar.Grammar
-			var less []string
-			err := errTooMuch
+			var missing []string
+			err := errSchemasTooLong
 			strict := slices.Contains(r.Strict, f.Name)
 			schemas += len(f.Parameters)
 			switch {
-			case schemas > mostSchemas:
+			case schemas > maxSchemas:
 			case strict:
 				body, err = schema.CompileWithin(ctx, f.Parameters, true)
 			default:
-				body, less, err = schema.RelaxedWithin(ctx, f.Parameters, true)
+				body, missing, err = schema.RelaxedWithin(ctx, f.Parameters, true)
 			}
 			switch {
 			case err == nil:
 				rule.Body = body
-				for _, l := range less {
+				for _, l := range missing {
 					relaxed = append(relaxed, f.Name+": "+l)
 				}
 			case ctx.Err() != nil:
@@ -109,11 +109,11 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 				relaxed = append(relaxed, f.Name+": nothing is held: "+err.Error())
 			}
 		}
-		if i, twice := at[f.Name]; twice {
+		if i, ok := index[f.Name]; ok {
 			out.Functions[i] = rule // the last one is used
 			continue
 		}
-		at[f.Name] = len(out.Functions)
+		index[f.Name] = len(out.Functions)
 		out.Functions = append(out.Functions, rule)
 	}
 	return out, relaxed, nil

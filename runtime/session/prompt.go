@@ -26,15 +26,15 @@ import (
 // Prompt returns the tokens that a turn of a model with this store would continue. More than a
 // million are refused.
 func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
-	return (&Model{store: store, context: longestContext}).prompt(ctx, r)
+	return (&Model{store: store, context: releasedContext}).prompt(ctx, r)
 }
 
-// longestContext is that of the released models.
-const longestContext = 131072
+// releasedContext is that of the released models.
+const releasedContext = 131072
 
-// farTooLong is the number of contexts after which encoding a prompt stops: a longer one is refused
-// with this length.
-const farTooLong = 8
+// maxPromptContexts is the number of contexts after which encoding a prompt stops: a longer one is
+// refused with this length.
+const maxPromptContexts = 8
 
 func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	system, err := systemMessage(r)
@@ -51,12 +51,12 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 		head = append(head, harmony.Developer(d))
 	}
 	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0, More: func(ids int) error {
-		if m.context > 0 && ids > farTooLong*m.context {
+		if m.context > 0 && ids > maxPromptContexts*m.context {
 			return &sched.ContextLengthError{Max: m.context, Asked: ids}
 		}
 		return ctx.Err()
 	}}
-	ids := make([]int32, 0, m.room(r))
+	ids := make([]int32, 0, m.promptSize(r))
 	for _, msg := range head {
 		if ids, err = harmony.RenderMessage(ids, msg, opts); err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 			continue
 		}
 		if ids, err = renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i,
-			own(m.store, r.Salt), opts); err != nil {
+			clientStore(m.store, r.Salt), opts); err != nil {
 			return nil, err
 		}
 		i = end
@@ -90,12 +90,12 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
 }
 
-// room estimates the tokens of a request's prompt, up to the most that are encoded.
-func (m *Model) room(r Request) int {
+// promptSize estimates the tokens of a request's prompt, up to the most that are encoded.
+func (m *Model) promptSize(r Request) int {
 	const system, lettersAToken = 128, 4
 	n := system + 4*len(r.Messages) + r.size()/lettersAToken
 	if m.context > 0 {
-		n = min(n, farTooLong*m.context)
+		n = min(n, maxPromptContexts*m.context)
 	}
 	return n
 }
@@ -174,20 +174,20 @@ func systemMessage(r Request) (harmony.Message, error) {
 }
 
 // cuts returns the lengths of a rendered prompt at which its KV pages are kept longest.
-func cuts(prompt []int32) (at []int) {
+func cuts(prompt []int32) (offsets []int) {
 	assistant := assistantStart()
-	others := false // the latest message is not the assistant's
+	afterOther := false // the latest message is not the assistant's
 	for i, id := range prompt {
 		if id != token.Start {
 			continue
 		}
-		if others {
-			at = append(at, i)
+		if afterOther {
+			offsets = append(offsets, i)
 		}
 		end := min(len(prompt), i+len(assistant))
-		others = !slices.Equal(prompt[i:end], assistant)
+		afterOther = !slices.Equal(prompt[i:end], assistant)
 	}
-	return at
+	return offsets
 }
 
 var billing = regexp.MustCompile(

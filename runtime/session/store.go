@@ -70,23 +70,23 @@ var ErrTooLarge = errors.New("it is too large to be stored")
 
 // Change is a transaction of Store.Change.
 type Change struct {
-	owner  string // whose records it changes
-	apart  bool   // other owners' records are hidden
-	bounds map[Kind]Bound
-	get    func(Kind, string) (Record, bool)
-	ops    []edit
+	owner     string // whose records it changes
+	ownerOnly bool   // other owners' records are hidden
+	bounds    map[Kind]Bound
+	get       func(Kind, string) (Record, bool)
+	ops       []edit
 }
 
 // edit is a record that is put or, if gone is set, deleted.
 type edit struct {
 	Record
-	gone bool
+	deleted bool
 }
 
 // Get finds a record by its key and sees the change's own edits.
 func (c *Change) Get(kind Kind, key string) (Record, bool) {
 	r, ok := c.find(kind, OwnedKey(c.owner, key))
-	ok = ok && (!c.apart || owns(c.owner, r.Key))
+	ok = ok && (!c.ownerOnly || isOwner(c.owner, r.Key))
 	r.Key = key
 	return r, ok
 }
@@ -95,7 +95,7 @@ func (c *Change) Get(kind Kind, key string) (Record, bool) {
 func (c *Change) find(kind Kind, key string) (Record, bool) {
 	for _, o := range slices.Backward(c.ops) {
 		if o.Kind == kind && o.Key == key {
-			return o.Record, !o.gone
+			return o.Record, !o.deleted
 		}
 	}
 	r, ok := c.get(kind, key)
@@ -108,7 +108,7 @@ func (c *Change) Put(r Record) error {
 		return fmt.Errorf("%w: it has %d MB, and %d MB is the most", ErrTooLarge,
 			(len(r.Value)+999_999)/1e6, most/1e6)
 	}
-	c.ops = append(c.ops, edit{Record: stored(c.owner, r)})
+	c.ops = append(c.ops, edit{Record: toStored(c.owner, r)})
 	return nil
 }
 
@@ -163,18 +163,18 @@ type StoreOptions struct {
 const RememberedFor = 24 * time.Hour
 
 // NewStore makes a store in memory with the default TTL.
-func NewStore() Store { return newMemoryStore(StoreOptions{TTL: RememberedFor}.settled()) }
+func NewStore() Store { return newMemoryStore(StoreOptions{TTL: RememberedFor}.withDefaults()) }
 
 // OpenStore opens the store in a file, or one in memory without a file. A damaged file is moved
 // aside and its readable records are copied to a new one.
 func OpenStore(o StoreOptions) (Store, error) {
-	if o = o.settled(); o.File == "" {
+	if o = o.withDefaults(); o.File == "" {
 		return newMemoryStore(o), nil
 	}
 	return openDiskStore(o)
 }
 
-func (o StoreOptions) settled() StoreOptions {
+func (o StoreOptions) withDefaults() StoreOptions {
 	if o.Bounds == nil {
 		o.Bounds = bounds
 	}
@@ -236,7 +236,7 @@ func (s *memoryStore) Change(work func(c *Change) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range c.ops {
-		if o.gone {
+		if o.deleted {
 			s.drop(s.byKey[storeKey{o.Kind, o.Key}])
 		} else {
 			s.put(o.Record)
@@ -260,12 +260,12 @@ func (s *memoryStore) put(r Record) {
 	for s.bytes[r.Kind] > bound.Bytes || bound.Count > 0 && order.Len() > bound.Count {
 		s.drop(order.Back())
 	}
-	s.last(order)
+	s.oldestOf(order)
 }
 
-// last drops expired records of a kind and returns the least recently used one, nil if none
+// oldestOf drops expired records of a kind and returns the least recently used one, nil if none
 // remains.
-func (s *memoryStore) last(order *list.List) *list.Element {
+func (s *memoryStore) oldestOf(order *list.List) *list.Element {
 	e := order.Back()
 	for ; e != nil && s.expired(e.Value.(*Record)); e = order.Back() {
 		s.drop(e)
@@ -304,7 +304,7 @@ func (s *memoryStore) oldest() (r Record, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, order := range s.order {
-		if e := s.last(order); e != nil && (!ok || e.Value.(*Record).Used.Before(r.Used)) {
+		if e := s.oldestOf(order); e != nil && (!ok || e.Value.(*Record).Used.Before(r.Used)) {
 			r, ok = *e.Value.(*Record), true
 		}
 	}

@@ -32,20 +32,20 @@ import (
 )
 
 type diskStore struct {
-	o       StoreOptions
-	steps   []string // of this program's version
-	now     func() time.Time
-	db      *sql.DB
-	inUse   interface{ Close() error } // marks the file as used by this process
-	unclean bool                       // the last process did not close the file
-	damaged atomic.Pointer[error]      // the first damage found
-	refused atomic.Int64
-	writing sync.Mutex   // held while a record is written or deleted
-	spare   *memoryStore // records that the disk has refused, until it accepts them
-	why     error        // the latest refusal
-	private *memoryStore // records that must not be written to disk
-	// over is the disk's checksum under the key of each spare record, see onDisk
-	over map[storeKey]int64
+	o              StoreOptions
+	steps          []string // of this program's version
+	now            func() time.Time
+	db             *sql.DB
+	inUse          interface{ Close() error } // marks the file as used by this process
+	unclean        bool                       // the last process did not close the file
+	damaged        atomic.Pointer[error]      // the first damage found
+	refused        atomic.Int64
+	writing        sync.Mutex   // held while a record is written or deleted
+	refusedRecords *memoryStore // records that the disk has refused, until it accepts them
+	lastRefusal    error        // the latest refusal
+	memoryOnly     *memoryStore // records that must not be written to disk
+	// baseSums is the disk's checksum under the key of each refused record, see onDisk
+	baseSums map[storeKey]int64
 }
 
 func openDiskStore(o StoreOptions) (*diskStore, error) {
@@ -53,8 +53,8 @@ func openDiskStore(o StoreOptions) (*diskStore, error) {
 }
 
 func openSteps(o StoreOptions, steps []string) (*diskStore, error) {
-	s := &diskStore{o: o, steps: steps, now: time.Now, spare: newMemoryStore(o),
-		private: newMemoryStore(o), over: map[storeKey]int64{}}
+	s := &diskStore{o: o, steps: steps, now: time.Now, refusedRecords: newMemoryStore(o),
+		memoryOnly: newMemoryStore(o), baseSums: map[storeKey]int64{}}
 	err := os.MkdirAll(filepath.Dir(o.File), 0o700)
 	if err == nil {
 		err = create(s.lockPath())
@@ -91,7 +91,7 @@ func (s *diskStore) open() (err error) {
 		return err
 	}
 	if s.db, err = connect(s.o.File); err == nil {
-		err = s.current()
+		err = s.requireVersion()
 	}
 	if err == nil {
 		err = s.checkSchema()
@@ -141,12 +141,12 @@ func (s *diskStore) check() error {
 	if verdict != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, strings.ReplaceAll(verdict, "\n", " "))
 	}
-	return s.each(func(_ Record, err error) error { return err }, "")
+	return s.forEach(func(_ Record, err error) error { return err }, "")
 }
 
-// each passes the records that match a condition to take, or the error of an unreadable one, and
+// forEach passes the records that match a condition to take, or the error of an unreadable one, and
 // stops at take's first error.
-func (s *diskStore) each(take func(Record, error) error, where string, args ...any) error {
+func (s *diskStore) forEach(take func(Record, error) error, where string, args ...any) error {
 	rows, err := s.db.Query("SELECT "+recordColumns+" FROM record "+where, args...)
 	if err != nil {
 		return err
@@ -168,12 +168,12 @@ func scan(row interface{ Scan(...any) error }) (Record, error) {
 	if err := row.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]); err != nil {
 		return Record{}, err
 	}
-	return checked(v)
+	return parseRecord(v)
 }
 
-// checked makes a record of the values of recordColumns and verifies its checksum. Further columns,
-// added by another version, are ignored.
-func checked(v []any) (r Record, err error) {
+// parseRecord makes a record of the values of recordColumns and verifies its checksum. Further
+// columns, added by another version, are ignored.
+func parseRecord(v []any) (r Record, err error) {
 	if len(v) < 6 {
 		return r, errDamaged
 	}
@@ -198,7 +198,7 @@ func checksum(r Record, also string) int64 {
 
 func (s *diskStore) Put(r Record) error {
 	if r.InMemory {
-		return s.private.Put(r)
+		return s.memoryOnly.Put(r)
 	}
 	return put(s, r)
 }
@@ -230,15 +230,15 @@ func (s *diskStore) Change(work func(c *Change) error) error {
 	}
 	deleted := false
 	for _, o := range c.ops {
-		_, _ = s.spare.Delete(o.Kind, o.Key) // memory refuses nothing
-		if deleted = deleted || o.gone; o.gone {
-			_, _ = s.private.Delete(o.Kind, o.Key)
+		_, _ = s.refusedRecords.Delete(o.Kind, o.Key) // memory refuses nothing
+		if deleted = deleted || o.deleted; o.deleted {
+			_, _ = s.memoryOnly.Delete(o.Kind, o.Key)
 		}
 	}
 	if deleted { // from the log too: salvage must not restore it
 		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
 	}
-	s.settle(settledAtOnce)
+	s.flushRefused(flushBatch)
 	return nil
 }
 
@@ -246,7 +246,7 @@ func (s *diskStore) Change(work func(c *Change) error) error {
 func (s *diskStore) write(tx *sql.Tx, ops []edit) error {
 	for _, o := range ops {
 		var err error
-		if o.gone {
+		if o.deleted {
 			_, err = tx.Exec("DELETE FROM record WHERE kind = ? AND key = ?", o.Kind, o.Key)
 		} else {
 			err = s.add(tx, o.Record)
@@ -336,7 +336,7 @@ func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
 // find looks in memory, and then in the file.
 func (s *diskStore) find(from interface{ QueryRow(string, ...any) *sql.Row }, kind Kind,
 	key string) (Record, bool) {
-	for _, m := range []*memoryStore{s.spare, s.private} {
+	for _, m := range []*memoryStore{s.refusedRecords, s.memoryOnly} {
 		if r, ok := m.Get(kind, key); ok {
 			return r, true
 		}
@@ -349,39 +349,39 @@ func (s *diskStore) find(from interface{ QueryRow(string, ...any) *sql.Row }, ki
 		err = fmt.Errorf("%w: a key leads to another record", errDamaged)
 	}
 	if err != nil {
-		s.failed(err)
+		s.reportReadError(err)
 		return Record{}, false
 	}
 	return r, true
 }
 
-// met remembers the first damage.
-func (s *diskStore) met(err error) {
+// noteDamage remembers the first damage.
+func (s *diskStore) noteDamage(err error) {
 	if isDamaged(err) {
 		s.damaged.CompareAndSwap(nil, &err)
 	}
 }
 
-// failed reports a failed read.
-func (s *diskStore) failed(err error) {
-	s.met(err)
+// reportReadError reports a failed read.
+func (s *diskStore) reportReadError(err error) {
+	s.noteDamage(err)
 	if !errors.Is(err, sql.ErrNoRows) {
 		s.o.Notify("a stored turn or response cannot be read: " + err.Error())
 	}
 }
 
 func (s *diskStore) List(kind Kind) []Record {
-	records := append(s.spare.List(kind), s.private.List(kind)...)
-	err := s.each(func(r Record, err error) error {
+	records := append(s.refusedRecords.List(kind), s.memoryOnly.List(kind)...)
+	err := s.forEach(func(r Record, err error) error {
 		if err != nil {
-			s.failed(err)
+			s.reportReadError(err)
 		} else {
 			records = append(records, r)
 		}
 		return nil
 	}, "WHERE kind = ? AND used >= ? ORDER BY used DESC", kind, s.oldest(kind))
 	if err != nil {
-		s.failed(err)
+		s.reportReadError(err)
 	}
 	return records
 }
@@ -401,9 +401,10 @@ func (s *diskStore) Close() error {
 func (s *diskStore) close() error {
 	var err error
 	if s.db != nil {
-		s.settle(math.MaxInt)
-		if n := len(s.over); n > 0 {
-			err = fmt.Errorf("%d stored turns, responses or conversations are lost: %w", n, s.why)
+		s.flushRefused(math.MaxInt)
+		if n := len(s.baseSums); n > 0 {
+			err = fmt.Errorf("%d stored turns, responses or conversations are lost: %w", n,
+				s.lastRefusal)
 		}
 		err = errors.Join(err, s.db.Close())
 	}
@@ -429,7 +430,7 @@ func (s *diskStore) repair(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	err = s.dropDamaged()
+	err = s.dropOldDamaged()
 	if err = errors.Join(err, s.open()); err != nil {
 		return errors.Join(why, err)
 	}
@@ -440,7 +441,7 @@ func (s *diskStore) repair(why error) error {
 	newest, read := map[storeKey]time.Time{}, 0
 	if err := inTransaction(s.db, func(tx *sql.Tx) error {
 		for row := range rows {
-			r, err := checked(row[min(1, len(row)):]) // the id is the first column
+			r, err := parseRecord(row[min(1, len(row)):]) // the id is the first column
 			key := storeKey{r.Kind, r.Key}
 			if err != nil || r.Used.Before(newest[key]) {
 				continue
@@ -454,31 +455,31 @@ func (s *diskStore) repair(why error) error {
 	}); err != nil {
 		return err
 	}
-	for key := range s.over { // records refused since the damage are newer than copied ones
-		s.over[key] = s.onDisk(Record{Kind: key.kind, Key: key.key})
+	for key := range s.baseSums { // records refused since the damage are newer than copied ones
+		s.baseSums[key] = s.onDisk(Record{Kind: key.kind, Key: key.key})
 	}
 	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
 		"are rescued, the file is kept as %s", why, read, aside))
 	return nil
 }
 
-// mostDamaged limits the files that were moved aside, since they contain users' texts.
-const mostDamaged = 2
+// maxDamagedFiles limits the files that were moved aside, since they contain users' texts.
+const maxDamagedFiles = 2
 
-// dropDamaged deletes the oldest damaged files, each with its log.
-func (s *diskStore) dropDamaged() error {
+// dropOldDamaged deletes the oldest damaged files, each with its log.
+func (s *diskStore) dropOldDamaged() error {
 	folder, prefix := filepath.Dir(s.o.File), filepath.Base(s.o.File)+".damaged-"
 	entries, err := os.ReadDir(folder) // sorted, so by time
 	var times []string
 	for _, e := range slices.Backward(entries) {
-		at, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), "-wal"), prefix)
+		timestamp, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), "-wal"), prefix)
 		if !ok {
 			continue
 		}
-		if !slices.Contains(times, at) {
-			times = append(times, at)
+		if !slices.Contains(times, timestamp) {
+			times = append(times, timestamp)
 		}
-		if slices.Index(times, at) >= mostDamaged {
+		if slices.Index(times, timestamp) >= maxDamagedFiles {
 			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(folder, e.Name()))))
 		}
 	}

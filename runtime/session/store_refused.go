@@ -15,36 +15,37 @@ import (
 
 // refuse keeps refused records in memory, or returns why it cannot.
 func (s *diskStore) refuse(ops []edit, err error) error {
-	s.met(err)
-	s.why = refusal(err)
-	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.gone }) || s.contested(ops) {
-		return s.why
+	s.noteDamage(err)
+	s.lastRefusal = refusalReason(err)
+	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.deleted }) || s.isContested(ops) {
+		return s.lastRefusal
 	}
 	for _, o := range ops {
-		if o.gone {
-			_, _ = s.spare.Delete(o.Kind, o.Key)
+		if o.deleted {
+			_, _ = s.refusedRecords.Delete(o.Kind, o.Key)
 			continue
 		}
 		if s.refused.Add(1) == 1 {
-			s.o.Notify("stored turns and responses are kept in memory only: " + s.why.Error())
+			s.o.Notify("stored turns and responses are kept in memory only: " +
+				s.lastRefusal.Error())
 		}
-		s.over[storeKey{o.Kind, o.Key}] = s.onDisk(o.Record)
-		_ = s.spare.Put(o.Record) // it is not too large
+		s.baseSums[storeKey{o.Kind, o.Key}] = s.onDisk(o.Record)
+		_ = s.refusedRecords.Put(o.Record) // it is not too large
 	}
 	return nil
 }
 
-// contested tells that another process may change one of these records too. If two processes each
+// isContested tells that another process may change one of these records too. If two processes each
 // kept their own version in memory, only one could be written later.
-func (s *diskStore) contested(ops []edit) bool {
+func (s *diskStore) isContested(ops []edit) bool {
 	return slices.ContainsFunc(ops, func(o edit) bool {
 		grows := o.Kind == KindConversation || o.Kind == KindUsage
-		return grows && !o.gone && s.onDisk(o.Record) >= 0
-	}) && !s.alone()
+		return grows && !o.deleted && s.onDisk(o.Record) >= 0
+	}) && !s.isOnlyUser()
 }
 
-// alone tells that no other process has the file open.
-func (s *diskStore) alone() bool {
+// isOnlyUser tells that no other process has the file open.
+func (s *diskStore) isOnlyUser() bool {
 	_ = s.inUse.Close() // our own mark would count as another process
 	lock, err := store.TryLock(s.lockPath())
 	if err == nil {
@@ -56,8 +57,8 @@ func (s *diskStore) alone() bool {
 	return !errors.Is(err, store.ErrLocked)
 }
 
-// refusal describes why the disk refused a record.
-func refusal(err error) error {
+// refusalReason describes why the disk refused a record.
+func refusalReason(err error) error {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {
 		switch coded.Code() & 0xff {
@@ -74,24 +75,24 @@ func refusal(err error) error {
 	return err
 }
 
-// settledAtOnce is the number of refused records that are written after a successful write.
-const settledAtOnce = 8
+// flushBatch is the number of refused records that are written after a successful write.
+const flushBatch = 8
 
-// settle retries refused records while the disk accepts them. It skips records that another process
-// has written or deleted since.
-func (s *diskStore) settle(most int) {
+// flushRefused retries refused records while the disk accepts them. It skips records that another
+// process has written or deleted since.
+func (s *diskStore) flushRefused(most int) {
 	for range most {
-		r, ok := s.spare.oldest()
+		r, ok := s.refusedRecords.oldest()
 		if !ok {
-			clear(s.over)
+			clear(s.baseSums)
 			return
 		}
 		key := storeKey{r.Kind, r.Key}
-		if s.onDisk(r) == s.over[key] && s.put(r) != nil {
+		if s.onDisk(r) == s.baseSums[key] && s.put(r) != nil {
 			return
 		}
-		_, _ = s.spare.Delete(r.Kind, r.Key)
-		delete(s.over, key)
+		_, _ = s.refusedRecords.Delete(r.Kind, r.Key)
+		delete(s.baseSums, key)
 	}
 }
 
@@ -107,9 +108,9 @@ func (s *diskStore) onDisk(r Record) (sum int64) {
 func (s *diskStore) Unsaved(kind Kind, key string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	switch _, refused := s.spare.Get(kind, key); {
+	switch _, refused := s.refusedRecords.Get(kind, key); {
 	case refused:
-		return s.why
+		return s.lastRefusal
 	case s.onDisk(Record{Kind: kind, Key: key}) < 0:
 		return errors.New("it is not in the file")
 	}

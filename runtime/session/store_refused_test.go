@@ -94,10 +94,10 @@ func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
 		put(s, key, "first")
 		put(s, key, "second")
 	}
-	for i := range 2 * settledAtOnce {
+	for i := range 2 * flushBatch {
 		put(s, fmt.Sprint(i), "many")
 	}
-	if n := s.Refused(); n != 6+2*settledAtOnce {
+	if n := s.Refused(); n != 6+2*flushBatch {
 		t.Fatalf("%d were refused", n)
 	}
 	if got := find(other, "a"); got != "old" {
@@ -110,11 +110,11 @@ func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
 	if a, b := find(other, "item of a"), find(other, "b"); a != "second" || b != "room" {
 		t.Errorf("behind a record that was taken there are %q and %q", a, b)
 	}
-	if got := find(other, fmt.Sprint(2*settledAtOnce-1)); got != "" {
-		t.Errorf("more than %d were written at once", settledAtOnce)
+	if got := find(other, fmt.Sprint(2*flushBatch-1)); got != "" {
+		t.Errorf("more than %d were written at once", flushBatch)
 	}
 	hosttest.Check(t, s.Close())
-	for i := range 2 * settledAtOnce {
+	for i := range 2 * flushBatch {
 		if got := find(other, fmt.Sprint(i)); got != "many" {
 			t.Errorf("record %d is %q", i, got)
 		}

@@ -424,7 +424,7 @@ func TestDamagedFilesAreBounded(t *testing.T) {
 		hosttest.Check(t, os.WriteFile(last[len(last)-1]+"-wal", nil, 0o600))
 	}
 	left, _ := filepath.Glob(file + ".damaged-*")
-	if len(left) != 2*mostDamaged || !strings.HasPrefix(left[1], left[0]) ||
+	if len(left) != 2*maxDamagedFiles || !strings.HasPrefix(left[1], left[0]) ||
 		!strings.HasPrefix(left[3], left[2]) {
 		t.Errorf("%q are left", left)
 	}

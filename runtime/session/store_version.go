@@ -94,9 +94,9 @@ func (s *diskStore) notNewer(version int) error {
 		"versions up to %d", s.o.File, version, len(s.steps))
 }
 
-// current creates version 1 in a new file, which does not disturb other processes, and fails if the
-// file is then not of this version.
-func (s *diskStore) current() error {
+// requireVersion creates version 1 in a new file, which does not disturb other processes, and fails
+// if the file is then not of this version.
+func (s *diskStore) requireVersion() error {
 	version, err := upgrade(s.db, s.steps[:1])
 	if err == nil {
 		err = s.notNewer(version)
@@ -153,7 +153,7 @@ func (s *diskStore) checkSchema() error {
 	}
 	is, err := schemaOf(s.db)
 	for name, sql := range want {
-		if err == nil && !fits(is[name], sql) {
+		if err == nil && !matchesSchema(is[name], sql) {
 			err = fmt.Errorf("%w: its schema says something else of %s", errDamaged, name)
 		}
 	}
@@ -178,9 +178,9 @@ func schemaOf(db *sql.DB) (statements map[string]string, err error) {
 	return statements, rows.Err()
 }
 
-// fits tells whether a statement is the expected one, or adds columns to the table of records,
-// which SQLite writes last. Columns added to other tables could not be filled by the triggers.
-func fits(is, want string) bool {
+// matchesSchema tells whether a statement is the expected one, or adds columns to the table of
+// records, which SQLite writes last. Triggers could not fill columns added to other tables.
+func matchesSchema(is, want string) bool {
 	same := 0
 	for same < min(len(is), len(want)) && is[same] == want[same] {
 		same++

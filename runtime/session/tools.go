@@ -94,7 +94,7 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 		return r.Start(ctx, req)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	turn, err := r.Start(ctx, offering(req, tools))
+	turn, err := r.Start(ctx, withTools(req, tools))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -113,29 +113,29 @@ type toolLoop struct {
 	tools  []Tool
 	limits ToolLimits
 
-	turn    Turn   // of the model; nil while calls are run
-	calls   []Call // of this turn that are still to be run
-	running chan Event
-	asked   int // calls that were run
-	past    Result
-	last    Usage // of the model's latest turn
-	ended   bool
+	turn      Turn   // of the model; nil while calls are run
+	calls     []Call // of this turn that are still to be run
+	running   chan Event
+	callCount int // calls that were run
+	total     Result
+	lastUsage Usage // of the model's latest turn
+	done      bool
 }
 
 func (l *toolLoop) Next() (Event, bool) {
-	for !l.ended {
+	for !l.done {
 		if l.running != nil {
 			e := <-l.running
 			if end, ok := e.(ToolEnd); ok {
 				l.running = nil
-				if l.returned(end) {
+				if l.addResult(end) {
 					return l.end(Done{Finish: FinishToolCalls}), true
 				}
 			}
 			return e, true
 		}
 		if len(l.calls) > 0 {
-			l.run(len(l.past.Calls)-len(l.calls), l.calls[0])
+			l.run(len(l.total.Calls)-len(l.calls), l.calls[0])
 			l.calls = l.calls[1:]
 			continue
 		}
@@ -150,21 +150,21 @@ func (l *toolLoop) Next() (Event, bool) {
 			return l.end(Done{Finish: FinishError, Err: errors.New("the turn ended early")}), true
 		}
 		if d, ok := e.(Done); ok {
-			if e = l.ofModel(d); e == nil {
+			if e = l.endModelTurn(d); e == nil {
 				continue
 			}
 		}
-		return l.counted(e), true
+		return l.renumber(e), true
 	}
 	return nil, false
 }
 
-// ofModel handles the end of a model turn. It returns nil if its calls are to be run, else the
+// endModelTurn handles the end of a model turn. It returns nil if its calls are to be run, else the
 // loop's own end.
-func (l *toolLoop) ofModel(d Done) Event {
+func (l *toolLoop) endModelTurn(d Done) Event {
 	res := l.turn.Result()
 	l.turn = nil
-	l.past, l.last = joined(l.past, res), d.Usage
+	l.total, l.lastUsage = joinResults(l.total, res), d.Usage
 	if d.Finish != FinishToolCalls {
 		return l.end(d)
 	}
@@ -177,18 +177,18 @@ func (l *toolLoop) ofModel(d Done) Event {
 	return nil
 }
 
-// counted numbers an event's call within the whole loop.
-func (l *toolLoop) counted(e Event) Event {
-	before := len(l.past.Calls)
+// renumber numbers an event's call within the whole loop.
+func (l *toolLoop) renumber(e Event) Event {
+	offset := len(l.total.Calls)
 	switch e := e.(type) {
 	case CallStart:
-		e.Index += before
+		e.Index += offset
 		return e
 	case CallArguments:
-		e.Index += before
+		e.Index += offset
 		return e
 	case CallEnd:
-		e.Index += before
+		e.Index += offset
 		return e
 	}
 	return e
@@ -207,7 +207,7 @@ func (l *toolLoop) tool(c Call) Tool {
 func (l *toolLoop) run(index int, c Call) {
 	events, tool := make(chan Event, 64), l.tool(c)
 	l.running = events
-	l.asked++
+	l.callCount++
 	go func() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.limits.Time)
 		defer cancel()
@@ -225,8 +225,8 @@ func (l *toolLoop) run(index int, c Call) {
 	}()
 }
 
-// returned adds a call's result to the history; true if the turn ends here.
-func (l *toolLoop) returned(e ToolEnd) (over bool) {
+// addResult adds a call's result to the history; true if the turn ends here.
+func (l *toolLoop) addResult(e ToolEnd) (over bool) {
 	if errors.Is(e.Err, ErrNeedsApproval) {
 		return true
 	}
@@ -238,7 +238,7 @@ func (l *toolLoop) returned(e ToolEnd) (over bool) {
 		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:l.limits.Result]),
 			l.limits.Result, len(cut))
 	}
-	l.past.Messages = append(l.past.Messages, l.past.toolMessage(e.Index, text))
+	l.total.Messages = append(l.total.Messages, l.total.toolMessage(e.Index, text))
 	return false
 }
 
@@ -262,28 +262,28 @@ func (l *toolLoop) startNext() error {
 		return l.ctx.Err()
 	}
 	req := l.req
-	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], l.past.Messages...)
+	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], l.total.Messages...)
 	if req.ToolChoice != grammar.None { // the required call has been made
 		req.ToolChoice, req.ToolName = grammar.Auto, ""
 	}
-	if l.asked >= l.limits.Calls {
+	if l.callCount >= l.limits.Calls {
 		req.ToolChoice = grammar.None
 	}
 	if req.MaxTokens > 0 {
-		if req.MaxTokens -= l.past.Done.Usage.Completion; req.MaxTokens <= 0 {
-			l.turn = Ended(Done{Finish: FinishLength})
+		if req.MaxTokens -= l.total.Done.Usage.Completion; req.MaxTokens <= 0 {
+			l.turn = FinishedWith(Done{Finish: FinishLength})
 			return nil
 		}
 	}
-	turn, err := l.runner.Start(l.ctx, offering(req, l.tools))
+	turn, err := l.runner.Start(l.ctx, withTools(req, l.tools))
 	if err == nil {
 		l.turn = turn
 	}
 	return err
 }
 
-// offering adds the tools to a request; they may offer more after a call.
-func offering(req Request, tools []Tool) Request {
+// withTools adds the tools to a request; they may offer more after a call.
+func withTools(req Request, tools []Tool) Request {
 	for _, t := range tools {
 		t.Offer(&req)
 	}
@@ -292,34 +292,34 @@ func offering(req Request, tools []Tool) Request {
 
 // end makes the loop's Done. Calls that were not run are ended by their caller.
 func (l *toolLoop) end(d Done) Event {
-	l.ended = true
+	l.done = true
 	if l.ctx.Err() != nil && d.Finish == FinishError {
 		d.Finish, d.Err = FinishCancelled, l.ctx.Err()
 	}
 	l.cancel()
 	for _, t := range l.tools {
 		if c, ok := t.(Citer); ok {
-			l.past.Citations = append(l.past.Citations, c.Citations(l.past.Answer)...)
+			l.total.Citations = append(l.total.Citations, c.Citations(l.total.Answer)...)
 		}
 	}
-	d.Usage, d.Last = l.past.Done.Usage, l.last
-	d.Timing, d.Faults = l.past.Done.Timing, l.past.Done.Faults
-	l.past.Done = d
+	d.Usage, d.Last = l.total.Done.Usage, l.lastUsage
+	d.Timing, d.Faults = l.total.Done.Timing, l.total.Done.Faults
+	l.total.Done = d
 	return d
 }
 
 // Result joins the results of all model turns, with the tools' results in its messages.
 func (l *toolLoop) Result() Result {
 	if l.turn != nil {
-		return joined(l.past, l.turn.Result())
+		return joinResults(l.total, l.turn.Result())
 	}
-	return l.past
+	return l.total
 }
 
 // Sampled is nil: no request contains the results of tools since.
 func (l *toolLoop) Sampled() []int32 { return nil }
 
-func joined(a, b Result) Result {
+func joinResults(a, b Result) Result {
 	a.Reasoning += b.Reasoning
 	a.Commentary += b.Commentary
 	a.Answer += b.Answer

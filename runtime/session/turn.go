@@ -26,42 +26,42 @@ import (
 )
 
 type turn struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	leave  context.CancelFunc // ends the stream, and nothing else
-	model  *Model
-	req    Request
-	stream TokenStream
-	reader *harmony.Reader
-	stop   *sample.StopMatcher
-	rules  grammar.TurnRules
-	loop   grammar.Loop
+	ctx          context.Context
+	cancel       context.CancelFunc
+	cancelStream context.CancelFunc // ends the stream, and nothing else
+	model        *Model
+	req          Request
+	stream       TokenStream
+	reader       *harmony.Reader
+	stop         *sample.StopMatcher
+	rules        grammar.TurnRules
+	loop         grammar.Loop
 
-	prompt   []int32
-	tried    []int32 // the prompt of the latest attempt
-	pending  []Event
-	tokens   []int32                 // sampled so far
-	taken    atomic.Pointer[[]int32] // tokens for Sampled; nil: the turn cannot be resumed
-	readFrom int                     // where in tokens the reader started
-	callOpen bool
-	cut      bool                // the tokens have ended: a message still open is incomplete
-	rescue   bool                // the second attempt, with a forced final header, was started
-	first    *sched.Timing       // of the first attempt, if this is the second
-	decoder  token.StreamDecoder // for a text without a conversation
+	prompt      []int32
+	lastPrompt  []int32 // the prompt of the latest attempt
+	pending     []Event
+	tokens      []int32                 // sampled so far
+	resumable   atomic.Pointer[[]int32] // tokens for Sampled; nil: the turn cannot be resumed
+	readFrom    int                     // where in tokens the reader started
+	callOpen    bool
+	cut         bool                // the tokens have ended: a message still open is incomplete
+	rescue      bool                // the second attempt, with a forced final header, was started
+	firstTiming *sched.Timing       // of the first attempt, if this is the second
+	decoder     token.StreamDecoder // for a text without a conversation
 
-	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
-	given    int            // number of tokens emitted with text
-	segments []segment
-	usage    Usage
-	result   Result
-	texts    struct{ reasoning, commentary, answer, arguments grown } // of result
-	ended    bool
+	heldLogprobs []TokenLogprob // logprobs of answer tokens whose text is held back
+	emitted      int            // number of tokens emitted with text
+	segments     []segment
+	usage        Usage
+	result       Result
+	texts        struct{ reasoning, commentary, answer, arguments growingText } // of result
+	done         bool
 }
 
-// grown is a text that grows without copying it for each piece.
-type grown struct{ strings.Builder }
+// growingText is a text that grows without copying it for each piece.
+type growingText struct{ strings.Builder }
 
-func (g *grown) add(piece string) string {
+func (g *growingText) add(piece string) string {
 	g.WriteString(piece)
 	return g.String()
 }
@@ -128,7 +128,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 		return nil, err
 	}
 	for _, id := range r.Sampled {
-		if !t.ended {
+		if !t.done {
 			t.accept(sched.Token{SampledToken: engine.SampledToken{ID: id}})
 		}
 	}
@@ -141,8 +141,8 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	if err != nil {
 		return err
 	}
-	t.tried = prompt
-	if len(sampled) > 0 && t.takeUp(constraint, &prompt, &most, sampled) {
+	t.lastPrompt = prompt
+	if len(sampled) > 0 && t.resume(constraint, &prompt, &most, sampled) {
 		return nil
 	}
 	ctx, leave := context.WithCancel(t.ctx)
@@ -155,14 +155,14 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 		leave()
 		return err
 	}
-	t.stream, t.leave = stream, leave
+	t.stream, t.cancelStream = stream, leave
 	return nil
 }
 
 // Next blocks for the next event; it returns false after Done was delivered.
 func (t *turn) Next() (Event, bool) {
 	for len(t.pending) == 0 {
-		if t.ended {
+		if t.done {
 			return nil, false
 		}
 		tok, ok := t.stream.Next(t.ctx)
@@ -209,28 +209,28 @@ func (t *turn) accept(tok sched.Token) {
 	}
 	t.tokens = append(t.tokens, tok.ID)
 	if tokens := t.tokens; !t.rescue && !t.rules.Closing {
-		t.taken.Store(&tokens)
+		t.resumable.Store(&tokens)
 	}
 	t.usage.Completion++
 	if t.stopToken(tok.ID) {
 		return
 	}
-	before := len(t.reader.Messages())
+	n := len(t.reader.Messages())
 	t.reader.Push(tok.ID)
-	t.finishMessages(before)
+	t.finishMessages(n)
 	if t.reader.State() == harmony.InContent {
 		m := t.reader.Current()
 		if m.Channel == harmony.ChannelAnalysis && !m.Calls() {
 			t.usage.Reasoning++
 		}
-		if !m.Calls() && !shownAside(m) && tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
-			t.waiting = append(t.waiting, t.logprob(tok))
+		if !m.Calls() && !isAside(m) && tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
+			t.heldLogprobs = append(t.heldLogprobs, t.logprob(tok))
 		}
 		t.emitText(m, t.reader.Delta())
 	}
 	p := t.req.Params
 	watched := !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
-	if watched && t.loop.Push(tok.ID) && !t.ended {
+	if watched && t.loop.Push(tok.ID) && !t.done {
 		t.endLoop()
 	}
 }
@@ -258,18 +258,18 @@ func (t *turn) stopToken(id int32) bool {
 // itself repeats or was forced already; an answer with a form is first completed. The repeated text
 // stays in the result, but not in the prompt of the forced answer.
 func (t *turn) endLoop() {
-	t.leave()
+	t.cancelStream()
 	if t.startClosing() {
 		return
 	}
-	before, messages := len(t.segments), len(t.reader.Messages())
+	segments, messages := len(t.segments), len(t.reader.Messages())
 	t.cut = true
 	t.reader.Finish()
 	t.finishMessages(messages)
-	if t.ended { // the last text had a stop string
+	if t.done { // the last text had a stop string
 		return
 	}
-	t.segments = t.segments[:before]
+	t.segments = t.segments[:segments]
 	t.loop = grammar.Loop{}
 	if t.result.Answer == "" && !t.rescue && t.startRescue() {
 		return
@@ -282,9 +282,9 @@ func (t *turn) endLoop() {
 	t.finish(FinishLoop, ErrLoop)
 }
 
-// shownAside tells that a message without a recipient is not the answer. The answer is in the final
+// isAside tells that a message without a recipient is not the answer. The answer is in the final
 // channel or, since refusals have no channel, in none.
-func shownAside(m harmony.Message) bool {
+func isAside(m harmony.Message) bool {
 	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }
 
@@ -295,7 +295,7 @@ func (t *turn) emitText(m harmony.Message, text string) {
 	case m.Calls():
 		if !t.callOpen {
 			t.callOpen = true
-			t.texts.arguments = grown{}
+			t.texts.arguments = growingText{}
 			c := Call{ID: t.callID(), Name: strings.TrimPrefix(m.Recipient, "functions."),
 				Recipient: m.Recipient}
 			t.result.Calls = append(t.result.Calls, c)
@@ -313,20 +313,20 @@ func (t *turn) emitText(m harmony.Message, text string) {
 		}
 	// shown to the user like an answer, so stop strings end it too
 	case m.Channel == harmony.ChannelCommentary:
-		shown, met := t.stop.Push(text)
-		t.emitCommentary(shown)
-		t.stopAt(met)
+		visible, match := t.stop.Push(text)
+		t.emitCommentary(visible)
+		t.stopAt(match)
 	default:
-		shown, met := t.stop.Push(text)
-		t.emitAnswer(shown)
-		t.stopAt(met)
+		visible, match := t.stop.Push(text)
+		t.emitAnswer(visible)
+		t.stopAt(match)
 	}
 }
 
-// stopAt ends the turn if the stop string met is not empty.
-func (t *turn) stopAt(met string) {
-	if met != "" {
-		t.result.Done.StopString = met
+// stopAt ends the turn if a stop string has matched.
+func (t *turn) stopAt(match string) {
+	if match != "" {
+		t.result.Done.StopString = match
 		t.finish(FinishStop, nil)
 	}
 }
@@ -344,12 +344,12 @@ func (t *turn) emitAnswer(text string) {
 		return
 	}
 	t.result.Answer = t.texts.answer.add(text)
-	a := Answer{Text: text, Logprobs: t.waiting}
+	a := Answer{Text: text, Logprobs: t.heldLogprobs}
 	if t.req.Prompt != nil {
-		a.Tokens, t.given = t.tokens[t.given:], len(t.tokens)
+		a.Tokens, t.emitted = t.tokens[t.emitted:], len(t.tokens)
 	}
 	t.pending = append(t.pending, a)
-	t.waiting = nil
+	t.heldLogprobs = nil
 }
 
 // constraint returns the rules for the tokens; nil: none.
@@ -391,18 +391,18 @@ func (t *turn) acceptText(tok sched.Token) {
 		return
 	}
 	if t.req.Params.Logprobs >= 0 {
-		t.waiting = append(t.waiting, t.logprob(tok))
+		t.heldLogprobs = append(t.heldLogprobs, t.logprob(tok))
 	}
-	shown, met := t.stop.Push(text)
-	t.emitAnswer(shown)
-	t.stopAt(met)
+	visible, match := t.stop.Push(text)
+	t.emitAnswer(visible)
+	t.stopAt(match)
 }
 
 // endText ends the turn when the stream has no more tokens.
 func (t *turn) endText() {
-	shown, met := t.stop.Push(t.decoder.Flush())
-	t.emitAnswer(shown)
-	if t.stopAt(met); t.ended {
+	visible, match := t.stop.Push(t.decoder.Flush())
+	t.emitAnswer(visible)
+	if t.stopAt(match); t.done {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())

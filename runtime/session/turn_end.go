@@ -24,12 +24,12 @@ import (
 )
 
 // finishMessages closes the messages that the last token ended: those from index before on.
-func (t *turn) finishMessages(before int) {
-	for _, m := range t.reader.Messages()[before:] {
-		if !t.ended {
+func (t *turn) finishMessages(first int) {
+	for _, m := range t.reader.Messages()[first:] {
+		if !t.done {
 			t.emitText(m.Message, t.reader.Rest())
 		}
-		if !t.ended { // the last text may have had a stop string
+		if !t.done { // the last text may have had a stop string
 			t.finishMessage(m)
 		}
 	}
@@ -48,11 +48,11 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 		// <|channel|>analysis and the ender; <|message|> was counted with the content
 		t.usage.Reasoning += 3
 	}
-	kept := slices.Clone(body)
-	if n := len(kept) - 1; n >= 0 && kept[n] == token.Return {
-		kept[n] = token.End
+	stored := slices.Clone(body)
+	if n := len(stored) - 1; n >= 0 && stored[n] == token.Return {
+		stored[n] = token.End
 	}
-	t.segments = append(t.segments, segment{reasoning, kept})
+	t.segments = append(t.segments, segment{reasoning, stored})
 	message := Message{Message: m.Message}
 	switch {
 	case m.Calls():
@@ -92,10 +92,10 @@ func (t *turn) end() {
 		return
 	}
 	t.cut = true
-	before := len(t.reader.Messages())
+	messages := len(t.reader.Messages())
 	t.reader.Finish()
-	t.finishMessages(before)
-	if t.ended {
+	t.finishMessages(messages)
+	if t.done {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())
@@ -120,7 +120,7 @@ func (t *turn) startRescue() bool {
 		return false
 	}
 	t.rescue = true
-	t.taken.Store(nil)
+	t.resumable.Store(nil)
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
 		SampleBodies: t.rules.SampleBodies, Ends: t.rules.Ends} // forces the header
 	most := 0
@@ -142,9 +142,9 @@ func (t *turn) startRescue() bool {
 	return true
 }
 
-// mostClosing limits the tokens that complete a form. The shortest end is taken, so only a very
-// demanding form needs more; then the answer ends by length.
-const mostClosing = 1024
+// maxClosingTokens limits the tokens that complete a form. The shortest end is taken, so only a
+// very demanding form needs more; then the answer ends by length.
+const maxClosingTokens = 1024
 
 // startClosing continues an answer that loops inside a form: once, on the shortest way to the
 // form's end, so that the client can parse the result.
@@ -154,39 +154,39 @@ func (t *turn) startClosing() bool {
 		return false
 	}
 	sampled := t.tokens[t.readFrom:]
-	most := mostClosing
+	most := maxClosingTokens
 	if t.req.MaxTokens > 0 {
 		most = min(most, t.req.MaxTokens-t.usage.Completion)
 	}
-	t.taken.Store(nil)
+	t.resumable.Store(nil)
 	t.rules.Closing = true
-	return most > 0 && t.resubmit(t.tried, len(sampled)+most, sampled)
+	return most > 0 && t.resubmit(t.lastPrompt, len(sampled)+most, sampled)
 }
 
 // resubmit submits another attempt and adds up the timings.
 func (t *turn) resubmit(prompt []int32, most int, sampled []int32) bool {
-	before := t.stream.Timing()
-	if t.first != nil {
-		before = continued(*t.first, before)
+	timing := t.stream.Timing()
+	if t.firstTiming != nil {
+		timing = addTiming(*t.firstTiming, timing)
 	}
 	if t.submit(prompt, most, sampled) != nil {
 		return false
 	}
-	t.first = &before
+	t.firstTiming = &timing
 	return true
 }
 
 // finish emits Done and stores the sampled tokens.
 func (t *turn) finish(f Finish, err error) {
-	if t.ended {
+	if t.done {
 		return
 	}
-	t.ended = true
+	t.done = true
 	t.addFaults()
 	t.usage.Reasoning = min(t.usage.Reasoning, t.usage.Completion)
 	timing := t.stream.Timing()
-	if t.first != nil {
-		timing = continued(*t.first, timing)
+	if t.firstTiming != nil {
+		timing = addTiming(*t.firstTiming, timing)
 	}
 	t.cancel() // a stop string ends the turn before the stream
 	// tokens of an earlier attempt are not part of the prompt
@@ -195,7 +195,7 @@ func (t *turn) finish(f Finish, err error) {
 	t.result.Tokens = t.tokens
 	if f == FinishError || f == FinishCancelled || f == FinishLength || f == FinishLoop ||
 		t.result.Done.StopString != "" {
-		t.keepPartial()
+		t.addPartialAnswer()
 	}
 	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage,
 		Timing: timing, Faults: t.result.Done.Faults, Err: err,
@@ -207,9 +207,9 @@ func (t *turn) finish(f Finish, err error) {
 	}
 }
 
-// continued is the timing of a turn in two attempts. The second prompt contains the output of the
+// addTiming is the timing of a turn in two attempts. The second prompt contains the output of the
 // first attempt, so only the first prompt counts.
-func continued(first, second sched.Timing) sched.Timing {
+func addTiming(first, second sched.Timing) sched.Timing {
 	first.Queued += second.Queued
 	first.Decode += second.TTFT + second.Decode
 	first.Generated += second.Generated
@@ -222,8 +222,8 @@ func (t *turn) addFaults() {
 	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
 
-// keepPartial adds an incomplete answer to the history, so that the conversation can continue.
-func (t *turn) keepPartial() {
+// addPartialAnswer adds an incomplete answer to the history, so that the conversation can continue.
+func (t *turn) addPartialAnswer() {
 	if slices.ContainsFunc(t.result.Messages, isFinal) {
 		return
 	}
@@ -237,13 +237,13 @@ func (t *turn) remember() {
 	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
 		return
 	}
-	last, s := t.result.Messages[len(t.result.Messages)-1], own(t.model.store, t.req.Salt)
+	last, s := t.result.Messages[len(t.result.Messages)-1], clientStore(t.model.store, t.req.Salt)
 	switch {
 	case last.CallID != "":
 		remember(s, callKey(last.CallID), sampledTurn{last.Text(), t.segments},
-			t.req.Kept)
+			t.req.Persist)
 	case isFinal(last):
-		remember(s, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Kept)
+		remember(s, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Persist)
 	}
 }
 
@@ -262,15 +262,15 @@ func (t *turn) logprob(tok sched.Token) TokenLogprob {
 
 // Sampled returns the tokens so far.
 func (t *turn) Sampled() []int32 {
-	if p := t.taken.Load(); p != nil {
+	if p := t.resumable.Load(); p != nil {
 		return *p
 	}
 	return nil
 }
 
-// takeUp appends the sampled tokens to the prompt, and tells whether they end the turn.
-func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
-	sampled []int32) (ended bool) {
+// resume appends the sampled tokens to the prompt, and tells whether they end the turn.
+func (t *turn) resume(constraint grammar.Constraint, prompt *[]int32, most *int,
+	sampled []int32) (done bool) {
 	for _, id := range sampled {
 		constraint.Accept(id) // a token that is illegal now was illegal then
 	}
@@ -283,7 +283,7 @@ func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
 		}
 	}
 	if why == FinishLength || slices.Contains(t.stopTokens(), last) && !t.req.Params.IgnoreEOS {
-		t.stream, t.leave = endedStream(why), func() {}
+		t.stream, t.cancelStream = endedStream(why), func() {}
 		return true
 	}
 	return false

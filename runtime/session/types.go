@@ -106,9 +106,9 @@ type Request struct {
 	// Share is the client's share of the machine; nil: a share for this turn alone.
 	Share *sched.Share `json:"-"`
 
-	// Kept allows sampled tokens to be stored on disk, since the response or chat is stored there
-	// too; otherwise they are lost with the process.
-	Kept bool `json:",omitempty"`
+	// Persist allows sampled tokens to be stored on disk, since the response or chat is stored
+	// there too; otherwise they are lost with the process.
+	Persist bool `json:"Kept,omitempty"`
 
 	// Prediction is the expected answer. It only affects speed.
 	Prediction string
@@ -246,10 +246,10 @@ type Result struct {
 
 // BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is the suggested delay
 // before a retry, in whole seconds, at least 1.
-type BusyError struct{ After time.Duration }
+type BusyError struct{ RetryAfter time.Duration }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the queue of waiting requests is full; try again in %v", e.After)
+	return fmt.Sprintf("the queue of waiting requests is full; try again in %v", e.RetryAfter)
 }
 
 func (e *BusyError) Unwrap() error { return sched.ErrQueueFull }
@@ -297,10 +297,10 @@ func ServerFunction(server, tool string) string {
 		}
 		return '_'
 	}, server+"_"+tool)
-	return name[:min(len(name), longestName)]
+	return name[:min(len(name), maxFunctionName)]
 }
 
-const longestName = 60
+const maxFunctionName = 60
 
 // TextCall is an earlier call of a function whose argument is text.
 func TextCall(id, name, input string) Message {

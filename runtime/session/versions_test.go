@@ -49,7 +49,7 @@ func openAs(t *testing.T, file string, steps []string) (s *diskStore, notes *[]s
 	notes = new([]string)
 	o := StoreOptions{File: file, TTL: longAgo,
 		Notify: func(note string) { *notes = append(*notes, note) }}
-	s, err = openSteps(o.settled(), steps)
+	s, err = openSteps(o.withDefaults(), steps)
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}

@@ -26,30 +26,30 @@ type Wrapper struct {
 
 // Wrap wraps a turn; nil is a turn without events.
 func Wrap(t Turn, w Wrapper) Turn {
-	made := &wrapped{Wrapper: w}
-	made.now.Store(&t)
-	return made
+	wrapper := &wrapped{Wrapper: w}
+	wrapper.current.Store(&t)
+	return wrapper
 }
 
 type wrapped struct {
 	Wrapper
-	now atomic.Pointer[Turn]
+	current atomic.Pointer[Turn]
 }
 
 func (w *wrapped) Next() (Event, bool) {
-	now := *w.now.Load()
+	now := *w.current.Load()
 	if w.Read == nil {
 		return now.Next()
 	}
 	e, ok, then := w.Read(now)
 	if then != nil {
-		w.now.Store(&then)
+		w.current.Store(&then)
 	}
 	return e, ok
 }
 
 func (w *wrapped) Result() (r Result) {
-	if now := *w.now.Load(); now != nil {
+	if now := *w.current.Load(); now != nil {
 		r = now.Result()
 	}
 	if w.Wrapper.Result != nil {
@@ -59,29 +59,29 @@ func (w *wrapped) Result() (r Result) {
 }
 
 func (w *wrapped) Sampled() []int32 {
-	if now := *w.now.Load(); now != nil && !w.OtherPrompt {
+	if now := *w.current.Load(); now != nil && !w.OtherPrompt {
 		return now.Sampled()
 	}
 	return nil
 }
 
-// Each passes each event of a turn through change; false hides the event.
-func Each(t Turn, change func(Event) (Event, bool)) Turn {
+// MapEvents passes each event of a turn through change; false hides the event.
+func MapEvents(t Turn, change func(Event) (Event, bool)) Turn {
 	return Wrap(t, Wrapper{Read: func(t Turn) (Event, bool, Turn) {
 		for {
 			e, ok := t.Next()
 			if !ok {
 				return nil, false, nil
 			}
-			if e, shown := change(e); shown {
+			if e, ok := change(e); ok {
 				return e, true, nil
 			}
 		}
 	}})
 }
 
-// AtEnd calls ended once at the turn's end. A turn without Done ended in an error.
-func AtEnd(t Turn, ended func(Done)) Turn {
+// OnDone calls ended once at the turn's end. A turn without Done ended in an error.
+func OnDone(t Turn, onDone func(Done)) Turn {
 	var once sync.Once
 	return Wrap(t, Wrapper{Read: func(t Turn) (Event, bool, Turn) {
 		e, ok := t.Next()
@@ -90,14 +90,14 @@ func AtEnd(t Turn, ended func(Done)) Turn {
 			d.Finish = FinishError
 		}
 		if last || !ok {
-			once.Do(func() { ended(d) })
+			once.Do(func() { onDone(d) })
 		}
 		return e, ok, nil
 	}})
 }
 
-// Known is a complete turn with these events and this result.
-func Known(r Result, events ...Event) Turn {
+// Finished is a complete turn with these events and this result.
+func Finished(r Result, events ...Event) Turn {
 	return Wrap(nil, Wrapper{
 		Read: func(Turn) (Event, bool, Turn) {
 			if len(events) == 0 {
@@ -111,17 +111,17 @@ func Known(r Result, events ...Event) Turn {
 	})
 }
 
-// Ended is a turn that only ends.
-func Ended(d Done) Turn { return Known(Result{Done: d}, d) }
+// FinishedWith is a turn that only ends.
+func FinishedWith(d Done) Turn { return Finished(Result{Done: d}, d) }
 
-// Starts is a runner whose turns are started by start, which may call r.Start.
-func Starts(r Runner, start func(context.Context, Request) (Turn, error)) Runner {
-	return starting{r, start}
+// WithStart is a runner whose turns are started by start, which may call r.Start.
+func WithStart(r Runner, start func(context.Context, Request) (Turn, error)) Runner {
+	return startWrapper{r, start}
 }
 
-type starting struct {
+type startWrapper struct {
 	Runner
 	start func(context.Context, Request) (Turn, error)
 }
 
-func (s starting) Start(ctx context.Context, r Request) (Turn, error) { return s.start(ctx, r) }
+func (s startWrapper) Start(ctx context.Context, r Request) (Turn, error) { return s.start(ctx, r) }

@@ -8,7 +8,7 @@ import (
 
 // from is a runner whose turns all are t.
 func from(t Turn) Runner {
-	return Starts(nil, func(context.Context, Request) (Turn, error) { return t, nil })
+	return WithStart(nil, func(context.Context, Request) (Turn, error) { return t, nil })
 }
 
 // A turn can be resumed through every wrapper, and its result is read through it. Tokens sampled
@@ -21,9 +21,9 @@ func TestWrappersPassThrough(t *testing.T) {
 	}{
 		"nothing": {func(t Turn) (Turn, error) { return Wrap(t, Wrapper{}), nil }, sampled},
 		"each": {func(t Turn) (Turn, error) {
-			return Each(t, func(e Event) (Event, bool) { return e, true }), nil
+			return MapEvents(t, func(e Event) (Event, bool) { return e, true }), nil
 		}, sampled},
-		"end": {func(t Turn) (Turn, error) { return AtEnd(t, func(Done) {}), nil }, sampled},
+		"end": {func(t Turn) (Turn, error) { return OnDone(t, func(Done) {}), nil }, sampled},
 		"replaced": {func(t Turn) (Turn, error) {
 			r := Wrap(nil, Wrapper{Read: func(Turn) (Event, bool, Turn) {
 				return Commentary{"elsewhere"}, true, t
@@ -49,7 +49,7 @@ func TestWrappersPassThrough(t *testing.T) {
 		}, nil},
 	} {
 		inner := &turn{result: Result{Answer: "so far"}}
-		inner.taken.Store(&sampled)
+		inner.resumable.Store(&sampled)
 		got, err := c.wrap(inner)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -61,14 +61,14 @@ func TestWrappersPassThrough(t *testing.T) {
 }
 
 func TestEachChangesAndHides(t *testing.T) {
-	turn := Each(Known(Result{}, Reasoning{"r"}, Answer{Text: "a"}, Done{Finish: FinishStop}),
-		func(e Event) (Event, bool) {
-			if a, ok := e.(Answer); ok {
-				return Answer{Text: a.Text + "b"}, true
-			}
-			_, hidden := e.(Reasoning)
-			return e, !hidden
-		})
+	turn := MapEvents(Finished(Result{}, Reasoning{"r"}, Answer{Text: "a"},
+		Done{Finish: FinishStop}), func(e Event) (Event, bool) {
+		if a, ok := e.(Answer); ok {
+			return Answer{Text: a.Text + "b"}, true
+		}
+		_, hidden := e.(Reasoning)
+		return e, !hidden
+	})
 	first, _ := turn.Next()
 	second, _ := turn.Next()
 	if e, ok := turn.Next(); first.(Answer).Text != "ab" ||
@@ -84,7 +84,9 @@ func TestAtEndIsCalledOnce(t *testing.T) {
 	}{{[]Event{Answer{Text: "a"}, Done{Finish: FinishLength}}, FinishLength},
 		{[]Event{Answer{Text: "a"}}, FinishError}} { // it has no Done
 		var ends []Finish
-		turn := AtEnd(Known(Result{}, c.events...), func(d Done) { ends = append(ends, d.Finish) })
+		turn := OnDone(Finished(Result{}, c.events...), func(d Done) {
+			ends = append(ends, d.Finish)
+		})
 		turn.Next()
 		if len(ends) > 0 {
 			t.Error("it ended with its first word")

@@ -83,7 +83,7 @@ func (c *caller) Start(_ context.Context, r session.Request) (session.Turn, erro
 }
 
 // ended is a turn that has ended already.
-func ended(r session.Result) session.Turn { return session.Known(r, r.Done) }
+func ended(r session.Result) session.Turn { return session.Finished(r, r.Done) }
 
 // children are the processes that this one has started.
 func children(t *testing.T) (pids []int) {

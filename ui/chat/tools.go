@@ -70,7 +70,7 @@ func (b *toolbox) show(r session.Request) []offer {
 
 // watched wraps a model so that each turn records its offer.
 func (b *toolbox) watched(model session.Runner) session.Runner {
-	return session.Starts(model, func(ctx context.Context, r session.Request) (session.Turn,
+	return session.WithStart(model, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		b.show(r)
 		return model.Start(ctx, r)

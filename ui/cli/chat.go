@@ -155,7 +155,7 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			defer given.Close()
 			answers.Final, answers.Schema = form.final, form.schema
-			answers.Kept = kept != nil
+			answers.Persist = kept != nil
 			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
 			if once {
 				return answerOnce(c, t, o, prompt)

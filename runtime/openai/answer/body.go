@@ -120,7 +120,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
 				"raises the limit", tooLarge.Limit>>20))
 	case errors.Is(err, errTexts):
-		return nil, FaultOf(&session.BusyError{After: time.Second}, "")
+		return nil, FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, Refusal(http.StatusRequestTimeout, "", "request_timeout",
 			"the request body did not come in time")
@@ -192,7 +192,7 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *Fault {
 	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
 		d.preparing.Add(-1)
-		return FaultOf(&session.BusyError{After: time.Second}, "")
+		return FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	}
 	leave, err := d.gate.Enter(r.Context(), e.Client, bytes)
 	if err != nil {

@@ -105,7 +105,7 @@ func FaultOf(err error, history string) *Fault {
 	}
 	if busy, ok := errors.AsType[*session.BusyError](err); ok {
 		return &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
-			Code: "rate_limit_exceeded", retryAfter: int(busy.After / time.Second),
+			Code: "rate_limit_exceeded", retryAfter: int(busy.RetryAfter / time.Second),
 			Message: busy.Error()}
 	}
 	broken, isBroken := errors.AsType[*sched.EngineError](err)

@@ -147,7 +147,7 @@ func TestStartErrors(t *testing.T) {
 			"NaN or infinite"},
 		{&sched.EngineError{Fault: errors.New("gone")}, 500, answer.KindServer, "", "engine_fault",
 			"send it again"},
-		{fmt.Errorf("submit: %w", &session.BusyError{After: 7 * time.Second}), 429,
+		{fmt.Errorf("submit: %w", &session.BusyError{RetryAfter: 7 * time.Second}), 429,
 			"rate_limit_error", "", "rate_limit_exceeded", "queue"},
 		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, answer.KindInvalid, "messages",
 			answer.CodeContextLength,
@@ -186,7 +186,7 @@ func TestChatSecondChoiceCannotStart(t *testing.T) {
 	n := 0
 	srv, _ := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
 		if n++; n == 2 {
-			return nil, &session.BusyError{After: time.Second}
+			return nil, &session.BusyError{RetryAfter: time.Second}
 		}
 		return answertest.Answers("ok")(r)
 	})

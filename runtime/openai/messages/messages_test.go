@@ -246,7 +246,7 @@ func TestMessagesFailures(t *testing.T) {
 		message string
 	}{
 		{tooLong, 400, "invalid_request_error", "prompt is too long: 5000 tokens > 4096 maximum"},
-		{&session.BusyError{After: 1e9}, 429, "rate_limit_error", "queue"},
+		{&session.BusyError{RetryAfter: 1e9}, 429, "rate_limit_error", "queue"},
 		{sched.ErrClosed, 503, "overloaded_error", "shutting down"},
 		{errors.New("broken"), 500, "api_error", "broken"},
 	} {

@@ -48,7 +48,7 @@ type compacted struct {
 func compacting(runner session.Runner, store session.Store, threshold int) session.Runner {
 	begun, before := false, 0      // messages of the conversation
 	var messages []session.Message // their replacement; nil: they were not compacted
-	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		if messages != nil { // a turn after a call
 			r.Messages = append(messages[:len(messages):len(messages)], r.Messages[before:]...)
@@ -87,7 +87,7 @@ func summarised(ctx context.Context, runner session.Runner, r session.Request,
 				first = compacted{summary: summary, messages: r.Messages}
 			}
 			if t, err = runner.Start(ctx, r); err != nil {
-				t = session.Known(session.Result{}, failed(ctx, err))
+				t = session.Finished(session.Result{}, failed(ctx, err))
 				first = nil
 			}
 		}
@@ -151,7 +151,7 @@ func tellDropped(e *answer.Exchange, dropped int) {
 // truncating is a runner that drops the oldest messages until a request fits. most becomes the
 // largest number that was dropped from a request.
 func truncating(runner session.Runner, most *int) session.Runner {
-	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		all := r.Messages
 		dropped := 0
@@ -254,13 +254,13 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (an
 		return nil, f
 	}
 	turn.Params = sample.Defaults()
-	counted := session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+	counted := session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		t, err := runner.Start(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		return session.AtEnd(t, func(d session.Done) { p.Count.Finished(runner.ID(), d) }), nil
+		return session.OnDone(t, func(d session.Done) { p.Count.Finished(runner.ID(), d) }), nil
 	})
 	var summary session.Summary
 	err := p.Patiently(e, func() (err error) {

@@ -99,7 +99,7 @@ func (p *API) parse(o *answer.Object) *request {
 	r.Turn.Messages = r.talk.Messages
 	r.Instruct(r.talk.Instructions(r.instructions))
 	r.offer.Into(&r.Turn)
-	r.Turn.Kept = r.store
+	r.Turn.Persist = r.store
 	r.Turns = []session.Request{r.Turn}
 	r.echo(o)
 	r.names, r.hosted, r.offer = r.offer.Shown(), r.offer.Hosted, tools.Offer{}

@@ -59,7 +59,7 @@ func demoServers(t *testing.T, stores ...session.Store) func(silence time.Durati
 		}
 	})
 	return func(silence time.Duration, goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
-		salted := session.Starts(m, func(ctx context.Context, r session.Request) (session.Turn,
+		salted := session.WithStart(m, func(ctx context.Context, r session.Request) (session.Turn,
 			error) {
 			if r.Salt != "\na" {
 				t.Errorf("a turn has the salt %q", r.Salt)

@@ -98,7 +98,7 @@ func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
 				t, err = f.Start(ctx, q)
 			}
 			if err != nil {
-				t = session.Ended(session.Done{Finish: session.FinishError,
+				t = session.FinishedWith(session.Done{Finish: session.FinishError,
 					Err: errors.Join(d.Err, err)})
 			}
 			e, ok = t.Next()

@@ -53,7 +53,7 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 type fineTurn struct{ fickle }
 
 func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error) {
-	return session.Ended(session.Done{Finish: session.FinishStop}), nil
+	return session.FinishedWith(session.Done{Finish: session.FinishStop}), nil
 }
 
 func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
@@ -63,12 +63,12 @@ func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
 	lost := session.Done{Finish: session.FinishError, Err: session.ErrGone}
-	turn := r.retried(t.Context(), session.Ended(lost), first, session.Request{})
+	turn := r.retried(t.Context(), session.FinishedWith(lost), first, session.Request{})
 	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
 		t.Errorf("%+v of %s", e, r.ID())
 	}
-	turn = r.retried(t.Context(), session.Known(session.Result{}, session.Answer{Text: "It"}, lost),
-		first, session.Request{})
+	turn = r.retried(t.Context(), session.Finished(session.Result{}, session.Answer{Text: "It"},
+		lost), first, session.Request{})
 	turn.Next()
 	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
 		t.Errorf("a turn that has said something ends with %+v", e)

@@ -91,9 +91,9 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 	}
 	options := o.Options
 	options.Model, options.Keep = name, serve.KeepOptions{Remember: session.RememberedFor}
-	options.Later = o.Report
+	options.NotifyBackground = o.Report
 	if name != o.Options.Model { // another model than the one that they were given for
-		options.Lora = nil
+		options.Adapters = nil
 	}
 	if o.Loading != nil {
 		options.Progress = o.Loading.Progress
@@ -110,7 +110,7 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 		return nil, errors.Join(err, own.Close())
 	}
 	o.Chosen()
-	for _, n := range m.Settled().Notes {
+	for _, n := range m.Effective().Notes {
 		options.Notify(n)
 	}
 	m.Choose(found)

@@ -278,7 +278,7 @@ func TestBusy(t *testing.T) {
 	b.set(func() { b.busy = 1 })
 	_, err := m.Start(t.Context(), user("[[say Yes.]]"))
 	var busy *session.BusyError
-	if !errors.As(err, &busy) || busy.After != 7*time.Second {
+	if !errors.As(err, &busy) || busy.RetryAfter != 7*time.Second {
 		t.Error(err)
 	}
 	if all, up := len(p.list), p.up(); all != 2 || up != 2 {

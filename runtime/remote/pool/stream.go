@@ -157,7 +157,7 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 			s.pool.failed(from, err)
 			s.fails++
 		case refused.Status == http.StatusTooManyRequests:
-			busy = &session.BusyError{After: max(refused.RetryAfter, time.Second)}
+			busy = &session.BusyError{RetryAfter: max(refused.RetryAfter, time.Second)}
 		default:
 			return fmt.Errorf("the upstream server refuses the request: %w", err)
 		}

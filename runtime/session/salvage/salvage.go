@@ -25,11 +25,11 @@ import (
 const PageSize = 4096
 
 const (
-	fileHeader  = 100 // bytes before the first page's own header
-	magic       = "SQLite format 3\x00"
-	leafOfTable = 13
-	mostColumns = 64
-	mostPayload = 1 << 30
+	fileHeader = 100 // bytes before the first page's own header
+	magic      = "SQLite format 3\x00"
+	tableLeaf  = 13
+	maxColumns = 64
+	maxPayload = 1 << 30
 )
 
 // Rows yields the columns of all rows of all tables: int64, float64, string, []byte or nil. It
@@ -86,16 +86,16 @@ func (d database) rows(n uint32, yield func([]any) bool) bool {
 	if n == 1 {
 		start = fileHeader
 	}
-	if page == nil || page[start] != leafOfTable {
+	if page == nil || page[start] != tableLeaf {
 		return true
 	}
 	cells := int(binary.BigEndian.Uint16(page[start+3:]))
 	for i := range min(cells, (PageSize-start-8)/2) {
-		at := int(binary.BigEndian.Uint16(page[start+8+2*i:]))
-		if at >= PageSize {
+		offset := int(binary.BigEndian.Uint16(page[start+8+2*i:]))
+		if offset >= PageSize {
 			continue
 		}
-		if row := columns(d.payload(page[at:])); row != nil && !yield(row) {
+		if row := columns(d.payload(page[offset:])); row != nil && !yield(row) {
 			return false
 		}
 	}
@@ -106,7 +106,7 @@ func (d database) rows(n uint32, yield func([]any) bool) bool {
 func (d database) payload(cell []byte) []byte {
 	size, cell := varint(cell)
 	_, cell = varint(cell) // the row's id
-	if size < 0 || size > mostPayload {
+	if size < 0 || size > maxPayload {
 		return nil
 	}
 	const most, least = PageSize - 35, (PageSize-12)*32/255 - 23
@@ -139,16 +139,16 @@ func (d database) payload(cell []byte) []byte {
 
 func columns(payload []byte) (row []any) {
 	size, types := varint(payload)
-	before := int64(len(payload) - len(types))
-	if size < before || size > int64(len(payload)) {
+	headerSize := int64(len(payload) - len(types))
+	if size < headerSize || size > int64(len(payload)) {
 		return nil
 	}
-	types, body := types[:size-before], payload[size:]
+	types, body := types[:size-headerSize], payload[size:]
 	for len(types) > 0 {
 		var kind int64
 		kind, types = varint(types)
 		width := width(kind)
-		if kind < 0 || width > int64(len(body)) || len(row) == mostColumns {
+		if kind < 0 || width > int64(len(body)) || len(row) == maxColumns {
 			return nil
 		}
 		row = append(row, column(kind, body[:width]))
@@ -217,7 +217,7 @@ const (
 
 // Log tells whether the database at path has a write-ahead log, and whether transactions follow
 // damage in it, which SQLite ignores. No process may have the database open.
-func Log(path string) (left, damaged bool) {
+func Log(path string) (exists, damaged bool) {
 	log, err := os.ReadFile(path + "-wal")
 	_, damaged = committed(log)
 	return err == nil, damaged
@@ -271,10 +271,10 @@ func committed(log []byte) (pages map[uint32][]byte, damaged bool) {
 		header, page := log[:frameHeader], log[frameHeader:frameHeader+PageSize]
 		want := [2]uint32{binary.BigEndian.Uint32(header[16:]),
 			binary.BigEndian.Uint32(header[20:])}
-		whole := string(header[8:16]) == salt && // else of an earlier use of the file, or damaged
+		valid := string(header[8:16]) == salt && // else of an earlier use of the file, or damaged
 			add(add(sum, header[:8], order), page, order) == want
 		sum = want
-		if !whole {
+		if !valid {
 			broken = true
 			continue
 		}

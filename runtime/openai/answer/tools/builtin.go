@@ -137,7 +137,7 @@ func (a *Approved) first(tools []*Tool) FirstStart {
 		call := session.Call{ID: a.ID, Arguments: a.Arguments, Recipient: found[0],
 			Name: strings.TrimPrefix(found[0], harmony.FunctionsNamespace+".")}
 		done := session.Done{Finish: session.FinishToolCalls}
-		return session.Known(session.Result{Calls: []session.Call{call}, Done: done},
+		return session.Finished(session.Result{Calls: []session.Call{call}, Done: done},
 			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
 			session.CallArguments{Text: call.Arguments},
 			session.CallEnd{Arguments: call.Arguments}, done), nil
@@ -190,7 +190,7 @@ func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 		k.Release(open, "")
 		return nil, nil, err
 	}
-	return session.AtEnd(turn, func(d session.Done) { // the tools are handed on or closed
+	return session.OnDone(turn, func(d session.Done) { // the tools are handed on or closed
 		owner := ""
 		switch {
 		case how.Left == nil:
@@ -230,7 +230,7 @@ func (k *Kept) StartQuietly(wanted []Wanted, chosen *Hosted) answer.Starter {
 // client's own calls are numbered without them.
 func quietly(turn session.Turn, tools []*Tool) session.Turn {
 	numbers := map[int]int{} // a call's number in the turn to the client's number
-	return session.Each(turn, func(e session.Event) (_ session.Event, shown bool) {
+	return session.MapEvents(turn, func(e session.Event) (_ session.Event, shown bool) {
 		switch x := e.(type) {
 		case session.CallStart:
 			if Of(tools, x.Recipient) != nil {
@@ -307,7 +307,7 @@ type FirstStart func(ctx context.Context, r session.Request) (session.Turn, erro
 
 // FirstBy is a runner whose first turn is started by start.
 func FirstBy(runner session.Runner, start FirstStart) session.Runner {
-	return session.Starts(runner, func(ctx context.Context, r session.Request) (session.Turn,
+	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		now := start
 		start = runner.Start
